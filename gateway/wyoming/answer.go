@@ -14,10 +14,10 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// turnWithin bounds the time of an answer. Home Assistant gives up earlier.
-const turnWithin = 3 * time.Minute
+// turnTimeout bounds the time of a reply. Home Assistant has a shorter timeout.
+const turnTimeout = 3 * time.Minute
 
-// handleTranscript answers a text.
+// handleTranscript queues the reply to a text.
 func (c *connection) handleTranscript(e wire.Event) error {
 	var t transcript
 	if err := decode(e, &t); err != nil {
@@ -29,52 +29,52 @@ func (c *connection) handleTranscript(e wire.Event) error {
 	}
 	if len(t.Text) > limit.Said {
 		return c.request(func(context.Context) error {
-			return c.send(typeNotHandled, handled{Text: c.phrase(turn.Language, "too_much"), Context: c.talk(t)}, nil)
+			return c.send(typeNotHandled, handled{Text: c.phrase(turn.Language, "too_much"), Context: c.conversationOf(t)}, nil)
 		})
 	}
 	turn.Text = plain.Line(t.Text)
-	a := &answer{c: c, context: c.talk(t)}
+	a := &answer{c: c, context: c.conversationOf(t)}
 	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
 	return c.request(func(ctx context.Context) error { return a.stream(ctx, turn) })
 }
 
-// phrase returns one of the appliance's phrases, without its emoji.
+// phrase returns the appliance's phrase with the given name in a language, without an emoji.
 func (s *service) phrase(tag, name string) string {
 	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
 	return text
 }
 
-// talk returns the talk that a text names in its context, or else the connection's own. It is
-// sent back, so that a client can continue the talk.
-func (c *connection) talk(t transcript) talk {
-	var named talk
+// conversationOf returns the conversation that the context of a text names, or else the conversation of this connection. It is
+// part of the reply, so that a client can continue the conversation.
+func (c *connection) conversationOf(t transcript) conversation {
+	var named conversation
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {
 		return named
 	}
 	if c.own == "" {
 		c.own = strings.ToLower(rand.Text())
 	}
-	return talk{c.own}
+	return conversation{c.own}
 }
 
-// answer is an answer under way.
+// answer is a reply that is being sent.
 type answer struct {
 	c       *connection
-	context talk
+	context conversation
 	begun   bool // a sentence was sent
 }
 
-// stream sends each sentence, and then the whole answer: Home Assistant waits for that, and
-// so do clients without streaming. The turn has no session, because it shows nowhere else.
+// stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, for which Home Assistant and
+// clients without streaming wait. The turn has no session, so that robots and skins do not show it.
 func (a *answer) stream(ctx context.Context, t agent.Turn) error {
 	c := a.c
 	if t.Text == "" {
 		return a.finish(typeNotHandled, c.phrase(t.Language, "misheard"))
 	}
-	var said agent.Spoken
-	err := c.s.turns.run(ctx, turnWithin, func(within context.Context) (err error) {
+	var reply agent.Spoken
+	err := c.s.turns.run(ctx, turnTimeout, func(ctx context.Context) (err error) {
 		t.Now = time.Now().In(c.o.Zone)
-		said, err = agent.AnswerText(within, c.o.Mind, t, a.sendReply)
+		reply, err = agent.AnswerText(ctx, c.o.Mind, t, a.sendReply)
 		return err
 	})
 	var f *failure
@@ -86,22 +86,22 @@ func (a *answer) stream(ctx context.Context, t agent.Turn) error {
 	default:
 		return err
 	}
-	// It is remembered before it is sent, because the next text may follow at once.
-	c.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said.Text}, t.Now)
-	return a.finish(typeHandled, said.Text)
+	// The exchange is added to the conversation before the reply is sent, because the client may send the next text at once.
+	c.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply.Text}, t.Now)
+	return a.finish(typeHandled, reply.Text)
 }
 
-// sendReply sends one sentence.
+// sendReply sends a part of the reply if it is a sentence.
 func (a *answer) sendReply(r agent.Reply) error {
-	say, is := r.(agent.Say)
-	if !is {
+	say, isSentence := r.(agent.Say)
+	if !isSentence {
 		return nil
 	}
 	part := say.Text
 	if a.begun {
 		part = " " + part
 	} else if err := a.c.send(typeHandledStart, struct {
-		Context talk `json:"context"`
+		Context conversation `json:"context"`
 	}{a.context}, nil); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (a *answer) sendReply(r agent.Reply) error {
 	return a.c.send(typeHandledChunk, wire.Text{Text: part}, nil)
 }
 
-// finish sends the whole, and ends the stream if one was begun.
+// finish sends the whole reply, and ends the stream if a sentence was sent.
 func (a *answer) finish(name, text string) error {
 	if err := a.c.send(name, handled{text, a.context}, nil); err != nil || !a.begun {
 		return err

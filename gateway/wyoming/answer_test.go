@@ -95,7 +95,7 @@ func TestQuestionsAreDenied(t *testing.T) {
 		return out(agent.Say{Text: string(got.Outcome) + got.Text})
 	}}
 	g := dial(t, serve(t, Options{Mind: m}))
-	g.event(wire.TypeTranscript, map[string]any{"text": "delete it", "context": talk{"x"}}, nil)
+	g.event(wire.TypeTranscript, map[string]any{"text": "delete it", "context": conversation{"x"}}, nil)
 	g.expect(typeHandledStart, `{"context":{"conversation_id":"x"}}`, typeHandledChunk, `{"text":"closed"}`)
 }
 
@@ -125,13 +125,13 @@ func TestTextsWithoutAnAnswer(t *testing.T) {
 		strings.Repeat("\x1b", limit.Said+1):  {typeNotHandled, `{"text":"That was too much at once."` + end},
 		strings.Repeat("ü", limit.Said/2)[2:]: {typeNotHandled, `{"text":"Something went wrong. Please try again."` + end},
 	} {
-		g.event(wire.TypeTranscript, map[string]any{"text": text, "context": talk{"x"}}, nil)
+		g.event(wire.TypeTranscript, map[string]any{"text": text, "context": conversation{"x"}}, nil)
 		g.expect(want...)
 	}
 	for text, want := range map[string]string{ // in the language that was asked in
 		"hello": "Da ist etwas schiefgegangen. Versuch es bitte noch einmal.", strings.Repeat("a", limit.Said+1): "Das war zu viel auf einmal.",
 	} {
-		g.event(wire.TypeTranscript, map[string]any{"text": text, "language": "de_AT", "context": talk{"x"}}, nil)
+		g.event(wire.TypeTranscript, map[string]any{"text": text, "language": "de_AT", "context": conversation{"x"}}, nil)
 		g.expect(typeNotHandled, `{"text":"`+want+`"`+end)
 	}
 	if got := m.remembered["wyoming:x"]; len(got) != 1 || got[0] != (agent.Exchange{Heard: "quiet"}) {
@@ -143,9 +143,9 @@ func TestAnAgentThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := piped(t, Options{Mind: hanging(nil)})
 		began := time.Now()
-		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": talk{"x"}}, nil)
+		g.event(wire.TypeTranscript, map[string]any{"text": "hello", "context": conversation{"x"}}, nil)
 		g.expect(typeNotHandled, `{"text":"Something went wrong. Please try again.","context":{"conversation_id":"x"}}`)
-		if took := time.Since(began); took != turnWithin {
+		if took := time.Since(began); took != turnTimeout {
 			t.Errorf("it took %s", took)
 		}
 	})
@@ -188,7 +188,7 @@ func TestARealAgent(t *testing.T) {
 	m := agent.NewMind(agent.Always(echo{}), nil, silence{}, nil)
 	g := dial(t, serve(t, Options{Mind: m}))
 	for _, want := range []string{"0 before: one.", "1 before: two."} {
-		g.event(wire.TypeTranscript, map[string]any{"text": strings.TrimSuffix(want[len("0 before: "):], "."), "context": talk{"x"}}, nil)
+		g.event(wire.TypeTranscript, map[string]any{"text": strings.TrimSuffix(want[len("0 before: "):], "."), "context": conversation{"x"}}, nil)
 		g.next(typeHandledStart)
 		g.next(typeHandledChunk)
 		g.expect(typeHandled, `{"text":"`+want+`","context":{"conversation_id":"x"}}`)

@@ -18,53 +18,53 @@ import (
 
 // Limits of one connection.
 const (
-	idleFor     = time.Minute      // without a whole event, while no answer is owed
-	writeWithin = 10 * time.Second // for writing one event
-	mostQueued  = 4                // waiting requests
-	lingerFor   = time.Second      // for the client to read why the connection closes
-	lingerMost  = 1 << 20          // bytes accepted from the client in that time
+	idleTimeout    = time.Minute      // maximum time without a whole event, while no response is owed
+	writeTimeout   = 10 * time.Second // for writing an event
+	maxQueued      = 4                // requests that wait
+	lingerTimeout  = time.Second      // for the client to read the last event before the connection is closed
+	maxLingerBytes = 1 << 20          // bytes that are accepted from the client during lingerTimeout
 )
 
-// limits bound a client's events. An utterance may come in one piece.
+// limits are the maximum sizes of received events. A payload may be a whole utterance.
 var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
 
-// connection is the connection of one client. One goroutine reads, to notice when the client
-// leaves during an answer; another executes the requests in order, because the protocol's
-// answers have no IDs.
+// connection is the connection of a client. One goroutine reads events, so that it notices when the client disconnects during a
+// response. Another one executes the requests in order, because responses have no IDs.
 type connection struct {
-	*service    // as at the start of the connection
-	s           *Server
-	conn        net.Conn
-	r           *wire.Reader
-	log         *slog.Logger
-	jobs        chan job
-	writeWithin time.Duration
+	*service     // the server's service when the connection was accepted
+	s            *Server
+	conn         net.Conn
+	r            *wire.Reader
+	log          *slog.Logger
+	jobs         chan job
+	writeTimeout time.Duration
 
-	writing sync.Mutex
+	writing sync.Mutex // guards w and the write deadline
 	w       *wire.Writer
 
 	owing sync.Mutex // guards owed, over and the read deadline
-	owed  int        // answers to complete requests
-	over  bool       // nothing more is read
+	owed  int        // number of complete requests without a complete response
+	over  bool       // endReading was called
 
-	// For the reading goroutine only.
-	asked     wire.Transcribe // for the sound that follows
-	listening *listening      // the utterance that is coming
-	synthesis *synthesis      // the text that is coming
-	own       string          // the name of a conversation without one
+	// Only the reading goroutine uses the following fields.
+
+	transcribe wire.Transcribe // options of the next utterance
+	listening  *listening      // the utterance that is being received; nil if there is none
+	synthesis  *synthesis      // the text that is being received; nil if there is none
+	own        string          // ID of the conversation for texts that name none; empty until it is needed
 }
 
-// job answers one request. An error ends the connection.
+// job executes a request. An error ends the connection.
 type job func(ctx context.Context) error
 
-func newConnection(s *Server, serves *service, conn net.Conn) *connection {
+func newConnection(s *Server, service *service, conn net.Conn) *connection {
 	return &connection{
-		service: serves, s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeWithin: writeWithin,
-		jobs: make(chan job, mostQueued), log: s.log.With("address", conn.RemoteAddr().String()),
+		service: service, s: s, conn: conn, r: wire.NewReader(conn, limits), w: wire.NewWriter(conn), writeTimeout: writeTimeout,
+		jobs: make(chan job, maxQueued), log: s.log.With("address", conn.RemoteAddr().String()),
 	}
 }
 
-// run serves the client until it leaves, fails or ctx ends.
+// run serves the client until it disconnects, an error occurs, or ctx ends.
 func (c *connection) run(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
@@ -83,19 +83,19 @@ func (c *connection) run(ctx context.Context) {
 		c.listening.limit.Stop()
 	}
 	if failed := <-ended; failed != nil {
-		err = failed // the cause of the end of reading
+		err = failed // the reason why reading has ended
 	}
 	if ctx.Err() == nil {
 		c.explain(err)
 	}
 }
 
-// work executes the jobs in order.
+// work executes jobs in order until a job returns an error or ctx ends.
 func (c *connection) work(ctx context.Context) error {
 	for ctx.Err() == nil {
 		select {
-		case answer := <-c.jobs:
-			if err := answer(ctx); err != nil && ctx.Err() == nil {
+		case execute := <-c.jobs:
+			if err := execute(ctx); err != nil && ctx.Err() == nil {
 				return err
 			}
 		case <-ctx.Done():
@@ -104,17 +104,17 @@ func (c *connection) work(ctx context.Context) error {
 	return nil
 }
 
-// queue adds a job. It returns a failure if too many wait.
+// queue queues a job. It returns a failure if too many jobs are waiting.
 func (c *connection) queue(j job) error {
 	select {
 	case c.jobs <- j:
 		return nil
 	default:
-		return &failure{code: codeBusy, text: "Too many requests at once; wait for an answer."}
+		return &failure{code: codeBusy, text: "Too many requests at once; wait for a response."}
 	}
 }
 
-// request queues the job of a complete request.
+// request queues the job of a request that has no further events.
 func (c *connection) request(j job) error {
 	c.countOwed(1)
 	return c.queue(func(ctx context.Context) error {
@@ -123,18 +123,18 @@ func (c *connection) request(j job) error {
 	})
 }
 
-// countOwed counts the answers owed, and sets the deadline of the next event: while an answer
-// is owed the client may be silent.
+// countOwed adds n to the number of owed responses, and sets the deadline of the next event. There is no deadline while a
+// response is owed.
 func (c *connection) countOwed(n int) {
 	c.owing.Lock()
 	defer c.owing.Unlock()
 	c.owed += n
 	var deadline time.Time
 	if c.owed == 0 {
-		deadline = time.Now().Add(idleFor)
+		deadline = time.Now().Add(idleTimeout)
 	}
 	if !c.over {
-		_ = c.conn.SetReadDeadline(deadline) // reading returns the error
+		_ = c.conn.SetReadDeadline(deadline) // after an error the next read fails too
 	}
 }
 
@@ -146,7 +146,7 @@ func (c *connection) endReading() {
 	_ = c.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
-// send makes and writes an event.
+// send sends an event.
 func (c *connection) send(name string, data any, payload []byte) error {
 	e, err := wire.NewEvent(name, data, payload)
 	if err != nil {
@@ -155,10 +155,11 @@ func (c *connection) send(name string, data any, payload []byte) error {
 	return c.write(e)
 }
 
+// write writes an event. Its error is a writeError.
 func (c *connection) write(e wire.Event) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	err := c.conn.SetWriteDeadline(time.Now().Add(c.writeWithin))
+	err := c.conn.SetWriteDeadline(time.Now().Add(c.writeTimeout))
 	if err == nil {
 		err = c.w.Write(e)
 	}
@@ -168,12 +169,13 @@ func (c *connection) write(e wire.Event) error {
 	return nil
 }
 
-// writeError is the error of a client that does not read.
+// writeError is the error if the client does not read or has disconnected.
 type writeError struct{ error }
 
+// Unwrap returns the underlying error.
 func (w writeError) Unwrap() error { return w.error }
 
-// read handles events until an error.
+// read reads and handles events until an error occurs.
 func (c *connection) read() error {
 	for {
 		c.countOwed(0)
@@ -187,7 +189,7 @@ func (c *connection) read() error {
 	}
 }
 
-// handleEvent handles one event. Unknown types are ignored.
+// handleEvent handles an event. It ignores unknown types.
 func (c *connection) handleEvent(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeDescribe:
@@ -206,18 +208,19 @@ func (c *connection) handleEvent(e wire.Event) error {
 		return c.handleText(e)
 	case wire.TypeTranscript:
 		if c.o.Mind == nil {
-			return notServed("answer to text")
+			return notServed("conversation agent")
 		}
 		return c.handleTranscript(e)
 	}
 	return nil
 }
 
-func notServed(what string) error {
-	return &failure{code: codeNone, text: fmt.Sprintf("There is no %s here; describe says what is served.", what)}
+// notServed returns the failure for a service that is not offered.
+func notServed(service string) error {
+	return &failure{code: codeNone, text: fmt.Sprintf("This server offers no %s; a describe event returns what it offers.", service)}
 }
 
-// pong returns the text of a ping, which may be absent.
+// pong responds to a ping with the same text, if it has any.
 func (c *connection) pong(e wire.Event) error {
 	var ping struct {
 		Text *string `json:"text"`
@@ -234,25 +237,26 @@ func (c *connection) pong(e wire.Event) error {
 	return c.send(wire.TypePong, wire.Text{Text: *ping.Text}, nil)
 }
 
+// tooLong returns the failure for a text that is too long.
 func tooLong() error {
-	return &failure{code: codeLength, text: fmt.Sprintf("That is more text than the %d bytes that are taken at once.", limit.Said)}
+	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }
 
-// explain tells the client why the connection closes.
+// explain logs and sends the error that ends the connection.
 func (c *connection) explain(err error) {
 	var f *failure
 	var lost writeError
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &lost):
-		c.log.Debug("a Wyoming client took nothing more", "err", err)
+		c.log.Debug("a Wyoming client no longer reads", "err", err)
 		return
 	case errors.Is(err, wire.ErrFormat):
-		f = &failure{codeFormat, "That is not the Wyoming protocol, or too large.", err}
+		f = &failure{codeFormat, "The event is invalid or too large.", err}
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		f = &failure{code: codeIdle, text: fmt.Sprintf("Nothing came for %s.", idleFor)}
+		f = &failure{code: codeIdle, text: fmt.Sprintf("There was no event for %s.", idleTimeout)}
 	default:
-		return // the client has left
+		return // the client has disconnected
 	}
 	if f.code == codeFailed {
 		c.log.Warn("a Wyoming request failed", "err", f)
@@ -264,12 +268,12 @@ func (c *connection) explain(err error) {
 	}
 }
 
-// linger discards what the client still sends. Closing with unread data would reset the
-// connection, and lose what was sent last.
+// linger discards data from the client until it closes the connection. Closing a connection with unread data would reset it, so
+// that the client might not receive the last event.
 func (c *connection) linger() {
 	half, ok := c.conn.(interface{ CloseWrite() error })
-	if !ok || half.CloseWrite() != nil || c.conn.SetReadDeadline(time.Now().Add(lingerFor)) != nil {
+	if !ok || half.CloseWrite() != nil || c.conn.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, c.conn, lingerMost) // any error ends it
+	_, _ = io.CopyN(io.Discard, c.conn, maxLingerBytes) // returns at the end of the connection, or after lingerTimeout
 }

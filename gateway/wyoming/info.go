@@ -8,16 +8,16 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// describe returns the answer to a describe event. Home Assistant uses the first program of a
-// kind, names the entity after it, and offers it for the languages of its models. All five
-// fields of an artifact are required.
+// describe returns the response to a describe event. Home Assistant uses the first program of each kind, names the entity after
+// the program, and offers it for the languages of its models. The protocol requires all five fields of programs and models.
 func describe(o Options) (wire.Event, error) {
 	maker := wire.Attribution{Name: "Perch"}
-	program := func(does string) wire.Program {
-		return wire.Program{Name: o.Name, Attribution: maker, Installed: true, Version: o.Version, Description: strings.TrimSpace(o.ID + " " + does)}
+	program := func(description string) wire.Program {
+		return wire.Program{Name: o.Name, Attribution: maker, Installed: true, Version: o.Version,
+			Description: strings.TrimSpace(o.ID + " " + description)}
 	}
-	model := func(name, is string, languages []string) wire.Model {
-		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: is, Languages: languages}
+	model := func(name, description string, languages []string) wire.Model {
+		return wire.Model{Name: name, Attribution: maker, Installed: true, Version: o.Version, Description: description, Languages: languages}
 	}
 	var info wire.Info
 	if o.Recognizer != nil {
@@ -44,20 +44,21 @@ func describe(o Options) (wire.Event, error) {
 	return e, nil
 }
 
-// offeredLanguage returns the language of a request as a BCP 47 tag. A variant of an offered
-// language is accepted, and no language means the first.
-func offeredLanguage(list []string, asked string) (string, error) {
-	if asked == "" {
-		return list[0], nil
+// offeredLanguage returns the language of a request as a BCP 47 tag. An empty language stands for the first offered one.
+// Variants of the offered languages are accepted too.
+func offeredLanguage(offered []string, requested string) (string, error) {
+	if requested == "" {
+		return offered[0], nil
 	}
-	tag := strings.ReplaceAll(asked, "_", "-")
-	known := slices.ContainsFunc(list, func(one string) bool { return strings.EqualFold(primary(one), primary(tag)) })
-	if !languageTag().MatchString(asked) || !known {
-		return "", &failure{code: codeLanguage, text: "That language is not known here; known are: " + strings.Join(list, ", ") + "."}
+	tag := strings.ReplaceAll(requested, "_", "-")
+	isOffered := slices.ContainsFunc(offered, func(other string) bool { return strings.EqualFold(primary(other), primary(tag)) })
+	if !languageTag().MatchString(requested) || !isOffered {
+		return "", &failure{code: codeLanguage, text: "This language is not offered; the offered languages are " + strings.Join(offered, ", ") + "."}
 	}
 	return tag, nil
 }
 
+// primary returns the primary language of a tag, such as "en" for "en-GB".
 func primary(tag string) string {
 	tag, _, _ = strings.Cut(strings.ReplaceAll(tag, "_", "-"), "-")
 	return tag

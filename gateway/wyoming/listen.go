@@ -13,29 +13,29 @@ import (
 
 // Time limits of one utterance.
 const (
-	// listenFor bounds how long a client occupies a recognizer: the longest utterance with a
-	// late start fits.
-	listenFor       = 2 * voice.LongestUtterance
-	recognizeWithin = listenFor + time.Minute
+	// maxListening bounds how long a client can occupy the recognizer. It is enough for the longest utterance, even if
+	// the client starts to send late.
+	maxListening     = 2 * voice.LongestUtterance
+	recognizeTimeout = maxListening + time.Minute // for recording and recognizing an utterance
 )
 
-// listening is an utterance that is coming.
+// listening is an utterance that is being received.
 type listening struct {
 	utterance *voice.Utterance
 	format    wire.Format
 	samples   wire.Samples
 	resampler *voice.Resampler
 
-	finish func() // ends the utterance, so that an answer is owed; may be called again
-	limit  *time.Timer
+	finish func()      // ends the utterance and counts a response as owed; later calls have no effect
+	limit  *time.Timer // calls finish after maxListening
 }
 
-// handleSound collects an utterance while it is being recognized.
+// handleSound handles an event of an utterance. Recognition starts with the first event.
 func (c *connection) handleSound(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeTranscribe:
-		c.asked = wire.Transcribe{}
-		return decode(e, &c.asked)
+		c.transcribe = wire.Transcribe{}
+		return decode(e, &c.transcribe)
 	case wire.TypeAudioStop:
 		if c.listening != nil {
 			c.listening.limit.Stop()
@@ -54,17 +54,17 @@ func (c *connection) handleSound(e wire.Event) error {
 			return err
 		}
 	case e.Type == wire.TypeAudioStart, f != wire.Format{} && f != c.listening.format:
-		return &failure{code: codeFormat, text: "The sound began anew, or in another format, before its audio-stop."}
+		return &failure{code: codeFormat, text: "The sound started again or changed its format before the audio-stop."}
 	}
 	c.listening.add(e.Payload)
 	return nil
 }
 
-// startListening starts the recognition of the sound that follows.
+// startListening starts to receive an utterance, and queues its recognition.
 func (c *connection) startListening(f wire.Format) error {
-	asked := c.asked
-	c.asked = wire.Transcribe{}
-	language, err := offeredLanguage(c.o.Heard, asked.Language)
+	request := c.transcribe
+	c.transcribe = wire.Transcribe{}
+	language, err := offeredLanguage(c.o.Heard, request.Language)
 	if err != nil {
 		return err
 	}
@@ -74,39 +74,39 @@ func (c *connection) startListening(f wire.Format) error {
 	case f.Channels < 1 || f.Channels > 2:
 		return &failure{code: codeFormat, text: "Sound must be mono or stereo."}
 	case f.Rate < 8000 || f.Rate > 96000 || f.Rate%25 != 0:
-		// A rate with a small common divisor with ours needs a huge filter.
+		// A rate whose greatest common divisor with voice.MicRate is small needs a huge filter.
 		return &failure{code: codeFormat, text: "Sound must have 8000 to 96000 samples a second, as microphones do; best is 16000."}
 	}
-	h := &listening{utterance: voice.NewUtterance(), format: f, samples: wire.Samples{Channels: f.Channels},
+	l := &listening{utterance: voice.NewUtterance(), format: f, samples: wire.Samples{Channels: f.Channels},
 		resampler: voice.NewResampler(f.Rate, voice.MicRate)}
-	h.finish = sync.OnceFunc(func() {
+	l.finish = sync.OnceFunc(func() {
 		c.countOwed(1)
-		h.utterance.Finish()
+		l.utterance.Finish()
 	})
-	h.limit = time.AfterFunc(listenFor, h.finish)
-	c.listening = h
+	l.limit = time.AfterFunc(maxListening, l.finish)
+	c.listening = l
 	return c.queue(func(ctx context.Context) error {
-		defer c.countOwed(-1) // the answer is given,
-		defer h.finish()      // and the utterance is over, even after an error
-		return c.recognize(ctx, h.utterance, voice.Options{Language: language})
+		defer c.countOwed(-1) // the response that finish has counted
+		defer l.finish()      // needed if recognize returns an error before the end of the utterance
+		return c.recognize(ctx, l.utterance, voice.Options{Language: language})
 	})
 }
 
-// add adds sound. If the utterance is full, it is finished, and the rest is dropped.
-func (h *listening) add(payload []byte) {
-	_ = h.samples.Add(payload, func(pcm []int16) error { // never fails
-		if !h.utterance.Write(h.resampler.Resample(pcm)) {
-			h.finish()
+// add adds sound to the utterance. It finishes the utterance when it has the maximum length, and drops the rest of the sound.
+func (l *listening) add(payload []byte) {
+	_ = l.samples.Add(payload, func(pcm []int16) error { // returns only errors of the function, which has none
+		if !l.utterance.Write(l.resampler.Resample(pcm)) {
+			l.finish()
 		}
 		return nil
 	})
 }
 
-// recognize answers an utterance with its text, which is empty if it was refused.
+// recognize sends the transcript of an utterance, which is empty if the recognizer has refused the utterance.
 func (c *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) error {
 	var t voice.Transcript
-	err := c.s.recognizers.run(ctx, recognizeWithin, func(within context.Context) (err error) {
-		t, err = c.o.Recognizer.Recognize(within, u, o)
+	err := c.s.recognizers.run(ctx, recognizeTimeout, func(ctx context.Context) (err error) {
+		t, err = c.o.Recognizer.Recognize(ctx, u, o)
 		return err
 	})
 	if err != nil {
@@ -119,8 +119,8 @@ func (c *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return c.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
 }
 
-// failed returns a failure for an engine's error. Errors of the client and of the end of the
-// connection are returned unchanged.
+// failed returns a failure for the error of an engine. It returns the error unchanged if the client does not read, or if the
+// connection has ended.
 func failed(ctx context.Context, text string, err error) error {
 	var lost writeError
 	if ctx.Err() != nil || errors.As(err, &lost) {

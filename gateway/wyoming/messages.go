@@ -7,59 +7,59 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// Types of events for answering text, see the README of OHF-Voice/wyoming. The request is a
-// transcript.
+// Types of the events with the reply to a transcript, see the README of OHF-Voice/wyoming.
 const (
-	typeHandled      = "handled"       // the whole answer
-	typeNotHandled   = "not-handled"   // why the text was not answered
-	typeHandledStart = "handled-start" // begins a stream
-	typeHandledChunk = "handled-chunk" // a part; the whole follows as handled
-	typeHandledStop  = "handled-stop"
+	typeHandled      = "handled"       // the whole reply
+	typeNotHandled   = "not-handled"   // why there is no reply
+	typeHandledStart = "handled-start" // starts a stream
+	typeHandledChunk = "handled-chunk" // a part of the reply, which is sent as a whole later
+	typeHandledStop  = "handled-stop"  // ends a stream
 )
 
-// transcript is a text to answer. Home Assistant's context has a conversation_id, and may
-// have a device_id and a satellite_id.
+// transcript is a text from a client. The context of Home Assistant has a conversation_id, and may have a device_id and a
+// satellite_id.
 type transcript struct {
 	Text     string          `json:"text"`
 	Language string          `json:"language"`
 	Context  json.RawMessage `json:"context"`
 }
 
-// talk is the used part of a context.
-type talk struct {
+// conversation is the part of a context that is used here.
+type conversation struct {
 	ConversationID string `json:"conversation_id"`
 }
 
-// handled is the data of handled and not-handled.
+// handled is the data of the events handled and not-handled.
 type handled struct {
-	Text    string `json:"text"`
-	Context talk   `json:"context"`
+	Text    string       `json:"text"`
+	Context conversation `json:"context"`
 }
 
-// synthesize is a request for the sound of a text. Only the format "text" can be spoken.
+// synthesize is a request to speak a text. Only the format "text" is supported.
 type synthesize struct {
 	wire.Synthesize
 	Format string `json:"text_format"`
 }
 
-// Codes of errors. They are not part of the protocol.
+// Error codes. The protocol does not define any.
 const (
 	codeBusy     = "busy"       // too many requests or connections
 	codeFormat   = "format"     // not the protocol, or invalid data
-	codeIdle     = "idle"       // nothing came for too long
-	codeLanguage = "language"   // not offered
+	codeIdle     = "idle"       // no event for too long
+	codeLanguage = "language"   // a language that is not offered
 	codeLength   = "length"     // too much text
 	codeNone     = "not-served" // a service that is not offered
-	codeFailed   = "failed"     // an engine's error
+	codeFailed   = "failed"     // an error of an engine
 )
 
-// failure is an error that is sent before the connection is closed. Clients that do not know
-// errors, such as older Home Assistants, notice the close.
+// failure is an error that is sent to the client before the connection is closed. Clients that ignore error events, such as
+// older versions of Home Assistant, notice only that the connection is closed.
 type failure struct {
 	code, text string
-	cause      error // only logged, because it may name internals
+	cause      error // only logged and not sent, because it may contain internal details; may be nil
 }
 
+// Error implements error.
 func (f *failure) Error() string {
 	if f.cause != nil {
 		return fmt.Sprintf("%s: %v", f.text, f.cause)
@@ -67,12 +67,13 @@ func (f *failure) Error() string {
 	return f.text
 }
 
+// Unwrap returns the cause.
 func (f *failure) Unwrap() error { return f.cause }
 
-// decode decodes the data of an event.
+// decode decodes the data of an event. Its error is a failure.
 func decode(e wire.Event, v any) error {
 	if err := e.Decode(v); err != nil {
-		return &failure{codeFormat, "The data of that event makes no sense.", err}
+		return &failure{codeFormat, "The data of the event is invalid.", err}
 	}
 	return nil
 }

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// sentenceWithin bounds synthesizing and sending a sentence. A client that plays the
-	// sound at once takes it no faster than it is spoken.
-	sentenceWithin = time.Minute
-	mostSamples    = 2048 // in one event
+	// sentenceTimeout bounds synthesizing and sending a sentence. It is long, because a client may read the sound only as
+	// fast as it plays it.
+	sentenceTimeout = time.Minute
+	maxSamples      = 2048 // samples in one event
 )
 
 // format is the format of synthesized sound.
 var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 
-// synthesis is a text that is coming, cut into sentences.
+// synthesis is a text that is being received and spoken.
 type synthesis struct {
-	speech    *thinker.Speech
-	bytes     int
-	sentences chan string // has room for the most sentences in limit.Said bytes
+	speech    *thinker.Speech // splits the text into sentences
+	bytes     int             // number of received bytes
+	sentences chan string     // sentences to speak, closed at the end of the text; has room for all sentences of limit.Said bytes
 	options   voice.Options
 }
 
-// handleText collects a text while it is being spoken.
+// handleText handles an event of a text that is to be spoken.
 func (c *connection) handleText(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeSynthesizeChunk:
@@ -40,7 +40,7 @@ func (c *connection) handleText(e wire.Event) error {
 			return err
 		}
 		if c.synthesis == nil {
-			return &failure{code: codeFormat, text: "A synthesize-chunk comes after a synthesize-start."}
+			return &failure{code: codeFormat, text: "A synthesize-chunk must follow a synthesize-start."}
 		}
 		return c.synthesizeText(c.synthesis, t.Text)
 	case wire.TypeSynthesizeStop:
@@ -51,41 +51,41 @@ func (c *connection) handleText(e wire.Event) error {
 		return nil
 	case wire.TypeSynthesize:
 		if c.synthesis != nil {
-			return nil // the whole text of the stream, for servers without streaming
+			return nil // repeats the whole text of the stream, for servers without streaming
 		}
 	}
-	var asked synthesize
-	if err := decode(e, &asked); err != nil {
+	var request synthesize
+	if err := decode(e, &request); err != nil {
 		return err
 	}
-	s, err := c.newSynthesis(asked)
+	s, err := c.newSynthesis(request)
 	if err != nil {
 		return err
 	}
 	if e.Type == wire.TypeSynthesize {
-		if err := c.synthesizeText(s, asked.Text); err != nil {
+		if err := c.synthesizeText(s, request.Text); err != nil {
 			return err
 		}
 		c.endSynthesis(s)
 		return c.queue(func(ctx context.Context) error { return c.speakAtOnce(ctx, s) })
 	}
 	if c.synthesis != nil {
-		return &failure{code: codeFormat, text: "A synthesize-start comes after the synthesize-stop of the one before."}
+		return &failure{code: codeFormat, text: "A synthesize-start must follow the synthesize-stop of the previous text."}
 	}
 	c.synthesis = s
 	return c.queue(func(ctx context.Context) error { return c.speakStream(ctx, s) })
 }
 
-// newSynthesis returns the synthesis for a request. The synthesizer chooses the voice: the
-// name of a client's voice is ignored.
-func (c *connection) newSynthesis(asked synthesize) (*synthesis, error) {
-	if asked.Format != "" && asked.Format != "text" {
+// newSynthesis returns the synthesis for a request. It ignores the name of the requested voice, because the synthesizer chooses
+// the voice.
+func (c *connection) newSynthesis(request synthesize) (*synthesis, error) {
+	if request.Format != "" && request.Format != "text" {
 		return nil, &failure{code: codeFormat, text: "Only plain text is spoken here; its text_format is text."}
 	}
 	s := &synthesis{sentences: make(chan string, limit.Said), options: voice.Options{Language: c.o.Languages[0]}}
-	if asked.Voice != nil && asked.Voice.Name == "" {
+	if request.Voice != nil && request.Voice.Name == "" {
 		var err error
-		if s.options.Language, err = offeredLanguage(c.o.Languages, asked.Voice.Language); err != nil {
+		if s.options.Language, err = offeredLanguage(c.o.Languages, request.Voice.Language); err != nil {
 			return nil, err
 		}
 	}
@@ -93,27 +93,27 @@ func (c *connection) newSynthesis(asked synthesize) (*synthesis, error) {
 	return s, nil
 }
 
-// synthesizeText cuts more text into sentences.
+// synthesizeText adds text to a synthesis, and queues the sentences that are complete.
 func (c *connection) synthesizeText(s *synthesis, text string) error {
 	if s.bytes += len(text); s.bytes > limit.Said {
 		return tooLong()
 	}
-	c.cut(s, s.speech.Write(text))
+	c.queueSentences(s, s.speech.Write(text))
 	if s.speech.Full() {
-		return &failure{code: codeLength, text: "That is more than is spoken at once: a hundred sentences are the most."}
+		return &failure{code: codeLength, text: "The text has more than a hundred sentences."}
 	}
 	return nil
 }
 
-// endSynthesis marks the end of the text, which is answered too.
+// endSynthesis queues the rest of the text and its end. The end has a response of its own.
 func (c *connection) endSynthesis(s *synthesis) {
-	c.cut(s, s.speech.Flush())
+	c.queueSentences(s, s.speech.Flush())
 	c.countOwed(1)
 	close(s.sentences)
 }
 
-// cut queues the sentences of some replies. An answer is owed for each.
-func (c *connection) cut(s *synthesis, replies []agent.Reply) {
+// queueSentences queues the sentences among the replies, and counts a response as owed for each.
+func (c *connection) queueSentences(s *synthesis, replies []agent.Reply) {
 	for _, r := range replies {
 		if sentence, ok := r.(agent.Say); ok {
 			c.countOwed(1)
@@ -122,7 +122,7 @@ func (c *connection) cut(s *synthesis, replies []agent.Reply) {
 	}
 }
 
-// speakAtOnce answers a text with one sound.
+// speakAtOnce sends the whole text as one sound.
 func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	if err := c.send(wire.TypeAudioStart, format, nil); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	return c.send(wire.TypeAudioStop, nil, nil)
 }
 
-// speakStream answers each sentence with a sound, while more text comes.
+// speakStream sends each sentence as a sound of its own, while more text is being received.
 func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
 	err := c.speakAll(ctx, s, func(ctx context.Context, sentence string, o voice.Options) error {
 		if err := c.send(wire.TypeAudioStart, format, nil); err != nil {
@@ -150,7 +150,7 @@ func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
 	return c.send(wire.TypeSynthesizeStopped, nil, nil)
 }
 
-// speakAll speaks the sentences as they come, until the end of the text.
+// speakAll calls speak with each sentence until the end of the text.
 func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(context.Context, string, voice.Options) error) error {
 	for {
 		select {
@@ -169,13 +169,13 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 	}
 }
 
-// speak sends the sound of a sentence as it is made.
+// speak sends the sound of a sentence while it is being synthesized.
 func (c *connection) speak(ctx context.Context, sentence string, o voice.Options) error {
-	err := c.s.synthesizers.run(ctx, sentenceWithin, func(within context.Context) error {
-		sound := make([]byte, 0, 2*mostSamples)
-		return c.o.Synthesizer.Synthesize(within, sentence, o, func(pcm []int16) error {
-			for piece := range slices.Chunk(pcm, mostSamples) {
-				if err := within.Err(); err != nil {
+	err := c.s.synthesizers.run(ctx, sentenceTimeout, func(limited context.Context) error {
+		sound := make([]byte, 0, 2*maxSamples)
+		return c.o.Synthesizer.Synthesize(limited, sentence, o, func(pcm []int16) error {
+			for piece := range slices.Chunk(pcm, maxSamples) {
+				if err := limited.Err(); err != nil {
 					return err
 				}
 				sound = sound[:0]

@@ -26,7 +26,7 @@ func (g *client) sound() (pcm []int16, last wire.Event) {
 		if e.Type != wire.TypeAudioChunk {
 			return pcm, e
 		}
-		if got := string(e.Data); got != `{"rate":24000,"width":2,"channels":1}` || len(e.Payload)%2 != 0 || len(e.Payload) > 2*mostSamples {
+		if got := string(e.Data); got != `{"rate":24000,"width":2,"channels":1}` || len(e.Payload)%2 != 0 || len(e.Payload) > 2*maxSamples {
 			g.t.Errorf("a chunk of %s, %d bytes", got, len(e.Payload))
 		}
 		for i := 0; i < len(e.Payload); i += 2 {

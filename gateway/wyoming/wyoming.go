@@ -1,12 +1,10 @@
-// Package wyoming serves Perch over the Wyoming protocol, for Home Assistant
-// and other clients: speech recognition (asr), speech synthesis (tts), and a
-// conversation agent (handle).
+// Package wyoming is a server of the Wyoming protocol, by which Home Assistant and other clients use the appliance's speech
+// recognition (asr), speech synthesis (tts), and agent (handle).
 //
-// The protocol has neither keys nor encryption. Every client that reaches the server may use
-// the recognizer and the synthesizer, and may talk with the agent, but not through a robot:
-// nothing moves, and a question that needs consent is answered with no. The owner chooses its
-// address, on loopback or in the home network; without one it is off. The resources for one
-// client are bounded.
+// The protocol has no authentication and no encryption. Every client that can reach the server can use the recognizer and the
+// synthesizer, and can have conversations with the agent. Such a conversation has no robot: the agent cannot move anything, and
+// requests for consent are denied. The server is off unless the owner configures an address. It limits the resources that
+// clients can use.
 package wyoming
 
 import (
@@ -29,15 +27,15 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// mind is the agent: it answers text.
+// mind is the agent, which replies to texts.
 type mind interface {
-	// Answer answers a turn through out, in order.
+	// Answer calls out with the parts of the reply to a turn, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	// Remembered adds an exchange to a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 }
 
-// English returns the English ones of some languages, for a recognizer that knows no other.
+// English returns the tags that are variants of English, for a recognizer that supports only English.
 func English(tags []string) (english []string) {
 	for _, tag := range tags {
 		if known, _ := language.Match(tag); known == language.English {
@@ -47,8 +45,7 @@ func English(tags []string) (english []string) {
 	return english
 }
 
-// Options configure a Server. At least one of Mind, Recognizer and Synthesizer is needed; a nil
-// one is not offered.
+// Options configures a Server. At least one of Mind, Recognizer and Synthesizer is required; those that are nil are not offered.
 type Options struct {
 	Listen      net.Listener // TCP; the server closes it
 	Mind        mind
@@ -56,25 +53,25 @@ type Options struct {
 	Synthesizer voice.Synthesizer
 	Hold        func() (done func()) // keeps the engines open until done is called
 
-	// Languages are the offered BCP 47 tags, the first for requests without a language; if
-	// empty, "en". Heard are those of the recognizer; if empty, Languages.
+	// Languages are the offered languages as BCP 47 tags; "en" if empty. The first one is used for requests without a
+	// language. RecognizerLanguages are those of the recognizer; Languages if empty.
 	Languages, Heard []string
-	Zone             *time.Location // the owner's
+	Zone             *time.Location // time zone of the owner
 
-	Phrases agent.Phrases // the answers if the agent fails
-	Name    string        // of the services in Home Assistant
-	ID      string        // of this appliance
-	Version string
+	Phrases agent.Phrases // the replies if the agent fails
+	Name    string        // name of the services in Home Assistant
+	ID      string        // ID of the appliance
+	Version string        // version of Perch
 	Log     *slog.Logger
 }
 
 // Limits of all clients together.
 const (
-	mostConns      = 32 // connections
-	mostOfPeer     = 8  // connections from one address
-	mostSyntheses  = 2  // sentences being synthesized
-	mostUtterances = 1  // of the two that the embedded recognizer handles at once: robots have precedence
-	acceptPause    = 50 * time.Millisecond
+	maxConns        = 32                    // connections
+	maxConnsPerPeer = 8                     // connections from one address
+	maxSyntheses    = 2                     // sentences that are synthesized at the same time
+	maxUtterances   = 1                     // utterances that are recognized at the same time; the embedded recognizer can do two, of which one is reserved for robots
+	acceptPause     = 50 * time.Millisecond // after a connection could not be accepted
 )
 
 // Server serves clients. Its methods are safe for concurrent use.
@@ -82,49 +79,49 @@ type Server struct {
 	listen net.Listener
 	log    *slog.Logger
 
-	recognizers, synthesizers, turns slots
+	recognizers, synthesizers, turns slots // the limits of all clients together
 
-	ctx    context.Context // ends with Close
+	ctx    context.Context // canceled by Close
 	cancel context.CancelFunc
 
 	limit *httpserver.ConnectionLimit
 
 	mu      sync.Mutex
-	service *service // of the next connection
+	service *service // used by new connections
 	closed  bool
-	serving sync.WaitGroup // connections
+	serving sync.WaitGroup // the goroutines of connections
 }
 
-// service is what a connection is served.
+// service is the configuration of a connection.
 type service struct {
 	o    Options
-	info wire.Event // the answer to describe
+	info wire.Event // the response to a describe event
 }
 
-// slots bounds how many calls run at the same time.
+// slots limits how many calls run at the same time. It holds a value for each running call.
 type slots chan struct{}
 
-// run waits for a slot, and calls do with a time limit.
-func (s slots) run(ctx context.Context, most time.Duration, do func(context.Context) error) error {
+// run waits for a slot, and then calls do with a time limit.
+func (s slots) run(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	select {
 	case s <- struct{}{}:
 		defer func() { <-s }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	within, cancel := context.WithTimeout(ctx, most)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return do(within)
+	return do(limited)
 }
 
-// languageTag returns the form of a BCP 47 tag.
+// languageTag returns an expression that matches a BCP 47 tag, also with underscores instead of hyphens.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8}){0,4}$`) })
 
-// New returns a server that accepts no connection before Run.
+// New returns a server, which accepts connections when Run is called.
 func New(o Options) (*Server, error) {
 	s := &Server{
-		listen: o.Listen, log: o.Log, limit: httpserver.NewConnectionLimit(mostConns, mostOfPeer),
-		recognizers: make(slots, mostUtterances), synthesizers: make(slots, mostSyntheses), turns: make(slots, limit.Turns),
+		listen: o.Listen, log: o.Log, limit: httpserver.NewConnectionLimit(maxConns, maxConnsPerPeer),
+		recognizers: make(slots, maxUtterances), synthesizers: make(slots, maxSyntheses), turns: make(slots, limit.Turns),
 	}
 	if err := s.Apply(o); err != nil {
 		return nil, err
@@ -133,8 +130,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Apply changes the options of later connections, except Listen. After it returns, the previous
-// Hold is not called any more.
+// Apply changes the options of new connections, except Listen. The previous Hold is not called after Apply has returned.
 func (s *Server) Apply(o Options) error {
 	next, err := newService(o)
 	if err != nil {
@@ -146,6 +142,7 @@ func (s *Server) Apply(o Options) error {
 	return nil
 }
 
+// newService checks the options and returns the service.
 func newService(o Options) (*service, error) {
 	if o.Mind == nil && o.Recognizer == nil && o.Synthesizer == nil {
 		return nil, errors.New("a Wyoming server needs a recognizer, a synthesizer or an agent to serve")
@@ -158,15 +155,14 @@ func newService(o Options) (*service, error) {
 	}
 	for _, tag := range slices.Concat(o.Languages, o.Heard) {
 		if !languageTag().MatchString(tag) {
-			return nil, fmt.Errorf("%q is no language; one is written as en or en-GB", tag)
+			return nil, fmt.Errorf("%q is not a language tag such as en or en-GB", tag)
 		}
 	}
 	info, err := describe(o)
 	return &service{o, info}, err
 }
 
-// Run serves until ctx ends or the server is closed, and returns when all connections are
-// closed.
+// Run accepts connections until ctx ends or Close is called. It returns when all connections are closed.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	stop := context.AfterFunc(ctx, s.shut)
@@ -174,13 +170,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.accept()
 }
 
-// Close closes all connections, cancels their work, and waits for its end. It may be called
-// more than once.
+// Close closes all connections, cancels their requests, and waits until they have ended. It may be called more than once.
 func (s *Server) Close() {
 	s.shut()
 	s.serving.Wait()
 }
 
+// shut stops accepting and cancels all connections. It does not wait.
 func (s *Server) shut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,10 +185,10 @@ func (s *Server) shut() {
 	}
 	s.closed = true
 	s.cancel()
-	_ = s.listen.Close() // nothing is lost with it
+	_ = s.listen.Close() // an error has no consequence
 }
 
-// accept accepts connections. After an error, such as too many open files, it pauses.
+// accept accepts connections until the server is closed. It pauses after a temporary error, such as too many open files.
 func (s *Server) accept() error {
 	for {
 		conn, err := s.listen.Accept()
@@ -213,13 +209,13 @@ func (s *Server) accept() error {
 	}
 }
 
-// admit serves a connection, or closes it if there are too many.
+// admit starts to serve a connection, or closes it if there are too many.
 func (s *Server) admit(conn net.Conn) {
 	peer := httpserver.PeerOf(conn.RemoteAddr().String())
 	service, release, err := s.addConnection(peer)
 	c := newConnection(s, service, conn)
 	if err != nil {
-		c.writeWithin = 100 * time.Millisecond // a new connection's buffer has room
+		c.writeTimeout = 100 * time.Millisecond // short, because the buffer of a new connection has room
 		_ = c.send(wire.TypeError, wire.Failure{Text: "There are too many connections; try again later.", Code: codeBusy}, nil)
 		_ = conn.Close()
 		s.log.Debug("a Wyoming connection was refused: too many are open", "address", peer)
@@ -232,8 +228,8 @@ func (s *Server) admit(conn net.Conn) {
 	}()
 }
 
-// addConnection counts a connection, unless the server is closed.
-func (s *Server) addConnection(peer netip.Addr) (serves *service, release func(), err error) {
+// addConnection registers a connection. It returns an error if the server is closed or there are too many connections.
+func (s *Server) addConnection(peer netip.Addr) (current *service, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

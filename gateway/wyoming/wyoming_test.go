@@ -175,7 +175,7 @@ func TestTooManyRequestsAtOnce(t *testing.T) {
 	o := all()
 	o.Mind = hanging(nil)
 	g := dial(t, serve(t, o))
-	for range mostQueued + 2 {
+	for range maxQueued + 2 {
 		g.event(wire.TypeTranscript, wire.Text{Text: "hello"}, nil)
 	}
 	g.refused(codeBusy)
@@ -185,20 +185,20 @@ func TestConnectionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newPipes()
 		s := run(t, all(), l)
-		for n := range mostConns {
-			l.dial(t, fmt.Sprintf("192.0.2.%d:4000", n/mostOfPeer)).event(wire.TypeDescribe, nil, nil)
-			if n == mostOfPeer-1 {
+		for n := range maxConns {
+			l.dial(t, fmt.Sprintf("192.0.2.%d:4000", n/maxConnsPerPeer)).event(wire.TypeDescribe, nil, nil)
+			if n == maxConnsPerPeer-1 {
 				g := l.dial(t, "[::ffff:192.0.2.0]:4000")
 				g.refused(codeBusy)
 			}
 		}
 		g := l.dial(t, "192.0.2.99:4000")
 		g.refused(codeBusy)
-		if connections, peers := s.limit.Open(); connections != mostConns || peers != mostConns/mostOfPeer {
+		if connections, peers := s.limit.Open(); connections != maxConns || peers != maxConns/maxConnsPerPeer {
 			t.Errorf("%d connections of %d peers", connections, peers)
 		}
 		// They do not even take their answers; the limit has room again.
-		time.Sleep(writeWithin + time.Second)
+		time.Sleep(writeTimeout + time.Second)
 		g = l.dial(t, "192.0.2.99:4000")
 		g.event(wire.TypePing, nil, nil)
 		g.next(wire.TypePong)
@@ -225,7 +225,7 @@ func TestIdle(t *testing.T) {
 					}
 				}
 				g.ended()
-				if took := time.Since(began); took < idleFor || took > idleFor+listenFor {
+				if took := time.Since(began); took < idleTimeout || took > idleTimeout+maxListening {
 					t.Errorf("it took %s", took)
 				}
 			})
@@ -234,7 +234,7 @@ func TestIdle(t *testing.T) {
 }
 
 func TestWaitingForAnAnswerIsNotIdle(t *testing.T) {
-	const long = idleFor + 30*time.Second
+	const long = idleTimeout + 30*time.Second
 	synctest.Test(t, func(t *testing.T) {
 		o := all()
 		o.Mind = &scriptedAgent{think: func(_ context.Context, _ agent.Turn, out func(agent.Reply) error) error {
@@ -249,7 +249,7 @@ func TestWaitingForAnAnswerIsNotIdle(t *testing.T) {
 		g.next(typeHandledStop)
 		began := time.Now()
 		g.refused(codeIdle)
-		if took := time.Since(began); took != idleFor {
+		if took := time.Since(began); took != idleTimeout {
 			t.Errorf("it is idle after %s", took)
 		}
 	})
@@ -271,7 +271,7 @@ func TestAClientThatReadsNothingIsDropped(t *testing.T) {
 		g.next(wire.TypeAudioStart)
 		began := time.Now()
 		<-ended
-		if took := time.Since(began); took != writeWithin {
+		if took := time.Since(began); took != writeTimeout {
 			t.Errorf("it took %s", took)
 		}
 		if e, err := g.r.Read(); err == nil {
@@ -294,12 +294,12 @@ func TestEndlessSentenceIsCancelled(t *testing.T) {
 		g.next(wire.TypeAudioStart)
 		began := time.Now()
 		for {
-			time.Sleep(writeWithin / 2)
+			time.Sleep(writeTimeout / 2)
 			if e, err := g.r.Read(); err != nil || e.Type == wire.TypeError {
 				break
 			}
 		}
-		if took := time.Since(began); took < sentenceWithin || took > sentenceWithin+2*writeWithin {
+		if took := time.Since(began); took < sentenceTimeout || took > sentenceTimeout+2*writeTimeout {
 			t.Errorf("it took %s", took)
 		}
 	})
