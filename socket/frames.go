@@ -9,24 +9,22 @@ import (
 	"perch/limit"
 )
 
-// Frames without a message cost as much to read as others: pings, pongs, and almost empty
-// fragments. The library handles them itself, so their rate is limited per second; more
-// wait in the network.
+// Idle frames are frames that complete no message: pings, pongs and small fragments. They are handled by the library,
+// so Options.PerSecond does not limit them, but they cost as much as others. Their rate is limited separately.
 const (
-	idleFrames = 50
-	// leastFragment is the least payload, in bytes, of a fragment that is not idle.
-	leastFragment = 128
+	idleFrames  = 50  // maximum number of idle frames per second
+	minFragment = 128 // a fragment with a smaller payload is idle, in bytes
 )
 
-// pacedConn is a connection whose idle frames are read at a limited rate.
+// pacedConn is a connection that limits the rate at which idle frames are read.
 type pacedConn struct {
 	net.Conn
 	frames frames
-	pace   limit.Pace
-	over   <-chan struct{}
+	pace   limit.Pace      // limits idle frames
+	over   <-chan struct{} // closed when the connection is closed
 }
 
-// Read waits first if too many idle frames were read before.
+// Read implements net.Conn. It blocks while too many idle frames have been read.
 func (c *pacedConn) Read(p []byte) (int, error) {
 	c.pace.Wait(c.over)
 	n, err := c.Conn.Read(p)
@@ -36,17 +34,16 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// opening is a connection of Dial. Until it is open, Read returns one byte at a time, and at
-// most limit.List in all, so that the library reads nothing beyond the answer to the upgrade
-// and frames are counted from the first.
+// opening is a connection of Dial. During the handshake Read returns one byte at a time, so that the library cannot read
+// beyond the response to the upgrade request, and all frames are counted. The response is limited to limit.List bytes.
 type opening struct {
 	pacedConn
-	left int
-	open bool
+	left int  // number of bytes that the response may still have
+	open bool // the handshake is over
 }
 
 func newOpening(c net.Conn, over <-chan struct{}) *opening {
-	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, usualBuffer)}, pace: limit.PerSecond(idleFrames), over: over}
+	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, defaultBuffer)}, pace: limit.PerSecond(idleFrames), over: over}
 	return &opening{pacedConn: paced, left: limit.List}
 }
 
@@ -56,14 +53,14 @@ func (c *opening) Read(p []byte) (int, error) {
 		return c.pacedConn.Read(p)
 	}
 	if c.left <= 0 {
-		return 0, errAnswer
+		return 0, errResponseTooLong
 	}
 	n, err := c.Conn.Read(p[:min(len(p), 1)])
 	c.left -= n
 	return n, err
 }
 
-// buffered is a connection read through a buffer.
+// buffered is a connection that is read through a buffer.
 type buffered struct {
 	net.Conn
 	from *bufio.Reader
@@ -72,10 +69,10 @@ type buffered struct {
 // Read implements net.Conn.
 func (c buffered) Read(p []byte) (int, error) { return c.from.Read(p) }
 
-// pacing passes a paced connection to an upgrade.
+// pacing is a ResponseWriter whose hijacked connection is a pacedConn.
 type pacing struct {
 	http.ResponseWriter
-	over <-chan struct{}
+	over <-chan struct{} // see pacedConn
 }
 
 // Hijack implements http.Hijacker.
@@ -87,15 +84,15 @@ func (w pacing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return &pacedConn{Conn: c, pace: limit.PerSecond(idleFrames), over: w.over}, buffered, nil
 }
 
-// frames tracks the other side's frames (RFC 6455 section 5.2) in the bytes read, however
-// they are split. It checks nothing: the library does.
+// frames parses the frames (RFC 6455 section 5.2) in the bytes that are read from a connection. It leaves the validation
+// to the library.
 type frames struct {
-	header [14]byte
-	have   int    // of header
-	skip   uint64 // left of the payload
+	header [14]byte // header of the present frame
+	have   int      // number of bytes of header that have been read
+	skip   uint64   // number of bytes of the payload that have yet to be read
 }
 
-// idle counts the frames that begin in p and have no message.
+// idle returns the number of idle frames whose headers end in p, the next bytes of the connection.
 func (f *frames) idle(p []byte) (n int) {
 	for len(p) > 0 {
 		if f.skip > 0 {
@@ -110,14 +107,14 @@ func (f *frames) idle(p []byte) (n int) {
 		}
 		f.have, f.skip = 0, f.payload()
 		const final, control = 0x80, 0x08
-		if f.header[0]&control != 0 || f.header[0]&final == 0 && f.skip < leastFragment {
+		if f.header[0]&control != 0 || f.header[0]&final == 0 && f.skip < minFragment {
 			n++
 		}
 	}
 	return n
 }
 
-// length returns the length of the header, as far as it is known.
+// length returns the length of the present header, or a lower bound until the first two bytes have been read.
 func (f *frames) length() int {
 	if f.have < 2 {
 		return 2
@@ -135,6 +132,7 @@ func (f *frames) length() int {
 	return n
 }
 
+// payload returns the length of the payload after a complete header.
 func (f *frames) payload() uint64 {
 	switch n := f.header[1] & 0x7f; n {
 	case 126:

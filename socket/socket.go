@@ -1,6 +1,6 @@
-// Package socket is a WebSocket, server or client: one goroutine receives, one sends, every
-// send has a deadline, every message a size limit, and closing closes TCP itself, because a
-// robot never answers a close frame.
+// Package socket provides WebSocket connections for servers and clients. One goroutine may receive while another one
+// sends. Every send has a deadline, and received messages have a size limit. Close closes the TCP connection without
+// waiting for the other side's close frame, because a robot never sends one.
 package socket
 
 import (
@@ -33,53 +33,53 @@ const (
 	TryLater    = websocket.CloseTryAgainLater
 )
 
-// Options of a socket.
+// Options configures a connection.
 type Options struct {
-	MaxMessage int           // bytes in a received message; a larger one ends the socket with TooBig; 0 is no limit
-	SendWithin time.Duration // 0 is 10 s
-	Header     http.Header   // sent by Dial
+	MaxMessage int           // maximum size of a received message in bytes; a larger one makes Receive return ErrTooBig; 0 is no limit
+	SendWithin time.Duration // time limit of a send; 10 s if 0
+	Header     http.Header   // additional headers of the request that Dial sends
 
-	// Subprotocols are the ones supported by Accept, in order of preference. Its answer
-	// names the first that the other side supports too.
+	// Subprotocols are the subprotocols that Accept supports, in order of preference. Accept selects the first one
+	// that the client supports too.
 	Subprotocols []string
-	// Buffer is the size of each of the two buffers in bytes; 0 is 4096. Messages may be
+	// Buffer is the size of the read buffer and of the write buffer of Accept, in bytes; 4096 if 0. Messages may be
 	// larger.
 	Buffer int
-	// Quiet is how long nothing may arrive, not even a pong, until the connection counts
-	// as broken; 0 is for ever.
-	Quiet time.Duration
-	// PerSecond is how many messages are received per second; more wait in the network
-	// and block their sender. After a second without any, as many are received at once.
-	// 0 is no limit. Frames without a message, such as pings, always have a separate
+	// Quiet is the time after which the connection counts as broken if nothing has arrived, not even a pong. 0 is no
 	// limit.
+	Quiet time.Duration
+	// PerSecond is the maximum rate of received messages. Excess messages stay in the network and block the sender.
+	// After a second without messages, PerSecond messages can be received at once. 0 is no limit. Pings, pongs and
+	// small fragments always have a separate limit.
 	PerSecond int
 }
 
-const usualBuffer = 4096
+// defaultBuffer is the default size of a buffer, in bytes.
+const defaultBuffer = 4096
 
-// errAnswer is the error for an upgrade answer that is too long.
-var errAnswer = errors.New("the answer to the upgrade does not end; something else than a WebSocket server listens there")
+// errResponseTooLong is the error for a response to the upgrade request that is too long.
+var errResponseTooLong = errors.New("the response to the upgrade request is too long; the server is not a WebSocket server")
 
-// ErrTooBig is returned by Receive for a message over MaxMessage.
+// ErrTooBig is returned by Receive for a message that is larger than MaxMessage.
 var ErrTooBig = errors.New("message too big")
 
-// Conn is a WebSocket.
+// Conn is a WebSocket connection. One goroutine may call Receive while another one sends. Ping, Close and Drop are safe
+// for concurrent use.
 type Conn struct {
-	ws         *websocket.Conn
-	sendWithin time.Duration
-	quiet      time.Duration
-	pace       limit.Pace // of messages
-	buf        []byte
-	once       sync.Once
-	over       chan struct{} // closed with the connection
+	ws          *websocket.Conn
+	sendTimeout time.Duration
+	quiet       time.Duration // see Options.Quiet
+	pace        limit.Pace    // limits received messages
+	buf         []byte        // the message that Receive has returned
+	once        sync.Once     // closes the connection
+	over        chan struct{} // closed when the connection is closed
 }
 
-// Accept answers an upgrade request. It then limits the rate of pings, pongs and empty
-// fragments. It accepts every Origin; the caller must check it. On an error the answer has
-// been written.
+// Accept upgrades an HTTP request to a WebSocket. It accepts every Origin, which the caller must check. If it returns an
+// error, it has already written the response.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	up := websocket.Upgrader{
-		ReadBufferSize: cmp.Or(o.Buffer, usualBuffer), WriteBufferSize: cmp.Or(o.Buffer, usualBuffer), HandshakeTimeout: 10 * time.Second,
+		ReadBufferSize: cmp.Or(o.Buffer, defaultBuffer), WriteBufferSize: cmp.Or(o.Buffer, defaultBuffer), HandshakeTimeout: 10 * time.Second,
 		Subprotocols: o.Subprotocols,
 		CheckOrigin:  func(*http.Request) bool { return true },
 	}
@@ -91,11 +91,11 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Conn, error) {
 	return wrap(ws, o, over), nil
 }
 
-// Refusal is the error of Dial if the server answered with an HTTP status instead of an upgrade.
+// Refusal is the error of Dial if the server responded with an HTTP status instead of an upgrade.
 type Refusal struct {
 	URL    string
 	Status int    // HTTP status
-	Text   string // the beginning of the body, at most 500 bytes
+	Text   string // first 500 bytes of the body
 }
 
 // Error implements error.
@@ -103,31 +103,31 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("refused: %s answered %d %s: %s", r.URL, r.Status, http.StatusText(r.Status), r.Text)
 }
 
-// Dial opens a WebSocket to url. Like Accept it limits the rate of pings, pongs and empty
-// fragments. The error is a *Refusal if the server answered without an upgrade. It names url
-// without its query, which may contain a key.
+// Dial opens a WebSocket to a URL. The error is a *Refusal if the server responded without an upgrade. Errors contain the
+// URL without its query, which may contain a key.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	return dial(ctx, url, o, new(net.Dialer).DialContext)
 }
 
+// dial is Dial with a function that opens the TCP connection.
 func dial(ctx context.Context, url string, o Options, connect func(ctx context.Context, network, address string) (net.Conn, error)) (*Conn, error) {
-	shown, _, _ := strings.Cut(url, "?")
+	withoutQuery, _, _ := strings.Cut(url, "?")
 	stop := func() bool { return true }
 	over := make(chan struct{})
-	var within *opening
-	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: usualBuffer, WriteBufferSize: usualBuffer}
-	// Frames can be counted only within TLS, so TLS is not left to the library.
+	var conn *opening
+	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: defaultBuffer, WriteBufferSize: defaultBuffer}
+	// The TLS handshake is not left to the library, because frames can be counted only after decryption.
 	open := func(secure bool) func(context.Context, string, string) (net.Conn, error) {
 		return func(dialling context.Context, network, address string) (net.Conn, error) {
 			tcp, err := connect(dialling, network, address)
 			if err != nil {
 				return nil, err
 			}
-			// In the handshake the library respects a context's deadline, but not its end.
+			// During the handshake the library respects the deadline of a context, but not its cancellation.
 			stop = context.AfterFunc(ctx, func() { _ = tcp.Close() })
 			c := tcp
 			if secure {
-				host, _, _ := net.SplitHostPort(address) // as the library has joined it
+				host, _, _ := net.SplitHostPort(address) // the library passes a valid address
 				inTLS := tls.Client(tcp, &tls.Config{ServerName: host})
 				if err := inTLS.HandshakeContext(dialling); err != nil {
 					_ = tcp.Close()
@@ -135,53 +135,54 @@ func dial(ctx context.Context, url string, o Options, connect func(ctx context.C
 				}
 				c = inTLS
 			}
-			within = newOpening(c, over)
-			return within, nil
+			conn = newOpening(c, over)
+			return conn, nil
 		}
 	}
 	d.NetDialContext, d.NetDialTLSContext = open(false), open(true)
-	ws, answer, err := d.DialContext(ctx, url, o.Header)
+	ws, response, err := d.DialContext(ctx, url, o.Header)
 	if !stop() {
-		return nil, fmt.Errorf("open %s: %w", shown, ctx.Err())
+		return nil, fmt.Errorf("open %s: %w", withoutQuery, ctx.Err())
 	}
 	if err != nil {
-		if answer != nil {
-			text, _ := io.ReadAll(io.LimitReader(answer.Body, 500))
-			return nil, &Refusal{URL: shown, Status: answer.StatusCode, Text: string(text)}
+		if response != nil {
+			text, _ := io.ReadAll(io.LimitReader(response.Body, 500))
+			return nil, &Refusal{URL: withoutQuery, Status: response.StatusCode, Text: string(text)}
 		}
-		return nil, fmt.Errorf("open %s: %w", shown, err)
+		return nil, fmt.Errorf("open %s: %w", withoutQuery, err)
 	}
-	within.open = true // nothing reads it now
+	conn.open = true // no other goroutine is reading now
 	return wrap(ws, o, over), nil
 }
 
+// wrap returns a Conn for an open WebSocket.
 func wrap(ws *websocket.Conn, o Options, over chan struct{}) *Conn {
 	ws.SetReadLimit(int64(o.MaxMessage))
 	o.SendWithin = cmp.Or(o.SendWithin, 10*time.Second)
-	c := &Conn{ws: ws, sendWithin: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: over}
+	c := &Conn{ws: ws, sendTimeout: o.SendWithin, quiet: o.Quiet, buf: make([]byte, 0, 1024), over: over}
 	if o.PerSecond > 0 {
 		c.pace = limit.PerSecond(o.PerSecond)
 	}
 	if c.quiet > 0 {
-		ws.SetPongHandler(func(string) error { return c.alive() })
+		ws.SetPongHandler(func(string) error { return c.extendDeadline() })
 	}
 	return c
 }
 
-// alive extends the read deadline by the allowed silence.
-func (c *Conn) alive() error { return c.ws.SetReadDeadline(time.Now().Add(c.quiet)) }
+// extendDeadline sets the read deadline to the end of the allowed silence.
+func (c *Conn) extendDeadline() error { return c.ws.SetReadDeadline(time.Now().Add(c.quiet)) }
 
-// Ping sends a ping. It may be called while another goroutine sends.
+// Ping sends a ping. It is safe for concurrent use.
 func (c *Conn) Ping() error {
-	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(c.sendWithin))
+	return c.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(c.sendTimeout))
 }
 
-// Receive waits for the next message. The bytes are valid until the next call. Any error is
-// final: io.EOF if the connection has ended, with or without a close frame, since a robot
-// sends none.
+// Receive waits for the next message and returns it. data is valid until the next call. After an error the connection
+// cannot be used any more. The error is io.EOF if the connection has ended, with or without a close frame, because a
+// robot sends none.
 func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	if c.quiet > 0 {
-		if err := c.alive(); err != nil {
+		if err := c.extendDeadline(); err != nil {
 			return false, nil, endError(err)
 		}
 	}
@@ -207,10 +208,10 @@ func (c *Conn) Receive() (isText bool, data []byte, err error) {
 	}
 }
 
-// endError converts the errors of an ended connection to io.EOF.
+// endError returns the error of Receive for an error of the library.
 func endError(err error) error {
 	var closed *websocket.CloseError
-	var broken net.Error // a robot with unread data leaves with a reset
+	var broken net.Error // for example a reset, which a robot sends if it closes a connection with unread data
 	switch {
 	case errors.Is(err, websocket.ErrReadLimit):
 		return ErrTooBig
@@ -226,27 +227,28 @@ func (c *Conn) SendText(text []byte) error { return c.send(websocket.TextMessage
 // SendBinary sends a binary message.
 func (c *Conn) SendBinary(data []byte) error { return c.send(websocket.BinaryMessage, data) }
 
+// send sends a message of a type of the library.
 func (c *Conn) send(kind int, data []byte) error {
-	if err := c.ws.SetWriteDeadline(time.Now().Add(c.sendWithin)); err != nil {
+	if err := c.ws.SetWriteDeadline(time.Now().Add(c.sendTimeout)); err != nil {
 		return fmt.Errorf("set a deadline: %w", err)
 	}
 	return c.ws.WriteMessage(kind, data)
 }
 
-// Close sends a close frame, if that is possible at once, and closes the connection, which
-// ends a running Receive. It is safe for concurrent use and may be called more than once.
+// Close sends a close frame and closes the connection, which makes a running Receive return. Only the first call of
+// Close or Drop has an effect.
 func (c *Conn) Close(code int, reason string) {
 	c.once.Do(func() {
 		close(c.over)
-		frame := websocket.FormatCloseMessage(code, plain.Clip(reason, 120)) // half a character would violate the protocol
-		// The other side may be gone; nothing depends on this frame.
+		frame := websocket.FormatCloseMessage(code, plain.Clip(reason, 120)) // the protocol allows 123 bytes of valid UTF-8
+		// An error is ignored, since the other side may have disconnected already.
 		_ = c.ws.WriteControl(websocket.CloseMessage, frame, time.Now().Add(time.Second))
 		_ = c.ws.Close()
 	})
 }
 
-// Drop closes TCP without a close frame, as a robot does. After Close it does nothing, and
-// Close after it does nothing.
+// Drop closes the TCP connection without a close frame, as a robot does. Only the first call of Close or Drop has an
+// effect.
 func (c *Conn) Drop() {
 	c.once.Do(func() {
 		close(c.over)
