@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// body is the state of the robot that its tools change, except for its flash.
+// body is the state that the robot's tools change and that is not in the flash.
 type body struct {
 	yaw, pitch  int // degrees
 	reminders   []reminder
-	reminderID  int
-	visionURL   string // in RAM: a reboot forgets it
+	reminderID  int    // ID of the latest reminder
+	visionURL   string // URL for photos; empty until the server sends it
 	visionToken string
 }
 
+// reminder is a reminder as the tool get_reminders returns it.
 type reminder struct {
 	ID      int    `json:"id"`
 	Seconds int    `json:"duration_seconds"`
@@ -26,10 +27,10 @@ type reminder struct {
 	due     time.Time
 }
 
-// ring removes the reminders that are due, and sets the repeating ones again. The
-// robot rings by itself, with or without a channel.
-func (r *Robot) ring(now time.Time) {
-	waiting := r.body.reminders[:0]
+// ringReminders rings for due reminders. It removes them, or sets them again if they repeat.
+// The robot rings with or without an open channel.
+func (r *Robot) ringReminders(now time.Time) {
+	remaining := r.body.reminders[:0]
 	for _, m := range r.body.reminders {
 		if !now.Before(m.due) {
 			r.o.Observe(Reminded{ID: m.ID, Message: m.Message})
@@ -38,12 +39,12 @@ func (r *Robot) ring(now time.Time) {
 			}
 			m.due = m.due.Add(time.Duration(m.Seconds) * time.Second)
 		}
-		waiting = append(waiting, m)
+		remaining = append(remaining, m)
 	}
-	r.body.reminders = waiting
+	r.body.reminders = remaining
 }
 
-// nextReminder returns when the next reminder rings, or the zero time.
+// nextReminder returns the time of the next reminder, or the zero time if there is none.
 func (b *body) nextReminder() (due time.Time) {
 	for _, m := range b.reminders {
 		if due.IsZero() || m.due.Before(due) {
@@ -53,7 +54,7 @@ func (b *body) nextReminder() (due time.Time) {
 	return due
 }
 
-func status(s *session, _ time.Time, _ values) (string, error) {
+func deviceStatus(s *session, _ time.Time, _ values) (string, error) {
 	f := s.r.flash
 	return fmt.Sprintf(`{"audio_speaker":{"volume":%d},"screen":{"brightness":%d,"theme":%s},"battery":{"level":82,"charging":false},`+
 		`"network":{"type":"wifi","ssid":"%s","signal":"strong"},"chip":{"temperature":41.5}}`,
@@ -84,13 +85,13 @@ func headAngles(s *session, _ time.Time, _ values) (string, error) {
 	return fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, s.r.body.yaw, s.r.body.pitch), nil
 }
 
-// keepAngle is the minimum of the schema. It leaves an angle unchanged.
+// keepAngle is the argument that leaves an angle unchanged.
 const keepAngle = -9999
 
 func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
 	if yaw := v.int("yaw"); yaw != keepAngle {
-		b.yaw = max(-128, yaw) // the range of the servos
+		b.yaw = max(-128, yaw) // the servo cannot turn further
 	}
 	if pitch := v.int("pitch"); pitch != keepAngle {
 		b.pitch = max(0, pitch)
@@ -99,8 +100,8 @@ func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	return "true", nil
 }
 
-// accept implements tools whose effect cannot be observed.
-func accept(*session, time.Time, values) (string, error) { return "true", nil }
+// acceptCall implements tools whose effect is not simulated.
+func acceptCall(*session, time.Time, values) (string, error) { return "true", nil }
 
 func createReminder(s *session, now time.Time, v values) (string, error) {
 	b := &s.r.body
@@ -130,13 +131,12 @@ func rebootTool(s *session, now time.Time, _ values) (string, error) {
 	return "true", nil
 }
 
-// upgradeTool closes the channel before it downloads. Without Options.Upgrades
-// nothing is downloaded, and the robot reboots with its present firmware.
+// upgradeTool reboots the robot, which then installs the image if Options.Upgrades is set.
 func upgradeTool(s *session, now time.Time, v values) (string, error) {
 	if v.text("url") == "" {
 		return "", errors.New("no url")
 	}
-	s.r.wanted = v.text("url")
+	s.r.imageURL = v.text("url")
 	s.reboot(now)
 	return "true", nil
 }

@@ -12,38 +12,41 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Bootstrap is the part of a check-in's reply that a robot keeps.
+// Bootstrap is the response to a check-in, as far as a robot uses it.
 type Bootstrap struct {
-	MQTT    string // endpoint, if the robot uses MQTT
-	URL     string // of the WebSocket, as in the flash now
+	MQTT    string // endpoint of the MQTT server; empty if the transport is WebSocket
+	URL     string // URL of the WebSocket, now stored in the flash
 	Token   string
 	Framing xiaozhi.Framing
 
-	Code, Challenge, Message string // of activation: with a code or a challenge the robot waits
+	// Code, Challenge and Message are the activation section. A robot with a code or a
+	// challenge waits for its adoption.
+	Code, Challenge, Message string
 
-	Upgrade  string   // URL of an image that a real robot would install now; this one does with Options.Upgrades
-	Oddities []string // what the robot ignores
+	Upgrade  string   // URL of an image that a real robot would install now; or empty
+	Oddities []string // descriptions of parts that the robot ignores
 }
 
+// Limits of the NVS partition.
 const (
-	longestKey    = 15   // of NVS, in characters
-	longestString = 3999 // of NVS, in bytes, without the closing zero
+	maxKey    = 15   // characters in a key
+	maxString = 3999 // bytes in a string, without the final zero
 )
 
-// readBootstrap processes a reply like ota.cc: sections are optional,
-// keys are compared without case, and every string and number under websocket
-// and mqtt is stored in the flash under its own key.
+// readBootstrap processes the response to a check-in like the firmware's ota.cc: sections are
+// optional, keys are compared without case, and every string and number under websocket and
+// mqtt is stored in the flash under its own key.
 func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	reply := parseObject(text)
 	if reply == nil {
-		return Bootstrap{}, errors.New("check in: the reply is not a JSON object")
+		return Bootstrap{}, errors.New("check in: the response is not a JSON object")
 	}
 	var b Bootstrap
 	mqtt, socket := parseObject(reply.lookup("mqtt")), parseObject(reply.lookup("websocket"))
-	if err := errors.Join(storable("mqtt", mqtt), storable("websocket", socket)); err != nil {
+	if err := errors.Join(checkStorable("mqtt", mqtt), checkStorable("websocket", socket)); err != nil {
 		return Bootstrap{}, err
 	}
-	if err := r.upgrade(&b, parseObject(reply.lookup("firmware"))); err != nil {
+	if err := r.readUpgrade(&b, parseObject(reply.lookup("firmware"))); err != nil {
 		return Bootstrap{}, err
 	}
 	activation := parseObject(reply.lookup("activation"))
@@ -53,7 +56,7 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	r.storeSection(&b, socket)
 	b.URL, b.Token, b.Framing = r.flash.WebSocket.URL, r.flash.WebSocket.Token, r.flash.WebSocket.framing()
 	if b.Code != "" || b.Challenge != "" {
-		return b, nil // before it has a transport
+		return b, nil // the firmware ignores the transport of a robot that is not adopted
 	}
 	r.storeMQTT(mqtt)
 	r.byMQTT = mqtt != nil || socket == nil
@@ -62,7 +65,7 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	}
 	switch {
 	case mqtt == nil && socket == nil:
-		return Bootstrap{}, errors.Join(ErrMQTT, errors.New("the reply has neither a websocket nor an mqtt section"))
+		return Bootstrap{}, errors.Join(ErrMQTT, errors.New("the response has neither a websocket nor an mqtt section"))
 	case r.byMQTT && r.flash.MQTT.Endpoint == "":
 		return Bootstrap{}, ErrMQTT
 	case r.byMQTT:
@@ -72,24 +75,24 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	return b, checkSocketURL(b.URL)
 }
 
-// storable refuses values that abort the firmware when it stores them, at this
-// boot and every later one.
-func storable(section string, o object) error {
+// checkStorable returns a Crash for a value in a section that makes the firmware abort when it
+// stores the value, at this boot and every later one.
+func checkStorable(section string, o object) error {
 	for _, m := range o {
 		s, isString := asString(m.value)
 		_, isNumber := asNumber(m.value)
 		switch {
-		case !isString && !isNumber: // skipped silently
-		case len(m.key) > longestKey:
+		case !isString && !isNumber: // ignored by the firmware
+		case len(m.key) > maxKey:
 			return crash("the key %q under %q is longer than the 15 characters of NVS: the robot aborts at every boot", m.key, section)
-		case len(s) > longestString:
-			return crash("%s.%s holds %d bytes, NVS takes 4000 with the closing zero: the robot aborts at every boot", section, m.key, len(s))
+		case len(s) > maxString:
+			return crash("%s.%s holds %d bytes, NVS takes 4000 with the final zero: the robot aborts at every boot", section, m.key, len(s))
 		}
 	}
 	return nil
 }
 
-// storeSection stores the section. Keys that are missing stay as they were.
+// storeSection stores the websocket section in the flash. Missing keys keep their values.
 func (r *Robot) storeSection(b *Bootstrap, o object) {
 	w := &r.flash.WebSocket
 	if s, ok := o.text("url"); ok {
@@ -108,8 +111,9 @@ func (r *Robot) storeSection(b *Bootstrap, o object) {
 	}
 }
 
-// upgrade compares versions as the firmware does. It aborts where std::stoi throws.
-func (r *Robot) upgrade(b *Bootstrap, o object) error {
+// readUpgrade reads the firmware section. It compares versions as the firmware does, and
+// returns a Crash if the firmware would abort.
+func (r *Robot) readUpgrade(b *Bootstrap, o object) error {
 	version, hasVersion := o.text("version")
 	link, hasURL := o.text("url")
 	if !hasVersion || !hasURL {
@@ -124,7 +128,7 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 		return err
 	}
 	force, _ := asNumber(o.lookup("force"))
-	// The first part that differs decides, and else the longer version is newer.
+	// The first part that differs decides. If none differs, the longer version is newer.
 	if slices.Compare(offered, running) > 0 || force == 1 {
 		b.Upgrade = link
 		if link == "" {
@@ -137,9 +141,11 @@ func (r *Robot) upgrade(b *Bootstrap, o object) error {
 	return nil
 }
 
+// parseVersion splits a version into numbers as the firmware does. It returns a Crash if the
+// firmware's std::stoi would throw.
 func parseVersion(text string) ([]int, error) {
 	var parts []int
-	// std::getline returns no part for an empty text or after a final dot.
+	// Like std::getline this returns no part for an empty text or after a final dot.
 	for part, rest := "", text; rest != ""; {
 		part, rest, _ = strings.Cut(rest, ".")
 		digits := strings.TrimLeft(part, " \t\n\v\f\r")
@@ -153,8 +159,8 @@ func parseVersion(text string) ([]int, error) {
 	return parts, nil
 }
 
-// checkSocketURL parses a URL as the firmware does: the port follows the first
-// colon after the scheme, wherever that is.
+// checkSocketURL checks the URL of a WebSocket. The firmware expects the port after the first
+// colon behind the scheme, even if that colon is in the path.
 func checkSocketURL(text string) error {
 	_, rest, found := strings.Cut(text, "://")
 	if !found {
@@ -162,23 +168,23 @@ func checkSocketURL(text string) error {
 	}
 	colon, slash := strings.IndexByte(rest, ':'), strings.IndexByte(rest, '/')
 	if colon > slash && slash >= 0 {
-		return crash("websocket.url %q has no port but a colon later on: the robot takes what follows it for the port", text)
+		return crash("websocket.url %q has no port but a colon in its path: the robot takes the text after the colon for the port", text)
 	}
 	return nil
 }
 
-// checkEndpoint parses an endpoint as the firmware does: std::stoi gets what
-// follows the first colon.
+// checkEndpoint checks the endpoint of an MQTT server. The firmware passes the text after the
+// first colon to std::stoi.
 func checkEndpoint(text string) error {
-	_, port, has := strings.Cut(text, ":")
-	if n, err := strconv.Atoi(port); has && (err != nil || n <= 0 || n > 65535) {
+	_, port, hasPort := strings.Cut(text, ":")
+	if n, err := strconv.Atoi(port); hasPort && (err != nil || n <= 0 || n > 65535) {
 		return crash("mqtt.endpoint %q: std::stoi throws at its port, or the robot connects nowhere", text)
 	}
 	return nil
 }
 
-// quote returns a JSON string.
+// quote returns s as a JSON string.
 func quote(s string) string {
-	b, _ := json.Marshal(s) // never fails for a string
+	b, _ := json.Marshal(s) // cannot fail for a string
 	return string(b)
 }

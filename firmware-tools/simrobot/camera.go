@@ -15,7 +15,8 @@ import (
 	"perch/limit"
 )
 
-// picture returns the picture of the camera and of the screen: a JPEG of a gradient.
+// picture returns the simulated picture of the camera and of the screen: a gradient as JPEG,
+// with a quality of 1 to 100.
 func picture(quality int) []byte {
 	const width, height = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
@@ -29,8 +30,8 @@ func picture(quality int) []byte {
 	return b.Bytes()
 }
 
-// takePhoto posts a photo to the address from initialize. The body of an answer
-// with status 200 is the tool's text.
+// takePhoto posts a photo to the URL that the server sent with initialize. The tool returns
+// the body of the response if its status is 200.
 func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")
@@ -39,14 +40,14 @@ func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionToken != "" {
 		h.Set("Authorization", "Bearer "+r.body.visionToken)
 	}
-	answer, err := r.upload(ctx, r.body.visionURL, "----ESP32_CAMERA_BOUNDARY", "camera.jpg", v.text("question"), picture(80), h)
+	reply, err := r.upload(ctx, r.body.visionURL, "----ESP32_CAMERA_BOUNDARY", "camera.jpg", v.text("question"), picture(80), h)
 	if err != nil {
 		return "", failure("Failed to upload photo")
 	}
-	return answer, nil
+	return reply, nil
 }
 
-// snapshot posts the content of the screen.
+// snapshot posts the content of the screen to a URL.
 func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
 	screen := picture(v.int("quality"))
 	if _, err := r.upload(ctx, v.text("url"), "----ESP32_SCREEN_SNAPSHOT_BOUNDARY", "screenshot.jpg", "", screen, http.Header{}); err != nil {
@@ -55,9 +56,10 @@ func snapshot(ctx context.Context, r *Robot, v values) (string, error) {
 	return "true", nil
 }
 
-// upload posts a form in chunks, without a length, as the firmware does.
-func (r *Robot) upload(ctx context.Context, to, boundary, name, question string, jpeg []byte, h http.Header) (string, error) {
-	var form bytes.Buffer // which returns no error
+// upload posts a picture as a form, and returns the body of the response. Like the firmware it
+// sends the form in chunks, without a Content-Length. question is optional.
+func (r *Robot) upload(ctx context.Context, url, boundary, name, question string, jpeg []byte, h http.Header) (string, error) {
+	var form bytes.Buffer // writes to it cannot fail
 	w := multipart.NewWriter(&form)
 	_ = w.SetBoundary(boundary)
 	if question != "" {
@@ -68,36 +70,36 @@ func (r *Robot) upload(ctx context.Context, to, boundary, name, question string,
 	})
 	_, _ = part.Write(jpeg)
 	_ = w.Close()
-	// The MultiReader hides the length, so that the body is sent in chunks.
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, io.MultiReader(&form))
+	// The MultiReader hides the length from net/http, which then sends chunks.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, io.MultiReader(&form))
 	if err != nil {
 		return "", err
 	}
 	req.Header = h
 	req.Header.Set("Content-Type", w.FormDataContentType())
 	req.Header.Set("User-Agent", "")
-	answer, err := r.http.Do(req)
+	response, err := r.http.Do(req)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, limit.File))
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d", answer.StatusCode)
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, limit.File))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", response.StatusCode)
 	}
 	return string(text), err
 }
 
-// previewImage fetches a picture, whose length must be announced.
+// previewImage downloads a picture. The response must have a Content-Length.
 func previewImage(ctx context.Context, r *Robot, v values) (string, error) {
-	answer, err := r.httpGet(ctx, v.text("url"), otaLimit)
+	response, err := r.httpGet(ctx, v.text("url"), httpTimeout)
 	if err != nil {
 		return "", err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || answer.ContentLength <= 0 {
-		return "", failure("Unexpected status code: " + answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK || response.ContentLength <= 0 {
+		return "", failure("Unexpected status code: " + response.Status)
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, answer.ContentLength))
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, response.ContentLength))
 	return "true", err
 }

@@ -14,30 +14,31 @@ import (
 	"perch/socket"
 )
 
-// channel is the robot's WebSocket, or its MQTT and UDP. One goroutine receives, one
-// other sends.
+// channel is a connection for a conversation: a WebSocket, or MQTT with UDP. One goroutine may
+// receive while another sends.
 type channel interface {
 	Receive() (isText bool, data []byte, err error)
 	SendText(text []byte) error
 	SendBinary(data []byte) error
-	Drop() // closes TCP without a close frame, as a robot ends every talk
+	Drop() // closes a WebSocket without a close frame, as the firmware does
 }
 
-// helloLimit is how long the firmware waits for the WebSocket, and then as long
-// for the server's hello.
-const helloLimit = 10 * time.Second
+// helloTimeout bounds the time in which the firmware opens the WebSocket. It also bounds the
+// wait for the server's hello after that.
+const helloTimeout = 10 * time.Second
 
-// dialAgain is the time between the three attempts of dotty's build to open a
-// channel for an event.
-const dialAgain = 500 * time.Millisecond
+// redialDelay is the time between the three attempts of dotty's firmware to open a channel for
+// an event.
+const redialDelay = 500 * time.Millisecond
 
+// connect opens a channel with the transport that the last bootstrap selected.
 func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framing) (c channel, err error) {
 	if r.byMQTT {
-		control, err := r.online(ctx)
+		control, err := r.connectMQTT(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return newTalkChannel(control, r), nil
+		return newMQTTChannel(control, r), nil
 	}
 	tries := 1
 	if how.do == doSense && r.firmware.events {
@@ -45,7 +46,7 @@ func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framin
 	}
 	for try := range tries {
 		if try > 0 {
-			if err := sleep(ctx, dialAgain); err != nil {
+			if err := sleep(ctx, redialDelay); err != nil {
 				return nil, err
 			}
 		}
@@ -56,8 +57,9 @@ func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framin
 	return nil, err
 }
 
+// dial opens a WebSocket. It is the default of Options.dial.
 func dial(ctx context.Context, url string, h http.Header) (channel, error) {
-	ctx, cancel := context.WithTimeout(ctx, helloLimit)
+	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	c, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.File, Header: h})
 	if err != nil {
@@ -66,8 +68,8 @@ func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 	return c, nil
 }
 
-// upgradeHeader returns the headers of the firmware's upgrade request: no
-// User-Agent, no Origin, and a Host without its port.
+// upgradeHeader returns the headers of the firmware's WebSocket upgrade request: no
+// User-Agent, no Origin, and a Host without the port.
 func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
 	h := http.Header{"User-Agent": {""}, "Protocol-Version": {strconv.Itoa(int(framing))}, "Device-Id": {r.id.MAC()}, "Client-Id": {r.flash.UUID}}
 	if u, err := url.Parse(r.flash.WebSocket.URL); err == nil {
@@ -83,12 +85,12 @@ func (r *Robot) upgradeHeader(framing xiaozhi.Framing) http.Header {
 	return h
 }
 
-// arrival is a message, with its time.
+// arrival is a received message, or the end of a channel.
 type arrival struct {
-	at     time.Time
+	at     time.Time // time of arrival
 	isText bool
 	data   []byte
-	err    error // the channel is closed; the last arrival
+	err    error // reason for the end of the channel; nil for a message
 }
 
 // receive forwards messages until the channel is closed or ctx ends.
@@ -108,33 +110,35 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 	<-ctx.Done()
 }
 
-// StopReading stops the robot from reading its socket, as if its network task
-// hung: the server's messages pile up, while the robot goes on sending. One more
-// message may be read. It may be called from any goroutine, and cannot be undone.
+// StopReading makes the robot stop reading its socket, as if its network task hung. The
+// server's messages pile up, while the robot goes on sending. The robot may read one more
+// message. StopReading may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.notReading.Store(true) }
 
-// sendText sends a message in a single frame, whose length has 16 bits in the firmware.
+// sendText sends a message in a single frame. A longer message than the firmware can send,
+// which has 16 bits for the length, is an error.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
-		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel breaks", len(text))
+		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel would break", len(text))
 	}
 	s.r.record(now, "robot", true, text)
 	if err := s.ch.SendText(text); err != nil {
-		return &gone{err}
+		return &closedError{err}
 	}
 	return nil
 }
 
+// send sends a message of the protocol.
 func (s *session) send(now time.Time, m xiaozhi.FromRobot) error {
 	return s.sendText(now, xiaozhi.AppendFromRobot(nil, s.id, m))
 }
 
-// sendAudio sends a packet of the microphone. Only framing 2 has a timestamp.
+// sendAudio sends a packet of sound. Its timestamp is lost unless the framing is 2.
 func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	s.frame = s.framing.Append(s.frame[:0], a)
 	s.r.record(now, "robot", false, s.frame)
 	if err := s.ch.SendBinary(s.frame); err != nil {
-		return &gone{err}
+		return &closedError{err}
 	}
 	s.r.stats.Sent++
 	if a.Timestamp != 0 && s.framing == xiaozhi.Framing2 {
@@ -143,13 +147,13 @@ func (s *session) sendAudio(now time.Time, a xiaozhi.Audio) error {
 	return nil
 }
 
-// unopened is the error for a channel that could not be opened.
-type unopened struct{ error }
+// openError is the error for a channel that could not be opened.
+type openError struct{ error }
 
-func (u *unopened) Unwrap() error { return u.error }
+func (e *openError) Unwrap() error { return e.error }
 
-// gone is the error for a channel that the server closed, or that broke.
-type gone struct{ cause error }
+// closedError is the error for a channel that the server closed, or that broke.
+type closedError struct{ cause error }
 
-func (g *gone) Error() string { return "the channel is gone: " + g.cause.Error() }
-func (g *gone) Unwrap() error { return g.cause }
+func (e *closedError) Error() string { return "the channel has closed: " + e.cause.Error() }
+func (e *closedError) Unwrap() error { return e.cause }

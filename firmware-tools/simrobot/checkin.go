@@ -14,24 +14,26 @@ import (
 	"perch/limit"
 )
 
-// otaLimit is how long the firmware waits for an answer.
-const otaLimit = 30 * time.Second
+// httpTimeout bounds an HTTP request of the firmware.
+const httpTimeout = 30 * time.Second
 
+// newHTTPClient returns a client that behaves like the firmware's.
 func newHTTPClient() *http.Client {
 	return &http.Client{
-		Timeout: otaLimit,
-		// The firmware follows no redirect; the reply counts as a failure.
+		Timeout: httpTimeout,
+		// The firmware does not follow redirects: they are failures.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport:     &http.Transport{DisableCompression: true, DisableKeepAlives: true},
 	}
 }
 
-// Boot checks in. A robot without an owner asks again until it is adopted.
+// Boot starts the robot: it installs firmware and assets that are due, and checks in. While the
+// robot is not adopted, it checks in again and again.
 func (r *Robot) Boot(ctx context.Context) error {
 	r.wakeOff, r.lastSession = false, ""
 	r.rollBack()
-	if url := r.wanted; url != "" && r.o.Upgrades {
-		r.wanted = ""
+	if url := r.imageURL; url != "" && r.o.Upgrades {
+		r.imageURL = ""
 		if _, err := r.install(ctx, url); err != nil {
 			return err
 		}
@@ -49,8 +51,8 @@ func (r *Robot) Boot(ctx context.Context) error {
 		rebooted := false
 		switch {
 		case !r.o.Upgrades:
-		case b.Upgrade == "": // this confirms the running image
-			r.flash.Pending, r.flashed = false, 0
+		case b.Upgrade == "": // a check-in without an upgrade confirms the running image
+			r.flash.Pending, r.installs = false, 0
 			err = r.flash.save()
 		default:
 			rebooted, err = r.install(ctx, b.Upgrade)
@@ -71,9 +73,9 @@ func (r *Robot) Boot(ctx context.Context) error {
 	}
 }
 
-// CheckIn asks the bootstrap once; the firmware asks up to ten times. The error
-// is a Crash if the reply would make a robot reboot for ever, and ErrMQTT if it
-// selects MQTT without an endpoint.
+// CheckIn sends one check-in request (the firmware tries up to ten times). The error is a Crash
+// if the response would make a robot reboot for ever, and ErrMQTT if it selects MQTT without an
+// endpoint.
 func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := checkOTA(r.o.OTA); err != nil {
 		return Bootstrap{}, err
@@ -83,7 +85,7 @@ func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 		return Bootstrap{}, fmt.Errorf("check in: %w", err)
 	}
 	if status != http.StatusOK {
-		return Bootstrap{}, fmt.Errorf("check in: %s answered %d: %.200s", r.o.OTA, status, text)
+		return Bootstrap{}, fmt.Errorf("check in: %s responded with status %d: %.200s", r.o.OTA, status, text)
 	}
 	b, err := r.readBootstrap(text)
 	if err != nil {
@@ -96,28 +98,28 @@ func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	return b, nil
 }
 
-// post sends the firmware's request, with its headers.
-func (r *Robot) post(ctx context.Context, to, body string) (status int, text []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, strings.NewReader(body))
+// post sends a request with the firmware's headers.
+func (r *Robot) post(ctx context.Context, url, body string) (status int, text []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	req.Close = true
 	req.Header = http.Header{
-		"Activation-Version": {"1"}, // without a serial number in the chip
+		"Activation-Version": {"1"}, // the chip has no serial number
 		"Device-Id":          {r.id.MAC()},
 		"Client-Id":          {r.flash.UUID},
 		"User-Agent":         {r.firmware.board + "/" + r.firmware.version},
 		"Accept-Language":    {language},
 		"Content-Type":       {"application/json"},
 	}
-	answer, err := r.http.Do(req)
+	response, err := r.http.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer answer.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(answer.Body, limit.File))
-	return answer.StatusCode, bytes.TrimSpace(text), err
+	defer response.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(response.Body, limit.File))
+	return response.StatusCode, bytes.TrimSpace(text), err
 }
 
 // checkOTA returns an error for a URL that the firmware cannot use.
@@ -129,23 +131,23 @@ func checkOTA(text string) error {
 	case err != nil:
 		return fmt.Errorf("the OTA URL: %w", err)
 	case len(text) < 10:
-		return fmt.Errorf("the OTA URL %q: the firmware refuses less than 10 characters", text)
+		return fmt.Errorf("the OTA URL %q: the firmware requires at least 10 characters", text)
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("the OTA URL %q: a robot supports http:// and https:// only", text)
+		return fmt.Errorf("the OTA URL %q: the firmware supports http:// and https:// only", text)
 	case u.User != nil || strings.Contains(u.Host, "["):
 		return fmt.Errorf("the OTA URL %q: the firmware supports neither a user name nor an IPv6 address", text)
 	}
 	return nil
 }
 
-// activate asks up to ten times whether the owner has adopted the robot; then the firmware
-// checks in again.
+// activate asks up to ten times whether the owner has adopted the robot. The firmware then
+// checks in again in any case.
 func (r *Robot) activate(ctx context.Context, challenge string) error {
-	to := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
+	url := strings.TrimSuffix(r.o.OTA, "/") + "/activate"
 	for range 10 {
 		wait := 10 * time.Second
-		if challenge != "" { // without one the firmware does not ask
-			status, _, err := r.post(ctx, to, "{}")
+		if challenge != "" { // without a challenge the firmware only waits
+			status, _, err := r.post(ctx, url, "{}")
 			switch {
 			case err != nil && ctx.Err() != nil:
 				return ctx.Err()
@@ -162,6 +164,7 @@ func (r *Robot) activate(ctx context.Context, challenge string) error {
 	return nil
 }
 
+// sleep waits for a duration, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

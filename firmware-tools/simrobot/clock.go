@@ -3,40 +3,40 @@ package simrobot
 import "time"
 
 const (
-	// silence is how long an open channel may be quiet before the firmware
-	// treats it as closed: more than 120 whole seconds. Pings do not count.
-	silence = 121 * time.Second
-	// tick is how often dotty's build checks its channel.
-	tick = 30 * time.Second
+	// staleAfter is the time without a message after which the firmware treats an open channel
+	// as closed: more than 120 whole seconds. Pings do not count as messages.
+	staleAfter = 121 * time.Second
+	// checkInterval is the time between checks for a stale channel in dotty's firmware.
+	checkInterval = 30 * time.Second
 )
 
-// staleAt returns when the channel will count as closed; zero if it does already.
+// staleAt returns the time at which the channel becomes stale, or zero if it already is.
 func (s *session) staleAt() time.Time {
 	if s.stale {
 		return time.Time{}
 	}
-	return s.lastIn.Add(silence)
+	return s.lastIn.Add(staleAfter)
 }
 
-// runTimers acts on the timers that are due.
+// runTimers handles the timers that are due.
 func (s *session) runTimers(now time.Time) error {
-	s.r.ring(now)
+	s.r.ringReminders(now)
 	if !s.stale && !now.Before(s.staleAt()) {
-		s.stale = true // the firmware only acts on it later
+		s.stale = true // the firmware reacts only when it next uses the channel
 		s.r.stats.Stale++
 		s.r.o.Observe(WentStale{})
 	}
-	if !s.deafAt.IsZero() && !now.Before(s.deafAt) {
-		s.deafAt = time.Time{}
+	if !s.stopReadingAt.IsZero() && !now.Before(s.stopReadingAt) {
+		s.stopReadingAt = time.Time{}
 		s.r.StopReading()
 	}
 	if !s.idleAt.IsZero() && !now.Before(s.idleAt) {
 		s.idleAt = time.Time{}
 		s.mic.next, s.draining = time.Time{}, false
-		s.enter(Idle)
+		s.enterState(Idle)
 	}
-	if !s.tickAt.IsZero() && !now.Before(s.tickAt) {
-		s.tickAt = s.tickAt.Add(tick)
+	if !s.checkAt.IsZero() && !now.Before(s.checkAt) {
+		s.checkAt = s.checkAt.Add(checkInterval)
 		if s.stale && s.state == Idle {
 			return &opening{command: command{do: doSense}}
 		}

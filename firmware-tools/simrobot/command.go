@@ -6,11 +6,11 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// command is an action of a person, or of the robot's sensors.
+// command is an action of a person or of the robot's sensors.
 type command struct {
 	do     action
-	phrase string          // the wake word
-	events []xiaozhi.Event // to be sent
+	phrase string          // wake word; empty unless do is doWake
+	events []xiaozhi.Event // events to send
 }
 
 type action int
@@ -23,28 +23,33 @@ const (
 	doSense
 )
 
-// Tap touches the robot's face: a speaking robot asks the server to
-// stop, a listening one hangs up. Like the methods below it may be called from any
-// goroutine; of more than eight commands at once the last are lost.
+// Tap touches the robot's face. A speaking robot asks the server to stop, a listening one
+// hangs up, and an idle one starts to listen.
+//
+// Tap, WakeWord, PressButton, Release and SendEvents may be called from any goroutine. They
+// queue a command, or drop it if eight commands are queued.
 func (r *Robot) Tap() { r.command(command{do: doTap}) }
 
-// WakeWord says a wake word. A speaking robot asks the server to stop and listens
-// at once, or when the server has stopped (2.1). An idle one with an open channel
-// listens, except in 2.2.4 and dotty. A listening one does not detect wake words.
+// WakeWord says a wake word to the robot. A speaking robot asks the server to stop, and
+// listens at once (with firmware 2.1, once the server has stopped). An idle robot with an open
+// channel listens, except with firmware 2.2.4 and dotty. A listening robot does not detect
+// wake words.
 func (r *Robot) WakeWord(phrase string) { r.command(command{do: doWake, phrase: phrase}) }
 
-// PressButton presses the button of push-to-talk. A speaking robot asks the server to
-// stop, and then listens. A listening one ignores it.
+// PressButton presses the push-to-talk button. A speaking robot asks the server to stop, and
+// then listens. A listening robot ignores the button.
 func (r *Robot) PressButton() { r.command(command{do: doPress}) }
 
-// Release releases the button. A listening robot stops, and waits for the answer.
+// Release releases the button. A listening robot stops listening and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
-// SendEvents makes the robot send an event. Only dotty's build opens a channel for it.
+// SendEvents makes the robot send an event. Only dotty's firmware opens a channel if none is
+// open.
 func (r *Robot) SendEvents(e xiaozhi.Event) {
 	r.command(command{do: doSense, events: []xiaozhi.Event{e}})
 }
 
+// command queues a command, or drops it if the queue is full.
 func (r *Robot) command(c command) {
 	select {
 	case r.commands <- c:
@@ -52,10 +57,11 @@ func (r *Robot) command(c command) {
 	}
 }
 
+// handleCommand carries out a command on the open channel.
 func (s *session) handleCommand(now time.Time, c command) error {
 	switch c.do {
 	case doWake:
-		return s.wake(now, c.phrase)
+		return s.handleWakeWord(now, c.phrase)
 	case doPress:
 		return s.pressButton(now)
 	case doRelease:
@@ -69,49 +75,52 @@ func (s *session) handleCommand(now time.Time, c command) error {
 	return s.tap(now)
 }
 
+// tap handles a tap on the robot's face.
 func (s *session) tap(now time.Time) error {
 	switch s.state {
 	case Speaking:
 		s.recordInterruption(now)
-		return s.send(now, xiaozhi.Abort{}) // it goes on speaking until tts stop
+		return s.send(now, xiaozhi.Abort{}) // the robot goes on speaking until tts stop
 	case Listening:
 		return errTapped
 	}
 	if s.stale {
 		return &opening{command: command{do: doTap}, replaces: true}
 	}
-	s.mode = s.usual
+	s.mode = s.defaultMode
 	return s.listen(now)
 }
 
-// wake handles a wake word. A listening robot does not detect it.
-func (s *session) wake(now time.Time, phrase string) error {
-	switch does := s.r.firmware.wake; {
+// handleWakeWord handles a wake word, as the method WakeWord describes.
+func (s *session) handleWakeWord(now time.Time, phrase string) error {
+	switch behaviour := s.r.firmware.wake; {
 	case s.state == Listening:
 		return nil
 	case s.r.wakeOff:
-		s.r.wakeLost(phrase)
+		s.r.reportWakeLost(phrase)
 		return nil
 	case s.state == Speaking:
-		return s.wakeSpeaking(now, phrase)
+		return s.interruptByWakeWord(now, phrase)
 	case s.stale:
 		return &opening{command: command{do: doWake, phrase: phrase}, replaces: true}
-	case does == wakeLost:
-		s.r.wakeOff = true // the wake word stopped its detector
-		s.r.wakeLost(phrase)
+	case behaviour == wakeLost:
+		s.r.wakeOff = true // the firmware has stopped the detector and does not restart it
+		s.r.reportWakeLost(phrase)
 		return nil
-	case does == wakeWorks:
-		s.enter(Connecting)
+	case behaviour == wakeWorks:
+		s.enterState(Connecting)
 	}
 	return s.wakeUp(now, phrase)
 }
 
-func (r *Robot) wakeLost(phrase string) {
+// reportWakeLost counts and observes a wake word that the robot missed.
+func (r *Robot) reportWakeLost(phrase string) {
 	r.stats.WakeWordsLost++
 	r.o.Observe(WakeLost{Phrase: phrase})
 }
 
-func (s *session) wakeSpeaking(now time.Time, phrase string) error {
+// interruptByWakeWord handles a wake word while the robot is speaking.
+func (s *session) interruptByWakeWord(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})
 	s.recordInterruption(now)
 	if err := s.send(now, xiaozhi.Abort{Reason: xiaozhi.WakeWord}); err != nil {
@@ -120,13 +129,13 @@ func (s *session) wakeSpeaking(now time.Time, phrase string) error {
 	if s.r.firmware.wake == wakeWaits {
 		return nil
 	}
-	s.mode, s.late = s.usual, true
-	s.enter(Listening)
+	s.mode, s.stoppedEarly = s.defaultMode, true
+	s.enterState(Listening)
 	return s.openMic(now)
 }
 
-// pressButton handles the pressed button. In realtime mode the microphone is open
-// already, and the server gets no message.
+// pressButton handles a press of the button. In realtime mode the microphone is already open,
+// and listen sends no message.
 func (s *session) pressButton(now time.Time) error {
 	switch {
 	case s.state == Listening:
@@ -136,7 +145,7 @@ func (s *session) pressButton(now time.Time) error {
 		if err := s.send(now, xiaozhi.Abort{}); err != nil {
 			return err
 		}
-		s.late = true
+		s.stoppedEarly = true
 	case s.stale:
 		return &opening{command: command{do: doPress}, replaces: true}
 	}
@@ -144,25 +153,25 @@ func (s *session) pressButton(now time.Time) error {
 	return s.listen(now)
 }
 
-// release handles the released button. The channel stays open for the answer.
+// release handles the release of the button. The channel stays open for the answer.
 func (s *session) release(now time.Time) error {
 	if s.state != Listening {
 		return nil
 	}
 	s.mic.next, s.draining = time.Time{}, false
-	s.mic.spokeAt = now // no server knows it earlier
+	s.mic.spokeAt = now // in manual mode the release ends the person's speech
 	err := s.send(now, xiaozhi.ListenStop{})
-	s.enter(Idle)
+	s.enterState(Idle)
 	return err
 }
 
-// opens reports whether a command opens a channel.
-func (r *Robot) opens(c command) bool {
+// opensChannel reports whether a command opens a channel if none is open.
+func (r *Robot) opensChannel(c command) bool {
 	switch {
 	case c.do == doRelease, c.do == doSense && !r.firmware.events:
 		return false
 	case c.do == doWake && r.wakeOff:
-		r.wakeLost(c.phrase)
+		r.reportWakeLost(c.phrase)
 		return false
 	}
 	return true

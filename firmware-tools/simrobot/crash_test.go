@@ -59,7 +59,7 @@ func TestNoHello(t *testing.T) {
 			<-s.closed
 			took = time.Since(start)
 		})
-		near(t, name+": gave up", took, helloLimit)
+		near(t, name+": gave up", took, helloTimeout)
 		if !errors.Is(err, ErrHello) {
 			t.Errorf("%s: %v, want ErrHello", name, err)
 		}

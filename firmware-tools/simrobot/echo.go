@@ -9,17 +9,17 @@ import (
 	"perch/voice"
 )
 
-// AEC says where a build of the firmware cancels the echo of the robot's own voice.
+// AEC says where the echo of the robot's own voice is cancelled.
 type AEC string
 
 // The values of AEC.
 const (
-	AECOff    AEC = "off"    // nowhere: by default the microphone is closed while the robot speaks
-	AECDevice AEC = "device" // on the robot: it sends no echo
-	AECServer AEC = "server" // on the server: hello has the feature, and packets name the packet being played
+	AECOff    AEC = "off"    // nowhere; by default the microphone is closed while the robot speaks
+	AECDevice AEC = "device" // on the robot, which sends no echo
+	AECServer AEC = "server" // on the server; hello has the feature aec, and sent packets have the timestamp of a played one
 )
 
-// mode returns the listen mode after a tap or a wake word.
+// mode returns the listening mode after a tap or a wake word.
 func (a AEC) mode() xiaozhi.Mode {
 	if a == AECOff {
 		return xiaozhi.Auto
@@ -27,30 +27,30 @@ func (a AEC) mode() xiaozhi.Mode {
 	return xiaozhi.Realtime
 }
 
-// The echo of the robot's speaker in its microphone, on a desk.
+// The echo of the robot's speaker in its microphone when it stands on a desk.
 const (
-	echoGain   = -10                   // of the whole echo, in dB relative to the sound played
-	echoDelay  = 30 * time.Millisecond // of the first echo, codec buffers included
-	echoReverb = 60 * time.Millisecond // from there until it has decayed by 30 dB
+	echoGain   = -10                   // power of the whole echo in dB, relative to the played sound
+	echoDelay  = 30 * time.Millisecond // delay of the direct sound, including codec buffers
+	echoReverb = 60 * time.Millisecond // time after the direct sound in which reflections decay by 30 dB
 )
 
-// echo is the sound of the speaker as the microphone hears it.
+// echo computes the sound of the speaker as the microphone hears it.
 type echo struct {
-	paths     []path
+	paths     []path // sorted by delay
 	resampler *voice.Resampler
-	rate      int       // of what was played last
-	start     time.Time // of line
-	line      []int16   // what was played, at MicRate
+	rate      int       // rate of the latest played sound in Hz
+	start     time.Time // time of the first sample in line
+	line      []int16   // played sound at voice.MicRate
 }
 
-// path is the direct sound or a reflection.
+// path is the way of the direct sound, or of a reflection.
 type path struct {
 	delay int // in samples
 	gain  float32
 }
 
-// newEcho returns the response of a room, chosen by the seed: the direct sound, and
-// a decaying reflection every millisecond or so.
+// newEcho returns the echo in a random room that depends on the seed. The echo consists of the
+// direct sound, and a decaying reflection about every millisecond.
 func newEcho(seed uint64) *echo {
 	e := &echo{}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -71,7 +71,7 @@ func newEcho(seed uint64) *echo {
 	return e
 }
 
-// play adds sound that the speaker starts to play at the given time.
+// play adds sound with a rate in Hz that the speaker starts to play at a time.
 func (e *echo) play(at time.Time, rate int, pcm []int16) {
 	if rate != e.rate {
 		e.rate, e.resampler = rate, voice.NewResampler(rate, voice.MicRate)
@@ -80,19 +80,20 @@ func (e *echo) play(at time.Time, rate int, pcm []int16) {
 		e.start = at
 	}
 	sound := e.resampler.Resample(pcm)
-	// The clocks count frames: less than a millisecond is a rounding error.
+	// A gap of less than a millisecond is a rounding error.
 	if silence := e.index(at) - len(e.line); silence > voice.MicRate/1000 {
 		e.line = append(e.line, make([]int16, silence)...)
 	}
 	e.line = append(e.line, sound...)
 }
 
+// index returns the index of a time in e.line.
 func (e *echo) index(at time.Time) int {
 	return int(math.Round(at.Sub(e.start).Seconds() * voice.MicRate))
 }
 
-// mix adds the echo to a frame that the microphone recorded from the given time on.
-// Frames must be mixed in order.
+// mix adds the echo to a frame that the microphone recorded from a time on. Frames must be
+// mixed in the order of their times.
 func (e *echo) mix(frame []int16, from time.Time) {
 	if len(e.line) == 0 {
 		return
@@ -100,9 +101,9 @@ func (e *echo) mix(frame []int16, from time.Time) {
 	at := e.index(from)
 	for i := range frame {
 		sum := float32(frame[i])
-		for _, t := range e.paths {
-			if k := at + i - t.delay; k >= 0 && k < len(e.line) {
-				sum += t.gain * float32(e.line[k])
+		for _, p := range e.paths {
+			if k := at + i - p.delay; k >= 0 && k < len(e.line) {
+				sum += p.gain * float32(e.line[k])
 			}
 		}
 		frame[i] = int16(max(math.MinInt16, min(sum, math.MaxInt16)))
@@ -110,39 +111,41 @@ func (e *echo) mix(frame []int16, from time.Time) {
 	e.forget(at + len(frame) - e.paths[len(e.paths)-1].delay)
 }
 
-// forget drops the first n samples, which have faded.
+// forget drops the first n samples of e.line, whose echo is over.
 func (e *echo) forget(n int) {
 	switch n = min(n, len(e.line)); {
-	case n < voice.MicRate: // less often than once a second
+	case n < voice.MicRate: // drop whole seconds only, to copy the rest less often
 	case n == len(e.line):
-		e.line = nil // the next sound starts a new one
+		e.line = nil // play then starts a new one
 	default:
 		e.start = e.start.Add(time.Duration(n) * time.Second / voice.MicRate)
 		e.line = append(e.line[:0], e.line[n:]...)
 	}
 }
 
-// stamps is the firmware's timestamp_queue_: the timestamps of packets that were played, to
-// be named by packets of the microphone.
+// stamps is the firmware's timestamp_queue_: a queue of the timestamps of played packets. The
+// microphone attaches them to its packets.
 type stamps []uint32
 
-// mostStamps bounds the queue. A longer one drops its oldest, and that packet of the
-// microphone has no timestamp.
-const mostStamps = 3
+// maxStamps bounds the queue. If the queue is longer, next drops the oldest timestamp and
+// returns 0.
+const maxStamps = 3
 
-// played records the timestamp of a packet, which is 0 if the server sends none.
+// played appends the timestamp of a played packet. It ignores 0, which means that the packet
+// had no timestamp.
 func (s *stamps) played(stamp uint32) {
 	if stamp != 0 {
 		*s = append(*s, stamp)
 	}
 }
 
-// next returns the timestamp for a packet of the microphone.
+// next removes the first timestamp and returns it for a packet of the microphone. It returns 0
+// if there is none.
 func (s *stamps) next() (stamp uint32) {
 	if len(*s) == 0 {
 		return 0
 	}
-	if len(*s) <= mostStamps {
+	if len(*s) <= maxStamps {
 		stamp = (*s)[0]
 	}
 	*s = (*s)[1:]

@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// firmware has the differences between builds that an appliance can notice.
+// firmware describes a version of the firmware, as far as an appliance can notice it.
 type firmware struct {
 	name    string // as Options.Firmware spells it
-	board   string // BOARD_NAME, the first half of User-Agent
+	board   string // BOARD_NAME, the first part of User-Agent
 	project string
-	version string // of the application
-	elf     string // SHA-256 of its ELF file; empty is the factory's build
+	version string // version of the application
+	elf     string // SHA-256 of the ELF file; empty for the factory's build
 
-	drains bool // plays its queue to the end before it listens again; else it drops the rest
-	blocks bool // and handles no messages until then
-	lazy   bool // starts to speak at sentence_start, not at tts start
-	strict bool // survives a tts message without a state
-	glyphs bool // hello has features.glyph_push, and the font for them
-	events bool // opens a channel to send an event, or replaces a stale one; sends state_changed when a channel opens
-	wake   wake
-	queue  int // capacity, in packets
-	ready  int // decoded frames in addition
-	faces  []string
+	drains bool // the queue is played to its end before the robot listens again; otherwise the rest is dropped
+	blocks bool // the main loop is blocked while the queue drains
+	lazy   bool // the robot starts to speak at sentence_start, not at tts start
+	strict bool // a tts message without a state is ignored; otherwise it is a crash
+	glyphs bool // hello contains features.glyph_push and a text font
+	events bool // the robot opens a channel to send an event, and sends state_changed when a channel opens
+	wake   wakeBehaviour
+	queue  int      // maximum number of queued packets
+	ready  int      // maximum number of decoded frames
+	faces  []string // emotions that the robot can show
 }
 
-// wake is how a build handles a wake word while its channel is open.
-type wake int
+// wakeBehaviour says what a wake word does while a channel is open. If the robot is speaking,
+// it always sends abort first.
+type wakeBehaviour int
 
 const (
-	wakeWaits wake = iota // speaking, it sends abort and waits for tts stop; idle, it listens
-	wakeLost              // speaking, it listens at once; idle, it does nothing, and detects no other
-	wakeWorks             // it listens in both cases
+	wakeWaits wakeBehaviour = iota // a speaking robot waits for tts stop; an idle robot listens
+	wakeLost                       // a speaking robot listens at once; an idle robot ignores this and all later wake words
+	wakeWorks                      // the robot listens at once
 )
 
-// firmwares returns, in order: xiaozhi before it waited for its queue; the base of
-// M5's stock Stack-chan 1.2; the last two releases; and dotty's fork of the
-// second.
+// firmwares returns the simulated versions: xiaozhi before it drained its queue, the base of
+// M5's stock Stack-chan 1.2, the last two releases, and dotty's fork of 2.2.4.
 func firmwares() []firmware {
 	const stackChan = "m5stack-stack-chan"
 	avatar := []string{"neutral", "happy", "laughing", "angry", "sad", "crying", "sleepy", "doubtful"}
@@ -69,6 +69,7 @@ func Firmwares() []string {
 	return names
 }
 
+// findFirmware returns the firmware with a name; an empty name is 2.2.4.
 func findFirmware(name string) (firmware, error) {
 	name = cmp.Or(name, "2.2.4")
 	for _, f := range firmwares() {
@@ -79,7 +80,8 @@ func findFirmware(name string) (firmware, error) {
 	return firmware{}, fmt.Errorf("firmware %q: want one of %s", name, strings.Join(Firmwares(), ", "))
 }
 
-// face returns what the robot shows for an emotion; an unknown one is neutral.
+// face returns the emotion that the robot shows for an emotion from the server: the same one,
+// or neutral if the firmware has no face for it.
 func (f firmware) face(emotion string) string {
 	if slices.Contains(f.faces, emotion) {
 		return emotion

@@ -48,7 +48,7 @@ func TestFaces(t *testing.T) {
 
 func TestUpgradeHeader(t *testing.T) {
 	r := newRobot(t, Options{})
-	r.flash.WebSocket = webSocket{URL: "ws://perch.local:8003/xiaozhi/v1/"}
+	r.flash.WebSocket = webSocketSettings{URL: "ws://perch.local:8003/xiaozhi/v1/"}
 	for token, want := range map[string]string{"": "", "abc": "Bearer abc", "Basic abc": "Basic abc"} {
 		r.flash.WebSocket.Token = token
 		h := r.upgradeHeader(2)

@@ -13,47 +13,47 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// flash is the content of the robot's NVS partition, which survives a reboot.
+// flash is the part of the robot's flash that survives a reboot: its settings, and which
+// firmware is installed.
 type flash struct {
-	path       string
-	UUID       string    `json:"uuid"` // the Client-Id
-	Volume     int       `json:"volume"`
-	Brightness int       `json:"brightness"`
-	Theme      string    `json:"theme"`
-	WebSocket  webSocket `json:"websocket"`
-	MQTT       mqtt      `json:"mqtt,omitzero"`
-	AssetsURL  string    `json:"assets_url,omitempty"`
+	path       string            // Options.FlashFile
+	UUID       string            `json:"uuid"` // sent as Client-Id
+	Volume     int               `json:"volume"`
+	Brightness int               `json:"brightness"`
+	Theme      string            `json:"theme"`
+	WebSocket  webSocketSettings `json:"websocket"`
+	MQTT       mqttSettings      `json:"mqtt,omitzero"`
+	AssetsURL  string            `json:"assets_url,omitempty"` // assets to download at the next start
 
-	// The partitions of applications, and otadata.
-
-	Running *build `json:"running,omitempty"` // nil is the factory's
-	Before  *build `json:"before,omitempty"`  // the boot loader rolls back to this
+	Running *build `json:"running,omitempty"` // nil for the factory's firmware
+	Before  *build `json:"before,omitempty"`  // firmware for a rollback; nil for the factory's
 	Pending bool   `json:"pending,omitempty"` // Running is not confirmed yet
 }
 
-// build identifies an image by its own description.
+// build identifies a firmware image.
 type build struct {
 	Version string `json:"version"`
 	ELF     string `json:"elf_sha256"`
 }
 
-// webSocket is namespace "websocket". Keys missing in a bootstrap keep their values.
-type webSocket struct {
+// webSocketSettings is the namespace "websocket" of the flash.
+type webSocketSettings struct {
 	URL     string          `json:"url"`
 	Token   string          `json:"token"`
 	Version xiaozhi.Framing `json:"version"`
 }
 
-// framing returns the framing for the version: 0 and invalid ones give 1.
-func (w webSocket) framing() xiaozhi.Framing {
+// framing returns the framing for the version. It is 1 if the version is 0 or invalid.
+func (w webSocketSettings) framing() xiaozhi.Framing {
 	if w.Version.Valid() {
 		return w.Version
 	}
 	return xiaozhi.Framing1
 }
 
-// loadFlash reads the file; without a file the flash is erased, and the Client-Id is
-// made from the MAC, so that every run is the same robot.
+// loadFlash reads the flash from a file, which it creates if necessary. With an empty path it
+// returns an erased flash, with a Client-Id that is derived from the robot ID: every run then
+// simulates the same robot.
 func loadFlash(path string, id device.ID) (*flash, error) {
 	f := &flash{path: path, Volume: 70, Brightness: 75, Theme: "light"}
 	if path == "" {
@@ -76,19 +76,20 @@ func loadFlash(path string, id device.ID) (*flash, error) {
 	return f, f.save()
 }
 
+// save writes the flash to its file, if it has one.
 func (f *flash) save() error {
 	if f.path == "" {
 		return nil
 	}
-	text, _ := json.MarshalIndent(f, "", "  ") // texts and numbers
-	// 0600, since it has the robot's token.
+	text, _ := json.MarshalIndent(f, "", "  ") // cannot fail: strings and numbers
+	// Only this user may read the file, which contains the robot's token.
 	if err := os.WriteFile(f.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the flash: %w", err)
 	}
 	return nil
 }
 
-// uuid spells 16 bytes as a version 4 UUID (RFC 9562 section 5.4).
+// uuid formats 16 bytes as a version 4 UUID (RFC 9562 section 5.4).
 func uuid(b [16]byte) string {
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80

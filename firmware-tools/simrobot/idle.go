@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// idle waits between two talks and returns the command that opens the next channel.
-// By MQTT it also keeps the control connection open.
+// idle runs the robot while no channel is open. It returns the command that opens the next
+// channel. With MQTT it keeps the control connection open.
 func (r *Robot) idle(ctx context.Context) (opening, error) {
 	for ctx.Err() == nil {
 		var how *opening
 		var err error
 		if !r.byMQTT || time.Now().Before(r.reconnectAt) {
 			how, err = r.idleOffline(ctx)
-		} else if c, failed := r.online(ctx); failed == nil {
+		} else if c, connectErr := r.connectMQTT(ctx); connectErr == nil {
 			how, err = r.idleOnline(ctx, c)
 		} else if ctx.Err() == nil {
-			r.connectionLost(time.Now(), failed)
+			r.connectionLost(time.Now(), connectErr)
 		}
 		switch {
 		case errors.Is(err, errRebooted):
-			r.offline()
+			r.disconnectMQTT()
 			if err := r.Boot(ctx); err != nil {
 				return opening{}, err
 			}
@@ -34,12 +34,12 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 	return opening{}, ctx.Err()
 }
 
-// idleOffline waits for a command that opens a channel. By MQTT it returns nil when it is
-// time to connect again.
+// idleOffline waits for a command that opens a channel. With MQTT it returns nil, nil when it
+// is time to connect again.
 func (r *Robot) idleOffline(ctx context.Context) (*opening, error) {
 	for {
 		now := time.Now()
-		r.ring(now)
+		r.ringReminders(now)
 		if r.byMQTT && !now.Before(r.reconnectAt) {
 			return nil, nil
 		}
@@ -55,15 +55,16 @@ func (r *Robot) idleOffline(ctx context.Context) (*opening, error) {
 			return nil, ctx.Err()
 		case <-time.After(wait):
 		case c := <-r.commands:
-			if r.opens(c) {
+			if r.opensChannel(c) {
 				return &opening{command: c}, nil
 			}
 		}
 	}
 }
 
-// idleOnline is the main loop between two talks by MQTT: it handles tools, alerts, reboots and
-// notifications until a command opens a channel. It returns nil if the connection is lost.
+// idleOnline runs the main loop with MQTT while no channel is open: it handles tools, alerts,
+// reboots and notifications until a command opens a channel. It returns nil, nil if the
+// connection to the MQTT server is lost.
 func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,7 +72,7 @@ func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.ctx, s.ch, s.state, s.id, s.inbox, r.unhandled = ctx, newTalkChannel(c, r), Idle, r.lastSession, r.unhandled, nil
+	s.ctx, s.ch, s.state, s.id, s.inbox, r.unhandled = ctx, newMQTTChannel(c, r), Idle, r.lastSession, r.unhandled, nil
 	defer func() {
 		s.stopNotification()
 		if s.busy {
@@ -86,7 +87,7 @@ func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 	defer timer.Stop()
 	for {
 		now := time.Now()
-		r.ring(now)
+		r.ringReminders(now)
 		s.play.advance(now)
 		if err := s.handleDueTexts(now); err != nil {
 			return nil, err
@@ -95,7 +96,7 @@ func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 		if !s.rebootAt.IsZero() && !now.Before(s.rebootAt) {
 			return nil, errRebooted
 		}
-		timer.Reset(time.Until(s.earliest(s.notification.soundEnd())))
+		timer.Reset(time.Until(s.earliest(s.notification.nextStart())))
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -107,10 +108,10 @@ func (r *Robot) idleOnline(ctx context.Context, c *control) (*opening, error) {
 			_, err = s.receive(a)
 		case d := <-s.tools:
 			err = s.toolReturned(time.Now(), d)
-		case p := <-s.input():
+		case p := <-s.notificationInput():
 			s.queueNotificationPacket(time.Now(), p)
 		case c := <-r.commands:
-			if r.opens(c) {
+			if r.opensChannel(c) {
 				return &opening{command: c}, nil
 			}
 		case <-timer.C:

@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 )
 
-// Image returns a firmware image that passes the checks of a Stack-chan's boot
-// loader and of a server: an application for the ESP32-S3 with its description,
-// size zero bytes, and the final checksum and hash (ESP-IDF's
-// esp_image_format.h).
+// Image returns a firmware image that passes the checks of a Stack-chan's boot loader and of
+// an appliance. It is an application for the ESP32-S3 in the format of ESP-IDF's
+// esp_image_format.h, with one segment of size bytes (at least 256): its description, and
+// zeros.
 func Image(version string, size int) []byte {
 	const header, segment, description = 24, 8, 256
 	out := make([]byte, header+segment+max(description, size), size+1024)
@@ -23,7 +23,7 @@ func Image(version string, size int) []byte {
 	return Seal(out)
 }
 
-// Seal appends the checksum and the hash to an image's header and segments.
+// Seal appends the checksum and the hash to the header and the segment of an image.
 func Seal(out []byte) []byte {
 	sum := byte(0xEF)
 	for _, c := range out[32:] {

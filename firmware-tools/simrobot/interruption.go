@@ -10,60 +10,61 @@ func (s *session) recordInterruption(now time.Time) {
 		return
 	}
 	p.turn.Interrupted = true
-	p.cutIn, p.cutTurn = now, len(s.r.stats.Turns)
+	p.interruptedAt, p.interruptedTurn = now, len(s.r.stats.Turns)
 }
 
-// recordStop records the tts stop of an interrupted answer.
+// recordStop records the tts stop that follows an interruption.
 func (s *session) recordStop(now time.Time) {
 	p := &s.r.person
-	s.late = false
-	if p.cutIn.IsZero() {
+	s.stoppedEarly = false
+	if p.interruptedAt.IsZero() {
 		return
 	}
-	d := now.Sub(p.cutIn)
-	p.cutIn = time.Time{}
+	d := now.Sub(p.interruptedAt)
+	p.interruptedAt = time.Time{}
 	switch turns := s.r.stats.Turns; {
-	case p.cutTurn < len(turns):
-		turns[p.cutTurn].QuietAfter = d
+	case p.interruptedTurn < len(turns):
+		turns[p.interruptedTurn].QuietAfter = d
 	case p.doing == waiting:
 		p.turn.QuietAfter = d
 	}
 }
 
-// interruption returns when the person interrupts the answer being played, or the
-// zero time, and how: doPress stands for the next sentence.
-func (p *person) interruption() (first time.Time, by action) {
-	if p.doing != waiting || p.turn.Packets == 0 || p.tried {
-		return first, by
+// interruption returns the time at which the person will interrupt the answer being played,
+// and the action: doTap, doWake, or doPress if the person just says the next sentence. The time
+// is zero if there will be no interruption.
+func (p *person) interruption() (at time.Time, do action) {
+	if p.doing != waiting || p.turn.Packets == 0 || p.interruptionTried {
+		return at, do
 	}
 	sentence, over := p.sentences[p.next], time.Duration(0)
 	if p.next+1 < len(p.sentences) {
 		over = p.sentences[p.next+1].Over
 	}
-	for do, after := range map[action]time.Duration{doTap: sentence.TapAfter, doWake: sentence.WakeAfter, doPress: over} {
-		if at := p.first.Add(after); after > 0 && (first.IsZero() || at.Before(first)) {
-			first, by = at, do
+	for kind, after := range map[action]time.Duration{doTap: sentence.TapAfter, doWake: sentence.WakeAfter, doPress: over} {
+		if t := p.firstPacket.Add(after); after > 0 && (at.IsZero() || t.Before(at)) {
+			at, do = t, kind
 		}
 	}
-	return first, by
+	return at, do
 }
 
-// maybeInterrupt interrupts the answer if that is due, at most once.
+// maybeInterrupt interrupts the answer if an interruption is due. It tries only once.
 func (s *session) maybeInterrupt(now time.Time) error {
 	p := &s.r.person
-	at, by := p.interruption()
+	at, do := p.interruption()
 	if at.IsZero() || now.Before(at) {
 		return nil
 	}
-	p.tried = true
+	p.interruptionTried = true
 	if s.state != Speaking {
-		return nil // the answer was shorter
+		return nil // the answer is already over
 	}
-	switch by {
+	switch do {
 	case doTap:
 		return s.tap(now)
 	case doWake:
-		return s.wake(now, s.r.o.Wake)
+		return s.handleWakeWord(now, s.r.o.Wake)
 	}
 	s.recordInterruption(now)
 	s.endTurn(now)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// object is a JSON object as cJSON parses it: in order, with duplicate keys.
+// object is a JSON object as the firmware's cJSON parses it: with its members in order, and
+// with duplicate keys.
 type object []member
 
 type member struct {
@@ -14,7 +15,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// parseObject returns nil if the text is not an object.
+// parseObject parses a JSON object. It returns nil if the text is not one.
 func parseObject(text []byte) object {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -39,7 +40,8 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// lookup returns the first value of a key, ignoring case, as cJSON_GetObjectItem does.
+// lookup returns the first value of a key, or nil if there is none. Like cJSON_GetObjectItem it
+// ignores case.
 func (o object) lookup(key string) json.RawMessage {
 	for _, m := range o {
 		if strings.EqualFold(m.key, key) {
@@ -49,9 +51,10 @@ func (o object) lookup(key string) json.RawMessage {
 	return nil
 }
 
-// text returns a member that is a string.
+// text returns the value of a key if it is a string.
 func (o object) text(key string) (string, bool) { return asString(o.lookup(key)) }
 
+// asString decodes a JSON value if it is a string.
 func asString(raw json.RawMessage) (string, bool) {
 	var s string
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -60,7 +63,7 @@ func asString(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// asNumber reads a number and drops its fraction, as cJSON's valueint does.
+// asNumber decodes a JSON value if it is a number. Like cJSON's valueint it drops the fraction.
 func asNumber(raw json.RawMessage) (int, bool) {
 	var f float64
 	if len(raw) == 0 || !(raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') || json.Unmarshal(raw, &f) != nil {

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// receive is the firmware's network task: it handles hello at once, queues sound, and
-// leaves other texts to the main loop.
+// receive does the work of the firmware's network task: it handles hello at once, queues
+// sound, and leaves other texts to the main loop. welcomed reports whether the message was a
+// valid hello.
 func (s *session) receive(a arrival) (welcomed bool, err error) {
 	if a.err != nil {
-		return false, &gone{a.err}
+		return false, &closedError{a.err}
 	}
 	s.r.record(a.at, "server", a.isText, a.data)
 	s.lastIn, s.stale = a.at, false
@@ -26,8 +27,8 @@ func (s *session) receive(a arrival) (welcomed bool, err error) {
 	return false, nil
 }
 
-// handleHello handles a server's hello, the first or any later one.
-func (s *session) handleHello(o object) (bool, error) {
+// handleHello handles the server's hello. The server may send more than one.
+func (s *session) handleHello(o object) (welcomed bool, err error) {
 	transport, isString := o.text("transport")
 	switch {
 	case !isString:
@@ -46,8 +47,8 @@ func (s *session) handleHello(o object) (bool, error) {
 	if n, ok := asNumber(params.lookup("frame_duration")); ok {
 		s.r.audio.FrameDuration = n
 	}
-	if s.talk != nil {
-		if err := s.talk.openSound(parseObject(o.lookup("udp"))); err != nil {
+	if s.mqtt != nil {
+		if err := s.mqtt.openSound(parseObject(o.lookup("udp"))); err != nil {
 			s.ignore("%s", err)
 			return false, nil
 		}
@@ -55,15 +56,16 @@ func (s *session) handleHello(o object) (bool, error) {
 	return true, s.play.open(s.r.audio)
 }
 
-// transport returns the transport in the robot's hello.
+// transport returns the name of the transport in hello messages.
 func (s *session) transport() string {
-	if s.talk != nil {
+	if s.mqtt != nil {
 		return "udp"
 	}
 	return "websocket"
 }
 
-// queuePacket queues a packet if the robot speaks. The firmware trusts sizes in a frame.
+// queuePacket queues a packet if the robot is speaking, and counts it otherwise. A frame with
+// a wrong size is a crash, since the firmware does not check the size.
 func (s *session) queuePacket(a arrival) error {
 	stats := &s.r.stats
 	stats.Received++
@@ -73,14 +75,14 @@ func (s *session) queuePacket(a arrival) error {
 	}
 	switch {
 	case s.state == Speaking:
-	case s.late:
+	case s.stoppedEarly:
 		stats.Late++
 		return nil
 	default:
 		stats.Ignored++
 		return nil
 	}
-	if d, counts := s.arrived.gap(a.at, s.play.frame); counts {
+	if d, ok := s.gaps.gap(a.at, s.play.frame); ok {
 		stats.Gaps = append(stats.Gaps, d)
 	}
 	s.recordAnswerPacket(a.at)
@@ -88,7 +90,7 @@ func (s *session) queuePacket(a arrival) error {
 	return nil
 }
 
-// handleText handles a text on the main loop.
+// handleText handles a text as the firmware's main loop does.
 func (s *session) handleText(now time.Time, text []byte) error {
 	o := parseObject(text)
 	kind, isString := o.text("type")
@@ -98,10 +100,10 @@ func (s *session) handleText(now time.Time, text []byte) error {
 	}
 	switch kind {
 	case "tts":
-		return s.tts(now, o)
+		return s.handleTTS(now, o)
 	case "mcp":
 		if payload := parseObject(o.lookup("payload")); payload != nil {
-			return s.rpc(now, payload)
+			return s.handleRPC(now, payload)
 		}
 		s.ignore("mcp without a payload object")
 	case "stt":
@@ -121,18 +123,19 @@ func (s *session) handleText(now time.Time, text []byte) error {
 		}
 		s.reboot(now)
 	case "alert":
-		s.alert(o)
+		s.handleAlert(o)
 	case "notify":
-		s.notify(now, o)
+		s.startNotification(now, o)
 	case "goodbye":
-		return s.goodbye(o)
+		return s.handleGoodbye(o)
 	default:
 		s.ignore("unknown message type %q", kind)
 	}
 	return nil
 }
 
-func (s *session) tts(now time.Time, o object) error {
+// handleTTS handles a tts message: the server starts or stops speaking, or begins a sentence.
+func (s *session) handleTTS(now time.Time, o object) error {
 	state, isString := o.text("state")
 	if !isString {
 		if !s.r.firmware.strict {
@@ -144,7 +147,7 @@ func (s *session) tts(now time.Time, o object) error {
 	switch state {
 	case "start":
 		if !s.r.firmware.lazy {
-			s.speak(now)
+			s.startSpeaking(now)
 		}
 	case "sentence_start":
 		text, isString := o.text("text")
@@ -153,7 +156,7 @@ func (s *session) tts(now time.Time, o object) error {
 			return nil
 		}
 		if s.r.firmware.lazy {
-			s.speak(now)
+			s.startSpeaking(now)
 		}
 		if p := &s.r.person; p.doing == waiting && !p.overlap && text != "" {
 			p.turn.Answer = append(p.turn.Answer, text)
@@ -166,21 +169,22 @@ func (s *session) tts(now time.Time, o object) error {
 	return nil
 }
 
-// goodbye handles the server's goodbye: the firmware closes the named channel without an
-// answer.
-func (s *session) goodbye(o object) error {
-	if id, ok := o.text("session_id"); s.talk != nil && ok && id == s.id {
-		s.talk.bye = nil
-		return &gone{errGoodbye}
+// handleGoodbye handles the server's goodbye: the firmware closes the channel without sending
+// a goodbye itself.
+func (s *session) handleGoodbye(o object) error {
+	if id, ok := o.text("session_id"); s.mqtt != nil && ok && id == s.id {
+		s.mqtt.bye = nil
+		return &closedError{errGoodbye}
 	}
 	s.ignore("goodbye to another session")
 	return nil
 }
 
-// reboot reboots in a second, as the firmware does.
+// reboot schedules a reboot in one second, as the firmware does.
 func (s *session) reboot(now time.Time) { s.rebootAt = now.Add(time.Second) }
 
-func (s *session) alert(o object) {
+// handleAlert handles an alert.
+func (s *session) handleAlert(o object) {
 	status, ok1 := o.text("status")
 	message, ok2 := o.text("message")
 	emotion, ok3 := o.text("emotion")

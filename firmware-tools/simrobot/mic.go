@@ -9,23 +9,25 @@ import (
 )
 
 const (
-	noise = 20  // amplitude of a quiet room, of 32768; also added to speech
-	loud  = 300 // amplitude that counts as speech
+	noise = 20  // amplitude of the noise in a quiet room (maximum: 32768)
+	loud  = 300 // minimum amplitude that counts as speech
 )
 
-// mic records the sound around the robot in packets of 60 ms.
+// mic is the robot's microphone. It records the person's speech, noise and the echo in packets
+// of 60 ms.
 type mic struct {
 	encoder *voice.Encoder
 	rand    *rand.Rand
-	echo    *echo     // nil without an echo
-	next    time.Time // when the frame being recorded is full; zero while it is closed
+	echo    *echo     // nil if the robot cancels the echo
+	next    time.Time // end of the frame being recorded; zero while the microphone is closed
 
-	speech   []int16   // what the person says now
-	at       int       // samples of it recorded so far
-	lastLoud int       // index of its last loud sample
-	spokeAt  time.Time // when that was recorded
+	speech   []int16   // the sentence being spoken
+	at       int       // number of samples of speech that are already recorded
+	lastLoud int       // index of the last loud sample in speech
+	spokeAt  time.Time // end of the person's speech; zero until then
 }
 
+// newMic returns a closed microphone. The noise depends on the seed.
 func newMic(seed uint64) (*mic, error) {
 	e, err := voice.NewMicEncoder()
 	if err != nil {
@@ -34,11 +36,13 @@ func newMic(seed uint64) (*mic, error) {
 	return &mic{encoder: e, rand: rand.New(rand.NewPCG(seed, 1))}, nil
 }
 
+// start opens the microphone.
 func (m *mic) start(now time.Time) { m.next = now.Add(voice.FrameDuration) }
 
-func (m *mic) open() bool { return !m.next.IsZero() }
+// isOpen reports whether the microphone is open.
+func (m *mic) isOpen() bool { return !m.next.IsZero() }
 
-// startSpeech starts what the person says, with silence before and after it.
+// startSpeech makes the person say a sentence, with silence (lead and tail) around it.
 func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 	m.speech = make([]int16, samples(lead), samples(lead)+len(pcm)+samples(tail))
 	m.speech = append(m.speech, pcm...)
@@ -52,9 +56,10 @@ func (m *mic) startSpeech(pcm []int16, lead, tail time.Duration) {
 	m.at, m.spokeAt = 0, time.Time{}
 }
 
+// samples returns the number of samples in a duration.
 func samples(d time.Duration) int { return int(d * voice.MicRate / time.Second) }
 
-// stopSpeech makes the person stop.
+// stopSpeech makes the person stop speaking.
 func (m *mic) stopSpeech(now time.Time) {
 	m.speech, m.at = nil, 0
 	if m.spokeAt.IsZero() {
@@ -62,18 +67,18 @@ func (m *mic) stopSpeech(now time.Time) {
 	}
 }
 
-// advance records until now, and emits the packets.
+// advance records the sound until now, and passes the packets to out.
 func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
-	for m.open() && !now.Before(m.next) {
+	for m.isOpen() && !now.Before(m.next) {
 		frame := make([]int16, voice.MicFrame)
 		for i := range frame {
 			frame[i] = int16(m.rand.IntN(2*noise+1) - noise)
 		}
-		said := m.speech[m.at:min(m.at+len(frame), len(m.speech))]
-		for i, v := range said {
+		speech := m.speech[m.at:min(m.at+len(frame), len(m.speech))]
+		for i, v := range speech {
 			frame[i] = int16(max(math.MinInt16, min(int(frame[i])+int(v), math.MaxInt16)))
 		}
-		m.at += len(said)
+		m.at += len(speech)
 		if m.echo != nil {
 			m.echo.mix(frame, m.next.Add(-voice.FrameDuration))
 		}
@@ -88,22 +93,23 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 	return nil
 }
 
-// prerolled is the number of packets before a wake word that the firmware sends: 2 s.
-const prerolled = 33
+// prerollPackets is the number of packets, 2 s of sound, that the firmware sends when it
+// detects a wake word.
+const prerollPackets = 33
 
-// preroll emits the packets before the detection of a wake word: the last two seconds of
-// pcm, which is padded with silence at its beginning.
+// preroll passes the packets before the detection of a wake word to out: the last two seconds
+// of pcm, which is padded with silence at its beginning.
 func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	m, err := newMic(seed)
 	if err != nil {
 		return err
 	}
-	const all = prerolled * voice.MicFrame
-	if len(pcm) > all {
-		pcm = pcm[len(pcm)-all:]
+	const size = prerollPackets * voice.MicFrame // in samples
+	if len(pcm) > size {
+		pcm = pcm[len(pcm)-size:]
 	}
-	m.speech = append(make([]int16, all-len(pcm), all), pcm...)
+	m.speech = append(make([]int16, size-len(pcm), size), pcm...)
 	var start time.Time
 	m.start(start)
-	return m.advance(start.Add(prerolled*voice.FrameDuration), out)
+	return m.advance(start.Add(prerollPackets*voice.FrameDuration), out)
 }

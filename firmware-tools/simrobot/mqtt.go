@@ -19,9 +19,10 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mqtt is namespace "mqtt" of the flash. The firmware reads no topic to subscribe to.
-type mqtt struct {
-	Endpoint string `json:"endpoint"` // host:port; without a port, or with 8883, TLS
+// mqttSettings is the namespace "mqtt" of the flash. There is no topic to subscribe to: the
+// server sends messages to a client without a subscription.
+type mqttSettings struct {
+	Endpoint string `json:"endpoint"` // host:port; TLS if the port is missing or 8883
 	Client   string `json:"client_id"`
 	User     string `json:"username"`
 	Password string `json:"password"`
@@ -29,13 +30,14 @@ type mqtt struct {
 	Topic    string `json:"publish_topic"`
 }
 
-// storeMQTT stores the section. Keys that are missing stay as they were.
+// storeMQTT stores the mqtt section of a bootstrap in the flash. Missing keys keep their
+// values.
 func (r *Robot) storeMQTT(o object) {
 	m := &r.flash.MQTT
-	for key, to := range map[string]*string{"endpoint": &m.Endpoint, "client_id": &m.Client, "username": &m.User, "password": &m.Password,
+	for key, field := range map[string]*string{"endpoint": &m.Endpoint, "client_id": &m.Client, "username": &m.User, "password": &m.Password,
 		"publish_topic": &m.Topic} {
 		if s, ok := o.text(key); ok {
-			*to = s
+			*field = s
 		}
 	}
 	if n, ok := asNumber(o.lookup("keepalive")); ok {
@@ -44,23 +46,23 @@ func (r *Robot) storeMQTT(o object) {
 }
 
 const (
-	defaultAlive   = 240 // seconds
+	defaultAlive   = 240 // keep-alive in seconds
 	reconnectAfter = 60 * time.Second
 )
 
-// control is the robot's MQTT connection. One goroutine receives.
+// control is the robot's connection to the MQTT server.
 type control struct {
 	conn   net.Conn
-	topic  string
-	texts  chan arrival // the last one has an error
-	mu     sync.Mutex   // of writing
+	topic  string       // to publish messages to
+	texts  chan arrival // received messages; the last one has an error
+	mu     sync.Mutex   // guards writes to conn
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 }
 
-// online returns the connection, and connects if necessary, as the firmware does at its start
-// and when it opens a channel.
-func (r *Robot) online(ctx context.Context) (*control, error) {
+// connectMQTT returns the connection to the MQTT server. It connects if necessary, as the
+// firmware does at its start and when it opens a channel.
+func (r *Robot) connectMQTT(ctx context.Context) (*control, error) {
 	if r.control != nil {
 		return r.control, nil
 	}
@@ -70,7 +72,7 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 	}
 	host, port, _ := strings.Cut(m.Endpoint, ":")
 	port = cmp.Or(port, "8883")
-	dialing, cancel := context.WithTimeout(ctx, helloLimit)
+	dialCtx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
 	var dialer interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
@@ -78,7 +80,7 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 	if port == "8883" || r.o.Authorities != nil {
 		dialer = &tls.Dialer{Config: &tls.Config{RootCAs: r.o.Authorities, ServerName: host}}
 	}
-	conn, err := dialer.DialContext(dialing, "tcp", net.JoinHostPort(host, port))
+	conn, err := dialer.DialContext(dialCtx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, err
 	}
@@ -95,29 +97,32 @@ func (r *Robot) online(ctx context.Context) (*control, error) {
 	return c, nil
 }
 
-func (c *control) login(m mqtt) error {
-	hello := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
-	hello.ProtocolName, hello.ProtocolVersion, hello.CleanSession = "MQTT", 4, true
-	hello.Keepalive = uint16(cmp.Or(m.Alive, defaultAlive))
-	hello.ClientIdentifier = m.Client
-	hello.UsernameFlag, hello.Username, hello.PasswordFlag, hello.Password = m.User != "", m.User, m.Password != "", []byte(m.Password)
-	if err := c.write(hello); err != nil {
+// login sends CONNECT and waits for the server's CONNACK.
+func (c *control) login(m mqttSettings) error {
+	connect := packets.NewControlPacket(packets.Connect).(*packets.ConnectPacket)
+	connect.ProtocolName, connect.ProtocolVersion, connect.CleanSession = "MQTT", 4, true
+	connect.Keepalive = uint16(cmp.Or(m.Alive, defaultAlive))
+	connect.ClientIdentifier = m.Client
+	connect.UsernameFlag, connect.Username = m.User != "", m.User
+	connect.PasswordFlag, connect.Password = m.Password != "", []byte(m.Password)
+	if err := c.write(connect); err != nil {
 		return err
 	}
-	_ = c.conn.SetReadDeadline(time.Now().Add(helloLimit))
-	answer, err := packets.ReadPacket(c.conn)
+	_ = c.conn.SetReadDeadline(time.Now().Add(helloTimeout))
+	response, err := packets.ReadPacket(c.conn)
 	if err != nil {
 		return err
 	}
 	_ = c.conn.SetReadDeadline(time.Time{})
-	if ack, is := answer.(*packets.ConnackPacket); !is || ack.ReturnCode != packets.Accepted {
-		return fmt.Errorf("%w: %s", errRefused, answer)
+	if ack, ok := response.(*packets.ConnackPacket); !ok || ack.ReturnCode != packets.Accepted {
+		return fmt.Errorf("%w: %s", errRefused, response)
 	}
 	return nil
 }
 
 var errRefused = errors.New("the MQTT server refuses the robot")
 
+// write sends a packet.
 func (c *control) write(p packets.ControlPacket) error {
 	var frame bytes.Buffer
 	if err := p.Write(&frame); err != nil {
@@ -125,7 +130,7 @@ func (c *control) write(p packets.ControlPacket) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.conn.SetWriteDeadline(time.Now().Add(helloLimit))
+	_ = c.conn.SetWriteDeadline(time.Now().Add(helloTimeout))
 	_, err := c.conn.Write(frame.Bytes())
 	return err
 }
@@ -137,7 +142,7 @@ func (c *control) SendText(text []byte) error {
 	return c.write(p)
 }
 
-// receive forwards what is published to the robot, until the connection is lost.
+// receive forwards messages to c.texts until the connection is lost or ctx ends.
 func (c *control) receive(ctx context.Context, r *Robot) {
 	forward := func(a arrival) bool {
 		select {
@@ -153,13 +158,14 @@ func (c *control) receive(ctx context.Context, r *Robot) {
 			forward(arrival{at: time.Now(), err: err})
 			return
 		}
-		if m, is := p.(*packets.PublishPacket); is && !forward(arrival{at: time.Now(), isText: true, data: m.Payload}) {
+		if m, ok := p.(*packets.PublishPacket); ok && !forward(arrival{at: time.Now(), isText: true, data: m.Payload}) {
 			return
 		}
 	}
 	<-ctx.Done()
 }
 
+// ping sends pings to keep the connection alive.
 func (c *control) ping(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -169,14 +175,14 @@ func (c *control) ping(ctx context.Context, every time.Duration) {
 			return
 		case <-tick.C:
 			if c.write(packets.NewControlPacket(packets.Pingreq)) != nil {
-				return // the receiver notices the loss
+				return // receive also notices that the connection is lost
 			}
 		}
 	}
 }
 
-// offline drops the connection, without a DISCONNECT: a robot is switched off.
-func (r *Robot) offline() {
+// disconnectMQTT drops the connection without a DISCONNECT, as when a robot is switched off.
+func (r *Robot) disconnectMQTT() {
 	if r.control == nil {
 		return
 	}
@@ -186,36 +192,38 @@ func (r *Robot) offline() {
 	r.control, r.unhandled = nil, nil
 }
 
-// connectionLost handles the loss of the connection. The firmware connects again a minute
-// later, unless it talks.
-func (r *Robot) connectionLost(now time.Time, why error) {
-	r.offline()
+// connectionLost handles the loss of the connection to the MQTT server. Like the firmware it
+// schedules a new connection in a minute.
+func (r *Robot) connectionLost(now time.Time, cause error) {
+	r.disconnectMQTT()
 	r.reconnectAt = now.Add(reconnectAfter)
-	r.o.Observe(Disconnected{Why: why.Error()})
+	r.o.Observe(Disconnected{Why: cause.Error()})
 }
 
-// talkChannel is a channel by MQTT: texts by the control connection, sound by UDP.
-// To the session its sound is in framing 2, which has timestamps as datagrams do.
-type talkChannel struct {
+// mqttChannel is a channel with MQTT: texts travel over the control connection, and sound over
+// UDP. The session sees frames of framing 2, which have timestamps like the datagrams.
+type mqttChannel struct {
 	*control
 	robot     *Robot
-	sound     *sound // nil before the server's hello
+	sound     *sound // UDP socket; nil until the server's hello
 	datagrams chan xiaozhi.Datagram
 	closed    chan struct{}
 	once      sync.Once
 	bye       func() []byte // returns the robot's goodbye; nil once the server has closed the channel
-	lost      bool          // the connection is lost
-	frame     []byte
+	lost      bool          // the control connection is lost
+	frame     []byte        // buffer of Receive
 }
 
-func newTalkChannel(c *control, r *Robot) *talkChannel {
-	return &talkChannel{control: c, robot: r, datagrams: make(chan xiaozhi.Datagram, 64), closed: make(chan struct{})}
+// newMQTTChannel returns a channel over a control connection.
+func newMQTTChannel(c *control, r *Robot) *mqttChannel {
+	return &mqttChannel{control: c, robot: r, datagrams: make(chan xiaozhi.Datagram, 64), closed: make(chan struct{})}
 }
 
-// errGoodbye reports a channel that the server closed.
+// errGoodbye reports that the server closed the channel with a goodbye.
 var errGoodbye = errors.New("the server said goodbye")
 
-func (c *talkChannel) Receive() (isText bool, data []byte, err error) {
+// Receive waits for the next text or frame of sound. data is valid until the next call.
+func (c *mqttChannel) Receive() (isText bool, data []byte, err error) {
 	select {
 	case a := <-c.texts:
 		c.lost = a.err != nil
@@ -228,7 +236,8 @@ func (c *talkChannel) Receive() (isText bool, data []byte, err error) {
 	}
 }
 
-func (c *talkChannel) SendBinary(frame []byte) error {
+// SendBinary sends a frame of sound as a datagram.
+func (c *mqttChannel) SendBinary(frame []byte) error {
 	audio, err := xiaozhi.Framing2.Parse(frame)
 	if err != nil || c.sound == nil {
 		return err
@@ -238,10 +247,10 @@ func (c *talkChannel) SendBinary(frame []byte) error {
 }
 
 // Drop closes the channel. The control connection stays open.
-func (c *talkChannel) Drop() {
+func (c *mqttChannel) Drop() {
 	c.once.Do(func() {
 		if c.bye != nil {
-			_ = c.SendText(c.bye()) // the receiver notices a lost connection
+			_ = c.SendText(c.bye()) // a lost connection is noticed by control.receive
 		}
 		close(c.closed)
 		if c.sound != nil {
@@ -250,22 +259,23 @@ func (c *talkChannel) Drop() {
 	})
 }
 
-// openSound opens the UDP socket that a server's hello describes (ParseServerHello).
-func (c *talkChannel) openSound(o object) error {
-	secret := xiaozhi.UDP{}
-	secret.Server, _ = o.text("server")
-	secret.Port, _ = asNumber(o.lookup("port"))
-	for name, to := range map[string][]byte{"key": secret.Key[:], "nonce": secret.Nonce[:]} {
+// openSound opens the UDP socket that the udp object of a server's hello describes, like the
+// firmware's ParseServerHello.
+func (c *mqttChannel) openSound(o object) error {
+	udp := xiaozhi.UDP{}
+	udp.Server, _ = o.text("server")
+	udp.Port, _ = asNumber(o.lookup("port"))
+	for name, field := range map[string][]byte{"key": udp.Key[:], "nonce": udp.Nonce[:]} {
 		text, _ := o.text(name)
 		bytes, err := hex.DecodeString(text)
-		if copy(to, bytes); err != nil || len(bytes) != len(to) {
-			return fmt.Errorf("hello with a %s that is not %d hexadecimal digits", name, 2*len(to))
+		if copy(field, bytes); err != nil || len(bytes) != len(field) {
+			return fmt.Errorf("hello with a %s that is not %d hexadecimal digits", name, 2*len(field))
 		}
 	}
-	if secret.Server == "" || secret.Port <= 0 || secret.Port > 65535 {
-		return errors.New("hello without a UDP server, or with a bad one")
+	if udp.Server == "" || udp.Port <= 0 || udp.Port > 65535 {
+		return errors.New("hello without a valid UDP server and port")
 	}
 	var err error
-	c.sound, err = openSound(secret, c.robot.o.Network, c.datagrams)
+	c.sound, err = openSound(udp, c.robot.o.Network, c.datagrams)
 	return err
 }

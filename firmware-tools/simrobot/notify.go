@@ -19,48 +19,50 @@ import (
 	"perch/voice"
 )
 
-// notification is the notification being played (docs/notify.md of the firmware).
+// notification is a notification being played (see docs/notify.md of the firmware).
 type notification struct {
 	packets   chan notificationPacket
-	cancel    context.CancelFunc // nil while nothing is played
+	cancel    context.CancelFunc // stops the download; nil while no notification is played
 	fetching  sync.WaitGroup
-	started   time.Time
-	from      time.Time // end of the popup sound
-	first     bool      // a packet has arrived
+	started   time.Time // arrival of the notification
+	popupEnd  time.Time // end of the popup sound
+	begun     bool      // a packet has arrived
 	ended     bool      // the stream has ended
 	subtitles []xiaozhi.Subtitle
-	at        uint32 // milliseconds of the stream queued so far
+	queued    uint32 // milliseconds of sound queued so far
 }
 
-// notificationPacket is a packet of the stream, or its end.
+// notificationPacket is a packet of a notification's sound, or the end of the sound.
 type notificationPacket struct {
 	opus []byte
 	end  bool
-	err  error // why it is incomplete
+	err  error // at the end: the reason why the sound is incomplete, or nil
 }
 
-// popup is the length of the sound before every notification.
-const popup = 480 * time.Millisecond
+// popupDuration is the duration of the popup sound before every notification.
+const popupDuration = 480 * time.Millisecond
 
-// maxOggPacket is the size of the firmware's buffer for a packet of an Ogg stream.
+// maxOggPacket is the maximum size of an Ogg packet in bytes: the size of the firmware's
+// buffer.
 const maxOggPacket = 2 << 10
 
-// notify starts a notification. Firmware 2.5 and later accepts one, while idle.
-func (s *session) notify(now time.Time, o object) {
+// startNotification starts to download a notification. Only firmware 2.5 and later supports
+// notifications, and only while the robot is idle.
+func (s *session) startNotification(now time.Time, o object) {
 	url, ok := o.text("audio_url")
 	n := &s.notification
 	switch {
-	case s.r.firmware.queue > 20:
+	case s.r.firmware.queue > 20: // older than 2.5
 		s.ignore("unknown message type %q", "notify")
 		return
 	case !ok:
 		s.ignore("notify without an audio_url")
 		return
-	case n.cancel != nil || s.talk != nil || s.state != Idle:
-		s.ignore("notify while it is busy")
+	case n.cancel != nil || s.mqtt != nil || s.state != Idle:
+		s.ignore("notify while the robot is busy")
 		return
 	}
-	*n = notification{packets: make(chan notificationPacket), started: now, from: now.Add(popup)}
+	*n = notification{packets: make(chan notificationPacket), started: now, popupEnd: now.Add(popupDuration)}
 	if raw := o.lookup("subtitles"); raw != nil {
 		if err := json.Unmarshal(raw, &n.subtitles); err != nil {
 			s.ignore("notify with subtitles that cannot be read: %s", err)
@@ -69,10 +71,10 @@ func (s *session) notify(now time.Time, o object) {
 	slices.SortStableFunc(n.subtitles, func(a, b xiaozhi.Subtitle) int { return cmp.Compare(a.Start, b.Start) })
 	var ctx context.Context
 	ctx, n.cancel = context.WithCancel(s.ctx)
-	to := n.packets
-	send := func(p notificationPacket) bool { // as fast as the robot reads them
+	packets := n.packets
+	send := func(p notificationPacket) bool { // blocks until the player has room
 		select {
-		case to <- p:
+		case packets <- p:
 			return true
 		case <-ctx.Done():
 			return false
@@ -85,40 +87,41 @@ func (s *session) notify(now time.Time, o object) {
 	s.r.o.Observe(Notified{})
 }
 
-// fetchNotification passes the packets of a stream to out until it returns false.
+// fetchNotification downloads an Ogg Opus stream. It passes the packets to out until out
+// returns false.
 func fetchNotification(ctx context.Context, transport http.RoundTripper, url string, out func(opus []byte) bool) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
 	request.Close = true
-	answer, err := transport.RoundTrip(request) // redirects are not followed
+	response, err := transport.RoundTrip(request) // redirects are not followed
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return fmt.Errorf("the server answers %s", answer.Status)
+	defer response.Body.Close()
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		return fmt.Errorf("the server responded with %s", response.Status)
 	}
-	r, head, err := oggreader.NewWith(answer.Body)
+	r, head, err := oggreader.NewWith(response.Body)
 	switch {
 	case err != nil:
 		return err
 	case head.Channels != 1:
 		return fmt.Errorf("a stream with %d channels", head.Channels)
 	}
-	for tags := false; ; {
+	for hasTags := false; ; {
 		packet, _, err := r.ParseNextPacket()
 		switch {
 		case errors.Is(err, io.EOF):
-			_, err := io.Copy(io.Discard, answer.Body) // fails if the body is incomplete
+			_, err := io.Copy(io.Discard, response.Body) // fails if the body is incomplete
 			return err
 		case err != nil:
 			return err
 		case len(packet) > maxOggPacket:
 			return fmt.Errorf("a packet of %d bytes", len(packet))
-		case !tags:
-			if tags = bytes.HasPrefix(packet, []byte("OpusTags")); !tags {
+		case !hasTags:
+			if hasTags = bytes.HasPrefix(packet, []byte("OpusTags")); !hasTags {
 				return errors.New("a stream without OpusTags")
 			}
 		case len(packet) > 0 && !out(bytes.Clone(packet)):
@@ -127,23 +130,25 @@ func fetchNotification(ctx context.Context, transport http.RoundTripper, url str
 	}
 }
 
-// input returns the stream while the decode queue has room for it, or nil.
-func (s *session) input() <-chan notificationPacket {
-	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.from) {
+// notificationInput returns the channel of packets if the player's queue has room for one, and
+// nil otherwise.
+func (s *session) notificationInput() <-chan notificationPacket {
+	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.popupEnd) {
 		return nil
 	}
 	return s.notification.packets
 }
 
-// soundEnd returns the end of the popup sound while it is played, or the zero time.
-func (n *notification) soundEnd() time.Time {
-	if n.cancel == nil || !time.Now().Before(n.from) {
+// nextStart returns the end of the popup sound while that is being played, and the zero time
+// otherwise.
+func (n *notification) nextStart() time.Time {
+	if n.cancel == nil || !time.Now().Before(n.popupEnd) {
 		return time.Time{}
 	}
-	return n.from
+	return n.popupEnd
 }
 
-// queueNotificationPacket handles a packet of the stream.
+// queueNotificationPacket passes a packet to the player, or handles the end of the sound.
 func (s *session) queueNotificationPacket(now time.Time, p notificationPacket) {
 	n := &s.notification
 	if p.end {
@@ -154,33 +159,33 @@ func (s *session) queueNotificationPacket(now time.Time, p notificationPacket) {
 		}
 		return
 	}
-	if !n.first {
-		n.first = true
+	if !n.begun {
+		n.begun = true
 		s.r.o.Observe(NotificationHeard{After: now.Sub(n.started)})
 		s.play.reset()
 	}
-	s.play.push(now, xiaozhi.Audio{Timestamp: n.at, Opus: p.opus})
-	n.at += uint32(voice.FrameDuration / time.Millisecond)
+	s.play.push(now, xiaozhi.Audio{Timestamp: n.queued, Opus: p.opus})
+	n.queued += uint32(voice.FrameDuration / time.Millisecond)
 	s.r.stats.Notified++
 }
 
-// updateNotification shows due subtitles, and ends the notification when it was played.
+// updateNotification shows due subtitles, and ends the notification once it has been played.
 func (s *session) updateNotification(now time.Time) {
 	n := &s.notification
-	if n.cancel == nil || !n.first {
+	if n.cancel == nil || !n.begun {
 		return
 	}
 	for len(n.subtitles) > 0 && uint32(n.subtitles[0].Start) <= s.play.reached && s.play.speech {
 		s.r.o.Observe(SentenceShown{Text: n.subtitles[0].Text, At: time.Duration(s.play.reached) * time.Millisecond})
 		n.subtitles = n.subtitles[1:]
 	}
-	if n.ended && s.play.silent() {
+	if n.ended && s.play.isSilent() {
 		s.r.o.Observe(NotificationOver{})
 		s.stopNotification()
 	}
 }
 
-// stopNotification cancels the notification, if one is played.
+// stopNotification ends the notification, if one is being played.
 func (s *session) stopNotification() {
 	if n := &s.notification; n.cancel != nil {
 		n.cancel()

@@ -10,141 +10,146 @@ import (
 	"perch/ota/espimage"
 )
 
-// Observation is an event that an observer of the robot would notice. The set is
-// closed: the types below. Options.Observe is called on the goroutine that runs the
-// robot, and must not block it.
+// Observation is an event that an observer of the robot would notice: one of the types below.
+// Options.Observe is called on the goroutine that runs the robot, and must not block.
 type Observation interface {
-	// Line returns the observation in words, or zero if a log leaves it out.
+	// Line returns the log line of the observation, or the zero Line if it is not logged.
 	Line() Line
 }
 
-// Line is an observation in words, for a log.
+// Line is a line of a log: the actor ("robot" or "perch"), the action, and details.
 type Line struct{ Who, Does, Words string }
 
-// CheckedIn is a check-in that succeeded.
+// CheckedIn reports a successful check-in.
 type CheckedIn struct {
 	OTA  string
 	Boot Bootstrap
 }
 
-// Connected is an MQTT connection, which lasts between talks.
+// Connected reports a new connection to the MQTT server. It stays open while no channel is.
 type Connected struct{ Endpoint string }
 
-// Disconnected is the loss of that connection.
+// Disconnected reports that the connection to the MQTT server was lost.
 type Disconnected struct{ Why string }
 
-// AwaitsAdoption is a robot that its owner has not adopted yet; it shows the code.
+// AwaitsAdoption reports that the robot's owner has not adopted it yet, and that it shows a
+// code.
 type AwaitsAdoption struct{ Code, Message string }
 
-// Upgraded is an image that was installed and booted, but not confirmed yet.
+// Upgraded reports that a firmware image was installed and booted, but is not confirmed yet.
 type Upgraded struct{ Version string }
 
-// NotUpgraded is an image that was refused or failed. The robot keeps its firmware.
+// NotUpgraded reports that a firmware image could not be installed.
 type NotUpgraded struct{ Why string }
 
-// Fetched are assets that the robot downloaded at its start.
+// Fetched reports assets that the robot downloaded when it started.
 type Fetched struct{ Assets espimage.Assets }
 
-// NotFetched are assets that the robot could not download or read.
+// NotFetched reports that the robot could not download or read its assets.
 type NotFetched struct{ Why string }
 
-// RolledBack is a boot with the previous image.
+// RolledBack reports a boot with the previous firmware image. From and To are versions.
 type RolledBack struct{ From, To string }
 
-// Welcomed is the server's hello.
+// Welcomed reports the server's hello.
 type Welcomed struct {
 	Session string
 	Audio   xiaozhi.AudioParams
 	Latency time.Duration // since the robot's hello
 }
 
-// Entered is a new state.
+// Entered reports a change of the robot's state.
 type Entered struct{ State State }
 
-// Listed is one page of the list of tools, as the robot sent it.
+// Listed reports that the robot has sent one page of the list of its tools.
 type Listed struct {
-	Tools int
-	Next  string // cursor of the next page; empty on the last
+	Tools int    // number of tools on the page
+	Next  string // cursor of the next page; empty on the last page
 }
 
-// Called is a tool the server called.
+// Called reports a call of a tool by the server.
 type Called struct {
 	Name      string
 	Arguments string // JSON
-	Result    string // its text; empty if Err is set
+	Result    string // text result; empty if Err is set
 	Err       string
 }
 
-// VolumeChanged is the new volume, 0 to 100.
+// VolumeChanged reports the new volume, 0 to 100.
 type VolumeChanged struct{ Volume int }
 
-// HeadMoved is the new direction of the head, in degrees.
+// HeadMoved reports the new direction of the head in degrees, and the speed of the movement.
 type HeadMoved struct{ Yaw, Pitch, Speed int }
 
-// Woken is a wake word, or another reason to wake that a build reports.
+// Woken reports a wake word, or another phrase that the firmware reports as one.
 type Woken struct{ Phrase string }
 
-// WakeLost is a wake word that is lost by a fault of the build.
+// WakeLost reports a wake word that the robot missed because of a fault in the firmware.
 type WakeLost struct{ Phrase string }
 
-// WentStale is an open channel that was quiet for so long that the robot treats it as closed.
+// WentStale reports that the open channel was quiet for so long that the robot now treats it
+// as closed.
 type WentStale struct{}
 
-// Reminded is a reminder that is due: the robot rings.
+// Reminded reports that the robot rings because a reminder is due.
 type Reminded struct {
 	ID      int
 	Message string
 }
 
-// Spoken is a sentence that the person starts to say to the robot.
+// Spoken reports that the person starts to say a sentence to the robot.
 type Spoken struct{ Text string }
 
-// Sensed is an event that the robot sent.
+// Sensed reports that the robot has sent an event.
 type Sensed struct{ Event xiaozhi.Event }
 
-// Transcript is the server's transcript of a sentence.
+// Transcript reports the server's transcript of a sentence.
 type Transcript struct{ Text string }
 
-// EmotionShown is an emotion, and the build's face for it.
+// EmotionShown reports an emotion from the server, and the face with which this firmware
+// shows it.
 type EmotionShown struct{ Emotion, Emoji, Face string }
 
-// SentenceShown is a sentence the robot shows while it speaks.
+// SentenceShown reports a sentence that the robot shows while it speaks.
 type SentenceShown struct {
 	Text string
-	At   time.Duration // of the stream, for a subtitle of a notification
+	At   time.Duration // position in the sound, for a subtitle of a notification; otherwise 0
 }
 
-// Notified is a notification that an idle robot has begun to fetch.
+// Notified reports that the idle robot has begun to download a notification.
 type Notified struct{}
 
-// NotificationHeard is its first sound, after the popup sound.
+// NotificationHeard reports the first sound of a notification (after the popup sound), and
+// the time since the notification arrived.
 type NotificationHeard struct{ After time.Duration }
 
-// NotificationCut is a notification with incomplete sound.
+// NotificationCut reports that the sound of a notification is incomplete.
 type NotificationCut struct{ Why string }
 
-// NotificationOver is a notification that was played to its end.
+// NotificationOver reports that a notification was played to its end.
 type NotificationOver struct{}
 
-// Alerted is an alert.
+// Alerted reports an alert that the robot shows.
 type Alerted struct{ Status, Message, Emotion string }
 
-// Stopped is the end of speech, with the number of packets that were cut off.
+// Stopped reports that the robot has stopped speaking, and how many packets were cut off.
 type Stopped struct{ Cut int }
 
-// MessageIgnored is a message that the firmware only logs.
+// MessageIgnored reports a message that the firmware only logs.
 type MessageIgnored struct{ Why string }
 
-// TurnEnded is a turn that is over.
+// TurnEnded reports that a turn is over.
 type TurnEnded struct{ Turn Turn }
 
-// HungUp is the end of a channel.
+// HungUp reports the end of a channel.
 type HungUp struct {
 	ByServer bool
 	Why      string
 }
 
-func (CheckedIn) Line() Line { return Line{} } // the log has its own lines for it
+// The methods below implement Observation.
+
+func (CheckedIn) Line() Line { return Line{} } // a log describes a check-in in several lines
 func (Notified) Line() Line  { return Line{} }
 func (h NotificationHeard) Line() Line {
 	return Line{"perch", "notifies", "after " + h.After.Round(time.Millisecond).String()}
@@ -160,7 +165,7 @@ func (h Fetched) Line() Line {
 	return Line{"robot", "fetches", fmt.Sprintf("assets: %d files", len(h.Assets.Files))}
 }
 func (h NotFetched) Line() Line {
-	return Line{"robot", "lacks", "the assets that it was to fetch: " + h.Why}
+	return Line{"robot", "lacks", "assets that it could not download: " + h.Why}
 }
 func (h RolledBack) Line() Line { return Line{"robot", "goes back", "from " + h.From + " to " + h.To} }
 func (h Listed) Line() Line     { return Line{"robot", "lists", fmt.Sprintf("%d tools", h.Tools)} }

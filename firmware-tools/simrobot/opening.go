@@ -7,31 +7,34 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// opening is the command that opens a channel. The robot first sends its events, and then
-// listens, except for doSense. As an error it ends a channel and opens the next at once.
+// opening is a command that opens a channel. On the open channel the robot sends the command's
+// events, and then listens, unless the command is doSense. Returned as an error, an opening ends
+// the current channel and opens the next one at once.
 type opening struct {
 	command
 
-	// replaces is set if a stale channel was still open. The main loop notices its end
-	// after the new one has opened.
+	// replaces is true if the new channel replaces a stale one. The firmware's main loop
+	// notices the end of the stale channel only after the new one has opened.
 	replaces bool
 }
 
+// Error implements error.
 func (*opening) Error() string { return "the robot opens a new channel" }
 
-// usualOpening returns how the options open a channel.
+// usualOpening returns the command with which the robot opens channels by itself: a wake word,
+// an event or a tap, depending on the options.
 func (r *Robot) usualOpening() opening {
-	how := command{do: doTap, events: r.o.Events}
+	c := command{do: doTap, events: r.o.Events}
 	switch {
 	case r.o.Wake != "":
-		how.do, how.phrase = doWake, r.o.Wake
+		c.do, c.phrase = doWake, r.o.Wake
 	case r.o.Mode == xiaozhi.Manual, len(r.o.Events) > 0 && len(r.o.Say) == 0:
-		how.do = doSense // the button is pressed later, to speak
+		c.do = doSense // in manual mode the person presses the button for each sentence
 	}
-	return opening{command: how}
+	return opening{command: c}
 }
 
-// hello returns the robot's hello, concatenated in the firmware's order (GetHelloMessage).
+// hello returns the robot's hello, with keys in the order of the firmware's GetHelloMessage.
 func (s *session) hello() []byte {
 	features, font := `"mcp":true`, ""
 	if s.r.o.AEC == AECServer {
@@ -42,55 +45,57 @@ func (s *session) hello() []byte {
 		font = `"text_font":{"bundle":"noto-v1","charset":"common","size":20,"bpp":4},`
 	}
 	const audio = `"audio_params":{"format":"opus","sample_rate":16000,"channels":1,"frame_duration":60}}`
-	if s.talk != nil {
+	if s.mqtt != nil {
 		return fmt.Appendf(nil, `{"type":"hello","version":3,"transport":"udp","features":{%s},%s`+audio, features, font)
 	}
 	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+audio, s.framing, features, font)
 }
 
-// opened does what a robot does first on an open channel: its events, then its action.
-func (s *session) opened(now time.Time) error {
-	s.enter(Idle)
+// channelOpened handles a channel that has opened: it sends the events of the opening, and
+// carries out its action.
+func (s *session) channelOpened(now time.Time) error {
+	s.enterState(Idle)
 	s.lastText = now
 	if s.r.firmware.events {
-		s.tickAt = now.Add(tick)
+		s.checkAt = now.Add(checkInterval)
 	}
 	if after := s.r.o.StopReadingAfter; after > 0 {
-		s.deafAt = now.Add(after)
+		s.stopReadingAt = now.Add(after)
 	}
-	if s.how.replaces {
+	if s.opening.replaces {
 		s.idleAt = now.Add(mainLoopLag)
 	}
 	if err := s.sendEvents(now, s.firstEvents()); err != nil {
 		return err
 	}
-	switch s.how.do {
+	switch s.opening.do {
 	case doWake:
-		return s.wakeUp(now, s.how.phrase)
+		return s.wakeUp(now, s.opening.phrase)
 	case doPress:
 		s.mode = xiaozhi.Manual
 		return s.listen(now)
 	case doTap:
-		s.mode = s.usual
+		s.mode = s.defaultMode
 		return s.listen(now)
 	}
 	return nil
 }
 
-// firstEvents returns the events that are sent before everything else.
+// firstEvents returns the events that the robot sends first on an open channel.
 func (s *session) firstEvents() []xiaozhi.Event {
 	if !s.r.firmware.events {
-		return s.how.events
+		return s.opening.events
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
-	phrase := s.how.phrase
-	if s.how.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these have their own events
+	phrase := s.opening.phrase
+	if s.opening.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these two have events of their own
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
 	}
-	return append(events, s.how.events...)
+	return append(events, s.opening.events...)
 }
 
+// sendEvents sends and observes events.
 func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
 	for _, e := range events {
 		if err := s.send(now, e); err != nil {
@@ -101,7 +106,8 @@ func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
 	return nil
 }
 
-// wakeUp sends the two seconds before the wake word at once, reports it, and listens.
+// wakeUp sends the two seconds of sound before the detection of a wake word, reports the wake
+// word, and listens.
 func (s *session) wakeUp(now time.Time, phrase string) error {
 	s.r.o.Observe(Woken{Phrase: phrase})
 	var pcm []int16
@@ -112,10 +118,10 @@ func (s *session) wakeUp(now time.Time, phrase string) error {
 	if err != nil {
 		return err
 	}
-	// The firmware concatenates it, without escapes.
+	// Like the firmware this does not escape the phrase.
 	if err := s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"listen","state":"detect","text":"%s"}`, s.id, phrase)); err != nil {
 		return err
 	}
-	s.mode = s.usual
+	s.mode = s.defaultMode
 	return s.listen(now)
 }

@@ -8,27 +8,30 @@ import (
 )
 
 const (
-	breath    = 300 * time.Millisecond // pause of the person before speaking
-	press     = 200 * time.Millisecond // how long the button is down before and after speaking
-	lastWords = 2 * time.Second        // of quiet, after which a robot without sentences hangs up
+	breath       = 300 * time.Millisecond // pause of the person before a sentence
+	pressMargin  = 200 * time.Millisecond // time between the press of the button and the sentence, and before the release
+	quietTimeout = 2 * time.Second        // time without messages after which a robot without sentences hangs up
 )
 
-// person says each sentence when the previous one is answered, over all channels.
+// person is the person who talks to the robot. The person says each sentence after the answer
+// to the previous one, in one or more channels.
 type person struct {
 	sentences []Sentence
-	next      int
+	next      int // index of the current sentence or, while the person is resting, of the next one
 	doing     activity
-	speakAt   time.Time // zero while the robot does not listen
-	deadline  time.Time // for the answer
-	first     time.Time // first packet of the answer
-	tried     bool      // the answer was interrupted, or was over before that
-	overlap   bool      // the robot still plays the answer to the previous sentence
-	cutIn     time.Time // when an answer was interrupted whose tts stop is missing
-	cutTurn   int       // the turn of that answer
-	turn      Turn
-	before    Stats // when the turn started
+	speakAt   time.Time // start of the next sentence; zero while the robot does not listen
+	deadline  time.Time // for the answer's first packet
+	turn      Turn      // the current turn
+	before    Stats     // the robot's counters at the start of the turn
+
+	firstPacket       time.Time // arrival of the answer's first packet
+	interruptionTried bool      // the time to interrupt the answer has passed
+	overlap           bool      // the robot is still playing the answer to the previous sentence
+	interruptedAt     time.Time // time of an interruption; zero once its tts stop has arrived
+	interruptedTurn   int       // index of the interrupted turn in Stats.Turns
 }
 
+// activity is what the person is doing.
 type activity int
 
 const (
@@ -37,9 +40,10 @@ const (
 	waiting
 )
 
-func (p *person) done() bool { return p.doing == resting && p.next == len(p.sentences) }
+// isDone reports whether all sentences were said and answered.
+func (p *person) isDone() bool { return p.doing == resting && p.next == len(p.sentences) }
 
-// advancePerson does what the person does now.
+// advancePerson does everything that the person does until now.
 func (s *session) advancePerson(now time.Time) error {
 	p := &s.r.person
 	switch p.doing {
@@ -57,9 +61,9 @@ func (s *session) advancePerson(now time.Time) error {
 		if err := s.maybeInterrupt(now); err != nil || p.doing != waiting {
 			return err
 		}
-		over := s.state != Speaking && !s.draining && s.play.silent()
+		isOver := s.state != Speaking && !s.draining && s.play.isSilent()
 		switch {
-		case (p.turn.Packets > 0 || p.turn.Interrupted) && over:
+		case (p.turn.Packets > 0 || p.turn.Interrupted) && isOver:
 			s.endTurn(now)
 			return s.maybeSpeak(now)
 		case p.turn.Packets == 0 && !now.Before(p.deadline):
@@ -70,13 +74,13 @@ func (s *session) advancePerson(now time.Time) error {
 	return nil
 }
 
-// maybeSpeak starts the next sentence when the robot has listened, or in manual mode been
-// quiet, for the length of a breath.
+// maybeSpeak starts the next sentence once the robot has been listening (or idle, in manual
+// mode) for the duration of a breath.
 func (s *session) maybeSpeak(now time.Time) error {
 	p := &s.r.person
-	listens := s.state == Listening && s.mic.open() && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
+	isReady := s.state == Listening && s.mic.isOpen() && s.mode != xiaozhi.Manual || s.state == Idle && s.r.o.Mode == xiaozhi.Manual
 	switch {
-	case p.next == len(p.sentences) || !listens || !s.play.silent():
+	case p.next == len(p.sentences) || !isReady || !s.play.isSilent():
 		p.speakAt = time.Time{}
 		return nil
 	case p.speakAt.IsZero():
@@ -85,30 +89,30 @@ func (s *session) maybeSpeak(now time.Time) error {
 	case now.Before(p.speakAt):
 		return nil
 	case s.stale && s.state == Idle:
-		return s.pressButton(now) // opens a new channel, where the person starts again
+		return s.pressButton(now) // opens a new channel, in which the person tries again
 	}
 	return s.startSentence(now)
 }
 
-// startSentence starts the next sentence, after a press if the robot does not listen.
+// startSentence starts the next sentence. In manual mode it first presses the button.
 func (s *session) startSentence(now time.Time) error {
 	p := &s.r.person
 	sentence := p.sentences[p.next]
-	p.doing, p.speakAt, p.first, p.tried = speaking, time.Time{}, time.Time{}, false
+	p.doing, p.speakAt, p.firstPacket, p.interruptionTried = speaking, time.Time{}, time.Time{}, false
 	p.turn, p.before = Turn{Text: sentence.Text}, s.r.stats
 	s.r.o.Observe(Spoken{Text: sentence.Text})
 	if s.r.o.Mode == xiaozhi.Manual && s.state != Listening {
-		s.mic.startSpeech(sentence.PCM, press, press)
+		s.mic.startSpeech(sentence.PCM, pressMargin, pressMargin)
 		return s.pressButton(now)
 	}
 	s.mic.startSpeech(sentence.PCM, 0, 0)
 	return nil
 }
 
-// interrupted handles a robot that starts to speak during a sentence. After a
-// transcript this is the answer; otherwise the person stops and repeats the sentence
-// later.
-func (s *session) interrupted(now time.Time) {
+// robotInterrupted handles a robot that starts to speak while the person is speaking: the
+// person stops. If the server has sent a transcript, the robot's speech is the answer. Otherwise
+// the person repeats the sentence later.
+func (s *session) robotInterrupted(now time.Time) {
 	p := &s.r.person
 	if p.doing != speaking {
 		return
@@ -120,24 +124,25 @@ func (s *session) interrupted(now time.Time) {
 	}
 }
 
-// recordAnswerPacket records a packet of the answer.
+// recordAnswerPacket records that a packet of the answer has arrived.
 func (s *session) recordAnswerPacket(now time.Time) {
 	p := &s.r.person
 	if p.doing != waiting || p.overlap {
 		return
 	}
 	if p.turn.Packets == 0 {
-		p.first = now
+		p.firstPacket = now
 		p.turn.FirstAudio = now.Sub(s.mic.spokeAt)
 	}
 	p.turn.Packets++
 }
 
+// endTurn ends the current turn.
 func (s *session) endTurn(now time.Time) {
 	p, t := &s.r.person, &s.r.person.turn
 	t.Answered = t.Packets > 0
 	if t.Answered {
-		t.Length = now.Sub(p.first)
+		t.Length = now.Sub(p.firstPacket)
 	}
 	t.Underruns = s.r.stats.Underruns - p.before.Underruns
 	t.Dropped = s.r.stats.Dropped - p.before.Dropped
@@ -147,7 +152,7 @@ func (s *session) endTurn(now time.Time) {
 	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
-// nextAction returns when the person must act, or the zero time.
+// nextAction returns the time of the person's next action, or the zero time if there is none.
 func (p *person) nextAction() time.Time {
 	switch {
 	case p.doing != waiting:

@@ -8,32 +8,33 @@ import (
 	"perch/voice"
 )
 
-// player plays packets: it has a queue of packets, a few decoded frames, and
-// the frame being played. The caller passes the time.
+// player plays packets. It holds a queue of packets, a few decoded frames, and the frame being
+// played. Its methods take the current time as an argument.
 type player struct {
 	stats   *Stats
 	out     *speaker
-	ready   int // decoded frames it may hold
-	size    int // of the queue, in packets of any length
+	ready   int // maximum number of decoded frames
+	size    int // maximum number of queued packets
 	params  xiaozhi.AudioParams
-	frame   time.Duration
+	frame   time.Duration  // duration of a frame, from params
 	decoder *voice.Decoder // nil if packets are only counted
 
 	queue   []xiaozhi.Audio
 	decoded []frame
-	until   time.Time // when the frame being played ends
+	until   time.Time // end of the frame being played
 	playing bool
-	speech  bool   // something was played since the queue was last emptied
-	reached uint32 // timestamp of the latest packet that was played
+	speech  bool   // a frame was played since the queue was last emptied
+	reached uint32 // timestamp of the latest played packet
 }
 
-// frame is a packet that was decoded.
+// frame is a decoded packet.
 type frame struct {
 	pcm   []int16
-	stamp uint32
+	stamp uint32 // timestamp
 }
 
-// open prepares for the server's sound. It returns a Crash for parameters without a decoder.
+// open prepares for the server's sound. It returns a Crash if the firmware has no decoder for
+// the parameters.
 func (p *player) open(a xiaozhi.AudioParams) error {
 	if !slices.Contains([]int{5, 10, 20, 40, 60, 80, 100, 120}, a.FrameDuration) {
 		return crash("hello with a frame_duration of %d ms, which the robot cannot decode", a.FrameDuration)
@@ -45,7 +46,7 @@ func (p *player) open(a xiaozhi.AudioParams) error {
 		return nil
 	}
 	p.params, p.frame = a, time.Duration(a.FrameDuration)*time.Millisecond
-	if out := p.out; !out.records && out.output == nil && out.echo == nil { // the sound itself is not needed
+	if out := p.out; !out.records && out.output == nil && out.echo == nil { // packets need not be decoded
 		return nil
 	}
 	var err error
@@ -68,7 +69,7 @@ func (p *player) push(now time.Time, packet xiaozhi.Audio) {
 	p.stats.MaxQueue = max(p.stats.MaxQueue, len(p.queue))
 }
 
-// advance plays until now.
+// advance plays the sound that is due by now.
 func (p *player) advance(now time.Time) {
 	for {
 		p.decode()
@@ -91,8 +92,8 @@ func (p *player) advance(now time.Time) {
 	}
 }
 
-// decode decodes ahead. It drops invalid packets, and those with more sound than the hello
-// announced.
+// decode fills the decoded frames from the queue. It drops invalid packets, and packets that
+// are longer than the frame duration in the hello.
 func (p *player) decode() {
 	for len(p.queue) > 0 && len(p.decoded) < p.ready {
 		packet := p.queue[0]
@@ -110,8 +111,8 @@ func (p *player) decode() {
 	}
 }
 
-// reset drops the queue and the decoded frames; the frame being played goes on.
-// It returns the number of dropped packets.
+// reset drops the queue and the decoded frames, but not the frame being played. It returns the
+// number of dropped packets.
 func (p *player) reset() int {
 	n := len(p.queue) + len(p.decoded)
 	if p.out.stamps != nil {
@@ -121,20 +122,21 @@ func (p *player) reset() int {
 	return n
 }
 
-// drained reports whether the queue is empty; the last frame may still be playing.
-func (p *player) drained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }
+// isDrained reports whether nothing is queued. The last frame may still be playing.
+func (p *player) isDrained() bool { return len(p.queue) == 0 && len(p.decoded) == 0 }
 
-// silent reports whether the last frame has been played.
-func (p *player) silent() bool { return p.drained() && !p.playing }
+// isSilent reports whether the last frame has been played to its end.
+func (p *player) isSilent() bool { return p.isDrained() && !p.playing }
 
-// finish plays the rest, ahead of the clock.
+// finish plays everything that is left, without waiting.
 func (p *player) finish() {
-	for !p.silent() {
+	for !p.isSilent() {
 		p.advance(p.until)
 	}
 }
 
-// nextAdvance returns when the player must be advanced, or the zero time.
+// nextAdvance returns the time of the next call of advance, or the zero time if nothing is
+// playing.
 func (p *player) nextAdvance() time.Time {
 	if !p.playing {
 		return time.Time{}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// rpc is the robot's MCP server (McpServer::ParseMessage): JSON-RPC without
-// batches or ping, and with numeric ids only.
-func (s *session) rpc(now time.Time, request object) error {
+// handleRPC handles a JSON-RPC request to the robot's MCP server, like the firmware's
+// McpServer::ParseMessage: without batches or ping, and only with numeric IDs.
+func (s *session) handleRPC(now time.Time, request object) error {
 	version, _ := request.text("jsonrpc")
 	method, isString := request.text("method")
 	rawParams := request.lookup("params")
@@ -25,71 +25,73 @@ func (s *session) rpc(now time.Time, request object) error {
 	}
 	id, isNumber := asNumber(request.lookup("id"))
 	if !isNumber {
-		s.ignore("mcp %s with the id %s, which is never answered: ids must be numbers", method, request.lookup("id"))
+		s.ignore("mcp %s with the id %s, which gets no response: IDs must be numbers", method, request.lookup("id"))
 		return nil
 	}
 	switch method {
 	case "initialize":
-		return s.initialize(now, id, params)
+		return s.handleInitialize(now, id, params)
 	case "tools/list":
-		return s.list(now, id, params)
+		return s.handleList(now, id, params)
 	case "tools/call":
-		return s.call(now, id, params)
+		return s.handleCall(now, id, params)
 	}
-	return s.fail(now, id, "Method not implemented: "+method)
+	return s.sendError(now, id, "Method not implemented: "+method)
 }
 
-// reply sends a response, concatenated as in the firmware.
-func (s *session) reply(now time.Time, id int, rest string) error {
-	return s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"mcp","payload":{"jsonrpc":"2.0","id":%d,%s}}`, s.id, id, rest))
+// sendResponse sends a JSON-RPC response with a member, its result or its error.
+func (s *session) sendResponse(now time.Time, id int, member string) error {
+	return s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"mcp","payload":{"jsonrpc":"2.0","id":%d,%s}}`, s.id, id, member))
 }
 
-func (s *session) result(now time.Time, id int, result string) error {
-	return s.reply(now, id, `"result":`+result)
+// sendResult sends a JSON-RPC response with a result.
+func (s *session) sendResult(now time.Time, id int, result string) error {
+	return s.sendResponse(now, id, `"result":`+result)
 }
 
-// fail sends an error without a code and without escapes: quotes in the message
-// make it invalid JSON, as in the firmware.
-func (s *session) fail(now time.Time, id int, message string) error {
-	return s.reply(now, id, `"error":{"message":"`+message+`"}`)
+// sendError sends a JSON-RPC response with an error. As in the firmware the error has no code,
+// and quotes in the message are not escaped, which makes the JSON invalid.
+func (s *session) sendError(now time.Time, id int, message string) error {
+	return s.sendResponse(now, id, `"error":{"message":"`+message+`"}`)
 }
 
-// initialize uses only the address for photos in its parameters.
-func (s *session) initialize(now time.Time, id int, params object) error {
+// handleInitialize handles initialize. Of the parameters it only uses the URL for photos.
+func (s *session) handleInitialize(now time.Time, id int, params object) error {
 	vision := parseObject(parseObject(params.lookup("capabilities")).lookup("vision"))
 	if url, ok := vision.text("url"); ok {
 		s.r.body.visionURL = url
 		s.r.body.visionToken, _ = vision.text("token")
 	}
-	return s.result(now, id, fmt.Sprintf(`{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"%s","version":"%s"}}`,
+	return s.sendResult(now, id, fmt.Sprintf(`{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"%s","version":"%s"}}`,
 		s.r.firmware.board, s.r.firmware.version))
 }
 
-func (s *session) list(now time.Time, id int, params object) error {
+// handleList handles tools/list.
+func (s *session) handleList(now time.Time, id int, params object) error {
 	cursor, _ := params.text("cursor")
 	withUserTools := string(params.lookup("withUserTools")) == "true"
-	result, listed, err := page(s.r.tools, cursor, withUserTools)
+	result, listed, err := toolPage(s.r.tools, cursor, withUserTools)
 	if err != nil {
-		return s.fail(now, id, err.Error())
+		return s.sendError(now, id, err.Error())
 	}
 	s.r.o.Observe(listed)
-	return s.result(now, id, result)
+	return s.sendResult(now, id, result)
 }
 
-// pageSize is the firmware's limit for one page of the list, in bytes.
+// pageSize is the maximum size of a page of the list in bytes, a limit of the firmware.
 const pageSize = 8000
 
-// page is McpServer::GetToolsList: pages are cut by size, the cursor is the
-// name of the first tool of the next page, and an unknown cursor fails with a
-// misleading message.
-func page(tools []tool, cursor string, withUserTools bool) (string, Listed, error) {
+// toolPage returns a page of the list of tools as JSON, like the firmware's
+// McpServer::GetToolsList: a page ends before it exceeds pageSize, the cursor is the name of the
+// first tool on the page, and an unknown cursor fails with a misleading message.
+func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, error) {
 	var b strings.Builder
 	b.WriteString(`{"tools":[`)
 	var l Listed
-	found := cursor == ""
+	reached := cursor == ""
 	for _, t := range tools {
-		found = found || t.name == cursor
-		if !found || t.userOnly && !withUserTools {
+		reached = reached || t.name == cursor
+		if !reached || t.userOnly && !withUserTools {
 			continue
 		}
 		text := t.json()
@@ -114,60 +116,62 @@ func page(tools []tool, cursor string, withUserTools bool) (string, Listed, erro
 	return b.String(), l, nil
 }
 
-// call runs a tool. User-only tools are not listed, but can be called.
-func (s *session) call(now time.Time, id int, params object) error {
+// handleCall handles tools/call. It can also call tools that are not listed.
+func (s *session) handleCall(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
 	rawArguments := params.lookup("arguments")
 	arguments := parseObject(rawArguments)
 	switch {
 	case params == nil:
-		return s.fail(now, id, "Missing params")
+		return s.sendError(now, id, "Missing params")
 	case !isString:
-		return s.fail(now, id, "Missing name")
+		return s.sendError(now, id, "Missing name")
 	case rawArguments != nil && arguments == nil:
-		return s.fail(now, id, "Invalid arguments")
+		return s.sendError(now, id, "Invalid arguments")
 	}
-	done := toolDone{id: id, called: Called{Name: name, Arguments: string(rawArguments)}}
+	result := toolResult{id: id, called: Called{Name: name, Arguments: string(rawArguments)}}
 	t, found := findTool(s.r.tools, name)
 	if !found {
-		return s.toolFailed(now, done, "Unknown tool: "+name)
+		return s.toolFailed(now, result, "Unknown tool: "+name)
 	}
 	v, err := t.bind(arguments)
 	if err != nil {
-		return s.toolFailed(now, done, err.Error())
+		return s.toolFailed(now, result, err.Error())
 	}
 	if t.slow == nil {
-		done.text, done.err = t.run(s, now, v)
-		return s.toolReturned(now, done)
+		result.text, result.err = t.run(s, now, v)
+		return s.toolReturned(now, result)
 	}
 	s.busy = true
 	go func() {
-		done.text, done.err = t.slow(s.ctx, s.r, v)
-		s.tools <- done
+		result.text, result.err = t.slow(s.ctx, s.r, v)
+		s.tools <- result
 	}()
 	return nil
 }
 
-// toolDone is the outcome of a tool.
-type toolDone struct {
-	id     int
+// toolResult is the result of a call of a tool.
+type toolResult struct {
+	id     int // ID of the request
 	called Called
 	text   string
 	err    error
 }
 
-func (s *session) toolReturned(now time.Time, d toolDone) error {
+// toolReturned sends and observes the result of a tool that has returned.
+func (s *session) toolReturned(now time.Time, r toolResult) error {
 	s.busy = false
-	if d.err != nil {
-		return s.toolFailed(now, d, d.err.Error())
+	if r.err != nil {
+		return s.toolFailed(now, r, r.err.Error())
 	}
-	d.called.Result = d.text
-	s.r.o.Observe(d.called)
-	return s.result(now, d.id, `{"content":[{"type":"text","text":`+quote(d.text)+`}],"isError":false}`)
+	r.called.Result = r.text
+	s.r.o.Observe(r.called)
+	return s.sendResult(now, r.id, `{"content":[{"type":"text","text":`+quote(r.text)+`}],"isError":false}`)
 }
 
-func (s *session) toolFailed(now time.Time, d toolDone, message string) error {
-	d.called.Err = message
-	s.r.o.Observe(d.called)
-	return s.fail(now, d.id, message)
+// toolFailed sends and observes an error of a tool.
+func (s *session) toolFailed(now time.Time, r toolResult, message string) error {
+	r.called.Err = message
+	s.r.o.Observe(r.called)
+	return s.sendError(now, r.id, message)
 }

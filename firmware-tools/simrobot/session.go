@@ -12,71 +12,74 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mainLoopLag is how long a text waits for the main loop; sound goes straight to its
-// queue.
+// mainLoopLag is how long a text message waits for the firmware's main loop. Packets of sound
+// do not wait.
 const mainLoopLag = 5 * time.Millisecond
 
-// session is one channel, from its opening to its end. Talk's goroutine owns it.
+// session is one channel, from its opening to its end. It is owned by the goroutine that runs
+// the robot.
 type session struct {
 	r         *Robot
-	how       opening
-	staysOpen bool // does not hang up after the last answer
+	opening   opening // the command that opened the channel
+	staysOpen bool    // the robot does not hang up after the last answer
 	link
 	speech
 	mainLoop
-	notification notification // between talks
+	notification notification // only while no channel is open
 }
 
-// link is the session's channel.
+// link is the connection of a session.
 type link struct {
-	ctx     context.Context // of the channel: cancels its tools
+	ctx     context.Context // ends with the channel and cancels its tools
 	ch      channel
-	talk    *talkChannel // ch by MQTT; nil for a WebSocket
+	mqtt    *mqttChannel // ch if the transport is MQTT; nil for a WebSocket
 	framing xiaozhi.Framing
-	frame   []byte // of audio, to be sent
+	frame   []byte // buffer for outgoing frames of sound
 	id      string // session_id
 	in      chan arrival
-	lastIn  time.Time // when the latest message arrived
-	stale   bool      // lastIn is too long ago
+	lastIn  time.Time // arrival of the latest message
+	stale   bool      // the channel was quiet for more than staleAfter
 }
 
 // speech is the robot's part in the conversation.
 type speech struct {
-	state    State
-	mode     xiaozhi.Mode
-	usual    xiaozhi.Mode // mode after a tap or a wake word
-	mic      *mic
-	play     player
-	stamps   stamps
-	draining bool // listens once its queue is empty
-	bargedIn bool // the person interrupted the current or the last speech
-	late     bool // it stopped speaking before the server's tts stop
-	cut      int  // packets lost at the last tts stop
-	arrived  arrivals
+	state        State
+	mode         xiaozhi.Mode // current listening mode
+	defaultMode  xiaozhi.Mode // listening mode after a tap or a wake word
+	mic          *mic
+	play         player
+	stamps       stamps
+	draining     bool     // the robot listens again once its queue is empty
+	bargedIn     bool     // the person interrupted the current or the latest speech
+	stoppedEarly bool     // the robot stopped speaking before the server's tts stop
+	cut          int      // packets lost at the latest tts stop
+	gaps         gapMeter // between the packets of the current speech
 }
 
-// mainLoop is the firmware's main loop, which carries out texts and tools.
+// mainLoop is the state of the firmware's main loop, which handles texts and runs tools. A
+// zero time means that nothing is scheduled.
 type mainLoop struct {
-	inbox    []arrival // texts to be handled
-	busy     bool      // a tool is running
-	tools    chan toolDone
-	lastText time.Time // when the latest text arrived
-	tickAt   time.Time // next check of the channel, by builds that do so
-	idleAt   time.Time // when it notices the end of the previous channel
-	deafAt   time.Time // when it stops reading its socket
-	rebootAt time.Time
+	inbox         []arrival       // texts to be handled
+	busy          bool            // a slow tool is running
+	tools         chan toolResult // receives the result of a slow tool
+	lastText      time.Time       // arrival of the latest text
+	checkAt       time.Time       // next check for a stale channel (dotty's firmware only)
+	idleAt        time.Time       // time at which the robot notices that the replaced channel has closed
+	stopReadingAt time.Time       // time at which the robot stops reading its socket
+	rebootAt      time.Time
 }
 
+// newSession returns a session whose channel is not open yet.
 func newSession(r *Robot, how opening) (*session, error) {
 	m, err := newMic(r.seed())
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
-		r: r, how: how, staysOpen: r.o.Stay || r.o.Forever && r.person.done(),
+		r: r, opening: how, staysOpen: r.o.Stay || r.o.Forever && r.person.isDone(),
 		link:     link{framing: r.flash.WebSocket.framing(), in: make(chan arrival, 64)},
-		speech:   speech{mode: r.o.Mode, usual: r.o.Mode, mic: m, state: Connecting},
-		mainLoop: mainLoop{tools: make(chan toolDone, 1)},
+		speech:   speech{mode: r.o.Mode, defaultMode: r.o.Mode, mic: m, state: Connecting},
+		mainLoop: mainLoop{tools: make(chan toolResult, 1)},
 	}
 	switch {
 	case r.byMQTT:
@@ -85,30 +88,32 @@ func newSession(r *Robot, how opening) (*session, error) {
 		s.framing = r.o.Framing
 	}
 	if r.o.Mode == xiaozhi.Manual {
-		s.usual = r.o.AEC.mode()
+		s.defaultMode = r.o.AEC.mode()
 	}
-	out := &r.speaker
-	out.echo, out.stamps = nil, nil
+	speaker := &r.speaker
+	speaker.echo, speaker.stamps = nil, nil
 	if r.o.AEC == AECServer {
-		out.stamps = &s.stamps
+		speaker.stamps = &s.stamps
 	}
-	if s.usual == xiaozhi.Realtime && r.o.AEC != AECDevice {
-		out.echo = newEcho(r.seed())
-		m.echo = out.echo
+	if s.defaultMode == xiaozhi.Realtime && r.o.AEC != AECDevice {
+		speaker.echo = newEcho(r.seed())
+		m.echo = speaker.echo
 	}
-	r.person.overlap, r.person.cutIn = false, time.Time{}
-	s.play = player{stats: &r.stats, out: out, ready: r.firmware.ready, size: r.firmware.queue}
+	r.person.overlap, r.person.interruptedAt = false, time.Time{}
+	s.play = player{stats: &r.stats, out: speaker, ready: r.firmware.ready, size: r.firmware.queue}
 	return s, s.play.open(r.audio)
 }
 
-// seed returns the robot's seed for its noise and its room.
+// seed returns the seed for the random noise and the echo of the robot's room. It depends
+// only on the robot ID.
 func (r *Robot) seed() uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(r.id))
 	return h.Sum64()
 }
 
-// session opens a channel and runs it to its end. It returns why it ended.
+// session opens a channel and runs it to its end. It returns the reason for the end, never
+// nil.
 func (r *Robot) session(ctx context.Context, how opening) error {
 	s, err := newSession(r, how)
 	if err != nil {
@@ -117,23 +122,23 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	r.o.Observe(Entered{State: Connecting})
 	s.ch, err = r.connect(ctx, how, s.framing)
 	if err != nil {
-		return &unopened{err}
+		return &openError{err}
 	}
-	if t, is := s.ch.(*talkChannel); is {
-		s.talk, s.inbox, r.unhandled = t, r.unhandled, nil
-		t.bye = func() []byte { return fmt.Appendf(nil, `{"session_id":"%s","type":"goodbye"}`, s.id) }
+	if c, ok := s.ch.(*mqttChannel); ok {
+		s.mqtt, s.inbox, r.unhandled = c, r.unhandled, nil
+		c.bye = func() []byte { return fmt.Appendf(nil, `{"session_id":"%s","type":"goodbye"}`, s.id) }
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s.ctx = ctx
-	var receives sync.WaitGroup
-	receives.Go(func() { r.receive(ctx, s.ch, s.in) })
+	var receiver sync.WaitGroup
+	receiver.Go(func() { r.receive(ctx, s.ch, s.in) })
 	err = s.greet(ctx)
 	if err == nil {
 		err = s.run(ctx)
 	}
 	cancel()
 	s.ch.Drop()
-	receives.Wait()
+	receiver.Wait()
 	s.saveUnhandled(err)
 	if s.busy {
 		<-s.tools
@@ -146,38 +151,39 @@ func (r *Robot) session(ctx context.Context, how opening) error {
 	return err
 }
 
-// saveUnhandled saves texts that arrived by MQTT and were not handled, since the connection
-// outlasts the talk.
-func (s *session) saveUnhandled(why error) {
-	if s.talk == nil {
+// saveUnhandled saves texts that arrived by MQTT but were not handled, for the time after the
+// channel: the connection to the MQTT server stays open. cause is the reason for the end of
+// the channel.
+func (s *session) saveUnhandled(cause error) {
+	if s.mqtt == nil {
 		return
 	}
 	s.r.lastSession = s.id
-	for range len(s.in) { // nothing is sent to it any more
+	for range len(s.in) { // the receiver has ended
 		if a := <-s.in; a.isText && a.err == nil {
 			s.r.record(a.at, "server", true, a.data)
 			s.inbox = append(s.inbox, a)
 		}
 	}
 	s.r.unhandled = append(s.r.unhandled, s.inbox...)
-	if s.talk.lost {
-		s.r.connectionLost(time.Now(), cmp.Or(why, io.EOF))
+	if s.mqtt.lost {
+		s.r.connectionLost(time.Now(), cmp.Or(cause, io.EOF))
 	}
 }
 
-// greet sends hello and waits for the server's.
+// greet sends hello, waits for the server's hello, and starts the conversation.
 func (s *session) greet(ctx context.Context) error {
 	start := time.Now()
 	if err := s.sendText(start, s.hello()); err != nil {
 		return err
 	}
-	limit := time.After(helloLimit)
+	limit := time.After(helloTimeout)
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit:
-			return &unopened{ErrHello}
+			return &openError{ErrHello}
 		case a := <-s.in:
 			welcomed, err := s.receive(a)
 			if err != nil {
@@ -187,12 +193,13 @@ func (s *session) greet(ctx context.Context) error {
 				s.r.stats.Channels++
 				s.r.stats.HelloLatency = a.at.Sub(start)
 				s.r.o.Observe(Welcomed{Session: s.id, Audio: s.play.params, Latency: a.at.Sub(start)})
-				return s.opened(time.Now())
+				return s.channelOpened(time.Now())
 			}
 		}
 	}
 }
 
+// run handles messages, commands and timers until the channel ends. It returns the reason.
 func (s *session) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -206,8 +213,8 @@ func (s *session) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case a := <-s.in:
-			// Texts that were due before it arrived are handled first, even if this
-			// goroutine is late: the firmware's main loop would not have been.
+			// First handle the texts that were due before this message arrived. If this
+			// goroutine runs late, they are still in the inbox.
 			if err = s.handleDueTexts(a.at); err == nil {
 				_, err = s.receive(a)
 			}
@@ -223,12 +230,13 @@ func (s *session) run(ctx context.Context) error {
 	}
 }
 
+// advance does everything that is due by now.
 func (s *session) advance(now time.Time) error {
 	if err := s.runTimers(now); err != nil {
 		return err
 	}
 	s.play.advance(now)
-	if s.draining && s.play.drained() {
+	if s.draining && s.play.isDrained() {
 		if err := s.openMic(now); err != nil {
 			return err
 		}
@@ -243,12 +251,12 @@ func (s *session) advance(now time.Time) error {
 	if err := s.advancePerson(now); err != nil {
 		return err
 	}
-	return s.maybeEnd(now)
+	return s.checkEnd(now)
 }
 
-// handleDueTexts handles the texts that the main loop has reached by now.
+// handleDueTexts handles the texts that the firmware's main loop would have handled by now.
 func (s *session) handleDueTexts(now time.Time) error {
-	for !s.stuck() && len(s.inbox) > 0 && !now.Before(s.inbox[0].at.Add(mainLoopLag)) {
+	for !s.isStuck() && len(s.inbox) > 0 && !now.Before(s.inbox[0].at.Add(mainLoopLag)) {
 		text := s.inbox[0].data
 		s.inbox = s.inbox[1:]
 		if err := s.handleText(now, text); err != nil {
@@ -258,34 +266,36 @@ func (s *session) handleDueTexts(now time.Time) error {
 	return nil
 }
 
-// stuck reports whether the main loop is blocked.
-func (s *session) stuck() bool { return s.busy || s.draining && s.r.firmware.blocks }
+// isStuck reports whether the main loop is blocked.
+func (s *session) isStuck() bool { return s.busy || s.draining && s.r.firmware.blocks }
 
-func (s *session) maybeEnd(now time.Time) error {
+// checkEnd returns an error if the robot reboots or hangs up now.
+func (s *session) checkEnd(now time.Time) error {
 	switch p := &s.r.person; {
 	case !s.rebootAt.IsZero() && !now.Before(s.rebootAt):
 		return errRebooted
-	case s.staysOpen || !p.done() || s.state == Speaking || !s.play.silent() || s.busy:
+	case s.staysOpen || !p.isDone() || s.state == Speaking || !s.play.isSilent() || s.busy:
 		return nil
-	case len(p.sentences) > 0, !now.Before(s.lastText.Add(lastWords)):
+	case len(p.sentences) > 0, !now.Before(s.lastText.Add(quietTimeout)):
 		return errAllAnswered
 	}
 	return nil
 }
 
+// nextDeadline returns the time at which advance must be called at the latest.
 func (s *session) nextDeadline() time.Time {
 	var end time.Time
 	if !s.staysOpen && len(s.r.o.Say) == 0 {
-		end = s.lastText.Add(lastWords)
+		end = s.lastText.Add(quietTimeout)
 	}
-	return s.earliest(s.mic.next, s.r.person.nextAction(), s.staleAt(), s.tickAt, s.idleAt, s.deafAt, end)
+	return s.earliest(s.mic.next, s.r.person.nextAction(), s.staleAt(), s.checkAt, s.idleAt, s.stopReadingAt, end)
 }
 
-// earliest returns the earliest of times and of the timers that also run between talks. Zero
-// times do not count.
+// earliest returns the earliest of the given times and of the timers that also run while no
+// channel is open. It ignores zero times.
 func (s *session) earliest(times ...time.Time) time.Time {
 	due := time.Now().Add(time.Hour)
-	if !s.stuck() && len(s.inbox) > 0 {
+	if !s.isStuck() && len(s.inbox) > 0 {
 		times = append(times, s.inbox[0].at.Add(mainLoopLag))
 	}
 	for _, t := range append(times, s.play.nextAdvance(), s.r.body.nextReminder(), s.rebootAt) {

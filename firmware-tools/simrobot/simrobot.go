@@ -1,18 +1,17 @@
-// Package simrobot simulates a robot. It behaves as the Xiaozhi firmware does
-// on a Stack-chan, its faults included: it checks in by OTA, opens its
-// WebSocket only to talk, plays sound only in its Speaking state, queues 40
-// packets and drops the newest beyond them, and is an MCP server with the
-// tools of the real one. What would crash or hang a real robot ends the
-// simulation with a [Crash].
+// Package simrobot simulates a Stack-chan robot with the Xiaozhi firmware, including the
+// firmware's faults: the robot checks in by OTA, opens its WebSocket only for a conversation,
+// plays sound only in its Speaking state, drops packets when 40 are queued, and is an MCP
+// server with the tools of the real firmware. A message that would crash or hang a real robot
+// ends the simulation with a [Crash].
 //
-// One goroutine owns a talk: the caller's, in [Robot.Talk]. A second one only
-// receives. Time comes from package time alone, so a robot can run in a
+// The goroutine that calls [Robot.Talk] owns the conversation. A second goroutine only
+// receives messages. All times come from package time, so a robot can run in a
 // testing/synctest bubble.
 //
-//	reader ──messages──▶ session ──┬─▶ player   packets become sound, on its own clock
+//	reader ──messages──▶ session ──┬─▶ player   turns packets into sound, on its own clock
 //	                               │     └─▶ echo     from the speaker to the microphone
-//	                               ├─▶ mic      60 ms of sound becomes a packet
-//	                               ├─▶ person   says the sentences, when the robot listens or over its answer
+//	                               ├─▶ mic      turns each 60 ms of sound into a packet
+//	                               ├─▶ person   says sentences: when the robot listens, or to interrupt it
 //	                               └─▶ mcp      tools, and their effects
 package simrobot
 
@@ -32,88 +31,92 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Sentence is spoken to the robot, as 16 kHz PCM. Times are counted from the first
-// packet of an answer. They have no effect if the answer is shorter.
+// Sentence is a sentence that the person says to the robot.
+//
+// The times are measured from the first packet of an answer. 0 means never. A time has no
+// effect if the answer is over by then.
 type Sentence struct {
 	Text string
-	PCM  []int16
+	PCM  []int16 // the sentence as sound, 16 kHz
 
-	// Over is when it interrupts the answer to the previous sentence: by voice
-	// alone in realtime mode, with a press of the button in manual mode. In auto
-	// mode the microphone is closed then.
+	// Over is the time at which the sentence interrupts the answer to the previous one: by
+	// voice alone in realtime mode, with a press of the button in manual mode. It is invalid in
+	// auto mode, where the microphone is closed during answers.
 	Over time.Duration
-	// TapAfter and WakeAfter interrupt the answer to this sentence, with a tap or
-	// with Options.Wake.
-	TapAfter, WakeAfter time.Duration
+	// TapAfter is the time at which a tap interrupts the answer to this sentence.
+	TapAfter time.Duration
+	// WakeAfter is the time at which the wake word Options.Wake interrupts the answer to this
+	// sentence.
+	WakeAfter time.Duration
 }
 
-// Options describe a robot and its tasks.
+// Options configure a robot, and what the person says to it.
 type Options struct {
-	OTA      string          // URL of the appliance's bootstrap
-	MAC      string          // any spelling
-	Firmware string          // one of Firmwares; "" is 2.2.4
-	Mode     xiaozhi.Mode    // "" is auto, or realtime where echo is cancelled
-	Framing  xiaozhi.Framing // 0 is the bootstrap's
-	// Transport must be selected by the bootstrap; "" accepts either.
+	OTA      string          // bootstrap URL of the appliance
+	MAC      string          // MAC address in any spelling
+	Firmware string          // one of Firmwares; empty for 2.2.4
+	Mode     xiaozhi.Mode    // empty for auto, or for realtime if the echo is cancelled
+	Framing  xiaozhi.Framing // 0 for the framing in the bootstrap
+	// Transport is the transport that the bootstrap must select; empty accepts both.
 	Transport device.Transport
-	AEC       AEC // where the echo is cancelled; "" is off
+	AEC       AEC // where the echo is cancelled; empty for off
 
-	Wake    string  // the wake word, which opens its channels in place of a tap
-	WakePCM []int16 // its sound; the last 2 s are sent before listen detect
+	Wake    string  // wake word that opens channels; empty for a tap
+	WakePCM []int16 // the wake word as sound, 16 kHz; the robot sends the last 2 s of it
 
-	Asleep  bool            // Talk begins without a channel; implies Forever
-	Say     []Sentence      // one turn each
-	Events  []xiaozhi.Event // sent when the channel has opened
-	Stay    bool            // keeps the channel after the last answer
-	Forever bool            // Talk lasts until ctx ends: between channels it waits for Tap, WakeWord, Press or Sense
+	Asleep  bool            // start without a channel; implies Forever
+	Say     []Sentence      // one turn per sentence
+	Events  []xiaozhi.Event // sent as soon as the channel is open
+	Stay    bool            // keep the channel open after the last answer
+	Forever bool            // when a channel closes, wait for the next command (such as Tap) until ctx ends
 
-	StopReadingAfter time.Duration // of the first hello; 0 is never
+	StopReadingAfter time.Duration // time after the first hello at which the robot stops reading; 0 for never
 
-	Upgrades bool // installs and boots the firmware that it is offered; fetches assets, too
-	Crashes  bool // new firmware crashes before its check-in
+	Upgrades bool // install and boot offered firmware, and download assets
+	Crashes  bool // installed firmware crashes before its check-in
 
-	Network     *Network       // for the sound of talks over MQTT; nil changes nothing
-	Authorities *x509.CertPool // trusted by the firmware; nil is the system's, and TLS on port 8883 only
+	Network     *Network       // conditions for audio datagrams, with MQTT; nil for a perfect network
+	Authorities *x509.CertPool // trusted by the MQTT client, which then always uses TLS; nil for the system's
 
-	AnswerWithin time.Duration               // of the end of a sentence; 0 is 30 s
-	Record       bool                        // records the speaker, for Sound
-	Play         func(rate int, pcm []int16) // receives the sound of the speaker in real time; it must not block
-	MoreTools    []device.Tool               // listed after the robot's own; they answer true
-	FlashFile    string                      // holds the flash between runs; "" keeps it in memory
-	Transcript   io.Writer                   // receives every frame as a line of JSON, secrets blanked
-	Observe      func(Observation)
+	AnswerWithin time.Duration               // maximum wait for an answer after the end of a sentence; 0 for 30 s
+	Record       bool                        // record the speaker for Sound
+	Play         func(rate int, pcm []int16) // receives the speaker's sound in real time; must not block
+	MoreTools    []device.Tool               // additional tools, which always return true
+	FlashFile    string                      // file that stores the flash between runs; empty for memory only
+	Transcript   io.Writer                   // receives every frame as a line of JSON, with secrets blanked
+	Observe      func(Observation)           // receives every observation; must not block
 
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
 }
 
-// Robot is one simulated robot. Its methods belong to one goroutine, except
-// Tap, WakeWord, Press, Release, Sense and StopReading.
+// Robot is a simulated robot. Only Tap, WakeWord, PressButton, Release, SendEvents and
+// StopReading may be called from other goroutines than the one that runs the robot.
 type Robot struct {
 	o          Options
 	id         device.ID
 	firmware   firmware
 	flash      *flash
 	http       *http.Client
-	wanted     string // URL of an image that the upgrade tool was given, for the next boot
-	flashed    int    // images installed since the last answer without an offer
+	imageURL   string // image to install at the next boot, set by the upgrade tool; or empty
+	installs   int    // images installed since the last bootstrap that offered none
 	body       body
 	tools      []tool
 	person     person
 	stats      Stats
 	speaker    speaker
-	audio      xiaozhi.AudioParams // of the last server hello; outlives a channel
+	audio      xiaozhi.AudioParams // from the last server hello; the next channel begins with them
 	commands   chan command
-	notReading atomic.Bool // no longer reads its socket
-	wakeOff    bool        // detects no wake word until its state changes, also in a later channel
+	notReading atomic.Bool // the robot no longer reads its socket
+	wakeOff    bool        // the wake word detector is off until the next change of state
 
-	byMQTT      bool      // the last bootstrap had an mqtt section
-	control     *control  // nil while it is not connected by MQTT
-	unhandled   []arrival // texts that the last talk by MQTT did not handle
-	lastSession string    // id of the latest talk by MQTT, sent until the next
-	reconnectAt time.Time // when it connects again, if it is idle then
+	byMQTT      bool      // the transport is MQTT, selected by the last bootstrap
+	control     *control  // nil while disconnected from the MQTT server
+	unhandled   []arrival // texts that arrived by MQTT before the last channel closed
+	lastSession string    // session ID of the last channel by MQTT, sent while no channel is open
+	reconnectAt time.Time // time of the next attempt to connect to the MQTT server
 }
 
-// New checks the options and returns a robot that is switched off.
+// New checks the options and returns a robot that is switched off. Run switches it on.
 func New(o Options) (*Robot, error) {
 	id, err := device.ParseID(o.MAC)
 	if err != nil {
@@ -123,7 +126,7 @@ func New(o Options) (*Robot, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.complete(); err != nil {
+	if err := o.setDefaults(); err != nil {
 		return nil, err
 	}
 	stored, err := loadFlash(o.FlashFile, id)
@@ -141,8 +144,8 @@ func New(o Options) (*Robot, error) {
 	return r, nil
 }
 
-// complete fills in the defaults, and refuses contradictions.
-func (o *Options) complete() error {
+// setDefaults fills in the defaults, and returns an error for invalid options.
+func (o *Options) setDefaults() error {
 	if !slices.Contains([]device.Transport{"", device.WebSocket, device.MQTT}, o.Transport) {
 		return fmt.Errorf("transport %q: want websocket or mqtt", o.Transport)
 	}
@@ -168,26 +171,26 @@ func (o *Options) complete() error {
 	for i, s := range o.Say {
 		switch {
 		case s.Over > 0 && (i == 0 || o.Mode == xiaozhi.Auto):
-			return fmt.Errorf("sentence %q interrupts an answer: it needs a sentence before it, and a mode other than auto", s.Text)
+			return fmt.Errorf("sentence %q interrupts an answer: this requires a previous sentence, and a mode other than auto", s.Text)
 		case s.WakeAfter > 0 && o.Wake == "":
-			return fmt.Errorf("sentence %q: a wake word is to interrupt its answer, but Wake is empty", s.Text)
+			return fmt.Errorf("sentence %q: WakeAfter requires a wake word", s.Text)
 		}
 	}
 	return nil
 }
 
-// ID returns the robot's id.
+// ID returns the robot ID.
 func (r *Robot) ID() device.ID { return r.id }
 
-// Stats returns the robot's counters. They are complete when Talk has returned.
+// Stats returns the robot's counters. They are complete once Talk has returned.
 func (r *Robot) Stats() Stats { return r.stats }
 
-// Sound returns the recorded sound of the speaker from its first sound on, with
-// silence in between, and its rate in Hz. It needs Options.Record, and is complete
-// when Talk has returned.
+// Sound returns the recorded sound of the speaker and its rate in Hz. The recording begins
+// with the first sound, includes the silence between sounds, and is complete once Talk has
+// returned. It requires Options.Record.
 func (r *Robot) Sound() (rate int, pcm []int16) { return r.speaker.rate, r.speaker.pcm }
 
-// Run switches the robot on: it boots and holds its talk.
+// Run switches the robot on: it calls Boot and Talk.
 func (r *Robot) Run(ctx context.Context) error {
 	if err := r.Boot(ctx); err != nil {
 		return err
@@ -195,25 +198,25 @@ func (r *Robot) Run(ctx context.Context) error {
 	return r.Talk(ctx)
 }
 
-// Crash is the error for something that would crash or hang a real robot.
+// Crash is the error for a message that would crash or hang a real robot.
 type Crash struct {
-	Cause string // what was sent, and its effect on a robot
+	Cause string // the message, and its effect on a robot
 }
 
+// Error implements error.
 func (c *Crash) Error() string { return "a real robot would crash: " + c.Cause }
 
+// crash returns a Crash with a formatted cause.
 func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(format, a...)} }
 
 // Errors that are not crashes.
 var (
-	// ErrMQTT is returned by CheckIn for a bootstrap that selects MQTT without an
-	// endpoint.
-	ErrMQTT = errors.New("the robot is to use MQTT, but the bootstrap has no endpoint for it")
-	// ErrTransport is wrapped by CheckIn if the bootstrap selects another transport than
-	// Options.
-	ErrTransport = errors.New("the appliance selects another transport; perch robot set ROBOT transport=mqtt changes that")
-	// ErrHello is returned by Talk when the server did not answer hello within 10 s.
+	// ErrMQTT is returned by CheckIn if the bootstrap selects MQTT but has no endpoint.
+	ErrMQTT = errors.New("the bootstrap selects MQTT, but has no endpoint for it")
+	// ErrTransport is wrapped by CheckIn if the bootstrap does not select Options.Transport.
+	ErrTransport = errors.New("the appliance selects another transport; to change it, run perch robot set ROBOT transport=mqtt")
+	// ErrHello is returned by Talk if the server sends no hello within 10 s.
 	ErrHello = errors.New("no hello from the server within 10 s")
-	// ErrUnanswered is wrapped by Talk for a sentence that got no spoken answer.
+	// ErrUnanswered is wrapped by Talk for a sentence without a spoken answer.
 	ErrUnanswered = errors.New("no answer")
 )

@@ -10,70 +10,73 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Network describes what happens to the datagrams of a talk, in both directions.
+// Network describes what happens to audio datagrams, in both directions.
 type Network struct {
 	Loss    float64       // fraction that is lost, 0 to 1
-	Reorder float64       // fraction that is overtaken by the next two
-	Jitter  time.Duration // the longest delay of the others
-	Rebind  time.Duration // when the robot changes its port, from the start of the talk; 0 is never
-	Seed    uint64
+	Reorder float64       // fraction that is delayed by 75 ms, so that later datagrams overtake it, 0 to 1
+	Jitter  time.Duration // maximum random delay of every datagram
+	Rebind  time.Duration // time after the opening of a channel at which the robot changes its port; 0 for never
+	Seed    uint64        // for the random decisions
 }
 
-// sound is the UDP socket of a talk. One goroutine sends.
+// sound is the UDP socket of a channel with MQTT. Only one goroutine may send.
 type sound struct {
-	server    string
+	server    string // host:port
 	in, out   *xiaozhi.Datagrams
-	number    uint32 // of the last datagram sent
-	datagrams chan<- xiaozhi.Datagram
+	sent      uint32                  // sequence number of the latest sent datagram
+	datagrams chan<- xiaozhi.Datagram // receives the accepted datagrams
 	network   Network
-	rand      *rand.Rand // for datagrams that are sent
+	randOut   *rand.Rand // for sent datagrams
 	started   time.Time
 
 	mu       sync.Mutex
 	conn     net.Conn
 	closed   bool
-	last     uint32     // number of the last datagram accepted
-	randHere *rand.Rand // for datagrams that arrive
+	accepted uint32     // sequence number of the latest accepted datagram
+	randIn   *rand.Rand // for received datagrams
 	tasks    sync.WaitGroup
 }
 
-func openSound(secret xiaozhi.UDP, n *Network, heard chan<- xiaozhi.Datagram) (*sound, error) {
-	s := &sound{server: net.JoinHostPort(secret.Server, strconv.Itoa(secret.Port)), datagrams: heard,
-		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), out: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false), started: time.Now()}
+// openSound opens a UDP socket to the server in udp. Received datagrams are sent to datagrams,
+// and are lost while that channel is full.
+func openSound(udp xiaozhi.UDP, n *Network, datagrams chan<- xiaozhi.Datagram) (*sound, error) {
+	s := &sound{server: net.JoinHostPort(udp.Server, strconv.Itoa(udp.Port)), datagrams: datagrams,
+		in: xiaozhi.NewDatagrams(udp.Key, udp.Nonce, true), out: xiaozhi.NewDatagrams(udp.Key, udp.Nonce, false), started: time.Now()}
 	if n != nil {
 		s.network = *n
 	}
-	s.rand, s.randHere = rand.New(rand.NewPCG(s.network.Seed, 1)), rand.New(rand.NewPCG(s.network.Seed, 2))
+	s.randOut, s.randIn = rand.New(rand.NewPCG(s.network.Seed, 1)), rand.New(rand.NewPCG(s.network.Seed, 2))
 	return s, s.bind()
 }
 
-// bind opens a port for the robot, replacing an earlier one.
+// bind opens a new local port and closes the previous one, if any.
 func (s *sound) bind() error {
 	conn, err := net.Dial("udp", s.server)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	before := s.conn
+	previous := s.conn
 	s.conn = conn
 	s.mu.Unlock()
-	if before != nil {
-		_ = before.Close()
+	if previous != nil {
+		_ = previous.Close()
 	}
 	s.tasks.Go(func() { s.receive(conn) })
 	return nil
 }
 
+// receive receives datagrams until the port is closed.
 func (s *sound) receive(conn net.Conn) {
 	buffer := make([]byte, xiaozhi.MostDatagram+1)
 	for {
 		n, err := conn.Read(buffer)
 		if err != nil {
-			return // closed, or bound again
+			return // the port was closed by close or bind
 		}
 		datagram := append([]byte(nil), buffer[:n]...)
 		s.mu.Lock()
-		delay, lost := s.network.fate(s.randHere)
+		delay, lost := s.network.fate(s.randIn)
 		s.mu.Unlock()
 		if !lost {
 			s.later(delay, func() { s.handleDatagram(datagram) })
@@ -81,30 +84,32 @@ func (s *sound) receive(conn net.Conn) {
 	}
 }
 
-// handleDatagram handles a datagram; like the firmware it drops one older than the last.
+// handleDatagram decrypts a datagram and passes it on. Like the firmware it drops a datagram
+// that is older than the previous one.
 func (s *sound) handleDatagram(datagram []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, err := s.in.Parse(datagram)
-	if err != nil || d.Sequence <= s.last || s.closed {
+	if err != nil || d.Sequence <= s.accepted || s.closed {
 		return
 	}
-	s.last = d.Sequence
+	s.accepted = d.Sequence
 	d.Opus = append([]byte(nil), d.Opus...)
 	select {
 	case s.datagrams <- d:
-	default: // nobody receives
+	default: // the receiver is too slow
 	}
 }
 
+// send encrypts a packet and sends it as a datagram.
 func (s *sound) send(a xiaozhi.Audio) {
 	if after := s.network.Rebind; after > 0 && time.Since(s.started) > after {
 		s.network.Rebind = 0
-		_ = s.bind() // after an error the old port stays in use
+		_ = s.bind() // if that fails, the old port stays in use
 	}
-	s.number++
-	datagram := s.out.Append(nil, xiaozhi.Datagram{Sequence: s.number, Audio: a})
-	delay, lost := s.network.fate(s.rand)
+	s.sent++
+	datagram := s.out.Append(nil, xiaozhi.Datagram{Sequence: s.sent, Audio: a})
+	delay, lost := s.network.fate(s.randOut)
 	if lost {
 		return
 	}
@@ -112,7 +117,7 @@ func (s *sound) send(a xiaozhi.Audio) {
 		s.mu.Lock()
 		conn := s.conn
 		s.mu.Unlock()
-		_, _ = conn.Write(datagram) // sound that is not sent is lost
+		_, _ = conn.Write(datagram) // after an error the sound is lost, as on a real network
 	})
 }
 
@@ -133,18 +138,19 @@ func (n Network) fate(r *rand.Rand) (delay time.Duration, lost bool) {
 	return delay, false
 }
 
-// later calls do after a delay, or at once if it is 0.
-func (s *sound) later(delay time.Duration, do func()) {
+// later calls f after a delay, or directly if the delay is 0.
+func (s *sound) later(delay time.Duration, f func()) {
 	if delay == 0 {
-		do()
+		f()
 		return
 	}
 	s.tasks.Go(func() {
 		time.Sleep(delay)
-		do()
+		f()
 	})
 }
 
+// close closes the port and waits for all goroutines.
 func (s *sound) close() {
 	s.mu.Lock()
 	s.closed = true

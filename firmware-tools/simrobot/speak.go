@@ -14,8 +14,8 @@ import (
 	"perch/voice"
 )
 
-// Speak synthesizes a text with one of flite's voices; "" is slt. No recognizer of the
-// appliance was tuned to them. It returns 16 kHz PCM.
+// Speak synthesizes a text with flite and returns 16 kHz PCM. An empty voice selects slt. None
+// of the appliance's speech recognizers was tuned to flite's voices.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	dir, err := os.MkdirTemp("", "simrobot")
 	if err != nil {
@@ -33,7 +33,7 @@ func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	return ReadWAV(file)
 }
 
-// ReadWAV reads a 16-bit PCM WAV file of any rate as 16 kHz mono.
+// ReadWAV reads a 16-bit PCM WAV file with any sample rate, and returns it as 16 kHz mono.
 func ReadWAV(file string) ([]int16, error) {
 	f, err := os.Open(file)
 	if err != nil {

@@ -2,22 +2,23 @@ package simrobot
 
 import "time"
 
-// speaker passes the player's sound to the room and to a recording.
+// speaker is the robot's speaker. It passes the player's sound on to its observers.
 type speaker struct {
-	output func(rate int, pcm []int16) // may be nil
-	echo   *echo                       // nil without an echo
-	stamps *stamps                     // nil if packets are sent without timestamps
+	output func(rate int, pcm []int16) // Options.Play; may be nil
+	echo   *echo                       // nil if the microphone hears no echo
+	stamps *stamps                     // nil if the microphone's packets have no timestamps
 
-	records bool // records
-	rate    int  // of the first sound recorded; 0 before it
-	start   time.Time
+	records bool      // record the sound in pcm
+	rate    int       // sample rate of the recording in Hz; 0 until the first sound
+	start   time.Time // time of the first sound
 	pcm     []int16
 }
 
-// mostRecorded bounds a recording: half an hour at 24 kHz.
-const mostRecorded = 30 * 60 * 24000
+// maxRecording is the maximum length of a recording in samples: half an hour at 24 kHz.
+const maxRecording = 30 * 60 * 24000
 
-// play plays a frame that starts at the given time. Before it the speaker was silent.
+// play plays a frame with a sample rate, which starts at a time. A recording is padded with
+// silence since the previous frame.
 func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.output != nil {
 		s.output(rate, f.pcm)
@@ -34,9 +35,9 @@ func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.rate == 0 {
 		s.rate, s.start = rate, at
 	}
-	// The clock counts frames, so that a gap of a sample is a rounding error.
+	// A gap of one sample is a rounding error.
 	offset := int(at.Sub(s.start).Seconds()*float64(s.rate) + 0.5)
-	if rate != s.rate || offset > mostRecorded {
+	if rate != s.rate || offset > maxRecording {
 		return
 	}
 	if silence := offset - len(s.pcm); silence > 1 {

@@ -6,10 +6,10 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// State is a state of the firmware's state machine during a talk.
+// State is a state of the firmware's state machine.
 type State string
 
-// The states of a talk.
+// The states of a robot with a channel. Without one it is Idle.
 const (
 	Idle       State = "idle"
 	Connecting State = "connecting"
@@ -17,10 +17,11 @@ const (
 	Speaking   State = "speaking"
 )
 
-func (s *session) enter(state State) {
+// enterState changes the state.
+func (s *session) enterState(state State) {
 	if s.state != state {
 		if state == Idle && s.state != Connecting || state == Speaking {
-			s.r.wakeOff = false // these transitions switch the detector on
+			s.r.wakeOff = false // with these transitions the firmware switches the detector on
 		}
 		s.state = state
 		s.r.person.overlap = s.r.person.overlap && state == Speaking
@@ -28,35 +29,37 @@ func (s *session) enter(state State) {
 	}
 }
 
-// listen enters the Listening state. If the microphone is open already, as in realtime
-// mode, nothing is sent. In auto mode the newer builds first play their queue to its end.
+// listen enters the Listening state and opens the microphone, unless it is already open, as in
+// realtime mode. In auto mode newer firmware first plays the queue to its end.
 func (s *session) listen(now time.Time) error {
-	s.enter(Listening)
-	if s.mic.open() {
+	s.enterState(Listening)
+	if s.mic.isOpen() {
 		return nil
 	}
-	if s.mode == xiaozhi.Auto && s.r.firmware.drains && !s.play.drained() {
+	if s.mode == xiaozhi.Auto && s.r.firmware.drains && !s.play.isDrained() {
 		s.draining = true
 		return nil
 	}
 	return s.openMic(now)
 }
 
-// openMic starts the audio processor, which empties the queue: older builds lose sound.
+// openMic tells the server that the robot listens, and opens the microphone. The firmware also
+// empties the queue; older firmware loses sound by that.
 func (s *session) openMic(now time.Time) error {
 	s.draining = false
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {
 		return err
 	}
-	s.cut += s.empty()
-	if !s.mic.open() {
+	s.cut += s.emptyQueue()
+	if !s.mic.isOpen() {
 		s.mic.start(now)
 	}
 	return nil
 }
 
-// empty empties the queue. After a barge-in its packets do not count as lost.
-func (s *session) empty() int {
+// emptyQueue empties the queue and returns the number of discarded packets. After a barge-in
+// they do not count as lost.
+func (s *session) emptyQueue() int {
 	n := s.play.reset()
 	if s.bargedIn {
 		s.r.stats.CutByBargeIn += n
@@ -66,22 +69,23 @@ func (s *session) empty() int {
 	return n
 }
 
-// speak enters the Speaking state, from Idle or Listening.
-func (s *session) speak(now time.Time) {
+// startSpeaking enters the Speaking state if the robot is idle or listening.
+func (s *session) startSpeaking(now time.Time) {
 	if s.state != Idle && s.state != Listening {
 		return
 	}
-	s.enter(Speaking)
+	s.enterState(Speaking)
 	s.draining = false
 	if s.mode != xiaozhi.Realtime {
 		s.mic.next = time.Time{}
 	}
-	s.empty()
-	s.bargedIn, s.late, s.r.person.cutIn = false, false, time.Time{}
-	s.arrived = arrivals{}
-	s.interrupted(now)
+	s.emptyQueue()
+	s.bargedIn, s.stoppedEarly, s.r.person.interruptedAt = false, false, time.Time{}
+	s.gaps = gapMeter{}
+	s.robotInterrupted(now)
 }
 
+// stopSpeaking handles the server's tts stop. It leaves the Speaking state.
 func (s *session) stopSpeaking(now time.Time) error {
 	if s.state != Speaking {
 		return nil
@@ -90,7 +94,7 @@ func (s *session) stopSpeaking(now time.Time) error {
 	s.cut = 0
 	var err error
 	if s.mode == xiaozhi.Manual {
-		s.enter(Idle)
+		s.enterState(Idle)
 	} else {
 		err = s.listen(now)
 	}

@@ -6,55 +6,55 @@ import (
 	"time"
 )
 
-// Stats are a robot's counters, over all channels of its talk.
+// Stats are a robot's counters, added up over all channels.
 type Stats struct {
-	HelloLatency time.Duration // from the robot's hello to the server's, of the latest channel
-	Channels     int           // that the server answered with its hello
-	Sent         int           // microphone packets
-	Stamped      int           // microphone packets with the timestamp of the packet being played
-	Notified     int           // packets of notifications
+	HelloLatency time.Duration // from the robot's hello to the server's, for the latest channel
+	Channels     int           // channels that the server accepted with its hello
+	Sent         int           // packets sent by the microphone
+	Stamped      int           // sent packets with the timestamp of a played packet
+	Notified     int           // packets received in notifications
 	Downlink
 
-	// Packets lost by a barge-in, which is no fault; Downlink does not include them.
-	CutByBargeIn int // were in the queue when it was emptied
-	Late         int // arrived after the robot had stopped speaking
+	// Packets that were not played because of a barge-in. Downlink does not include them.
+	CutByBargeIn int // packets that were queued when the queue was emptied
+	Late         int // packets that arrived after the robot had stopped speaking
 
-	Stale         int // open channels that were treated as closed after long quiet
-	WakeWordsLost int // by faults of the build
+	Stale         int // open channels that the robot treated as closed because they were quiet
+	WakeWordsLost int // wake words missed because of faults in the firmware
 
-	Underruns int // the speaker ran dry in the middle of a speech
-	MaxQueue  int // most packets that waited at once, decoded frames not counted
+	Underruns int // times the speaker ran out of sound during a speech
+	MaxQueue  int // maximum number of queued packets, without decoded frames
 
-	// Gaps are the times between packets of one speech, without the server's initial
-	// burst.
+	// Gaps are the times between packets of the same speech, without the initial burst of the
+	// server.
 	Gaps  []time.Duration
 	Turns []Turn
 }
 
 // Downlink counts the packets that a robot received.
 type Downlink struct {
-	Received int // all of them
+	Received int // all packets
 	Played   int
-	Dropped  int // arrived at a full queue
-	Ignored  int // arrived outside the Speaking state
-	Cut      int // were in the queue when it was emptied
-	Bad      int // were not Opus, or held more sound than announced
+	Dropped  int // packets that arrived while the queue was full
+	Ignored  int // packets that arrived outside the Speaking state
+	Cut      int // packets that were queued when the queue was emptied
+	Bad      int // packets that were not Opus, or longer than announced
 }
 
 // Turn is one sentence and its answer.
 type Turn struct {
-	Text       string        // spoken to the robot
-	Transcript string        // the server's; empty if it sent none
-	Answer     []string      // sentences shown
-	FirstAudio time.Duration // from the end of the person's speech, or of the press in manual mode, to the first packet of the answer
-	Length     time.Duration // from that packet until the answer was played
-	Packets    int           // of the answer
+	Text       string        // the sentence
+	Transcript string        // the server's transcript; empty if the server sent none
+	Answer     []string      // sentences that the robot showed
+	FirstAudio time.Duration // from the end of the sentence (manual mode: from the release of the button) to the answer's first packet
+	Length     time.Duration // from the first packet to the end of the answer
+	Packets    int           // packets of the answer
 	Underruns  int
 	Dropped    int
-	Answered   bool // with sound
+	Answered   bool // the answer had sound
 
-	Interrupted bool          // by a tap, a wake word, the button, or the next sentence
-	QuietAfter  time.Duration // from the interruption to the server's tts stop; 0 without one
+	Interrupted bool          // a tap, a wake word, the button or the next sentence interrupted the answer
+	QuietAfter  time.Duration // from the interruption to the server's tts stop; 0 if there was no interruption
 }
 
 // Quantile returns the q-quantile (0 to 1) of d by nearest rank, or 0 for an empty d.
@@ -67,20 +67,21 @@ func Quantile(d []time.Duration, q float64) time.Duration {
 	return sorted[min(max(rank, 0), len(sorted)-1)]
 }
 
-// arrivals measures the gaps of one speech.
-type arrivals struct {
-	last  time.Time
-	paced bool // the burst is over
+// gapMeter measures the times between the packets of one speech.
+type gapMeter struct {
+	last  time.Time // arrival of the latest packet
+	paced bool      // the initial burst is over
 }
 
-// gap returns the time since the last packet, and whether it counts.
-func (a *arrivals) gap(now time.Time, frame time.Duration) (time.Duration, bool) {
-	last := a.last
-	a.last = now
+// gap returns the time since the previous packet. ok is false for the first packet and during
+// the server's initial burst.
+func (m *gapMeter) gap(now time.Time, frame time.Duration) (gap time.Duration, ok bool) {
+	last := m.last
+	m.last = now
 	if last.IsZero() {
 		return 0, false
 	}
-	d := now.Sub(last)
-	a.paced = a.paced || d >= frame/2
-	return d, a.paced
+	gap = now.Sub(last)
+	m.paced = m.paced || gap >= frame/2
+	return gap, m.paced
 }

@@ -8,17 +8,17 @@ import (
 	"perch/device"
 )
 
-// language is the firmware's, sent as Accept-Language.
+// language is the firmware's language, sent as Accept-Language.
 const language = "en-US"
 
-// The network that a robot reports. The simulation has none.
+// The Wi-Fi network and the IP address that the simulated robot reports.
 const (
 	ssid    = "simulated"
 	address = "192.0.2.1" // RFC 5737
 )
 
-// systemInfo returns the body of a check-in, concatenated in the firmware's order
-// (Board::GetSystemInfoJson). The heap size is a string in the firmware, too.
+// systemInfo returns the body of a check-in, with keys in the order of the firmware's
+// Board::GetSystemInfoJson. As in the firmware, the heap size is a string.
 func systemInfo(id device.ID, client string, f firmware) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"version":2,"language":"%s","flash_size":16777216,"minimum_free_heap_size":"7632100",`, language)
@@ -35,7 +35,7 @@ func systemInfo(id device.ID, client string, f firmware) string {
 		`{"label":"assets","type":1,"subtype":130,"address":10485760,"size":4194304}],` +
 		`"ota":{"label":"ota_0"},"display":{"monochrome":false,"width":320,"height":240},`)
 	manufacturer := ""
-	if f.glyphs { // the same builds have it
+	if f.glyphs { // the versions that report a manufacturer are the same
 		manufacturer = `"manufacturer":"m5stack",`
 	}
 	fmt.Fprintf(&b, `"board":{"type":"%s","name":"%s",%s"ssid":"%s","rssi":-48,"channel":6,"ip":"%s","mac":"%s"}}`,

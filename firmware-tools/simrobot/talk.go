@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// Ends of a session that are not failures.
+// Reasons for the end of a session that are not failures.
 var (
 	errTapped      = errors.New("the robot was tapped")
-	errAllAnswered = errors.New("all was said and answered")
+	errAllAnswered = errors.New("every sentence was answered")
 	errRebooted    = errors.New("the robot reboots")
 )
 
-// Talk opens the channel by a tap or a wake word, says the sentences, each when the
-// previous one is answered, and hangs up. If the server hangs up before the last
-// answer, it opens the channel again. With Options.Stay it returns when the server
-// hangs up after the last sentence, or ctx ends; with Options.Forever only when ctx
-// ends.
+// Talk opens a channel by a tap or a wake word, says the sentences (each after the answer to
+// the previous one), and hangs up. If the server hangs up before the last answer, Talk opens
+// a new channel. With Options.Stay it returns when the server hangs up after the last
+// sentence, or when ctx ends. With Options.Forever it returns only when ctx ends.
 func (r *Robot) Talk(ctx context.Context) error {
-	defer r.offline()
+	defer r.disconnectMQTT()
 	how := r.usualOpening()
 	if r.o.Asleep {
 		var err error
@@ -29,73 +28,76 @@ func (r *Robot) Talk(ctx context.Context) error {
 		}
 	}
 	for {
-		before := r.person.next
-		err := r.session(ctx, how)
-		if next, ok := errors.AsType[*opening](err); ok {
+		firstSentence := r.person.next
+		end := r.session(ctx, how)
+		if next, ok := errors.AsType[*opening](end); ok {
 			how = *next
 			continue
 		}
-		again, failed := r.channelClosed(ctx, err, before)
-		if failed != nil || !again && !r.o.Forever {
-			return errors.Join(failed, r.flash.save())
+		reopen, err := r.channelClosed(ctx, end, firstSentence)
+		if err != nil || !reopen && !r.o.Forever {
+			return errors.Join(err, r.flash.save())
 		}
-		if how, err = r.next(ctx, again, errors.Is(err, errRebooted)); err != nil {
+		if how, err = r.nextOpening(ctx, reopen, errors.Is(end, errRebooted)); err != nil {
 			return errors.Join(err, r.flash.save())
 		}
 	}
 }
 
-// next returns the next opening of a channel, after a second, a boot or an idle time.
-func (r *Robot) next(ctx context.Context, again, rebooted bool) (opening, error) {
+// nextOpening waits until the next channel is to be opened, and returns the command for it.
+// With reopen the conversation goes on after a second, or after a reboot. Otherwise the robot
+// is idle until a command arrives.
+func (r *Robot) nextOpening(ctx context.Context, reopen, rebooted bool) (opening, error) {
 	var err error
 	switch {
 	case rebooted:
-		r.offline()
+		r.disconnectMQTT()
 		err = r.Boot(ctx)
-	case again:
+	case reopen:
 		err = sleep(ctx, time.Second)
 	}
-	if again || err != nil {
+	if reopen || err != nil {
 		return r.usualOpening(), err
 	}
 	return r.idle(ctx)
 }
 
-// channelClosed decides whether the end of a channel failed the talk, and if not, whether
-// the talk goes on in another channel.
-func (r *Robot) channelClosed(ctx context.Context, err error, before int) (again bool, failed error) {
-	lost, isLost := errors.AsType[*gone](err)
-	_, never := errors.AsType[*unopened](err)
+// channelClosed handles the end of a channel, for the reason end. firstSentence is the index of
+// the first sentence that was due in the channel. reopen reports whether the conversation goes
+// on in another channel; err is set if the conversation has failed.
+func (r *Robot) channelClosed(ctx context.Context, end error, firstSentence int) (reopen bool, err error) {
+	closed, isClosed := errors.AsType[*closedError](end)
+	_, notOpened := errors.AsType[*openError](end)
 	switch {
-	case never && r.o.Forever && ctx.Err() == nil:
-		r.o.Observe(HungUp{Why: err.Error()})
+	case notOpened && r.o.Forever && ctx.Err() == nil:
+		r.o.Observe(HungUp{Why: end.Error()})
 		return false, nil
-	case isLost:
-		r.o.Observe(HungUp{ByServer: true, Why: lost.cause.Error()})
-	case errors.Is(err, errTapped), errors.Is(err, errAllAnswered), errors.Is(err, errRebooted):
-		r.o.Observe(HungUp{Why: err.Error()})
+	case isClosed:
+		r.o.Observe(HungUp{ByServer: true, Why: closed.cause.Error()})
+	case errors.Is(end, errTapped), errors.Is(end, errAllAnswered), errors.Is(end, errRebooted):
+		r.o.Observe(HungUp{Why: end.Error()})
 	default:
-		return false, err
+		return false, end
 	}
 	p := &r.person
-	if errors.Is(err, errRebooted) && p.doing == speaking {
-		p.doing = resting // the sentence is repeated
+	if errors.Is(end, errRebooted) && p.doing == speaking {
+		p.doing = resting // the person repeats the sentence
 	}
-	if p.doing != resting { // cut off in the middle of a turn
+	if p.doing != resting { // the channel closed in the middle of a turn
 		p.turn.Answered = p.turn.Packets > 0
 		r.stats.Turns = append(r.stats.Turns, p.turn)
 		p.doing = resting
 		p.next++
 		if !p.turn.Answered && !p.turn.Interrupted {
-			return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.turn.Text, err)
+			return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.turn.Text, end)
 		}
 		r.o.Observe(TurnEnded{Turn: p.turn})
 	}
 	switch {
-	case p.done() || errors.Is(err, errTapped):
+	case p.isDone() || errors.Is(end, errTapped):
 		return false, nil
-	case p.next == before && !errors.Is(err, errRebooted):
-		return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.sentences[p.next].Text, err)
+	case p.next == firstSentence && !errors.Is(end, errRebooted):
+		return false, fmt.Errorf("%w to %q: %w", ErrUnanswered, p.sentences[p.next].Text, end)
 	}
 	return true, nil
 }

@@ -111,11 +111,11 @@ func TestEventsOpenAChannelWithoutListening(t *testing.T) {
 	_, err := talk(t, Options{Firmware: "dotty", Events: []xiaozhi.Event{event}}, func(s *server, _ *Robot) {
 		s.opens(`{"session_id":"s1","type":"event","name":"state_changed","data":{"state":"idle"}}`)
 		start := s.next(`{"session_id":"s1","type":"event","name":"face_detected","data":{"x":1}}`)
-		s.quiet(lastWords - time.Millisecond)
+		s.quiet(quietTimeout - time.Millisecond)
 		<-s.closed
 		took = time.Since(start)
 	})
-	near(t, "hung up", took, lastWords)
+	near(t, "hung up", took, quietTimeout)
 	if err != nil {
 		t.Error(err)
 	}

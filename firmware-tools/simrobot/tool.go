@@ -17,35 +17,40 @@ import (
 type tool struct {
 	name, description string
 	arguments         []argument
-	userOnly          bool // listed on request only, but callable
+	userOnly          bool // listed only on request
 
 	run func(s *session, now time.Time, v values) (string, error)
-	// slow is for a tool that takes time: it blocks the main loop, as in the
-	// firmware, but not the sound.
+	// slow runs a tool that takes time. As in the firmware this blocks the main loop, but not
+	// the sound.
 	slow func(ctx context.Context, r *Robot, v values) (string, error)
 }
 
-// argument is a Property of the firmware.
+// argument is an argument of a tool, a Property in the firmware.
 type argument struct {
 	name     string
 	kind     string // "boolean", "integer" or "string"
-	fallback string // JSON; empty if the argument is required
-	limits   []int  // minimum and maximum, of an integer that has them
+	fallback string // default value as JSON; empty if the argument is required
+	limits   []int  // minimum and maximum of an integer; nil if unlimited
 }
 
+// integer returns an integer argument.
 func integer(name, fallback string, limits ...int) argument {
 	return argument{name, "integer", fallback, limits}
 }
 
+// text returns a string argument.
 func text(name, fallback string) argument { return argument{name, "string", fallback, nil} }
 
+// boolean returns a boolean argument.
 func boolean(name, fallback string) argument { return argument{name, "boolean", fallback, nil} }
 
-// failure is an error in the firmware's own words.
+// failure is an error with the text of the firmware's own message.
 type failure string
 
+// Error implements error.
 func (f failure) Error() string { return string(f) }
 
+// findTool returns the tool with a name.
 func findTool(tools []tool, name string) (tool, bool) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
 	if i < 0 {
@@ -54,7 +59,7 @@ func findTool(tools []tool, name string) (tool, bool) {
 	return tools[i], true
 }
 
-// json returns the tool's entry in the list, with the firmware's order of keys.
+// json returns the tool's entry in the list of tools, with keys in the firmware's order.
 func (t tool) json() string {
 	var properties, required []string
 	for _, a := range t.arguments {
@@ -81,11 +86,13 @@ func (t tool) json() string {
 	return text + `}`
 }
 
-// bind returns the arguments of the right type, ignoring case. Errors are the firmware's.
-func (t tool) bind(given object) (values, error) {
+// bind returns the values of the tool's arguments in a call. As in the firmware, names are
+// compared without case, a value of another type counts as missing, and a missing value is
+// replaced by the argument's default.
+func (t tool) bind(call object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {
-		raw := given.lookup(a.name)
+		raw := call.lookup(a.name)
 		if !a.fits(raw) {
 			raw = json.RawMessage(a.fallback)
 		}
@@ -105,6 +112,7 @@ func (t tool) bind(given object) (values, error) {
 	return v, nil
 }
 
+// fits reports whether a JSON value has the argument's type.
 func (a argument) fits(raw json.RawMessage) bool {
 	switch a.kind {
 	case "boolean":
@@ -117,22 +125,24 @@ func (a argument) fits(raw json.RawMessage) bool {
 	return ok
 }
 
-// values are bound arguments, each of its argument's type.
+// values are the values of arguments by name. Each has the type of its argument.
 type values map[string]json.RawMessage
 
+// int returns the value of an integer argument.
 func (v values) int(name string) int {
 	n, _ := asNumber(v[name])
 	return n
 }
 
+// text returns the value of a string argument.
 func (v values) text(name string) string {
 	s, _ := asString(v[name])
 	return s
 }
 
-// foreign returns a tool of a fork, which is listed like the others and always answers true.
-func foreign(d device.Tool) tool {
-	t := tool{name: d.Name, description: d.Description, run: accept}
+// forkTool returns a tool of a firmware fork. It always returns true.
+func forkTool(d device.Tool) tool {
+	t := tool{name: d.Name, description: d.Description, run: acceptCall}
 	for name, a := range d.Schema.Properties {
 		arg := argument{name: name, kind: a.Type, fallback: string(a.Default)}
 		if a.Minimum != nil && a.Maximum != nil {

@@ -2,22 +2,22 @@ package simrobot
 
 import "time"
 
-// toolset returns the robot's tools: xiaozhi's for every board, Stack-chan's, and
-// the user-only ones.
+// toolset returns all tools of a robot.
 func toolset(r *Robot) []tool {
 	tools := append(commonTools(), robotTools()...)
 	if r.firmware.events {
 		tools = append(tools, dottyTools()...)
 	}
 	for _, d := range r.o.MoreTools {
-		tools = append(tools, foreign(d))
+		tools = append(tools, forkTool(d))
 	}
 	return append(tools, userTools()...)
 }
 
+// commonTools returns the tools that the firmware has on every board.
 func commonTools() []tool {
 	return []tool{{
-		name: "self.get_device_status", run: status,
+		name: "self.get_device_status", run: deviceStatus,
 		description: "Provides the real-time information of the device, including the current status of the audio speaker, screen, battery, network, " +
 			"etc.\n" +
 			"Use this tool for: \n1. Answering questions about current condition (e.g. what is the current volume of the audio speaker?)\n" +
@@ -43,6 +43,7 @@ func commonTools() []tool {
 	}}
 }
 
+// robotTools returns the tools of the Stack-chan board.
 func robotTools() []tool {
 	return []tool{{
 		name: "self.robot.get_head_angles", run: headAngles,
@@ -54,7 +55,7 @@ func robotTools() []tool {
 			"150 is natural).",
 		arguments: []argument{integer("yaw", "-9999", keepAngle, 128), integer("pitch", "-9999", keepAngle, 90), integer("speed", "150", 100, 1000)},
 	}, {
-		name: "self.robot.set_led_color", run: accept,
+		name: "self.robot.set_led_color", run: acceptCall,
 		description: "Set the color of the robot's INTERNAL onboard LED. This is NOT for room lights. Values: 0-168 (safe range). " +
 			"Red=168,0,0; Green=0,168,0; Blue=0,0,168; White=100,100,100; Off=0,0,0.",
 		arguments: []argument{integer("red", "0", 0, 168), integer("green", "0", 0, 168), integer("blue", "0", 0, 168)},
@@ -72,26 +73,27 @@ func robotTools() []tool {
 	}}
 }
 
-// dottyTools returns the tools of dotty's fork.
+// dottyTools returns the additional tools of dotty's firmware.
 func dottyTools() []tool {
 	return []tool{{
-		name: "self.robot.set_led_multi", run: accept,
+		name: "self.robot.set_led_multi", run: acceptCall,
 		description: "Set a SINGLE pixel on the neon-ring without disturbing the others. Index 0-5 = left ring, 6-11 = right ring.",
 		arguments:   []argument{integer("index", "", 0, 11), integer("red", "0", 0, 255), integer("green", "0", 0, 255), integer("blue", "0", 0, 255)},
 	}, {
-		name: "self.robot.set_state", run: accept,
+		name: "self.robot.set_state", run: acceptCall,
 		description: "Set the state: idle, talk, story_time, security, sleep or dance.",
 		arguments:   []argument{text("state", "")},
 	}, {
-		name: "self.robot.set_toggle", run: accept,
+		name: "self.robot.set_toggle", run: acceptCall,
 		description: "Switch kid_mode or smart_mode.",
 		arguments:   []argument{text("name", ""), boolean("enabled", "")},
 	}, {
-		name: "self.robot.set_face_identified", run: accept,
+		name: "self.robot.set_face_identified", run: acceptCall,
 		description: "Show for a while that the face in view is known.",
 	}}
 }
 
+// userTools returns the tools that are listed only on request.
 func userTools() []tool {
 	return []tool{{
 		name: "self.get_system_info", userOnly: true, description: "Get the system information",

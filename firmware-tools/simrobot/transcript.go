@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// secret matches secrets in a text, which need not be JSON.
+// secret matches the secrets in a text message, even if the message is not valid JSON.
 var secret = regexp.MustCompile(`(?i)("(?:token|authorization|password)"\s*:\s*")(?:[^"\\]|\\.)*"`)
 
-// line is a frame in a transcript.
+// line is a line of a transcript: one frame.
 type line struct {
 	At    string          `json:"at"`
 	From  string          `json:"from"` // "robot" or "server"
 	JSON  json.RawMessage `json:"json,omitempty"`
-	Text  string          `json:"text,omitempty"`  // a text frame that is not JSON
-	Bytes *int            `json:"bytes,omitempty"` // of a binary frame
+	Text  string          `json:"text,omitempty"`  // content of a text frame that is not JSON
+	Bytes *int            `json:"bytes,omitempty"` // size of a binary frame
 }
 
-// record writes a frame to the transcript. An error does not end the talk.
+// record writes a frame to the transcript. It ignores errors, which must not end the
+// conversation.
 func (r *Robot) record(at time.Time, from string, isText bool, data []byte) {
 	if r.o.Transcript == nil {
 		return
 	}
 	l := line{At: at.UTC().Format("2006-01-02T15:04:05.000Z"), From: from}
-	switch clean := secret.ReplaceAll(data, []byte(`${1}…"`)); {
+	switch redacted := secret.ReplaceAll(data, []byte(`${1}…"`)); {
 	case !isText:
 		n := len(data)
 		l.Bytes = &n
-	case json.Valid(clean):
-		l.JSON = clean
+	case json.Valid(redacted):
+		l.JSON = redacted
 	default:
-		l.Text = string(clean)
+		l.Text = string(redacted)
 	}
 	text, err := json.Marshal(l)
 	if err == nil {

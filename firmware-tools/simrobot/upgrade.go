@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	slotSize     = 0x4f0000 // bytes of each of its partitions for applications
-	assetsSize   = 4 << 20  // bytes of its partition for assets
-	chipRevision = 2
-	downloadTime = 10 * time.Minute // the firmware only limits each read
+	slotSize        = 0x4f0000 // size of a partition for an application, in bytes
+	assetsSize      = 4 << 20  // size of the partition for assets, in bytes
+	chipRevision    = 2
+	downloadTimeout = 10 * time.Minute // the firmware itself only limits each read
 
-	// mostFlashes bounds the images that a robot installs in a row. More are a
-	// loop, which would wear out its flash.
-	mostFlashes = 5
+	// maxInstalls bounds the images that a robot installs in a row. A loop of installations
+	// would wear out the flash of a real robot.
+	maxInstalls = 5
 )
 
-// setBuild makes the robot run a build; nil is the factory's.
+// setBuild makes the robot run a build. If b is nil, the version does not change.
 func (r *Robot) setBuild(b *build) {
 	if b != nil {
 		r.firmware.version, r.firmware.elf = b.Version, b.ELF
 	}
 }
 
-// rollBack replaces an image that was not confirmed, as the boot loader does.
+// rollBack returns to the previous firmware if the running one is not confirmed, as the boot
+// loader does.
 func (r *Robot) rollBack() {
 	if !r.flash.Pending {
 		return
@@ -42,9 +43,10 @@ func (r *Robot) rollBack() {
 	r.o.Observe(RolledBack{From: from, To: r.firmware.version})
 }
 
-// install downloads an image and boots it.
+// install downloads an image and boots it. rebooted is false if the image could not be
+// installed.
 func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err error) {
-	if r.flashed++; r.flashed > mostFlashes {
+	if r.installs++; r.installs > maxInstalls {
 		return false, crash("the robot installs an image at every boot, without end")
 	}
 	image, err := r.download(ctx, url)
@@ -66,7 +68,7 @@ func (r *Robot) install(ctx context.Context, url string) (rebooted bool, err err
 	return true, r.flash.save()
 }
 
-// download fetches an image, and checks it as esp_ota_end does.
+// download downloads an image and checks it, as esp_ota_end does.
 func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error) {
 	text, err := r.fetch(ctx, url, slotSize)
 	if err != nil {
@@ -80,8 +82,8 @@ func (r *Robot) download(ctx context.Context, url string) (espimage.Image, error
 	return image, image.Fits(espimage.Target{Chip: chip, Revision: chipRevision, Slot: slotSize})
 }
 
-// httpGet sends a GET request. The whole answer must arrive in time.
-func (r *Robot) httpGet(ctx context.Context, url string, within time.Duration) (*http.Response, error) {
+// httpGet sends a GET request. timeout includes reading the whole body.
+func (r *Robot) httpGet(ctx context.Context, url string, timeout time.Duration) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -89,34 +91,34 @@ func (r *Robot) httpGet(ctx context.Context, url string, within time.Duration) (
 	request.Close = true
 	request.Header["User-Agent"] = nil
 	client := *r.http
-	client.Timeout = within
+	client.Timeout = timeout
 	return client.Do(request)
 }
 
-// fetch downloads a file for a partition of room bytes.
-func (r *Robot) fetch(ctx context.Context, url string, room int64) ([]byte, error) {
-	answer, err := r.httpGet(ctx, url, downloadTime)
+// fetch downloads a file for a partition with a size in bytes.
+func (r *Robot) fetch(ctx context.Context, url string, partitionSize int64) ([]byte, error) {
+	response, err := r.httpGet(ctx, url, downloadTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("download: %w", err)
 	}
-	defer answer.Body.Close()
+	defer response.Body.Close()
 	switch {
-	case answer.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("download: answered %d", answer.StatusCode)
-	case answer.ContentLength <= 0:
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("download: status %d", response.StatusCode)
+	case response.ContentLength <= 0:
 		return nil, errors.New("download: failed to get content length")
-	case answer.ContentLength > room:
-		return nil, fmt.Errorf("download: %d bytes do not fit into the partition", answer.ContentLength)
+	case response.ContentLength > partitionSize:
+		return nil, fmt.Errorf("download: %d bytes do not fit into the partition", response.ContentLength)
 	}
-	text, err := io.ReadAll(answer.Body)
+	data, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, fmt.Errorf("download: %w", err)
 	}
-	return text, nil
+	return data, nil
 }
 
-// fetchAssets downloads the assets whose address the robot was given. It tries once:
-// the address is removed first.
+// fetchAssets downloads the assets from the stored URL. Like the firmware it first removes the
+// URL, so that it tries only once.
 func (r *Robot) fetchAssets(ctx context.Context) error {
 	url := r.flash.AssetsURL
 	r.flash.AssetsURL = ""
