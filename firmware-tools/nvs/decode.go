@@ -8,108 +8,111 @@ import (
 	"slices"
 )
 
-// Decode reads a partition. Errors wrap ErrFormat. Entries that a robot would drop
-// are dropped and listed by Damaged; items of unknown types are copied unchanged.
+// Decode reads a partition. It drops the entries that a robot would drop, which Damaged lists.
+// It keeps items of unknown types unchanged. Errors wrap ErrFormat.
 func Decode(image []byte) (*Partition, error) {
 	if len(image) == 0 || len(image)%PageSize != 0 || len(image) > MaxSize {
-		return nil, fmt.Errorf("%w: it has %d bytes, and a partition has a multiple of %d, up to %d", ErrFormat, len(image), PageSize, MaxSize)
+		return nil, fmt.Errorf("%w: it has %d bytes; the size of a partition is a multiple of %d, up to %d", ErrFormat, len(image), PageSize, MaxSize)
 	}
 	d := decoder{}
-	if err := d.pages(image); err != nil {
+	if err := d.findPages(image); err != nil {
 		return nil, err
 	}
 	for _, p := range d.sorted {
-		d.page(p)
+		d.readPage(p)
 	}
 	if d.bad && len(d.entries) == 0 {
-		return nil, fmt.Errorf("%w: no entry has its checksum; it is encrypted, or not NVS", ErrFormat)
+		return nil, fmt.Errorf("%w: no entry has a correct checksum; it is encrypted, or not NVS", ErrFormat)
 	}
 	return &Partition{records: d.assemble(), damaged: d.damaged}, nil
 }
 
-// decoder reads pages into entries, and entries into records.
+// decoder splits pages into entries, and combines entries to records.
 type decoder struct {
-	sorted  []page
+	sorted  []page // by sequence
 	entries []entry
-	bad     bool // an entry has a wrong checksum
-	damaged []string
+	bad     bool     // an entry has a wrong checksum
+	damaged []string // descriptions of damaged entries
 }
 
-// page is a page that has entries.
+// page is a page with entries.
 type page struct {
-	number   int // its index in the partition
-	sequence uint32
+	number   int    // index in the partition
+	sequence uint32 // number of the page in the order of writing
 	bytes    []byte
 }
 
-// entry is an item in its encoded form on a page.
+// entry is an entry, with the following entries that hold its content.
 type entry struct {
 	entryName
-	data    []byte // of the entry itself, 8 bytes
-	content []byte // of strings and blobs
-	raw     []byte // all of its bytes
+	data    []byte // data of the first entry, 8 bytes
+	content []byte // content of a string or blob; nil for other types
+	raw     []byte // all bytes
 }
 
+// entryName identifies an entry in the partition.
 type entryName struct {
 	namespace byte
 	key       string
 	kind      Type
-	chunk     byte // of a blob's data
+	chunk     byte // number of a chunk of a blob; 0 for other types
 }
 
+// reportDamage records a description of a damaged entry.
 func (d *decoder) reportDamage(format string, values ...any) {
 	d.damaged = append(d.damaged, fmt.Sprintf(format, values...))
 }
 
-// pages sorts the pages by their age.
-func (d *decoder) pages(image []byte) error {
-	broken := 0
+// findPages finds the pages with entries, and sorts them by age.
+func (d *decoder) findPages(image []byte) error {
+	damaged := 0
 	for n := range len(image) / PageSize {
 		b := image[n*PageSize:][:PageSize]
 		state := binary.LittleEndian.Uint32(b)
 		switch {
 		case state == pageEmpty && len(bytes.Trim(b, "\xff")) == 0:
 		case state != pageActive && state != pageFull && state != pageFreeing, binary.LittleEndian.Uint32(b[28:]) != crc(b[4:28]):
-			broken++
+			damaged++
 			d.reportDamage("page %d: its header is wrong", n)
 		case b[8] < formatVersion2:
-			return fmt.Errorf("%w: page %d is of a newer version of the format", ErrFormat, n)
+			return fmt.Errorf("%w: page %d has a newer version of the format", ErrFormat, n)
 		default:
 			d.sorted = append(d.sorted, page{n, binary.LittleEndian.Uint32(b[4:]), b})
 		}
 	}
-	if broken > 0 && len(d.sorted) == 0 {
-		return fmt.Errorf("%w: no page has the header of one", ErrFormat)
+	if damaged > 0 && len(d.sorted) == 0 {
+		return fmt.Errorf("%w: no page has a valid header", ErrFormat)
 	}
 	slices.SortStableFunc(d.sorted, func(a, b page) int { return cmp.Compare(a.sequence, b.sequence) })
 	return nil
 }
 
-// written reports whether an entry is written, by the bitmap.
-func (p page) written(n int) bool { return p.bytes[32+n/4]>>(n%4*2)&3 == 2 }
+// isWritten reports whether the bitmap marks an entry as written.
+func (p page) isWritten(n int) bool { return p.bytes[32+n/4]>>(n%4*2)&3 == 2 }
 
-// page reads the entries of a page.
-func (d *decoder) page(p page) {
+// readPage reads the entries of a page.
+func (d *decoder) readPage(p page) {
 	for n := 0; n < pageEntries; {
-		if !p.written(n) {
+		if !p.isWritten(n) {
 			n++
 			continue
 		}
-		e, span, why := p.entry(n)
-		if why == "" {
+		e, span, damage := p.readEntry(n)
+		if damage == "" {
 			d.entries = append(d.entries, e)
 		} else {
-			d.reportDamage("page %d, entry %d: %s", p.number, n, why)
+			d.reportDamage("page %d, entry %d: %s", p.number, n, damage)
 		}
-		d.bad = d.bad || why == badChecksum
+		d.bad = d.bad || damage == badChecksum
 		n += span
 	}
 }
 
 const badChecksum = "its checksum is wrong"
 
-// entry reads an entry; why is its fault, or empty.
-func (p page) entry(n int) (e entry, span int, why string) {
+// readEntry reads entry n and its content. span is the number of entries that they take. damage
+// describes the damage, or is empty.
+func (p page) readEntry(n int) (e entry, span int, damage string) {
 	b := p.bytes[firstEntry+n*entrySize:][:entrySize]
 	if binary.LittleEndian.Uint32(b[4:]) != crc(b[:4], b[8:]) {
 		return e, 1, badChecksum
@@ -118,20 +121,20 @@ func (p page) entry(n int) (e entry, span int, why string) {
 	if e.kind == blobData {
 		e.chunk = b[3]
 	}
-	name, _, ended := bytes.Cut(b[8:24], []byte{0})
-	if !ended {
-		return e, 1, "its key has no end"
+	key, _, terminated := bytes.Cut(b[8:24], []byte{0})
+	if !terminated {
+		return e, 1, "its key is not terminated"
 	}
-	e.key = string(name)
+	e.key = string(key)
 	if span = int(b[2]); e.kind.isNumber() || e.kind == blobIndex {
 		span = 1
 	}
 	if span == 0 || n+span > pageEntries {
-		return e, 1, fmt.Sprintf("%q claims %d entries", e.key, span)
+		return e, 1, fmt.Sprintf("%q claims to span %d entries", e.key, span)
 	}
 	for i := range span {
-		if !p.written(n + i) {
-			return e, 1, fmt.Sprintf("%q was not written to its end", e.key)
+		if !p.isWritten(n + i) {
+			return e, 1, fmt.Sprintf("%q was not written completely", e.key)
 		}
 	}
 	e.raw = p.bytes[firstEntry+n*entrySize:][:span*entrySize]
@@ -147,8 +150,8 @@ func (p page) entry(n int) (e entry, span int, why string) {
 	return e, span, ""
 }
 
-// assemble makes records of the entries. If a name is written twice, the power
-// failed before the older entry was erased, and the newer one counts.
+// assemble combines the entries to records. Of several entries with the same name it uses the
+// newest: the power failed before the robot erased the others.
 func (d *decoder) assemble() []record {
 	newest := map[entryName]int{}
 	for n, e := range d.entries {
@@ -161,12 +164,12 @@ func (d *decoder) assemble() []record {
 		}
 		r := record{namespace: e.namespace, key: e.key, value: Value{e.kind, nil}}
 		if e.kind == blobIndex {
-			whole, err := d.gather(e, newest)
+			data, err := d.joinChunks(e, newest)
 			if err != nil {
 				d.reportDamage("%v", err)
 				continue
 			}
-			r.value.Data = whole
+			r.value.Data = data
 		} else {
 			e.fill(&r)
 		}
@@ -175,35 +178,35 @@ func (d *decoder) assemble() []record {
 	return records
 }
 
-// fill copies the value of an entry that is not divided into chunks.
+// fill copies the value of an entry that is not a chunk or an index to a record.
 func (e entry) fill(r *record) {
 	text, isText := bytes.CutSuffix(e.content, []byte{0})
 	switch {
 	case e.kind.isNumber():
 		r.value.Data = bytes.Clone(e.data[:e.kind.size()])
-	case e.kind == OldBlob && len(e.content) <= mostOldBlob:
+	case e.kind == OldBlob && len(e.content) <= maxOldBlob:
 		r.value.Data = append([]byte{}, e.content...)
 	case e.kind == String && isText && bytes.IndexByte(text, 0) < 0:
 		r.value.Data = append([]byte{}, text...)
-	default: // of an unknown type: copied unchanged
+	default: // an unknown type
 		r.value.Data = bytes.Clone(e.raw[24:])
 		r.raw = bytes.Clone(e.raw)
 	}
 }
 
-// gather joins the chunks of a blob.
-func (d *decoder) gather(e entry, newest map[entryName]int) ([]byte, error) {
+// joinChunks returns the content of the blob with the index entry e.
+func (d *decoder) joinChunks(e entry, newest map[entryName]int) ([]byte, error) {
 	size, count, start := binary.LittleEndian.Uint32(e.data), int(e.data[4]), int(e.data[5])
-	whole := []byte{}
+	blob := []byte{}
 	for n := range count {
-		chunk, there := newest[entryName{e.namespace, e.key, blobData, byte(start + n)}]
-		if !there {
-			return nil, fmt.Errorf("the blob %q lacks a part", e.key)
+		chunk, ok := newest[entryName{e.namespace, e.key, blobData, byte(start + n)}]
+		if !ok {
+			return nil, fmt.Errorf("a chunk of the blob %q is missing", e.key)
 		}
-		whole = append(whole, d.entries[chunk].content...)
+		blob = append(blob, d.entries[chunk].content...)
 	}
-	if uint32(len(whole)) != size || len(whole) > MaxBlob {
-		return nil, fmt.Errorf("the blob %q has %d bytes, and its index says %d", e.key, len(whole), size)
+	if uint32(len(blob)) != size || len(blob) > MaxBlob {
+		return nil, fmt.Errorf("the blob %q has %d bytes, but its index says %d", e.key, len(blob), size)
 	}
-	return whole, nil
+	return blob, nil
 }

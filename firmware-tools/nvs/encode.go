@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 )
 
-// States of a page: bits are cleared as it fills.
+// States of a page. Each later state clears one more bit, as flash memory allows.
 const (
 	pageEmpty   = 0xFFFFFFFF
 	pageActive  = 0xFFFFFFFE
@@ -15,11 +15,11 @@ const (
 	pageFreeing = 0xFFFFFFF8
 
 	formatVersion2 = 0xFE
-	mostChunks     = 127 // of a blob; the other half of the numbers is for its next version
-	anyChunk       = 0xFF
+	maxChunks      = 127  // chunks of a blob; the firmware needs the other numbers for a new version of the blob
+	anyChunk       = 0xFF // chunk number of entries that are not chunks
 )
 
-// crc is the checksum of the format: CRC-32 continued from 0xFFFFFFFF.
+// crc returns the checksum of the format: a CRC-32 that starts with 0xFFFFFFFF.
 func crc(parts ...[]byte) uint32 {
 	c := uint32(0xFFFFFFFF)
 	for _, p := range parts {
@@ -28,9 +28,9 @@ func crc(parts ...[]byte) uint32 {
 	return c
 }
 
-// Encode writes the partition again, without erased entries, in size bytes, a
-// multiple of PageSize. One page stays empty: the firmware needs it to move
-// entries. The error wraps ErrFull if the items do not fit.
+// Encode returns the partition, without erased entries, in size bytes, a multiple of PageSize.
+// One page stays empty, because the firmware needs it to move entries. The error wraps ErrFull
+// if the items do not fit.
 func (p *Partition) Encode(size int) ([]byte, error) {
 	if size < MinSize || size > MaxSize || size%PageSize != 0 {
 		return nil, fmt.Errorf("%w: a partition has a multiple of %d bytes, from %d to %d, not %d", ErrFormat, PageSize, MinSize, MaxSize, size)
@@ -38,22 +38,24 @@ func (p *Partition) Encode(size int) ([]byte, error) {
 	e := &encoder{image: bytes.Repeat([]byte{0xFF}, size)}
 	e.startPage()
 	for _, r := range p.records {
-		if err := e.record(r); err != nil {
+		if err := e.writeRecord(r); err != nil {
 			return nil, err
 		}
 	}
 	return e.image, nil
 }
 
-// encoder fills one page after the other.
+// encoder writes entries to one page after the other.
 type encoder struct {
 	image []byte
-	page  int
-	used  int // entries of this page
+	page  int // index of the current page
+	used  int // number of written entries on the current page
 }
 
+// at returns the bytes at an offset in the current page, up to the end of the image.
 func (e *encoder) at(offset int) []byte { return e.image[e.page*PageSize+offset:] }
 
+// startPage writes the header of the current page.
 func (e *encoder) startPage() {
 	header := e.at(0)[:32]
 	binary.LittleEndian.PutUint32(header, pageActive)
@@ -63,13 +65,13 @@ func (e *encoder) startPage() {
 	e.used = 0
 }
 
-// room begins the next page if this one has no room for so many entries.
-func (e *encoder) room(entries int) error {
+// ensureRoom starts the next page if the current one has no room for a number of entries.
+func (e *encoder) ensureRoom(entries int) error {
 	if e.used+entries <= pageEntries {
 		return nil
 	}
 	if (e.page+2)*PageSize >= len(e.image) {
-		return fmt.Errorf("%w: the items take more than the %d pages of %d that may be used", ErrFull, e.page+1, len(e.image)/PageSize)
+		return fmt.Errorf("%w: the items need more than %d of the %d pages; one page must stay empty", ErrFull, e.page+1, len(e.image)/PageSize)
 	}
 	binary.LittleEndian.PutUint32(e.at(0), pageFull)
 	e.page++
@@ -77,30 +79,31 @@ func (e *encoder) room(entries int) error {
 	return nil
 }
 
-func (e *encoder) record(r record) error {
+// writeRecord writes a record in as many entries as needed.
+func (e *encoder) writeRecord(r record) error {
 	switch {
-	case r.raw != nil: // of an unknown type: as it was read
-		if err := e.room(spanOf(len(r.raw))); err != nil {
+	case r.raw != nil: // an unknown type
+		if err := e.ensureRoom(spanOf(len(r.raw))); err != nil {
 			return err
 		}
 		e.write(r.raw, nil)
 		return nil
 	case r.value.Type == Blob:
-		return e.blob(r)
+		return e.writeBlob(r)
 	case r.value.Type == String:
-		return e.onePage(r, append(r.value.clone().Data, 0))
+		return e.writeUnsplit(r, append(r.value.clone().Data, 0))
 	case r.value.Type == OldBlob:
-		return e.onePage(r, r.value.Data)
+		return e.writeUnsplit(r, r.value.Data)
 	}
-	if err := e.room(1); err != nil {
+	if err := e.ensureRoom(1); err != nil {
 		return err
 	}
-	e.write(e.head(r, r.value.Type, 1, anyChunk, r.value.Data), nil)
+	e.write(e.entry(r, r.value.Type, 1, anyChunk, r.value.Data), nil)
 	return nil
 }
 
-// head returns an entry: its names, its type and eight bytes of data.
-func (e *encoder) head(r record, t Type, span int, chunk byte, data []byte) []byte {
+// entry returns an entry of entrySize bytes with eight bytes of data.
+func (e *encoder) entry(r record, t Type, span int, chunk byte, data []byte) []byte {
 	b := bytes.Repeat([]byte{0xFF}, entrySize)
 	b[0], b[1], b[2], b[3] = r.namespace, byte(t), byte(span), chunk
 	clear(b[copy(b[8:24], r.key)+8 : 24])
@@ -109,59 +112,60 @@ func (e *encoder) head(r record, t Type, span int, chunk byte, data []byte) []by
 	return b
 }
 
-// length returns the data of an entry that precedes bytes: length and checksum.
-func length(data []byte) []byte {
+// lengthAndChecksum returns the data of an entry that is followed by entries with the given
+// bytes.
+func lengthAndChecksum(data []byte) []byte {
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(data)))
 	b = append(b, 0xFF, 0xFF)
 	return binary.LittleEndian.AppendUint32(b, crc(data))
 }
 
-// write writes an entry and its bytes. The page must have room for them.
-func (e *encoder) write(head, data []byte) {
-	at := e.at(firstEntry + e.used*entrySize)
-	copy(at, head)
-	copy(at[len(head):], data)
-	for range spanOf(len(head) + len(data)) {
-		e.at(32)[e.used/4] &^= 1 << (e.used % 4 * 2) // 11, empty, to 10, written
+// write writes entries, followed by data in further entries. The current page must have room
+// for all of them.
+func (e *encoder) write(entries, data []byte) {
+	dst := e.at(firstEntry + e.used*entrySize)
+	copy(dst, entries)
+	copy(dst[len(entries):], data)
+	for range spanOf(len(entries) + len(data)) {
+		e.at(32)[e.used/4] &^= 1 << (e.used % 4 * 2) // two bits per entry: 11 is empty, 10 is written
 		e.used++
 	}
 }
 
-// spanOf returns how many entries so many bytes take.
+// spanOf returns the number of entries that n bytes take.
 func spanOf(n int) int { return (n + entrySize - 1) / entrySize }
 
-// onePage writes a value that must not be split. Like Espressif's generator it leaves the
-// last entry of a page free after such a value, except after a value that needs the whole
-// page.
-func (e *encoder) onePage(r record, data []byte) error {
+// writeUnsplit writes a value that must be on one page. Like Espressif's generator it does not
+// use the last entry of a page, unless the value needs the whole page.
+func (e *encoder) writeUnsplit(r record, data []byte) error {
 	span := 1 + spanOf(len(data))
-	if err := e.room(min(span+1, pageEntries)); err != nil {
+	if err := e.ensureRoom(min(span+1, pageEntries)); err != nil {
 		return err
 	}
-	e.write(e.head(r, r.value.Type, span, anyChunk, length(data)), data)
+	e.write(e.entry(r, r.value.Type, span, anyChunk, lengthAndChecksum(data)), data)
 	return nil
 }
 
-// blob writes a blob in chunks, as much as each page takes, and then the index.
-func (e *encoder) blob(r record) error {
-	left, chunks := r.value.Data, 0
-	if err := e.room(1); err != nil {
+// writeBlob writes a blob in chunks, each as large as fits on its page, and then the index.
+func (e *encoder) writeBlob(r record) error {
+	remaining, chunks := r.value.Data, 0
+	if err := e.ensureRoom(1); err != nil {
 		return err
 	}
-	for chunks == 0 || len(left) > 0 {
+	for chunks == 0 || len(remaining) > 0 {
 		room := (pageEntries - e.used - 1) * entrySize
-		chunk := left[:min(room, len(left))]
-		left = left[len(chunk):]
-		e.write(e.head(r, blobData, 1+spanOf(len(chunk)), byte(chunks), length(chunk)), chunk)
+		chunk := remaining[:min(room, len(remaining))]
+		remaining = remaining[len(chunk):]
+		e.write(e.entry(r, blobData, 1+spanOf(len(chunk)), byte(chunks), lengthAndChecksum(chunk)), chunk)
 		chunks++
-		if chunks == mostChunks && len(left) > 0 {
-			return fmt.Errorf("%w: the blob %q takes more than %d parts", ErrFull, r.key, mostChunks)
+		if chunks == maxChunks && len(remaining) > 0 {
+			return fmt.Errorf("%w: the blob %q needs more than %d chunks", ErrFull, r.key, maxChunks)
 		}
-		if err := e.room(1); err != nil {
+		if err := e.ensureRoom(1); err != nil {
 			return err
 		}
 	}
 	index := binary.LittleEndian.AppendUint32(nil, uint32(len(r.value.Data)))
-	e.write(e.head(r, blobIndex, 1, anyChunk, append(index, byte(chunks), 0)), nil)
+	e.write(e.entry(r, blobIndex, 1, anyChunk, append(index, byte(chunks), 0)), nil)
 	return nil
 }

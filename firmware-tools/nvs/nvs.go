@@ -1,12 +1,12 @@
-// Package nvs reads and writes the NVS partition with the settings of an ESP robot: format
-// version 2 of ESP-IDF, not encrypted. It writes the same bytes as Espressif's generator, and
-// reads partitions that a robot wrote, with entries erased and moved.
+// Package nvs reads and writes the NVS partition, which contains the settings of an ESP robot,
+// in format version 2 of ESP-IDF without encryption. It writes the same bytes as Espressif's
+// generator. It also reads partitions in which a robot has erased and moved entries.
 //
-// A partition is pages of 4096 bytes: a header of 32 bytes, a bitmap of the
-// entries that are written or erased, and 126 entries of 32 bytes. A number
-// is one entry; a string is one entry and the following ones with its bytes,
-// within one page; a blob is chunks of that form, on as many pages as needed, and
-// an index entry with their number.
+// A partition consists of pages of 4096 bytes. A page consists of a header of 32 bytes, a
+// bitmap that says which entries are written or erased, and 126 entries of 32 bytes. A number
+// takes one entry. A string takes one entry, followed on the same page by entries that hold its
+// bytes. A blob consists of chunks, which are stored like strings on as many pages as needed,
+// and an index entry with the number of chunks.
 package nvs
 
 import (
@@ -19,21 +19,22 @@ import (
 // Sizes and bounds of the format.
 const (
 	PageSize  = 4096
-	MinSize   = 3 * PageSize // with fewer pages ESP-IDF opens a partition for reading only
+	MinSize   = 3 * PageSize // ESP-IDF opens a smaller partition for reading only
 	MaxSize   = 1 << 20
-	MaxKey    = 15   // characters of a key, or of a namespace
-	MaxString = 3999 // bytes, without the closing zero
+	MaxKey    = 15   // characters in a key or in the name of a namespace
+	MaxString = 3999 // bytes in a string, without the final zero
 	MaxBlob   = 508000
 
-	pageEntries    = 126
-	entrySize      = 32
-	firstEntry     = 64
-	mostNamespaces = 254
+	pageEntries   = 126 // entries on a page
+	entrySize     = 32
+	firstEntry    = 64 // offset of the first entry on a page
+	maxNamespaces = 254
 )
 
 // Errors.
 var (
-	// ErrFormat is wrapped by Decode for bytes that are not a known NVS partition.
+	// ErrFormat is wrapped by Decode for bytes that are not an NVS partition that this package
+	// supports, and by Encode for an invalid size.
 	ErrFormat = errors.New("not an NVS partition")
 	// ErrFull is wrapped by Encode if the items do not fit.
 	ErrFull = errors.New("the NVS partition is full")
@@ -41,134 +42,137 @@ var (
 	ErrItem = errors.New("not an NVS item")
 )
 
-// Item is a value with its names.
+// Item is a value with its namespace and its key.
 type Item struct {
-	Namespace string // empty if the name is lost; the firmware does not find such an item
+	Namespace string // empty if the name is lost; the firmware does not find the item then
 	Key       string
 	Value     Value
 }
 
-// Partition is the content of an NVS partition in the order of writing. The zero value is an
-// empty partition.
+// Partition is the content of an NVS partition, in the order in which it was written. The zero
+// value is an empty partition.
 type Partition struct {
 	records []record
-	damaged []string
+	damaged []string // descriptions of damaged entries
 }
 
-// record is an item as it is stored: namespaces are numbers, and have records in namespace
-// 0.
+// record is an item as it is stored, with the number of its namespace. A record in
+// namespaceTable defines a namespace: its key is the name, and its value the number.
 type record struct {
 	namespace byte
 	key       string
 	value     Value
-	raw       []byte // of an item of an unknown type: its encoded entries; else nil
+	raw       []byte // encoded entries of an item of an unknown type; nil for other items
 }
 
-// namespaces is the namespace of the namespaces' own records.
-const namespaces = 0
+// namespaceTable is the number of the namespace whose records define the other namespaces.
+const namespaceTable = 0
 
-// Items returns all items, in their order.
+// Items returns all items in the order in which they were written.
 func (p *Partition) Items() []Item {
 	names := map[byte]string{}
 	for _, r := range p.records {
-		if r.namespace == namespaces && r.value.Type == U8 {
+		if r.namespace == namespaceTable && r.value.Type == U8 {
 			names[r.value.Data[0]] = r.key
 		}
 	}
 	var items []Item
 	for _, r := range p.records {
-		if r.namespace != namespaces {
+		if r.namespace != namespaceTable {
 			items = append(items, Item{names[r.namespace], r.key, r.value.clone()})
 		}
 	}
 	return items
 }
 
-// Damaged describes what a robot would drop at its next start: entries with
-// a wrong checksum, and incomplete values.
+// Damaged describes the entries that Decode dropped because a robot would drop them at its next
+// start: those with a wrong checksum, and incomplete values.
 func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 
 // Get returns a value.
 func (p *Partition) Get(namespace, key string) (Value, bool) {
-	index, there := p.index(namespace)
-	at := p.indexOf(index, key)
-	if !there || at < 0 {
+	number, ok := p.namespaceNumber(namespace)
+	i := p.indexOf(number, key)
+	if !ok || i < 0 {
 		return Value{}, false
 	}
-	return p.records[at].value.clone(), true
+	return p.records[i].value.clone(), true
 }
 
-// Set stores a value in place of the present one, of any type, or at the end.
-// Errors wrap ErrItem.
+// Set stores a value. It replaces an existing value of any type, or appends a new one. Errors
+// wrap ErrItem.
 func (p *Partition) Set(namespace, key string, v Value) error {
 	if err := errors.Join(checkName("namespace", namespace), checkName("key", key), v.check()); err != nil {
 		return fmt.Errorf("%s/%s: %w: %w", namespace, key, ErrItem, err)
 	}
-	index, there := p.index(namespace)
-	if !there {
-		if index = p.freeIndex(); index == namespaces {
-			return fmt.Errorf("%s/%s: %w: there are %d namespaces already, and no more numbers", namespace, key, ErrItem, mostNamespaces)
+	number, ok := p.namespaceNumber(namespace)
+	if !ok {
+		if number = p.freeNamespaceNumber(); number == namespaceTable {
+			return fmt.Errorf("%s/%s: %w: there are already %d namespaces, the maximum", namespace, key, ErrItem, maxNamespaces)
 		}
-		p.records = append(p.records, record{namespace: namespaces, key: namespace, value: Value{U8, []byte{index}}})
+		p.records = append(p.records, record{namespace: namespaceTable, key: namespace, value: Value{U8, []byte{number}}})
 	}
-	r := record{namespace: index, key: key, value: v.clone()}
-	at := p.indexOf(index, key)
-	if at < 0 {
+	r := record{namespace: number, key: key, value: v.clone()}
+	i := p.indexOf(number, key)
+	if i < 0 {
 		p.records = append(p.records, r)
 		return nil
 	}
-	p.records[at] = r
-	// Older builds of ESP-IDF let a key have a value of each type.
-	others := slices.DeleteFunc(p.records[at+1:], func(o record) bool { return o.namespace == index && o.key == key })
-	p.records = append(p.records[:at+1], others...)
+	p.records[i] = r
+	// Older versions of ESP-IDF allowed one value of each type per key. Remove all others.
+	others := slices.DeleteFunc(p.records[i+1:], func(o record) bool { return o.namespace == number && o.key == key })
+	p.records = append(p.records[:i+1], others...)
 	return nil
 }
 
-// Delete removes a value and reports whether there was one. Its namespace
-// stays, as the firmware leaves it.
+// Delete removes a value and reports whether it existed. Like the firmware it does not remove
+// an empty namespace.
 func (p *Partition) Delete(namespace, key string) bool {
-	index, there := p.index(namespace)
-	before := len(p.records)
-	if there {
-		p.records = slices.DeleteFunc(p.records, func(r record) bool { return r.namespace == index && r.key == key })
+	number, ok := p.namespaceNumber(namespace)
+	oldLen := len(p.records)
+	if ok {
+		p.records = slices.DeleteFunc(p.records, func(r record) bool { return r.namespace == number && r.key == key })
 	}
-	return len(p.records) < before
+	return len(p.records) < oldLen
 }
 
-// indexOf returns the index of a key, or -1.
+// indexOf returns the index of the first record with a key in a namespace, or -1.
 func (p *Partition) indexOf(namespace byte, key string) int {
 	return slices.IndexFunc(p.records, func(r record) bool { return r.namespace == namespace && r.key == key })
 }
 
-// index returns the number of a namespace.
-func (p *Partition) index(name string) (byte, bool) {
-	at := p.indexOf(namespaces, name)
-	if at < 0 || p.records[at].value.Type != U8 {
-		return namespaces, false
+// namespaceNumber returns the number of a namespace.
+func (p *Partition) namespaceNumber(name string) (byte, bool) {
+	i := p.indexOf(namespaceTable, name)
+	if i < 0 || p.records[i].value.Type != U8 {
+		return namespaceTable, false
 	}
-	return p.records[at].value.Data[0], true
+	return p.records[i].value.Data[0], true
 }
 
-// freeIndex returns the lowest number that no namespace and no item uses, or 0.
-func (p *Partition) freeIndex() byte {
+// freeNamespaceNumber returns the lowest number that no namespace and no item uses, or
+// namespaceTable if there is none.
+func (p *Partition) freeNamespaceNumber() byte {
 	var used [256]bool
 	for _, r := range p.records {
-		if r.namespace == namespaces && r.value.Type == U8 {
+		if r.namespace == namespaceTable && r.value.Type == U8 {
 			used[r.value.Data[0]] = true
 		}
 		used[r.namespace] = true
 	}
-	for n := 1; n <= mostNamespaces; n++ {
+	for n := 1; n <= maxNamespaces; n++ {
 		if !used[n] {
 			return byte(n)
 		}
 	}
-	return namespaces
+	return namespaceTable
 }
 
-func checkName(what, name string) error {
+// checkName returns an error for an invalid key or name of a namespace. kind is used in the
+// error.
+func checkName(kind, name string) error {
 	if name == "" || len(name) > MaxKey || strings.Contains(name, "\x00") {
-		return fmt.Errorf("a %s has 1 to %d bytes", what, MaxKey)
+		return fmt.Errorf("a %s has 1 to %d bytes", kind, MaxKey)
 	}
 	return nil
 }

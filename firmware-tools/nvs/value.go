@@ -8,11 +8,11 @@ import (
 	"strconv"
 )
 
-// Type is the type of a value, as the format numbers it. The firmware does not
-// find a value whose type is not the one it asks for.
+// Type is the type of a value, with its number in the format. The firmware does not find a
+// value with another type than the one that it reads.
 type Type byte
 
-// The types. A blob has two more numbers, for its chunks and its index.
+// The types.
 const (
 	U8      Type = 0x01
 	U16     Type = 0x02
@@ -23,14 +23,14 @@ const (
 	I32     Type = 0x14
 	I64     Type = 0x18
 	String  Type = 0x21
-	OldBlob Type = 0x41 // of format version 1, on one page
+	OldBlob Type = 0x41 // blob of format version 1, which cannot span pages
 	Blob    Type = 0x48
 
-	blobData  Type = 0x42
-	blobIndex Type = Blob
+	blobData  Type = 0x42 // chunk of a Blob
+	blobIndex Type = Blob // index entry of a Blob
 )
 
-// types are the names of the types.
+// types returns the name of each type.
 func types() map[Type]string {
 	return map[Type]string{
 		U8: "u8", U16: "u16", U32: "u32", U64: "u64", I8: "i8", I16: "i16", I32: "i32", I64: "i64",
@@ -38,7 +38,8 @@ func types() map[Type]string {
 	}
 }
 
-// ParseType returns the type of a name: u8 to u64, i8 to i64, string, blob.
+// ParseType returns the type with a name: u8 to u64, i8 to i64, string, blob, or blob1 for
+// OldBlob.
 func ParseType(name string) (Type, bool) {
 	for t, n := range types() {
 		if n == name {
@@ -48,35 +49,38 @@ func ParseType(name string) (Type, bool) {
 	return 0, false
 }
 
+// String returns the name of the type.
 func (t Type) String() string {
-	if name, known := types()[t]; known {
+	if name, ok := types()[t]; ok {
 		return name
 	}
 	return fmt.Sprintf("type %#02x", byte(t))
 }
 
-// isNumber reports whether the type is one of the numbers; its lower half is
-// then its size in bytes, and its upper half whether it has a sign.
+// isNumber reports whether the type is an integer type.
 func (t Type) isNumber() bool {
-	_, known := types()[t]
-	return known && t < String
+	_, ok := types()[t]
+	return ok && t < String
 }
 
-func (t Type) size() int    { return int(t & 0x0F) }
-func (t Type) signed() bool { return t&0x10 != 0 }
+// size returns the size of an integer type in bytes.
+func (t Type) size() int { return int(t & 0x0F) }
 
-// Value is a value as it is stored: numbers little-endian in the bytes of
-// their type, strings without the closing zero.
+// isSigned reports whether an integer type is signed.
+func (t Type) isSigned() bool { return t&0x10 != 0 }
+
+// Value is a value as it is stored. Data holds a number in little-endian order, or a string
+// without the final zero.
 type Value struct {
 	Type Type
 	Data []byte
 }
 
-// Text returns a string's value.
+// Text returns s as a value.
 func Text(s string) Value { return Value{String, []byte(s)} }
 
-// ParseValue reads a value as people type it: a number in decimal, or in hex after
-// 0x; a string as it is; a blob in hex.
+// ParseValue parses a value: a number in decimal, or in hexadecimal after 0x; an unquoted
+// string; or a blob in hexadecimal.
 func ParseValue(t Type, text string) (Value, error) {
 	switch {
 	case t == String:
@@ -88,11 +92,11 @@ func ParseValue(t Type, text string) (Value, error) {
 		}
 		return Value{t, data}, nil
 	case !t.isNumber():
-		return Value{}, fmt.Errorf("there is no %v", t)
+		return Value{}, fmt.Errorf("%v is not supported", t)
 	}
 	var n uint64
 	var err error
-	if t.signed() {
+	if t.isSigned() {
 		var i int64
 		i, err = strconv.ParseInt(text, 0, 8*t.size())
 		n = uint64(i)
@@ -105,7 +109,7 @@ func ParseValue(t Type, text string) (Value, error) {
 	return Value{t, binary.LittleEndian.AppendUint64(nil, n)[:t.size()]}, nil
 }
 
-// String returns the form that ParseValue reads.
+// String returns the value in the form that ParseValue parses.
 func (v Value) String() string {
 	switch {
 	case v.Type == String:
@@ -114,29 +118,31 @@ func (v Value) String() string {
 		return hex.EncodeToString(v.Data)
 	}
 	n := binary.LittleEndian.Uint64(append(bytes.Clone(v.Data), make([]byte, 8)...))
-	if v.Type.signed() {
+	if v.Type.isSigned() {
 		unused := 64 - 8*v.Type.size()
 		return strconv.FormatInt(int64(n<<unused)>>unused, 10)
 	}
 	return strconv.FormatUint(n, 10)
 }
 
+// clone returns a copy with its own Data.
 func (v Value) clone() Value { return Value{v.Type, bytes.Clone(v.Data)} }
 
+// check returns an error if the format cannot hold the value.
 func (v Value) check() error {
 	switch {
 	case v.Type == String && (len(v.Data) > MaxString || bytes.IndexByte(v.Data, 0) >= 0):
-		return fmt.Errorf("a string has at most %d bytes, and no zero within", MaxString)
-	case v.Type == OldBlob && len(v.Data) > mostOldBlob, v.Type == Blob && len(v.Data) > MaxBlob:
+		return fmt.Errorf("a string has at most %d bytes, and contains no zero byte", MaxString)
+	case v.Type == OldBlob && len(v.Data) > maxOldBlob, v.Type == Blob && len(v.Data) > MaxBlob:
 		return fmt.Errorf("a %v of %d bytes is too long", v.Type, len(v.Data))
 	case v.Type.isNumber() && len(v.Data) != v.Type.size():
 		return fmt.Errorf("a %v has %d bytes, not %d", v.Type, v.Type.size(), len(v.Data))
 	}
-	if _, known := types()[v.Type]; !known {
-		return fmt.Errorf("there is no %v", v.Type)
+	if _, ok := types()[v.Type]; !ok {
+		return fmt.Errorf("%v is not supported", v.Type)
 	}
 	return nil
 }
 
-// mostOldBlob is the limit of the format's first version, in bytes.
-const mostOldBlob = 1984
+// maxOldBlob is the maximum size of an OldBlob in bytes.
+const maxOldBlob = 1984
