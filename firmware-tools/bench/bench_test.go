@@ -26,23 +26,23 @@ func measuredNow(t *testing.T) (f figures, gap, late, rate row) {
 	t.Helper()
 	f = figures{}
 	must.Succeed(t, f.read(strings.NewReader(printed)))
-	return f, row{"gap", "BenchmarkTalk/10", "ms-gap-p99", "ms", most, 63, ""},
-		row{"late", "BenchmarkTalk/10", "times-dry", "", most, 0, "it is a bench"},
-		row{"rate", "BenchmarkCheckIn", "check-ins/s", "/s", least, 5000, ""}
+	return f, row{"gap", "BenchmarkTalk/10", "ms-gap-p99", "ms", maximum, 63, ""},
+		row{"late", "BenchmarkTalk/10", "times-dry", "", maximum, 0, "it is a bench"},
+		row{"rate", "BenchmarkCheckIn", "check-ins/s", "/s", minimum, 5000, ""}
 }
 
 func TestRead(t *testing.T) {
 	f, gap, late, rate := measuredNow(t)
 	for _, c := range []struct {
 		row
-		seen float64
-		met  bool
+		measured float64
+		met      bool
 	}{{gap, 63, true}, {late, 1, false}, {rate, 5300, true}} {
-		if got := f.judge(c.row, baseline{}, ""); got.seen != c.seen || got.met != c.met || got.absent || got.compared || got.worse {
+		if got := f.judge(c.row, baseline{}, ""); got.measured != c.measured || got.met != c.met || got.absent || got.compared || got.worse {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
-	if got := f.judge(row{benchmark: "BenchmarkStart", metric: "ms/start", most: most, goal: 12}, baseline{}, ""); !got.absent || got.met {
+	if got := f.judge(row{benchmark: "BenchmarkStart", metric: "ms/start", isMax: maximum, goal: 12}, baseline{}, ""); !got.absent || got.met {
 		t.Errorf("a benchmark that failed: %+v", got)
 	}
 	if err := f.read(strings.NewReader("BenchmarkX-2 1 fast ns/op")); err == nil {
@@ -66,10 +66,10 @@ func TestGate(t *testing.T) {
 	} {
 		got := f.judge(c.row, baseline{Machine: c.of, Figures: map[string]float64{c.name: c.was}}, here)
 		if got.worse != c.back {
-			t.Errorf("%s was %v on %s: fallen back is %v", c.name, c.was, c.of, got.worse)
+			t.Errorf("%s was %v on %s: worse: %v", c.name, c.was, c.of, got.worse)
 		}
 		err := verdict([]result{got}, nil)
-		if (err != nil) != c.back || c.back && (!strings.Contains(err.Error(), c.name) || !strings.Contains(table([]result{got}), "FALLEN BACK")) {
+		if (err != nil) != c.back || c.back && (!strings.Contains(err.Error(), c.name) || !strings.Contains(table([]result{got}), "WORSE")) {
 			t.Errorf("%s was %v on %s: %v", c.name, c.was, c.of, err)
 		}
 	}
@@ -81,7 +81,7 @@ func TestGate(t *testing.T) {
 // TestTheRows: every row has a name of its own, and its run's expression finds its benchmark.
 func TestTheRows(t *testing.T) {
 	seen := map[string]bool{}
-	for _, run := range measured() {
+	for _, run := range allRuns() {
 		top, _, _ := strings.Cut(run.benchmarks, "/")
 		tests := testsOf(t, run.folder)
 		for _, r := range run.rows {
@@ -95,7 +95,7 @@ func TestTheRows(t *testing.T) {
 			seen[r.name] = true
 		}
 	}
-	must.Value(replaced(read(t, "../../"+pageFile), ""))(t)
+	must.Value(replaceFigures(read(t, "../../"+pageFile), ""))(t)
 	s := settings{only: regexp.MustCompile("(?i)mqtt")}
 	if runs := s.selected(); len(runs) != 1 || len(runs[0].rows) != 1 {
 		t.Errorf("of MQTT there are %+v", runs)

@@ -10,16 +10,17 @@ import (
 	"strings"
 )
 
-// figures are the measurements: the values of all rounds by benchmark and metric.
+// figures are the measured values, one for each round.
 type figures map[figure][]float64
 
+// figure identifies a metric of a benchmark.
 type figure struct{ benchmark, metric string }
 
-// processors matches the suffix that go test appends to the name of a benchmark.
+// processors matches the number of processors that go test appends to the name of a benchmark.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// read adds the figures of the output of go test -bench: a line per benchmark with its name,
-// its number of runs, and pairs of a figure and its unit.
+// read adds the figures in the output of go test -bench: for each benchmark a line with its
+// name, the number of runs, and pairs of a figure and its unit.
 func (f figures) read(output io.Reader) error {
 	lines := bufio.NewScanner(output)
 	for lines.Scan() {
@@ -31,7 +32,7 @@ func (f figures) read(output io.Reader) error {
 		for i := 2; i < len(words); i += 2 {
 			value, err := strconv.ParseFloat(words[i], 64)
 			if err != nil {
-				return fmt.Errorf("%s: %q is no figure", words[0], words[i])
+				return fmt.Errorf("%s: %q is not a number", words[0], words[i])
 			}
 			f[figure{name, words[i+1]}] = append(f[figure{name, words[i+1]}], value)
 		}
@@ -39,60 +40,61 @@ func (f figures) read(output io.Reader) error {
 	return lines.Err()
 }
 
-// median returns the median of a metric, or false if there are no figures.
+// median returns the median of a metric, or false if it was not measured.
 func (f figures) median(benchmark, metric string) (float64, bool) {
-	all := slices.Sorted(slices.Values(f[figure{benchmark, metric}]))
-	if len(all) == 0 {
+	values := slices.Sorted(slices.Values(f[figure{benchmark, metric}]))
+	if len(values) == 0 {
 		return 0, false
 	}
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2, true
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2, true
 }
 
-// baseline has the figures of an earlier run to compare with.
+// baseline holds the figures of an earlier run for comparison.
 type baseline struct {
 	Machine string             `json:"machine"`
 	Commit  string             `json:"commit"`
-	Figures map[string]float64 `json:"figures"` // by the names of rows
+	Figures map[string]float64 `json:"figures"` // key: name of the row
 }
 
-// result is the outcome of a row.
+// result is a row with its measured figure.
 type result struct {
 	row
-	seen     float64
-	absent   bool // the figure is missing
-	met      bool
-	was      float64 // the baseline's figure
-	compared bool    // compared with the baseline
-	worse    bool    // worse by a quarter or more
+	measured float64 // median
+	absent   bool    // the figure was not measured
+	met      bool    // the goal is met
+	was      float64 // figure in the baseline
+	compared bool    // the figure was compared with the baseline
+	worse    bool    // the figure is worse than the baseline by worseFactor or more
 }
 
-// worseFactor is the smallest factor that counts as worse.
+// worseFactor is the factor from which on a change is an error.
 const worseFactor = 1.25
 
-// judge compares a row with its goal and with the baseline. A figure of zero, such as late
-// packets, must stay zero. Times of another machine are not compared.
-func (f figures) judge(r row, was baseline, machine string) result {
-	got := result{row: r}
-	seen, there := f.median(r.benchmark, r.metric)
-	got.seen, got.absent = seen, !there
-	got.was, got.compared = was.Figures[r.name], there && (machine == was.Machine || r.anywhere())
-	if _, known := was.Figures[r.name]; !known {
-		got.compared = false
+// judge compares the figure of a row with its goal and with the baseline. Times and rates are
+// compared only if the baseline is from the same machine. A figure that is zero in the
+// baseline, such as late packets, must stay zero.
+func (f figures) judge(r row, base baseline, machine string) result {
+	res := result{row: r}
+	measured, ok := f.median(r.benchmark, r.metric)
+	res.measured, res.absent = measured, !ok
+	res.was, res.compared = base.Figures[r.name], ok && (machine == base.Machine || r.isPortable())
+	if _, hasBaseline := base.Figures[r.name]; !hasBaseline {
+		res.compared = false
 	}
 	switch {
-	case !there:
-	case r.most:
-		got.met, got.worse = seen <= r.goal, got.compared && seen > got.was && seen >= got.was*worseFactor
+	case !ok:
+	case r.isMax:
+		res.met, res.worse = measured <= r.goal, res.compared && measured > res.was && measured >= res.was*worseFactor
 	default:
-		got.met, got.worse = seen >= r.goal, got.compared && seen <= got.was/worseFactor
+		res.met, res.worse = measured >= r.goal, res.compared && measured <= res.was/worseFactor
 	}
-	return got
+	return res
 }
 
-// anywhere reports whether the figure is the same on every machine, unlike times and rates.
-func (r row) anywhere() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
+// isPortable reports whether the figure is the same on every machine, unlike times and rates.
+func (r row) isPortable() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
 
-// text formats a figure with three digits, or all those before the point.
+// text formats a figure with three significant digits, but with all digits of its integer part.
 func text(v float64, unit string) string {
 	digits := 0
 	for size := v; digits < 2 && size > 0 && size < 100; size *= 10 {

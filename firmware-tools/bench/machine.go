@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// otherLoad returns the average number of other programs that ran or waited for a processor
-// during a time.
-func otherLoad(ctx context.Context, during time.Duration) (load float64, err error) {
-	const every = 100 * time.Millisecond
-	samples := int(during / every)
+// otherLoad measures for a duration how many other programs run or wait for a processor, and
+// returns the average.
+func otherLoad(ctx context.Context, d time.Duration) (load float64, err error) {
+	const interval = 100 * time.Millisecond
+	samples := int(d / interval)
 	for range samples {
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-time.After(every):
+		case <-time.After(interval):
 		}
 		n, err := field("/proc/stat", "procs_running")
 		if err != nil {
@@ -30,13 +30,13 @@ func otherLoad(ctx context.Context, during time.Duration) (load float64, err err
 	return load, nil
 }
 
-// field returns a number in a file of lines that begin with their names.
+// field returns the number in the line of a file that begins with a name.
 func field(path, name string) (int, error) {
-	all, err := os.ReadFile(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(all)) {
+	for line := range strings.Lines(string(text)) {
 		if words := strings.Fields(line); len(words) > 1 && strings.TrimSuffix(words[0], ":") == name {
 			return strconv.Atoi(words[1])
 		}
@@ -44,14 +44,14 @@ func field(path, name string) (int, error) {
 	return 0, fmt.Errorf("%s has no %s", path, name)
 }
 
-// machine describes the machine of the figures.
+// machine describes this machine: its processor, memory and operating system.
 func machine() string {
 	model := runtime.GOARCH
-	if all, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(all)) {
-			name, is, _ := strings.Cut(line, ":")
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(line, ":")
 			if name = strings.TrimSpace(name); name == "model name" || name == "Model" {
-				model = strings.TrimSpace(is)
+				model = strings.TrimSpace(value)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
-// Bench measures the appliance: it runs the repository's benchmarks, prints the figures that
-// have goals, and fails if one is worse than the baseline. make bench runs it in the
-// repository.
+// Command bench runs the repository's benchmarks. It prints the figures that have goals, and
+// fails if one of them is much worse than the baseline. It must run in the root of the
+// repository, as make bench does.
 package main
 
 import (
@@ -19,26 +19,26 @@ import (
 	"time"
 )
 
-// Files and benchmarks of the repository.
+// Files in the repository.
 const (
-	outputFile   = "bin/bench.txt" // everything that the benchmarks print
-	profiles     = "bin/profiles"
+	outputFile   = "bin/bench.txt" // output of all benchmarks
+	profiles     = "bin/profiles"  // folder
 	baselineFile = "firmware-tools/bench/baseline.json"
 	pageFile     = "docs/performance.md"
 	program      = "bin/perch"
 )
 
-// quiet is the accepted average number of other running programs.
-const quiet = 2
+// maxLoad is the average number of other running programs up to which figures are accepted.
+const maxLoad = 2
 
 // settings are the flags of the program.
 type settings struct {
-	only    *regexp.Regexp // matched by names of rows; nil is all
-	any     bool           // ignore other programs' load
-	all     bool           // includes runs without rows
-	count   int            // rounds
+	only    *regexp.Regexp // must match the names of rows; nil for all rows
+	any     bool           // accept any load by other programs
+	all     bool           // include runs without rows
+	count   int            // number of rounds
 	profile bool
-	keep    bool // store the figures as the baseline
+	keep    bool // store the figures as the new baseline
 }
 
 func main() {
@@ -51,30 +51,31 @@ func main() {
 	}
 }
 
+// flags parses the flags.
 func flags() (s settings) {
-	flag.Func("only", "the rows whose names this regular expression matches", func(v string) (err error) {
+	flag.Func("only", "measure only rows with names that match this regular expression", func(v string) (err error) {
 		if v != "" {
 			s.only, err = regexp.Compile("(?i)" + v)
 		}
 		return err
 	})
-	flag.Func("load", "any: measure however much runs beside", func(v string) error {
+	flag.Func("load", "any: measure in spite of other running programs", func(v string) error {
 		if s.any = v == "any"; !s.any && v != "" {
-			return errors.New("it is any, or not there")
+			return errors.New("the only valid value is any")
 		}
 		return nil
 	})
-	flag.BoolVar(&s.all, "all", false, "also the benchmarks that are held to nothing")
-	flag.IntVar(&s.count, "count", 1, "rounds; medians count")
-	flag.BoolVar(&s.profile, "profile", false, "leave profiles in "+profiles)
-	flag.BoolVar(&s.keep, "keep", false, "the figures become the baseline")
+	flag.BoolVar(&s.all, "all", false, "also run the benchmarks without goals")
+	flag.IntVar(&s.count, "count", 1, "number of rounds; their median is used")
+	flag.BoolVar(&s.profile, "profile", false, "write profiles to "+profiles)
+	flag.BoolVar(&s.keep, "keep", false, "store the figures as the new baseline")
 	flag.Parse()
 	return s
 }
 
-// selected returns the requested runs, with the requested rows.
+// selected returns the selected runs, with only the selected rows.
 func (s settings) selected() (runs []run) {
-	for _, r := range measured() {
+	for _, r := range allRuns() {
 		if s.only != nil {
 			r.rows = slices.DeleteFunc(r.rows, func(r row) bool { return !s.only.MatchString(r.name) })
 		}
@@ -85,94 +86,96 @@ func (s settings) selected() (runs []run) {
 	return runs
 }
 
+// bench runs the selected benchmarks and reports their figures.
 func bench(ctx context.Context, s settings) error {
 	runs := s.selected()
 	if len(runs) == 0 {
 		return errors.New("no row has such a name")
 	}
-	was := baseline{Figures: map[string]float64{}}
+	base := baseline{Figures: map[string]float64{}}
 	stored, err := os.ReadFile(baselineFile)
 	if err == nil {
-		err = json.Unmarshal(stored, &was)
+		err = json.Unmarshal(stored, &base)
 	}
 	if err != nil {
-		return fmt.Errorf("the baseline: %w", err)
+		return fmt.Errorf("read the baseline: %w", err)
 	}
-	b, err := compile(ctx, runs)
+	t, err := compile(ctx, runs)
 	if err != nil {
 		return err
 	}
-	defer b.remove()
+	defer t.remove()
 	load, err := otherLoad(ctx, 5*time.Second)
 	if err != nil {
 		return err
 	}
-	beside := fmt.Sprintf("Before, %s other programs wanted a processor on average.", text(load, ""))
-	if load > quiet && !s.any {
-		return fmt.Errorf("%s\nFigures beside that mean little; end it, or ask for them: make bench LOAD=any", beside)
+	loadNote := fmt.Sprintf("Before the run, %s other programs on average wanted a processor.", text(load, ""))
+	if load > maxLoad && !s.any {
+		return fmt.Errorf("%s\nWith so much load the figures mean little. End these programs, or ignore them: make bench LOAD=any", loadNote)
 	}
-	fmt.Println(beside)
+	fmt.Println(loadNote)
 	began, machine, commit := time.Now().UTC(), machine(), commit(ctx)
 	out, err := os.Create(outputFile)
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	seen := figures{}
-	failed, err := b.measure(ctx, runs, s.count, s.profile, seen, out)
+	measured := figures{}
+	failed, err := t.measure(ctx, runs, s.count, s.profile, measured, out)
 	if err != nil {
 		return err
 	}
-	// Rows that seem worse are measured twice more, since another program may have run.
-	var doubtful []run
+	// Measure figures that are worse twice more, since another program may have disturbed them.
+	var worse []run
 	for _, r := range runs {
-		if slices.ContainsFunc(r.rows, func(r row) bool { return seen.judge(r, was, machine).worse }) {
-			doubtful = append(doubtful, r)
+		if slices.ContainsFunc(r.rows, func(r row) bool { return measured.judge(r, base, machine).worse }) {
+			worse = append(worse, r)
 		}
 	}
 	if !s.profile && !s.keep {
-		again, err := b.measure(ctx, doubtful, 2, false, seen, out)
+		moreFailed, err := t.measure(ctx, worse, 2, false, measured, out)
 		if err != nil {
 			return err
 		}
-		failed = append(failed, again...)
+		failed = append(failed, moreFailed...)
 	}
 
 	var results []result
 	for _, run := range runs {
 		for _, r := range run.rows {
-			results = append(results, seen.judge(r, was, machine))
+			results = append(results, measured.judge(r, base, machine))
 		}
 	}
-	fmt.Printf("\n%s\n%s\n", table(results), beside)
+	fmt.Printf("\n%s\n%s\n", table(results), loadNote)
 	switch {
 	case s.profile:
-		fmt.Println("The profiles are in " + profiles + "; go tool pprof reads them. Figures beside profiles count for nothing.")
+		fmt.Println("The profiles are in " + profiles + "; go tool pprof reads them. Figures measured with profiles are not checked.")
 		return nil
 	case s.only == nil:
-		how := fmt.Sprintf("Measured on %s at commit %s, on %s, in %d round(s). %s", began.Format("2 January 2006, 15:04 MST"), commit, machine,
-			s.count, beside)
-		if err := write(how + "\n\n" + markdown(results) + "\n" + seen.talkTable()); err != nil {
+		header := fmt.Sprintf("Measured on %s at commit %s, on %s, in %d round(s). %s", began.Format("2 January 2006, 15:04 MST"), commit, machine,
+			s.count, loadNote)
+		if err := updatePage(header + "\n\n" + markdown(results) + "\n" + measured.talkTable()); err != nil {
 			return err
 		}
 	}
 	if s.keep {
-		return errors.Join(saveBaseline(baseline{machine, commit, was.Figures}, results), verdict(nil, failed))
+		return errors.Join(saveBaseline(baseline{machine, commit, base.Figures}, results), verdict(nil, failed))
 	}
 	return verdict(results, failed)
 }
 
-// verdict returns the error of a run: rows that are worse, and benchmarks that failed.
+// verdict returns an error that lists the rows that are worse and the benchmarks that failed,
+// or nil if there are none.
 func verdict(results []result, failed []string) error {
-	var back []string
+	var worse []string
 	for _, r := range results {
 		if r.worse {
-			back = append(back, fmt.Sprintf("%s: %s, and %s before", r.name, text(r.seen, r.unit), text(r.was, r.unit)))
+			worse = append(worse, fmt.Sprintf("%s: %s, previously %s", r.name, text(r.measured, r.unit), text(r.was, r.unit)))
 		}
 	}
 	var errs []error
-	if len(back) > 0 {
-		errs = append(errs, fmt.Errorf("fallen back by a quarter or more: %s", strings.Join(back, "; ")))
+	if len(worse) > 0 {
+		errs = append(errs, fmt.Errorf("worse by a quarter or more: %s", strings.Join(worse, "; ")))
 	}
 	if len(failed) > 0 {
 		errs = append(errs, fmt.Errorf("failed: %s", strings.Join(failed, "; ")))
@@ -180,11 +183,12 @@ func verdict(results []result, failed []string) error {
 	return errors.Join(errs...)
 }
 
-// saveBaseline stores the figures as the baseline, and keeps those of rows that were not measured.
+// saveBaseline stores the measured figures as the baseline. For other rows it stores the figures
+// in b.
 func saveBaseline(b baseline, results []result) error {
 	for _, r := range results {
 		if !r.absent {
-			b.Figures[r.name] = r.seen
+			b.Figures[r.name] = r.measured
 		}
 	}
 	text, err := json.MarshalIndent(b, "", "\t")
@@ -194,20 +198,20 @@ func saveBaseline(b baseline, results []result) error {
 	return os.WriteFile(baselineFile, append(text, '\n'), 0o644)
 }
 
-// write writes the page.
-func write(figures string) error {
+// updatePage writes figures to the page.
+func updatePage(figures string) error {
 	page, err := os.ReadFile(pageFile)
 	if err != nil {
 		return err
 	}
-	text, err := replaced(string(page), figures)
+	text, err := replaceFigures(string(page), figures)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(pageFile, []byte(text), 0o644)
 }
 
-// commit returns the repository's commit, with a plus if files have changed.
+// commit returns the repository's current commit, with a "+" if files have changed since.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*").Output()
 	if err != nil {

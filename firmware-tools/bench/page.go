@@ -7,11 +7,10 @@ import (
 	"text/tabwriter"
 )
 
-// columns returns a row's cells: its name, the figure, the goal, whether it is met, the
-// baseline, and a remark.
+// columns returns the cells of a row in the table, in the order of heads.
 func (r result) columns() []string {
 	bound, met, was, note := "≥ ", "yes", "", ""
-	if r.most {
+	if r.isMax {
 		bound = "≤ "
 	}
 	if !r.met {
@@ -20,18 +19,18 @@ func (r result) columns() []string {
 	if r.compared {
 		was = text(r.was, r.unit)
 	}
-	seen := text(r.seen, r.unit)
+	measured := text(r.measured, r.unit)
 	if r.absent {
-		seen, note = "none", "the benchmark failed"
+		measured, note = "none", "the benchmark failed"
 	}
 	if r.worse {
-		note = strings.TrimSuffix("FALLEN BACK; "+note, "; ")
+		note = strings.TrimSuffix("WORSE; "+note, "; ")
 	}
-	return []string{r.name, seen, bound + text(r.goal, r.unit), met, was, note}
+	return []string{r.name, measured, bound + text(r.goal, r.unit), met, was, note}
 }
 
-// heads returns the headings of these columns.
-func heads() []string { return []string{"", "seen", "goal", "met", "baseline", ""} }
+// heads returns the headings of the columns. The last column is a note.
+func heads() []string { return []string{"", "measured", "goal", "met", "baseline", ""} }
 
 // table formats the results for a terminal.
 func table(results []result) string {
@@ -41,7 +40,7 @@ func table(results []result) string {
 	for _, r := range results {
 		fmt.Fprintln(w, strings.Join(r.columns(), "\t"))
 	}
-	_ = w.Flush() // a strings.Builder does not fail
+	_ = w.Flush() // writes to a strings.Builder cannot fail
 	return out.String()
 }
 
@@ -55,29 +54,29 @@ func markdown(results []result) string {
 	return out
 }
 
-// The text between these lines of the page is generated.
+// The text between these two lines of the page is generated.
 const (
 	start = "<!-- make bench writes what follows -->\n"
 	end   = "<!-- make bench has written this -->\n"
 )
 
-// replaced returns a page with new figures.
-func replaced(page, figures string) (string, error) {
+// replaceFigures returns the page with new figures.
+func replaceFigures(page, figures string) (string, error) {
 	before, after, found := strings.Cut(page, start)
 	_, after, ended := strings.Cut(after, end)
 	if !found || !ended {
-		return "", errors.New("the page has no place for the figures: the lines " + strings.TrimSpace(start) + " and " + strings.TrimSpace(end))
+		return "", errors.New("the page has no place for the figures: it needs the lines " + strings.TrimSpace(start) + " and " + strings.TrimSpace(end))
 	}
 	return before + start + figures + end + after, nil
 }
 
-// talkTable returns a table of the resources that simultaneous talks use.
+// talkTable returns a table of the resources that simultaneous conversations use.
 func (f figures) talkTable() string {
 	out := "| robots that talk at once | gap between packets, p99 | processors in use | of libopus alone |\n|---|---|---|---|\n"
 	for _, robots := range talkCounts() {
 		out += fmt.Sprint("| ", robots)
 		for _, m := range [][2]string{{"ms-gap-p99", "ms"}, {"cores", ""}, {"cores-bare", ""}} {
-			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // failures are in the other table
+			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // the other table shows failures
 			out += " | " + text(v, m[1])
 		}
 		out += " |\n"
