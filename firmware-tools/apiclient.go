@@ -24,26 +24,28 @@ import (
 	"perch/plain"
 )
 
-// keyless is the address for programs on the appliance's own machine, which need no token
-// to read.
-const keyless = "http://127.0.0.1:8004"
+// localURL is the appliance's address for programs on its own machine, which may read without
+// a token.
+const localURL = "http://127.0.0.1:8004"
 
-// socketHost is the host in the URL of a request that is sent to the appliance's socket.
+// socketHost is the host in the URL of a request that is sent to the appliance's Unix socket.
 const socketHost = "perch.sock"
 
-// commandsSocket returns the socket of the appliance on this machine, whose users are
-// trusted as its owner, or "" if this user cannot open it.
+// commandsSocket returns the path of the Unix socket of the appliance on this machine, or ""
+// if this user cannot open it. The appliance gives the rights of its owner to everybody who
+// can.
 func commandsSocket() string {
 	for _, path := range []string{"/run/perch/perch.sock", "/var/lib/perch/perch.sock", "data/perch.sock"} {
 		if c, err := net.Dial("unix", path); err == nil {
-			_ = c.Close() // it was only a test
+			_ = c.Close() // the connection was only a test
 			return path
 		}
 	}
 	return ""
 }
 
-// dial connects to the appliance that a request is for.
+// dial connects to the Unix socket if the address is that of socketHost, and to the address
+// otherwise.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	if address == socketHost+":80" {
@@ -58,20 +60,21 @@ type apiClient struct {
 	tokenFile string
 }
 
+// register defines the client's flags.
 func (r *apiClient) register(c *cobra.Command) {
-	c.Flags().StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
-	c.Flags().StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the admin token")
+	c.Flags().StringVar(&r.url, "url", cmp.Or(os.Getenv("PERCH_URL"), localURL), "`URL` of the appliance")
+	c.Flags().StringVar(&r.tokenFile, "token-file", "", "`FILE` that contains the admin token")
 }
 
 // request returns a request to the admin API, for a path below /api/v1.
 func (r *apiClient) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
-	at := r.url
-	if at == keyless && commandsSocket() != "" {
-		at = "http://" + socketHost
+	address := r.url
+	if address == localURL && commandsSocket() != "" {
+		address = "http://" + socketHost
 	}
-	u, err := url.Parse(strings.TrimSuffix(at, "/"))
+	u, err := url.Parse(strings.TrimSuffix(address, "/"))
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, command.Usagef("--url %q is not an address such as http://perch.local:8003", r.url)
+		return nil, command.Usagef("--url %q is not a URL such as http://perch.local:8003", r.url)
 	}
 	token, err := r.token()
 	if err != nil {
@@ -89,7 +92,7 @@ func (r *apiClient) request(ctx context.Context, method string, body io.Reader, 
 	return request, nil
 }
 
-// robotNamed returns a robot's id or name in the spelling for the admin API.
+// robotNamed returns a robot ID or name in the spelling of the admin API.
 func robotNamed(robot string) (string, error) {
 	if id, err := device.ParseID(robot); err == nil {
 		return string(id), nil
@@ -97,13 +100,14 @@ func robotNamed(robot string) (string, error) {
 	return device.CheckName(robot)
 }
 
+// token returns the admin token, or "" if none is configured.
 func (r *apiClient) token() (string, error) {
 	if r.tokenFile == "" {
 		return os.Getenv("PERCH_TOKEN"), nil
 	}
 	text, err := os.ReadFile(r.tokenFile)
 	if errors.Is(err, fs.ErrPermission) {
-		return "", fmt.Errorf("%s may not be read by this user; use sudo, or copy the token", r.tokenFile)
+		return "", fmt.Errorf("this user may not read %s; use sudo, or copy the token", r.tokenFile)
 	}
 	if err != nil {
 		return "", fmt.Errorf("read the admin token: %w", err)
@@ -111,11 +115,11 @@ func (r *apiClient) token() (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// post sends a value as JSON; nil sends no body.
+// post sends a POST request with a value as its JSON body, or without a body if value is nil.
 func (r *apiClient) post(ctx context.Context, value any, path ...string) error {
 	var body io.Reader
 	if value != nil {
-		text, _ := json.Marshal(value) // texts and numbers
+		text, _ := json.Marshal(value) // cannot fail: strings and numbers
 		body = bytes.NewReader(text)
 	}
 	request, err := r.request(ctx, http.MethodPost, body, nil, path...)
@@ -125,40 +129,43 @@ func (r *apiClient) post(ctx context.Context, value any, path ...string) error {
 	return send(request)
 }
 
-// answerWithin is long enough for the check of an uploaded image on a slow card.
-const answerWithin = time.Minute
+// responseTimeout is long enough for an appliance with a slow SD card to check an uploaded
+// image.
+const responseTimeout = time.Minute
 
-// send sends a request and returns the appliance's error, if any.
+// send sends a request and ignores the body of the response. Its errors are those of
+// doRequest.
 func send(request *http.Request) error {
-	answer, err := openRequest(request, answerWithin)
+	response, err := doRequest(request, responseTimeout)
 	if err != nil {
 		return err
 	}
-	return answer.Body.Close()
+	return response.Body.Close()
 }
 
-// openRequest sends a request and returns the answer, or the appliance's error.
-func openRequest(request *http.Request, within time.Duration) (*http.Response, error) {
-	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: within, ExpectContinueTimeout: 2 * time.Second,
+// doRequest sends a request and returns the response, or the appliance's error as an error.
+// The response must begin within timeout.
+func doRequest(request *http.Request, timeout time.Duration) (*http.Response, error) {
+	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: timeout, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true, DialContext: dial}}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
+		return nil, fmt.Errorf("the appliance does not respond: %w", errors.Unwrap(err))
 	}
-	if answer.StatusCode < 300 {
-		return answer, nil
+	if response.StatusCode < 300 {
+		return response, nil
 	}
-	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Body)) // an incomplete text is not JSON
+	defer response.Body.Close()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, limit.Body)) // an incomplete body has no message
 	if message := refusal(text); message != "" {
 		return nil, errors.New(message)
 	}
-	return nil, fmt.Errorf("the appliance answered %s", answer.Status)
+	return nil, fmt.Errorf("the appliance responded with %s", response.Status)
 }
 
-// refusal returns the message of an appliance's error, or "".
+// refusal returns the message in the body of an error response, or "" if it has none.
 func refusal(text []byte) string {
-	var answer struct{ Error struct{ Message string } }
-	_ = json.Unmarshal(text, &answer) // a proxy may answer differently
-	return plain.Line(answer.Error.Message)
+	var body struct{ Error struct{ Message string } }
+	_ = json.Unmarshal(text, &body) // the response of a proxy may not be JSON
+	return plain.Line(body.Error.Message)
 }

@@ -24,7 +24,7 @@ func TestSocketOfThisMachineIsPreferred(t *testing.T) {
 	defer s.Close()
 	named := httptest.NewServer(http.HandlerFunc(serve))
 	defer named.Close()
-	for _, url := range []string{keyless, named.URL} {
+	for _, url := range []string{localURL, named.URL} {
 		must.Succeed(t, (&apiClient{url: url}).post(t.Context(), nil, "devices", "kitchen", "reboot"))
 	}
 	if len(asked) != 2 || asked[0] != "perch.sock /api/v1/devices/kitchen/reboot" || asked[1] == asked[0] {

@@ -13,21 +13,22 @@ import (
 	"perch/ota/espimage"
 )
 
+// assetsFlags are the options of the command assets.
 type assetsFlags struct {
 	apiClient
 	name   string
-	robot  string // its id, or its name
+	robot  string // robot ID or name
 	reboot bool
 	check  bool
 	json   bool
 }
 
-// shownAssets is the output about an asset file.
-type shownAssets struct {
+// jsonAssets is the output about an asset file.
+type jsonAssets struct {
 	Size  int64            `json:"size"`
 	Files []espimage.Asset `json:"files"`
-	Name  string           `json:"name,omitempty"`  // name for downloads by robots
-	Robot string           `json:"robot,omitempty"` // robot that downloads it at its next start
+	Name  string           `json:"name,omitempty"`  // name under which robots download the file
+	Robot string           `json:"robot,omitempty"` // robot that downloads the file at its next start
 }
 
 func assetsCommand() *cobra.Command {
@@ -50,10 +51,10 @@ func assetsCommand() *cobra.Command {
 	}
 	f.register(c)
 	s := c.Flags()
-	s.StringVar(&f.name, "name", "", "`NAME` that it is kept under; without it, the file's own")
-	s.StringVar(&f.robot, "robot", "", "`ROBOT` that is to fetch it; its channel must be open")
-	s.BoolVar(&f.reboot, "reboot", false, "restart that robot, so that it fetches it")
-	s.BoolVar(&f.check, "check", false, "only read the file and show its content")
+	s.StringVar(&f.name, "name", "", "`NAME` for the uploaded file; the file's own name if omitted")
+	s.StringVar(&f.robot, "robot", "", "`ROBOT` that downloads the file; its channel must be open")
+	s.BoolVar(&f.reboot, "reboot", false, "restart that robot, so that it downloads the file now")
+	s.BoolVar(&f.check, "check", false, "only check the file and show its content")
 	s.BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
@@ -61,56 +62,56 @@ func assetsCommand() *cobra.Command {
 // assets uploads an asset file, and makes a robot download it.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
-	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // before the upload
+	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // check it before the upload
 		a, err = espimage.ReadAssets(file, size)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	shown := shownAssets{Size: a.Size, Files: a.Files}
+	result := jsonAssets{Size: a.Size, Files: a.Files}
 	progress := stdout
 	if f.json {
 		progress = io.Discard
 	}
 	fmt.Fprintf(progress, "asset file of %d bytes\n", a.Size)
-	for _, each := range a.Files {
-		fmt.Fprintf(progress, "  %-31s %d bytes\n", each.Name, each.Size)
+	for _, asset := range a.Files {
+		fmt.Fprintf(progress, "  %-31s %d bytes\n", asset.Name, asset.Size)
 	}
 	if !f.check {
-		shown.Name = cmp.Or(f.name, filepath.Base(file))
-		if err := f.offer(ctx, file, shown, progress, stderr); err != nil {
+		result.Name = cmp.Or(f.name, filepath.Base(file))
+		if err := f.offer(ctx, file, result, progress, stderr); err != nil {
 			return err
 		}
-		shown.Robot = f.robot
+		result.Robot = f.robot
 	}
 	if f.json {
-		return command.WriteJSON(stdout, shown)
+		return command.WriteJSON(stdout, result)
 	}
 	return nil
 }
 
-// offer uploads the file, and sends its address to the robot.
-func (f *assetsFlags) offer(ctx context.Context, file string, as shownAssets, stdout, stderr io.Writer) error {
-	if err := f.upload(ctx, file, as.Size, nil, stderr, "assets", as.Name); err != nil {
+// offer uploads the file, and sends its download URL to the robot.
+func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets, stdout, stderr io.Writer) error {
+	if err := f.upload(ctx, file, assets.Size, nil, stderr, "assets", assets.Name); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "robots can download it as %s\n", as.Name)
+	fmt.Fprintf(stdout, "robots can download it as %s\n", assets.Name)
 	if f.robot == "" {
-		fmt.Fprintln(stdout, "no robot fetches it yet: --robot names one whose channel is open")
+		fmt.Fprintln(stdout, "no robot downloads it yet: choose one with --robot; its channel must be open")
 		return nil
 	}
-	// A tool of the firmware sets the address.
-	if err := f.post(ctx, map[string]string{"name": as.Name}, "devices", f.robot, "assets"); err != nil {
-		return fmt.Errorf("it is uploaded, but %s does not fetch it: %w", f.robot, err)
+	// The appliance calls a tool of the firmware to store the URL, hence the open channel.
+	if err := f.post(ctx, map[string]string{"name": assets.Name}, "devices", f.robot, "assets"); err != nil {
+		return fmt.Errorf("the file is uploaded, but %s does not download it: %w", f.robot, err)
 	}
 	if !f.reboot {
-		fmt.Fprintf(stdout, "%s fetches it when it next starts, within a day\n", f.robot)
+		fmt.Fprintf(stdout, "%s downloads it at its next start, within a day\n", f.robot)
 		return nil
 	}
 	if err := f.post(ctx, nil, "devices", f.robot, "reboot"); err != nil {
-		return fmt.Errorf("the robot has the address, but does not restart: %w", err)
+		return fmt.Errorf("the robot has the URL, but does not restart: %w", err)
 	}
-	fmt.Fprintf(stdout, "%s restarts, and fetches it\n", f.robot)
+	fmt.Fprintf(stdout, "%s restarts, and downloads it\n", f.robot)
 	return nil
 }

@@ -13,31 +13,32 @@ import (
 	"perch/gateway/mdns"
 )
 
-// browseLimit bounds the search; an appliance answers within a second.
-const browseLimit = 5 * time.Second
+// browseTimeout bounds the mDNS search. An appliance usually responds within a second.
+const browseTimeout = 5 * time.Second
 
-// browse finds an appliance by mDNS, prints its name, and returns its address.
-func browse(ctx context.Context, out lines, address func(mdns.Found) string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, browseLimit)
+// browse finds an appliance by mDNS, prints its name, and returns the URL that address
+// derives from the search result. Results without a URL are skipped.
+func browse(ctx context.Context, out output, address func(mdns.Found) string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, browseTimeout)
 	defer cancel()
-	all, err := mdns.Search{Type: mdns.Service}.All(ctx)
+	found, err := mdns.Search{Type: mdns.Service}.All(ctx)
 	switch {
 	case errors.Is(err, mdns.ErrNoMulticast):
 		return "", fmt.Errorf("%w, so the appliance cannot be found by browsing; name it with --ota http://HOST:8003/xiaozhi/ota/", err)
 	case err != nil:
 		return "", err
 	}
-	for _, f := range all {
-		if at := address(f); at != "" {
+	for _, f := range found {
+		if url := address(f); url != "" {
 			out.line("robot", "finds", f.Instance+" by browsing for "+mdns.Service)
-			return at, nil
+			return url, nil
 		}
 	}
-	return "", fmt.Errorf("no appliance answered for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseLimit)
+	return "", fmt.Errorf("no appliance responded to a search for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseTimeout)
 }
 
-// lastingURL returns otaURL for a robot to store: with the appliance's name, if it has one,
-// in place of its address, which may change.
+// lastingURL returns otaURL in the form that a robot stores: with the appliance's host name,
+// if it has a .local name, because its IP address may change.
 func lastingURL(f mdns.Found) string {
 	address := otaURL(f)
 	u, err := url.Parse(address)
@@ -49,9 +50,9 @@ func lastingURL(f mdns.Found) string {
 	return u.String()
 }
 
-// otaURL returns the bootstrap URL of an appliance with its IPv4 address, because this
-// machine may not resolve .local names and a robot does not support IPv6. It is empty
-// without such an address.
+// otaURL returns the bootstrap URL of an appliance, or "" if the appliance has no IPv4
+// address. The URL contains the IPv4 address, because this machine may not resolve .local
+// names and robots do not support IPv6.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]
 	if !strings.HasPrefix(path, "/") {

@@ -17,31 +17,31 @@ import (
 	"perch/plain"
 )
 
-// serialPort is a serial port of this machine that is on USB.
+// serialPort is a USB serial port of this machine.
 type serialPort struct {
-	name   string // as in /dev/ttyACM0
-	device string // as the device describes itself; plain characters, or ""
-	robot  bool   // the device is a chip of Espressif's; a bridge may belong to something else
+	name   string // such as /dev/ttyACM0
+	device string // manufacturer and product reported by the device; may be empty
+	robot  bool   // true for an Espressif chip, false for a USB bridge, which may belong to any device
 }
 
-// espressif is the USB vendor of robots without a bridge.
+// espressif is the USB vendor ID of robots without a USB bridge.
 const espressif = "303a"
 
-// serialPorts returns the serial ports on USB, by name. The kernel describes them
-// below sys, which is /sys.
+// serialPorts returns the USB serial ports, sorted by name. sys is the mount point of sysfs,
+// usually /sys.
 func serialPorts(sys string) []serialPort {
 	links, _ := filepath.Glob(filepath.Join(sys, "class/tty/tty*/device")) // the pattern is valid
 	var found []serialPort
 	for _, link := range links {
 		dir, err := filepath.EvalSymlinks(link)
 		if err != nil {
-			continue // it was just unplugged
+			continue // the device was just unplugged
 		}
 		read := func(name string) string {
 			text, _ := os.ReadFile(filepath.Join(dir, name)) // not every device has every file
 			return strings.TrimSpace(string(text))
 		}
-		for range 3 { // the USB device is a parent of the port and its interface
+		for range 3 { // the USB device is one of the parent folders of the port
 			if vendor := read("idVendor"); vendor != "" {
 				device := plain.Line(strings.TrimSpace(read("manufacturer") + " " + read("product")))
 				name := "/dev/" + filepath.Base(filepath.Dir(link))
@@ -54,7 +54,7 @@ func serialPorts(sys string) []serialPort {
 	return found
 }
 
-// checkPort returns an error, with a cure, if a port cannot be used.
+// checkPort returns an error with advice if a port cannot be used.
 func checkPort(name string) error {
 	info, err := os.Stat(name)
 	switch {
@@ -67,24 +67,24 @@ func checkPort(name string) error {
 	}
 	const readAndWrite = 4 | 2
 	if syscall.Access(name, readAndWrite) != nil {
-		return fmt.Errorf("open %s: you may not use it: `sudo adduser $USER dialout`, then log in again (on Debian and on a Raspberry Pi, the "+
-			"group dialout may use serial ports)", name)
+		return fmt.Errorf("open %s: permission denied: run `sudo adduser $USER dialout`, then log in again (on Debian and on a Raspberry Pi, "+
+			"the group dialout may use serial ports)", name)
 	}
 	return nil
 }
 
-// romBaud is the initial speed of a chip's loader, in bits a second.
+// romBaud is the initial speed of the loader in a chip's ROM, in bits per second.
 const romBaud = 115200
 
-// esptool runs Espressif's program esptool, which writes the flash of the robot at a port. It
-// uses only the loader in the chip's ROM: the version in Debian 13 has no stub loader for an
-// ESP32-S3.
+// esptool runs Espressif's program esptool, which reads and writes the flash of the robot at a
+// serial port. It uses only the loader in the chip's ROM, because esptool in Debian 13 has no
+// stub loader for the ESP32-S3.
 type esptool struct {
 	program string
 	port    string
-	chip    string // its name for esptool, or "auto"
-	baud    int    // of reads and writes, in bits a second
-	dir     string // for the files that it reads and writes
+	chip    string // esptool's name of the chip, or "auto"
+	baud    int    // speed for reading and writing the flash, in bits per second
+	dir     string // folder for temporary files
 }
 
 // findESPTool returns the path of esptool.
@@ -98,16 +98,16 @@ func findESPTool() (string, error) {
 		"esptool` on Debian 12")
 }
 
-// run runs a command of esptool and returns what it prints. It first resets the robot
-// into its loader, where it stays unless after is hard_reset, which starts its firmware.
-// If ctx ends, esptool is interrupted.
+// run runs a command of esptool and returns its output. esptool first resets the robot into
+// its loader. With after = "hard_reset" it starts the robot's firmware at the end; with
+// "no_reset" the robot stays in its loader. esptool is interrupted when ctx ends.
 func (e esptool) run(ctx context.Context, progress func(percent int), after, command string, args ...string) (string, error) {
-	all := []string{"--chip", e.chip, "--port", e.port, "--before", "default_reset", "--after", after, "--no-stub"}
+	argv := []string{"--chip", e.chip, "--port", e.port, "--before", "default_reset", "--after", after, "--no-stub"}
 	if command == "read_flash" || command == "write_flash" {
-		all = append(all, "--baud", strconv.Itoa(e.baud))
+		argv = append(argv, "--baud", strconv.Itoa(e.baud))
 	}
-	c := exec.CommandContext(ctx, e.program, append(append(all, command), args...)...)
-	c.Env = append(os.Environ(), "PYTHONUNBUFFERED=1") // for the progress
+	c := exec.CommandContext(ctx, e.program, append(append(argv, command), args...)...)
+	c.Env = append(os.Environ(), "PYTHONUNBUFFERED=1") // print the progress at once
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 5 * time.Second
 	out := &esptoolOutput{progress: progress}
@@ -122,63 +122,66 @@ func (e esptool) run(ctx context.Context, progress func(percent int), after, com
 	return out.text.String(), esptoolError(out.text.String(), err)
 }
 
-// esptoolOutput collects what esptool prints, and reports its progress.
+// esptoolOutput collects the output of esptool, and reports its progress.
 type esptoolOutput struct {
 	text     strings.Builder
-	progress func(percent int) // or nil
+	progress func(percent int) // may be nil
 }
 
+// percentage matches the last percentage in the output.
 var percentage = regexp.MustCompile(`(\d+)(\.\d+)? ?%[^%]*$`)
 
+// Write implements io.Writer.
 func (o *esptoolOutput) Write(b []byte) (int, error) {
 	o.text.Write(b)
 	text := o.text.String()
 	found := percentage.FindStringSubmatch(text[max(0, len(text)-200):])
 	if found != nil && o.progress != nil {
-		percent, _ := strconv.Atoi(found[1]) // digits
+		percent, _ := strconv.Atoi(found[1]) // cannot fail: the match consists of digits
 		o.progress(min(percent, 100))
 	}
 	return len(b), nil
 }
 
-const byHand = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and " +
+// loaderByHand is advice for a robot that esptool cannot reset.
+const loaderByHand = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and " +
 	"try again"
 
-// esptoolError returns an error with the cause and the cure of a failure, by what esptool 4.7
-// and 5.6 print.
-func esptoolError(printed string, failed error) error {
-	for _, each := range []struct{ print, means string }{
+// esptoolError returns an error that explains the failure err of esptool. It recognizes the
+// messages of esptool 4.7 and 5.6 in the output.
+func esptoolError(output string, err error) error {
+	for _, known := range []struct{ message, explanation string }{
 		{"Could not exclusively lock port", "another program uses it: close that first (a serial monitor, or ModemManager)"},
 		{"Device or resource busy", "another program uses it: close that first (a serial monitor, or ModemManager)"},
-		{"Permission denied", "you may not use it: `sudo adduser $USER dialout`, then log in again"},
+		{"Permission denied", "permission denied: run `sudo adduser $USER dialout`, then log in again"},
 		{"Could not configure port: (25", "it is not a serial port"},
-		{"Input/output error", "the port is gone: the robot was unplugged, or has lost power"},
-		{"device disconnected", "the port is gone: the robot was unplugged, or has lost power"},
-		{"No such file or directory: '/dev/", "the port is gone: the robot was unplugged, or has lost power"},
-		{"Wrong boot mode detected", "the robot starts its firmware in place of its loader: " + byHand},
-		{"TX path seems to be down", "the robot waits in its loader, but what is sent to it does not arrive: try another cable or adapter"},
-		{"Failed to connect to", "no robot answers there: is it this port, and a cable with data lines? If so, " + byHand},
-		{"MD5 of file does not match", "the flash does not hold what was written: try another cable, a port with more power or a lower --baud; if it " +
-			"stays so, that flash is worn out"},
+		{"Input/output error", "the port has disappeared: the robot was unplugged, or has lost power"},
+		{"device disconnected", "the port has disappeared: the robot was unplugged, or has lost power"},
+		{"No such file or directory: '/dev/", "the port has disappeared: the robot was unplugged, or has lost power"},
+		{"Wrong boot mode detected", "the robot starts its firmware instead of its loader: " + loaderByHand},
+		{"TX path seems to be down", "the robot waits in its loader, but receives no data: try another cable or adapter"},
+		{"Failed to connect to", "no robot responds: is this the right port, and does the cable have data lines? If so, " + loaderByHand},
+		{"MD5 of file does not match", "the flash does not contain the written data: try another cable, a port with more power or a lower --baud; if " +
+			"that does not help, the flash is worn out"},
 	} {
-		if strings.Contains(printed, each.print) {
-			return errors.New(each.means)
+		if strings.Contains(output, known.message) {
+			return errors.New(known.explanation)
 		}
 	}
-	text := strings.TrimSpace(printed)
-	if _, said, is := strings.Cut(text, "A fatal error occurred: "); is {
-		return errors.New("esptool: " + plain.Line(said))
+	text := strings.TrimSpace(output)
+	if _, message, found := strings.Cut(text, "A fatal error occurred: "); found {
+		return errors.New("esptool: " + plain.Line(message))
 	}
-	if last := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]); last != "" { // of a traceback
+	if last := strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]); last != "" { // the last line of a Python traceback
 		return errors.New("esptool: " + plain.Line(last))
 	}
-	return fmt.Errorf("esptool: %w", failed)
+	return fmt.Errorf("esptool: %w", err)
 }
 
-// read reads a part of the flash.
-func (e esptool) read(ctx context.Context, at, size int64, progress func(percent int)) ([]byte, error) {
+// read reads size bytes of the flash from an offset.
+func (e esptool) read(ctx context.Context, offset, size int64, progress func(percent int)) ([]byte, error) {
 	name := filepath.Join(e.dir, "read.bin")
-	_, err := e.run(ctx, progress, "no_reset", "read_flash", strconv.FormatInt(at, 10), strconv.FormatInt(size, 10), name)
+	_, err := e.run(ctx, progress, "no_reset", "read_flash", strconv.FormatInt(offset, 10), strconv.FormatInt(size, 10), name)
 	var data []byte
 	if err == nil {
 		data, err = os.ReadFile(name)
@@ -187,25 +190,25 @@ func (e esptool) read(ctx context.Context, at, size int64, progress func(percent
 		err = fmt.Errorf("esptool read %d bytes of %d", len(data), size)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the flash at %#x: %w", at, err)
+		return nil, fmt.Errorf("read the flash at %#x: %w", offset, err)
 	}
 	return data, nil
 }
 
-// write writes a part of the flash, from the beginning of a sector. esptool then
-// verifies it.
-func (e esptool) write(ctx context.Context, at int64, data []byte, progress func(percent int)) error {
+// write writes data to the flash at an offset, which must be the beginning of a sector, and
+// has esptool verify it.
+func (e esptool) write(ctx context.Context, offset int64, data []byte, progress func(percent int)) error {
 	name := filepath.Join(e.dir, "write.bin")
 	err := os.WriteFile(name, data, 0o600)
-	var printed string
+	var output string
 	if err == nil {
-		printed, err = e.run(ctx, progress, "no_reset", "write_flash", strconv.FormatInt(at, 10), name)
+		output, err = e.run(ctx, progress, "no_reset", "write_flash", strconv.FormatInt(offset, 10), name)
 	}
-	if err == nil && !strings.Contains(printed, "Hash of data verified.") {
-		err = errors.New("esptool did not verify it")
+	if err == nil && !strings.Contains(output, "Hash of data verified.") {
+		err = errors.New("esptool did not verify the written data")
 	}
 	if err != nil {
-		return fmt.Errorf("write the flash at %#x: %w", at, err)
+		return fmt.Errorf("write the flash at %#x: %w", offset, err)
 	}
 	return nil
 }

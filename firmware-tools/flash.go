@@ -17,12 +17,13 @@ import (
 	"perch/ota/espimage"
 )
 
+// flashFlags are the argument and the options of the command flash.
 type flashFlags struct {
-	file  string
+	file  string // to write, or to read a partition into
 	port  string
-	at    string
+	at    string // partition name or address
 	board string
-	baud  int
+	baud  int // bits per second
 	all   bool
 	boot  bool
 	save  bool
@@ -30,8 +31,8 @@ type flashFlags struct {
 	json  bool
 }
 
-// mostFlash bounds a file, in bytes: no robot has more flash.
-const mostFlash = 32 << 20
+// maxFlash is the maximum size of a file in bytes. No robot has more flash.
+const maxFlash = 32 << 20
 
 func flashCommand() *cobra.Command {
 	f := &flashFlags{}
@@ -44,39 +45,39 @@ func flashCommand() *cobra.Command {
 			f.file = args[0]
 			switch {
 			case f.baud < 9600 || f.baud > 2_000_000:
-				return command.Usagef("--baud %d: 9600 to 2000000", f.baud)
+				return command.Usagef("--baud %d is not between 9600 and 2000000", f.baud)
 			case f.save && (f.at == "" || f.boot || f.all || f.dry || f.board != ""):
 				return command.Usagef("--save goes with --at, and with no option for writing")
 			}
-			return f.flash(c.Context(), lines{c.OutOrStdout(), f.json}, c.ErrOrStderr())
+			return f.flash(c.Context(), output{c.OutOrStdout(), f.json}, c.ErrOrStderr())
 		},
 	}
 	s := c.Flags()
-	s.StringVar(&f.port, "port", "", "`PORT` that the robot is at, as in /dev/ttyACM0; without it, the only one that there is")
-	s.StringVar(&f.at, "at", "", "`PARTITION|ADDRESS` to write to, as in ota_0; without it, where a file of its kind belongs")
-	s.BoolVar(&f.boot, "boot", false, "have the robot start what is written, whichever slot it starts now")
-	s.StringVar(&f.board, "board", "", "`BOARD` that the firmware was built for, if the robot has that of another project")
-	s.BoolVar(&f.all, "all", false, "allow writing the boot loader, the partition table and the settings; a merged image is all of that")
+	s.StringVar(&f.port, "port", "", "serial `PORT` of the robot, such as /dev/ttyACM0; may be omitted if there is only one")
+	s.StringVar(&f.at, "at", "", "`PARTITION|ADDRESS` to write to, such as ota_0; the usual place for this kind of file if omitted")
+	s.BoolVar(&f.boot, "boot", false, "have the robot start the written application, whichever slot it starts now")
+	s.StringVar(&f.board, "board", "", "`BOARD` that the firmware was built for; required if the robot runs firmware of another project")
+	s.BoolVar(&f.all, "all", false, "allow writing the boot loader, the partition table and the settings; a merged image contains all of them")
 	s.BoolVar(&f.save, "save", false, "read the partition of --at into FILE, and write nothing to the robot")
 	s.BoolVar(&f.dry, "dry-run", false, "only show what would be written, and where")
 	s.IntVar(&f.baud, "baud", 460800, "`SPEED` for boards with a USB bridge")
-	s.BoolVar(&f.json, "json", false, "print JSON, an object a line")
+	s.BoolVar(&f.json, "json", false, "print JSON, one object per line")
 	return c
 }
 
 // flash writes a file to a robot's flash, or reads a partition.
-func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (err error) {
+func (f *flashFlags) flash(ctx context.Context, out output, stderr io.Writer) (err error) {
 	var file flashFile
 	if !f.save {
-		if file, err = readFlashFile(f.file); err != nil { // before the robot is stopped
+		if file, err = readFlashFile(f.file); err != nil { // fail before the robot is stopped
 			return err
 		}
 	} else if _, err := os.Lstat(f.file); err == nil {
-		return fmt.Errorf("%s is there already; --save does not replace a copy", f.file)
+		return fmt.Errorf("%s already exists; --save does not replace a copy", f.file)
 	}
-	found, err := choosePort(serialPorts("/sys"), f.port)
+	port, err := choosePort(serialPorts("/sys"), f.port)
 	if err == nil {
-		err = checkPort(found.name)
+		err = checkPort(port.name)
 	}
 	if err != nil {
 		return err
@@ -89,30 +90,31 @@ func (f *flashFlags) flash(ctx context.Context, out lines, stderr io.Writer) (er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // settings hold passwords
-	s := &flashing{flags: f, tool: esptool{program: program, port: found.name, chip: "auto", baud: f.baud, dir: dir}, out: out, stderr: stderr}
-	return interrupted(ctx, s.run(ctx, file))
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // settings contain passwords
+	fl := &flasher{flags: f, tool: esptool{program: program, port: port.name, chip: "auto", baud: f.baud, dir: dir}, out: out, stderr: stderr}
+	return interruptionError(ctx, fl.run(ctx, file))
 }
 
-// interrupted returns err, in plain words if it is caused by an interruption.
-func interrupted(ctx context.Context, err error) error {
+// interruptionError returns err, reworded if the user interrupted the command.
+func interruptionError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted: %s", strings.ReplaceAll(err.Error(), ctx.Err().Error(), "you stopped it"))
 	}
 	return err
 }
 
-// readFlashFile reads a file and determines its kind.
+// readFlashFile reads a file and determines its kind. It rejects files that cannot be
+// written to a robot.
 func readFlashFile(name string) (flashFile, error) {
-	data, err := readUpTo(name, mostFlash)
+	data, err := readUpTo(name, maxFlash)
 	switch {
 	case err != nil:
 		return flashFile{}, fmt.Errorf("read the file: %w", err)
-	case len(data) > mostFlash:
-		return flashFile{}, fmt.Errorf("%s has more than %d MB; no robot has so much flash", name, mostFlash>>20)
+	case len(data) > maxFlash:
+		return flashFile{}, fmt.Errorf("%s has more than %d MB, the largest flash of any robot", name, maxFlash>>20)
 	}
 	out := flashFile{name: filepath.Base(name), data: data}
-	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // err is a refusal
+	out.image, err = espimage.Read(bytes.NewReader(data), int64(len(data))) // err says why a robot would not run the image
 	switch kind := out.image.Kind; {
 	case kind == espimage.Application && err != nil:
 		return out, fmt.Errorf("%s would not start: %w", out.name, err)
@@ -122,20 +124,20 @@ func readFlashFile(name string) (flashFile, error) {
 	return out, nil
 }
 
-// choosePort returns the named port; else the only one with a chip of
-// Espressif's; else the only bridge, which may belong to a robot.
+// choosePort returns the named port if a name is given. Otherwise it returns the only port
+// with an Espressif chip or, if there is none, the only other USB port.
 func choosePort(ports []serialPort, named string) (serialPort, error) {
 	if named != "" {
-		real, err := filepath.EvalSymlinks(named) // as in /dev/serial/by-id
+		path, err := filepath.EvalSymlinks(named) // for links such as those in /dev/serial/by-id
 		if err != nil {
-			real = named
+			path = named
 		}
 		for _, p := range ports {
-			if p.name == named || p.name == real {
+			if p.name == named || p.name == path {
 				return p, nil
 			}
 		}
-		return serialPort{name: real}, nil
+		return serialPort{name: path}, nil
 	}
 	likely := slices.DeleteFunc(slices.Clone(ports), func(p serialPort) bool { return !p.robot })
 	if len(likely) == 0 {
@@ -143,8 +145,8 @@ func choosePort(ports []serialPort, named string) (serialPort, error) {
 	}
 	switch len(likely) {
 	case 0:
-		return serialPort{}, errors.New("no robot is plugged in: it takes a USB cable with data lines, and a robot that is on. --port names a " +
-			"port that is not found")
+		return serialPort{}, errors.New("no robot is plugged in: use a USB cable with data lines, and switch the robot on. If its port " +
+			"is not found, name it with --port")
 	case 1:
 		return likely[0], nil
 	}
@@ -152,15 +154,16 @@ func choosePort(ports []serialPort, named string) (serialPort, error) {
 	for _, p := range likely {
 		names = append(names, strings.TrimSpace(p.name+" "+p.device))
 	}
-	return serialPort{}, command.Usagef("there is more than one port: name the robot's with --port, one of: %s", strings.Join(names, "; "))
+	return serialPort{}, command.Usagef("there is more than one port: choose the robot's with --port, one of: %s", strings.Join(names, "; "))
 }
 
-// readUpTo reads a file, but at most one byte more than most.
-func readUpTo(name string, most int64) ([]byte, error) {
+// readUpTo reads a file. It reads at most limit+1 bytes, so that the caller can detect a
+// longer file.
+func readUpTo(name string, limit int64) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, most+1))
+	return io.ReadAll(io.LimitReader(file, limit+1))
 }

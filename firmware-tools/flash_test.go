@@ -186,7 +186,7 @@ func TestFlashSettings(t *testing.T) {
 		call{[]string{"flash", fresh, "--port", fakePort}, 1, "--all allows it"},
 		call{[]string{"flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
 		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
-		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "is there already"},
+		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "already exists"},
 		call{[]string{"nvs", file}, 0, "wifi/ssid=string:Home"},
 		call{[]string{"flash", "--save", "--at", "fonts", file + "2", "--port", fakePort}, 1, "no partition fonts, but: nvs, otadata,"})
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -229,7 +229,7 @@ func TestFlashRefusesRobot(t *testing.T) {
 			r.put("encrypted", nil)
 		},
 		"no partition table, or a damaged one": func(r fakeRobot) { r.put("flash", make([]byte, 4<<20)) },
-		"speaks of 2752512 bytes of flash":     func(r fakeRobot) { r.put("flash", r.flash()[:2<<20]) },
+		"needs 2752512 bytes of flash":         func(r fakeRobot) { r.put("flash", r.flash()[:2<<20]) },
 	} {
 		robot := stackChan(t)
 		change(robot)
@@ -253,7 +253,7 @@ func TestFlashErrorsHaveACure(t *testing.T) {
 			"For troubleshooting steps visit: https://docs.espressif.com/\n",
 			"/dev/null: no robot answers there: is it this port, and a cable with data lines? If so, bring it into its loader by hand (hold BOOT"},
 		{"flash_id", "\nA fatal error occurred: Failed to connect to ESP32-S3: Wrong boot mode detected (0x8)! The chip needs to be in download mode.\n",
-			"the robot starts its firmware in place of its loader: bring it"},
+			"the robot starts its firmware instead of its loader: bring it"},
 		{"flash_id", "\nA fatal error occurred: Could not open /dev/ttyACM0, the port is busy or doesn't exist.\n([Errno 11] Could not exclusively lock " +
 			"port /dev/ttyACM0: [Errno 11] Resource temporarily unavailable)\n", "another program uses it: close that first"},
 		{"flash_id", "Detecting chip type... \nA fatal error occurred: Unexpected chip ID value 20. Failed to autodetect chip type.\n" +
@@ -264,7 +264,7 @@ func TestFlashErrorsHaveACure(t *testing.T) {
 		{"read_flash", "\nA fatal error occurred: Failed to read flash block (result was 010A0000: Version was invalid)\n",
 			"read the flash at 0x8000: esptool: Failed to read flash block (result was 010A0000: Version was invalid) (--baud 115200 is slow"},
 		{"write_flash", "Writing at 0x00028000... (22 %)\n\nA serial exception error occurred: Could not configure port: (5, 'Input/output error')\n",
-			"the port is gone: the robot was unplugged, or has lost power" + half},
+			"the port has disappeared: the robot was unplugged, or has lost power" + half},
 		{"write_flash", "Flash md5: 6d60b937d11c1c6827dc8926289da4ab\n\nA fatal error occurred: MD5 of file does not match data in flash!\n",
 			"write the flash at 0x20000: the flash does not hold what was written: try another cable"},
 	} {
@@ -284,14 +284,14 @@ func TestFlashWithoutESPTool(t *testing.T) {
 func TestIdentify(t *testing.T) {
 	for _, c := range []struct {
 		printed string
-		want    flashed
+		want    robotFlash
 	}{
 		{"Serial port /dev/ttyACM0\nConnecting...\nDetecting chip type... ESP32-S3\nChip is ESP32-S3 (QFN56) (revision v0.2)\n" +
-			"Device: 4018\nDetected flash size: 16MB\n", flashed{chip: 9, revision: 2, size: 16 << 20}},
+			"Device: 4018\nDetected flash size: 16MB\n", robotFlash{chip: 9, revision: 2, size: 16 << 20}},
 		{"Detecting chip type... Unsupported detection protocol, switching and trying again...\nConnecting...\nDetecting chip type... ESP32\n" +
-			"Chip is ESP32-D0WD-V3 (revision v3.1)\nDetected flash size: 512KB\n", flashed{revision: 301, bootLoader: 0x1000, size: 512 << 10}},
+			"Chip is ESP32-D0WD-V3 (revision v3.1)\nDetected flash size: 512KB\n", robotFlash{revision: 301, bootLoader: 0x1000, size: 512 << 10}},
 		{"Connected to ESP32-C6 on /dev/ttyACM0:\nChip type:          ESP32-C6FH4 (QFN32) (revision v0.1)\n\nFlash Memory Information:\n" +
-			"Detected flash size: 4MB\n", flashed{chip: 13, revision: 1, size: 4 << 20}},
+			"Detected flash size: 4MB\n", robotFlash{chip: 13, revision: 1, size: 4 << 20}},
 	} {
 		got, err := identify(c.printed)
 		if err != nil || got.chip != c.want.chip || got.revision != c.want.revision ||
@@ -443,13 +443,13 @@ func bigAssets() []byte {
 // plannedRobots returns robots as they are before a plan: an ordinary one, one
 // without a partition table, one with other firmware, one with a large flash, and
 // one with a single slot.
-func plannedRobots(t *testing.T) (robot, blank, foreign, big, single flashed) {
+func plannedRobots(t *testing.T) (robot, blank, foreign, big, single robotFlash) {
 	t.Helper()
 	table := must.Value(espimage.ParseTable(partitionTable()))(t)
 	slot, _ := table.Named("ota_0")
-	robot = flashed{chip: 9, revision: 2, size: 4 << 20, table: table, starts: slot, app: espimage.App{Project: "stack-chan"}}
+	robot = robotFlash{chip: 9, revision: 2, size: 4 << 20, table: table, startPartition: slot, app: espimage.App{Project: "stack-chan"}}
 	blank = robot
-	blank.table, blank.starts, blank.app, blank.noTable = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
+	blank.table, blank.startPartition, blank.app, blank.tableErr = nil, espimage.Partition{}, espimage.App{}, errors.New("there is no partition table")
 	foreign = robot
 	foreign.app.Project = "xiaozhi"
 	big = robot
@@ -467,7 +467,7 @@ func planText(p flashPlan, err error) string {
 	}
 	var writes []string
 	for _, w := range p.writes {
-		writes = append(writes, w.where+" 0x"+strconv.FormatInt(w.at, 16))
+		writes = append(writes, w.name+" 0x"+strconv.FormatInt(w.offset, 16))
 	}
 	text := strings.Join(writes, ", ")
 	if len(p.notes) > 0 {
@@ -487,7 +487,7 @@ func TestFlashPlan(t *testing.T) {
 	assets := espimagetest.Assets("index.json", "{}")
 	for _, c := range []struct {
 		name  string
-		robot flashed
+		robot robotFlash
 		file  []byte
 		flags flashFlags
 		want  string // the writes, or the error
@@ -514,9 +514,9 @@ func TestFlashPlan(t *testing.T) {
 		{"app", blank, app, flashFlags{at: "ota_0"}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "0x20000"}, "there is no partition table"},
 		{"whole", robot, whole, flashFlags{}, "--all allows it"},
-		{"whole", robot, whole, flashFlags{all: true}, "the whole flash 0x0; nvs goes with it"},
-		{"whole", blank, whole, flashFlags{all: true}, "the whole flash 0x0; nvs goes with it"},
-		{"whole", robot, whole, flashFlags{all: true, at: "0"}, "the whole flash 0x0; nvs goes with it"},
+		{"whole", robot, whole, flashFlags{all: true}, "the whole flash 0x0; nvs is replaced, too"},
+		{"whole", blank, whole, flashFlags{all: true}, "the whole flash 0x0; nvs is replaced, too"},
+		{"whole", robot, whole, flashFlags{all: true, at: "0"}, "the whole flash 0x0; nvs is replaced, too"},
 		{"whole", robot, whole, flashFlags{all: true, at: "ota_0"}, "belongs to 0"},
 		{"whole", robot, broken, flashFlags{all: true}, "would not start: in the partition ota_0"},
 		{"assets", robot, assets, flashFlags{}, "assets 0x220000"},

@@ -16,46 +16,46 @@ import (
 	"perch/plain"
 )
 
-// flashing is a robot in its loader.
-type flashing struct {
+// flasher reads and writes the flash of a robot in its loader.
+type flasher struct {
 	flags  *flashFlags
 	tool   esptool
-	out    lines
+	out    output
 	stderr io.Writer
 }
 
-// run writes or reads the flash. A robot that was not written to starts again as before.
-func (s *flashing) run(ctx context.Context, file flashFile) error {
-	s.out.step("robot", "at %s, is brought into its loader", s.tool.port)
-	printed, err := s.tool.run(ctx, nil, "no_reset", "flash_id")
-	if err != nil && !strings.Contains(printed, secureDownload) {
-		return fmt.Errorf("%s: %w", s.tool.port, err)
+// run writes or reads the flash. If nothing was written, the robot starts again as before.
+func (f *flasher) run(ctx context.Context, file flashFile) error {
+	f.out.step("robot", "at %s, is reset into its loader", f.tool.port)
+	output, err := f.tool.run(ctx, nil, "no_reset", "flash_id")
+	if err != nil && !strings.Contains(output, secureDownload) {
+		return fmt.Errorf("%s: %w", f.tool.port, err)
 	}
-	robot, err := identify(printed)
+	robot, err := identify(output)
 	if err == nil {
-		s.tool.chip = robot.chip.String()
-		err = s.inspect(ctx, &robot)
+		f.tool.chip = robot.chip.String()
+		err = f.inspect(ctx, &robot)
 	}
 	var p flashPlan
-	if err == nil && !s.flags.save {
-		p, err = s.flags.plan(robot, file)
+	if err == nil && !f.flags.save {
+		p, err = f.flags.plan(robot, file)
 	}
 	switch {
 	case err != nil:
-	case s.flags.save:
-		err = s.save(ctx, robot)
+	case f.flags.save:
+		err = f.save(ctx, robot)
 	default:
-		s.printPlan(p)
-		if !s.flags.dry {
-			return s.write(ctx, p)
+		f.printPlan(p)
+		if !f.flags.dry {
+			return f.write(ctx, p)
 		}
-		s.out.step("dry run", "nothing is written")
+		f.out.step("dry run", "nothing is written")
 	}
-	s.restart(ctx)
+	f.restart(ctx)
 	return err
 }
 
-// What esptool 4.7 and 5.6 print about a chip.
+// Patterns in the output of esptool 4.7 and 5.6.
 var (
 	chipName     = regexp.MustCompile(`(?:Detecting chip type\.\.\.|Connected to) (ESP[0-9A-Z-]+)`)
 	chipRevision = regexp.MustCompile(`\(revision v(\d+)\.(\d+)\)`)
@@ -63,59 +63,61 @@ var (
 	memoryWord   = regexp.MustCompile(`0x[0-9a-f]{8} = (0x[0-9a-f]{8})`)
 )
 
-// secureDownload is printed for a chip whose loader can neither read nor verify.
+// secureDownload is printed by esptool for a chip whose loader can neither read nor verify
+// the flash.
 const secureDownload = "in Secure Download Mode"
 
-// bootLoaders returns the address of the boot loader in the flash of robots' chips.
+// bootLoaders returns the address of the boot loader in the flash of each supported chip.
 func bootLoaders() map[espimage.Chip]int64 {
 	return map[espimage.Chip]int64{0: 0x1000, 2: 0x1000, 5: 0, 9: 0, 13: 0, 18: 0x2000}
 }
 
-// identify returns the chip and the size of the flash from what esptool's flash_id
-// prints. It returns an error for unsupported chips.
-func identify(printed string) (r flashed, err error) {
-	if strings.Contains(printed, secureDownload) {
-		return r, locked(true, false, false)
+// identify reads the chip and the size of the flash from the output of esptool's command
+// flash_id. It returns an error for unsupported chips.
+func identify(output string) (r robotFlash, err error) {
+	if strings.Contains(output, secureDownload) {
+		return r, securityError(true, false, false)
 	}
-	name, revision := chipName.FindStringSubmatch(printed), chipRevision.FindStringSubmatch(printed)
+	name, revision := chipName.FindStringSubmatch(output), chipRevision.FindStringSubmatch(output)
 	if name == nil || revision == nil {
-		return r, errors.New("the robot is not known: esptool prints something else than its versions 4.7 and 5.6 do")
+		return r, errors.New("the robot was not identified: the output of esptool differs from that of its versions 4.7 and 5.6")
 	}
-	chip, known := strings.ToLower(strings.ReplaceAll(name[1], "-", "")), false
-	if r.chip, known = espimage.ParseChip(chip); known {
-		r.bootLoader, known = bootLoaders()[r.chip]
+	chip := strings.ToLower(strings.ReplaceAll(name[1], "-", ""))
+	supported := false
+	if r.chip, supported = espimage.ParseChip(chip); supported {
+		r.bootLoader, supported = bootLoaders()[r.chip]
 	}
-	if !known {
-		return r, fmt.Errorf("the robot has %s, whose flash is not written from here; esptool itself may know it", chip)
+	if !supported {
+		return r, fmt.Errorf("the robot has %s, a chip that this command does not support; esptool itself may support it", chip)
 	}
-	major, _ := strconv.Atoi(revision[1]) // digits
+	major, _ := strconv.Atoi(revision[1]) // cannot fail: the matches consist of digits
 	minor, _ := strconv.Atoi(revision[2])
 	r.revision = major*100 + minor
-	size := flashSize.FindStringSubmatch(printed)
+	size := flashSize.FindStringSubmatch(output)
 	if size == nil {
-		return r, errors.New("the size of the robot's flash is not known: is its cable sound?")
+		return r, errors.New("esptool could not detect the size of the robot's flash: is the cable sound?")
 	}
 	r.size, _ = strconv.ParseInt(size[1], 10, 64)
 	r.size <<= map[string]int{"K": 10, "M": 20}[size[2]]
 	return r, nil
 }
 
-// security refuses a robot whose security settings would reject what is written.
-func (s *flashing) security(ctx context.Context, chip espimage.Chip) error {
+// checkSecurity returns an error if the robot's security settings prevent writing.
+func (f *flasher) checkSecurity(ctx context.Context, chip espimage.Chip) error {
 	if chip != 0 {
-		printed, err := s.tool.run(ctx, nil, "no_reset", "get_security_info")
-		if err == nil && !strings.Contains(printed, "Secure Boot: ") {
+		output, err := f.tool.run(ctx, nil, "no_reset", "get_security_info")
+		if err == nil && !strings.Contains(output, "Secure Boot: ") {
 			err = errors.New("esptool does not print them")
 		}
 		if err != nil {
 			return fmt.Errorf("read the robot's security settings: %w", err)
 		}
-		return locked(false, strings.Contains(printed, "Flash Encryption: Enabled"), strings.Contains(printed, "Secure Boot: Enabled"))
+		return securityError(false, strings.Contains(output, "Flash Encryption: Enabled"), strings.Contains(output, "Secure Boot: Enabled"))
 	}
-	// The loader of an ESP32 does not report them: they are read from its eFuses.
-	word := func(address string) (uint64, error) {
-		printed, err := s.tool.run(ctx, nil, "no_reset", "read_mem", address)
-		found := memoryWord.FindStringSubmatch(printed)
+	// The loader of an ESP32 does not report its security settings. They are in its eFuses.
+	readFuses := func(address string) (uint64, error) {
+		output, err := f.tool.run(ctx, nil, "no_reset", "read_mem", address)
+		found := memoryWord.FindStringSubmatch(output)
 		if err == nil && found == nil {
 			err = errors.New("esptool does not print them")
 		}
@@ -124,129 +126,132 @@ func (s *flashing) security(ctx context.Context, chip espimage.Chip) error {
 		}
 		return strconv.ParseUint(found[1], 0, 32)
 	}
-	crypt, err := word("0x3FF5A000")
+	encryption, err := readFuses("0x3FF5A000")
 	if err != nil {
 		return err
 	}
-	done, err := word("0x3FF5A018")
+	secureBoot, err := readFuses("0x3FF5A018")
 	if err != nil {
 		return err
 	}
-	return locked(false, bits.OnesCount64(crypt>>20&0x7F)%2 == 1, done>>4&3 != 0)
+	return securityError(false, bits.OnesCount64(encryption>>20&0x7F)%2 == 1, secureBoot>>4&3 != 0)
 }
 
 // inspect reads the robot's security settings, its partition table, and its start partition.
-func (s *flashing) inspect(ctx context.Context, r *flashed) error {
-	if err := s.security(ctx, r.chip); err != nil {
+func (f *flasher) inspect(ctx context.Context, r *robotFlash) error {
+	if err := f.checkSecurity(ctx, r.chip); err != nil {
 		return err
 	}
-	s.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.chip, r.revision/100, r.revision%100, r.size>>20)
-	b, err := s.tool.read(ctx, espimage.TableOffset, espimage.TableSize, nil)
+	f.out.step("chip", "%v, revision %d.%d, %d MB of flash", r.chip, r.revision/100, r.revision%100, r.size>>20)
+	b, err := f.tool.read(ctx, espimage.TableOffset, espimage.TableSize, nil)
 	if err != nil {
-		return fmt.Errorf("%w (--baud %d is slow, and works everywhere)", err, romBaud)
+		return fmt.Errorf("%w (--baud %d is slow, but always works)", err, romBaud)
 	}
 	r.table, err = espimage.ParseTable(b)
 	if err == nil && r.table.End() > r.size {
-		err = fmt.Errorf("the robot's partition table speaks of %d bytes of flash, and it has %d", r.table.End(), r.size)
+		err = fmt.Errorf("the robot's partition table needs %d bytes of flash, and the robot has %d", r.table.End(), r.size)
 	}
 	if err != nil {
-		r.noTable = fmt.Errorf("the robot's partitions are not known: %w; a merged image of its board, with --all, sets it up again", err)
+		r.tableErr = fmt.Errorf("the robot's partitions could not be read: %w; to restore the robot, write a merged image of its board with --all", err)
 		return nil
 	}
-	return s.running(ctx, r)
+	return f.readStartPartition(ctx, r)
 }
 
-// running reads which partition the robot starts and which application is in it.
-func (s *flashing) running(ctx context.Context, r *flashed) error {
+// readStartPartition finds the partition that the robot starts next, and the application in
+// it.
+func (f *flasher) readStartPartition(ctx context.Context, r *robotFlash) error {
 	var records [2][]byte
-	if choice, is := r.table.Choice(); is {
-		const sector = 4096 // each record begins one
-		b, err := s.tool.read(ctx, choice.Offset, sector+espimage.ChoiceRecord, nil)
+	if otadata, ok := r.table.Choice(); ok {
+		const sector = 4096 // each record is at the beginning of a sector
+		b, err := f.tool.read(ctx, otadata.Offset, sector+espimage.ChoiceRecord, nil)
 		if err != nil {
 			return err
 		}
 		records = [2][]byte{b[:espimage.ChoiceRecord], b[sector:]}
 	}
-	starts, is := r.table.Starts(records[0], records[1])
-	if !is {
+	p, ok := r.table.Starts(records[0], records[1])
+	if !ok {
 		return nil
 	}
-	r.starts = starts
-	start, err := s.tool.read(ctx, starts.Offset, espimage.AppStart, nil)
+	r.startPartition = p
+	header, err := f.tool.read(ctx, p.Offset, espimage.AppStart, nil)
 	if err != nil {
 		return err
 	}
-	r.app, _ = espimage.AppOf(start)
+	r.app, _ = espimage.AppOf(header)
 	if r.app.Project == "" {
-		s.out.step("starts", "%s, which holds no application", starts.Name)
+		f.out.step("starts", "%s, which contains no application", p.Name)
 		return nil
 	}
-	s.out.step("starts", "%s: %s %s", starts.Name, r.app.Project, r.app.Version)
+	f.out.step("starts", "%s: %s %s", p.Name, r.app.Project, r.app.Version)
 	return nil
 }
 
-func (s *flashing) printPlan(p flashPlan) {
-	s.out.step("file", "%s", p.what)
+// printPlan prints the planned writes and the notes.
+func (f *flasher) printPlan(p flashPlan) {
+	f.out.step("file", "%s", p.file)
 	for _, w := range p.writes {
-		s.out.step("write", "%s: %#x to %#x", w.where, w.at, w.at+int64(len(w.data)))
+		f.out.step("write", "%s: %#x to %#x", w.name, w.offset, w.offset+int64(len(w.data)))
 	}
-	if s.flags.board != "" {
-		s.out.step("board", "%s, by --board", plain.Line(s.flags.board))
+	if f.flags.board != "" {
+		f.out.step("board", "%s, confirmed by --board", plain.Line(f.flags.board))
 	}
 	for _, n := range p.notes {
-		s.out.step("note", "%s", n)
+		f.out.step("note", "%s", n)
 	}
 }
 
-// write carries out a plan. Its error describes the state of the robot.
-func (s *flashing) write(ctx context.Context, p flashPlan) error {
+// write carries out a plan. Its error says in which state the robot is.
+func (f *flasher) write(ctx context.Context, p flashPlan) error {
 	for _, w := range p.writes {
-		at, end := s.progress(int64(len(w.data)))
-		err := s.tool.write(ctx, w.at, w.data, at)
-		end()
+		update, finish := f.progress(int64(len(w.data)))
+		err := f.tool.write(ctx, w.offset, w.data, update)
+		finish()
 		if err != nil {
 			return fmt.Errorf(
 				"%w; %s is half written, and must be flashed again before the robot works: run the same command again. "+
-					"Nothing else in the robot was touched", err, w.where)
+					"Nothing else in the robot has changed", err, w.name)
 		}
 	}
-	s.out.step("verified", "its flash holds what was written")
-	s.restart(ctx)
+	f.out.step("verified", "its flash holds what was written")
+	f.restart(ctx)
 	return nil
 }
 
-// progress returns functions that show esptool's percentage of size bytes, and end
-// the line.
-func (s *flashing) progress(size int64) (at func(percent int), end func()) {
-	b := command.NewProgress(s.stderr, size)
+// progress returns a function that shows esptool's progress in a transfer of size bytes, and
+// one that completes the display.
+func (f *flasher) progress(size int64) (update func(percent int), finish func()) {
+	b := command.NewProgress(f.stderr, size)
 	return func(percent int) { b.At(size * int64(percent) / 100) }, b.Finish
 }
 
-// restart starts the robot's firmware, also after an interruption: a robot in its loader
-// looks dead. Some ports have no line for a reset.
-func (s *flashing) restart(ctx context.Context) {
-	if _, err := s.tool.run(context.WithoutCancel(ctx), nil, "hard_reset", "read_mac"); err != nil {
-		s.out.step("restart", "the robot yourself, by its reset button or its power: this port cannot")
+// restart starts the robot's firmware, even if ctx has ended, because a robot in its loader
+// looks dead. It asks the user to do that if the port has no reset line.
+func (f *flasher) restart(ctx context.Context) {
+	if _, err := f.tool.run(context.WithoutCancel(ctx), nil, "hard_reset", "read_mac"); err != nil {
+		f.out.step("restart", "the robot yourself with its reset button or its power switch: this port cannot")
 	}
 }
 
-func (s *flashing) save(ctx context.Context, r flashed) error {
-	where, err := s.flags.place(r, flashFile{})
+// save reads the partition that --at selects into a file.
+func (f *flasher) save(ctx context.Context, r robotFlash) error {
+	dest, err := f.flags.destination(r, flashFile{})
 	if err != nil {
 		return err
 	}
-	at, end := s.progress(where.limit)
-	out, err := s.tool.read(ctx, where.at, where.limit, at)
-	end()
+	update, finish := f.progress(dest.size)
+	data, err := f.tool.read(ctx, dest.offset, dest.size, update)
+	finish()
 	if err != nil {
 		return err
 	}
-	if err := replace(s.flags.file, out, 0o600); err != nil { // settings hold passwords
-		if path, is := errors.AsType[*fs.PathError](err); is {
-			err = path.Err
+	if err := replaceFile(f.flags.file, data, 0o600); err != nil { // settings contain passwords
+		if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+			err = pathErr.Err // without the name of the temporary file
 		}
-		return fmt.Errorf("write %s: %w", s.flags.file, err)
+		return fmt.Errorf("write %s: %w", f.flags.file, err)
 	}
-	s.out.step("saved", "%s: %d bytes of %s, from %#x on", s.flags.file, len(out), where.name, where.at)
+	f.out.step("saved", "%s: %d bytes of %s, from %#x on", f.flags.file, len(data), dest.name, dest.offset)
 	return nil
 }

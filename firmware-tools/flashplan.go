@@ -10,196 +10,205 @@ import (
 	"perch/ota/espimage"
 )
 
-// flashed is the state of a robot before it is written to.
-type flashed struct {
-	chip       espimage.Chip
-	revision   int   // of the chip: major * 100 + minor
-	bootLoader int64 // address of the boot loader in the flash
-	size       int64 // of the flash, in bytes
-	table      espimage.Table
-	noTable    error              // why the table is missing
-	starts     espimage.Partition // started next; its size is 0 if unknown
-	app        espimage.App       // in starts
+// robotFlash describes a robot and the content of its flash before anything is written.
+type robotFlash struct {
+	chip           espimage.Chip
+	revision       int   // chip revision: major * 100 + minor
+	bootLoader     int64 // address of the boot loader in the flash
+	size           int64 // size of the flash in bytes
+	table          espimage.Table
+	tableErr       error              // reason why table is empty; nil otherwise
+	startPartition espimage.Partition // partition that the robot starts next; its size is 0 if unknown
+	app            espimage.App       // application in startPartition
 }
 
-// romReach is how much of a flash the loader in a chip's ROM can address, in bytes:
-// its addresses have three bytes and wrap around.
-const romReach = 16 << 20
+// maxROMAddress is the number of bytes of flash that the loader in a chip's ROM can address.
+// Its addresses have three bytes and wrap around.
+const maxROMAddress = 16 << 20
 
-// flashFile is a file to be written.
+// flashFile is a file to be written to the flash.
 type flashFile struct {
 	name  string
 	data  []byte
 	image espimage.Image
 }
 
-type write struct {
-	where string // for people: "ota_0", "otadata"
-	at    int64
-	data  []byte
+// flashWrite is one write to the flash.
+type flashWrite struct {
+	name   string // for messages: "ota_0", "otadata"
+	offset int64
+	data   []byte
 }
 
-// flashPlan lists what is written, in this order, with notes for the user.
+// flashPlan lists the planned writes.
 type flashPlan struct {
-	what   string
-	writes []write
-	notes  []string
+	file   string // description of the file
+	writes []flashWrite
+	notes  []string // for the user
 }
 
-// place is a destination in flash: a partition, or an area before them.
-type place struct {
-	name      string
-	at, limit int64 // limit bytes may be written from there
-	partition espimage.Partition
-	system    bool // the boot loader, the partition table, settings, or the whole flash
+// destination is an area of the flash to write to: a partition, an area in front of the
+// partitions, or the whole flash.
+type destination struct {
+	name      string // for messages
+	offset    int64
+	size      int64              // maximum number of bytes to write
+	partition espimage.Partition // the zero value if the area is not a partition
+	system    bool               // the robot needs the area to work; writing requires --all
 }
 
-// plan decides where a file is written. It returns an error if that would break the robot.
-func (f *flashFlags) plan(r flashed, file flashFile) (flashPlan, error) {
-	where, err := f.place(r, file)
+// plan returns the writes for a file. It returns an error if they would break the robot.
+func (f *flashFlags) plan(r robotFlash, file flashFile) (flashPlan, error) {
+	dest, err := f.destination(r, file)
 	if err != nil {
 		return flashPlan{}, err
 	}
-	if where.system && !f.all {
-		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; if that is meant, --all allows it", file.name,
-			file.image.Kind, where.name)
+	if dest.system && !f.all {
+		return flashPlan{}, fmt.Errorf("%s (%s) would be written to %s, on which the robot depends; to write it anyway, add --all", file.name,
+			file.image.Kind, dest.name)
 	}
-	if int64(len(file.data)) > where.limit {
-		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), where.name,
-			where.limit)
+	if int64(len(file.data)) > dest.size {
+		return flashPlan{}, fmt.Errorf("%s has %d bytes, and %s takes %d: nothing is written past its end", file.name, len(file.data), dest.name,
+			dest.size)
 	}
-	if where.at+int64(len(file.data)) > romReach {
-		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is as far as the loader in the robot's chip reaches; "+
-			"Espressif's own build of esptool writes there, by its stub", file.name)
+	if dest.offset+int64(len(file.data)) > maxROMAddress {
+		return flashPlan{}, fmt.Errorf("%s would end beyond the first 16 MB of flash, which is all that the loader in the robot's chip can address; "+
+			"Espressif's own build of esptool can write there, with its stub loader", file.name)
 	}
 	kind, app := file.image.Kind, file.image.App
-	p := flashPlan{what: fmt.Sprintf("%s, %d bytes", kind, len(file.data)), writes: []write{{where.name, where.at, file.data}}}
+	p := flashPlan{file: fmt.Sprintf("%s, %d bytes", kind, len(file.data)), writes: []flashWrite{{dest.name, dest.offset, file.data}}}
 	switch kind {
 	case espimage.Application:
-		p.what = fmt.Sprintf("%s %s for %v, %d bytes", app.Project, app.Version, file.image.Chip, len(file.data))
-		err = f.planApp(&p, r, file, where)
+		p.file = fmt.Sprintf("%s %s for %v, %d bytes", app.Project, app.Version, file.image.Chip, len(file.data))
+		err = f.planApp(&p, r, file, dest)
 	case espimage.AssetFile:
 		_, err = espimage.ReadAssets(bytes.NewReader(file.data), int64(len(file.data)))
-		if where.partition.Name != "assets" {
-			err = fmt.Errorf("the firmware looks for assets in the partition of that name, not in %s", where.name)
+		if dest.partition.Name != "assets" {
+			err = fmt.Errorf("the firmware looks for assets in the partition assets, not in %s", dest.name)
 		}
 	case espimage.Merged:
-		err = planWhole(&p, r, file, where)
+		err = planWhole(&p, r, file, dest)
 	case espimage.Settings:
-		if !where.partition.IsSettings() || int64(len(file.data)) != where.partition.Size {
-			err = fmt.Errorf("settings replace a whole partition of settings, and %s is not one of %d bytes", where.name, len(file.data))
+		if !dest.partition.IsSettings() || int64(len(file.data)) != dest.partition.Size {
+			err = fmt.Errorf("a settings file replaces a whole settings partition, and %s is not one of %d bytes", dest.name, len(file.data))
 		}
 	case espimage.BootLoader:
 		err = espimage.CheckBootLoader(file.data, r.target())
-		if err == nil && where.at != r.bootLoader {
+		if err == nil && dest.offset != r.bootLoader {
 			err = fmt.Errorf("a boot loader belongs to %#x of an %v", r.bootLoader, r.chip)
 		}
 	case espimage.PartitionTable:
 		_, err = espimage.ParseTable(file.data)
-		if err == nil && where.at != espimage.TableOffset {
+		if err == nil && dest.offset != espimage.TableOffset {
 			err = fmt.Errorf("a partition table belongs to %#x", int64(espimage.TableOffset))
 		}
 	}
 	return p, err
 }
 
-func (r flashed) target() espimage.Target {
+// target returns the constraints that the robot's chip puts on an image.
+func (r robotFlash) target() espimage.Target {
 	return espimage.Target{Chip: r.chip, Revision: r.revision}
 }
 
-// place returns the destination of a file: by --at, or the usual one of its kind.
-func (f *flashFlags) place(r flashed, file flashFile) (place, error) {
+// destination returns the destination that --at selects or, without --at, the usual one for
+// this kind of file.
+func (f *flashFlags) destination(r robotFlash, file flashFile) (destination, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
-	// goes reports whether the file belongs to an area by --at or by its kind.
-	goes := func(at int64, kind espimage.Kind) bool {
-		return err == nil && address == at || f.at == "" && file.image.Kind == kind
+	// belongs reports whether --at is the offset, or is missing and the file is of the kind.
+	belongs := func(offset int64, kind espimage.Kind) bool {
+		return err == nil && address == offset || f.at == "" && file.image.Kind == kind
 	}
 	switch kind := file.image.Kind; {
-	case kind == espimage.Merged && goes(0, kind):
-		return place{name: "the whole flash", limit: r.size, system: true}, nil
-	case goes(r.bootLoader, espimage.BootLoader):
-		return place{name: "the boot loader", at: r.bootLoader, limit: espimage.TableOffset - r.bootLoader, system: true}, nil
-	case goes(espimage.TableOffset, espimage.PartitionTable):
-		return place{name: "the partition table", at: espimage.TableOffset, limit: espimage.TableSize, system: true}, nil
-	case r.noTable != nil:
-		return place{}, r.noTable
+	case kind == espimage.Merged && belongs(0, kind):
+		return destination{name: "the whole flash", size: r.size, system: true}, nil
+	case belongs(r.bootLoader, espimage.BootLoader):
+		return destination{name: "the boot loader", offset: r.bootLoader, size: espimage.TableOffset - r.bootLoader, system: true}, nil
+	case belongs(espimage.TableOffset, espimage.PartitionTable):
+		return destination{name: "the partition table", offset: espimage.TableOffset, size: espimage.TableSize, system: true}, nil
+	case r.tableErr != nil:
+		return destination{}, r.tableErr
 	case err == nil:
-		return r.placeAt(address)
+		return r.destinationAt(address)
 	case f.at != "":
-		return r.placeNamed(f.at)
+		return r.destinationNamed(f.at)
 	case kind == espimage.AssetFile:
-		return r.placeNamed("assets")
+		return r.destinationNamed("assets")
 	case kind == espimage.Settings:
-		return r.placeNamed("nvs")
-	case r.starts.Size == 0:
-		return place{}, errors.New("the robot has no partition for an application: write a merged image of its board, with --all")
+		return r.destinationNamed("nvs")
+	case r.startPartition.Size == 0:
+		return destination{}, errors.New("the robot has no partition for an application: write a merged image of its board, with --all")
 	}
-	return placeIn(r.starts), nil
+	return partitionDestination(r.startPartition), nil
 }
 
-func placeIn(p espimage.Partition) place {
+// partitionDestination returns the destination that is a whole partition.
+func partitionDestination(p espimage.Partition) destination {
 	system := p.IsSettings() || p.Type > espimage.DataPartition
-	return place{name: p.Name, at: p.Offset, limit: p.Size, partition: p, system: system}
+	return destination{name: p.Name, offset: p.Offset, size: p.Size, partition: p, system: system}
 }
 
-func (r flashed) placeNamed(name string) (place, error) {
-	p, is := r.table.Named(name)
-	if is {
-		return placeIn(p), nil
+// destinationNamed returns the partition with a name.
+func (r robotFlash) destinationNamed(name string) (destination, error) {
+	p, ok := r.table.Named(name)
+	if ok {
+		return partitionDestination(p), nil
 	}
 	var names []string
-	for _, each := range r.table {
-		names = append(names, each.Name)
+	for _, partition := range r.table {
+		names = append(names, partition.Name)
 	}
-	return place{}, fmt.Errorf("the robot has no partition %s, but: %s", name, strings.Join(names, ", "))
+	return destination{}, fmt.Errorf("the robot has no partition %s, but: %s", name, strings.Join(names, ", "))
 }
 
-func (r flashed) placeAt(address int64) (place, error) {
-	p, is := r.table.At(address)
+// destinationAt returns the partition that begins at an address.
+func (r robotFlash) destinationAt(address int64) (destination, error) {
+	p, ok := r.table.At(address)
 	switch {
-	case !is:
-		return place{}, fmt.Errorf("there is no partition at %#x: give the name of one to --at, or its address", address)
+	case !ok:
+		return destination{}, fmt.Errorf("there is no partition at %#x: set --at to the name or the address of one", address)
 	case p.Offset != address:
-		return place{}, fmt.Errorf("%#x is in the middle of %s, which begins at %#x", address, p.Name, p.Offset)
+		return destination{}, fmt.Errorf("%#x is in the middle of %s, which begins at %#x", address, p.Name, p.Offset)
 	}
-	return placeIn(p), nil
+	return partitionDestination(p), nil
 }
 
-// planApp checks an application, and makes the robot start it if --boot is given.
-func (f *flashFlags) planApp(p *flashPlan, r flashed, file flashFile, where place) error {
+// planApp checks an application. With --boot it adds a write that makes the robot start it.
+func (f *flashFlags) planApp(p *flashPlan, r robotFlash, file flashFile, dest destination) error {
 	t := r.target()
-	t.Slot = where.limit
+	t.Slot = dest.size
 	switch {
-	case where.partition.Size == 0 || !where.partition.IsApp(): // an area without a partition has no type
-		return fmt.Errorf("an application belongs to a partition for applications, and %s is not one", where.name)
+	case dest.partition.Size == 0 || !dest.partition.IsApp(): // an area without a partition has no type
+		return fmt.Errorf("an application must be written to a partition for applications, and %s is not one", dest.name)
 	case file.image.Fits(t) != nil:
 		return fmt.Errorf("%s would not start: %w", file.name, file.image.Fits(t))
 	case r.app.Project != "" && r.app.Project != file.image.App.Project && f.board == "":
 		return fmt.Errorf(
-			"the robot has firmware of the project %s, and %s is of %s: an image does not name its board, and an image of another board "+
-				"does not work. If it was built for this robot, confirm it with --board BOARD",
+			"the robot has firmware of the project %s, and %s belongs to %s. An image does not name its board, and an image for another "+
+				"board does not work. If this image was built for this robot, confirm that with --board BOARD",
 			r.app.Project, file.name, file.image.App.Project)
 	}
-	choice, has := r.table.Choice()
-	if f.boot && !has && where.partition != r.starts {
-		return fmt.Errorf("the robot has no otadata to choose %s by; it starts %s", where.name, r.starts.Name)
+	otadata, ok := r.table.Choice()
+	if f.boot && !ok && dest.partition != r.startPartition {
+		return fmt.Errorf("the robot has no otadata partition that could select %s; it starts %s", dest.name, r.startPartition.Name)
 	}
-	if f.boot && has {
-		b, err := r.table.Choose(where.partition)
+	if f.boot && ok {
+		b, err := r.table.Choose(dest.partition)
 		if err != nil {
 			return err
 		}
-		p.writes = append(p.writes, write{choice.Name, choice.Offset, b})
-		p.notes = append(p.notes, fmt.Sprintf("the robot then starts %s", where.name))
-	} else if where.partition != r.starts {
-		p.notes = append(p.notes, fmt.Sprintf("the robot goes on to start %s, as its otadata says; with --boot it starts %s", r.starts.Name,
-			where.name))
+		p.writes = append(p.writes, flashWrite{otadata.Name, otadata.Offset, b})
+		p.notes = append(p.notes, fmt.Sprintf("the robot then starts %s", dest.name))
+	} else if dest.partition != r.startPartition {
+		p.notes = append(p.notes, fmt.Sprintf("the robot goes on to start %s, which its otadata selects; with --boot it starts %s", r.startPartition.Name,
+			dest.name))
 	}
 	return nil
 }
 
-func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
-	if where.at != 0 {
+// planWhole checks a merged image, which replaces the whole flash.
+func planWhole(p *flashPlan, r robotFlash, file flashFile, dest destination) error {
+	if dest.offset != 0 {
 		return errors.New("a merged image belongs to 0")
 	}
 	table, err := espimage.CheckWhole(file.data, espimage.WholeTarget{Target: r.target(), BootLoader: r.bootLoader, Flash: r.size})
@@ -209,27 +218,27 @@ func planWhole(p *flashPlan, r flashed, file flashFile, where place) error {
 	for _, part := range table {
 		if part.IsSettings() && part.Offset < int64(len(file.data)) {
 			p.notes = append(p.notes,
-				fmt.Sprintf("%s goes with it: the robot forgets its Wi-Fi, its appliance and who it is (`perch-tools robot flash --save "+
-					"--at %s FILE` keeps a copy)", part.Name, part.Name))
+				fmt.Sprintf("%s is replaced, too: the robot forgets its Wi-Fi, its appliance and its identity (`perch-tools robot flash --save "+
+					"--at %s FILE` saves a copy)", part.Name, part.Name))
 		}
 	}
 	return nil
 }
 
-// locked returns an error for security settings that would reject what is written.
-func locked(secureDownload, encrypted, secureBoot bool) error {
+// securityError returns an error if one of a robot's security settings prevents writing.
+func securityError(secureDownload, encrypted, secureBoot bool) error {
 	switch {
 	case secureDownload:
 		return errors.New(
-			"the robot is in secure download mode: its loader does not read its flash, so that nothing could be verified, and nothing is " +
-				"written; the maker's tools may work")
+			"the robot is in secure download mode: its loader cannot read the flash, and written data could not be verified. Nothing is " +
+				"written; the manufacturer's tools may work")
 	case encrypted:
-		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read what is written here. It takes " +
+		return errors.New("the robot's flash is encrypted, with a key that only its chip has: it could not read data written here. It accepts " +
 			"upgrades over the network: perch-tools firmware publish")
 	case secureBoot:
 		return errors.New(
-			"the robot starts only firmware that its maker has signed (secure boot), and a write over USB could leave it without any. It " +
-				"takes upgrades over the network: perch-tools firmware publish")
+			"the robot starts only firmware that its manufacturer has signed (secure boot), and a write over USB could leave it without any. " +
+				"It accepts upgrades over the network: perch-tools firmware publish")
 	}
 	return nil
 }

@@ -18,20 +18,21 @@ import (
 	"perch/command"
 )
 
+// hooksFlags are the options of the commands below hooks.
 type hooksFlags struct {
 	address  string
 	keyFile  string
-	settings string
-	agent    string
+	settings string // path; empty for the agent's own settings
+	agent    string // name sent to the appliance; empty for Claude Code
 	write    bool
 	json     bool
 
-	url *url.URL
-	key string
+	url *url.URL // parsed address
+	key string   // content of keyFile
 }
 
 func hooksCommand() *cobra.Command {
-	c := &cobra.Command{Use: "hooks", Short: "Have a coding agent's hooks drive the appliance"}
+	c := &cobra.Command{Use: "hooks", Short: "Connect a coding agent to the appliance with hooks"}
 	c.AddCommand(hooksInstallCommand(&hooksFlags{}), hooksRemoveCommand(&hooksFlags{}), hooksSendCommand(&hooksFlags{}))
 	return c
 }
@@ -39,7 +40,7 @@ func hooksCommand() *cobra.Command {
 func hooksInstallCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "install " + agentNames(),
-		Short:   "Print the hooks for a coding agent's settings, or write them there",
+		Short:   "Print the hooks for a coding agent, or write them to its settings",
 		Example: "perch-tools hooks install claude --write",
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.prepare(); err != nil {
@@ -49,8 +50,8 @@ func hooksInstallCommand(f *hooksFlags) *cobra.Command {
 		},
 	}
 	f.register(c)
-	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` to write to; the user's own settings of the agent by default")
-	c.Flags().BoolVar(&f.write, "write", false, "merge them into that file, and keep a backup")
+	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` to write to; default: the agent's settings of this user")
+	c.Flags().BoolVar(&f.write, "write", false, "merge the hooks into the settings, and write a backup")
 	c.Flags().BoolVar(&f.json, "json", false, "with --write, print JSON")
 	return c
 }
@@ -64,7 +65,7 @@ func hooksRemoveCommand(f *hooksFlags) *cobra.Command {
 			return f.merge(agentNamed(args[0]), nil, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` to remove them from; the user's own settings of the agent by default")
+	c.Flags().StringVar(&f.settings, "settings", "", "`FILE` to change; default: the agent's settings of this user")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
@@ -72,8 +73,8 @@ func hooksRemoveCommand(f *hooksFlags) *cobra.Command {
 func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send state|permission",
-		Short: "Send an agent's event to the appliance; the hooks run this command",
-		Args:  cobra.ArbitraryArgs, // sendHook checks them: the exit code must not be 2
+		Short: "Send an agent's event to the appliance; run by the hooks",
+		Args:  cobra.ArbitraryArgs, // sendHook checks the arguments, since the exit code must not be 2
 		RunE: func(c *cobra.Command, args []string) error {
 			err := f.prepare()
 			if err == nil {
@@ -87,25 +88,28 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	}
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless{err} })
 	f.register(c)
-	c.Flags().StringVar(&f.agent, "agent", "", "`NAME` of the agent; Claude Code by default")
+	c.Flags().StringVar(&f.agent, "agent", "", "`NAME` of the agent; default: Claude Code")
 	return c
 }
 
-// harmless is an error with the exit code 0: for an agent 2 is a veto.
+// harmless is an error for which the program exits with 0, because a coding agent takes a
+// hook's exit code 2 for a veto.
 type harmless struct{ error }
 
-// ExitCode returns the exit code of the program.
+// ExitCode returns 0, the exit code of the program.
 func (harmless) ExitCode() int { return 0 }
 
+// register defines the flags for the connection to the appliance.
 func (f *hooksFlags) register(c *cobra.Command) {
-	c.Flags().StringVar(&f.address, "url", cmp.Or(os.Getenv("PERCH_URL"), keyless), "`URL` of the appliance")
-	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that holds the skins' key (skins.key)")
+	c.Flags().StringVar(&f.address, "url", cmp.Or(os.Getenv("PERCH_URL"), localURL), "`URL` of the appliance")
+	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that contains the skins' key (skins.key)")
 }
 
+// prepare parses the address and reads the key.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
-		return command.Usagef("--url %q is not an address such as http://perch.local:8003", f.address)
+		return command.Usagef("--url %q is not a URL such as http://perch.local:8003", f.address)
 	}
 	if f.keyFile == "" {
 		return nil
@@ -118,45 +122,44 @@ func (f *hooksFlags) prepare() (err error) {
 		return fmt.Errorf("read the skins' key: %w", err)
 	}
 	if f.key = strings.TrimSpace(string(key)); f.key == "" || strings.ContainsAny(f.key, " \t\r\n") {
-		return fmt.Errorf("%s does not hold a key, which is one word, the value of skins.key", f.keyFile)
+		return fmt.Errorf("%s does not hold a key: one word, the value of skins.key", f.keyFile)
 	}
 	return nil
 }
 
-// install prints the hooks, or writes them into the agent's settings.
+// install prints the hooks, or merges them into the agent's settings.
 func (f *hooksFlags) install(agent codingAgent, stdout, stderr io.Writer) error {
 	program, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("find this program: %w", err)
+		return fmt.Errorf("find the path of this program: %w", err)
 	}
 	block := f.block(program, agent)
 	if a, err := netip.ParseAddr(f.url.Hostname()); f.key == "" && f.url.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
-		fmt.Fprintf(stderr, "%s takes hooks with the skins' key only: add --key-file FILE\n", f.url)
+		fmt.Fprintf(stderr, "%s accepts hooks with the skins' key only: add --key-file FILE\n", f.url)
 	}
 	if f.write {
 		return f.merge(agent, block, stdout, stderr)
 	}
-	all, err := merged(object{}, block)
+	settings, err := mergeHooks(object{}, block)
 	if err == nil {
-		_, err = stdout.Write(all.pretty())
+		_, err = stdout.Write(settings.pretty())
 	}
 	return err
 }
 
-// merge writes hooks into the agent's settings, in place of earlier ones. A nil
-// block removes them.
+// merge replaces Perch's hooks in the agent's settings. A nil block removes them.
 func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Writer) error {
 	file, err := f.file(agent)
 	if err != nil {
 		return err
 	}
-	backup, changed, notes, err := mergeInto(file, block)
+	backup, changed, notes, err := mergeIntoFile(file, block)
 	if err != nil {
 		return err
 	}
-	same, next := "%s has these hooks already\n", agent.next
+	unchanged, hint := "%s already has these hooks\n", agent.hint
 	if block == nil {
-		same, next, notes = "%s has none of Perch's hooks\n", "", nil
+		unchanged, hint, notes = "%s has none of Perch's hooks\n", "", nil
 	}
 	for _, note := range notes {
 		fmt.Fprintln(stderr, note)
@@ -165,45 +168,46 @@ func (f *hooksFlags) merge(agent codingAgent, block object, stdout, stderr io.Wr
 	case f.json:
 		return command.WriteJSON(stdout, map[string]any{"file": file, "changed": changed, "backup": backup})
 	case !changed:
-		fmt.Fprintf(stdout, same, file)
+		fmt.Fprintf(stdout, unchanged, file)
 	case backup == "":
-		fmt.Fprintf(stdout, "%s is written%s\n", file, next)
+		fmt.Fprintf(stdout, "%s is written%s\n", file, hint)
 	default:
-		fmt.Fprintf(stdout, "%s is written; what it was before is in %s%s\n", file, backup, next)
+		fmt.Fprintf(stdout, "%s is written; its previous content is in %s%s\n", file, backup, hint)
 	}
 	return nil
 }
 
-// codingAgent is an agent that runs hooks.
+// codingAgent is a coding agent that runs hooks.
 type codingAgent struct {
-	name   string
-	home   string // the environment's name for its folder
-	dir    string // the default folder, in the user's home
-	file   string // its hooks, in that folder
-	sent   string // its name to the appliance, if it is not Claude Code
-	events []string
-	brief  []string // events whose hooks it stops after 3 s
-	next   string   // advice for the user
+	name        string
+	dirVariable string // environment variable with the path of the settings folder
+	dir         string // settings folder in the user's home if dirVariable is not set
+	file        string // name of the file with the hooks in the settings folder
+	option      string // value of --agent in the hooks; empty for Claude Code
+	events      []string
+	shortEvents []string // events whose hooks the agent kills after 3 s
+	hint        string   // printed after the hooks were written
 }
 
+// codingAgents returns the supported agents.
 func codingAgents() []codingAgent {
 	return []codingAgent{
-		{name: "claude", home: "CLAUDE_CONFIG_DIR", dir: ".claude", file: "settings.json", events: []string{
+		{name: "claude", dirVariable: "CLAUDE_CONFIG_DIR", dir: ".claude", file: "settings.json", events: []string{
 			"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Notification", "SubagentStart", "SubagentStop",
 			"PreCompact", "Stop", "StopFailure", "SessionEnd"}},
-		{name: "codex", home: "CODEX_HOME", dir: ".codex", file: "hooks.json", sent: "codex", events: []string{
+		{name: "codex", dirVariable: "CODEX_HOME", dir: ".codex", file: "hooks.json", option: "codex", events: []string{
 			"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop", "PreCompact", "Stop"},
-			brief: []string{"Interrupt", "SessionEnd"}, next: "; Codex runs its hooks once you have trusted them: type /hooks in Codex"},
+			shortEvents: []string{"Interrupt", "SessionEnd"}, hint: "; Codex runs hooks only after you trust them: type /hooks in Codex"},
 	}
 }
 
-// agentNamed returns an agent of agentNames.
+// agentNamed returns the agent with a name, which must be one of agentNames.
 func agentNamed(name string) codingAgent {
-	all := codingAgents()
-	return all[slices.IndexFunc(all, func(a codingAgent) bool { return a.name == name })]
+	agents := codingAgents()
+	return agents[slices.IndexFunc(agents, func(a codingAgent) bool { return a.name == name })]
 }
 
-// agentNames returns the names of the agents, as a Use line lists them.
+// agentNames returns the names of the agents, separated by "|".
 func agentNames() string {
 	var names []string
 	for _, a := range codingAgents() {
@@ -212,11 +216,12 @@ func agentNames() string {
 	return strings.Join(names, "|")
 }
 
-// file returns the path of the settings. A link is followed, so that it stays one.
+// file returns the path of the agent's settings. Symbolic links are resolved: replaceFile
+// would otherwise replace the link.
 func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	file := f.settings
 	if file == "" {
-		dir := os.Getenv(agent.home)
+		dir := os.Getenv(agent.dirVariable)
 		if dir == "" {
 			home, err := os.UserHomeDir()
 			if err != nil {
@@ -226,17 +231,18 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 		}
 		file = filepath.Join(dir, agent.file)
 	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		return real, nil
+	if target, err := filepath.EvalSymlinks(file); err == nil {
+		return target, nil
 	}
-	return file, nil // it does not exist yet
+	return file, nil // the file does not exist yet
 }
 
-// mark identifies our own hooks in the settings.
-const mark = "by=perch-tools"
+// hookMark is the comment in the commands of our hooks that identifies them in the settings.
+const hookMark = "by=perch-tools"
 
-// block returns a group of hooks for each event. They run this program, which unlike a hook
-// by HTTP is silent without an appliance, and keeps the key out of the settings.
+// block returns a group of hooks for each event. The hooks run this program instead of sending
+// HTTP requests themselves: this program is silent if the appliance does not respond, and it
+// keeps the key out of the settings.
 func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type run struct {
 		Type    string `json:"type"`
@@ -246,28 +252,28 @@ func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type group struct {
 		Hooks []run `json:"hooks"`
 	}
-	one := func(event, what string, timeout int) member {
-		words := []string{quoted(program), "hooks", "send", what}
-		if agent.sent != "" {
-			words = append(words, "--agent", agent.sent)
+	hook := func(event, kind string, timeout int) member {
+		words := []string{quoted(program), "hooks", "send", kind}
+		if agent.option != "" {
+			words = append(words, "--agent", agent.option)
 		}
 		words = append(words, "--url", quoted(f.url.String()))
 		if f.keyFile != "" {
 			words = append(words, "--key-file", quoted(f.keyFile))
 		}
-		return member{event, encoded(group{[]run{{"command", strings.Join(words, " ") + " # " + mark, timeout}}})}
+		return member{event, encoded(group{[]run{{"command", strings.Join(words, " ") + " # " + hookMark, timeout}}})}
 	}
-	all := object{}
+	block := object{}
 	for _, event := range agent.events {
-		all = append(all, one(event, "state", 5))
+		block = append(block, hook(event, "state", 5))
 	}
-	for _, event := range agent.brief {
-		all = append(all, one(event, "state", 3))
+	for _, event := range agent.shortEvents {
+		block = append(block, hook(event, "state", 3))
 	}
-	return append(all, one("PermissionRequest", "permission", 120))
+	return append(block, hook("PermissionRequest", "permission", 120))
 }
 
-// quoted returns a word as a shell reads it.
+// quoted quotes a word for a shell, if necessary.
 func quoted(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._:-") == "" {
 		return word
@@ -275,13 +281,13 @@ func quoted(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// encoded returns JSON without escaped HTML.
+// encoded returns v as JSON without escaping HTML characters.
 func encoded(v any) json.RawMessage {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // texts, numbers and JSON
+		panic(err) // cannot happen: callers pass strings, numbers and valid JSON
 	}
 	return bytes.TrimSpace(text.Bytes())
 }

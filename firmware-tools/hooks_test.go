@@ -124,7 +124,7 @@ func TestRemoveHooks(t *testing.T) {
 			want = `{}`
 		}
 		check(t, "hooks remove claude --settings "+file, call{nil, 0, ".bak"}, call{nil, 0, "has none of Perch's hooks\n"})
-		if !same([]byte(content(t, file)), []byte(want)) {
+		if !equalJSON([]byte(content(t, file)), []byte(want)) {
 			t.Errorf("%s: %s", name, content(t, file))
 		}
 	}
@@ -200,7 +200,7 @@ func TestMergeCreatesPrivateSettings(t *testing.T) {
 	if code != 0 || err != nil || about.Mode().Perm() != 0o600 || strings.Contains(out, "bak") || errs != "" {
 		t.Fatalf("%d %s %s %v", code, out, errs, err)
 	}
-	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0].Command, " hooks send state --url "+keyless) {
+	if all := hooked(t, content(t, file)); !strings.Contains(all["Stop"][0].Command, " hooks send state --url "+localURL) {
 		t.Errorf("hooks are %v", all)
 	}
 	link := filepath.Join(t.TempDir(), "settings.json")
@@ -343,7 +343,7 @@ func FuzzMerge(f *testing.F) {
 		`{"hooks":null}`} {
 		f.Add([]byte(text))
 	}
-	flags := &hooksFlags{address: keyless}
+	flags := &hooksFlags{address: localURL}
 	must.Succeed(f, flags.prepare())
 	block := flags.block("perch-tools", codingAgents()[0])
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -351,7 +351,7 @@ func FuzzMerge(f *testing.F) {
 		if json.Unmarshal(text, &settings) != nil {
 			return
 		}
-		once, err := merged(settings, block)
+		once, err := mergeHooks(settings, block)
 		if err != nil {
 			return
 		}
@@ -359,8 +359,8 @@ func FuzzMerge(f *testing.F) {
 		if err := json.Unmarshal(once.pretty(), &again); err != nil {
 			t.Fatalf("%s: %v", once.text(), err)
 		}
-		twice, err := merged(again, block)
-		if err != nil || !same(once.text(), twice.text()) {
+		twice, err := mergeHooks(again, block)
+		if err != nil || !equalJSON(once.text(), twice.text()) {
 			t.Fatalf("%s became %s, %v", once.text(), twice.text(), err)
 		}
 		if strings.Count(string(once.text()), "hooks send permission") < 1 || len(once) < len(settings) {

@@ -13,10 +13,11 @@ import (
 	"perch/ota/espimage"
 )
 
+// imageFlags are the options of the command image.
 type imageFlags struct {
 	json bool
 	chip string
-	slot int64
+	slot int64 // partition size in bytes
 }
 
 func imageCommand() *cobra.Command {
@@ -28,17 +29,17 @@ func imageCommand() *cobra.Command {
 		RunE:    func(c *cobra.Command, args []string) error { return f.image(c.OutOrStdout(), args[0]) },
 	}
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
-	c.Flags().StringVar(&f.chip, "chip", "", "`CHIP` that it must be built for, such as esp32s3")
-	c.Flags().Int64Var(&f.slot, "slot", 0, "size of the partition that it must fit into, in `BYTES`")
+	c.Flags().StringVar(&f.chip, "chip", "", "`CHIP` that the image must be built for, such as esp32s3")
+	c.Flags().Int64Var(&f.slot, "slot", 0, "size in `BYTES` of the partition that the image must fit into")
 	return c
 }
 
-// image shows an image. It returns an error if a robot would not run it.
+// image describes an image on stdout. It returns an error if a robot would not run the image.
 func (f *imageFlags) image(stdout io.Writer, file string) error {
 	target := espimage.Target{Revision: -1, Slot: f.slot}
 	target.Chip, _ = espimage.ParseChip(f.chip)
 	if f.chip != "" && target.Chip == espimage.NoChip {
-		return command.Usagef("there is no chip %q; an example is esp32s3", f.chip)
+		return command.Usagef("%q is not a chip such as esp32s3", f.chip)
 	}
 	i, err := readImage(file)
 	if _, refused := errors.AsType[*espimage.Refusal](err); err != nil && !refused {
@@ -48,13 +49,14 @@ func (f *imageFlags) image(stdout io.Writer, file string) error {
 		err = i.Fits(target)
 	}
 	if f.json {
-		return errors.Join(command.WriteJSON(stdout, shownAs(i, err)), err)
+		return errors.Join(command.WriteJSON(stdout, newJSONImage(i, err)), err)
 	}
-	showImage(stdout, i)
+	printImage(stdout, i)
 	return err
 }
 
-// readImage reads an image. If the error is a refusal, the image has what could be read.
+// readImage reads an image. If the error is an espimage.Refusal, i holds the parts that could
+// be read.
 func readImage(name string) (i espimage.Image, err error) {
 	err = withFile(name, func(file io.ReaderAt, size int64) (err error) {
 		i, err = espimage.Read(file, size)
@@ -63,7 +65,7 @@ func readImage(name string) (i espimage.Image, err error) {
 	return i, err
 }
 
-// withFile opens a regular file for a function.
+// withFile opens a regular file, passes it to read, and closes it.
 func withFile(name string, read func(file io.ReaderAt, size int64) error) error {
 	file, err := os.Open(name)
 	if err != nil {
@@ -80,7 +82,8 @@ func withFile(name string, read func(file io.ReaderAt, size int64) error) error 
 	return read(file, info.Size())
 }
 
-func showImage(w io.Writer, i espimage.Image) {
+// printImage describes an image as text.
+func printImage(w io.Writer, i espimage.Image) {
 	fmt.Fprintf(w, "kind      %s, %d bytes\n", i.Kind, i.Size)
 	if i.Kind != espimage.Application {
 		return
@@ -92,27 +95,28 @@ func showImage(w io.Writer, i espimage.Image) {
 		fmt.Fprintf(w, "segment %d %#08x, %d bytes at %#x\n", n, s.Address, s.Length, s.Offset)
 	}
 	if i.Length == 0 {
-		return // the rest could not be read
+		return // the image could not be read to its end
 	}
 	fmt.Fprintf(w, "sha256    %x\n", i.SHA256)
 	switch {
 	case i.Signed:
-		fmt.Fprintln(w, "signature a block of secure boot, which is not checked here")
+		fmt.Fprintln(w, "signature present (secure boot), not checked")
 	case i.Trailing > 0:
-		fmt.Fprintf(w, "behind it %d bytes that belong to nothing\n", i.Trailing)
+		fmt.Fprintf(w, "trailing  %d unused bytes after the image\n", i.Trailing)
 	}
 	if !i.Hashed {
-		fmt.Fprintln(w, "no SHA-256 ends it: but for one byte of checksum, damage would not be noticed")
+		fmt.Fprintln(w, "the image has no SHA-256 at its end: only a one-byte checksum protects it")
 	}
 }
 
-type shownImage struct {
+// jsonImage is the JSON output about an image.
+type jsonImage struct {
 	Kind    espimage.Kind      `json:"kind"`
 	Valid   bool               `json:"valid"`
-	Code    string             `json:"code,omitempty"` // why it is not valid
-	Why     string             `json:"why,omitempty"`
+	Code    string             `json:"code,omitempty"` // reason why it is not valid
+	Why     string             `json:"why,omitempty"`  // the reason as a sentence
 	Size    int64              `json:"size"`
-	Length  int64              `json:"length,omitempty"` // of the part that a boot loader reads
+	Length  int64              `json:"length,omitempty"` // bytes that a boot loader reads
 	SHA256  string             `json:"sha256,omitempty"`
 	Chip    string             `json:"chip,omitempty"`
 	Project string             `json:"project,omitempty"`
@@ -125,10 +129,11 @@ type shownImage struct {
 	Parts   []espimage.Segment `json:"segments,omitempty"`
 }
 
-// shownAs returns an image in JSON, with the reason err if it is not valid.
-func shownAs(i espimage.Image, err error) shownImage {
-	s := shownImage{Kind: i.Kind, Valid: err == nil, Size: i.Size, Length: i.Length, Signed: i.Signed, Hashed: i.Hashed, Parts: i.Segments}
-	if refusal, is := errors.AsType[*espimage.Refusal](err); is {
+// newJSONImage returns the JSON output about an image. err is the reason why the image is not
+// valid, or nil.
+func newJSONImage(i espimage.Image, err error) jsonImage {
+	s := jsonImage{Kind: i.Kind, Valid: err == nil, Size: i.Size, Length: i.Length, Signed: i.Signed, Hashed: i.Hashed, Parts: i.Segments}
+	if refusal, ok := errors.AsType[*espimage.Refusal](err); ok {
 		s.Code, s.Why = refusal.Word, refusal.Sentence
 	}
 	if i.Kind == espimage.Application {

@@ -8,23 +8,25 @@ import (
 	"perch/plain"
 )
 
-// liveLog prints a talk as it happens, a line for each observation.
+// liveLog prints a conversation as it happens, a line for each observation.
 type liveLog struct {
-	out      lines
+	out      output
 	mac      string
-	upgrades bool     // the robot installs the firmware that it is offered
-	picture  *picture // nil: print a log
+	upgrades bool     // the robot installs offered firmware
+	picture  *picture // nil to print a plain log
 }
 
-func (l *liveLog) line(who, does, words string) {
+// line prints a line without control characters.
+func (l *liveLog) line(actor, action, words string) {
 	words = plain.Line(strings.ToValidUTF8(words, "�"))
 	if l.picture != nil {
-		fmt.Fprintln(l.out.to, l.picture.line(who, does, words))
+		fmt.Fprintln(l.out.to, l.picture.line(actor, action, words))
 		return
 	}
-	l.out.line(who, does, words)
+	l.out.line(actor, action, words)
 }
 
+// observe prints an observation.
 func (l *liveLog) observe(h simrobot.Observation) {
 	if l.picture != nil {
 		l.picture.update(h)
@@ -39,16 +41,16 @@ func (l *liveLog) observe(h simrobot.Observation) {
 		if h.Boot.Upgrade != "" && !l.upgrades {
 			l.line("robot", "upgrades", "a real one would install "+h.Boot.Upgrade+" now")
 		}
-		for _, odd := range h.Boot.Oddities {
-			l.line("robot", "ignores", odd)
+		for _, oddity := range h.Boot.Oddities {
+			l.line("robot", "ignores", oddity)
 		}
 	case simrobot.Called:
 		if l.picture != nil && strings.Contains(h.Name, ".get_") {
-			return // it is called in every turn and changes nothing
+			return // such a tool is called in every turn and changes nothing
 		}
 	case simrobot.TurnEnded:
 		if l.picture == nil {
-			return // a log ends with a report
+			return // printReport prints all turns at the end
 		}
 	}
 	if line := h.Line(); line.Who != "" {

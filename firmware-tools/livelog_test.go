@@ -49,7 +49,7 @@ func TestLiveLog(t *testing.T) {
 		{simrobot.HungUp{ByServer: true, Why: "EOF"}, "perch  hangs up\n"},
 	} {
 		var b strings.Builder
-		(&liveLog{out: lines{to: &b}, mac: "aa:bb"}).observe(c.happens)
+		(&liveLog{out: output{to: &b}, mac: "aa:bb"}).observe(c.happens)
 		if b.String() != c.want {
 			t.Errorf("%#v:\n%swant\n%s", c.happens, b.String(), c.want)
 		}
@@ -58,7 +58,7 @@ func TestLiveLog(t *testing.T) {
 
 func TestPicture(t *testing.T) {
 	var b strings.Builder
-	l := &liveLog{out: lines{to: &b}, mac: "aa:bb", picture: &picture{screen: command.Screen{Width: 60}}}
+	l := &liveLog{out: output{to: &b}, mac: "aa:bb", picture: &picture{screen: command.Screen{Width: 60}}}
 	for _, h := range []simrobot.Observation{
 		simrobot.CheckedIn{OTA: "http://h/", Boot: simrobot.Bootstrap{URL: "ws://h:1/"}},
 		simrobot.Spoken{Text: "look left"},
@@ -72,7 +72,7 @@ func TestPicture(t *testing.T) {
 		simrobot.Entered{State: simrobot.Listening},
 		simrobot.TurnEnded{Turn: simrobot.Turn{Answered: true, FirstAudio: 714 * time.Millisecond, Length: 1020 * time.Millisecond}},
 		simrobot.HeadMoved{Yaw: 10},
-		simrobot.HungUp{Why: "all was said and answered"},
+		simrobot.HungUp{Why: "every sentence was answered"},
 	} {
 		l.observe(h)
 	}
@@ -85,7 +85,7 @@ func TestPicture(t *testing.T) {
 <(^o^)   it says    Looking[31m left.
 <(o_o)   waited     first sound after 0.7 s, 1.0 s long
  (o_o)>  it moves   its head to yaw 10, pitch 0
- (-.-)>  hangs up   all was said and answered
+ (-.-)>  hangs up   every sentence was answered
 `
 	if b.String() != want {
 		t.Errorf("\n%swant\n%s", b.String(), want)
@@ -122,7 +122,7 @@ func TestTruncate(t *testing.T) {
 // makes, 71 columns wide.
 func TestScreenOfATerminal(t *testing.T) {
 	if os.Getenv("PERCH_IN_TERMINAL") != "" {
-		(&liveLog{out: lines{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says",
+		(&liveLog{out: output{to: os.Stdout}, picture: &picture{screen: command.ScreenOf(os.Stdout, os.Getenv)}}).line("perch", "says",
 			strings.Repeat("x", 200))
 		return
 	}

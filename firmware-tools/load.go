@@ -13,7 +13,8 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-func answered(s simrobot.Stats) int {
+// countAnswered returns the number of turns that were answered with sound.
+func countAnswered(s simrobot.Stats) int {
 	n := 0
 	for _, t := range s.Turns {
 		if t.Answered {
@@ -23,9 +24,9 @@ func answered(s simrobot.Stats) int {
 	return n
 }
 
-// shownTurn is a turn in JSON. Times are in milliseconds.
-type shownTurn struct {
-	Turn        int     `json:"turn"` // from 1
+// jsonTurn is the JSON output for one turn.
+type jsonTurn struct {
+	Turn        int     `json:"turn"` // number, counted from 1
 	Text        string  `json:"text"`
 	Transcript  string  `json:"transcript,omitempty"`
 	Answered    bool    `json:"answered"`
@@ -37,8 +38,9 @@ type shownTurn struct {
 	Dropped     int     `json:"dropped"`
 }
 
-// shownSound is the sound of robots in JSON: packets, and times in milliseconds.
-type shownSound struct {
+// jsonSummary is the JSON output for all robots together. Received, Played, Dropped and
+// Ignored count packets of sound.
+type jsonSummary struct {
 	Robots    int     `json:"robots"`
 	Turns     int     `json:"turns"`
 	Answered  int     `json:"answered"`
@@ -55,22 +57,23 @@ type shownSound struct {
 	GapP99    float64 `json:"gap_p99_ms"`
 }
 
+// milliseconds returns a duration in milliseconds, rounded to 10 µs.
 func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
 
-// report prints a line for each turn, and one for the sound as a whole.
-func report(out lines, s simrobot.Stats) {
+// printReport prints each turn, and the counters of the robot's sound.
+func printReport(out output, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
-			out.object(shownTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length),
+			out.object(jsonTurn{i + 1, t.Text, t.Transcript, t.Answered, t.Interrupted, milliseconds(t.FirstAudio), milliseconds(t.Length),
 				t.Packets, t.Underruns, t.Dropped})
 		}
-		summary(out, []simrobot.Stats{s})
+		printSummary(out, []simrobot.Stats{s})
 		return
 	}
 	w := out.to
 	for i, t := range s.Turns {
 		if t.Interrupted {
-			fmt.Fprintf(w, "turn %d: interrupted, and quiet after %v\n", i+1, ms(t.QuietAfter))
+			fmt.Fprintf(w, "turn %d: interrupted, silent after %v\n", i+1, roundMS(t.QuietAfter))
 			continue
 		}
 		if !t.Answered {
@@ -78,7 +81,7 @@ func report(out lines, s simrobot.Stats) {
 			continue
 		}
 		fmt.Fprintf(w, "turn %d: first sound after %v, %v long, %d packets, %d underruns, %d dropped\n",
-			i+1, ms(t.FirstAudio), ms(t.Length), t.Packets, t.Underruns, t.Dropped)
+			i+1, roundMS(t.FirstAudio), roundMS(t.Length), t.Packets, t.Underruns, t.Dropped)
 	}
 	if s.HelloLatency == 0 {
 		return
@@ -86,36 +89,38 @@ func report(out lines, s simrobot.Stats) {
 	fmt.Fprintf(w, "sound: %d sent, %d received, %d played, %d dropped, %d ignored, %d cut, %d bad, %d underruns, at most %d queued, gaps p50 %v "+
 		"p99 %v\n",
 		s.Sent, s.Received, s.Played, s.Dropped, s.Ignored, s.Cut, s.Bad, s.Underruns, s.MaxQueue,
-		ms(simrobot.Quantile(s.Gaps, 0.5)), ms(simrobot.Quantile(s.Gaps, 0.99)))
+		roundMS(simrobot.Quantile(s.Gaps, 0.5)), roundMS(simrobot.Quantile(s.Gaps, 0.99)))
 	if s.CutByBargeIn+s.Late > 0 {
-		fmt.Fprintf(w, "interruptions: %d packets were cut off by them, %d came after them\n", s.CutByBargeIn, s.Late)
+		fmt.Fprintf(w, "interruptions: %d queued packets were discarded, %d packets arrived late\n", s.CutByBargeIn, s.Late)
 	}
 }
 
-func ms(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+// roundMS rounds a duration to milliseconds.
+func roundMS(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 
-// runMany runs many robots at once. They start 7 ms apart, so that their
-// microphones are not in step.
-func runMany(ctx context.Context, f *robotFlags, out lines) error {
-	all := make([]simrobot.Stats, f.robots)
-	failed := make([]error, f.robots)
+// runMany runs several robots at once. They start 7 ms apart, so that their microphones do
+// not send their packets at the same moments.
+func runMany(ctx context.Context, f *robotFlags, out output) error {
+	stats := make([]simrobot.Stats, f.robots)
+	errs := make([]error, f.robots)
 	var wg sync.WaitGroup
 	for i := range f.robots {
 		wg.Go(func() {
 			o := f.options
 			o.MAC, o.Say = macAfter(o.MAC, i), f.spoken[i]
-			all[i], failed[i] = loadOne(ctx, o, time.Duration(i)*7*time.Millisecond)
+			stats[i], errs[i] = runDelayed(ctx, o, time.Duration(i)*7*time.Millisecond)
 		})
 	}
 	wg.Wait()
-	summary(out, all)
-	if failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil }); len(failed) > 0 {
-		return fmt.Errorf("%d of %d robots failed, the first because of: %w", len(failed), f.robots, failed[0])
+	printSummary(out, stats)
+	if errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil }); len(errs) > 0 {
+		return fmt.Errorf("%d of %d robots failed, the first because of: %w", len(errs), f.robots, errs[0])
 	}
 	return nil
 }
 
-func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simrobot.Stats, error) {
+// runDelayed runs one robot after a delay.
+func runDelayed(ctx context.Context, o simrobot.Options, delay time.Duration) (simrobot.Stats, error) {
 	r, err := simrobot.New(o)
 	if err != nil {
 		return simrobot.Stats{}, err
@@ -123,29 +128,30 @@ func loadOne(ctx context.Context, o simrobot.Options, after time.Duration) (simr
 	select {
 	case <-ctx.Done():
 		return simrobot.Stats{}, ctx.Err()
-	case <-time.After(after):
+	case <-time.After(delay):
 	}
-	err = stayed(ctx, o, r, r.Run(ctx))
+	err = ignoreInterruption(ctx, o, r, r.Run(ctx))
 	return r.Stats(), err
 }
 
-// stayed returns a talk's error, or nil if the robot stayed until the interruption.
-func stayed(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
-	if (o.Stay || o.Asleep) && ctx.Err() != nil && errors.Is(err, ctx.Err()) && answered(r.Stats()) == len(o.Say) {
+// ignoreInterruption returns err, the result of a conversation. It returns nil instead if err
+// is the expected interruption of a robot that stays connected, and all turns were answered.
+func ignoreInterruption(ctx context.Context, o simrobot.Options, r *simrobot.Robot, err error) error {
+	if (o.Stay || o.Asleep) && ctx.Err() != nil && errors.Is(err, ctx.Err()) && countAnswered(r.Stats()) == len(o.Say) {
 		return nil
 	}
 	return err
 }
 
-// macAfter returns a valid MAC plus n.
+// macAfter returns the MAC address that follows a valid one by n.
 func macAfter(mac string, n int) string {
 	id, _ := device.ParseID(mac)
 	first, _ := strconv.ParseUint(string(id), 16, 64) // an ID is hex
 	return fmt.Sprintf("%012x", (first+uint64(n))&0xffffffffffff)
 }
 
-// summary prints the sums of what the robots counted.
-func summary(out lines, all []simrobot.Stats) {
+// printSummary prints the added-up counters of all robots.
+func printSummary(out output, all []simrobot.Stats) {
 	var sum simrobot.Stats
 	var hello, firstSound []time.Duration
 	for _, s := range all {
@@ -165,18 +171,18 @@ func summary(out lines, all []simrobot.Stats) {
 	}
 	if out.json {
 		p := func(d []time.Duration, q float64) float64 { return milliseconds(simrobot.Quantile(d, q)) }
-		out.object(shownSound{len(all), len(sum.Turns), len(firstSound), sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
+		out.object(jsonSummary{len(all), len(sum.Turns), len(firstSound), sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
 			p(hello, 0.5), p(hello, 0.99), p(firstSound, 0.5), p(firstSound, 0.99), p(sum.Gaps, 0.5), p(sum.Gaps, 0.99)})
 		return
 	}
 	w := out.to
 	fmt.Fprintf(w, "%d robots: %d of %d turns answered\n", len(all), len(firstSound), len(sum.Turns))
-	for _, d := range []struct {
-		name string
-		d    []time.Duration
+	for _, row := range []struct {
+		name  string
+		times []time.Duration
 	}{{"hello", hello}, {"first sound", firstSound}, {"gaps", sum.Gaps}} {
-		fmt.Fprintf(w, "  %-11s p50 %v, p99 %v\n", d.name, simrobot.Quantile(d.d, 0.5).Round(100*time.Microsecond),
-			simrobot.Quantile(d.d, 0.99).Round(100*time.Microsecond))
+		fmt.Fprintf(w, "  %-11s p50 %v, p99 %v\n", row.name, simrobot.Quantile(row.times, 0.5).Round(100*time.Microsecond),
+			simrobot.Quantile(row.times, 0.99).Round(100*time.Microsecond))
 	}
 	fmt.Fprintf(w, "  sound       %d received, %d played, %d dropped, %d ignored, %d underruns\n",
 		sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns)

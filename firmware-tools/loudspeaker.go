@@ -13,14 +13,16 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker plays a talk with a program. It drops sound rather than delaying the talk.
+// loudspeaker plays a conversation with an external program. It drops sound rather than
+// delaying the conversation.
 type loudspeaker struct {
-	sound  chan []int16 // nil without a program
-	rates  map[int]*voice.Resampler
-	played sync.WaitGroup
+	sound      chan []int16             // PCM at voice.SpeakerRate; nil if no program is running
+	resamplers map[int]*voice.Resampler // key: input rate in Hz
+	player     sync.WaitGroup           // the goroutine that feeds the program
 }
 
-// playerOf returns a program that plays raw sound, if there is a sound device.
+// playerOf returns the command line of an installed program that plays raw sound, or nil if
+// there is no program or no sound device.
 func playerOf(getenv func(string) string, exists func(pattern string) bool) []string {
 	rate := strconv.Itoa(voice.SpeakerRate)
 	for _, p := range []struct {
@@ -38,16 +40,17 @@ func playerOf(getenv func(string) string, exists func(pattern string) bool) []st
 	return nil
 }
 
+// exists reports whether a file matches a glob pattern.
 func exists(pattern string) bool {
 	found, err := filepath.Glob(pattern)
 	return err == nil && len(found) > 0
 }
 
-// queuedSound is how many pieces may wait for the program; a piece is 60 ms, or a
-// whole sentence of the person.
-const queuedSound = 100
+// maxQueuedPieces is the number of pieces of sound that may wait for the program. A piece is
+// one packet of 60 ms, or a whole sentence of the person.
+const maxQueuedPieces = 100
 
-// newLoudspeaker starts the program. A failure is ignored.
+// newLoudspeaker starts the program with a command line. If that fails, nothing is played.
 func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	l := &loudspeaker{}
 	if len(args) == 0 {
@@ -59,10 +62,10 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	if err != nil || c.Start() != nil {
 		return l
 	}
-	l.sound, l.rates = make(chan []int16, queuedSound), map[int]*voice.Resampler{}
-	l.played.Go(func() {
+	l.sound, l.resamplers = make(chan []int16, maxQueuedPieces), map[int]*voice.Resampler{}
+	l.player.Go(func() {
 		for pcm := range l.sound {
-			_ = binary.Write(input, binary.LittleEndian, pcm) // the program may have ended: the rest is dropped
+			_ = binary.Write(input, binary.LittleEndian, pcm) // fails if the program has ended; the sound is then dropped
 		}
 		_ = input.Close()
 		_ = c.Wait()
@@ -70,23 +73,24 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	return l
 }
 
+// play queues sound with a rate in Hz. It drops the sound if the queue is full.
 func (l *loudspeaker) play(rate int, pcm []int16) {
 	if l.sound == nil {
 		return
 	}
-	if l.rates[rate] == nil {
-		l.rates[rate] = voice.NewResampler(rate, voice.SpeakerRate)
+	if l.resamplers[rate] == nil {
+		l.resamplers[rate] = voice.NewResampler(rate, voice.SpeakerRate)
 	}
 	select {
-	case l.sound <- slices.Clone(l.rates[rate].Resample(pcm)):
+	case l.sound <- slices.Clone(l.resamplers[rate].Resample(pcm)):
 	default:
 	}
 }
 
-// close waits until the queue was played.
+// close waits until all queued sound has been played.
 func (l *loudspeaker) close() {
 	if l.sound != nil {
 		close(l.sound)
-		l.played.Wait()
+		l.player.Wait()
 	}
 }

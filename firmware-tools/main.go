@@ -1,4 +1,4 @@
-// Command perch-tools is for people who build, flash and test robots.
+// Command perch-tools builds, flashes, provisions and simulates robots.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// commands returns the program's commands, below its root.
+// commands returns the root command with all subcommands.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch-tools",
@@ -29,13 +29,14 @@ func commands() *cobra.Command {
 	robot := robotCommand("robot", &robotFlags{})
 	robot.Short = "Simulate, set up, flash and record robots"
 	robot.AddCommand(flashCommand(), provisionCommand(), nvsCommand(), recordCommand())
-	firmware := &cobra.Command{Use: "firmware", Short: "Check and publish what robots download"}
+	firmware := &cobra.Command{Use: "firmware", Short: "Check and publish the files that robots download"}
 	firmware.AddCommand(imageCommand(), publishCommand(), assetsCommand())
 	root.AddCommand(robot, firmware, hooksCommand(), command.Completion("perch-tools"))
 	return root
 }
 
-// run returns the exit code: 0 done, 1 failed, 2 wrong usage.
+// run executes the command line and returns the exit code: 0 for success, 1 for a failure,
+// 2 for wrong usage.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	name, err := command.Execute(ctx, commands(), args, stdout, stderr)
 	if err != nil {

@@ -205,7 +205,7 @@ func TestConversation(t *testing.T) {
 		"perch  feels     😍 loving (this robot shows neutral)",
 		"perch  says      Hi.",
 		`robot  tool      self.audio_speaker.set_volume {"volume":40} -> true`,
-		"robot  hangs up  all was said and answered",
+		"robot  hangs up  every sentence was answered",
 		"turn 1: first sound after ", "10 packets, 0 underruns, 0 dropped",
 	} {
 		if !strings.Contains(out, want) {
@@ -282,7 +282,7 @@ func TestNumberedSentencesOfManyRobots(t *testing.T) {
 		return f
 	}
 	f := parsed("--say", "robot %d", "--say", "hi", "--robots", "3", "--mac", "0200000000fe")
-	if err := f.speak(t.Context()); err != nil || len(f.spoken) != 3 || len(f.options.Say) != 2 {
+	if err := f.synthesize(t.Context()); err != nil || len(f.spoken) != 3 || len(f.options.Say) != 2 {
 		t.Fatalf("%d robots speak, %v", len(f.spoken), err)
 	}
 	for i, say := range f.spoken {
@@ -293,7 +293,7 @@ func TestNumberedSentencesOfManyRobots(t *testing.T) {
 	if &f.spoken[0][1].PCM[0] != &f.spoken[2][1].PCM[0] {
 		t.Error("what is the same was spoken twice")
 	}
-	if f = parsed("--say", "robot %d"); f.speak(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {
+	if f = parsed("--say", "robot %d"); f.synthesize(t.Context()) != nil || f.options.Say[0].Text != "robot 1" {
 		t.Errorf("one robot: %+v", f)
 	}
 }

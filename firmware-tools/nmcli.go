@@ -15,24 +15,25 @@ import (
 	"perch/plain"
 )
 
-// manager controls NetworkManager with its program nmcli.
-type manager struct {
-	device string // of Wi-Fi
-	before string // UUID of the device's earlier connection; "" if it had none
+// wifi is this machine's Wi-Fi device, which NetworkManager controls.
+type wifi struct {
+	device   string // name of the network device
+	previous string // UUID of the device's original connection; "" if it had none
 }
 
 const (
-	// profile is the name of the connection to a robot. It is never saved, so
-	// that a machine that loses power returns to its own network.
+	// profile is the name of the connection to a robot. It is never saved, so that a machine
+	// that loses power returns to its own network.
 	profile = "perch-provision"
-	// nmcliWithin limits one call; a join takes up to 30 s, by its option.
-	nmcliWithin = 45 * time.Second
-	joinSeconds = "30"
+	// nmcliTimeout bounds one call of nmcli. Joining a network takes up to joinSeconds.
+	nmcliTimeout = 45 * time.Second
+	joinSeconds  = "30"
 )
 
-// nmcli runs nmcli, in the language C, because its output is parsed.
+// nmcli runs NetworkManager's program nmcli and returns its output. The locale is C, because
+// callers parse the output.
 func nmcli(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, nmcliWithin)
+	ctx, cancel := context.WithTimeout(ctx, nmcliTimeout)
 	defer cancel()
 	command := exec.CommandContext(ctx, "nmcli", args...)
 	command.Env = append(os.Environ(), "LC_ALL=C", "LANGUAGE=C")
@@ -40,10 +41,10 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	out, err := command.Output()
 	if errors.Is(err, exec.ErrNotFound) {
 		return "",
-			errors.New("--wifi needs NetworkManager's nmcli, which is not here; join the network Xiaozhi-XXXX by hand, and run this without --wifi")
+			errors.New("--wifi needs NetworkManager's nmcli, which is not installed; join the network Xiaozhi-XXXX by hand, and leave out --wifi")
 	}
-	if failed, is := errors.AsType[*exec.ExitError](err); is && len(failed.Stderr) > 0 {
-		return "", fmt.Errorf("nmcli: %s", plain.Line(strings.TrimPrefix(strings.TrimSpace(string(failed.Stderr)), "Error: ")))
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+		return "", fmt.Errorf("nmcli: %s", plain.Line(strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "Error: ")))
 	}
 	if err != nil {
 		return "", fmt.Errorf("nmcli: %s", plain.Line(err.Error()))
@@ -51,42 +52,43 @@ func nmcli(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// findManager finds the machine's Wi-Fi device and its connection.
-func findManager(ctx context.Context) (*manager, error) {
+// findWiFi finds the machine's Wi-Fi device and its current connection.
+func findWiFi(ctx context.Context) (*wifi, error) {
 	devices, err := nmcli(ctx, "-t", "-e", "no", "-f", "TYPE,STATE,DEVICE", "device", "status")
 	if err != nil {
 		return nil, err
 	}
-	m := &manager{}
+	w := &wifi{}
 	for line := range strings.Lines(devices) {
 		f := strings.SplitN(strings.TrimRight(line, "\r\n"), ":", 3)
 		if len(f) == 3 && f[0] == "wifi" && f[1] != "unmanaged" && f[1] != "unavailable" {
-			m.device = f[2]
+			w.device = f[2]
 			break
 		}
 	}
-	if m.device == "" {
-		return nil, errors.New("NetworkManager has no Wi-Fi that is on; nmcli radio wifi on, or join the robot's network from another machine")
+	if w.device == "" {
+		return nil, errors.New("NetworkManager has no active Wi-Fi device; run nmcli radio wifi on, or use another machine")
 	}
 	active, err := nmcli(ctx, "-t", "-e", "no", "-f", "UUID,DEVICE", "connection", "show", "--active")
 	if err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(active) {
-		if uuid, device, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && device == m.device {
-			m.before = uuid
+		if uuid, device, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && device == w.device {
+			w.previous = uuid
 		}
 	}
-	return m, nil
+	return w, nil
 }
 
-// robotNetwork matches the name of the network that a robot opens, with the last
-// two bytes of its address.
+// robotNetwork matches the name of the network that a robot opens, which ends with the last
+// two bytes of the robot's MAC address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// chooseNetwork returns the network of the named robot, or of the only one in range.
-func (m *manager) chooseNetwork(ctx context.Context, wanted string) (string, error) {
-	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", m.device, "--rescan", "yes")
+// chooseNetwork returns the robot's network with a name or, without a name, the only robot's
+// network in range.
+func (w *wifi) chooseNetwork(ctx context.Context, name string) (string, error) {
+	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", w.device, "--rescan", "yes")
 	if err != nil {
 		return "", err
 	}
@@ -99,27 +101,27 @@ func (m *manager) chooseNetwork(ctx context.Context, wanted string) (string, err
 	slices.Sort(found)
 	found = slices.Compact(found)
 	switch {
-	case wanted != "" && slices.Contains(found, wanted):
-		return wanted, nil
-	case wanted != "":
-		return "", fmt.Errorf("no robot opens the network %s now; these do: %s", wanted, cmp.Or(strings.Join(found, ", "), "none"))
+	case name != "" && slices.Contains(found, name):
+		return name, nil
+	case name != "":
+		return "", fmt.Errorf("the robot's network %s is not in range; networks of other robots: %s", name, cmp.Or(strings.Join(found, ", "), "none"))
 	case len(found) == 0:
-		return "", errors.New("no robot is in configuration mode here: none opens a network Xiaozhi-XXXX. A robot does a minute after it could not " +
-			"join its Wi-Fi")
+		return "", errors.New("no robot nearby is in configuration mode: no network Xiaozhi-XXXX is in range. A robot opens it one minute after it " +
+			"failed to join its Wi-Fi")
 	case len(found) > 1:
 		return "", fmt.Errorf("several robots are in configuration mode; choose one with --ap: %s", strings.Join(found, ", "))
 	}
 	return found[0], nil
 }
 
-// join changes from the machine's Wi-Fi to a robot's network. The default route stays,
-// since a robot's network has no other machines.
-func (m *manager) join(ctx context.Context, ssid string) error {
-	m.removeProfile(ctx) // an earlier run may have been killed
-	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", m.device, "autoconnect", "no",
+// join leaves the machine's Wi-Fi network for a robot's. The default route does not change,
+// since a robot's network does not lead anywhere else.
+func (w *wifi) join(ctx context.Context, ssid string) error {
+	w.removeProfile(ctx) // an earlier run may have been killed
+	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", w.device, "autoconnect", "no",
 		"ssid", ssid, "ipv4.never-default", "yes", "ipv6.method", "disabled")
 	if err == nil {
-		_, err = nmcli(ctx, "--wait", joinSeconds, "connection", "up", "id", profile, "ifname", m.device)
+		_, err = nmcli(ctx, "--wait", joinSeconds, "connection", "up", "id", profile, "ifname", w.device)
 	}
 	if err != nil {
 		return fmt.Errorf("join %s: %w", ssid, err)
@@ -127,18 +129,19 @@ func (m *manager) join(ctx context.Context, ssid string) error {
 	return nil
 }
 
-func (m *manager) removeProfile(ctx context.Context) {
-	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // usually it does not exist
+// removeProfile removes the connection to a robot's network, if it exists.
+func (w *wifi) removeProfile(ctx context.Context) {
+	_, _ = nmcli(ctx, "connection", "delete", "id", profile) // fails if the connection does not exist
 }
 
-// restore returns to the machine's earlier network.
-func (m *manager) restore(ctx context.Context) error {
-	m.removeProfile(ctx)
-	if m.before == "" {
+// restore returns to the machine's original network.
+func (w *wifi) restore(ctx context.Context) error {
+	w.removeProfile(ctx)
+	if w.previous == "" {
 		return nil
 	}
-	if _, err := nmcli(ctx, "--wait", joinSeconds, "connection", "up", "uuid", m.before); err != nil {
-		return fmt.Errorf("this machine has not come back to its Wi-Fi: %w; nmcli connection up uuid %s", err, m.before)
+	if _, err := nmcli(ctx, "--wait", joinSeconds, "connection", "up", "uuid", w.previous); err != nil {
+		return fmt.Errorf("this machine did not return to its Wi-Fi: %w; run nmcli connection up uuid %s", err, w.previous)
 	}
 	return nil
 }

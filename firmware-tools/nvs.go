@@ -15,13 +15,14 @@ import (
 	"perch/plain"
 )
 
+// nvsFlags are the argument and the options of the command nvs.
 type nvsFlags struct {
 	file    string
 	out     string
 	create  bool
-	size    int
-	set     []string
-	remove  []string
+	size    int      // of a new partition, in bytes
+	set     []string // each NAMESPACE/KEY=VALUE
+	remove  []string // each NAMESPACE/KEY
 	ota     string
 	json    bool
 	secrets bool
@@ -33,7 +34,7 @@ func nvsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nvs FILE",
 		Short: "Show or change the settings in a robot's NVS partition",
-		Long:  "Without --set, --ota or --delete it changes nothing.",
+		Long:  "Without --set, --ota or --delete nothing is changed.",
 		Example: `perch-tools robot nvs nvs.bin
 			perch-tools robot nvs nvs.bin --ota http://perch.local:8003/xiaozhi/ota/`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,20 +43,19 @@ func nvsCommand() *cobra.Command {
 		},
 	}
 	s := c.Flags()
-	s.StringArrayVar(&f.set, "set", nil, "`NAMESPACE/KEY=VALUE` to store; KEY=TYPE:VALUE for a key that is not of the firmware; repeatable")
+	s.StringArrayVar(&f.set, "set", nil, "`NAMESPACE/KEY=VALUE` to store, or NAMESPACE/KEY=TYPE:VALUE for a key unknown to the firmware; repeatable")
 	s.StringArrayVar(&f.remove, "delete", nil, "`NAMESPACE/KEY` to remove; repeatable")
-	s.StringVar(&f.ota, "ota", "", "`URL` of the appliance's bootstrap, as in http://perch.local:8003/xiaozhi/ota/")
-	s.StringVar(&f.out, "out", "", "`FILE` to write to, in place of the one that was read")
-	s.BoolVar(&f.create, "new", false, "begin with an empty partition, and make the file")
+	s.StringVar(&f.ota, "ota", "", "bootstrap `URL` of the appliance to store, such as http://perch.local:8003/xiaozhi/ota/")
+	s.StringVar(&f.out, "out", "", "`FILE` to write to, instead of the one that was read")
+	s.BoolVar(&f.create, "new", false, "create the file, with an empty partition")
 	s.IntVar(&f.size, "size", 0x4000, "size of a new partition, in `BYTES`")
 	s.BoolVar(&f.json, "json", false, "print JSON")
 	s.BoolVar(&f.secrets, "show-secrets", false, "show passwords and tokens")
-	s.BoolVar(&f.drop, "drop-damaged", false, "write although damaged entries are lost by it")
+	s.BoolVar(&f.drop, "drop-damaged", false, "write the partition without its damaged entries")
 	return c
 }
 
-// nvs shows the NVS partition of a robot, or writes it with some keys changed
-// and all others as they were.
+// nvs prints the NVS partition of a robot, or writes it with some keys changed.
 func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 	if f.ota != "" {
 		if err := checkOTA(f.ota); err != nil {
@@ -81,7 +81,7 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 		return f.print(stdout, p)
 	}
 	if n := len(p.Damaged()); n > 0 && !f.drop {
-		return fmt.Errorf("%d entries are damaged and would be lost, as a robot would lose them; --drop-damaged agrees to it", n)
+		return fmt.Errorf("%d entries are damaged and would be lost; a robot would drop them, too; to drop them, add --drop-damaged", n)
 	}
 	if err := f.change(p); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(f.out, image, 0o600); err != nil { // it holds passwords
+	if err := replaceFile(f.out, image, 0o600); err != nil { // the partition contains passwords
 		return fmt.Errorf("write the partition: %w", err)
 	}
 	if f.json {
@@ -100,29 +100,30 @@ func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 	return nil
 }
 
+// writes reports whether the command writes a partition.
 func (f *nvsFlags) writes() bool { return f.create || f.out != "" || len(f.set)+len(f.remove) > 0 }
 
-// checkOTA refuses URLs that the firmware cannot use, or misreads.
+// checkOTA returns an error for URLs that the firmware cannot use, or parses wrongly.
 func checkOTA(url string) error {
 	scheme, rest, _ := strings.Cut(url, "://")
 	if host, _, _ := strings.Cut(rest, "/"); scheme != "http" && scheme != "https" || host == "" ||
 		strings.ContainsAny(host, "@[]") || strings.ContainsAny(url, "?# ") || len(url) > 255 {
-		return command.Usagef("the robot cannot use --ota %q; it takes an address as in http://perch.local:8003/xiaozhi/ota/", url)
+		return command.Usagef("the robot cannot use --ota %q; it needs a URL such as http://perch.local:8003/xiaozhi/ota/", url)
 	}
 	return nil
 }
 
-// load returns the partition that is shown or changed, and its size.
+// load returns the partition to print or change, and its size in bytes.
 func (f *nvsFlags) load() (*nvs.Partition, int, error) {
 	if f.create {
 		if _, err := os.Lstat(f.out); err == nil {
-			return nil, 0, fmt.Errorf("%s is there already; --new does not replace a robot's settings", f.out)
+			return nil, 0, fmt.Errorf("%s already exists; --new does not replace a robot's settings", f.out)
 		}
 		return &nvs.Partition{}, f.size, nil
 	}
 	image, err := readUpTo(f.file, nvs.MaxSize)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w; --new makes one", err)
+		err = fmt.Errorf("%w; --new creates one", err)
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the partition: %w", err)
@@ -131,6 +132,7 @@ func (f *nvsFlags) load() (*nvs.Partition, int, error) {
 	return p, len(image), err
 }
 
+// change applies --set, --ota and --delete to the partition.
 func (f *nvsFlags) change(p *nvs.Partition) error {
 	for _, text := range f.set {
 		if err := assign(p, text); err != nil {
@@ -146,28 +148,28 @@ func (f *nvsFlags) change(p *nvs.Partition) error {
 	return nil
 }
 
-// assign carries out one --set. The type has to be the firmware's, which does not
-// find a value of another type.
+// assign carries out one --set. It requires the type with which the firmware reads the key,
+// because the firmware does not find a value of another type.
 func assign(p *nvs.Partition, text string) error {
 	name, value, ok := strings.Cut(text, "=")
-	namespace, key, names := strings.Cut(name, "/")
-	if !ok || !names {
+	namespace, key, hasNamespace := strings.Cut(name, "/")
+	if !ok || !hasNamespace {
 		return command.Usagef("--set %q is not NAMESPACE/KEY=VALUE", text)
 	}
-	want, known := expected(namespace, key)
-	if old, there := p.Get(namespace, key); !known && there {
+	want, known := firmwareType(namespace, key)
+	if old, ok := p.Get(namespace, key); !known && ok {
 		want, known = old.Type, true
 	}
 	if word, rest, hasType := strings.Cut(value, ":"); hasType {
 		if t, isType := nvs.ParseType(word); isType {
 			if known && t != want {
-				return command.Usagef("%s is a %v; the firmware would not see a %v", name, want, t)
+				return command.Usagef("%s is a %v; the firmware would not find a %v", name, want, t)
 			}
 			want, known, value = t, true, rest
 		}
 	}
 	if !known {
-		return command.Usagef("the type of %s is not known; give it, as in %s=string:%s", name, name, value)
+		return command.Usagef("the type of %s is unknown; specify it, as in %s=string:%s", name, name, value)
 	}
 	v, err := nvs.ParseValue(want, value)
 	if err != nil {
@@ -176,12 +178,12 @@ func assign(p *nvs.Partition, text string) error {
 	return p.Set(namespace, key, v)
 }
 
-// expected returns the type with which the firmware reads a key.
-func expected(namespace, key string) (nvs.Type, bool) {
+// firmwareType returns the type with which the firmware reads a key.
+func firmwareType(namespace, key string) (nvs.Type, bool) {
 	if base := strings.TrimRight(key, "0123456789"); namespace == "wifi" && (base == "ssid" || base == "password") {
-		return nvs.String, true // up to ten of them
+		return nvs.String, true // the firmware stores up to ten networks
 	}
-	t, known := map[string]nvs.Type{
+	t, ok := map[string]nvs.Type{
 		"wifi/ota_url": nvs.String, "wifi/max_tx_power": nvs.I8, "wifi/remember_bssid": nvs.U8, "wifi/sleep_mode": nvs.U8,
 		"board/uuid":    nvs.String,
 		"websocket/url": nvs.String, "websocket/token": nvs.String, "websocket/version": nvs.I32,
@@ -189,25 +191,27 @@ func expected(namespace, key string) (nvs.Type, bool) {
 		"mqtt/publish_topic": nvs.String, "mqtt/keepalive": nvs.I32,
 		"assets/download_url": nvs.String, "audio/output_volume": nvs.I32, "app_config/is_configed": nvs.U8,
 	}[namespace+"/"+key]
-	return t, known
+	return t, ok
 }
 
-type shownItem struct {
+// jsonItem is the JSON output about an item.
+type jsonItem struct {
 	Namespace string `json:"namespace"`
 	Key       string `json:"key"`
 	Type      string `json:"type"`
 	Value     string `json:"value"` // numbers in decimal, blobs in hex
 }
 
+// print prints all items. It hides secrets unless --show-secrets is set.
 func (f *nvsFlags) print(w io.Writer, p *nvs.Partition) error {
-	items := []shownItem{}
+	items := []jsonItem{}
 	for _, i := range p.Items() {
 		value := i.Value.String()
 		secret := strings.HasPrefix(i.Key, "password") || strings.Contains(i.Key, "token") || strings.Contains(i.Key, "secret")
 		if secret && value != "" && !f.secrets {
 			value = "(hidden)"
 		}
-		items = append(items, shownItem{i.Namespace, i.Key, i.Value.Type.String(), value})
+		items = append(items, jsonItem{i.Namespace, i.Key, i.Value.Type.String(), value})
 	}
 	if f.json {
 		return command.WriteJSON(w, items)

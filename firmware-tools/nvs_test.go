@@ -78,7 +78,7 @@ func TestSettingsRefused(t *testing.T) {
 	check(t, "robot nvs", []call{
 		{[]string{text}, 1, "not an NVS partition"},
 		{[]string{"/nowhere.bin"}, 1, "--new makes one"},
-		{[]string{"--new", file}, 1, "is there already"},
+		{[]string{"--new", file}, 1, "already exists"},
 		{[]string{bad, "--set", "wifi/ssid=x"}, 1, "--drop-damaged"},
 		{[]string{file, "--set", "wifi/ssid"}, 2, "is not NAMESPACE/KEY=VALUE"},
 		{[]string{file, "--set", "ssid=x"}, 2, "is not NAMESPACE/KEY=VALUE"},

@@ -6,29 +6,30 @@ import (
 	"strings"
 )
 
-// lines prints what a command does, a line for each step, or a JSON object.
-type lines struct {
+// output prints the steps of a command, each as a line of text or as a JSON object.
+type output struct {
 	to   io.Writer
-	json bool
+	json bool // print JSON objects
 }
 
-// line prints who does what.
-func (l lines) line(who, does, text string) {
-	if l.json {
-		l.object(map[string]string{"who": who, "does": does, "text": text})
+// line prints a step with its actor: "robot", "joins", "Home".
+func (o output) line(actor, action, text string) {
+	if o.json {
+		o.object(map[string]string{"who": actor, "does": action, "text": text})
 		return
 	}
-	fmt.Fprintln(l.to, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", who, does, text), " "))
+	fmt.Fprintln(o.to, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", actor, action, text), " "))
 }
 
-// step prints a step of a command that acts alone.
-func (l lines) step(step, format string, args ...any) {
+// step prints a step without an actor: "verified", "its flash holds what was written".
+func (o output) step(step, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if l.json {
-		l.object(map[string]string{"step": step, "text": text})
+	if o.json {
+		o.object(map[string]string{"step": step, "text": text})
 		return
 	}
-	fmt.Fprintf(l.to, "%-9s %s\n", step, text)
+	fmt.Fprintf(o.to, "%-9s %s\n", step, text)
 }
 
-func (l lines) object(value any) { fmt.Fprintf(l.to, "%s\n", encoded(value)) }
+// object prints a value as one line of JSON.
+func (o output) object(value any) { fmt.Fprintf(o.to, "%s\n", encoded(value)) }

@@ -9,17 +9,17 @@ import (
 	"perch/firmware-tools/simrobot"
 )
 
-// picture shows a talk: a line for each observation, preceded by the robot's face at that
-// moment, in the direction of its head.
+// picture formats a conversation for a terminal: a line for each observation, preceded by the
+// robot's face at that moment, which looks in the direction of its head.
 type picture struct {
 	screen   command.Screen
-	emotion  string
+	emotion  string // key of features
 	speaking bool
-	yaw      int
+	yaw      int // degrees; negative is left
 }
 
-// features are the eyes and the mouth of an emotion; other emotions look neutral.
-// They are ASCII, which every console has, in one column each.
+// features maps an emotion to its eyes and its mouth. Other emotions look neutral. The
+// characters are ASCII, so that every console can show them in one column each.
 var features = map[string][2]string{
 	"happy": {"^^", "u"}, "laughing": {"^^", "D"}, "funny": {"^^", "D"}, "loving": {"**", "u"}, "kissy": {"**", "*"}, "delicious": {"^^", "p"},
 	"winking": {"^-", "u"}, "cool": {"==", "_"}, "confident": {"==", "u"}, "relaxed": {"--", "u"}, "silly": {"@@", "p"},
@@ -36,7 +36,7 @@ func (p *picture) update(h simrobot.Observation) {
 	case simrobot.Entered:
 		p.speaking = h.State == simrobot.Speaking
 		if h.State == simrobot.Listening {
-			p.emotion = "neutral" // the firmware does so
+			p.emotion = "neutral" // as in the firmware
 		}
 	case simrobot.HeadMoved:
 		p.yaw = h.Yaw
@@ -45,12 +45,12 @@ func (p *picture) update(h simrobot.Observation) {
 	}
 }
 
-// face returns seven columns: a mouth that is open while the robot speaks, and the direction
-// of its gaze. The robot's left is the observer's right, but "look left" points left, as in
-// the text of that line.
+// face returns the robot's face in seven columns. The mouth is open while the robot speaks,
+// and an angle bracket shows the direction of the head. A robot that was told "look left"
+// points to the left of the screen, although its left is an observer's right.
 func (p *picture) face() string {
 	eyes, mouth := "oo", "_"
-	if f, known := features[p.emotion]; known {
+	if f, ok := features[p.emotion]; ok {
 		eyes, mouth = f[0], f[1]
 	}
 	if p.speaking {
@@ -65,9 +65,9 @@ func (p *picture) face() string {
 	return left + "(" + eyes[:1] + mouth + eyes[1:] + ")" + right
 }
 
-// labels replace words of the log by clearer ones, for somebody who sees a talk for
-// the first time. Each has a colour.
-var labels = map[string]struct{ does, colour string }{
+// labels maps the actor and the action of a log line to a label that a first-time viewer
+// understands, and to its ANSI colour.
+var labels = map[string]struct{ text, colour string }{
 	"robot says":  {"you say", "1;36"},
 	"perch heard": {"it hears", "36"},
 	"perch feels": {"it feels", "33"},
@@ -80,23 +80,23 @@ var labels = map[string]struct{ does, colour string }{
 }
 
 // line returns the line of an observation, cut to the width of the screen.
-func (p *picture) line(who, does, words string) string {
-	label, known := labels[who+" "+does]
-	if !known {
-		label.does, label.colour = does, "2"
+func (p *picture) line(actor, action, words string) string {
+	label, ok := labels[actor+" "+action]
+	if !ok {
+		label.text, label.colour = action, "2"
 	}
-	if strings.Contains(does, ":") {
-		label.does = "boots" // the log names the robot there by its MAC
+	if strings.Contains(action, ":") {
+		label.text = "boots" // in the line about a check-in the action is the robot's MAC address
 	}
-	// The last column stays free: some terminals begin a new line after it.
-	text := truncate(fmt.Sprintf("%-9s  %s", label.does, words), p.screen.Width-len("<(o_o)>  ")-1)
+	// The last column stays free: some terminals wrap after a full line.
+	text := truncate(fmt.Sprintf("%-9s  %s", label.text, words), p.screen.Width-len("<(o_o)>  ")-1)
 	if p.screen.Colour {
 		return fmt.Sprintf("\x1b[1;33m%s\x1b[0m  \x1b[%sm%s\x1b[0m", p.face(), label.colour, text)
 	}
 	return strings.TrimRight(p.face()+"  "+text, " ")
 }
 
-// truncate returns a text that is at most columns wide; a truncated text ends with an ellipsis.
+// truncate cuts a text to at most columns columns. A text that was cut ends with an ellipsis.
 func truncate(text string, columns int) string {
 	used, end := 0, 0
 	for i, r := range text {
@@ -111,7 +111,8 @@ func truncate(text string, columns int) string {
 	return text
 }
 
-// runeWidth returns the columns of a character. In doubt it returns more.
+// runeWidth returns the number of columns of a character, or the larger number if terminals
+// differ.
 func runeWidth(r rune) int {
 	switch {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) || r >= 0xfe00 && r <= 0xfe0f:

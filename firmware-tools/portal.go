@@ -15,66 +15,67 @@ import (
 	"perch/plain"
 )
 
-// portal is the page of a robot in configuration mode.
+// portal is a client of the configuration page of a robot in configuration mode.
 type portal struct {
 	url    *url.URL
 	client *http.Client
 }
 
 const (
-	// portalAddress is the page's address, in the network that a robot opens.
+	// portalAddress is the page's address in the network that a robot opens.
 	portalAddress = "http://192.168.4.1"
-	// portalWithin is how long a robot may take: it tries a network for ten
-	// seconds before it answers.
-	portalWithin = 30 * time.Second
-	// portalAppears bounds the wait for the page after its network was joined.
-	portalAppears = 10 * time.Second
-	// mostForm is a robot's limit for a form, in bytes.
-	mostForm = 1024
+	// portalTimeout bounds a request. A robot tries to join a network for ten seconds before
+	// it responds.
+	portalTimeout = 30 * time.Second
+	// pageTimeout bounds the wait for the page after this machine has joined the network.
+	pageTimeout = 10 * time.Second
+	// maxForm is the maximum size of a form in bytes, a limit of the firmware.
+	maxForm = 1024
 )
 
-// openPortal returns a client of a robot's page. It uses no proxy, which could not reach a
-// robot's network, and follows no redirect, which would come from another captive portal.
+// openPortal returns a client of a robot's page. It uses no proxy, because a proxy could not
+// reach a robot's network. It follows no redirects, because these come from other captive
+// portals.
 func openPortal(address *url.URL) *portal {
 	return &portal{url: address, client: &http.Client{
-		Timeout:       portalWithin,
+		Timeout:       portalTimeout,
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// errNoPage is wrapped by the errors of ask if the page has no such address.
+// errNoPage is wrapped by the error of call if the robot does not know the path.
 var errNoPage = errors.New("the robot's page has no such address")
 
-// ask sends a request, and reads its JSON answer into v.
-func (p *portal) ask(ctx context.Context, method, path string, body, v any) error {
+// call sends a request with a JSON body, and decodes the JSON response into v.
+func (p *portal) call(ctx context.Context, method, path string, body, v any) error {
 	var text []byte
 	if body != nil {
-		text, _ = json.Marshal(body) // texts
+		text, _ = json.Marshal(body) // cannot fail: the fields are strings
 	}
-	if len(text) > mostForm {
-		return fmt.Errorf("the form has %d bytes; a robot takes %d", len(text), mostForm)
+	if len(text) > maxForm {
+		return fmt.Errorf("the form has %d bytes; a robot accepts %d", len(text), maxForm)
 	}
 	request, err := http.NewRequestWithContext(ctx, method, p.url.JoinPath(path).String(), bytes.NewReader(text))
 	if err != nil {
-		return fmt.Errorf("ask the robot: %w", err)
+		return fmt.Errorf("send a request to the robot: %w", err)
 	}
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := p.client.Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("the robot's page does not answer: %w", err)
+		return fmt.Errorf("the robot's page does not respond: %w", err)
 	}
-	defer answer.Body.Close()
-	if text, err = io.ReadAll(io.LimitReader(answer.Body, limit.Body)); err != nil {
-		return fmt.Errorf("read the robot's answer: %w", err)
+	defer response.Body.Close()
+	if text, err = io.ReadAll(io.LimitReader(response.Body, limit.Body)); err != nil {
+		return fmt.Errorf("read the robot's response: %w", err)
 	}
 	switch {
-	case answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusMethodNotAllowed:
+	case response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w: %s", errNoPage, path)
-	case answer.StatusCode != http.StatusOK:
-		return fmt.Errorf("the robot answered %s: %s", plain.Line(answer.Status), plain.Line(string(text[:min(len(text), 200)])))
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("the robot responded with %s: %s", plain.Line(response.Status), plain.Line(string(text[:min(len(text), 200)])))
 	}
 	if err := json.Unmarshal(text, v); err != nil {
 		return fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
@@ -82,41 +83,43 @@ func (p *portal) ask(ctx context.Context, method, path string, body, v any) erro
 	return nil
 }
 
-// outcome is the answer to a form, whose status is always 200.
+// outcome is the body of the response to a submitted form. The HTTP status is 200 even after
+// a failure.
 type outcome struct {
 	Success *bool  `json:"success"`
 	Error   string `json:"error"`
 }
 
+// submit submits a form. It returns an error only if the response is not an outcome.
 func (p *portal) submit(ctx context.Context, path string, form any) (outcome, error) {
 	var o outcome
-	err := p.ask(ctx, http.MethodPost, path, form, &o)
+	err := p.call(ctx, http.MethodPost, path, form, &o)
 	if err == nil && o.Success == nil {
 		err = fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return o, err
 }
 
-// ota returns the robot's bootstrap URL; "" is the firmware's default.
+// ota returns the robot's bootstrap URL, or "" for the firmware's default.
 func (p *portal) ota(ctx context.Context) (string, error) {
 	var c struct {
 		OTA   string   `json:"ota_url"`
 		Power *float64 `json:"max_tx_power"`
 	}
-	err := p.ask(ctx, http.MethodGet, "/advanced/config", nil, &c)
-	if err == nil && c.Power == nil { // every portal has it
+	err := p.call(ctx, http.MethodGet, "/advanced/config", nil, &c)
+	if err == nil && c.Power == nil { // every robot reports its power
 		err = fmt.Errorf("the server at %s is not a robot in configuration mode", p.url)
 	}
 	return c.OTA, err
 }
 
-// waitForPage calls ota until the page has appeared.
+// waitForPage calls ota until the robot can be reached, and returns its result.
 func (p *portal) waitForPage(ctx context.Context) (string, error) {
-	waiting, cancel := context.WithTimeout(ctx, portalAppears)
+	waiting, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	for {
 		current, err := p.ota(waiting)
-		if _, unreached := errors.AsType[*url.Error](err); !unreached {
+		if _, unreachable := errors.AsType[*url.Error](err); !unreachable {
 			return current, err
 		}
 		select {
@@ -127,42 +130,43 @@ func (p *portal) waitForPage(ctx context.Context) (string, error) {
 	}
 }
 
-// setOTA stores a bootstrap URL, and reads it back: the page reports success in any case.
+// setOTA stores a bootstrap URL. It reads the URL back, because the robot reports success in
+// any case.
 func (p *portal) setOTA(ctx context.Context, address string) error {
 	o, err := p.submit(ctx, "/advanced/submit", map[string]string{"ota_url": address})
 	if err == nil && !*o.Success {
-		err = fmt.Errorf("the robot did not take the address: %s", plain.Line(o.Error))
+		err = fmt.Errorf("the robot rejected the address: %s", plain.Line(o.Error))
 	}
 	if err != nil {
 		return err
 	}
 	current, err := p.ota(ctx)
 	if err == nil && current != address {
-		err = fmt.Errorf("the robot was given %s, but holds %q", address, plain.Line(current))
+		err = fmt.Errorf("the robot was given %s, but has stored %q", address, plain.Line(current))
 	}
 	return err
 }
 
-// join makes the robot try a network and store it.
+// join makes the robot join a network and store it.
 func (p *portal) join(ctx context.Context, ssid, password string) error {
 	o, err := p.submit(ctx, "/submit", map[string]string{"ssid": ssid, "password": password})
 	if err == nil && !*o.Success {
-		err = fmt.Errorf("the robot could not join %q; it knows 2.4 GHz only, and the password must be right (its error: %s)", ssid,
+		err = fmt.Errorf("the robot could not join %q; is this a 2.4 GHz network, and is the password right? (error of the robot: %s)", ssid,
 			plain.Line(o.Error))
 	}
 	return err
 }
 
-// savedNetworks returns how many networks the robot knows; -1 if it does not report it.
+// savedNetworks returns the number of networks that the robot has stored, or -1 if unknown.
 func (p *portal) savedNetworks(ctx context.Context) int {
 	var list []json.RawMessage
-	if p.ask(ctx, http.MethodGet, "/saved/list", nil, &list) != nil {
+	if p.call(ctx, http.MethodGet, "/saved/list", nil, &list) != nil {
 		return -1
 	}
 	return len(list)
 }
 
-// leave ends configuration mode. Older pages have another address for it.
+// leave ends configuration mode. Older firmware has another path for this.
 func (p *portal) leave(ctx context.Context) error {
 	_, err := p.submit(ctx, "/exit", struct{}{})
 	if errors.Is(err, errNoPage) {

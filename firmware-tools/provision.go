@@ -17,6 +17,7 @@ import (
 	"perch/plain"
 )
 
+// provisionFlags are the options of the command provision.
 type provisionFlags struct {
 	ota          string
 	ssid         string
@@ -26,9 +27,9 @@ type provisionFlags struct {
 	ap           string
 	json         bool
 
-	password string
-	page     *url.URL
-	out      lines
+	password string   // content of passwordFile
+	page     *url.URL // parsed portal
+	out      output
 }
 
 func provisionCommand() *cobra.Command {
@@ -42,18 +43,18 @@ func provisionCommand() *cobra.Command {
 			if err := f.check(); err != nil {
 				return err
 			}
-			f.out = lines{c.OutOrStdout(), f.json}
+			f.out = output{c.OutOrStdout(), f.json}
 			return f.provision(c.Context())
 		},
 	}
 	s := c.Flags()
-	s.StringVar(&f.ota, "ota", "", "`URL` of the appliance's bootstrap; without it, the appliance that is found by browsing")
-	s.StringVar(&f.ssid, "ssid", "", "`NAME` of the Wi-Fi that the robot is to join; without it, those it knows")
-	s.StringVar(&f.passwordFile, "password-file", "", "`FILE` that holds the password of that Wi-Fi")
-	s.StringVar(&f.portal, "portal", portalAddress, "`URL` of the robot's page")
-	s.BoolVar(&f.wifi, "wifi", false, "join the robot's network Xiaozhi-XXXX with this machine's Wi-Fi, and come back")
-	s.StringVar(&f.ap, "ap", "", "`NAME` of that network, where several robots open one")
-	s.BoolVar(&f.json, "json", false, "print JSON, an object a line")
+	s.StringVar(&f.ota, "ota", "", "bootstrap `URL` of the appliance; found by mDNS if omitted")
+	s.StringVar(&f.ssid, "ssid", "", "`NAME` of the Wi-Fi network that the robot joins; its saved networks if omitted")
+	s.StringVar(&f.passwordFile, "password-file", "", "`FILE` that contains the password of that network")
+	s.StringVar(&f.portal, "portal", portalAddress, "`URL` of the robot's configuration page")
+	s.BoolVar(&f.wifi, "wifi", false, "join the robot's network Xiaozhi-XXXX with this machine's Wi-Fi, and return afterwards")
+	s.StringVar(&f.ap, "ap", "", "`NAME` of that network, if several robots are in configuration mode")
+	s.BoolVar(&f.json, "json", false, "print JSON, one object per line")
 	return c
 }
 
@@ -64,9 +65,9 @@ func (f *provisionFlags) provision(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if f.ota == "" { // the robot's own network has no appliance to find
+	if f.ota == "" { // browse first: the appliance cannot be reached from the robot's own network
 		if f.ota, err = browse(ctx, f.out, lastingURL); err == nil {
-			err = checkOTA(f.ota) // any machine of the network may have answered
+			err = checkOTA(f.ota) // any machine on the network may have sent this URL
 		}
 		if err != nil {
 			return err
@@ -78,25 +79,26 @@ func (f *provisionFlags) provision(ctx context.Context) (err error) {
 	return f.throughWiFi(ctx)
 }
 
+// check validates the options.
 func (f *provisionFlags) check() (err error) {
 	if f.page, err = url.Parse(f.portal); err != nil || f.page.Scheme != "http" || f.page.Host == "" {
-		return command.Usagef("--portal %q is not an address such as %s", f.portal, portalAddress)
+		return command.Usagef("--portal %q is not a URL such as %s", f.portal, portalAddress)
 	}
 	switch {
 	case f.ssid == "" && f.passwordFile != "":
 		return command.Usagef("--password-file goes with --ssid")
 	case len(f.ssid) > 32:
-		return command.Usagef("--ssid has more than the 32 bytes that the name of a Wi-Fi can have")
+		return command.Usagef("--ssid is longer than 32 bytes, the maximum for a Wi-Fi name")
 	case f.ap != "" && (!f.wifi || !robotNetwork.MatchString(f.ap)):
-		return command.Usagef("--ap is as in Xiaozhi-A1B2, and goes with --wifi")
+		return command.Usagef("--ap is a name such as Xiaozhi-A1B2, and goes with --wifi")
 	case f.ota != "":
 		return checkOTA(f.ota)
 	}
 	return nil
 }
 
-// readPassword reads the password of a Wi-Fi. It returns an error if it is too long: a robot
-// would write beyond its buffer.
+// readPassword reads a Wi-Fi password from a file. It rejects passwords of more than 63
+// characters, which overflow a buffer of the robot.
 func readPassword(name string) (string, error) {
 	text, err := readUpTo(name, 1024)
 	if err != nil {
@@ -104,22 +106,22 @@ func readPassword(name string) (string, error) {
 	}
 	password := strings.TrimRight(string(text), "\r\n")
 	if n := len(password); n < 8 || n > 63 || strings.ContainsAny(password, "\r\n\x00") {
-		return "", fmt.Errorf("%s does not hold the password of a Wi-Fi, which is one line of 8 to 63 characters", name)
+		return "", fmt.Errorf("%s does not contain a Wi-Fi password, which is one line of 8 to 63 characters", name)
 	}
 	return password, nil
 }
 
-// configure fills in the robot's page.
+// configure submits the settings to the robot's configuration page.
 func (f *provisionFlags) configure(ctx context.Context) error {
 	p := openPortal(f.page)
-	before, err := p.waitForPage(ctx)
+	oldOTA, err := p.waitForPage(ctx)
 	if err != nil {
 		return err
 	}
-	if before == "" {
-		before = "the address it was built with"
+	if oldOTA == "" {
+		oldOTA = "the address it was built with"
 	}
-	f.out.line("robot", "asks", plain.Line(before))
+	f.out.line("robot", "asks", plain.Line(oldOTA))
 	if err := p.setOTA(ctx, f.ota); err != nil {
 		return err
 	}
@@ -130,45 +132,45 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 		}
 		f.out.line("robot", "joins", plain.Line(f.ssid))
 	} else if p.savedNetworks(ctx) == 0 {
-		return errors.New("the robot holds the address, but knows no Wi-Fi: give it one on its page, or run this again with --ssid; it stays in " +
-			"configuration mode")
+		return errors.New("the robot has stored the address, but knows no Wi-Fi: enter one on its page, or run this command again with --ssid; it " +
+			"stays in configuration mode")
 	}
 	if err := p.leave(ctx); err != nil {
-		return fmt.Errorf("the robot holds the address, but did not leave configuration mode; restart it: %w", err)
+		return fmt.Errorf("the robot has stored the address, but did not leave configuration mode; restart it: %w", err)
 	}
-	f.out.line("robot", "leaves", "configuration mode; perch robot list shows it when it has checked in")
+	f.out.line("robot", "leaves", "configuration mode; perch robot list shows it once it has checked in")
 	return nil
 }
 
-// restoreWithin bounds the return to the machine's own network.
-const restoreWithin = 90 * time.Second
+// restoreTimeout bounds the return to the machine's previous network.
+const restoreTimeout = 90 * time.Second
 
-// throughWiFi configures the robot in the robot's own network. The machine always returns to
-// its own network: a login over its Wi-Fi is cut off until then.
+// throughWiFi joins the robot's own network, configures the robot there, and always returns
+// to the machine's previous network. A remote login over this Wi-Fi is cut off meanwhile.
 func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
-	m, err := findManager(ctx)
+	w, err := findWiFi(ctx)
 	if err != nil {
 		return err
 	}
-	ap, err := m.chooseNetwork(ctx, f.ap)
+	ap, err := w.chooseNetwork(ctx, f.ap)
 	if err != nil {
 		return err
 	}
-	// The program must survive the end of a login, and output that nobody reads.
+	// The program must survive the end of the login session, and writes to a closed output.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(hangups)
 	defer func() {
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWithin)
+		restoreCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 		defer cancel()
-		if failed := m.restore(back); failed != nil {
-			err = errors.Join(err, failed)
+		if restoreErr := w.restore(restoreCtx); restoreErr != nil {
+			err = errors.Join(err, restoreErr)
 			return
 		}
 		f.out.line("this machine", "is back in its own network", "")
 	}()
 	f.out.line("this machine", "joins "+ap, "")
-	if err := m.join(ctx, ap); err != nil {
+	if err := w.join(ctx, ap); err != nil {
 		return err
 	}
 	return f.configure(ctx)

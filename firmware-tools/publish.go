@@ -15,31 +15,32 @@ import (
 	"perch/command"
 )
 
+// publishFlags are the options of the command publish.
 type publishFlags struct {
 	apiClient
 	boards    []string
 	signature string
-	percent   int
-	hours     string
+	percent   int    // of the robots
+	hours     string // FROM-TO
 	auto      bool
 	json      bool
 }
 
-// rollout is the body of that name of the admin API.
+// rollout is the body of the admin API's request to start a rollout.
 type rollout struct {
 	Boards  []string `json:"boards"`
 	Percent int      `json:"percent"`
-	Hours   string   `json:"hours,omitempty"`
+	Hours   string   `json:"hours,omitempty"` // FROM-TO; empty for all day
 	Auto    bool     `json:"auto"`
 }
 
-// published is the output about an image in the catalogue.
+// published is the JSON output about a published image.
 type published struct {
 	Project string   `json:"project"`
 	Version string   `json:"version"`
 	Boards  []string `json:"boards"`
 	SHA256  string   `json:"sha256"`
-	Percent int      `json:"percent"` // share of the robots that are offered it, 0 to 100
+	Percent int      `json:"percent"` // share of the robots that are offered the image, 0 to 100
 }
 
 func publishCommand() *cobra.Command {
@@ -51,7 +52,7 @@ func publishCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(f.boards) == 0:
-				return command.Usagef("--board must name the board of the image: the image itself does not, and on another board it would not run")
+				return command.Usagef("--board is required: an image does not name its board, and does not run on another board")
 			case !f.auto && (f.hours != "" || f.percent != 100):
 				return command.Usagef("--percent and --hours go with --auto")
 			}
@@ -60,18 +61,18 @@ func publishCommand() *cobra.Command {
 	}
 	f.register(c)
 	s := c.Flags()
-	s.StringArrayVar(&f.boards, "board", nil, "`BOARD` that the image is for, as perch robot list shows it; repeatable")
-	s.StringVar(&f.signature, "signature", "", "ed25519 signature of the image's SHA-256, in `BASE64`, where the appliance asks for one")
-	s.BoolVar(&f.auto, "auto", false, "begin a rollout: robots are offered the image at their check-ins")
-	s.IntVar(&f.percent, "percent", 100, "`PERCENT` of the robots, with --auto")
-	s.StringVar(&f.hours, "hours", "", "`FROM-TO` in which it is offered, as in 02:00-05:00, with --auto")
+	s.StringArrayVar(&f.boards, "board", nil, "`BOARD` that the image was built for, as listed by perch robot list; repeatable")
+	s.StringVar(&f.signature, "signature", "", "ed25519 signature of the image's SHA-256 in `BASE64`, if the appliance requires one")
+	s.BoolVar(&f.auto, "auto", false, "start a rollout: offer the image to robots at their check-ins")
+	s.IntVar(&f.percent, "percent", 100, "`PERCENT` of the robots that are offered the image, with --auto")
+	s.StringVar(&f.hours, "hours", "", "time of day `FROM-TO` in which the image is offered, such as 02:00-05:00, with --auto")
 	s.BoolVar(&f.json, "json", false, "print JSON")
 	return c
 }
 
 // publish uploads an image, and starts its rollout if requested.
 func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr io.Writer) error {
-	i, err := readImage(file) // before the upload
+	i, err := readImage(file) // check it before the upload
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 	if f.auto {
 		plan := rollout{Boards: f.boards, Percent: f.percent, Hours: f.hours, Auto: true}
 		if err := f.post(ctx, plan, "firmware", sha256, "rollout"); err != nil {
-			return fmt.Errorf("it is published, but not rolled out: %w", err)
+			return fmt.Errorf("the image is published, but the rollout did not start: %w", err)
 		}
 		result.Percent = f.percent
 	}
@@ -100,7 +101,7 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 	case f.auto:
 		fmt.Fprintf(stdout, "rolled out to %d %% of these robots, from their second check-in on\n", f.percent)
 	default:
-		fmt.Fprintln(stdout, "no robot is offered it yet: --auto begins a rollout, or upgrade one by hand")
+		fmt.Fprintln(stdout, "no robot is offered the image yet: start a rollout with --auto, or upgrade robots by hand")
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (r *apiClient) upload(ctx context.Context, name string, size int64, query u
 	}
 	request.ContentLength = size
 	request.Header.Set("Content-Type", "application/octet-stream")
-	request.Header.Set("Expect", "100-continue") // for an error before the upload
+	request.Header.Set("Expect", "100-continue") // lets the appliance reject the request before the upload
 	err = send(request)
 	progress.Finish()
 	return err

@@ -56,7 +56,7 @@ func TestPublishRefused(t *testing.T) {
 		{[]string{"--board", "b", filepath.Join(t.TempDir(), "none")}, 1, "none"},
 		{[]string{"--board", "b", good, "--url", url}, 1, "the signature[2J is wrong"},
 		{[]string{"--board", "b", good, "--url", odd}, 1, "answered 502"},
-		{[]string{"--board", "b", good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
+		{[]string{"--board", "b", good, "--url", "http://127.0.0.1:1"}, 1, "does not respond"},
 		{[]string{"--help"}, 0, ""},
 	}...)
 }
@@ -90,7 +90,7 @@ func TestAssets(t *testing.T) {
 	a, url := newAdminAPI(t, adminAPI{})
 	check(t, "firmware assets --url "+url,
 		call{[]string{file, "--check"}, 0, "index.json"},
-		call{[]string{file, "--token-file", token}, 0, "no robot fetches it yet: --robot names one whose channel is open"},
+		call{[]string{file, "--token-file", token}, 0, "no robot downloads it yet: choose one with --robot; its channel must be open"},
 		call{[]string{file, "--name", "fonts.bin", "--robot", "A0:B1:C2:D3:E4:F5", "--reboot"}, 0, "a0b1c2d3e4f5 restarts"})
 	want := []string{
 		"POST /api/v1/assets/de.bin  Bearer secret " + string(espimagetest.Assets("index.json", "{}")),
@@ -104,7 +104,7 @@ func TestAssets(t *testing.T) {
 	a.status, a.refuse = http.StatusConflict, "/devices/a0b1c2d3e4f5/assets"
 	a.answer = `{"error":{"code":"robot_offline","message":"its channel is closed"}}`
 	code, out, errs := tools("firmware", "assets", file, "--url", url, "--robot", "a0b1c2d3e4f5", "--reboot")
-	if code != 1 || !strings.Contains(errs, "it is uploaded, but a0b1c2d3e4f5 does not fetch it: its channel is closed") ||
+	if code != 1 || !strings.Contains(errs, "the file is uploaded, but a0b1c2d3e4f5 does not download it: its channel is closed") ||
 		!strings.Contains(out, "robots can download it as de.bin") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
@@ -120,7 +120,7 @@ func TestAssetsRefused(t *testing.T) {
 		{[]string{writeFile(t, "app.bin", simrobot.Image("1.3.0", 0))}, 1, "application"},
 		{[]string{filepath.Join(t.TempDir(), "none")}, 1, "none"},
 		{[]string{t.TempDir()}, 1, "is not a file"},
-		{[]string{good, "--url", "http://127.0.0.1:1"}, 1, "does not answer"},
+		{[]string{good, "--url", "http://127.0.0.1:1"}, 1, "does not respond"},
 		{[]string{"--help"}, 0, ""},
 	}...)
 }

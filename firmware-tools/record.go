@@ -16,16 +16,17 @@ import (
 	"perch/command"
 )
 
+// recordFlags are the options of the command record.
 type recordFlags struct {
 	apiClient
-	out string
+	out string // path; empty for the standard output
 }
 
 func recordCommand() *cobra.Command {
 	f := &recordFlags{}
 	c := &cobra.Command{
 		Use:     "record ROBOT",
-		Short:   "Write a robot's session as a transcript, secrets blanked",
+		Short:   "Write a transcript of a robot's session, with secrets blanked",
 		Example: "perch-tools robot record kitchen --out kitchen.txtar",
 		RunE: func(c *cobra.Command, args []string) error {
 			robot, err := robotNamed(args[0])
@@ -35,7 +36,7 @@ func recordCommand() *cobra.Command {
 			return f.record(c.Context(), robot, c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to, in place of the terminal")
+	c.Flags().StringVar(&f.out, "out", "", "`FILE` to write to, instead of the terminal")
 	f.register(c)
 	return c
 }
@@ -47,22 +48,22 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	if err != nil {
 		return err
 	}
-	answer, err := openRequest(request, beginWithin)
+	response, err := doRequest(request, startTimeout)
 	if err != nil && ctx.Err() != nil {
 		return nil // interrupted before the first line
 	}
 	if err != nil {
 		return err
 	}
-	transcript := answer.Body
+	transcript := response.Body
 	defer transcript.Close()
-	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
-		return fmt.Errorf("the appliance answered %s and no transcript", answer.Status)
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") {
+		return fmt.Errorf("the appliance responded with %s, but without a transcript", response.Status)
 	}
 	if f.out == "" {
 		return copyUntil(ctx, plainWriter{stdout}, transcript)
 	}
-	// What a robot heard is private to its owner.
+	// Only this user may read the file, because conversations are private.
 	file, err := os.OpenFile(f.out, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the transcript: %w", err)
@@ -70,10 +71,11 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 	return errors.Join(copyUntil(ctx, file, transcript), file.Close())
 }
 
-// beginWithin bounds the wait for the start of the transcript, which may then last for ever.
-const beginWithin = 10 * time.Second
+// startTimeout bounds the wait for the start of the transcript. The duration of the transcript
+// itself is not limited.
+const startTimeout = 10 * time.Second
 
-// copyUntil copies until the transcript or ctx ends; both end a recording.
+// copyUntil copies until from ends or ctx is done. Neither is an error.
 func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the recording broke off: %w", err)
@@ -81,10 +83,11 @@ func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	return nil
 }
 
-// plainWriter removes control characters, which a robot may have sent, from what is
-// written to a terminal. It checks bytes, because a write may end within a character.
+// plainWriter removes control characters, which a robot may have sent, before it writes to a
+// terminal. It checks single bytes, because a write may end in the middle of a character.
 type plainWriter struct{ w io.Writer }
 
+// Write implements io.Writer.
 func (p plainWriter) Write(text []byte) (int, error) {
 	plainText := slices.DeleteFunc(slices.Clone(text), func(c byte) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f })
 	if _, err := p.w.Write(plainText); err != nil {

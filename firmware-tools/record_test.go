@@ -162,7 +162,7 @@ func TestRecordExitCodes(t *testing.T) {
 		{[]string{"a0b1c2d3e4f5", "--help"}, 0, "usage: perch-tools robot record"},
 		{[]string{"--help"}, 0, "usage: perch-tools robot record"},
 		{[]string{"--url", page, "a0b1c2d3e4f5"}, 1, "answered 200 OK and no transcript"},
-		{[]string{"--url", "http://127.0.0.1:1", "a0b1c2d3e4f5"}, 1, "does not answer: dial tcp 127.0.0.1:1: connect: connection refused"},
+		{[]string{"--url", "http://127.0.0.1:1", "a0b1c2d3e4f5"}, 1, "does not respond: dial tcp 127.0.0.1:1: connect: connection refused"},
 		{[]string{"--token-file", "/nowhere/token", "a0b1c2d3e4f5"}, 1, "read the admin token"},
 	}...)
 }

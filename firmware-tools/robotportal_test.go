@@ -50,13 +50,13 @@ func (p *robotPortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // robotForm reads a JSON body as the firmware does, and answers an invalid one.
 func robotForm(w http.ResponseWriter, r *http.Request) (map[string]any, bool) {
-	text, err := io.ReadAll(io.LimitReader(r.Body, mostForm+1))
+	text, err := io.ReadAll(io.LimitReader(r.Body, maxForm+1))
 	why := ""
 	var f map[string]any
 	switch {
 	case err != nil:
 		why = "Failed to receive request"
-	case len(text) > mostForm:
+	case len(text) > maxForm:
 		why = "Payload too large"
 	case json.Unmarshal(text, &f) != nil:
 		why = "Invalid JSON"

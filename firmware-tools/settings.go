@@ -15,7 +15,7 @@ import (
 	"perch/limit"
 )
 
-// object is a JSON object of the user's: its members keep their order and spelling.
+// object is a JSON object from the user's settings. Its members keep their order and spelling.
 type object []member
 
 type member struct {
@@ -35,7 +35,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 		if err != nil {
 			return err
 		}
-		m := member{name: name.(string)} // the decoder accepts nothing else
+		m := member{name: name.(string)} // the decoder accepts only strings as names
 		if err := d.Decode(&m.value); err != nil {
 			return err
 		}
@@ -45,7 +45,8 @@ func (o *object) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// text returns the object as JSON. A json.Marshaler would reformat the values.
+// text returns the object as JSON. (object does not implement json.Marshaler, because
+// package json would reformat the values.)
 func (o object) text() json.RawMessage {
 	var text bytes.Buffer
 	text.WriteByte('{')
@@ -65,20 +66,20 @@ func (o object) text() json.RawMessage {
 func (o object) pretty() []byte {
 	var text bytes.Buffer
 	if err := json.Indent(&text, o.text(), "", "  "); err != nil {
-		panic(err) // it is valid JSON
+		panic(err) // cannot happen: text returns valid JSON
 	}
 	text.WriteByte('\n')
 	return text.Bytes()
 }
 
-// at returns the index of a member, or -1.
-func (o object) at(name string) int {
+// index returns the index of a member, or -1.
+func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// with returns the object with a member set.
-func (o object) with(name string, value json.RawMessage) object {
-	if i := o.at(name); i >= 0 {
+// withMember returns a copy of the object in which a member is set.
+func (o object) withMember(name string, value json.RawMessage) object {
+	if i := o.index(name); i >= 0 {
 		o = slices.Clone(o)
 		o[i].value = value
 		return o
@@ -86,23 +87,24 @@ func (o object) with(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// merged returns settings with our groups of hooks, by event, in place of our
-// earlier ones; an empty block removes them. Everything else is unchanged.
-func merged(settings object, block object) (object, error) {
+// mergeHooks returns settings in which the groups of block, one per event, replace all hooks
+// that this program installed before. An empty block only removes these. Everything else is
+// unchanged.
+func mergeHooks(settings, block object) (object, error) {
 	hooks := object{}
-	if i := settings.at("hooks"); i >= 0 {
+	if i := settings.index("hooks"); i >= 0 {
 		if err := json.Unmarshal(settings[i].value, &hooks); err != nil {
-			return nil, errors.New("its hooks are not an object")
+			return nil, errors.New("the member hooks is not an object")
 		}
 	}
 	result := object{}
 	for _, event := range hooks {
-		groups, err := othersGroups(event.value)
+		groups, err := foreignGroups(event.value)
 		if err != nil {
-			return nil, fmt.Errorf("its hooks of %s are of a shape that is not known here", event.name)
+			return nil, fmt.Errorf("the hooks of %s have an unknown format", event.name)
 		}
-		ours := block.at(event.name)
-		if ours >= 0 && result.at(event.name) < 0 {
+		ours := block.index(event.name)
+		if ours >= 0 && result.index(event.name) < 0 {
 			groups = append(groups, block[ours].value)
 		}
 		if len(groups) > 0 || ours >= 0 || string(event.value) == "[]" {
@@ -110,18 +112,19 @@ func merged(settings object, block object) (object, error) {
 		}
 	}
 	for _, ours := range block {
-		if result.at(ours.name) < 0 {
+		if result.index(ours.name) < 0 {
 			result = append(result, member{ours.name, encoded([]json.RawMessage{ours.value})})
 		}
 	}
 	if len(result) == 0 {
 		return slices.DeleteFunc(slices.Clone(settings), func(m member) bool { return m.name == "hooks" }), nil
 	}
-	return settings.with("hooks", result.text()), nil
+	return settings.withMember("hooks", result.text()), nil
 }
 
-// othersGroups returns the groups of an event's hooks without our hooks.
-func othersGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
+// foreignGroups returns an event's groups of hooks without the hooks that this program
+// installed.
+func foreignGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
 	groups = []json.RawMessage{}
 	var all []json.RawMessage
 	if err := json.Unmarshal(list, &all); err != nil {
@@ -132,18 +135,18 @@ func othersGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
 		if err := json.Unmarshal(text, &group); err != nil {
 			return nil, err
 		}
-		i := group.at("hooks")
-		if i < 0 || !bytes.Contains(group[i].value, []byte(mark)) {
+		i := group.index("hooks")
+		if i < 0 || !bytes.Contains(group[i].value, []byte(hookMark)) {
 			groups = append(groups, text)
 			continue
 		}
-		var each []json.RawMessage
-		if err := json.Unmarshal(group[i].value, &each); err != nil {
+		var hooks []json.RawMessage
+		if err := json.Unmarshal(group[i].value, &hooks); err != nil {
 			return nil, err
 		}
-		each = slices.DeleteFunc(each, isOurs)
-		if len(each) > 0 {
-			groups = append(groups, group.with("hooks", encoded(each)).text())
+		hooks = slices.DeleteFunc(hooks, isOurs)
+		if len(hooks) > 0 {
+			groups = append(groups, group.withMember("hooks", encoded(hooks)).text())
 		}
 	}
 	return groups, nil
@@ -152,12 +155,13 @@ func othersGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
 // isOurs reports whether this program installed a hook.
 func isOurs(hook json.RawMessage) bool {
 	var h struct{ Command string }
-	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+mark)
+	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, " # "+hookMark)
 }
 
-// mergeInto atomically merges hooks into a file. If that changes the file, it writes a backup
-// to the same folder. notes name settings that disable hooks.
-func mergeInto(file string, block object) (backup string, changed bool, notes []string, err error) {
+// mergeIntoFile merges hooks into a settings file and replaces the file atomically. If the
+// content changes, the previous content is saved as a backup in the same folder. notes warn of
+// settings that disable hooks.
+func mergeIntoFile(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {
 		return "", false, nil, err
@@ -165,36 +169,37 @@ func mergeInto(file string, block object) (backup string, changed bool, notes []
 	settings := object{}
 	if len(bytes.TrimSpace(before)) > 0 {
 		if err := json.Unmarshal(before, &settings); err != nil {
-			return "", false, nil, fmt.Errorf("%s is not plain JSON (%w); nothing is written: put it right, or add the block by hand", file, err)
+			return "", false, nil, fmt.Errorf("%s is not plain JSON (%w); nothing is written: correct the file, or add the hooks by hand", file, err)
 		}
 	}
-	after, err := merged(settings, block)
+	after, err := mergeHooks(settings, block)
 	if err != nil {
 		return "", false, nil, fmt.Errorf("%s: %w; nothing is written", file, err)
 	}
 	for _, name := range []string{"disableAllHooks", "allowManagedHooksOnly"} {
-		if i := settings.at(name); i >= 0 && string(settings[i].value) != "false" {
-			notes = append(notes, fmt.Sprintf("note: %s is set in %s, and may keep these hooks from running", name, file))
+		if i := settings.index(name); i >= 0 && string(settings[i].value) != "false" {
+			notes = append(notes, fmt.Sprintf("note: %s is set in %s, and may prevent these hooks from running", name, file))
 		}
 	}
 	text := after.pretty()
-	if same(before, text) {
+	if equalJSON(before, text) {
 		return "", false, notes, nil
 	}
 	if before != nil {
 		backup = file + "." + time.Now().Format("20060102-150405.000") + ".bak"
 		if err := os.WriteFile(backup, before, mode); err != nil {
-			return "", false, notes, fmt.Errorf("keep a backup: %w; nothing is written", err)
+			return "", false, notes, fmt.Errorf("write a backup: %w; nothing is changed", err)
 		}
 	}
-	if err := replace(file, text, mode); err != nil {
+	if err := replaceFile(file, text, mode); err != nil {
 		return backup, false, notes, fmt.Errorf("write the settings: %w", err)
 	}
 	return backup, true, notes, nil
 }
 
+// readSettings reads a settings file and its permissions. A missing file gives a nil text.
 func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
-	about, err := os.Stat(file)
+	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0o600, nil
 	}
@@ -207,17 +212,17 @@ func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the settings: %w", err)
 	}
-	return text, about.Mode().Perm(), nil
+	return text, info.Mode().Perm(), nil
 }
 
-// same reports whether two texts are the same JSON, ignoring space.
-func same(a, b []byte) bool {
+// equalJSON reports whether two texts are the same JSON apart from white space.
+func equalJSON(a, b []byte) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// replace replaces a file atomically.
-func replace(file string, text []byte, mode fs.FileMode) error {
+// replaceFile replaces a file atomically. It creates the folder if necessary.
+func replaceFile(file string, text []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -231,7 +236,7 @@ func replace(file string, text []byte, mode fs.FileMode) error {
 		err = os.Rename(f.Name(), file)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is returned
+		_ = os.Remove(f.Name()) // err is the more useful error
 	}
 	return err
 }
