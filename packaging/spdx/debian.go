@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// addDebian adds the packages installed in a root; without dpkg it adds nothing.
+// addDebian adds the Debian packages that are installed in a root file system. Without dpkg there
+// are none.
 func (d *document) addDebian(root string) error {
 	status, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,6 +44,7 @@ func (d *document) addDebian(root string) error {
 	return lines.Err()
 }
 
+// addPackage adds a Debian package with the fields of its entry in dpkg's status file.
 func (d *document) addPackage(root string, fields map[string]string) error {
 	name, version, arch := fields["Package"], fields["Version"], fields["Architecture"]
 	p := pkg{ID: "SPDXRef-deb-" + identifier(name), Name: name, Version: version, Declared: unknown}
@@ -55,21 +57,23 @@ func (d *document) addPackage(root string, fields map[string]string) error {
 	case err != nil:
 		return err
 	case isOurs(name):
-		p.Declared = "MIT" // its modules are listed separately
+		p.Declared = "MIT" // addModules adds the modules in it
 	default:
 		p.Declared = d.declared(name, string(copyright))
 	}
-	maker := "debian"
+	vendor := "debian"
 	if isOurs(name) {
-		maker = "perch"
+		vendor = "perch"
 	}
-	d.add(p, whole, "CONTAINS", "pkg:deb/"+maker+"/"+url.PathEscape(name)+"@"+url.QueryEscape(version)+"?arch="+arch)
+	d.add(p, productID, "CONTAINS", "pkg:deb/"+vendor+"/"+url.PathEscape(name)+"@"+url.QueryEscape(version)+"?arch="+arch)
 	return nil
 }
 
+// isOurs reports whether a Debian package is built from this repository.
 func isOurs(name string) bool { return name == "perch" || name == "perch-tools" }
 
-// readInRoot reads a file of a root, with symbolic links resolved within the root.
+// readInRoot reads a file in a root file system. It resolves symbolic links relative to that
+// root.
 func readInRoot(root, name string) ([]byte, error) {
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -77,64 +81,65 @@ func readInRoot(root, name string) ([]byte, error) {
 	}
 	defer r.Close()
 	for range 8 {
-		done, parts := "", strings.Split(filepath.Clean(name), "/")
-		linked := false
+		path, parts := "", strings.Split(filepath.Clean(name), "/")
+		isLink := false
 		for i, part := range parts {
-			done = filepath.Join(done, part)
-			target, err := r.Readlink(done)
+			path = filepath.Join(path, part)
+			target, err := r.Readlink(path)
 			if err != nil {
-				continue // no link
+				continue // not a link
 			}
 			if !filepath.IsAbs(target) {
-				target = filepath.Join("/", filepath.Dir(done), target)
+				target = filepath.Join("/", filepath.Dir(path), target)
 			}
 			name = strings.TrimPrefix(filepath.Join(append([]string{target}, parts[i+1:]...)...), "/")
-			linked = true
+			isLink = true
 			break
 		}
-		if !linked {
+		if !isLink {
 			return r.ReadFile(name)
 		}
 	}
-	return nil, fmt.Errorf("%s is a loop of symbolic links", name)
+	return nil, fmt.Errorf("%s leads to a loop of symbolic links", name)
 }
 
-// declared returns the expression of the licences that a Debian copyright file names.
+// declared returns the SPDX expression for the licences in a Debian copyright file.
 func (d *document) declared(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.customLicence(name, "", copyright)
 	}
-	texts, names := map[string]string{}, []string(nil)
-	var short string
-	within := false
+	texts, names := map[string]string{}, []string(nil) // texts: by name
+	var short string                                   // name of the current licence
+	inText := false                                    // the line belongs to the text of that licence
 	for line := range strings.Lines(copyright) {
 		if value, ok := strings.CutPrefix(line, "License:"); ok {
-			if short, within = strings.TrimSpace(value), true; short != "" && !slices.Contains(names, short) {
+			if short, inText = strings.TrimSpace(value), true; short != "" && !slices.Contains(names, short) {
 				names = append(names, short)
 			}
 			continue
 		}
-		within = within && strings.HasPrefix(line, " ")
-		if within {
+		inText = inText && strings.HasPrefix(line, " ")
+		if inText {
 			texts[short] += strings.TrimPrefix(strings.TrimSpace(line), ".") + "\n"
 		}
 	}
 	slices.Sort(names)
-	var all []string
+	var licences []string
 	for _, n := range names {
-		licence, known := expression(n)
-		if !known {
+		licence, ok := expression(n)
+		if !ok {
 			if texts[n] == "" {
 				texts[n] = n + ", as /usr/share/doc/" + name + "/copyright says\n"
 			}
 			licence = d.customLicence(name, n, texts[n])
 		}
-		all = append(all, licence)
+		licences = append(licences, licence)
 	}
-	return joinAnd(all)
+	return joinAnd(licences)
 }
 
-// customLicence returns the reference of a licence that SPDX has no name for, which includes its text.
+// customLicence returns a reference to a licence that is not in SPDX's list, and adds the text of
+// the licence to the document. name is the package or module, and short the name of the licence.
 func (d *document) customLicence(name, short, content string) string {
 	id := "LicenseRef-" + identifier(strings.TrimSuffix(name+"-"+short, "-"))
 	if !slices.ContainsFunc(d.Texts, func(t text) bool { return t.ID == id }) {
@@ -143,25 +148,25 @@ func (d *document) customLicence(name, short, content string) string {
 	return id
 }
 
-// joinAnd joins licences that all apply into an expression.
-func joinAnd(all []string) string {
-	var single []string
-	for _, one := range all {
-		if strings.Contains(one, " OR ") {
-			single = append(single, one)
+// joinAnd returns the expression for licences that all apply. It removes duplicates.
+func joinAnd(licences []string) string {
+	var terms []string
+	for _, licence := range licences {
+		if strings.Contains(licence, " OR ") {
+			terms = append(terms, licence)
 		} else {
-			single = append(single, strings.Split(one, " AND ")...)
+			terms = append(terms, strings.Split(licence, " AND ")...)
 		}
 	}
-	slices.Sort(single)
-	all = slices.Compact(single)
-	if len(all) == 0 {
+	slices.Sort(terms)
+	terms = slices.Compact(terms)
+	if len(terms) == 0 {
 		return unknown
 	}
-	for i, one := range all {
-		if len(all) > 1 && strings.Contains(one, " OR ") {
-			all[i] = "(" + one + ")"
+	for i, term := range terms {
+		if len(terms) > 1 && strings.Contains(term, " OR ") {
+			terms[i] = "(" + term + ")"
 		}
 	}
-	return strings.Join(all, " AND ")
+	return strings.Join(terms, " AND ")
 }

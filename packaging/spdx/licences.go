@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// spdxNames maps Debian's names of licences, in lower case, to SPDX's.
+// spdxNames maps Debian's names of licences (in lower case) to SPDX's names.
 var spdxNames = map[string]string{
 	"expat": "MIT", "mit": "MIT", "x11": "X11", "isc": "ISC", "zlib": "Zlib", "apache-2.0": "Apache-2.0", "apache-2": "Apache-2.0",
 	"bsd-2-clause": "BSD-2-Clause", "bsd-3-clause": "BSD-3-Clause", "bsd-4-clause": "BSD-4-Clause", "bsd-4-clause-uc": "BSD-4-Clause-UC",
@@ -14,13 +14,14 @@ var spdxNames = map[string]string{
 	"artistic": "Artistic-1.0-Perl", "openssl": "OpenSSL", "sleepycat": "Sleepycat", "cc-by-sa-3.0": "CC-BY-SA-3.0", "cc-by-4.0": "CC-BY-4.0",
 }
 
+// gnu matches Debian's names of GNU licences.
 var gnu = regexp.MustCompile(`^(a?gpl|lgpl)-v?([0-9])(\.[0-9])?(\+|-or-later|-only)?$`)
 
-// expression returns SPDX's expression for Debian's name of one or several licences, and false
-// if SPDX has no name.
+// expression converts Debian's name of one or more licences to an SPDX expression. It returns
+// false if a licence is not in SPDX's list.
 func expression(debian string) (string, bool) {
-	for _, joint := range [][2]string{{" or ", " OR "}, {" and ", " AND "}} {
-		if parts := strings.Split(debian, joint[0]); len(parts) > 1 {
+	for _, operator := range [][2]string{{" or ", " OR "}, {" and ", " AND "}} {
+		if parts := strings.Split(debian, operator[0]); len(parts) > 1 {
 			for i, p := range parts {
 				named, ok := expression(strings.Trim(p, ", "))
 				if !ok || strings.Contains(named, " ") {
@@ -28,26 +29,26 @@ func expression(debian string) (string, bool) {
 				}
 				parts[i] = named
 			}
-			return strings.Join(parts, joint[1]), true
+			return strings.Join(parts, operator[1]), true
 		}
 	}
 	name := strings.ToLower(strings.TrimSpace(debian))
-	if found := gnu.FindStringSubmatch(name); found != nil {
-		minor, which := found[3], "-only"
+	if match := gnu.FindStringSubmatch(name); match != nil {
+		minor, suffix := match[3], "-only"
 		if minor == "" {
 			minor = ".0"
 		}
-		if found[4] == "+" || found[4] == "-or-later" {
-			which = "-or-later"
+		if match[4] == "+" || match[4] == "-or-later" {
+			suffix = "-or-later"
 		}
-		return strings.ToUpper(found[1]) + "-" + found[2] + minor + which, true
+		return strings.ToUpper(match[1]) + "-" + match[2] + minor + suffix, true
 	}
 	named, ok := spdxNames[name]
 	return named, ok
 }
 
-// phrases are phrases that occur in only one licence.
-var phrases = []struct{ says, licence string }{
+// phrases are phrases, each of which occurs only in the text of one licence.
+var phrases = []struct{ text, licence string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"licensed under the apache license version 2.0", "Apache-2.0"},
 	{"permission is hereby granted, free of charge, to any person obtaining a copy of this software", "MIT"},
@@ -57,21 +58,22 @@ var phrases = []struct{ says, licence string }{
 	{"permission to use, copy, modify, and/or distribute this software for any purpose with or without fee", "ISC"},
 }
 
+// separators matches white space and comment characters.
 var separators = regexp.MustCompile(`[\s*#>/]+`)
 
-// recognized returns the licences found in a text.
-func recognized(licence string) (all []string) {
-	flat := strings.ReplaceAll(strings.ToLower(separators.ReplaceAllString(licence, " ")), "license, version", "license version")
-	for _, s := range phrases {
-		if strings.Contains(flat, s.says) {
-			all = append(all, s.licence)
+// recognize returns the SPDX names of the licences in a text.
+func recognize(text string) (licences []string) {
+	flat := strings.ReplaceAll(strings.ToLower(separators.ReplaceAllString(text, " ")), "license, version", "license version")
+	for _, p := range phrases {
+		if strings.Contains(flat, p.text) {
+			licences = append(licences, p.licence)
 		}
 	}
 	if strings.Contains(flat, "redistribution and use in source and binary forms") {
 		if strings.Contains(flat, "endorse or promote") {
-			return append(all, "BSD-3-Clause")
+			return append(licences, "BSD-3-Clause")
 		}
-		all = append(all, "BSD-2-Clause")
+		licences = append(licences, "BSD-2-Clause")
 	}
-	return all
+	return licences
 }

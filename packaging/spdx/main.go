@@ -1,5 +1,5 @@
-// Program spdx prints the contents of a root file system, with the licences, as an SPDX 2.3
-// document: Debian's packages, and the Go and npm modules in our programs.
+// Command spdx prints an SPDX 2.3 document that lists the Debian packages in a root file system,
+// the Go and npm modules in Perch's programs, and their licences.
 //
 //	spdx -name NAME -version VERSION FOLDER
 package main
@@ -27,16 +27,18 @@ func main() {
 	}
 }
 
-func run(args []string, epoch string, to io.Writer) error {
+// run writes the document that the arguments describe to w. epoch is the time of the document in
+// seconds since 1970.
+func run(args []string, epoch string, w io.Writer) error {
 	f := flag.NewFlagSet("spdx", flag.ContinueOnError)
-	name := f.String("name", "", "of what the document describes")
-	version := f.String("version", "", "its version")
+	name := f.String("name", "", "name of the described product")
+	version := f.String("version", "", "version of the described product")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	seconds, err := strconv.ParseInt(epoch, 10, 64)
 	if err != nil {
-		return errors.New("SOURCE_DATE_EPOCH is the time of the document, in seconds; it is not set")
+		return errors.New("SOURCE_DATE_EPOCH must be set to the time of the document, in seconds since 1970")
 	}
 	if *name == "" || *version == "" || f.NArg() != 1 {
 		return errors.New("usage: spdx -name NAME -version VERSION FOLDER")
@@ -46,12 +48,12 @@ func run(args []string, epoch string, to io.Writer) error {
 		return err
 	}
 	if len(d.Packages) == 1 {
-		return fmt.Errorf("%s has neither Debian's packages nor a program of ours", f.Arg(0))
+		return fmt.Errorf("%s contains neither Debian packages nor Perch's programs", f.Arg(0))
 	}
-	return d.print(to)
+	return d.print(w)
 }
 
-// document is a document of SPDX 2.3; its fields are SPDX's.
+// document is an SPDX 2.3 document. The JSON names of this and the following types are SPDX's.
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	DataLicence   string         `json:"dataLicense"`
@@ -64,11 +66,13 @@ type document struct {
 	Texts         []text         `json:"hasExtractedLicensingInfos,omitempty"`
 }
 
+// creation says when and by which tool a document was created.
 type creation struct {
 	Created  string   `json:"created"`
 	Creators []string `json:"creators"`
 }
 
+// pkg is a package: a Debian package, a program or a module.
 type pkg struct {
 	ID         string      `json:"SPDXID"`
 	Name       string      `json:"name"`
@@ -83,12 +87,14 @@ type pkg struct {
 	References []reference `json:"externalRefs,omitempty"`
 }
 
+// reference is a reference to a package in another system.
 type reference struct {
 	Category string `json:"referenceCategory"`
 	Type     string `json:"referenceType"`
 	Locator  string `json:"referenceLocator"`
 }
 
+// relationship is a relationship between two elements of a document.
 type relationship struct {
 	From string `json:"spdxElementId"`
 	Kind string `json:"relationshipType"`
@@ -103,36 +109,37 @@ type text struct {
 }
 
 const (
-	unknown   = "NOASSERTION"
-	whole     = "SPDXRef-whole"
-	itself    = "SPDXRef-DOCUMENT"
-	purl      = "purl"
-	byManager = "PACKAGE-MANAGER"
+	unknown    = "NOASSERTION"
+	productID  = "SPDXRef-whole"    // ID of the package that contains everything
+	documentID = "SPDXRef-DOCUMENT" // ID of the document
 )
 
-func newDocument(name, version string, at time.Time) *document {
+// newDocument returns a document for a product without contents.
+func newDocument(name, version string, created time.Time) *document {
 	return &document{
-		Version: "SPDX-2.3", DataLicence: "CC0-1.0", ID: itself, Name: name + " " + version,
-		Creation:      creation{at.UTC().Format(time.RFC3339), []string{"Tool: perch-spdx"}},
-		Packages:      []pkg{{ID: whole, Name: name, Version: version, Download: unknown, Concluded: unknown, Declared: unknown, Copyright: unknown}},
-		Relationships: []relationship{{itself, "DESCRIBES", whole}},
+		Version: "SPDX-2.3", DataLicence: "CC0-1.0", ID: documentID, Name: name + " " + version,
+		Creation:      creation{created.UTC().Format(time.RFC3339), []string{"Tool: perch-spdx"}},
+		Packages:      []pkg{{ID: productID, Name: name, Version: version, Download: unknown, Concluded: unknown, Declared: unknown, Copyright: unknown}},
+		Relationships: []relationship{{documentID, "DESCRIBES", productID}},
 	}
 }
 
-// add adds a package and its relationship to its container, unless they are there already.
-func (d *document) add(p pkg, within, how, locator string) {
-	if !slices.ContainsFunc(d.Packages, func(known pkg) bool { return known.ID == p.ID }) {
+// add adds a package, and a relationship of a kind from its container (an ID) to the package,
+// unless the document already contains them. locator is the package URL.
+func (d *document) add(p pkg, container, kind, locator string) {
+	if !slices.ContainsFunc(d.Packages, func(existing pkg) bool { return existing.ID == p.ID }) {
 		p.Download, p.Concluded, p.Copyright = unknown, unknown, unknown
-		p.References = []reference{{byManager, purl, locator}}
+		p.References = []reference{{"PACKAGE-MANAGER", "purl", locator}}
 		d.Packages = append(d.Packages, p)
 	}
-	if r := (relationship{within, how, p.ID}); !slices.Contains(d.Relationships, r) {
+	if r := (relationship{container, kind, p.ID}); !slices.Contains(d.Relationships, r) {
 		d.Relationships = append(d.Relationships, r)
 	}
 }
 
-// print prints the document. Its order and its name depend only on its content.
-func (d *document) print(to io.Writer) error {
+// print writes the document to w. It sorts the lists and derives the namespace from the content,
+// so that the output is reproducible.
+func (d *document) print(w io.Writer) error {
 	slices.SortFunc(d.Packages[1:], func(a, b pkg) int { return strings.Compare(a.ID, b.ID) })
 	slices.SortFunc(d.Relationships[1:], func(a, b relationship) int {
 		return strings.Compare(a.From+" "+a.Kind+" "+a.To, b.From+" "+b.Kind+" "+b.To)
@@ -144,15 +151,16 @@ func (d *document) print(to io.Writer) error {
 	}
 	sum := sha256.Sum256(content)
 	d.Namespace = "https://spdx.org/spdxdocs/" + identifier(d.Name) + "-" + hex.EncodeToString(sum[:])
-	e := json.NewEncoder(to)
+	e := json.NewEncoder(w)
 	e.SetIndent("", " ")
 	return e.Encode(d)
 }
 
+// invalidChars matches characters that SPDX does not allow in an ID.
 var invalidChars = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
-// identifier converts a name to the characters that SPDX allows. Other characters become
-// their codes, so that different names stay different.
+// identifier converts a name to a part of an SPDX ID. It encodes invalid characters in
+// hexadecimal, except for the common separators, which become hyphens.
 func identifier(name string) string {
 	return invalidChars.ReplaceAllStringFunc(name, func(s string) string {
 		if strings.Trim(s, " /_@") == "" {

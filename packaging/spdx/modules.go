@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// addModules adds the modules of our programs in a root, Go's and the page's. The texts of their
-// licences are in the programs' copyright files.
+// addModules adds Perch's programs in a root file system, and the Go and npm modules in them. The
+// texts of the modules' licences are in the copyright files of the programs.
 func (d *document) addModules(root string) error {
 	for _, program := range []string{"perch", "perch-tools"} {
 		file := filepath.Join(root, "usr/bin", program)
@@ -28,10 +28,10 @@ func (d *document) addModules(root string) error {
 			return err
 		}
 		texts := sections(string(copyright))
-		within := "SPDXRef-program-" + program
-		d.add(pkg{ID: within, Name: "usr/bin/" + program, Version: d.Packages[0].Version, Declared: "MIT", Purpose: "APPLICATION"}, d.packageOf(program),
+		programID := "SPDXRef-program-" + program
+		d.add(pkg{ID: programID, Name: "usr/bin/" + program, Version: d.Packages[0].Version, Declared: "MIT", Purpose: "APPLICATION"}, d.packageOf(program),
 			"CONTAINS", "pkg:generic/"+program+"@"+url.QueryEscape(d.Packages[0].Version))
-		d.add(pkg{ID: "SPDXRef-go-stdlib", Name: "stdlib", Version: info.GoVersion, Declared: "BSD-3-Clause"}, within, "STATIC_LINK",
+		d.add(pkg{ID: "SPDXRef-go-stdlib", Name: "stdlib", Version: info.GoVersion, Declared: "BSD-3-Clause"}, programID, "STATIC_LINK",
 			"pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
 		for _, m := range info.Deps {
 			if m.Replace != nil {
@@ -39,57 +39,59 @@ func (d *document) addModules(root string) error {
 			}
 			name := m.Path + " " + m.Version
 			d.add(pkg{ID: "SPDXRef-go-" + identifier(name), Name: m.Path, Version: m.Version, Declared: d.moduleLicences("go-"+m.Path, texts[name])},
-				within, "STATIC_LINK", "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
+				programID, "STATIC_LINK", "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
 			delete(texts, name)
 		}
 		for name, licence := range texts {
 			module, version, _ := strings.Cut(name, " ")
 			if strings.Contains(strings.Split(module, "/")[0], ".") {
-				continue // a Go module of another architecture's program
+				continue // a Go module that is used only on another architecture
 			}
-			at := strings.Replace(module, "@", "%40", 1)
+			purl := "pkg:npm/" + strings.Replace(module, "@", "%40", 1)
 			if version != "" {
-				at += "@" + version
+				purl += "@" + version
 			}
-			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, licence)}, within,
-				"CONTAINS", "pkg:npm/"+at)
+			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, licence)}, programID,
+				"CONTAINS", purl)
 		}
 	}
 	return nil
 }
 
-// packageOf returns the Debian package of a program, or else the whole document.
+// packageOf returns the ID of the Debian package that contains a program or, if there is none, of
+// the whole product.
 func (d *document) packageOf(program string) string {
 	for _, p := range d.Packages {
 		if p.ID == "SPDXRef-deb-"+program {
 			return p.ID
 		}
 	}
-	return whole
+	return productID
 }
 
-// sections returns the texts below the lines "==== MODULE VERSION" of a copyright file.
+// sections returns the texts below lines of the form "==== MODULE VERSION" in a copyright file.
+// Keys have the form "MODULE VERSION".
 func sections(copyright string) map[string]string {
-	all := map[string]string{}
+	texts := map[string]string{}
 	name := ""
 	for line := range strings.Lines(copyright) {
-		if at, ok := strings.CutPrefix(line, "==== "); ok {
-			name = strings.TrimSpace(at)
+		if heading, ok := strings.CutPrefix(line, "==== "); ok {
+			name = strings.TrimSpace(heading)
 		} else if name != "" {
-			all[name] += line
+			texts[name] += line
 		}
 	}
-	return all
+	return texts
 }
 
-// moduleLicences returns the licences of a module, from its texts.
-func (d *document) moduleLicences(name, texts string) string {
-	all := recognized(texts)
+// moduleLicences returns the SPDX expression for the licences of a module, given their text.
+func (d *document) moduleLicences(name, text string) string {
+	licences := recognize(text)
 	switch {
-	case strings.TrimSpace(texts) == "":
+	case strings.TrimSpace(text) == "":
 		return unknown
-	case len(all) == 0:
-		return d.customLicence(name, "", texts)
+	case len(licences) == 0:
+		return d.customLicence(name, "", text)
 	}
-	return joinAnd(all)
+	return joinAnd(licences)
 }

@@ -134,8 +134,8 @@ func TestDocument(t *testing.T) {
 	if told := texts["LicenseRef-libmood-Smile"]; told != "You may smile.\n\nElse you may not.\n" {
 		t.Errorf("a text is %q", told)
 	}
-	for _, r := range []relationship{{itself, "DESCRIBES", whole}, {whole, "CONTAINS", "SPDXRef-deb-libmood"},
-		{whole, "CONTAINS", "SPDXRef-deb-perch"},
+	for _, r := range []relationship{{documentID, "DESCRIBES", productID}, {productID, "CONTAINS", "SPDXRef-deb-libmood"},
+		{productID, "CONTAINS", "SPDXRef-deb-perch"},
 		{"SPDXRef-deb-perch", "CONTAINS", "SPDXRef-program-perch"}, {"SPDXRef-program-perch", "STATIC_LINK", "SPDXRef-go-stdlib"}} {
 		found := false
 		for _, have := range d.Relationships {
@@ -168,7 +168,7 @@ func TestEveryModuleHasALicence(t *testing.T) {
 			text := must.Value(os.ReadFile(file))(t)
 			all += string(text)
 		}
-		if len(recognized(all)) == 0 {
+		if len(recognize(all)) == 0 {
 			t.Errorf("the licence of %s is none that is known here", module)
 		}
 	}
