@@ -1,14 +1,15 @@
-// Command arrows counts the references between files of a Go package that run against the order
-// of its files:
+// Command arrows measures the cycles between the files of Go packages:
 //
 //	go run ./packaging/arrows [-v] [-most 15] ./gateway/robot ...
 //
-// An arrow is a pair of files: the first uses a function, method, field, type, constant or
-// variable that the second declares. The files are ordered so that as few arrows as possible
-// run up; the rest are cycles between files. For each package it prints the arrows, how many
-// run up, the packages of this module that it imports, and the type with the most methods.
-// With -v it prints each arrow that runs up, with the names used. It exits with 1 if more than
-// -most percent run up.
+// An arrow is a pair of files, of which the first uses a function, method, field, type, constant
+// or variable that the second declares. The command sorts the files so that as few arrows as
+// possible point from an earlier file to a later one. Such upward arrows belong to cycles.
+//
+// For each package the command prints the number of arrows, the number of upward arrows, the
+// number of imported packages of this module, and the type with the most methods. With -v it
+// also prints each upward arrow with the used names. It exits with 1 if more than -most percent
+// of the arrows point upward.
 package main
 
 import (
@@ -27,21 +28,21 @@ import (
 	"strings"
 )
 
-// arrow is a pair of files by their base names: from uses what to declares.
+// arrow is a pair of files, by their base names. The file from uses a declaration in the file to.
 type arrow struct{ from, to string }
 
 // figures are the counts of one package.
 type figures struct {
-	files   []string                  // the lowest first
-	arrows  map[arrow]map[string]bool // the names used
-	up      []arrow                   // from a lower file to a higher one
-	imports map[string]bool           // packages of this module
-	methods map[string]int            // by type
+	files   []string                  // sorted by order
+	arrows  map[arrow]map[string]bool // all arrows, with the used names
+	up      []arrow                   // arrows from a file to a later one
+	imports map[string]bool           // imported packages of this module
+	methods map[string]int            // number of methods of each type
 }
 
 func main() {
-	verbose := flag.Bool("v", false, "print each arrow that runs up")
-	most := flag.Int("most", 100, "the `percentage` of arrows that may run up")
+	verbose := flag.Bool("v", false, "print each upward arrow")
+	maxShare := flag.Int("most", 100, "maximum `percentage` of upward arrows")
 	flag.Parse()
 	failed := false
 	for _, dir := range flag.Args() {
@@ -59,15 +60,15 @@ func main() {
 				fmt.Printf("\t%s -> %s  %s\n", a.from, a.to, strings.Join(slices.Sorted(maps.Keys(f.arrows[a])), " "))
 			}
 		}
-		failed = failed || share > *most
+		failed = failed || share > *maxShare
 	}
 	if failed {
 		os.Exit(1)
 	}
 }
 
-// count parses and resolves the files of a package. Imported packages are not read: their names
-// stay unresolved, which does not affect the package's own.
+// count parses and resolves the files of a package. It does not read imported packages. Names
+// from these stay unresolved, which does not affect the package's own names.
 func count(dir string) (figures, error) {
 	pkg, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -90,13 +91,14 @@ func count(dir string) (figures, error) {
 	}
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Error: func(error) {}, Importer: emptyImporter{}, FakeImportC: true}
-	own, _ := config.Check(dir, set, files, &info)
+	typesPkg, _ := config.Check(dir, set, files, &info)
 	for ident, object := range info.Uses {
-		if object.Pkg() != own || !object.Pos().IsValid() {
+		if object.Pkg() != typesPkg || !object.Pos().IsValid() {
 			continue
 		}
 		a := arrow{base(set, ident.Pos()), base(set, object.Pos())}
-		if local := own.Scope().Lookup(object.Name()) != object && !member(object); local || a.from == a.to {
+		isLocal := typesPkg.Scope().Lookup(object.Name()) != object && !isMember(object)
+		if isLocal || a.from == a.to {
 			continue
 		}
 		if f.arrows[a] == nil {
@@ -104,8 +106,8 @@ func count(dir string) (figures, error) {
 		}
 		f.arrows[a][object.Name()] = true
 	}
-	for _, name := range own.Scope().Names() {
-		if named, ok := own.Scope().Lookup(name).Type().(*types.Named); ok && own.Scope().Lookup(name) == named.Obj() {
+	for _, name := range typesPkg.Scope().Names() {
+		if named, ok := typesPkg.Scope().Lookup(name).Type().(*types.Named); ok && typesPkg.Scope().Lookup(name) == named.Obj() {
 			if n := named.NumMethods(); n > 0 {
 				f.methods[name] = n
 			}
@@ -115,8 +117,8 @@ func count(dir string) (figures, error) {
 	return f, nil
 }
 
-// member reports whether an object is a field of a struct, or a method.
-func member(object types.Object) bool {
+// isMember reports whether an object is a field of a struct, or a method.
+func isMember(object types.Object) bool {
 	switch o := object.(type) {
 	case *types.Var:
 		return o.IsField()
@@ -126,12 +128,14 @@ func member(object types.Object) bool {
 	return false
 }
 
-func base(set *token.FileSet, at token.Pos) string { return filepath.Base(set.Position(at).Filename) }
+// base returns the base name of the file at a position.
+func base(set *token.FileSet, pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
 
-// order sorts the files so that few arrows run up: it moves one file at a time to the best place,
-// until no move helps, starting with the files that use the fewest others.
+// order sorts the files so that few arrows point upward, and sets f.up. It starts with the files
+// that use the fewest others, and then moves one file at a time to a better place until no move
+// helps.
 func (f *figures) order() {
-	uses := func(name string) (n int) {
+	balance := func(name string) (n int) {
 		for a := range f.arrows {
 			if a.from == name {
 				n++
@@ -142,15 +146,15 @@ func (f *figures) order() {
 		}
 		return n
 	}
-	slices.SortStableFunc(f.files, func(a, b string) int { return cmp.Compare(uses(a), uses(b)) })
+	slices.SortStableFunc(f.files, func(a, b string) int { return cmp.Compare(balance(a), balance(b)) })
 	for better := true; better; {
 		better = false
 		for i := range f.files {
-			least, best := len(f.upward(f.files)), -1
+			fewest, best := len(f.upward(f.files)), -1
 			rest := slices.Delete(slices.Clone(f.files), i, i+1)
-			for at := range len(rest) + 1 {
-				if n := len(f.upward(slices.Insert(slices.Clone(rest), at, f.files[i]))); n < least {
-					least, best = n, at
+			for place := range len(rest) + 1 {
+				if n := len(f.upward(slices.Insert(slices.Clone(rest), place, f.files[i]))); n < fewest {
+					fewest, best = n, place
 				}
 			}
 			if best >= 0 {
@@ -161,7 +165,7 @@ func (f *figures) order() {
 	f.up = f.upward(f.files)
 }
 
-// upward returns the arrows from a file to a later one in an order.
+// upward returns the arrows from a file to a later one, if the files are in the given order.
 func (f *figures) upward(order []string) (up []arrow) {
 	place := map[string]int{}
 	for i, name := range order {
@@ -176,9 +180,10 @@ func (f *figures) upward(order []string) (up []arrow) {
 	return up
 }
 
-// emptyImporter imports every package as an empty one.
+// emptyImporter is a types.Importer for which every package is empty.
 type emptyImporter struct{}
 
+// Import implements types.Importer.
 func (emptyImporter) Import(path string) (*types.Package, error) {
 	p := types.NewPackage(path, filepath.Base(path))
 	p.MarkComplete()

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// archive writes a folder, except the paths in without, as a reproducible tar: sorted by name,
-// with numeric owners, and no time after latest.
-func archive(w io.Writer, folder string, latest time.Time, without []string) error {
-	to := tar.NewWriter(w)
-	first := map[uint64]string{} // path of the first name of files with several, by inode
+// archive writes a folder as a reproducible tar archive: sorted by name, with numeric owners, and
+// without times after latest. It leaves out the paths that match a pattern in exclude.
+func archive(w io.Writer, folder string, latest time.Time, exclude []string) error {
+	tw := tar.NewWriter(w)
+	links := map[uint64]string{} // first name of each file with several hard links; key: inode
 	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -25,7 +25,7 @@ func archive(w io.Writer, folder string, latest time.Time, without []string) err
 		if err != nil || name == "." {
 			return err
 		}
-		if excluded(without, filepath.ToSlash(name)) {
+		if isExcluded(exclude, filepath.ToSlash(name)) {
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
@@ -35,15 +35,16 @@ func archive(w io.Writer, folder string, latest time.Time, without []string) err
 		if err != nil {
 			return err
 		}
-		if err := entry(to, path, filepath.ToSlash(name), info, latest, first); err != nil {
+		if err := writeEntry(tw, path, filepath.ToSlash(name), info, latest, links); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		return nil
 	})
-	return errors.Join(err, to.Close())
+	return errors.Join(err, tw.Close())
 }
 
-func entry(to *tar.Writer, path, name string, info fs.FileInfo, latest time.Time, first map[uint64]string) (err error) {
+// writeEntry writes the file at path as an entry with a name.
+func writeEntry(tw *tar.Writer, path, name string, info fs.FileInfo, latest time.Time, links map[uint64]string) (err error) {
 	var target string
 	if info.Mode()&fs.ModeSymlink != 0 {
 		if target, err = os.Readlink(path); err != nil {
@@ -64,19 +65,19 @@ func entry(to *tar.Writer, path, name string, info fs.FileInfo, latest time.Time
 	case info.IsDir():
 		h.Name += "/"
 	case info.Mode().IsRegular() && stat.Nlink > 1:
-		if other, seen := first[stat.Ino]; seen {
+		if other, ok := links[stat.Ino]; ok {
 			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, other, 0
-			return to.WriteHeader(h)
+			return tw.WriteHeader(h)
 		}
-		first[stat.Ino] = name
+		links[stat.Ino] = name
 	}
-	if err := to.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
+	if err := tw.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
 		return err
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, f)
+	_, err = io.Copy(tw, f)
 	return errors.Join(err, f.Close())
 }

@@ -1,6 +1,5 @@
-// Program layout packs root file systems of several architectures into one image archive of the
-// Open Container Initiative. The same root file systems give the same bytes: files are sorted,
-// and no time is later than SOURCE_DATE_EPOCH.
+// Command layout packs root file systems for several architectures into one OCI image archive.
+// The archive is reproducible: files are sorted, and no time is later than SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -29,25 +28,28 @@ func main() {
 
 // options describe the image.
 type options struct {
-	version, revision, source string
-	level                     int
-	epoch                     time.Time
+	version  string    // version of the Debian package
+	revision string    // commit; may be empty
+	source   string    // URL of the source code; may be empty
+	level    int       // gzip level
+	epoch    time.Time // latest time in the image
 }
 
+// run writes the archive that the arguments describe.
 func run(args []string) error {
 	var o options
 	f := flag.NewFlagSet("layout", flag.ContinueOnError)
 	out := f.String("o", "", "the archive to write")
 	f.StringVar(&o.version, "version", "", "version of the package")
-	f.StringVar(&o.revision, "revision", "", "commit that it is made from")
-	f.StringVar(&o.source, "source", "", "where its sources are on the web")
-	f.IntVar(&o.level, "level", gzip.BestCompression, "of gzip")
+	f.StringVar(&o.revision, "revision", "", "commit that the image is built from")
+	f.StringVar(&o.source, "source", "", "URL of the source code")
+	f.IntVar(&o.level, "level", gzip.BestCompression, "gzip level")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
 	if err != nil {
-		return errors.New("SOURCE_DATE_EPOCH is the time of the image, in seconds; it is not set")
+		return errors.New("SOURCE_DATE_EPOCH must be set to the time of the image, in seconds since 1970")
 	}
 	o.epoch = time.Unix(seconds, 0).UTC()
 	if *out == "" || o.version == "" || f.NArg() == 0 {
@@ -56,7 +58,7 @@ func run(args []string) error {
 	return write(*out, f.Args(), o)
 }
 
-// descriptor describes a blob.
+// descriptor is an OCI descriptor, which refers to a blob.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -65,13 +67,14 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
+// platform is the platform of an image.
 type platform struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
 	Variant      string `json:"variant,omitempty"`
 }
 
-// document is a manifest of one architecture, or an index of manifests.
+// document is the manifest of an image for one architecture, or an index of manifests.
 type document struct {
 	SchemaVersion int               `json:"schemaVersion"`
 	MediaType     string            `json:"mediaType"`
@@ -88,7 +91,8 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// write packs the root file systems, and removes an incomplete archive.
+// write writes the archive out. Each root is ARCHITECTURE=FOLDER. After an error no archive is
+// left.
 func write(out string, roots []string, o options) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(out), ".layout-*")
 	if err != nil {
@@ -99,19 +103,19 @@ func write(out string, roots []string, o options) (err error) {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return err
 	}
-	all := document{SchemaVersion: 2, MediaType: indexType, Annotations: annotations(o)}
+	images := document{SchemaVersion: 2, MediaType: indexType, Annotations: annotations(o)}
 	for _, root := range roots {
 		arch, folder, ok := strings.Cut(root, "=")
 		if !ok {
-			return fmt.Errorf("%q is no ARCHITECTURE=FOLDER", root)
+			return fmt.Errorf("%q is not ARCHITECTURE=FOLDER", root)
 		}
 		d, err := b.image(arch, folder, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", arch, err)
 		}
-		all.Manifests = append(all.Manifests, d)
+		images.Manifests = append(images.Manifests, d)
 	}
-	index, err := b.storeJSON(indexType, all)
+	index, err := b.storeJSON(indexType, images)
 	if err != nil {
 		return err
 	}
@@ -127,40 +131,41 @@ func write(out string, roots []string, o options) (err error) {
 			return err
 		}
 	}
-	half := filepath.Join(work, "archive")
-	to, err := os.Create(half)
+	incomplete := filepath.Join(work, "archive")
+	f, err := os.Create(incomplete)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(archive(to, work, o.epoch, []string{"archive"}), to.Close()); err != nil {
+	if err := errors.Join(archive(f, work, o.epoch, []string{"archive"}), f.Close()); err != nil {
 		return err
 	}
 	fmt.Println(index.Digest)
-	return os.Rename(half, out)
+	return os.Rename(incomplete, out)
 }
 
-// blobs are the contents of a layout, each in a file named by its digest.
+// blobs is the folder of an OCI image layout that stores blobs, in files named by their digests.
 type blobs struct{ dir string }
 
-func (b blobs) storeJSON(kind string, content any) (descriptor, error) {
+// storeJSON stores content as JSON with a media type.
+func (b blobs) storeJSON(mediaType string, content any) (descriptor, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
 		return descriptor{}, err
 	}
-	return b.store(kind, func(w io.Writer) error {
+	return b.store(mediaType, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
 }
 
-// store stores what from writes, named by its digest.
-func (b blobs) store(kind string, from func(io.Writer) error) (descriptor, error) {
+// store stores a blob with a media type. The function writeTo writes the content.
+func (b blobs) store(mediaType string, writeTo func(io.Writer) error) (descriptor, error) {
 	f, err := os.CreateTemp(b.dir, "new-*")
 	if err != nil {
 		return descriptor{}, err
 	}
 	sum := sha256.New()
-	if err := errors.Join(from(io.MultiWriter(f, sum)), f.Chmod(0o644)); err != nil {
+	if err := errors.Join(writeTo(io.MultiWriter(f, sum)), f.Chmod(0o644)); err != nil {
 		return descriptor{}, errors.Join(err, f.Close())
 	}
 	info, err := f.Stat()
@@ -168,10 +173,11 @@ func (b blobs) store(kind string, from func(io.Writer) error) (descriptor, error
 		return descriptor{}, err
 	}
 	digest := hex.EncodeToString(sum.Sum(nil))
-	return descriptor{MediaType: kind, Digest: "sha256:" + digest, Size: info.Size()}, os.Rename(f.Name(), filepath.Join(b.dir, digest))
+	return descriptor{MediaType: mediaType, Digest: "sha256:" + digest, Size: info.Size()}, os.Rename(f.Name(), filepath.Join(b.dir, digest))
 }
 
-// image adds the layer, the configuration and the manifest of an architecture.
+// image stores the layer, the configuration and the manifest of the image for an architecture. It
+// returns the descriptor of the manifest.
 func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 	unpacked := sha256.New()
 	layer, err := b.store(layerType, func(w io.Writer) error {
@@ -179,26 +185,26 @@ func (b blobs) image(arch, folder string, o options) (descriptor, error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(archive(io.MultiWriter(z, unpacked), folder, o.epoch, machineFolders), z.Close())
+		return errors.Join(archive(io.MultiWriter(z, unpacked), folder, o.epoch, machineFiles), z.Close())
 	})
 	if err != nil {
 		return descriptor{}, err
 	}
-	on := platform{Architecture: arch, OS: "linux"}
+	p := platform{Architecture: arch, OS: "linux"}
 	if arch == "arm64" {
-		on.Variant = "v8"
+		p.Variant = "v8"
 	}
-	configured, err := b.storeJSON(configType, configuration(on, "sha256:"+hex.EncodeToString(unpacked.Sum(nil)), o))
+	config, err := b.storeJSON(configType, configuration(p, "sha256:"+hex.EncodeToString(unpacked.Sum(nil)), o))
 	if err != nil {
 		return descriptor{}, err
 	}
-	d, err := b.storeJSON(manifestType, document{SchemaVersion: 2, MediaType: manifestType, Config: &configured, Layers: []descriptor{layer},
+	d, err := b.storeJSON(manifestType, document{SchemaVersion: 2, MediaType: manifestType, Config: &config, Layers: []descriptor{layer},
 		Annotations: annotations(o)})
-	d.Platform = &on
+	d.Platform = &p
 	return d, err
 }
 
-// annotations returns the annotations for registries and people.
+// annotations returns the standard annotations of the image.
 func annotations(o options) map[string]string {
 	a := map[string]string{
 		"org.opencontainers.image.title":       "Perch",
@@ -216,45 +222,47 @@ func annotations(o options) map[string]string {
 	return a
 }
 
-// configuration says how the image is run. Healthcheck is a field of Docker that others ignore.
-func configuration(on platform, layer string, o options) any {
+// configuration returns the image configuration. layer is the digest of the uncompressed layer.
+func configuration(p platform, layer string, o options) any {
 	labels := annotations(o)
-	labels["io.hass.version"], labels["io.hass.type"], labels["io.hass.arch"] = o.version, "app", on.Architecture
-	if on.Architecture == "arm64" {
+	labels["io.hass.version"], labels["io.hass.type"], labels["io.hass.arch"] = o.version, "app", p.Architecture
+	if p.Architecture == "arm64" {
 		labels["io.hass.arch"] = "aarch64"
 	}
 	type object map[string]any
 	c := object{
-		"created": o.epoch.Format(time.RFC3339), "architecture": on.Architecture, "os": on.OS,
+		"created": o.epoch.Format(time.RFC3339), "architecture": p.Architecture, "os": p.OS,
 		"config": object{
 			"User":       "8003:8003",
 			"Entrypoint": []string{"/usr/bin/perch"},
 			"Cmd":        []string{"serve"},
 			"WorkingDir": "/var/lib/perch",
 			"Volumes":    object{"/var/lib/perch": object{}},
-			// Robots, TLS and MQTT; the page's own address is for this machine only.
+			// 8003 is for robots and the page, 1883 for MQTT.
 			"ExposedPorts": object{"8003/tcp": object{}, "1883/tcp": object{}},
 			"Env": []string{"PATH=/usr/bin:/bin", "HOME=/var/lib/perch", "STATE_DIRECTORY=/var/lib/perch", "TMPDIR=/var/lib/perch",
 				"MALLOC_ARENA_MAX=2"},
 			"StopSignal": "SIGTERM",
 			"Labels":     labels,
+			// Only Docker uses Healthcheck; OCI runtimes ignore it.
 			"Healthcheck": object{"Test": []string{"CMD", "/usr/bin/perch", "health"}, "Interval": 30 * time.Second, "Timeout": 20 * time.Second,
 				"StartPeriod": time.Minute, "Retries": 3},
 		},
 		"rootfs":  object{"type": "layers", "diff_ids": []string{layer}},
 		"history": []object{{"created": o.epoch.Format(time.RFC3339), "created_by": "packaging/container/build.sh"}},
 	}
-	if on.Variant != "" {
-		c["variant"] = on.Variant
+	if p.Variant != "" {
+		c["variant"] = p.Variant
 	}
 	return c
 }
 
-// machineFolders matches the content of folders that belongs to the machine, not to the image.
-var machineFolders = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
+// machineFiles matches files that belong to the running machine, not to the image.
+var machineFiles = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
 
-func excluded(out []string, name string) bool {
-	return slices.ContainsFunc(out, func(pattern string) bool {
+// isExcluded reports whether a name matches one of the patterns.
+func isExcluded(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		matched, err := filepath.Match(pattern, name)
 		return err == nil && matched
 	})
