@@ -1,5 +1,5 @@
-// Package board changes the settings of a machine for the programs of the card image: its name,
-// the country of its radio, and its networks.
+// Package board changes the settings of a machine that runs the SD card image: its name, the
+// country of its radio, and its networks.
 package board
 
 import (
@@ -17,20 +17,19 @@ import (
 	"time"
 )
 
-// Machine is the machine to change. All changes can be repeated, since the power may fail at
-// any moment.
+// Machine is the machine to change. Every change may be repeated after a power failure.
 type Machine struct {
-	Root string // of its files, usually "/"
-	// Run runs a program with stdin as its input.
+	Root string // root of the machine's files, usually "/"
+	// Run runs a program with stdin as its standard input.
 	Run func(stdin, name string, args ...string) error
 }
 
-// runWithin bounds the run of a program.
-const runWithin = 2 * time.Minute
+// programTimeout bounds the run of a program.
+const programTimeout = 2 * time.Minute
 
 // RunProgram runs a program of this machine.
 func RunProgram(stdin, name string, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), runWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), programTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stdin = strings.NewReader(stdin)
@@ -40,28 +39,29 @@ func RunProgram(stdin, name string, args ...string) error {
 	return nil
 }
 
-// Valid values of fields that end up in a file or in the arguments of a program.
+// Patterns of valid values. The values end up in files and in the arguments of programs.
 var (
 	hostnames = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 	countries = regexp.MustCompile(`^[A-Z]{2}$`)
-	master    = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
-	phrases   = regexp.MustCompile(`^[\x20-\x7e]{8,63}$`)
+	masterKey = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	phrase    = regexp.MustCompile(`^[\x20-\x7e]{8,63}$`)
 )
 
-// MostSSID bounds the name of a network, in bytes.
-const MostSSID = 32
+// MaxSSID is the maximum length of a network's name in bytes.
+const MaxSSID = 32
 
 // IsHostname reports whether name is a valid host name.
 func IsHostname(name string) bool { return hostnames.MatchString(name) }
 
-// IsCountry reports whether code has the form of ISO 3166-1, two letters.
+// IsCountry reports whether code has the form of a country code of ISO 3166-1: two capital
+// letters.
 func IsCountry(code string) bool { return countries.MatchString(code) }
 
-// IsKey reports whether key is a valid key of a network.
-func IsKey(key string) bool { return master.MatchString(key) || phrases.MatchString(key) }
+// IsKey reports whether key is a valid key of a Wi-Fi network.
+func IsKey(key string) bool { return masterKey.MatchString(key) || phrase.MatchString(key) }
 
-// Hostname sets the machine's name.
-func (m Machine) Hostname(name string) error {
+// SetHostname sets the machine's name.
+func (m Machine) SetHostname(name string) error {
 	return errors.Join(
 		m.Write("etc/hostname", 0o644, name+"\n"),
 		m.Write("etc/hosts", 0o644, "127.0.0.1\tlocalhost\n127.0.1.1\t"+name+"\n::1\tlocalhost ip6-localhost ip6-loopback\n"),
@@ -69,33 +69,33 @@ func (m Machine) Hostname(name string) error {
 	)
 }
 
-// Country sets the radio's country, from the next start on.
-func (m Machine) Country(code string) error {
+// SetCountry sets the radio's country, from the next start on.
+func (m Machine) SetCountry(code string) error {
 	return m.Write("etc/modprobe.d/perch-country.conf", 0o644, "options cfg80211 ieee80211_regdom="+code+"\n")
 }
 
 // Network is a Wi-Fi network.
 type Network struct {
-	SSID   string // in bytes
+	SSID   string // any bytes, not necessarily UTF-8
 	Key    string // 8 to 63 characters, or 64 hexadecimal digits; empty is an open network
 	Hidden bool
 }
 
-// Connections is the folder of NetworkManager's connections.
+// Connections is the folder with NetworkManager's connections, relative to the root.
 const Connections = "etc/NetworkManager/system-connections"
 
-// Join writes a connection for NetworkManager, with a name and a UUID. Without byItself the
-// network is joined only on request. Protected management frames are off: the Wi-Fi of a Pi
-// does not join networks that offer them.
-func (m Machine) Join(n Network, name, uuid string, byItself bool) error {
-	var ssid strings.Builder // in decimal, since it may contain any byte
+// WriteConnection writes the file of a NetworkManager connection. If autoconnect is false,
+// NetworkManager joins the network only on request. Protected management frames are off,
+// because the Wi-Fi of a Raspberry Pi does not join networks that offer them.
+func (m Machine) WriteConnection(n Network, name, uuid string, autoconnect bool) error {
+	var ssid strings.Builder // decimal bytes, since the SSID may contain any byte
 	for _, b := range []byte(n.SSID) {
 		fmt.Fprintf(&ssid, "%d;", b)
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "[connection]\nid=%s\nuuid=%s\n", name, uuid)
 	text.WriteString("type=wifi\nautoconnect-retries=0\n")
-	if !byItself {
+	if !autoconnect {
 		text.WriteString("autoconnect=false\n")
 	}
 	fmt.Fprintf(&text, "\n[wifi]\nmode=infrastructure\nssid=%s\nhidden=%t\n\n", ssid.String(), n.Hidden)
@@ -106,7 +106,7 @@ func (m Machine) Join(n Network, name, uuid string, byItself bool) error {
 	return m.Write(filepath.Join(Connections, name+".nmconnection"), 0o600, text.String())
 }
 
-// escaped returns a value for a key file: backslashes are escaped, and spaces at its ends.
+// escaped returns a value for a key file, with escaped backslashes and leading spaces.
 func escaped(value string) string {
 	value = strings.ReplaceAll(value, `\`, `\\`)
 	if trimmed := strings.TrimLeft(value, " "); trimmed != value {
@@ -120,42 +120,42 @@ func UUID(b [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Write replaces a file atomically.
+// Write atomically replaces a file, whose path is relative to the root.
 func (m Machine) Write(file string, mode fs.FileMode, text string) error {
-	at := filepath.Join(m.Root, file)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	path := filepath.Join(m.Root, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return Replace(at, func(fresh string) error {
-		f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	return Replace(path, func(newPath string) error {
+		f, err := os.OpenFile(newPath, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 		if err != nil {
 			return err
 		}
 		_, err = f.WriteString(text)
-		return errors.Join(err, f.Chmod(mode), keepOwner(f, at), f.Sync(), f.Close())
+		return errors.Join(err, f.Chmod(mode), keepOwner(f, path), f.Sync(), f.Close())
 	})
 }
 
-// Replace atomically replaces the file at by the file that made creates.
-func Replace(at string, made func(fresh string) error) error {
-	fresh := at + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// Replace atomically replaces the file at path by a file that create creates at newPath.
+func Replace(path string, create func(newPath string) error) error {
+	newPath := path + ".new"
+	if err := os.Remove(newPath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := made(fresh); err != nil {
+	if err := create(newPath); err != nil {
 		return err
 	}
-	return os.Rename(fresh, at)
+	return os.Rename(newPath, path)
 }
 
-// keepOwner gives a file the owner of the file that it replaces, if there is one.
-func keepOwner(f *os.File, at string) error {
-	info, err := os.Stat(at)
+// keepOwner gives f the owner of the existing file at path, if there is one.
+func keepOwner(f *os.File, path string) error {
+	info, err := os.Stat(path)
 	if err != nil {
-		return nil // it is new
+		return nil // there is no such file
 	}
-	if owner, is := info.Sys().(*syscall.Stat_t); is {
-		return f.Chown(int(owner.Uid), int(owner.Gid))
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return f.Chown(int(stat.Uid), int(stat.Gid))
 	}
 	return nil
 }

@@ -14,22 +14,23 @@ import (
 	"perch/packaging/image/board"
 )
 
-// machine is what a preseed is applied to.
+// machine is the machine to which a preseed is applied.
 type machine struct{ board.Machine }
 
-// apply applies the preseed. It applies as much as possible, and returns all errors.
+// apply applies the preseed. It goes on after errors, and returns all of them.
 func (m machine) apply(p *preseed) error {
 	return errors.Join(m.hostname(p.System.Hostname), m.user(p), m.ssh(p), m.wlan(p), m.locale(p))
 }
 
+// hostname sets the name of the machine and of Perch.
 func (m machine) hostname(name string) error {
 	if name == "" {
 		return nil
 	}
-	return errors.Join(m.Hostname(name), m.setting("name", name))
+	return errors.Join(m.SetHostname(name), m.setting("name", name))
 }
 
-// setting sets a key of Perch's configuration, unless its owner has set it.
+// setting sets a key of Perch's configuration, unless the owner has already set it.
 func (m machine) setting(key, value string) error {
 	const file = "etc/perch/perch.yaml"
 	text, err := os.ReadFile(filepath.Join(m.Root, file))
@@ -46,87 +47,91 @@ func (m machine) setting(key, value string) error {
 	return m.Write(file, info.Mode().Perm(), strings.TrimRight(string(text), "\n")+"\n"+key+": "+strconv.Quote(value)+"\n")
 }
 
+// user creates or changes the user.
 func (m machine) user(p *preseed) error {
 	name := p.User.Name
 	if name == "" {
 		return nil
 	}
-	var failed []error
+	var errs []error
 	if m.Run("", "id", name) != nil {
-		failed = append(failed, m.Run("", "useradd", "--create-home", "--shell", "/bin/bash", name))
+		errs = append(errs, m.Run("", "useradd", "--create-home", "--shell", "/bin/bash", name))
 	}
 	for _, group := range p.User.Groups {
-		failed = append(failed, m.Run("", "usermod", "--append", "--groups", group, name))
+		errs = append(errs, m.Run("", "usermod", "--append", "--groups", group, name))
 	}
 	if p.User.Password != "" {
-		set := []string{"--encrypted"}
-		if !p.User.Encrypted {
-			set = nil
+		var args []string
+		if p.User.Encrypted {
+			args = append(args, "--encrypted")
 		}
-		failed = append(failed, m.Run(name+":"+p.User.Password+"\n", "chpasswd", set...))
+		errs = append(errs, m.Run(name+":"+p.User.Password+"\n", "chpasswd", args...))
 	}
 	if p.User.Passwordless {
-		failed = append(failed, m.Write("etc/sudoers.d/010_"+name, 0o440, name+" ALL=(ALL) NOPASSWD: ALL\n"))
+		errs = append(errs, m.Write("etc/sudoers.d/010_"+name, 0o440, name+" ALL=(ALL) NOPASSWD: ALL\n"))
 	}
 	if len(p.SSH.Keys) > 0 {
-		var all strings.Builder
+		var keys strings.Builder
 		for _, key := range p.SSH.Keys {
-			all.WriteString(strings.TrimSpace(key) + "\n")
+			keys.WriteString(strings.TrimSpace(key) + "\n")
 		}
 		home := "home/" + name
-		failed = append(failed, m.Write(home+"/.ssh/authorized_keys", 0o600, all.String()), m.chmod(home+"/.ssh", 0o700),
+		errs = append(errs, m.Write(home+"/.ssh/authorized_keys", 0o600, keys.String()), m.chmod(home+"/.ssh", 0o700),
 			m.Run("", "chown", "-R", name+":", "/"+home+"/.ssh"))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
-// ssh is off unless it was requested.
+// ssh enables the SSH server if requested. It is off in the image.
 func (m machine) ssh(p *preseed) error {
 	if !p.SSH.Enabled {
 		return nil
 	}
-	answer := "no"
+	passwordAuth := "no"
 	if p.SSH.Password {
-		answer = "yes"
+		passwordAuth = "yes"
 	}
 	return errors.Join(
-		m.Write("etc/ssh/sshd_config.d/perch.conf", 0o644, "PermitRootLogin no\nPasswordAuthentication "+answer+"\n"),
+		m.Write("etc/ssh/sshd_config.d/perch.conf", 0o644, "PermitRootLogin no\nPasswordAuthentication "+passwordAuth+"\n"),
 		m.Run("", "systemctl", "enable", "ssh.service"),
-		m.Run("", "systemctl", "start", "--no-block", "ssh.service"), // this boot's units are already chosen
+		m.Run("", "systemctl", "start", "--no-block", "ssh.service"), // enabling takes effect only at the next boot
 	)
 }
 
+// wlan sets the country of the radio, and writes a connection to the Wi-Fi network.
 func (m machine) wlan(p *preseed) error {
-	var failed []error
+	var errs []error
 	if p.WLAN.Country != "" {
-		failed = append(failed, m.Country(p.WLAN.Country))
+		errs = append(errs, m.SetCountry(p.WLAN.Country))
 	}
 	ssid, err := p.ssid()
 	if err != nil || ssid == "" {
-		return errors.Join(append(failed, err)...)
+		return errors.Join(append(errs, err)...)
 	}
 	id := sha256.Sum256([]byte("wlan " + ssid))
 	network := board.Network{SSID: ssid, Key: p.WLAN.Password, Hidden: p.WLAN.Hidden}
-	return errors.Join(append(failed, m.Join(network, "preseed", board.UUID([16]byte(id[:16])), true))...)
+	return errors.Join(append(errs, m.WriteConnection(network, "preseed", board.UUID([16]byte(id[:16])), true))...)
 }
 
+// locale sets the time zone and the keyboard layout.
 func (m machine) locale(p *preseed) error {
-	var failed []error
+	var errs []error
 	if zone := p.Locale.Timezone; zone != "" {
 		if _, err := os.Stat(filepath.Join(m.Root, "usr/share/zoneinfo", zone)); err != nil {
-			failed = append(failed, fmt.Errorf("there is no time zone %s", zone))
+			errs = append(errs, fmt.Errorf("there is no time zone %s", zone))
 		} else {
-			at := filepath.Join(m.Root, "etc/localtime")
-			failed = append(failed, board.Replace(at, func(fresh string) error { return os.Symlink("/usr/share/zoneinfo/"+zone, fresh) }),
+			localtime := filepath.Join(m.Root, "etc/localtime")
+			errs = append(errs, board.Replace(localtime, func(newPath string) error { return os.Symlink("/usr/share/zoneinfo/"+zone, newPath) }),
 				m.Write("etc/timezone", 0o644, zone+"\n"))
 		}
 	}
 	if p.Locale.Keymap != "" {
-		failed = append(failed, m.Write("etc/default/keyboard", 0o644, "XKBMODEL=pc105\nXKBLAYOUT="+p.Locale.Keymap+"\nXKBVARIANT=\nXKBOPTIONS=\n"))
+		errs = append(errs, m.Write("etc/default/keyboard", 0o644, "XKBMODEL=pc105\nXKBLAYOUT="+p.Locale.Keymap+"\nXKBVARIANT=\nXKBOPTIONS=\n"))
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }
 
+// chmod sets the permissions of a file, whose path is relative to the root.
 func (m machine) chmod(file string, mode fs.FileMode) error {
 	return os.Chmod(filepath.Join(m.Root, file), mode)
 }

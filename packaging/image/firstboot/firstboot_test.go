@@ -248,7 +248,7 @@ func TestShellCharactersInEveryField(t *testing.T) {
 				if err != nil || !strings.Contains(string(connection)+strings.Join(c.runs, "\n"), where) {
 					t.Errorf("%s: %v; %s", name, err, connection)
 				}
-			} else if err == nil || !strings.Contains(err.Error(), name+" is to be") || strings.Contains(err.Error(), "reboot") || len(c.runs) > 0 {
+			} else if err == nil || !strings.Contains(err.Error(), name+" must be") || strings.Contains(err.Error(), "reboot") || len(c.runs) > 0 {
 				t.Errorf("%s: %v; it ran %q", name, err, c.runs)
 			}
 			if i := slices.IndexFunc(c.runs, func(run string) bool {

@@ -1,9 +1,9 @@
-// Command perch-firstboot applies the settings chosen for a card before its first boot: the
-// file rpi-preseed.toml, which Raspberry Pi Imager writes to the first partition. It runs early
-// at each boot, and does nothing if the file is missing.
+// Command perch-firstboot applies the settings that a user has chosen in Raspberry Pi Imager.
+// The Imager writes them to rpi-preseed.toml on the first partition of the card. The command
+// runs early at each boot, and does nothing if the file is missing.
 //
-// The file contains secrets. Once all of it is applied, it is overwritten and removed. Until
-// then it is kept, and applied again at the next boot: power may fail at any moment.
+// The file contains secrets. Once all settings are applied, the file is overwritten and
+// removed. After an error or a power failure the file is applied again at the next boot.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 
 const (
 	preseedFile = "rpi-preseed.toml"
-	// reportFile explains a problem to a person who opens the card on a computer.
+	// reportFile describes an error for a person who opens the card on a computer.
 	reportFile = "perch-problem.txt"
 )
 
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// boot applies the file in the folder of the first partition, if it exists.
+// boot applies the preseed file in folder, the first partition, if it exists.
 func boot(m machine, folder string) error {
 	file := filepath.Join(folder, preseedFile)
 	p, err := readPreseed(file)
@@ -50,8 +50,8 @@ func boot(m machine, folder string) error {
 		text := err.Error() + "\r\nCorrect the file on this card, or write the card again.\r\n"
 		return errors.Join(err, os.WriteFile(report, []byte(text), 0o644))
 	}
-	syscall.Sync() // everything written must be on the disk before the file is removed
-	if err := blank(file); err != nil {
+	syscall.Sync() // all changes must be on the card before the file is removed
+	if err := shred(file); err != nil {
 		return err
 	}
 	if err := os.Remove(report); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +61,8 @@ func boot(m machine, folder string) error {
 	return nil
 }
 
-// blank overwrites a file with zeros, and removes it.
-func blank(file string) error {
+// shred overwrites a file with zeros, and removes it.
+func shred(file string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
 		return err

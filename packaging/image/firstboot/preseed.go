@@ -16,9 +16,8 @@ import (
 	"perch/packaging/image/board"
 )
 
-// preseed has the settings chosen for a card before its first boot, as Raspberry Pi Imager
-// 2.0.11 and later writes them to rpi-preseed.toml. Empty fields were not chosen. Keys that are
-// missing here are for other systems and are ignored.
+// preseed is the content of rpi-preseed.toml, as Raspberry Pi Imager 2.0.11 and later writes
+// it. A setting that the user did not choose is empty. Keys for other systems are ignored.
 type preseed struct {
 	Version string `toml:"config_version"`
 	System  struct {
@@ -38,7 +37,7 @@ type preseed struct {
 	} `toml:"ssh"`
 	WLAN struct {
 		SSID     string `toml:"ssid"`
-		SSIDHex  string `toml:"ssid_hex"` // if it is not UTF-8
+		SSIDHex  string `toml:"ssid_hex"` // replaces SSID if the name is not UTF-8
 		Password string `toml:"password"` // 8 to 63 characters, or 64 hexadecimal digits; empty is an open network
 		Hidden   bool   `toml:"hidden"`
 		Country  string `toml:"country"` // ISO 3166-1, two letters
@@ -49,7 +48,7 @@ type preseed struct {
 	} `toml:"locale"`
 }
 
-// readPreseed reads and checks the file.
+// readPreseed reads and validates the file.
 func readPreseed(path string) (*preseed, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -61,25 +60,26 @@ func readPreseed(path string) (*preseed, error) {
 	case err != nil:
 		return nil, err
 	case len(text) > limit.Body:
-		return nil, fmt.Errorf("it has more than %d bytes", limit.Body)
+		return nil, fmt.Errorf("the file has more than %d bytes", limit.Body)
 	}
 	return parsePreseed(text)
 }
 
+// parsePreseed parses and validates the content of the file.
 func parsePreseed(text []byte) (*preseed, error) {
 	p := &preseed{}
 	if err := toml.Unmarshal(text, p); err != nil {
-		var at *toml.DecodeError
-		if errors.As(err, &at) {
-			line, column := at.Position()
-			return nil, fmt.Errorf("line %d, column %d: it is no valid TOML there", line, column) // the line may contain a password
+		var decodeErr *toml.DecodeError
+		if errors.As(err, &decodeErr) {
+			line, column := decodeErr.Position()
+			return nil, fmt.Errorf("line %d, column %d: invalid TOML", line, column) // without the line, which may contain a password
 		}
-		return nil, errors.New("it is no valid TOML")
+		return nil, errors.New("the file is not valid TOML")
 	}
 	return p, p.check()
 }
 
-// Valid values of fields that end up in a file or in the arguments of a program.
+// Patterns of valid values. The values end up in files and in the arguments of programs.
 var (
 	users   = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
 	hashes  = regexp.MustCompile(`^\$[a-zA-Z0-9./$=,_-]{8,255}$`)
@@ -88,73 +88,75 @@ var (
 	zones   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}$`)
 )
 
-const mostKeys = 50
+// maxKeys is the maximum number of SSH keys.
+const maxKeys = 50
 
-// reserved are the users that the system has already.
+// reserved are the names of users that already exist in the image.
 var reserved = []string{"root", "perch", "daemon", "nobody"}
 
-// check reports the first invalid field by its name, without its value.
+// check returns an error for the first invalid field. The error contains the name of the field,
+// but not its value.
 func (p *preseed) check() error {
-	bad := func(field, want string) error { return fmt.Errorf("%s is to be %s", field, want) }
+	invalid := func(field, want string) error { return fmt.Errorf("%s must be %s", field, want) }
 	ssid, err := p.ssid()
 	for _, c := range []struct {
 		field, value string
-		is           func(string) bool
+		isValid      func(string) bool
 		want         string
 	}{
-		{"system.hostname", p.System.Hostname, board.IsHostname, "letters, digits and hyphens, 63 at most"},
-		{"user.name", p.User.Name, users.MatchString, "small letters, digits, _ and -, 32 at most"},
+		{"system.hostname", p.System.Hostname, board.IsHostname, "at most 63 letters, digits and hyphens"},
+		{"user.name", p.User.Name, users.MatchString, "at most 32 lower-case letters, digits, _ and -"},
 		{"wlan.country", p.WLAN.Country, board.IsCountry, "two capital letters, such as DE"},
 		{"locale.keymap", p.Locale.Keymap, keymaps.MatchString, "a layout such as de"},
 		{"locale.timezone", p.Locale.Timezone, zones.MatchString, "a name such as Europe/Berlin"},
 	} {
-		if c.value != "" && !c.is(c.value) {
-			return bad(c.field, c.want)
+		if c.value != "" && !c.isValid(c.value) {
+			return invalid(c.field, c.want)
 		}
 	}
 	switch {
 	case p.Version != "" && !strings.HasPrefix(p.Version, "1."):
-		return bad("config_version", "1.0; this card is older than what wrote it")
+		return invalid("config_version", "1.0; this image is older than the program that wrote the file")
 	case slices.Contains(reserved, p.User.Name):
-		return bad("user.name", "another than one of the system's own")
+		return invalid("user.name", "different from the names of existing users")
 	case p.User.Name == "" && (p.User.Password != "" || len(p.SSH.Keys) > 0):
-		return bad("user.name", "set where there is a password or a key")
+		return invalid("user.name", "set if there is a password or a key")
 	case p.User.Encrypted && p.User.Password != "" && !hashes.MatchString(p.User.Password):
-		return bad("user.password", "a hash such as $6$…, for it is said to be encrypted")
+		return invalid("user.password", "a hash such as $6$…, because password_encrypted is set")
 	case !p.User.Encrypted && (len(p.User.Password) > 256 || strings.ContainsAny(p.User.Password, "\n\r\x00")):
-		return bad("user.password", "one line, 256 bytes at most")
-	case len(p.SSH.Keys) > mostKeys:
-		return bad("ssh.authorized_keys", fmt.Sprintf("%d keys at most", mostKeys))
+		return invalid("user.password", "one line of at most 256 bytes")
+	case len(p.SSH.Keys) > maxKeys:
+		return invalid("ssh.authorized_keys", fmt.Sprintf("at most %d keys", maxKeys))
 	case err != nil:
 		return err
-	case len(ssid) > board.MostSSID:
-		return bad("wlan.ssid", "32 bytes at most")
+	case len(ssid) > board.MaxSSID:
+		return invalid("wlan.ssid", "at most 32 bytes")
 	case ssid == "" && p.WLAN.Password != "":
-		return bad("wlan.ssid", "set where there is a password")
+		return invalid("wlan.ssid", "set if there is a password")
 	case p.WLAN.Password != "" && !board.IsKey(p.WLAN.Password):
-		return bad("wlan.password", "8 to 63 plain characters, or 64 hexadecimal digits")
+		return invalid("wlan.password", "8 to 63 printable ASCII characters, or 64 hexadecimal digits")
 	}
 	for _, group := range p.User.Groups {
 		if !users.MatchString(group) {
-			return bad("user.groups", "names of groups")
+			return invalid("user.groups", "names of groups")
 		}
 	}
 	for _, key := range p.SSH.Keys {
 		if !keys.MatchString(strings.TrimSpace(key)) {
-			return bad("ssh.authorized_keys", "public keys, each as ssh-keygen writes it, without options")
+			return invalid("ssh.authorized_keys", "public keys as written by ssh-keygen, without options")
 		}
 	}
 	return nil
 }
 
-// ssid returns the bytes of the network's name, or "".
+// ssid returns the name of the Wi-Fi network, or "" if none was chosen.
 func (p *preseed) ssid() (string, error) {
 	if p.WLAN.SSIDHex == "" {
 		return p.WLAN.SSID, nil
 	}
 	name, err := hex.DecodeString(p.WLAN.SSIDHex)
 	if err != nil {
-		return "", errors.New("wlan.ssid_hex is to be hexadecimal digits")
+		return "", errors.New("wlan.ssid_hex must consist of hexadecimal digits")
 	}
 	return string(name), nil
 }

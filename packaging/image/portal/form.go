@@ -14,49 +14,50 @@ import (
 	"perch/packaging/image/board"
 )
 
-// form is the submitted form. Empty fields were not filled in.
+// form is a submitted form. An optional field that was not filled in is empty.
 type form struct {
 	network  board.Network
 	country  string
-	name     string // the appliance's
-	language string // the appliance's
+	name     string // new name of the appliance; may be empty
+	language string // new language of the appliance; may be empty
 }
 
-// Fields of the form.
+// Names of the form's fields.
 const (
 	fieldToken    = "token"
-	fieldNetwork  = "network" // a listed network, its bytes in hexadecimal digits
-	fieldSSID     = "ssid"    // typed, perhaps of a hidden network
+	fieldNetwork  = "network" // network chosen from the list, as hexadecimal digits
+	fieldSSID     = "ssid"    // network typed by the user, which may be hidden
 	fieldKey      = "key"
 	fieldCountry  = "country"
 	fieldName     = "name"
 	fieldLanguage = "language"
 )
 
-// choice is an option of a field.
+// choice is an option of a selection field.
 type choice struct{ Value, Name string }
 
 //go:embed countries
 var countryLists embed.FS
 
-// countries returns all countries, named in a language and sorted in that language.
-func countries(tag language.Tag) (all []choice) {
+// countries returns all countries, named and sorted in a language.
+func countries(tag language.Tag) (choices []choice) {
 	list, err := countryLists.ReadFile("countries/" + string(tag) + ".txt")
 	if err != nil {
-		panic(err) // a test checks that each language has one
+		panic(err) // cannot happen: a test checks that each language has a list
 	}
 	for lines := bufio.NewScanner(bytes.NewReader(list)); lines.Scan(); {
-		if code, name, is := strings.Cut(lines.Text(), "\t"); is {
-			all = append(all, choice{code, name})
+		if code, name, ok := strings.Cut(lines.Text(), "\t"); ok {
+			choices = append(choices, choice{code, name})
 		}
 	}
-	return all
+	return choices
 }
 
-// parseForm parses a form. It returns the first invalid field, if any, with an empty form.
-func parseForm(v url.Values) (f form, wrong string) {
-	for _, all := range v {
-		if len(all) > 1 {
+// parseForm parses a form. If a field is invalid, it returns an empty form and the name of that
+// field.
+func parseForm(v url.Values) (f form, invalidField string) {
+	for _, values := range v {
+		if len(values) > 1 {
 			return form{}, fieldToken // a browser sends each field once
 		}
 	}
@@ -74,13 +75,13 @@ func parseForm(v url.Values) (f form, wrong string) {
 		}
 		f.network.SSID = string(name)
 	}
-	known := slices.ContainsFunc(countries(language.English), func(c choice) bool { return c.Value == f.country })
+	isListed := slices.ContainsFunc(countries(language.English), func(c choice) bool { return c.Value == f.country })
 	switch {
-	case f.network.SSID == "" || len(f.network.SSID) > board.MostSSID:
+	case f.network.SSID == "" || len(f.network.SSID) > board.MaxSSID:
 		return form{}, fieldSSID
 	case f.network.Key != "" && !board.IsKey(f.network.Key):
 		return form{}, fieldKey
-	case !board.IsCountry(f.country) || !known:
+	case !board.IsCountry(f.country) || !isListed:
 		return form{}, fieldCountry
 	case f.name != "" && !board.IsHostname(f.name):
 		return form{}, fieldName

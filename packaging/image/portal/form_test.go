@@ -81,7 +81,7 @@ func TestCountriesAndSentencesOfEachLanguage(t *testing.T) {
 		for _, f := range []string{fieldToken, fieldNetwork, fieldSSID, fieldKey, fieldCountry, fieldName, fieldLanguage} {
 			said[fieldProblem(w, f)] = true
 		}
-		for _, failed := range []error{errKey, errUnheard, errAddress, errJoin} {
+		for _, failed := range []error{errWrongKey, errNotFound, errNoAddress, errNotJoined} {
 			said[joinProblem(w, failed, "Home")] = true
 		}
 		if len(said) != 11 {
@@ -118,9 +118,9 @@ func FuzzForm(f *testing.F) {
 			t.Errorf("it takes %+v", n)
 		}
 		if got.name != "" {
-			_ = m.Hostname(got.name)
+			_ = m.SetHostname(got.name)
 		}
-		_ = m.Country(got.country)
+		_ = m.SetCountry(got.country)
 		for _, a := range append(args, got.country, got.language) {
 			if strings.HasPrefix(a, "-") || strings.ContainsAny(a, " \n\x00") {
 				t.Errorf("a program is given %q", a)

@@ -1,9 +1,10 @@
-// Command perch-portal connects a machine without a network: it opens a Wi-Fi access point,
-// Perch-XXXX, where a person chooses a network with a phone. It does so at the start, and when
-// the network has been gone for ten minutes and nobody is talking.
+// Command perch-portal connects a machine that has no network: it opens the Wi-Fi access point
+// Perch-XXXX, on which a person chooses a network with a phone. It does so after the start, and
+// when the network has been lost for ten minutes, unless a conversation is going on.
 //
-// Anybody near may submit the form, up to 10 000 times. Forms are bounded and handled one at a
-// time, and can only do what the owner could: set a network, a country, a name and a language.
+// Anybody nearby can submit the form, without a login. Forms are therefore limited in size and
+// rate, are handled one at a time, and can change nothing but the network, the country, the
+// name and the language.
 package main
 
 import (
@@ -24,12 +25,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	machine := board.Machine{Root: "/", Run: board.RunProgram}
-	own := newPerch(perchSocket)
+	client := newPerch(perchSocket)
 	p := &portal{
 		radio:   &networkManager{Machine: machine, program: "nmcli"},
-		perch:   own,
+		perch:   client,
 		machine: machine,
-		page:    newPage(own.fits),
+		page:    newPage(client.fits),
 		log:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		listen:  func() (net.Listener, error) { return net.Listen("tcp4", net.JoinHostPort(apAddress, "80")) },
 		host:    apAddress,
@@ -43,15 +44,15 @@ func uptime() time.Duration {
 	if err != nil {
 		return 0
 	}
-	first, _, _ := strings.Cut(string(text), " ")
-	d, err := time.ParseDuration(first + "s")
+	seconds, _, _ := strings.Cut(string(text), " ")
+	d, err := time.ParseDuration(seconds + "s")
 	if err != nil {
 		return 0
 	}
 	return d
 }
 
-// portal runs the access point. It is used by one goroutine.
+// portal runs the access point. Only one goroutine may use it.
 type portal struct {
 	radio   radio
 	perch   appliance
@@ -59,35 +60,35 @@ type portal struct {
 	page    *page
 	log     *slog.Logger
 	listen  func() (net.Listener, error)
-	host    string // of the page
+	host    string // host name of the page
 
 	state     state
-	stop      func()   // stops serving the page; nil while it is not served
-	name      string   // of the access point
-	announced bool     // a robot has announced the access point
-	failed    error    // why the last network was not joined
-	last      form     // submitted last
-	form      *form    // submitted and not handled yet
-	logged    [2]error // last logged, of the radio and of Perch
+	stop      func()   // stops serving the page; nil while the page is not served
+	name      string   // name of the access point
+	announced bool     // Perch was told to announce the access point
+	failed    error    // reason why the latest network was not joined; nil if it was
+	last      form     // the latest submitted form, without its key
+	form      *form    // a submitted form that is not handled yet; nil if there is none
+	logged    [2]error // the latest logged error of the radio, and of Perch
 }
 
-// radio is the machine's network.
+// radio controls the machine's networks.
 type radio interface {
 	poll(ctx context.Context) (network, raised bool, err error)
-	hasKnown(ctx context.Context) (bool, error)
-	there() bool
+	hasSavedNetworks(ctx context.Context) (bool, error)
+	hasRadio() bool
 	suffix() string
 	scan(ctx context.Context) ([]scanned, error)
 	raise(ctx context.Context, ssid string) error
 	lower(ctx context.Context)
 	join(ctx context.Context, n board.Network) error
-	country(code string) error
-	clean(ctx context.Context)
+	setCountry(code string) error
+	cleanUp(ctx context.Context)
 }
 
-// appliance is the Perch that runs on the machine.
+// appliance is a client of the Perch that runs on this machine.
 type appliance interface {
-	robots(ctx context.Context) (talking, near bool, err error)
+	robots(ctx context.Context) (talking, connected bool, err error)
 	identity(ctx context.Context) (name, language string, err error)
 	set(ctx context.Context, key, value string) error
 	restart(ctx context.Context) error
@@ -95,40 +96,43 @@ type appliance interface {
 }
 
 const (
-	// Times between checks without and with a network: nmcli is expensive.
-	checkEvery  = 5 * time.Second
-	checkRarely = 30 * time.Second
-	// answerWithin is the time for the answer to a form to reach the phone.
-	answerWithin = 3 * time.Second
+	// Intervals between checks without and with a network. nmcli is expensive.
+	shortInterval = 5 * time.Second
+	longInterval  = 30 * time.Second
+	// responseDelay is the time in which the response to a form can reach the phone, before
+	// the access point is closed.
+	responseDelay = 3 * time.Second
 )
 
-// run checks and acts until ctx ends.
-func (p *portal) run(ctx context.Context, ago time.Duration) {
-	p.state = initialState(ago)
-	p.radio.clean(ctx)
+// run checks the network and acts until ctx ends. uptime is the time since the start of the
+// machine.
+func (p *portal) run(ctx context.Context, uptime time.Duration) {
+	p.state = initialState(uptime)
+	p.radio.cleanUp(ctx)
 	defer func() {
-		// ctx has ended; the cleanup has its own deadlines.
+		// ctx has ended. The calls below have timeouts of their own.
 		p.close()
 		p.radio.lower(context.WithoutCancel(ctx))
 	}()
 	for {
-		interval := checkEvery
-		if p.check(ctx); p.state.gone.IsZero() && p.state.waitFor == goneFor || p.state.up {
-			interval = checkRarely
+		interval := shortInterval
+		if p.check(ctx); p.state.offlineSince.IsZero() && p.state.waitFor == lostWait || p.state.up {
+			interval = longInterval
 		}
-		tick := time.NewTimer(interval)
+		timer := time.NewTimer(interval)
 		select {
 		case <-ctx.Done():
 			return
 		case f := <-p.page.forms:
 			p.form = &f
-			sleep(ctx, answerWithin)
-		case <-tick.C:
+			sleep(ctx, responseDelay)
+		case <-timer.C:
 		}
-		tick.Stop()
+		timer.Stop()
 	}
 }
 
+// sleep waits for a duration, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -136,38 +140,44 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// logOnce logs an error unless it is the last logged one.
-func (p *portal) logOnce(of int, err error) {
-	if err != nil && (p.logged[of] == nil || p.logged[of].Error() != err.Error()) {
+// Indices of portal.logged.
+const (
+	radioLog = 0
+	perchLog = 1
+)
+
+// logOnce logs an error of a source, unless it is the same as the previous one.
+func (p *portal) logOnce(source int, err error) {
+	if err != nil && (p.logged[source] == nil || p.logged[source].Error() != err.Error()) {
 		p.log.Warn(err.Error())
 	}
-	p.logged[of] = err
+	p.logged[source] = err
 }
 
-// check checks the network once, and acts.
+// check checks the network once, and carries out the next step.
 func (p *portal) check(ctx context.Context) {
 	network, raised, err := p.radio.poll(ctx)
-	known := false
-	if err == nil && !network && p.state.up { // otherwise it does not matter
-		known, err = p.radio.hasKnown(ctx)
+	saved := false
+	if err == nil && !network && p.state.up { // step needs it only in this case
+		saved, err = p.radio.hasSavedNetworks(ctx)
 	}
-	p.logOnce(0, err)
+	p.logOnce(radioLog, err)
 	if err != nil {
 		return // NetworkManager is starting, or being updated
 	}
-	talking, near := false, false
+	talking, connected := false, false
 	if !network {
-		talking, near, err = p.perch.robots(ctx)
-		p.logOnce(1, err)
+		talking, connected, err = p.perch.robots(ctx)
+		p.logOnce(perchLog, err)
 	}
-	before := p.state
-	var what act
-	p.state, what = step(p.state, time.Now(), observation{network: network, raised: raised, radio: p.radio.there(), talking: talking, known: known,
+	wasUp := p.state.up
+	var next action
+	p.state, next = step(p.state, time.Now(), observation{network: network, raised: raised, radio: p.radio.hasRadio(), talking: talking, saved: saved,
 		used: p.page.lastUsed(), form: p.form != nil})
 	if network {
 		p.failed, p.form = nil, nil
 	}
-	switch what {
+	switch next {
 	case raise:
 		p.raise(ctx)
 	case lower:
@@ -178,23 +188,23 @@ func (p *portal) check(ctx context.Context) {
 		p.join(ctx, *p.form)
 		p.form = nil
 	}
-	if p.state.up && before.up && near && !p.announced {
+	if p.state.up && wasUp && connected && !p.announced {
 		p.announced = true
-		_, speaks, _ := p.perch.identity(ctx) // English if unknown
-		p.logOnce(1, p.perch.announce(ctx, p.page.words.In(speaks).Message("portal.offline", "name", p.name)))
+		_, lang, _ := p.perch.identity(ctx) // English if unknown
+		p.logOnce(perchLog, p.perch.announce(ctx, p.page.words.In(lang).Message("portal.offline", "name", p.name)))
 	}
 }
 
-// raise opens the access point and serves the page on it.
+// raise opens the access point and serves the page.
 func (p *portal) raise(ctx context.Context) {
 	p.name, p.announced = "Perch-"+p.radio.suffix(), false
-	found, err := p.radio.scan(ctx) // before the access point, since one radio cannot do both well
-	p.logOnce(0, err)
+	found, err := p.radio.scan(ctx) // first, since a radio cannot scan well with an open access point
+	p.logOnce(radioLog, err)
 	found = slices.DeleteFunc(found, func(s scanned) bool { return s.SSID == p.name })
 	if err = p.radio.raise(ctx, p.name); err == nil {
 		var l net.Listener
 		if l, err = p.listen(); err == nil {
-			s := shown{accessPoint: p.name, networks: found, failed: p.failed, tried: p.last.network.SSID, country: p.last.country}
+			s := content{accessPoint: p.name, networks: found, failed: p.failed, tried: p.last.network.SSID, country: p.last.country}
 			if s.name, s.language, err = p.perch.identity(ctx); err != nil {
 				s.name, _ = os.Hostname()
 			}
@@ -204,7 +214,7 @@ func (p *portal) raise(ctx context.Context) {
 			return
 		}
 	}
-	p.logOnce(0, err)
+	p.logOnce(radioLog, err)
 	p.radio.lower(ctx)
 	p.state = stateAfterFailure(time.Now())
 }
@@ -223,40 +233,40 @@ func (p *portal) join(ctx context.Context, f form) {
 	p.last = f
 	p.last.network.Key = ""
 	p.radio.lower(ctx)
-	if err := p.radio.country(f.country); err != nil {
-		p.log.Warn("the radio does not take the country", "err", err)
+	if err := p.radio.setCountry(f.country); err != nil {
+		p.log.Warn("the country of the radio was not set", "err", err)
 	}
 	if p.failed = p.radio.join(ctx, f.network); p.failed != nil {
 		p.log.Warn("the network was not joined", "err", p.failed)
 		return
 	}
 	p.log.Info("a network was joined")
-	if err := p.machine.Country(f.country); err != nil {
-		p.log.Warn("the country is not kept", "err", err)
+	if err := p.machine.SetCountry(f.country); err != nil {
+		p.log.Warn("the country was not saved", "err", err)
 	}
 	changed := false
-	name, speaks, err := p.perch.identity(ctx)
+	name, lang, err := p.perch.identity(ctx)
 	if f.name != "" && (err != nil || f.name != name) {
-		if err := p.machine.Hostname(f.name); err != nil {
-			p.log.Warn("the machine does not take the name", "err", err)
+		if err := p.machine.SetHostname(f.name); err != nil {
+			p.log.Warn("the name of the machine was not changed", "err", err)
 		}
 		changed = p.set(ctx, "name", f.name) || changed
 	}
-	if f.language != "" && (err != nil || f.language != speaks) {
+	if f.language != "" && (err != nil || f.language != lang) {
 		changed = p.set(ctx, "language", f.language) || changed
 	}
 	if changed {
 		if err := p.perch.restart(ctx); err != nil {
-			p.log.Warn("perch does not restart", "err", err)
+			p.log.Warn("perch was not restarted", "err", err)
 		}
 	}
 }
 
-// set sets a key of Perch's configuration, if Perch would start with it.
+// set sets a key of Perch's configuration, and reports whether Perch accepted the value.
 func (p *portal) set(ctx context.Context, key, value string) bool {
 	err := p.perch.set(ctx, key, value)
 	if err != nil {
-		p.log.Warn("the configuration stays", "key", key, "err", err)
+		p.log.Warn("the configuration was not changed", "key", key, "err", err)
 	}
 	return err == nil
 }

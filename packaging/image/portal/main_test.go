@@ -58,9 +58,9 @@ func (w *world) poll(context.Context) (network, raised bool, err error) {
 	defer w.mu.Unlock()
 	return w.network, w.raised, nil
 }
-func (w *world) hasKnown(context.Context) (bool, error) { return false, nil }
-func (w *world) there() bool                            { return true }
-func (w *world) suffix() string                         { return "1A2B" }
+func (w *world) hasSavedNetworks(context.Context) (bool, error) { return false, nil }
+func (w *world) hasRadio() bool                                 { return true }
+func (w *world) suffix() string                                 { return "1A2B" }
 func (w *world) scan(context.Context) ([]scanned, error) {
 	return []scanned{{SSID: "Home"}, {SSID: "Perch-1A2B"}}, nil
 }
@@ -73,8 +73,8 @@ func (w *world) lower(context.Context) {
 	w.did("lower")
 	w.change(func() { w.raised = false })
 }
-func (w *world) clean(context.Context)     { w.did("clean") }
-func (w *world) country(code string) error { w.did("country " + code); return nil }
+func (w *world) cleanUp(context.Context)      { w.did("clean") }
+func (w *world) setCountry(code string) error { w.did("country " + code); return nil }
 func (w *world) join(_ context.Context, n board.Network) error {
 	w.did("join " + n.SSID)
 	time.Sleep(20 * time.Second)
@@ -193,7 +193,7 @@ func TestPhoneSubmitsANetwork(t *testing.T) {
 
 func TestFailedJoinReopensTheAccessPoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{refuses: errKey, perch: errors.New("there is no such file")}
+		w := &world{refuses: errWrongKey, perch: errors.New("there is no such file")}
 		p, log := w.runs(t)
 		time.Sleep(70 * time.Second)
 		w.wants(t, "at first", "clean", "raise Perch-1A2B")

@@ -22,38 +22,40 @@ import (
 	"perch/packaging/image/board"
 )
 
-// networkManager controls NetworkManager with its command.
+// networkManager controls NetworkManager with its program nmcli.
 type networkManager struct {
 	board.Machine
-	program string // nmcli
-	iface   string // the radio's; may be empty
+	program string // path or name of nmcli
+	iface   string // network interface of the radio; empty if there is none
 }
 
 const (
+	// apName is the name of the access point's connection, which exists only in memory.
 	apName = "perch-access-point"
-	// apUUID is the UUID of the access point's connection, which exists only in memory.
+	// apUUID is the UUID of that connection.
 	apUUID = "50455243-4850-4900-8000-000000000002"
-	// apAddress is also in dnsmasq-shared.d.
+	// apAddress is the machine's address on the access point. The configuration of dnsmasq in
+	// dnsmasq-shared.d contains it, too.
 	apAddress = "10.42.0.1"
 )
 
-// Deadlines of nmcli.
+// Timeouts of nmcli: for opening the access point, for joining a network, and for anything else.
 const (
-	nmcliWithin  = 20 * time.Second
-	raisesWithin = 30 * time.Second
-	joinsWithin  = 60 * time.Second
+	raiseTimeout = 30 * time.Second
+	joinTimeout  = 60 * time.Second
+	nmcliTimeout = 20 * time.Second
 )
 
-// ask runs nmcli in English and returns its output.
-func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, within+5*time.Second)
+// call runs nmcli and returns its output. The locale is C, because callers parse the output.
+func (n *networkManager) call(ctx context.Context, timeout time.Duration, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, n.program, append([]string{"--terse", "--colors", "no", "--wait", strconv.Itoa(int(within.Seconds()))}, args...)...)
+	c := exec.CommandContext(ctx, n.program, append([]string{"--terse", "--colors", "no", "--wait", strconv.Itoa(int(timeout.Seconds()))}, args...)...)
 	c.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	c.WaitDelay = time.Second
 	out, err := c.Output()
-	if failed, is := errors.AsType[*exec.ExitError](err); is {
-		err = fmt.Errorf("%w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(failed.Stderr))
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", errors.Join(err, ctx.Err()), bytes.TrimSpace(exit.Stderr))
 	}
 	if err != nil {
 		return "", fmt.Errorf("nmcli %s: %w", args[0], err)
@@ -61,37 +63,38 @@ func (n *networkManager) ask(ctx context.Context, within time.Duration, args ...
 	return string(out), nil
 }
 
-// splitFields splits a line of nmcli --terse, with backslash escapes, into its fields.
+// splitFields splits a line of nmcli --terse into its fields, and removes backslash escapes.
 func splitFields(line string) (fields []string) {
-	var one strings.Builder
+	var field strings.Builder
 	for i := 0; i < len(line); i++ {
 		switch {
 		case line[i] == '\\' && i+1 < len(line):
 			i++
-			one.WriteByte(line[i])
+			field.WriteByte(line[i])
 		case line[i] == ':':
-			fields = append(fields, one.String())
-			one.Reset()
+			fields = append(fields, field.String())
+			field.Reset()
 		default:
-			one.WriteByte(line[i])
+			field.WriteByte(line[i])
 		}
 	}
-	return append(fields, one.String())
+	return append(fields, field.String())
 }
 
-// networks are the device types that connect to a network.
-var networks = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
+// networkTypes are the types of devices that connect to a network.
+var networkTypes = []string{"ethernet", "wifi", "gsm", "bond", "vlan", "infiniband"}
 
-// poll reports whether there is a network and the access point. It also finds the radio.
+// poll reports whether the machine is connected to a network, and whether the access point is
+// open. It also updates n.iface.
 func (n *networkManager) poll(ctx context.Context) (network, raised bool, err error) {
-	devices, err := n.ask(ctx, nmcliWithin, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
+	devices, err := n.call(ctx, nmcliTimeout, "--fields", "DEVICE,TYPE,STATE,CON-UUID", "device", "status")
 	if err != nil {
 		return false, false, err
 	}
 	n.iface = ""
 	for line := range strings.Lines(devices) {
 		f := splitFields(strings.TrimSpace(line))
-		if len(f) != 4 || !slices.Contains(networks, f[1]) {
+		if len(f) != 4 || !slices.Contains(networkTypes, f[1]) {
 			continue
 		}
 		if f[1] == "wifi" && n.iface == "" && f[2] != "unmanaged" {
@@ -104,37 +107,38 @@ func (n *networkManager) poll(ctx context.Context) (network, raised bool, err er
 	return network, raised, nil
 }
 
-// hasKnown reports whether there are networks that NetworkManager would join by itself.
-func (n *networkManager) hasKnown(ctx context.Context) (known bool, err error) {
-	all, err := n.ask(ctx, nmcliWithin, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
-	for line := range strings.Lines(all) {
+// hasSavedNetworks reports whether there are saved Wi-Fi networks that NetworkManager would join
+// by itself.
+func (n *networkManager) hasSavedNetworks(ctx context.Context) (saved bool, err error) {
+	connections, err := n.call(ctx, nmcliTimeout, "--fields", "UUID,TYPE,AUTOCONNECT", "connection", "show")
+	for line := range strings.Lines(connections) {
 		f := splitFields(strings.TrimSpace(line))
-		known = known || len(f) == 3 && f[0] != apUUID && f[1] == "802-11-wireless" && f[2] == "yes"
+		saved = saved || len(f) == 3 && f[0] != apUUID && f[1] == "802-11-wireless" && f[2] == "yes"
 	}
-	return known, err
+	return saved, err
 }
 
 // scanned is a Wi-Fi network in range.
 type scanned struct {
 	SSID   string
-	Signal int
-	Key    bool // it requires a key
-	Unfit  bool // this machine cannot join such a network
+	Signal int  // strength in percent
+	Key    bool // the network requires a key
+	Unfit  bool // this machine does not support the network's security
 }
 
-// maxScanned bounds the list of networks.
+// maxScanned is the maximum number of networks in the list.
 const maxScanned = 40
 
 // scan returns the networks in range, the strongest first.
 func (n *networkManager) scan(ctx context.Context) ([]scanned, error) {
-	if _, err := n.ask(ctx, nmcliWithin, "radio", "wifi", "on"); err != nil {
+	if _, err := n.call(ctx, nmcliTimeout, "radio", "wifi", "on"); err != nil {
 		return nil, err
 	}
-	out, err := n.ask(ctx, nmcliWithin, "--fields", "SSID-HEX,SIGNAL,SECURITY", "device", "wifi", "list", "ifname", n.iface, "--rescan", "yes")
+	out, err := n.call(ctx, nmcliTimeout, "--fields", "SSID-HEX,SIGNAL,SECURITY", "device", "wifi", "list", "ifname", n.iface, "--rescan", "yes")
 	if err != nil {
 		return nil, err
 	}
-	strongest := map[string]scanned{}
+	best := map[string]scanned{} // the best access point of each network
 	for line := range strings.Lines(out) {
 		f := splitFields(strings.TrimSpace(line))
 		if len(f) != 3 {
@@ -142,137 +146,138 @@ func (n *networkManager) scan(ctx context.Context) ([]scanned, error) {
 		}
 		name, err := hex.DecodeString(f[0])
 		signal, err2 := strconv.Atoi(f[1])
-		if errors.Join(err, err2) != nil || len(name) == 0 || len(name) > board.MostSSID || bytes.Trim(name, "\x00") == nil {
-			continue // it hides its name
+		if errors.Join(err, err2) != nil || len(name) == 0 || len(name) > board.MaxSSID || bytes.Trim(name, "\x00") == nil {
+			continue // the network hides its name
 		}
-		one := scanned{SSID: string(name), Signal: signal, Key: f[2] != ""}
-		if one.Key {
-			kinds := strings.Fields(f[2])
-			one.Unfit = !slices.Contains(kinds, "WPA1") && !slices.Contains(kinds, "WPA2") || slices.Contains(kinds, "802.1X")
+		network := scanned{SSID: string(name), Signal: signal, Key: f[2] != ""}
+		if network.Key {
+			security := strings.Fields(f[2])
+			network.Unfit = !slices.Contains(security, "WPA1") && !slices.Contains(security, "WPA2") || slices.Contains(security, "802.1X")
 		}
-		if was, is := strongest[one.SSID]; !is || was.Unfit && !one.Unfit || was.Unfit == one.Unfit && was.Signal < signal {
-			strongest[one.SSID] = one
+		old, ok := best[network.SSID]
+		if !ok || old.Unfit && !network.Unfit || old.Unfit == network.Unfit && old.Signal < signal {
+			best[network.SSID] = network
 		}
 	}
-	all := slices.SortedFunc(maps.Values(strongest), func(a, b scanned) int {
+	sorted := slices.SortedFunc(maps.Values(best), func(a, b scanned) int {
 		return cmp.Or(b.Signal-a.Signal, strings.Compare(a.SSID, b.SSID))
 	})
-	return all[:min(len(all), maxScanned)], nil
+	return sorted[:min(len(sorted), maxScanned)], nil
 }
 
-// raise opens an access point without a key, unlike NetworkManager's hotspot.
+// raise opens the access point. It does not use NetworkManager's hotspot, which requires a key.
 func (n *networkManager) raise(ctx context.Context, ssid string) error {
 	n.lower(ctx)
-	if _, err := n.ask(ctx, nmcliWithin, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
+	if _, err := n.call(ctx, nmcliTimeout, "connection", "add", "save", "no", "type", "wifi", "ifname", n.iface, "con-name", apName,
 		"connection.uuid", apUUID, "autoconnect", "no", "ssid", ssid, "802-11-wireless.mode", "ap", "802-11-wireless.band", "bg",
 		"802-11-wireless.powersave", "2", "ipv4.method", "shared", "ipv4.addresses", apAddress+"/24", "ipv6.method", "disabled"); err != nil {
 		return err
 	}
-	_, err := n.ask(ctx, raisesWithin, "connection", "up", "uuid", apUUID)
+	_, err := n.call(ctx, raiseTimeout, "connection", "up", "uuid", apUUID)
 	return err
 }
 
 // lower removes the access point, if it exists.
 func (n *networkManager) lower(ctx context.Context) {
-	_, _ = n.ask(ctx, nmcliWithin, "connection", "delete", "uuid", apUUID) // it may not exist
+	_, _ = n.call(ctx, nmcliTimeout, "connection", "delete", "uuid", apUUID) // it may not exist
 }
 
 // Reasons why a network was not joined.
 var (
-	errKey     = errors.New("the key is wrong")
-	errUnheard = errors.New("there is no such network")
-	errAddress = errors.New("the network gives no address")
-	errJoin    = errors.New("the network could not be joined")
+	errWrongKey  = errors.New("the key is wrong")
+	errNotFound  = errors.New("the network was not found")
+	errNoAddress = errors.New("the network assigned no IP address")
+	errNotJoined = errors.New("the network could not be joined")
 )
 
-// prefix returns the beginning of the names of connections made here, followed by what is
-// specific to the network.
-func prefix(ssid string) string {
+// connectionPrefix returns the prefix of the names of this program's connections to a network.
+func connectionPrefix(ssid string) string {
 	sum := sha256.Sum256([]byte(ssid))
 	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// join joins a network and stores it. Other networks, even of the same name, are forgotten only
-// after that: a stranger may have typed a key.
+// join joins a network and saves it. Only then it removes older connections to a network with
+// the same name, because a stranger may have submitted the form with a wrong key.
 func (n *networkManager) join(ctx context.Context, network board.Network) error {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
+	_, _ = rand.Read(random[:]) // cannot fail
 	uuid := board.UUID(random)
-	name := prefix(network.SSID) + hex.EncodeToString(random[:4])
+	name := connectionPrefix(network.SSID) + hex.EncodeToString(random[:4])
 	file := n.file(name)
-	if err := n.Join(network, name, uuid, false); err != nil {
-		return fmt.Errorf("%w: %w", errJoin, err)
+	if err := n.WriteConnection(network, name, uuid, false); err != nil {
+		return fmt.Errorf("%w: %w", errNotJoined, err)
 	}
-	_, err := n.ask(ctx, nmcliWithin, "connection", "load", file)
+	_, err := n.call(ctx, nmcliTimeout, "connection", "load", file)
 	if err == nil {
-		_, err = n.ask(ctx, joinsWithin, "connection", "up", "uuid", uuid, "ifname", n.iface)
+		_, err = n.call(ctx, joinTimeout, "connection", "up", "uuid", uuid, "ifname", n.iface)
 	}
 	if err == nil {
-		_, err = n.ask(ctx, nmcliWithin, "connection", "modify", "uuid", uuid, "connection.autoconnect", "yes")
+		_, err = n.call(ctx, nmcliTimeout, "connection", "modify", "uuid", uuid, "connection.autoconnect", "yes")
 	}
 	if err != nil {
-		n.forget(ctx, file)
+		n.removeConnection(ctx, file)
 		return joinError(err)
 	}
-	for _, other := range n.ownFiles(prefix(network.SSID)) {
+	for _, other := range n.ownConnections(connectionPrefix(network.SSID)) {
 		if other != file {
-			n.forget(ctx, other)
+			n.removeConnection(ctx, other)
 		}
 	}
 	return nil
 }
 
-// joinError returns an error with the reason why nmcli has not joined a network, if known.
+// joinError wraps the error of nmcli with the reason why a network was not joined.
 func joinError(err error) error {
 	text := err.Error()
 	for _, known := range []struct {
-		words string
-		why   error
+		message string
+		reason  error
 	}{
-		{"Secrets were required", errKey}, {"802.1X supplicant", errKey},
-		{"network could not be found", errUnheard}, {"IP configuration", errAddress},
+		{"Secrets were required", errWrongKey}, {"802.1X supplicant", errWrongKey},
+		{"network could not be found", errNotFound}, {"IP configuration", errNoAddress},
 	} {
-		if strings.Contains(text, known.words) {
-			return fmt.Errorf("%w: %w", known.why, err)
+		if strings.Contains(text, known.message) {
+			return fmt.Errorf("%w: %w", known.reason, err)
 		}
 	}
-	return fmt.Errorf("%w: %w", errJoin, err)
+	return fmt.Errorf("%w: %w", errNotJoined, err)
 }
 
-// file returns the path of a connection's file.
+// file returns the path of the file of the connection with a name.
 func (n *networkManager) file(name string) string {
 	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
 }
 
-// ownFiles returns the files of connections made here with that beginning of their names.
-func (n *networkManager) ownFiles(beginning string) []string {
-	all, _ := filepath.Glob(n.file(beginning + "*")) // the pattern is valid
-	return all
+// ownConnections returns the files of this program's connections whose names begin with a
+// prefix.
+func (n *networkManager) ownConnections(prefix string) []string {
+	files, _ := filepath.Glob(n.file(prefix + "*")) // cannot fail: the pattern is valid
+	return files
 }
 
-// forget removes a connection by its file.
-func (n *networkManager) forget(ctx context.Context, file string) {
+// removeConnection removes a connection and its file.
+func (n *networkManager) removeConnection(ctx context.Context, file string) {
 	if err := os.Remove(file); err == nil || errors.Is(err, fs.ErrNotExist) {
-		_, _ = n.ask(ctx, nmcliWithin, "connection", "reload") // otherwise it is gone after the next start
+		_, _ = n.call(ctx, nmcliTimeout, "connection", "reload") // if that fails, the next start removes the connection
 	}
 }
 
-// clean removes what an earlier run left after a power failure: its access point, and
-// networks that it was about to try.
-func (n *networkManager) clean(ctx context.Context) {
+// cleanUp removes the leftovers of an earlier run that ended by a power failure: the access
+// point, and networks that were not joined yet.
+func (n *networkManager) cleanUp(ctx context.Context) {
 	n.lower(ctx)
-	for _, file := range n.ownFiles("perch-") {
+	for _, file := range n.ownConnections("perch-") {
 		if text, err := os.ReadFile(file); err == nil && strings.Contains(string(text), "\nautoconnect=false\n") {
-			n.forget(ctx, file)
+			n.removeConnection(ctx, file)
 		}
 	}
 }
 
-// country sets the radio's country until the next start.
-func (n *networkManager) country(code string) error { return n.Run("", "iw", "reg", "set", code) }
+// setCountry sets the radio's country until the next start of the machine.
+func (n *networkManager) setCountry(code string) error { return n.Run("", "iw", "reg", "set", code) }
 
-// suffix distinguishes this machine's access point from others: the end of its radio's
-// permanent address. During a scan NetworkManager uses random ones.
+// suffix returns four digits that distinguish this machine's access point from others: the end
+// of the radio's permanent MAC address. (NetworkManager uses random addresses during a scan.)
 func (n *networkManager) suffix() string {
 	for _, file := range []string{filepath.Join("sys/class/net", n.iface, "phy80211/macaddress"), "etc/machine-id"} {
 		text, err := os.ReadFile(filepath.Join(n.Root, file))
@@ -284,5 +289,5 @@ func (n *networkManager) suffix() string {
 	return "0000"
 }
 
-// there reports whether the last poll found a radio.
-func (n *networkManager) there() bool { return n.iface != "" }
+// hasRadio reports whether the latest poll found a radio.
+func (n *networkManager) hasRadio() bool { return n.iface != "" }

@@ -91,9 +91,9 @@ func TestPollFindsConnectedNetworks(t *testing.T) {
 		n.answers("device status", c.devices, "", "0")
 		n.answers("connection show", c.connections, "", "0")
 		network, raised, err := n.poll(t.Context())
-		known, err2 := n.hasKnown(t.Context())
-		if network != c.network || known != c.known || n.there() != c.there || raised != c.raised || errors.Join(err, err2) != nil {
-			t.Errorf("%s: %t %t %t %t, %v, %v", name, network, known, n.there(), raised, err, err2)
+		known, err2 := n.hasSavedNetworks(t.Context())
+		if network != c.network || known != c.known || n.hasRadio() != c.there || raised != c.raised || errors.Join(err, err2) != nil {
+			t.Errorf("%s: %t %t %t %t, %v, %v", name, network, known, n.hasRadio(), raised, err, err2)
 		}
 	}
 	n := newNmcli(t)
@@ -146,7 +146,7 @@ func TestAccessPointIsOpenAndNotSaved(t *testing.T) {
 }
 
 func (n *nmcli) files() (all []string) {
-	for _, file := range n.ownFiles("") {
+	for _, file := range n.ownConnections("") {
 		all = append(all, filepath.Base(file))
 	}
 	return all
@@ -158,15 +158,15 @@ func TestJoinKeepsEarlierNetworkOnFailure(t *testing.T) {
 	n := newNmcli(t)
 	must.Succeed(t, n.join(t.Context(), home))
 	first, asked := n.files(), n.asked()
-	if len(first) != 1 || !strings.HasPrefix(first[0], prefix("Home")) || strings.Contains(asked, "good password") ||
+	if len(first) != 1 || !strings.HasPrefix(first[0], connectionPrefix("Home")) || strings.Contains(asked, "good password") ||
 		!strings.Contains(asked, "connection.autoconnect\nyes\n") {
 		t.Errorf("%q\n%s", first, asked)
 	}
 	for want, c := range map[error][2]string{
-		errKey:     {"Error: Connection activation failed: Secrets were required, but not provided", "4"},
-		errUnheard: {"Error: Connection activation failed: The Wi-Fi network could not be found", "4"},
-		errAddress: {"Error: Connection activation failed: IP configuration could not be reserved (no available address, timeout, etc.)", "4"},
-		errJoin:    {"Error: Timeout expired (60 seconds)", "3"},
+		errWrongKey:  {"Error: Connection activation failed: Secrets were required, but not provided", "4"},
+		errNotFound:  {"Error: Connection activation failed: The Wi-Fi network could not be found", "4"},
+		errNoAddress: {"Error: Connection activation failed: IP configuration could not be reserved (no available address, timeout, etc.)", "4"},
+		errNotJoined: {"Error: Timeout expired (60 seconds)", "3"},
 	} {
 		n.answers("connection up", "", c[0], c[1])
 		if err := n.join(t.Context(), board.Network{SSID: "Home", Key: "another password"}); !errors.Is(err, want) {
@@ -186,13 +186,13 @@ func TestJoinKeepsEarlierNetworkOnFailure(t *testing.T) {
 func TestCleanForgetsHalfTriedNetworks(t *testing.T) {
 	n := newNmcli(t)
 	err := errors.Join(
-		n.Join(board.Network{SSID: "Tried", Key: "12345678"}, prefix("Tried")+"01", "u1", false),
-		n.Join(board.Network{SSID: "Joined", Key: "12345678"}, prefix("Joined")+"02", "u2", true),
-		n.Join(board.Network{SSID: "Owners", Key: "12345678"}, "owners", "u3", false))
+		n.WriteConnection(board.Network{SSID: "Tried", Key: "12345678"}, connectionPrefix("Tried")+"01", "u1", false),
+		n.WriteConnection(board.Network{SSID: "Joined", Key: "12345678"}, connectionPrefix("Joined")+"02", "u2", true),
+		n.WriteConnection(board.Network{SSID: "Owners", Key: "12345678"}, "owners", "u3", false))
 	must.Succeed(t, err)
-	n.clean(t.Context())
+	n.cleanUp(t.Context())
 	got := n.files()
-	if len(got) != 2 || slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, prefix("Tried")) }) ||
+	if len(got) != 2 || slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, connectionPrefix("Tried")) }) ||
 		!strings.Contains(n.asked(), "connection\ndelete\nuuid\n"+apUUID+"\n") {
 		t.Errorf("it keeps %q", got)
 	}
@@ -203,7 +203,7 @@ func TestNmcliHasADeadline(t *testing.T) {
 	n.put("nmcli", "#!/bin/sh\nexec sleep 60\n")
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
-	if _, err := n.ask(ctx, time.Minute, "device"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := n.call(ctx, time.Minute, "device"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it hangs: %v", err)
 	}
 }

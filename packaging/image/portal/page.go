@@ -29,81 +29,85 @@ import (
 //go:embed page.html
 var pageText string
 
-// page is the web page for phones at the access point. It accepts one form at a time.
+// page is the web page that the access point serves to phones. It accepts one form at a time.
 type page struct {
-	token    string // of this run, known only to visitors of the page
-	template *template.Template
-	words    language.Catalogue
-	all      []choice                // the languages, by their own names
-	options  map[language.Tag]string // for the countries
-	fits     func(ctx context.Context, key, value string) (bool, error)
-	forms    chan form // receives a form once the answer is on its way
+	token     string // random for each run; forms must contain it
+	template  *template.Template
+	words     language.Catalogue
+	languages []choice                // all languages; Name is in the language itself
+	countries map[language.Tag]string // HTML options for the countries, in each language
+	fits      func(ctx context.Context, key, value string) (bool, error)
+	forms     chan form // receives an accepted form once the response is on its way
 
 	mu      sync.Mutex
-	shown   shown
-	host    string // its host name; other hosts redirect there
-	busy    bool   // a form is being handled
-	used    time.Time
-	senders map[string]*rate.Limiter
+	content content
+	host    string                   // host name of the page; requests for other hosts are redirected
+	busy    bool                     // a form is being handled
+	used    time.Time                // last visit
+	senders map[string]*rate.Limiter // key: IP address
 }
 
-// shown is the content of the page.
-type shown struct {
-	accessPoint    string
-	networks       []scanned
-	failed         error  // why the last network was not joined
-	tried          string // name of that network
-	country        string
-	name, language string // of the appliance
+// content is the content of the page for one access point.
+type content struct {
+	accessPoint string
+	networks    []scanned
+	failed      error  // reason why the latest network was not joined; nil if none was tried
+	tried       string // name of the latest network
+	country     string
+	name        string // name of the appliance
+	language    string // language of the appliance
 }
 
+// newPage returns a page without content. fits reports whether a value is valid for a key of
+// Perch's configuration.
 func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *page {
-	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), options: map[language.Tag]string{}, fits: fits,
+	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), countries: map[language.Tag]string{}, fits: fits,
 		forms: make(chan form, 1), senders: map[string]*rate.Limiter{}}
 	for _, tag := range language.All() {
 		for _, c := range countries(tag) {
-			p.options[tag] += fmt.Sprintf("<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
+			p.countries[tag] += fmt.Sprintf("<option value=\"%s\">%s</option>\n", c.Value, template.HTMLEscapeString(c.Name))
 		}
-		p.all = append(p.all, choice{string(tag), p.words.In(string(tag)).Name()})
+		p.languages = append(p.languages, choice{string(tag), p.words.In(string(tag)).Name()})
 	}
 	return p
 }
 
 // setContent sets the host and the content of the page, for a new access point.
-func (p *page) setContent(host string, s shown) {
+func (p *page) setContent(host string, c content) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.host, p.shown, p.busy = host, s, false
+	p.host, p.content, p.busy = host, c, false
 }
 
-// lastUsed returns when the page was last visited.
+// lastUsed returns the time of the last visit of the page.
 func (p *page) lastUsed() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.used
 }
 
+// Limits of the forms from one address.
 const (
-	mostAtOnce  = 5
-	perSecond   = 0.5
-	mostSenders = 256 // more than the access point has addresses
+	maxBurst   = 5   // forms at once
+	perSecond  = 0.5 // forms per second
+	maxSenders = 256 // number of addresses; the access point has fewer
 )
 
-// tooOften reports whether an address submits forms too often. The lock is held.
+// tooOften reports whether an address submits forms too often. p.mu must be held.
 func (p *page) tooOften(address string, now time.Time) bool {
 	s := p.senders[address]
 	if s == nil {
-		if len(p.senders) >= mostSenders {
+		if len(p.senders) >= maxSenders {
 			clear(p.senders)
 		}
-		s = rate.NewLimiter(perSecond, mostAtOnce)
+		s = rate.NewLimiter(perSecond, maxBurst)
 		p.senders[address] = s
 	}
 	return !s.AllowN(now, 1)
 }
 
-// ServeHTTP redirects all other requests of a phone to the page: so Android, iOS, Windows and
-// Firefox detect that a page has to be visited first.
+// ServeHTTP implements http.Handler. It redirects requests for other hosts to the page, which
+// makes Android, iOS, Windows and Firefox detect a captive portal and open the page.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	host := p.host
@@ -113,7 +117,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "same-origin")
 	if r.Host != host || r.URL.Path != "/" {
-		h.Set("Connection", "close") // the rest of the request is not read
+		h.Set("Connection", "close") // do not read the rest of the request
 		h.Set("Location", "http://"+host+"/")
 		w.WriteHeader(http.StatusFound)
 		return
@@ -132,7 +136,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // handleForm handles a submitted form.
 func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
-	say := p.wordsFor(r)
+	words := p.wordsFor(r)
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
 	p.mu.Lock()
 	often, busy := p.tooOften(address, time.Now()), p.busy
@@ -141,9 +145,9 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 		w.Header().Set("Retry-After", "60")
 		if busy {
-			refuse(w, say, http.StatusServiceUnavailable, say.Message("portal.busy"))
+			refuse(w, words, http.StatusServiceUnavailable, words.Message("portal.busy"))
 		} else {
-			refuse(w, say, http.StatusTooManyRequests, say.Message("portal.often"))
+			refuse(w, words, http.StatusTooManyRequests, words.Message("portal.often"))
 		}
 		return
 	}
@@ -154,40 +158,41 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			status = http.StatusRequestEntityTooLarge
 		}
-		refuse(w, say, status, say.Message("portal.old"))
+		refuse(w, words, status, words.Message("portal.old"))
 		return
 	}
 	if subtle.ConstantTimeCompare([]byte(r.PostForm.Get(fieldToken)), []byte(p.token)) != 1 {
-		refuse(w, say, http.StatusForbidden, say.Message("portal.old"))
+		refuse(w, words, http.StatusForbidden, words.Message("portal.old"))
 		return
 	}
-	f, wrong := parseForm(r.PostForm)
-	if wrong != "" {
-		p.render(w, r, http.StatusUnprocessableEntity, nil, fieldProblem(say, wrong))
+	f, invalidField := parseForm(r.PostForm)
+	if invalidField != "" {
+		p.render(w, r, http.StatusUnprocessableEntity, nil, fieldProblem(words, invalidField))
 		return
 	}
 	p.mu.Lock()
 	busy, p.busy = p.busy, true
 	p.mu.Unlock()
 	if busy {
-		refuse(w, say, http.StatusServiceUnavailable, say.Message("portal.busy"))
+		refuse(w, words, http.StatusServiceUnavailable, words.Message("portal.busy"))
 		return
 	}
 	p.render(w, r, http.StatusOK, &f, "")
 	_ = http.NewResponseController(w).Flush()
-	p.forms <- f // does not block: one form at a time is accepted
+	p.forms <- f // cannot block, because p.busy admits only one form
 }
 
-// refuse answers a form without reading it, at little cost, since there may be many.
-func refuse(w http.ResponseWriter, say *language.Words, status int, sentence string) {
+// refuse responds to a refused form with a small page. It needs little time, since there may be
+// many such forms.
+func refuse(w http.ResponseWriter, words *language.Words, status int, message string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<!DOCTYPE html><html lang=%q><meta name=viewport content=\"width=device-width\"><title>Perch</title><p role=alert>%s</p>"+
-		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", say.Tag, sentence, say.Tag, say.Message("portal.title"))
+		"<p><a href=\"/?lang=%s\">%s</a></p></html>\n", words.Tag, message, words.Tag, words.Message("portal.title"))
 }
 
-// option is a network in the list.
+// option is a network in the selection list of the page.
 type option struct {
 	Value, Name string
 	Unfit       bool
@@ -201,49 +206,50 @@ type view struct {
 	Network, SSID, Name, Speaks        string
 	Countries                          template.HTML
 	Languages                          []choice
-	Taken                              string // the network being joined
-	Unspoken                           bool   // Perch does not support the language
+	Taken                              string // network of the accepted form; empty if there is none
+	Unspoken                           bool   // Perch does not support the chosen language
 }
 
-// render writes the page, with an accepted form or a problem.
-func (p *page) render(w http.ResponseWriter, r *http.Request, status int, taken *form, problem string) {
+// render writes the page. accepted is the form that was just accepted, or nil; problem is a
+// message about an invalid form, or empty.
+func (p *page) render(w http.ResponseWriter, r *http.Request, status int, accepted *form, problem string) {
 	p.mu.Lock()
-	s := p.shown
+	c := p.content
 	if status == http.StatusOK {
 		p.used = time.Now()
 	}
 	p.mu.Unlock()
-	v := view{W: p.wordsFor(r), Nonce: rand.Text(), Token: p.token, AccessPoint: s.accessPoint, Problem: problem, Name: s.name, Speaks: s.language,
-		Languages: p.all}
-	if !slices.ContainsFunc(p.all, func(c choice) bool { return c.Value == s.language }) {
-		v.Languages = append([]choice{{"", s.language}}, p.all...) // the language may stay as it is
+	v := view{W: p.wordsFor(r), Nonce: rand.Text(), Token: p.token, AccessPoint: c.accessPoint, Problem: problem, Name: c.name, Speaks: c.language,
+		Languages: p.languages}
+	if !slices.ContainsFunc(p.languages, func(l choice) bool { return l.Value == c.language }) {
+		v.Languages = append([]choice{{"", c.language}}, p.languages...) // an option that does not change the language
 	}
-	country := cmp.Or(s.country, regionOf(r.Header.Get("Accept-Language")))
-	for _, one := range s.networks {
-		v.Heard = append(v.Heard, option{hex.EncodeToString([]byte(one.SSID)), one.label(v.W), one.Unfit})
+	country := cmp.Or(c.country, regionOf(r.Header.Get("Accept-Language")))
+	for _, network := range c.networks {
+		v.Heard = append(v.Heard, option{hex.EncodeToString([]byte(network.SSID)), network.label(v.W), network.Unfit})
 	}
-	if problem == "" && s.failed != nil && taken == nil {
-		v.Problem = joinProblem(v.W, s.failed, plain(s.tried))
-		v.Network = hex.EncodeToString([]byte(s.tried))
-		if !slices.ContainsFunc(s.networks, func(one scanned) bool { return one.SSID == s.tried }) {
-			v.SSID = plain(s.tried)
+	if problem == "" && c.failed != nil && accepted == nil {
+		v.Problem = joinProblem(v.W, c.failed, plain(c.tried))
+		v.Network = hex.EncodeToString([]byte(c.tried))
+		if !slices.ContainsFunc(c.networks, func(network scanned) bool { return network.SSID == c.tried }) {
+			v.SSID = plain(c.tried)
 		}
 	}
-	if status == http.StatusUnprocessableEntity { // for correcting a field the other choices are kept
+	if status == http.StatusUnprocessableEntity { // show the submitted values again, for correction
 		get := r.PostForm.Get
 		v.Network, v.SSID, country, v.Name, v.Speaks = get(fieldNetwork), get(fieldSSID), get(fieldCountry), get(fieldName), get(fieldLanguage)
 	}
-	if taken != nil && problem == "" {
-		v.Taken = plain(taken.network.SSID)
-		v.Name = cmp.Or(taken.name, v.Name)
-		if taken.language != "" && taken.language != s.language {
-			if fits, err := p.fits(r.Context(), "language", taken.language); err == nil {
+	if accepted != nil && problem == "" {
+		v.Taken = plain(accepted.network.SSID)
+		v.Name = cmp.Or(accepted.name, v.Name)
+		if accepted.language != "" && accepted.language != c.language {
+			if fits, err := p.fits(r.Context(), "language", accepted.language); err == nil {
 				v.Unspoken = !fits
 			}
 		}
 	}
-	options := p.options[v.W.Tag]
-	v.Countries = template.HTML(options) // our own text
+	options := p.countries[v.W.Tag]
+	v.Countries = template.HTML(options) // safe: escaped by newPage
 	if board.IsCountry(country) {
 		v.Countries = template.HTML(strings.Replace(options, `"`+country+`"`, `"`+country+`" selected`, 1))
 	}
@@ -256,10 +262,10 @@ func (p *page) render(w http.ResponseWriter, r *http.Request, status int, taken 
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'nonce-"+v.Nonce+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	w.WriteHeader(status)
-	_, _ = w.Write(text.Bytes()) // the phone may have gone
+	_, _ = w.Write(text.Bytes()) // fails if the phone has disconnected
 }
 
-// plain returns a network's name for display.
+// plain returns a network's name for display, without control characters and invalid UTF-8.
 func plain(ssid string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

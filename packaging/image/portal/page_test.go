@@ -28,7 +28,7 @@ const host = "10.42.0.1"
 
 func newTestPage() *page {
 	p := newPage(func(_ context.Context, _, value string) (bool, error) { return value == "en", nil })
-	p.setContent(host, shown{accessPoint: "Perch-1A2B", name: "perch", language: "en", networks: []scanned{
+	p.setContent(host, content{accessPoint: "Perch-1A2B", name: "perch", language: "en", networks: []scanned{
 		{SSID: "Home", Signal: 80, Key: true}, {SSID: "<script>alert(1)</script>", Signal: 60}, {SSID: "New", Signal: 50, Key: true, Unfit: true}}})
 	return p
 }
@@ -107,10 +107,10 @@ func TestPageInEachLanguage(t *testing.T) {
 		failed error
 		want   string
 	}{
-		{errKey, "Home was not joined: the password is wrong."}, {fmt.Errorf("%w: nmcli", errUnheard), "it was not found"},
+		{errWrongKey, "Home was not joined: the password is wrong."}, {fmt.Errorf("%w: nmcli", errNotFound), "it was not found"},
 		{errors.New("x"), "Home was not joined."},
 	} {
-		p.setContent(host, shown{failed: c.failed, tried: "Home"})
+		p.setContent(host, content{failed: c.failed, tried: "Home"})
 		text := p.asks("http://"+host+"/", "10.42.0.9", "").Body.String()
 		if !strings.Contains(text, `role="alert">`) || !strings.Contains(text, c.want) {
 			t.Errorf("%v: it says\n%s", c.failed, text)
@@ -182,7 +182,7 @@ func TestTenThousandFormsOfStrangers(t *testing.T) {
 		w := p.asks("http://"+host+"/", fmt.Sprintf("10.42.%d.%d", i/200%20, i%200), bad)
 		refused[w.Code]++
 	}
-	if p.taken() > 0 || refused[http.StatusOK] > 0 || len(p.senders) > mostSenders {
+	if p.taken() > 0 || refused[http.StatusOK] > 0 || len(p.senders) > maxSenders {
 		t.Errorf("%v; it keeps %d addresses", refused, len(p.senders))
 	}
 	runtime.GC()
@@ -294,7 +294,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		held = append(held, c)
 		return served
 	}
-	for i := range mostConnsOfEach {
+	for i := range maxConnsPerAddress {
 		if !hold(1) {
 			t.Fatalf("connection %d of an address is refused", i)
 		}
@@ -302,15 +302,15 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if hold(1) {
 		t.Error("one more of the same address is served")
 	}
-	for i := mostConnsOfEach; i < mostConns; i++ {
-		if !hold(1 + i/mostConnsOfEach) {
+	for i := maxConnsPerAddress; i < maxConns; i++ {
+		if !hold(1 + i/maxConnsPerAddress) {
 			t.Fatalf("connection %d is refused", i)
 		}
 	}
 	if hold(100) {
 		t.Error("one more of another address is served")
 	}
-	for at, from := range map[int]int{0: 1, mostConns - 1: 100} { // the place of its own address, then any
+	for at, from := range map[int]int{0: 1, maxConns - 1: 100} { // the place of its own address, then any
 		held[at].Close()
 		waittest.For(t, "a closed one does not count", func() bool { return hold(from) })
 	}

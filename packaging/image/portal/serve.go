@@ -7,19 +7,22 @@ import (
 	"time"
 )
 
+// Maximum numbers of open connections.
 const (
-	mostConns       = 128
-	mostConnsOfEach = 16 // per address
+	maxConns           = 128
+	maxConnsPerAddress = 16
 )
 
-// limitedListener is a listener that bounds its connections, in total and per address.
+// limitedListener is a listener that limits the number of open connections, in total and per
+// address.
 type limitedListener struct {
 	net.Listener
 	mu    sync.Mutex
-	all   int
-	conns map[string]int
+	total int
+	conns map[string]int // key: IP address
 }
 
+// Accept waits for a connection. It closes connections beyond the limits.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -28,9 +31,9 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		address, _, _ := net.SplitHostPort(c.RemoteAddr().String())
 		l.mu.Lock()
-		full := l.all >= mostConns || l.conns[address] >= mostConnsOfEach
+		full := l.total >= maxConns || l.conns[address] >= maxConnsPerAddress
 		if !full {
-			l.all++
+			l.total++
 			l.conns[address]++
 		}
 		l.mu.Unlock()
@@ -41,7 +44,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// countedConn is a connection that is counted until it is closed.
+// countedConn is a connection that counts as open until Close is called.
 type countedConn struct {
 	net.Conn
 	l       *limitedListener
@@ -49,11 +52,12 @@ type countedConn struct {
 	once    sync.Once
 }
 
+// Close closes the connection.
 func (c *countedConn) Close() error {
 	c.once.Do(func() {
 		c.l.mu.Lock()
 		defer c.l.mu.Unlock()
-		c.l.all--
+		c.l.total--
 		if c.l.conns[c.address]--; c.l.conns[c.address] <= 0 {
 			delete(c.l.conns, c.address)
 		}
@@ -61,7 +65,7 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// serve serves a handler until stop is called, which waits for the end.
+// serve starts to serve a handler. stop ends this, and waits until the server has stopped.
 func serve(l net.Listener, h http.Handler) (stop func()) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
 		IdleTimeout: 15 * time.Second, MaxHeaderBytes: 8 << 10}

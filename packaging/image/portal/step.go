@@ -2,81 +2,89 @@ package main
 
 import "time"
 
-// Durations of waiting for networks.
+// Times to wait for a network before the access point is opened.
 const (
-	// bootsWithin is the time from switching the machine on to the access point, if no
-	// network appears.
-	bootsWithin = time.Minute
-	// settlesWithin is the same from the start of this program, for the networks of a slow
-	// machine, and from lowering the access point, for known networks.
-	settlesWithin = 45 * time.Second
-	goneFor       = 10 * time.Minute // a network that existed before
-	// After this time an unused access point is lowered so that the machine can look for
-	// known networks: after a power cut a router boots later than a Pi.
-	looksAfter = 5 * time.Minute
-	unusedFor  = 3 * time.Minute
-	looksSure  = 30 * time.Minute // even if the page is used
+	// bootWait is measured from the start of the machine.
+	bootWait = time.Minute
+	// settleWait is measured from the start of this program, and from the closing of the access
+	// point. It is a minimum for slow machines.
+	settleWait = 45 * time.Second
+	// lostWait is measured from the loss of the network.
+	lostWait = 10 * time.Minute
+)
+
+// The access point is closed from time to time, so that the machine can search for its saved
+// networks: after a power cut a router needs longer to start than a Raspberry Pi.
+const (
+	searchAfter    = 5 * time.Minute  // minimum time for which the access point stays open
+	minUnused      = 3 * time.Minute  // minimum time since the last visit of the page
+	searchAtLatest = 30 * time.Minute // the access point is then closed even if the page is in use
 )
 
 // observation is the result of a check.
 type observation struct {
-	network bool      // other than the access point
+	network bool      // the machine is connected to a network
 	raised  bool      // the access point exists; an update of NetworkManager removes it
-	radio   bool      // a radio exists
-	talking bool      // somebody talks with a robot
-	known   bool      // there are Wi-Fi networks that it would join by itself
+	radio   bool      // the machine has a radio
+	talking bool      // a conversation with a robot is going on
+	saved   bool      // there are saved networks that the machine would join by itself
 	used    time.Time // last visit of the page
 	form    bool      // a form was submitted
 }
 
-type act string
+// action is what the portal does after a check.
+type action string
 
+// The actions.
 const (
-	stay  act = ""
-	raise act = "raise" // open the access point
-	lower act = "lower" // remove it
-	join  act = "join"  // join the form's network, with the access point down
+	stay  action = ""      // change nothing
+	raise action = "raise" // open the access point
+	lower action = "lower" // close the access point
+	join  action = "join"  // close the access point and join the network in the form
 )
 
-// state is what is remembered between checks. The zero state is a machine without a network.
+// state is the state between checks. With the zero state the access point is opened at the next
+// check without a network.
 type state struct {
-	up      bool      // the access point is up
-	since   time.Time // when it was opened
-	gone    time.Time // start of the time without a network; zero if there is one, or before the first check
-	waitFor time.Duration
+	up           bool          // the access point is open
+	raisedAt     time.Time     // time at which the access point was opened
+	offlineSince time.Time     // start of the time without a network; zero while there is one, and before the first check
+	waitFor      time.Duration // time to wait for a network, from offlineSince
 }
 
-// initialState returns the state of a machine that was switched on ago.
-func initialState(ago time.Duration) state {
-	return state{waitFor: max(bootsWithin-ago, settlesWithin)}
+// initialState returns the state at the start of this program. uptime is the time since the
+// start of the machine.
+func initialState(uptime time.Duration) state {
+	return state{waitFor: max(bootWait-uptime, settleWait)}
 }
 
-// step returns the next state and the action.
-func step(s state, now time.Time, is observation) (state, act) {
-	if is.network {
-		was := s.up
-		s = state{waitFor: goneFor}
-		if was {
+// step returns the next state and the next action.
+func step(s state, now time.Time, o observation) (state, action) {
+	if o.network {
+		wasUp := s.up
+		s = state{waitFor: lostWait}
+		if wasUp {
 			return s, lower
 		}
 		return s, stay
 	}
-	if s.gone.IsZero() {
-		s.gone = now
+	if s.offlineSince.IsZero() {
+		s.offlineSince = now
 	}
 	switch {
-	case s.up && !is.raised:
-		return stateAfterFailure(now), lower // removes what is left of it
-	case s.up && is.form:
-		return state{}, join // if that fails, it is opened again at once
-	case s.up && is.known && !is.talking && (now.Sub(s.since) >= looksAfter && now.Sub(is.used) >= unusedFor || now.Sub(s.since) >= looksSure):
-		return state{gone: now, waitFor: settlesWithin}, lower
-	case s.up, is.talking, !is.radio, now.Sub(s.gone) < s.waitFor:
+	case s.up && !o.raised:
+		return stateAfterFailure(now), lower // lower also removes a leftover connection
+	case s.up && o.form:
+		return state{}, join // if joining fails, the zero state opens the access point again at once
+	case s.up && o.saved && !o.talking && (now.Sub(s.raisedAt) >= searchAfter && now.Sub(o.used) >= minUnused || now.Sub(s.raisedAt) >= searchAtLatest):
+		return state{offlineSince: now, waitFor: settleWait}, lower
+	case s.up, o.talking, !o.radio, now.Sub(s.offlineSince) < s.waitFor:
 		return s, stay
 	}
-	s.up, s.since = true, now
+	s.up, s.raisedAt = true, now
 	return s, raise
 }
 
-// stateAfterFailure returns the state after an access point could not be opened, or vanished.
-func stateAfterFailure(now time.Time) state { return state{gone: now, waitFor: settlesWithin} }
+// stateAfterFailure returns the state after the access point could not be opened, or has
+// disappeared.
+func stateAfterFailure(now time.Time) state { return state{offlineSince: now, waitFor: settleWait} }

@@ -11,13 +11,13 @@ func TestStep(t *testing.T) {
 		lasts time.Duration
 	}
 	radio := observation{radio: true}
-	home := observation{radio: true, network: true, known: true}
-	known := observation{radio: true, known: true}
-	talking := observation{radio: true, known: true, talking: true}
+	home := observation{radio: true, network: true, saved: true}
+	known := observation{radio: true, saved: true}
+	talking := observation{radio: true, saved: true, talking: true}
 	form := observation{radio: true, form: true}
 	type done struct {
 		at  time.Duration
-		act act
+		act action
 	}
 	for name, c := range map[string]struct {
 		ago   time.Duration // since it was switched on
@@ -49,7 +49,7 @@ func TestStep(t *testing.T) {
 		var got []done
 		for _, span := range c.spans {
 			for end := now.Add(span.lasts); now.Before(end); now = now.Add(time.Second) {
-				var what act
+				var what action
 				span.is.raised = s.up
 				if s, what = step(s, now, span.is); what != stay {
 					got = append(got, done{now.Sub(began), what})
@@ -70,12 +70,12 @@ func TestStep(t *testing.T) {
 
 func TestAccessPointStaysWhilePageIsUsed(t *testing.T) {
 	now := time.Unix(0, 0)
-	s, _ := step(state{}, now, observation{radio: true, known: true})
+	s, _ := step(state{}, now, observation{radio: true, saved: true})
 	for i := range 3600 {
 		at := now.Add(time.Duration(i) * time.Second)
-		var what act
-		if s, what = step(s, at, observation{radio: true, raised: true, known: true, used: at}); what != stay {
-			if what != lower || at.Sub(now) != looksSure {
+		var what action
+		if s, what = step(s, at, observation{radio: true, raised: true, saved: true, used: at}); what != stay {
+			if what != lower || at.Sub(now) != searchAtLatest {
 				t.Errorf("%s after %s", what, at.Sub(now))
 			}
 			return

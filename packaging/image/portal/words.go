@@ -8,16 +8,17 @@ import (
 	"perch/language"
 )
 
-// wordsFor returns the texts in the language chosen on the page, or else in one of the browser's
-// languages.
+// wordsFor returns the texts of the page in the language that the visitor chose or, by default,
+// in one of the browser's languages.
 func (p *page) wordsFor(r *http.Request) *language.Words {
 	return p.words.In(append([]string{r.URL.Query().Get("lang")}, language.Accepted(r.Header.Get("Accept-Language"))...)...)
 }
 
-// regionOf returns the country of the first requested language that names one.
-func regionOf(asked string) string {
-	for one := range strings.SplitSeq(asked, ",") {
-		tag, _, _ := strings.Cut(strings.TrimSpace(one), ";")
+// regionOf returns the country of the first language in an Accept-Language header that contains
+// a country, or "".
+func regionOf(acceptLanguage string) string {
+	for item := range strings.SplitSeq(acceptLanguage, ",") {
+		tag, _, _ := strings.Cut(strings.TrimSpace(item), ";")
 		if parts := strings.Split(tag, "-"); len(parts) > 1 && len(parts[len(parts)-1]) == 2 {
 			return strings.ToUpper(parts[len(parts)-1])
 		}
@@ -25,7 +26,7 @@ func regionOf(asked string) string {
 	return ""
 }
 
-// fieldProblem returns the sentence for an invalid field.
+// fieldProblem returns the message for an invalid field.
 func fieldProblem(w *language.Words, field string) string {
 	return w.Message(map[string]string{
 		fieldToken: "portal.old", fieldNetwork: "portal.no_network", fieldSSID: "portal.bad_network", fieldKey: "portal.bad_key",
@@ -33,24 +34,24 @@ func fieldProblem(w *language.Words, field string) string {
 	}[field])
 }
 
-// joinProblem returns the sentence for a network that was not joined.
-func joinProblem(w *language.Words, failed error, network string) string {
+// joinProblem returns the message for a network that was not joined because of err.
+func joinProblem(w *language.Words, err error, network string) string {
 	key := "portal.not_joined"
-	for why, known := range map[error]string{errKey: "portal.wrong_key", errUnheard: "portal.unheard", errAddress: "portal.no_address"} {
-		if errors.Is(failed, why) {
-			key = known
+	for reason, reasonKey := range map[error]string{errWrongKey: "portal.wrong_key", errNotFound: "portal.unheard", errNoAddress: "portal.no_address"} {
+		if errors.Is(err, reason) {
+			key = reasonKey
 		}
 	}
 	return w.Message(key, "network", network)
 }
 
-// label returns a network's text in the list.
-func (h scanned) label(w *language.Words) string {
+// label returns the text for the network in the list.
+func (s scanned) label(w *language.Words) string {
 	key := "portal.signal"
-	if h.Unfit {
+	if s.Unfit {
 		key = "portal.unfit"
-	} else if !h.Key {
+	} else if !s.Key {
 		key = "portal.open"
 	}
-	return w.Message(key, "network", plain(h.SSID), "percent", h.Signal)
+	return w.Message(key, "network", plain(s.SSID), "percent", s.Signal)
 }
