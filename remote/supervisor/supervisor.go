@@ -1,6 +1,6 @@
-// Package supervisor is a client of Home Assistant's Supervisor, which runs Perch as an app:
-// it returns Home Assistant's MQTT broker, announces Perch to Home Assistant, and knows
-// where the Supervisor proxies Home Assistant's API.
+// Package supervisor is a client of Home Assistant's Supervisor, for a Perch that the Supervisor
+// runs as an app. It finds Home Assistant's MQTT broker, announces Perch to Home Assistant, and
+// returns the URL at which the Supervisor proxies Home Assistant's API.
 package supervisor
 
 import (
@@ -26,28 +26,26 @@ import (
 const (
 	// Home is the Supervisor's URL for apps.
 	Home = "http://supervisor"
-	// Ingress is the source address of its requests for an app's page.
+	// Ingress is the IP address from which the Supervisor requests an app's page.
 	Ingress = "172.30.32.2"
-	// Gateway is the host's address in the network of apps. An app on the host's network is
-	// reached there.
+	// Gateway is the IP address of the host in the network of apps, and of every app that uses
+	// the host's network.
 	Gateway = "172.30.32.1"
-
-	answerWithin = 10 * time.Second
 )
 
 // Options of a Client.
 type Options struct {
-	URL   string // usually Home
-	Token string
-	// Within bounds a whole answer; 0 is 10 s.
-	Within time.Duration
+	URL    string // usually Home
+	Token  string
+	Within time.Duration // maximum duration of a request; 0 is 10 s
 }
 
-// FromEnvironment returns the options of a program started by the Supervisor, which gives
-// each app its own token. SUPERVISOR_API is the variable with which apps are tested.
-func FromEnvironment(environ []string) (o Options, is bool) {
-	for _, one := range environ {
-		switch name, value, _ := strings.Cut(one, "="); name {
+// FromEnvironment returns the options from the environment of a program. ok is false if the
+// program was not started by the Supervisor, which gives each app a token. SUPERVISOR_API sets
+// another URL for tests.
+func FromEnvironment(environ []string) (o Options, ok bool) {
+	for _, variable := range environ {
+		switch name, value, _ := strings.Cut(variable, "="); name {
 		case "SUPERVISOR_TOKEN":
 			o.Token = strings.TrimSpace(value)
 		case "SUPERVISOR_API":
@@ -58,8 +56,8 @@ func FromEnvironment(environ []string) (o Options, is bool) {
 	return o, o.Token != ""
 }
 
-// Core returns the URL at which the Supervisor proxies Home Assistant's API. It accepts the
-// Supervisor's token.
+// Core returns the URL at which the Supervisor proxies Home Assistant's API. The token for it is
+// Options.Token.
 func (o Options) Core() string { return o.URL + "/core" }
 
 // Client is a client of one Supervisor. It is safe for concurrent use.
@@ -69,15 +67,15 @@ type Client struct {
 	web *remote.Client
 }
 
-// New returns a client. It opens no connection.
+// New returns a client, without opening a connection.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil {
-		return nil, errors.New("SUPERVISOR_API is no address such as " + Home)
+		return nil, errors.New("SUPERVISOR_API is not a URL such as " + Home)
 	}
-	o.Within = cmp.Or(o.Within, answerWithin)
+	o.Within = cmp.Or(o.Within, 10*time.Second)
 	transport := remote.NewTransport()
-	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // on this machine
+	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // the Supervisor is on this machine
 	transport.DialContext = (&net.Dialer{Timeout: o.Within}).DialContext
 	c := &Client{o: o, Server: remote.Server{Service: "Home Assistant's Supervisor", Address: remote.Address(base), Key: o.Token,
 		Setting: "the app's token", Check: "the version of the app and of the Supervisor"}}
@@ -88,7 +86,8 @@ func New(o Options) (*Client, error) {
 // Close cancels running calls.
 func (c *Client) Close() { c.web.Close() }
 
-// call makes a request. The Supervisor wraps each of its answers.
+// call sends a request with a JSON body, and decodes the data of the response into data, which
+// may be nil.
 func (c *Client) call(ctx context.Context, method, path string, body, data any) error {
 	text, err := c.web.Fetch(ctx, remote.Request{Method: method, Path: path, JSON: body, Within: c.o.Within, Repeatable: true}, limit.Body)
 	if err != nil {
@@ -97,24 +96,24 @@ func (c *Client) call(ctx context.Context, method, path string, body, data any) 
 	return c.unwrap(text, data)
 }
 
-// unwrap decodes an answer: {"result":"ok","data":{...}}.
+// unwrap decodes a response of the form {"result":"ok","data":{...}}.
 func (c *Client) unwrap(text []byte, data any) error {
-	var answer struct {
+	var response struct {
 		Result  string          `json:"result"`
 		Message string          `json:"message"`
 		Data    json.RawMessage `json:"data"`
 	}
-	if json.Unmarshal(text, &answer) != nil || answer.Result != "ok" && answer.Result != "error" {
-		return c.Fault("answers with something that is not of its API")
+	if json.Unmarshal(text, &response) != nil || response.Result != "ok" && response.Result != "error" {
+		return c.Fault("answers with something that is not part of its API")
 	}
-	if answer.Result == "error" {
-		return c.Fault("has failed: " + c.Quote(answer.Message))
+	if response.Result == "error" {
+		return c.Fault("has failed: " + c.Quote(response.Message))
 	}
 	if data == nil {
 		return nil
 	}
-	if len(answer.Data) == 0 || json.Unmarshal(answer.Data, data) != nil {
-		return c.Fault("answers with other data than its API has there")
+	if len(response.Data) == 0 || json.Unmarshal(response.Data, data) != nil {
+		return c.Fault("answers with unexpected data")
 	}
 	return nil
 }
@@ -128,8 +127,8 @@ type Broker struct {
 // ErrNoBroker reports that Home Assistant has no broker.
 var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
 
-// MQTT returns the broker that an app of Home Assistant offers. The error wraps ErrNoBroker
-// only if the Supervisor said so.
+// MQTT returns the broker that an app of Home Assistant offers. The error is ErrNoBroker only if
+// the Supervisor reports that there is none.
 func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	var s service
 	err := c.call(ctx, http.MethodGet, "services/mqtt", nil, &s)
@@ -138,7 +137,7 @@ func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 		return Broker{}, ErrNoBroker
 	}
 	if errors.As(err, &refused) && refused.Status == http.StatusForbidden {
-		return Broker{}, c.Faultf("%s does not let this app know of the MQTT broker (%s); its config.yaml has to have services: [mqtt:want]",
+		return Broker{}, c.Faultf("%s does not tell this app about the MQTT broker (%s); the app's config.yaml must contain services: [mqtt:want]",
 			c.Name(), c.StatusText(refused.Refusal))
 	}
 	if err != nil {
@@ -146,13 +145,12 @@ func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	}
 	b, ok := s.broker()
 	if !ok {
-		return Broker{}, c.Fault("names an MQTT broker without a host or a port that can be used; see the app that offers it")
+		return Broker{}, c.Fault("reports an MQTT broker without a valid host and port; check the app that offers it")
 	}
 	return b, nil
 }
 
-// service is the Supervisor's description of a broker. It also names the app that offers it,
-// as addon or app.
+// service is the Supervisor's description of a broker.
 type service struct {
 	Host     string `json:"host"`
 	Port     port   `json:"port"`
@@ -161,9 +159,10 @@ type service struct {
 	Password string `json:"password"`
 }
 
-// host matches a name or an address, as in a URL.
+// host matches a host name or an IPv4 address.
 var host = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`) })
 
+// broker returns the broker, or false if its host or port is invalid.
 func (s service) broker() (Broker, bool) {
 	if s.Port == 0 || !host().MatchString(s.Host) && net.ParseIP(s.Host) == nil {
 		return Broker{}, false
@@ -172,11 +171,11 @@ func (s service) broker() (Broker, bool) {
 	if s.SSL {
 		scheme = "mqtts"
 	}
-	at := net.JoinHostPort(s.Host, strconv.Itoa(int(s.Port)))
-	return Broker{URL: scheme + "://" + at, User: s.Username, Password: s.Password}, true
+	address := net.JoinHostPort(s.Host, strconv.Itoa(int(s.Port)))
+	return Broker{URL: scheme + "://" + address, User: s.Username, Password: s.Password}, true
 }
 
-// port is a TCP port. The documentation has it as a string, the Supervisor as a number.
+// port is a TCP port: a JSON string according to the documentation, but a number in reality.
 type port uint16
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -186,31 +185,31 @@ func (p *port) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// uuid matches the id of an announcement.
+// uuid matches the ID of an announcement.
 var uuid = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F-]{1,64}$`) })
 
-// Announce announces a service of this app to Home Assistant, and returns the announcement's
-// id. It replaces an earlier announcement of the same service.
+// Announce announces a service of this app to Home Assistant, and returns the ID of the
+// announcement. It replaces an earlier announcement of the same service.
 func (c *Client) Announce(ctx context.Context, service string, config map[string]any) (id string, err error) {
 	var data struct{ UUID string }
 	err = c.call(ctx, http.MethodPost, "discovery", map[string]any{"service": service, "config": config}, &data)
 	var refused *remote.Fault
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusForbidden:
-		return "", c.Faultf("%s takes no announcement of %s from this app (%s); its config.yaml has to list that in discovery", c.Name(), service,
+		return "", c.Faultf("%s accepts no announcement of %s from this app (%s); the app's config.yaml must list that service in discovery", c.Name(), service,
 			c.StatusText(refused.Refusal))
 	case err != nil:
 		return "", err
 	case !uuid().MatchString(data.UUID):
-		return "", c.Fault("answers with other data than its API has there")
+		return "", c.Fault("answers with unexpected data")
 	}
 	return data.UUID, nil
 }
 
-// Withdraw removes an announcement, if it exists.
+// Withdraw removes the announcement with an ID, if it exists.
 func (c *Client) Withdraw(ctx context.Context, id string) error {
 	if !uuid().MatchString(id) {
-		return nil // not an announcement's id
+		return nil // no announcement has such an ID
 	}
 	err := c.call(ctx, http.MethodDelete, "discovery/"+id, nil, nil)
 	var refused *remote.Fault
@@ -220,10 +219,11 @@ func (c *Client) Withdraw(ctx context.Context, id string) error {
 	return err
 }
 
-// HomeToken returns the token for the Home Assistant at a URL: from a configuration or its
-// file, or else the Supervisor's if that URL is Core.
+// HomeToken returns the token for the Home Assistant at a URL. It is the configured value or the
+// content of the configured file. If neither is configured and the URL is Core, it is the token
+// from the Supervisor.
 func HomeToken(url, value, file string) (string, error) {
-	if o, is := FromEnvironment(os.Environ()); is && value == "" && file == "" && url == o.Core() {
+	if o, ok := FromEnvironment(os.Environ()); ok && value == "" && file == "" && url == o.Core() {
 		return o.Token, nil
 	}
 	return secret.Read("token", value, file)

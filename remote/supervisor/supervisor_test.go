@@ -121,7 +121,7 @@ func TestABadSupervisor(t *testing.T) {
 		"is starting":      {says(503, ""), 0, "is not ready"},
 		"another 400":      {says(400, `{"result":"error","message":"System is not healthy"}`), 0, "refuses the request"},
 		"does not know us": {says(401, `{"result":"error","message":"unauthorized"}`), 0, "refuses the key"},
-		"nonsense":         {says(200, `<html>`), 0, "not of its API"},
+		"nonsense":         {says(200, `<html>`), 0, "not part of its API"},
 		"another shape":    {says(200, `{"result":"ok","data":[7]}`), 0, "other data"},
 		"no data":          {says(200, `{"result":"ok"}`), 0, "other data"},
 		"an error as 200":  {says(200, `{"result":"error","message":"no"}`), 0, "has failed: no"},

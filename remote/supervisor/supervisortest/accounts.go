@@ -19,28 +19,28 @@ const (
 type Account struct {
 	ID       string
 	Name     string
-	Owner    bool // has set up Home Assistant
+	Owner    bool // the user has set up Home Assistant
 	Inactive bool
 	Groups   []string
 }
 
 // SetAccounts replaces the accounts of Home Assistant.
-func (s *Supervisor) SetAccounts(all ...Account) {
+func (s *Supervisor) SetAccounts(accounts ...Account) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.accounts = slices.Clone(all)
+	s.accounts = slices.Clone(accounts)
 }
 
-// AuthListed returns how often config/auth/list was answered.
+// AuthListed returns the number of calls of AuthList.
 func (s *Supervisor) AuthListed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed
 }
 
-// AuthList returns Home Assistant's answer to config/auth/list with an id, as
-// homeassistant/components/config/auth.py writes it. Apps ask as the Supervisor's own user,
-// who is an administrator and may have it.
+// AuthList returns Home Assistant's response to the command config/auth/list with an ID, in the
+// format of homeassistant/components/config/auth.py. Apps send commands as the Supervisor's own
+// user, who is an administrator.
 func (s *Supervisor) AuthList(id int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *Supervisor) AuthList(id int) []byte {
 	return text
 }
 
-// Home returns a handler of a Home Assistant that has accounts and nothing else.
+// Home returns the handler of a Home Assistant that supports only config/auth/list.
 func (s *Supervisor) Home() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/api/websocket" {
@@ -72,9 +72,9 @@ func (s *Supervisor) Home() http.Handler {
 			return
 		}
 		defer c.Drop()
-		say := func(format string, args ...any) { _ = c.SendText(fmt.Appendf(nil, format, args...)) } // the other side may have left
-		say(`{"type":"auth_required","ha_version":"2026.11.0"}`)
-		for in := false; ; {
+		send := func(format string, args ...any) { _ = c.SendText(fmt.Appendf(nil, format, args...)) } // fails if the client has disconnected
+		send(`{"type":"auth_required","ha_version":"2026.11.0"}`)
+		for authenticated := false; ; {
 			_, data, err := c.Receive()
 			var m struct {
 				ID    int
@@ -84,16 +84,16 @@ func (s *Supervisor) Home() http.Handler {
 			switch {
 			case err != nil || json.Unmarshal(data, &m) != nil:
 				return
-			case !in && (m.Type != "auth" || m.Token != Token):
-				say(`{"type":"auth_invalid","message":"Invalid access"}`)
+			case !authenticated && (m.Type != "auth" || m.Token != Token):
+				send(`{"type":"auth_invalid","message":"Invalid access"}`)
 				return
-			case !in:
-				in = true
-				say(`{"type":"auth_ok","ha_version":"2026.11.0"}`)
+			case !authenticated:
+				authenticated = true
+				send(`{"type":"auth_ok","ha_version":"2026.11.0"}`)
 			case m.Type == "config/auth/list":
 				_ = c.SendText(s.AuthList(m.ID))
 			default:
-				say(`{"id":%d,"type":"result","success":false,"error":{"code":"unknown_command","message":"Unknown command."}}`, m.ID)
+				send(`{"id":%d,"type":"result","success":false,"error":{"code":"unknown_command","message":"Unknown command."}}`, m.ID)
 			}
 		}
 	})

@@ -18,41 +18,39 @@ import (
 // IngressPath is the path at which Home Assistant shows the app's page.
 const IngressPath = "/api/hassio_ingress/Zk3JtQ-0vbXhTiWjZ2PW0A"
 
-// MostMessage bounds a message of a proxied WebSocket, in bytes.
-const MostMessage = 16 << 20
+// maxMessage is the maximum size of a message on a proxied WebSocket, in bytes.
+const maxMessage = 16 << 20
 
-// User is a user of the page.
+// User is a user who visits the app's page.
 type User struct{ ID, Name, DisplayName string }
 
-// Ingress proxies requests below IngressPath to an app at an address, as Home Assistant and
+// Ingress is a handler that proxies requests below IngressPath to an app, as Home Assistant and
 // its Supervisor do together.
 type Ingress struct {
-	App  string // such as "172.30.32.1:8005"
-	User User
-	// Cookie is the session of Home Assistant that a browser must have; empty requires
-	// none.
-	Cookie string
+	App    string // address of the app, such as "172.30.32.1:8005"
+	User   User
+	Cookie string // required value of the cookie ingress_session; empty if the cookie is not required
 }
 
 // ServeHTTP implements http.Handler.
 func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path, below := strings.CutPrefix(r.URL.Path, IngressPath+"/")
+	path, found := strings.CutPrefix(r.URL.Path, IngressPath+"/")
 	switch c, err := r.Cookie("ingress_session"); {
-	case !below:
+	case !found:
 		http.NotFound(w, r)
 		return
 	case i.Cookie != "" && (err != nil || c.Value != i.Cookie):
 		w.WriteHeader(http.StatusUnauthorized)
 		return
 	}
-	at := url.URL{Scheme: "http", Host: i.App, Path: "/" + path, RawQuery: r.URL.RawQuery}
+	target := url.URL{Scheme: "http", Host: i.App, Path: "/" + path, RawQuery: r.URL.RawQuery}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		at.Scheme = "ws"
-		i.tunnel(w, r, at.String())
+		target.Scheme = "ws"
+		i.tunnel(w, r, target.String())
 		return
 	}
-	// Without ingress_stream bodies are buffered.
-	body, err := io.ReadAll(io.LimitReader(r.Body, MostMessage))
+	// The real proxy buffers bodies, too, unless the app sets ingress_stream.
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxMessage))
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
@@ -60,13 +58,14 @@ func (i Ingress) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	transport := remote.NewTransport()
 	transport.Proxy, transport.DisableKeepAlives = nil, true
 	proxy := httputil.ReverseProxy{Transport: transport, Rewrite: func(p *httputil.ProxyRequest) {
-		p.Out.URL, p.Out.Host, p.Out.Header = &at, r.Host, i.header(r)
+		p.Out.URL, p.Out.Host, p.Out.Header = &target, r.Host, i.header(r)
 		p.Out.Body, p.Out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}}
-	proxy.ServeHTTP(w, r) // which passes on the pieces of a body without a length at once
+	proxy.ServeHTTP(w, r) // flushes a response without a length after each write
 }
 
-// header returns the headers for the app: who the user is, and no such headers of the browser.
+// header returns the headers of the request to the app. Headers that describe the user come from
+// i.User, never from the browser.
 func (i Ingress) header(r *http.Request) http.Header {
 	h := r.Header.Clone()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Transfer-Encoding", "Sec-WebSocket-Extensions", "Sec-WebSocket-Protocol",
@@ -80,7 +79,7 @@ func (i Ingress) header(r *http.Request) http.Header {
 			h.Set(name, value)
 		}
 	}
-	from, _, _ := net.SplitHostPort(r.RemoteAddr) // as net/http writes it
+	from, _, _ := net.SplitHostPort(r.RemoteAddr) // cannot fail: set by net/http
 	h.Set("X-Forwarded-For", strings.TrimPrefix(h.Get("X-Forwarded-For")+", "+from, ", "))
 	if h.Get("X-Forwarded-Host") == "" {
 		h.Set("X-Forwarded-Host", r.Host)
@@ -89,20 +88,20 @@ func (i Ingress) header(r *http.Request) http.Header {
 	return h
 }
 
-// tunnel proxies the messages of a WebSocket in both directions until one side ends.
-func (i Ingress) tunnel(w http.ResponseWriter, r *http.Request, at string) {
+// tunnel proxies the messages of a WebSocket in both directions until one side closes it.
+func (i Ingress) tunnel(w http.ResponseWriter, r *http.Request, target string) {
 	header := i.header(r)
 	header.Del("Connection")
 	header.Del("Upgrade")
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	app, err := socket.Dial(ctx, at, socket.Options{MaxMessage: MostMessage, Header: header})
+	app, err := socket.Dial(ctx, target, socket.Options{MaxMessage: maxMessage, Header: header})
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
 	defer app.Drop()
-	browser, err := socket.Accept(w, r, socket.Options{MaxMessage: MostMessage})
+	browser, err := socket.Accept(w, r, socket.Options{MaxMessage: maxMessage})
 	if err != nil {
 		return
 	}

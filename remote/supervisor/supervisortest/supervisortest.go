@@ -1,5 +1,5 @@
-// Package supervisortest is a fake of Home Assistant's Supervisor as one app sees it, with
-// the rules of the real one. Only tests import it.
+// Package supervisortest is a fake of Home Assistant's Supervisor for the tests of an app. It
+// enforces the same rules as the real Supervisor.
 package supervisortest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Token is the app's token.
+// Token is the app's token for the Supervisor.
 const Token = "the-supervisor-token-0123456789abcdef0123456789abcdef"
 
 // Announcement is a discovery message.
@@ -30,22 +30,21 @@ type Supervisor struct {
 	*httptest.Server
 	t testing.TB
 
-	// From the app's config.yaml.
+	Discovery []string // services that the app may announce; set in its config.yaml
+	Services  []string // services that the app may use; set in its config.yaml
 
-	Discovery []string // what it may announce
-	Services  []string // what it may request
-
-	// Core is Home Assistant, whose API is proxied below /core; nil is unreachable.
+	// Core handles the requests to Home Assistant's API below /core. If it is nil, Home
+	// Assistant is not running.
 	Core http.Handler
 
 	mu        sync.Mutex
-	mqtt      map[string]any // nil is no broker
-	answer    http.HandlerFunc
-	announced map[string]Announcement // by uuid
-	deleted   []string
-	last      int
+	mqtt      map[string]any          // description of the broker; nil if there is none
+	answer    http.HandlerFunc        // handles all requests; nil for the normal behaviour
+	announced map[string]Announcement // key: UUID
+	deleted   []string                // services of withdrawn announcements
+	lastUUID  int
 	accounts  []Account
-	listed    int
+	listed    int // number of calls of AuthList
 }
 
 // New starts a fake Supervisor.
@@ -58,15 +57,15 @@ func New(t testing.TB) *Supervisor {
 	mux.HandleFunc("/core/", s.core)
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
-		instead := s.answer
+		answer := s.answer
 		s.mu.Unlock()
-		switch websocket := r.URL.Path == "/core/websocket" || r.URL.Path == "/core/api/websocket"; {
-		case instead != nil:
-			instead(w, r)
-		case websocket: // it has the token in its first message
+		switch isWebSocket := r.URL.Path == "/core/websocket" || r.URL.Path == "/core/api/websocket"; {
+		case answer != nil:
+			answer(w, r)
+		case isWebSocket: // the token is in the first message
 			s.core(w, r)
 		case r.Header.Get("Authorization") != "Bearer "+Token:
-			failed(w, http.StatusUnauthorized, "unauthorized")
+			writeError(w, http.StatusUnauthorized, "unauthorized")
 		default:
 			mux.ServeHTTP(w, r)
 		}
@@ -75,34 +74,34 @@ func New(t testing.TB) *Supervisor {
 	return s
 }
 
-// Environ returns the environment of an app.
+// Environ returns the environment in which the Supervisor starts an app.
 func (s *Supervisor) Environ() []string {
 	return []string{"SUPERVISOR_TOKEN=" + Token, "SUPERVISOR_API=" + s.URL}
 }
 
-// Offer sets the broker that an app offers, or nil.
+// Offer sets the description of the MQTT broker. With nil there is no broker.
 func (s *Supervisor) Offer(broker map[string]any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mqtt = broker
 }
 
-// Answer makes another handler answer everything; nil ends that.
-func (s *Supervisor) Answer(by http.HandlerFunc) {
+// Answer sets a handler for all requests. nil restores the normal behaviour.
+func (s *Supervisor) Answer(handler http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answer = by
+	s.answer = handler
 }
 
-// Announced returns the present announcements by service.
+// Announced returns the configurations of the current announcements. Keys are services.
 func (s *Supervisor) Announced() map[string]map[string]any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := map[string]map[string]any{}
+	configs := map[string]map[string]any{}
 	for _, a := range s.announced {
-		all[a.Service] = maps.Clone(a.Config)
+		configs[a.Service] = maps.Clone(a.Config)
 	}
-	return all
+	return configs
 }
 
 // Deleted returns the services whose announcements were withdrawn.
@@ -112,79 +111,85 @@ func (s *Supervisor) Deleted() []string {
 	return slices.Clone(s.deleted)
 }
 
-func done(w http.ResponseWriter, data any) {
+// writeData writes a response with data.
+func writeData(w http.ResponseWriter, data any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"result": "ok", "data": data}) // to a test's own client
+	_ = json.NewEncoder(w).Encode(map[string]any{"result": "ok", "data": data}) // fails if the client has disconnected
 }
 
-func failed(w http.ResponseWriter, status int, message string) {
+// writeError writes a response with an error.
+func writeError(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"result": "error", "message": message})
 }
 
+// service handles a request for the description of a service.
 func (s *Supervisor) service(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch name := r.PathValue("service"); {
 	case name != "mqtt" && name != "mysql":
-		failed(w, http.StatusNotFound, "Service does not exist")
+		writeError(w, http.StatusNotFound, "Service does not exist")
 	case !slices.Contains(s.Services, name):
-		failed(w, http.StatusForbidden, "No access to "+name+" service!")
+		writeError(w, http.StatusForbidden, "No access to "+name+" service!")
 	case s.mqtt == nil || name != "mqtt":
-		failed(w, http.StatusBadRequest, "Service not enabled")
+		writeError(w, http.StatusBadRequest, "Service not enabled")
 	default:
-		done(w, s.mqtt)
+		writeData(w, s.mqtt)
 	}
 }
 
+// announce handles a new announcement.
 func (s *Supervisor) announce(w http.ResponseWriter, r *http.Request) {
 	var a Announcement
 	d := json.NewDecoder(io.LimitReader(r.Body, 1<<20))
-	d.DisallowUnknownFields() // voluptuous refuses extra keys
+	d.DisallowUnknownFields() // as in the Supervisor's own validation
 	if err := d.Decode(&a); err != nil || a.Service == "" || a.Config == nil {
-		failed(w, http.StatusBadRequest, "extra or missing keys")
+		writeError(w, http.StatusBadRequest, "extra or missing keys")
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.Discovery, a.Service) {
-		failed(w, http.StatusForbidden, "Add-ons must list services they provide via discovery in their config!")
+		writeError(w, http.StatusForbidden, "Add-ons must list services they provide via discovery in their config!")
 		return
 	}
 	id := ""
-	for known, before := range s.announced {
-		if before.Service == a.Service { // one per service of an app
-			id = known
+	for oldID, old := range s.announced {
+		if old.Service == a.Service { // an app has at most one announcement per service
+			id = oldID
 		}
 	}
 	if id == "" {
-		s.last++
-		id = fmt.Sprintf("%032x", s.last)
+		s.lastUUID++
+		id = fmt.Sprintf("%032x", s.lastUUID)
 	}
 	s.announced[id] = a
-	done(w, map[string]any{"uuid": id})
+	writeData(w, map[string]any{"uuid": id})
 }
 
+// withdraw handles the removal of an announcement.
 func (s *Supervisor) withdraw(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := r.PathValue("uuid")
-	if _, known := s.announced[id]; !known {
-		failed(w, http.StatusNotFound, "Discovery message not found")
+	if _, ok := s.announced[id]; !ok {
+		writeError(w, http.StatusNotFound, "Discovery message not found")
 		return
 	}
 	s.deleted = append(s.deleted, s.announced[id].Service)
 	delete(s.announced, id)
-	done(w, map[string]any{})
+	writeData(w, map[string]any{})
 }
 
-// core proxies Home Assistant's API: the paths that the Supervisor allows, and no others.
+// core proxies requests to Home Assistant's API, for the paths and methods that the Supervisor
+// allows.
 func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/core")
 	switch {
 	case s.Core == nil:
-		failed(w, http.StatusBadGateway, "Home Assistant is not running")
+		writeError(w, http.StatusBadGateway, "Home Assistant is not running")
 		return
 	case path == "/websocket":
 		path = "/api/websocket"
@@ -197,7 +202,7 @@ func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
 	s.Core.ServeHTTP(w, inner)
 }
 
-// Endless answers with a gigabyte.
+// Endless is a handler that responds with a gigabyte.
 func Endless(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"result":"ok","data":"`)
