@@ -16,7 +16,7 @@ const (
 	StageIntent = "intent"
 )
 
-// Types of the events of a run that are used here.
+// Types of the events of a run.
 const (
 	EventRunStart       = "run-start"
 	EventSpeechStart    = "stt-start"
@@ -30,54 +30,55 @@ const (
 
 // Start describes a run of an Assist pipeline.
 type Start struct {
-	From, To     string // stages
-	Text         string // input of the stage intent or tts
-	Rate         int    // of the sound for the stage stt, in Hz, 16-bit mono
-	Pipeline     string // its id, or a conversation agent's entity; empty for the preferred one
-	Conversation string // its id; empty for a new one
+	From, To     string // first and last stage
+	Text         string // input if From is not StageSpeech
+	Rate         int    // sample rate of the sound in Hz (16-bit mono) if From is StageSpeech
+	Pipeline     string // ID of the pipeline, or entity of a conversation agent; empty for the preferred pipeline
+	Conversation string // ID of the conversation; empty for a new one
 }
 
-// Run is a run of an Assist pipeline. One goroutine may use it; another may call Sound and
-// EndSound.
+// Run is a run of an Assist pipeline. Only one goroutine may use it, except that another one
+// may call Sound and EndSound.
 type Run struct {
-	conn    *Conn
-	answers *answers
-	first   *incoming // received by AwaitStart, for Next
-	over    bool
+	conn      *Conn
+	responses *responses
+	first     *incoming // message received by AwaitStart, for the next call of Next
+	ended     bool
 }
 
-// Run starts a run, which must be closed. Its errors are as of Next.
+// Run starts a run, which the caller must close. Its errors are those of Next.
 func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	input := map[string]any{}
 	if s.From == StageSpeech {
 		input["sample_rate"] = s.Rate
-		// The end of the utterance is found here; Home Assistant would cut it at a pause
-		// of 0.7 s.
+		// The caller detects the end of the utterance. Home Assistant would end it after a
+		// pause of 0.7 s.
 		input["no_vad"] = true
 	} else {
 		input["text"] = s.Text
 	}
 	fields := map[string]any{"start_stage": s.From, "end_stage": s.To, "input": input}
-	// Empty fields are omitted: null is not a valid pipeline id.
+	// Omit empty fields, since null is not a valid ID of a pipeline.
 	if s.Pipeline != "" {
 		fields["pipeline"] = s.Pipeline
 	}
 	if s.Conversation != "" {
 		fields["conversation_id"] = s.Conversation
 	}
-	a, err := c.ask(ctx, "assist_pipeline/run", fields)
+	r, err := c.sendCommand(ctx, "assist_pipeline/run", fields)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{conn: c, answers: a}, nil
+	return &Run{conn: c, responses: r}, nil
 }
 
-// AwaitStart waits up to within until Home Assistant has accepted the run, which it does at
-// once: so a dead connection is detected early. Its errors are as of Next.
+// AwaitStart waits until Home Assistant has accepted the run, but at most for within. Home
+// Assistant accepts a run at once, so that a short time suffices to detect a dead connection.
+// Its errors are those of Next.
 func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()
-	m, err := r.answers.next(limited)
+	m, err := r.responses.next(limited)
 	switch {
 	case err != nil:
 		return err
@@ -91,11 +92,12 @@ func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 // Unlimited makes Next wait until ctx ends.
 const Unlimited time.Duration = -1
 
-// Next waits for the next event, for at most within or, if that is Unlimited, until ctx
-// ends. It returns io.EOF after the run's end. An error of the run is a *Fault with Home
-// Assistant's code; other errors are a *Fault of this package, or the cause of ctx's end.
+// Next waits for the next event, for at most within or, if within is Unlimited, until ctx
+// ends. It returns io.EOF after the end of the run. If the run has failed, the error is a
+// *Fault with Home Assistant's code. Other errors are a *Fault of this package, or the cause of
+// the end of ctx.
 func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
-	if r.over {
+	if r.ended {
 		return Event{}, io.EOF
 	}
 	if within != Unlimited {
@@ -116,50 +118,54 @@ func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 	}
 }
 
+// message returns the next message of the run.
 func (r *Run) message(ctx context.Context) (incoming, error) {
 	if r.first != nil {
 		m := *r.first
 		r.first = nil
 		return m, nil
 	}
-	return r.answers.next(ctx)
+	return r.responses.next(ctx)
 }
 
+// event decodes an event. It returns a *Fault for an event that reports an error.
 func (r *Run) event(raw json.RawMessage) (Event, error) {
 	var e struct {
 		Type string          `json:"type"`
 		Data json.RawMessage `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &e); err != nil {
-		return Event{}, r.conn.client.Fault("reports its pipeline in a way that is not of its API; it may be too old, or too new")
+		return Event{}, r.conn.client.Fault("sent an event of the pipeline that is not part of its API; its version may be too old or too new")
 	}
 	switch e.Type {
 	case eventError:
-		var why struct{ Code, Message string }
-		if err := json.Unmarshal(e.Data, &why); err != nil {
-			why.Code = remote.CodeOdd
+		var failure struct{ Code, Message string }
+		if err := json.Unmarshal(e.Data, &failure); err != nil {
+			failure.Code = remote.CodeOdd
 		}
-		r.over = true
-		return Event{}, r.conn.client.refused(why.Code, why.Message)
+		r.ended = true
+		return Event{}, r.conn.client.refused(failure.Code, failure.Message)
 	case EventRunEnd:
-		r.over = true
+		r.ended = true
 	}
 	return Event{e.Type, e.Data}, nil
 }
 
-// Close ends the run, also in Home Assistant.
-func (r *Run) Close() { r.answers.close(true) }
+// Close ends the run. It also cancels the run in Home Assistant.
+func (r *Run) Close() { r.responses.close(true) }
 
-// Sound sends a piece of 16-bit little-endian mono sound of a run that begins with speech to
-// the handler from its run-start event. It does not retain pcm.
+// Sound sends a piece of the sound (16-bit little-endian mono) of a run that starts with
+// StageSpeech. handler is the handler ID in the run's run-start event. Sound does not retain
+// pcm.
 func (r *Run) Sound(ctx context.Context, handler byte, pcm []byte) error {
 	return r.conn.queue(ctx, outgoing{sound: append([]byte{handler}, pcm...)})
 }
 
-// EndSound ends the sound.
+// EndSound marks the end of the sound.
 func (r *Run) EndSound(ctx context.Context, handler byte) error { return r.Sound(ctx, handler, nil) }
 
-// Converse asks a conversation agent with the REST API.
+// Converse sends a text to a conversation agent with the REST API, and returns the agent's
+// reply.
 func (c *Client) Converse(ctx context.Context, within time.Duration, q Question) (Reply, error) {
 	var r reply
 	if err := c.Call(ctx, within, "POST", "api/conversation/process", q, &r); err != nil {
@@ -176,7 +182,7 @@ type Question struct {
 	Conversation string `json:"conversation_id,omitempty"`
 }
 
-// Pipeline is the configuration of an Assist pipeline. Missing parts are empty.
+// Pipeline is the configuration of an Assist pipeline. The fields of missing engines are empty.
 type Pipeline struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
@@ -187,7 +193,8 @@ type Pipeline struct {
 	Voice         string `json:"tts_voice"`
 }
 
-// Pipeline returns the configuration of a pipeline, or of the preferred one if id is empty.
+// Pipeline returns the configuration of the pipeline with an ID, or of the preferred pipeline
+// if id is empty.
 func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (Pipeline, error) {
 	fields := map[string]any{}
 	if id != "" {

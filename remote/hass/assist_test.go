@@ -93,8 +93,8 @@ func TestRunsThatFail(t *testing.T) {
 			"(Unexpected error)"},
 		"a timeout":     {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"timeout"}}}`, "gave up"},
 		"an odd error":  {`{"id":1,"type":"event","event":{"type":"error","data":[]}}`, "could not do it"},
-		"an odd event":  {`{"id":1,"type":"event","event":[]}`, "not of its API"},
-		"another event": {`{"id":1,"type":"event","event":{"type":7}}`, "not of its API"},
+		"an odd event":  {`{"id":1,"type":"event","event":[]}`, "not part of its API"},
+		"another event": {`{"id":1,"type":"event","event":{"type":7}}`, "not part of its API"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := began(t, Start{From: StageIntent, To: StageIntent, Text: "x"},
@@ -180,7 +180,7 @@ func TestRESTThatFails(t *testing.T) {
 		words  string
 	}{
 		"404":     {func(w http.ResponseWriter) { http.Error(w, "404: Not Found", 404) }, "has no /api/conversation/process (HTTP 404: Not Found)"},
-		"a page":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "not of its API"},
+		"a page":  {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "<html>") }, "not part of its API"},
 		"endless": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat(" ", limit.File+1)) }, "more than there can be to say"},
 		"cut": {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "9"); _, _ = io.WriteString(w, "{") },
 			"cut the connection in the middle"},

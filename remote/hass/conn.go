@@ -17,47 +17,48 @@ import (
 
 // Limits of a connection.
 const (
-	mostMessage   = 2 << 20 // bytes; a tool's answer about a large home has some 100 kB
-	mostWaiting   = 2 << 20 // bytes of answers waiting for one caller
-	mostAnswers   = 8192    // number of answers waiting for one caller
-	mostQueued    = 16      // messages to be sent
-	mostPerSecond = 1000    // messages read per second
+	maxMessage      = 2 << 20 // bytes in a message; a tool's response about a large home has about 100 kB
+	maxPendingBytes = 2 << 20 // bytes of unread responses to one command
+	maxPending      = 8192    // number of unread responses to one command
+	maxQueued       = 16      // messages in the send queue
+	maxPerSecond    = 1000    // messages received per second
 )
 
 // Conn is an authenticated WebSocket to Home Assistant. It is safe for concurrent use.
 type Conn struct {
 	client  *Client
 	ws      *socket.Conn
-	release func() bool
+	release func() bool // stops watching client.life
 	wg      sync.WaitGroup
 	out     chan outgoing
-	wake    chan struct{} // has one element if left is not empty
-	done    chan struct{} // closed when err is set
+	wake    chan struct{} // holds a value if abandoned is not empty
+	done    chan struct{} // closed once err is set
 
-	mu   sync.Mutex
-	err  error // why it is closed
-	last int   // id
-	open map[int]*answers
-	left []int     // subscriptions to be ended
-	used time.Time // when something last arrived
+	mu           sync.Mutex
+	err          error // reason for the end of the connection; nil while it is open
+	lastID       int   // ID of the latest command
+	open         map[int]*responses
+	abandoned    []int     // subscriptions to be ended
+	lastReceived time.Time // arrival of the latest message
 }
 
 // outgoing is a message to be sent: a command, or a piece of sound.
 type outgoing struct {
 	command map[string]any
-	to      *answers // nil: no answer is expected
+	to      *responses // receives the responses; nil if none is expected
 	sound   []byte
 }
 
-// answers are the messages for one command.
-type answers struct {
+// responses receives the messages that Home Assistant sends in response to one command.
+type responses struct {
 	conn *Conn
-	some chan struct{} // has one element if there is news
-	// The rest is guarded by Conn.mu.
-	id     int // 0 until the command was sent
-	queue  []incoming
-	size   int
-	over   error
+	news chan struct{} // holds a value if queue or err has changed
+
+	// Guarded by Conn.mu:
+	id     int        // ID of the command; 0 until the command is sent
+	queue  []incoming // unread messages
+	size   int        // bytes in queue
+	err    error      // reason why no more messages are accepted
 	closed bool
 }
 
@@ -74,14 +75,14 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// Dial connects and authenticates, within Options.ConnectWithin. The error is a *Fault, or
-// ctx's if that has ended.
+// Dial connects and authenticates. The error is a *Fault, or the error of ctx if ctx has ended.
+// Options.ConnectWithin bounds the time.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	within, cancel := context.WithTimeout(ctx, c.o.ConnectWithin)
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	ws, err := socket.Dial(within, c.socketURL(), socket.Options{MaxMessage: mostMessage, SendWithin: c.o.ConnectWithin,
-		PerSecond: mostPerSecond})
+	ws, err := socket.Dial(within, c.socketURL(), socket.Options{MaxMessage: maxMessage, SendWithin: c.o.ConnectWithin,
+		PerSecond: maxPerSecond})
 	if err == nil {
 		stop := context.AfterFunc(within, ws.Drop)
 		err = c.login(ws)
@@ -92,7 +93,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 			ws.Drop()
 		}
 	}
-	var known *Fault
+	var fault *Fault
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -101,20 +102,20 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 		return nil, c.closed()
 	case within.Err() != nil:
 		return nil, c.unreached(within.Err())
-	case errors.As(err, &known):
-		return nil, known
+	case errors.As(err, &fault):
+		return nil, fault
 	default:
 		return nil, c.unreached(err)
 	}
-	conn := &Conn{client: c, ws: ws, out: make(chan outgoing, mostQueued), wake: make(chan struct{}, 1), done: make(chan struct{}),
-		open: map[int]*answers{}, used: time.Now()}
+	conn := &Conn{client: c, ws: ws, out: make(chan outgoing, maxQueued), wake: make(chan struct{}, 1), done: make(chan struct{}),
+		open: map[int]*responses{}, lastReceived: time.Now()}
 	conn.release = context.AfterFunc(c.life, func() { conn.finish(c.closed()) })
 	conn.wg.Go(conn.read)
 	conn.wg.Go(conn.write)
 	return conn, nil
 }
 
-// login authenticates: auth_required, auth, auth_ok.
+// login authenticates. It expects auth_required, sends auth, and expects auth_ok.
 func (c *Client) login(ws *socket.Conn) error {
 	for _, want := range []string{"auth_required", "auth_ok"} {
 		text, data, err := ws.Receive()
@@ -126,13 +127,13 @@ func (c *Client) login(ws *socket.Conn) error {
 		case !text, err != nil:
 			return c.fault(remote.CodeOdd, "does not greet as Home Assistant does; check the url")
 		case m.Type == "auth_invalid":
-			return c.token()
+			return c.tokenRefused()
 		case m.Type != want:
-			return c.fault(remote.CodeOdd, "greets with %q in place of %s; check the url", c.Quote(m.Type), want)
+			return c.fault(remote.CodeOdd, "greets with %q instead of %s; check the url", c.Quote(m.Type), want)
 		case want == "auth_ok":
 			return nil
 		}
-		auth, _ := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token}) // strings cannot fail
+		auth, _ := json.Marshal(map[string]string{"type": "auth", "access_token": c.o.Token}) // cannot fail for strings
 		if err := ws.SendText(auth); err != nil {
 			return c.lost(err)
 		}
@@ -140,34 +141,34 @@ func (c *Client) login(ws *socket.Conn) error {
 	return nil
 }
 
-// Close closes the connection and cancels its calls. It must be called even if the
-// connection has ended by itself, and may be called more than once.
+// Close closes the connection and cancels running calls. It must be called even if the
+// connection has already ended, and may be called more than once.
 func (c *Conn) Close() {
 	c.release()
 	c.finish(c.client.closed())
 	c.wg.Wait()
 }
 
-// Err returns why the connection has ended, or nil.
+// Err returns the reason for the end of the connection, or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// Quiet returns how long nothing has arrived.
+// Quiet returns the time since the latest message arrived.
 func (c *Conn) Quiet() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Since(c.used)
+	return time.Since(c.lastReceived)
 }
 
-// finish ends the connection with a cause, unless it has ended already.
-func (c *Conn) finish(why error) {
+// finish ends the connection for a reason, unless it has already ended.
+func (c *Conn) finish(reason error) {
 	c.mu.Lock()
 	first := c.err == nil
 	if first {
-		c.err = why
+		c.err = reason
 		close(c.done)
 	}
 	c.mu.Unlock()
@@ -176,6 +177,7 @@ func (c *Conn) finish(why error) {
 	}
 }
 
+// read receives messages until the connection ends.
 func (c *Conn) read() {
 	for {
 		text, data, err := c.ws.Receive()
@@ -184,37 +186,39 @@ func (c *Conn) read() {
 			return
 		}
 		if !text {
-			continue // Home Assistant sends no sound
+			continue // Home Assistant sends only texts
 		}
 		var m incoming
 		if err := json.Unmarshal(data, &m); err != nil {
-			c.finish(c.client.fault(remote.CodeOdd, "sent something that is not of its API; is there a proxy before it?"))
+			c.finish(c.client.fault(remote.CodeOdd, "sent something that is not part of its API; is there a proxy in between?"))
 			return
 		}
 		c.deliver(m, len(data))
 	}
 }
 
+// deliver queues a message of size bytes for its receiver. It never blocks.
 func (c *Conn) deliver(m incoming, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.used = time.Now()
-	a := c.open[m.ID]
-	if a == nil || a.over != nil {
-		return // its caller has gone
+	c.lastReceived = time.Now()
+	r := c.open[m.ID]
+	if r == nil || r.err != nil {
+		return // nobody waits for the message any more
 	}
-	if a.size += size; a.size > mostWaiting || len(a.queue) == mostAnswers {
-		a.over = c.client.fault(remote.CodeOdd, "says more than can be spoken; see which agent does that")
-		a.queue = nil
+	if r.size += size; r.size > maxPendingBytes || len(r.queue) == maxPending {
+		r.err = c.client.fault(remote.CodeOdd, "sends more text than can be spoken; check its conversation agent")
+		r.queue = nil
 	} else {
-		a.queue = append(a.queue, m)
+		r.queue = append(r.queue, m)
 	}
 	select {
-	case a.some <- struct{}{}:
+	case r.news <- struct{}{}:
 	default:
 	}
 }
 
+// write sends queued messages until the connection ends.
 func (c *Conn) write() {
 	for {
 		var err error
@@ -222,15 +226,15 @@ func (c *Conn) write() {
 		case <-c.done:
 			return
 		case <-c.wake:
-			err = c.leave()
-		case it := <-c.out:
-			err = c.transmit(it)
+			err = c.unsubscribe()
+		case m := <-c.out:
+			err = c.transmit(m)
 		}
 		if err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				err = c.client.fault(remote.CodeLost, "took nothing for %s; is it overloaded?", c.client.o.ConnectWithin)
+				err = c.client.fault(remote.CodeLost, "accepted no data for %s; is it overloaded?", c.client.o.ConnectWithin)
 			} else {
-				err = c.client.lost(io.EOF) // not found by the reader yet
+				err = c.client.lost(io.EOF) // read has not noticed the end yet
 			}
 			c.finish(err)
 			return
@@ -238,13 +242,13 @@ func (c *Conn) write() {
 	}
 }
 
-// leave ends the subscriptions whose callers have gone.
-func (c *Conn) leave() error {
+// unsubscribe ends the abandoned subscriptions.
+func (c *Conn) unsubscribe() error {
 	c.mu.Lock()
-	left := c.left
-	c.left = nil
+	abandoned := c.abandoned
+	c.abandoned = nil
 	c.mu.Unlock()
-	for _, id := range left {
+	for _, id := range abandoned {
 		if err := c.transmit(outgoing{command: map[string]any{"type": "unsubscribe_events", "subscription": id}}); err != nil {
 			return err
 		}
@@ -252,34 +256,34 @@ func (c *Conn) leave() error {
 	return nil
 }
 
-// transmit sends a message. It assigns the id, because Home Assistant requires ids to increase in
-// the order of arrival.
-func (c *Conn) transmit(it outgoing) error {
-	if it.sound != nil {
-		return c.ws.SendBinary(it.sound)
+// transmit sends a message. It assigns the ID of a command here, because Home Assistant requires
+// that commands arrive in the order of their IDs.
+func (c *Conn) transmit(m outgoing) error {
+	if m.sound != nil {
+		return c.ws.SendBinary(m.sound)
 	}
 	c.mu.Lock()
-	if it.to != nil && it.to.closed {
+	if m.to != nil && m.to.closed {
 		c.mu.Unlock()
 		return nil
 	}
-	c.last++
-	id := c.last
-	if it.to != nil {
-		it.to.id = id
-		c.open[id] = it.to
+	c.lastID++
+	id := c.lastID
+	if m.to != nil {
+		m.to.id = id
+		c.open[id] = m.to
 	}
 	c.mu.Unlock()
-	it.command["id"] = id
-	text, err := json.Marshal(it.command)
+	m.command["id"] = id
+	text, err := json.Marshal(m.command)
 	if err != nil {
-		return fmt.Errorf("write a command: %w", err)
+		return fmt.Errorf("encode a command: %w", err)
 	}
 	return c.ws.SendText(text)
 }
 
-// queue passes a message to the writer.
-func (c *Conn) queue(ctx context.Context, it outgoing) error {
+// queue passes a message to write.
+func (c *Conn) queue(ctx context.Context, m outgoing) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -289,7 +293,7 @@ func (c *Conn) queue(ctx context.Context, it outgoing) error {
 	default:
 	}
 	select {
-	case c.out <- it:
+	case c.out <- m:
 		return nil
 	case <-c.done:
 		return c.Err()
@@ -298,68 +302,70 @@ func (c *Conn) queue(ctx context.Context, it outgoing) error {
 	}
 }
 
-// ask sends a command. Its result must be closed.
-func (c *Conn) ask(ctx context.Context, command string, fields map[string]any) (*answers, error) {
-	whole := maps.Clone(fields)
-	if whole == nil {
-		whole = map[string]any{}
+// sendCommand sends a command and returns its responses, which the caller must close.
+func (c *Conn) sendCommand(ctx context.Context, command string, fields map[string]any) (*responses, error) {
+	message := maps.Clone(fields)
+	if message == nil {
+		message = map[string]any{}
 	}
-	whole["type"] = command
-	a := &answers{conn: c, some: make(chan struct{}, 1)}
-	if err := c.queue(ctx, outgoing{command: whole, to: a}); err != nil {
+	message["type"] = command
+	r := &responses{conn: c, news: make(chan struct{}, 1)}
+	if err := c.queue(ctx, outgoing{command: message, to: r}); err != nil {
 		return nil, err
 	}
-	return a, nil
+	return r, nil
 }
 
-// next waits for the next message. It returns all messages before the connection's error.
-func (a *answers) next(ctx context.Context) (incoming, error) {
+// next waits for the next message. Messages that arrived before the end of the connection are
+// returned before the error.
+func (r *responses) next(ctx context.Context) (incoming, error) {
 	for {
 		if ctx.Err() != nil {
 			return incoming{}, context.Cause(ctx)
 		}
-		m, there, err := a.pop()
-		if there || err != nil {
+		m, ok, err := r.pop()
+		if ok || err != nil {
 			return m, err
 		}
 		select {
-		case <-a.some:
-		case <-a.conn.done:
+		case <-r.news:
+		case <-r.conn.done:
 		case <-ctx.Done():
 		}
 	}
 }
 
-func (a *answers) pop() (m incoming, there bool, err error) {
-	c := a.conn
+// pop removes and returns the first unread message, if there is one.
+func (r *responses) pop() (m incoming, ok bool, err error) {
+	c := r.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(a.queue) == 0 {
-		if a.over != nil {
-			return m, false, a.over
+	if len(r.queue) == 0 {
+		if r.err != nil {
+			return m, false, r.err
 		}
 		return m, false, c.err
 	}
-	m = a.queue[0]
-	a.size -= len(m.Event) + len(m.Result)
-	if a.queue = a.queue[1:]; len(a.queue) == 0 {
-		a.queue, a.size = nil, 0
+	m = r.queue[0]
+	r.size -= len(m.Event) + len(m.Result)
+	if r.queue = r.queue[1:]; len(r.queue) == 0 {
+		r.queue, r.size = nil, 0
 	}
 	return m, true, nil
 }
 
-// close stops waiting. A subscription is also ended in Home Assistant, which cancels a
-// running pipeline.
-func (a *answers) close(subscribed bool) {
-	c := a.conn
+// close discards all further messages. If the command was a subscription, close also ends it in
+// Home Assistant, which cancels a running pipeline.
+func (r *responses) close(subscribed bool) {
+	c := r.conn
 	c.mu.Lock()
-	if subscribed && !a.closed && a.id != 0 && c.err == nil {
-		// A separate queue, which never blocks the caller. It is bounded by the number
-		// of runs: a stuck writer ends the connection.
-		c.left = append(c.left, a.id)
+	if subscribed && !r.closed && r.id != 0 && c.err == nil {
+		// This queue has no limit, so that close never blocks. It stays short, because the
+		// connection ends if the writer is stuck.
+		c.abandoned = append(c.abandoned, r.id)
 	}
-	a.closed, a.queue = true, nil
-	delete(c.open, a.id)
+	r.closed, r.queue = true, nil
+	delete(c.open, r.id)
 	c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
@@ -367,17 +373,18 @@ func (a *answers) close(subscribed bool) {
 	}
 }
 
-// Call sends a command and decodes its result into result, which may be nil. The error is a
-// *Fault, with Home Assistant's code if it refused, or ctx's if that has ended.
+// Call sends a command and decodes the result into result, which may be nil. The error is a
+// *Fault (with Home Assistant's code if it refused the command), or the error of ctx if ctx has
+// ended.
 func (c *Conn) Call(ctx context.Context, within time.Duration, command string, fields map[string]any, result any) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, c.client.Silent(within))
 	defer cancel()
-	a, err := c.ask(limited, command, fields)
+	r, err := c.sendCommand(limited, command, fields)
 	if err != nil {
 		return err
 	}
-	defer a.close(false)
-	m, err := a.next(limited)
+	defer r.close(false)
+	m, err := r.next(limited)
 	switch {
 	case err != nil:
 		return err
@@ -391,12 +398,12 @@ func (c *Conn) Call(ctx context.Context, within time.Duration, command string, f
 		return nil
 	}
 	if err := json.Unmarshal(m.Result, result); err != nil {
-		return c.client.fault(remote.CodeOdd, "answers %s with something that is not of its API; it may be too old, or too new", command)
+		return c.client.fault(remote.CodeOdd, "answers %s with something that is not part of its API; its version may be too old or too new", command)
 	}
 	return nil
 }
 
-// Ping checks that Home Assistant answers.
+// Ping checks that Home Assistant responds.
 func (c *Conn) Ping(ctx context.Context, within time.Duration) error {
 	return c.Call(ctx, within, "ping", nil, nil)
 }

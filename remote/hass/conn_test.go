@@ -206,8 +206,8 @@ func TestAConnectionThatBreaks(t *testing.T) {
 	}{
 		"cut":        {func(*peer) {}, "closed the connection"},
 		"cut midway": {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x05{")) }, "closed the connection"},
-		"garbage":    {func(p *peer) { p.text("]"); p.hangUp() }, "not of its API"},
-		"odd ids":    {func(p *peer) { p.text(`{"id":"1","type":"result"}`); p.hangUp() }, "not of its API"},
+		"garbage":    {func(p *peer) { p.text("]"); p.hangUp() }, "not part of its API"},
+		"odd ids":    {func(p *peer) { p.text(`{"id":"1","type":"result"}`); p.hangUp() }, "not part of its API"},
 		"odd type":   {func(p *peer) { p.text(`{"id":1,"type":"event","event":{}}`); p.hangUp() }, `answers x with "event"`},
 		"odd result": {func(p *peer) { p.text(`{"id":1,"type":"result","success":true,"result":7}`); p.hangUp() }, "it may be too old"},
 		"unknown": {func(p *peer) {
@@ -259,7 +259,7 @@ func TestAFloodIsBounded(t *testing.T) {
 func TestMessagesArePaced(t *testing.T) {
 	c := serve(t, func(p *peer) {
 		p.greet()
-		for range 2 * mostPerSecond {
+		for range 2 * maxPerSecond {
 			p.text(`{}`)
 		}
 		for m := p.command(); m != nil; m = p.command() {
@@ -269,7 +269,7 @@ func TestMessagesArePaced(t *testing.T) {
 	began := time.Now()
 	must.Succeed(t, dial(t, c).Ping(t.Context(), time.Minute))
 	if took := time.Since(began); took < 800*time.Millisecond {
-		t.Errorf("%d messages were read in %s", 2*mostPerSecond, took)
+		t.Errorf("%d messages were read in %s", 2*maxPerSecond, took)
 	}
 }
 

@@ -12,7 +12,7 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// Handler returns the handler id for sound from a run-start.
+// Handler returns the handler ID for Run.Sound from a run-start event.
 func (e Event) Handler() (byte, error) {
 	var data struct {
 		Runner struct {
@@ -20,37 +20,37 @@ func (e Event) Handler() (byte, error) {
 		} `json:"runner_data"`
 	}
 	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return 0, fmt.Errorf("read where sound goes: %w", err)
+		return 0, fmt.Errorf("read the handler ID for sound: %w", err)
 	}
 	if data.Runner.Handler == nil {
-		return 0, errors.New("nothing is said of where sound goes")
+		return 0, errors.New("the event has no handler ID for sound")
 	}
 	return *data.Runner.Handler, nil
 }
 
-// Conversation returns the conversation's id from an intent-start, or "" from older versions
-// of Home Assistant.
+// Conversation returns the ID of the conversation from an intent-start event. It is empty with
+// older versions of Home Assistant.
 func (e Event) Conversation() string {
 	var data struct {
 		ID string `json:"conversation_id"`
 	}
-	_ = json.Unmarshal(e.Data, &data) // not reported
+	_ = json.Unmarshal(e.Data, &data) // without valid data the result is empty
 	return data.ID
 }
 
-// Language returns the language of speech recognition from an stt-start, or "" if it is
-// missing.
+// Language returns the language of the speech recognition from an stt-start event, or "" if it
+// is missing.
 func (e Event) Language() string {
 	var data struct {
 		Metadata struct {
 			Language string `json:"language"`
 		} `json:"metadata"`
 	}
-	_ = json.Unmarshal(e.Data, &data) // not reported
+	_ = json.Unmarshal(e.Data, &data) // without valid data the result is empty
 	return data.Metadata.Language
 }
 
-// Transcript returns the recognized text from an stt-end.
+// Transcript returns the recognized text from an stt-end event.
 func (e Event) Transcript() (string, error) {
 	var data struct {
 		Output struct {
@@ -63,26 +63,24 @@ func (e Event) Transcript() (string, error) {
 	return data.Output.Text, nil
 }
 
-// Delta is a piece of a conversation's log, from an intent-progress. A new message begins
-// if Role is set.
+// Delta is a piece of a conversation's log, from an intent-progress event.
 type Delta struct {
-	Role    string // "assistant", "tool_result"; empty: unchanged
+	Role    string // "assistant" or "tool_result" at the beginning of a message; empty otherwise
 	Content string
-	Thought string     // never spoken
-	Calls   []ToolCall // made by the model
-	// A tool's answer.
-	CallID string
-	Failed bool
+	Thought string     // the model's thinking, which is not spoken
+	Calls   []ToolCall // the model's calls of tools
+	CallID  string     // ID of the call to which a tool result belongs
+	Failed  bool       // the tool failed
 }
 
-// ToolCall is a model's call of a tool.
+// ToolCall is a call of a tool by the model.
 type ToolCall struct {
 	ID   string `json:"id"`
 	Name string `json:"tool_name"`
 }
 
-// Delta returns the delta of an intent-progress, if it has one.
-func (e Event) Delta() (d Delta, there bool, err error) {
+// Delta returns the delta in an intent-progress event. ok is false if there is none.
+func (e Event) Delta() (d Delta, ok bool, err error) {
 	var data struct {
 		Delta *struct {
 			Role    string          `json:"role"`
@@ -104,21 +102,21 @@ func (e Event) Delta() (d Delta, there bool, err error) {
 	}
 	in := data.Delta
 	var older struct{ Error any }
-	_ = json.Unmarshal(in.Result, &older) // another form is not an error of the tool
+	_ = json.Unmarshal(in.Result, &older) // a result in another format is not a failure of the tool
 	failed := older.Error != nil && older.Error != false || in.Newer.Error != nil && in.Newer.Error != false
 	thought, _ := in.Thought.(string)
 	return Delta{in.Role, in.Content, thought, in.Calls, in.CallID, failed}, true, nil
 }
 
-// Reply is a conversation's answer.
+// Reply is a reply of a conversation agent.
 type Reply struct {
 	Speech       string // plain text
 	Kind         string // "action_done", "query_answer" or "error"
-	Code         string // of an error, such as "no_intent_match"
-	Conversation string // id for the next question
+	Code         string // error code, such as "no_intent_match"; empty unless Kind is "error"
+	Conversation string // ID for the next question
 }
 
-// reply is the JSON of a Reply.
+// reply is a reply in Home Assistant's JSON format.
 type reply struct {
 	Response struct {
 		Speech struct {
@@ -134,20 +132,21 @@ type reply struct {
 	Conversation string `json:"conversation_id"`
 }
 
+// reply converts the reply.
 func (r reply) reply() Reply {
 	return Reply{r.Response.Speech.Plain.Speech, r.Response.Kind, r.Response.Data.Code, r.Conversation}
 }
 
-// Reply returns the answer from an intent-end.
+// Reply returns the reply from an intent-end event.
 func (e Event) Reply() (Reply, error) {
 	var data struct {
 		Output *reply `json:"intent_output"`
 	}
 	if err := json.Unmarshal(e.Data, &data); err != nil {
-		return Reply{}, fmt.Errorf("read the answer: %w", err)
+		return Reply{}, fmt.Errorf("read the reply: %w", err)
 	}
 	if data.Output == nil {
-		return Reply{}, errors.New("there is no answer in it")
+		return Reply{}, errors.New("the event has no reply")
 	}
 	return data.Output.reply(), nil
 }

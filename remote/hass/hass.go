@@ -1,9 +1,10 @@
-// Package hass is a client of Home Assistant's two APIs: the WebSocket API at
-// /api/websocket, with the Assist pipelines, and the REST API. The recognizer, the
-// synthesizer and the agent that use Home Assistant are built on it.
+// Package hass is a client of Home Assistant's two APIs: the WebSocket API, including its Assist
+// pipelines, and the REST API. The recognizer, the synthesizer and the agent that use Home
+// Assistant are built on it.
 //
-// One goroutine reads a Conn and one writes it. Neither waits for a caller: answers go to
-// bounded queues, and a caller that stops waiting does not affect the connection.
+// A Conn has a goroutine that reads and one that writes. Neither ever waits for a caller:
+// responses go to bounded queues, and a caller that stops waiting does not affect the
+// connection.
 package hass
 
 import (
@@ -24,23 +25,21 @@ import (
 type Options struct {
 	URL   string // such as "http://homeassistant.local:8123"; used unchanged
 	Token string // a long-lived access token
-	// ConnectWithin bounds connecting and authenticating, and each write; 0 is 5 s.
+	// ConnectWithin bounds the time to connect and authenticate, and that of each write; 0 is 5 s.
 	ConnectWithin time.Duration
 }
-
-const connectWithin = 5 * time.Second
 
 // Client is a client of one Home Assistant. It is safe for concurrent use.
 type Client struct {
 	remote.Server
 	o    Options
 	base *url.URL
-	web  *remote.Client  // of the REST API
-	life context.Context // ends with Close
+	web  *remote.Client  // client of the REST API
+	life context.Context // ends when the client is closed
 	end  context.CancelFunc
 }
 
-// New checks the options. It opens no connection. Its errors contain neither the token nor
+// New returns a client, without opening a connection. Its errors contain neither the token nor
 // a password in the URL.
 func New(o Options) (*Client, error) {
 	if err := o.Check(); err != nil {
@@ -51,12 +50,12 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	o.Token = strings.TrimSpace(o.Token)
-	o.ConnectWithin = cmp.Or(o.ConnectWithin, connectWithin)
+	o.ConnectWithin = cmp.Or(o.ConnectWithin, 5*time.Second)
 	c := &Client{o: o, base: base, Server: remote.Server{Service: "Home Assistant", Address: base.String(), Key: o.Token,
 		Setting: "token_file", Check: "agent, engine, voice and language", ConnectWithin: o.ConnectWithin}}
 	c.life, c.end = context.WithCancel(context.Background())
 	transport := remote.NewTransport()
-	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // it is on the local network
+	transport.Proxy, transport.ForceAttemptHTTP2 = nil, false // Home Assistant is on the local network
 	transport.DialContext = (&net.Dialer{Timeout: o.ConnectWithin}).DialContext
 	transport.TLSHandshakeTimeout, transport.IdleConnTimeout = o.ConnectWithin, 30*time.Second
 	c.web = remote.NewClient(remote.Options{Server: c.Server, Base: base, Transport: transport})
@@ -84,8 +83,7 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Close cancels running calls and closes every connection. It may be called more than
-// once.
+// Close cancels running calls and closes all connections. It may be called more than once.
 func (c *Client) Close() {
 	c.end()
 	c.web.Close()
@@ -93,7 +91,7 @@ func (c *Client) Close() {
 
 // socketURL returns the URL of the WebSocket API.
 func (c *Client) socketURL() string {
-	at := c.base.JoinPath("api/websocket")
-	at.Scheme = map[string]string{"http": "ws", "https": "wss"}[at.Scheme]
-	return at.String()
+	u := c.base.JoinPath("api/websocket")
+	u.Scheme = map[string]string{"http": "ws", "https": "wss"}[u.Scheme]
+	return u.String()
 }

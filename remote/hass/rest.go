@@ -10,10 +10,11 @@ import (
 	"perch/remote"
 )
 
-// Call sends a request of the REST API and decodes its JSON into answer, which may be nil.
-// The path is below the URL, such as "api/conversation/process"; body is sent as JSON unless
-// nil. within bounds the whole call. The error is a *Fault, or ctx's if that has ended.
-func (c *Client) Call(ctx context.Context, within time.Duration, method, path string, body, answer any) error {
+// Call sends a request to the REST API and decodes the JSON response into result, which may be
+// nil. The path is relative to the URL, such as "api/conversation/process". body is sent as JSON
+// unless it is nil. within bounds the whole call. The error is a *Fault, or the error of ctx if
+// ctx has ended.
+func (c *Client) Call(ctx context.Context, within time.Duration, method, path string, body, result any) error {
 	data, err := c.web.Fetch(ctx, remote.Request{Method: method, Path: path, JSON: body, Within: within}, limit.File)
 	var fault *Fault
 	switch {
@@ -23,11 +24,11 @@ func (c *Client) Call(ctx context.Context, within time.Duration, method, path st
 		return c.closed()
 	case errors.As(err, &fault) && fault.Status > 0:
 		return c.Status(fault.Refusal)
-	case err != nil || answer == nil:
+	case err != nil || result == nil:
 		return err
 	}
-	if err := json.Unmarshal(data, answer); err != nil {
-		return c.fault(remote.CodeOdd, "answers with something that is not of its API; check the url")
+	if err := json.Unmarshal(data, result); err != nil {
+		return c.fault(remote.CodeOdd, "answers with something that is not part of its API; check the url")
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestSynthesizerFailures(t *testing.T) {
 	}{
 		"no pipeline":     {"", nil, nil, "has no such Assist pipeline"},
 		"no engine":       {`{"tts_engine":null}`, nil, nil, "has no text to speech in this Assist pipeline"},
-		"an odd pipeline": {`7`, nil, nil, "not of its API"},
+		"an odd pipeline": {`7`, nil, nil, "not part of its API"},
 		"unknown engine":  {home, says(500, ""), nil, "cannot speak with tts.piper, voice alba, language en_GB; check engine"},
 		"no such place":   {home, says(404, ""), nil, "has no /api/tts_get_url (HTTP 404)"},
 		"a page":          {home, says(200, "<html>"), nil, "does not say where the sound is"},
