@@ -8,37 +8,35 @@ import (
 
 // Errors of a connection limit.
 var (
-	// ErrTooMany is returned by Acquire if the limit is reached.
+	// ErrTooMany is returned by Acquire if the limit of all connections is reached.
 	ErrTooMany = errors.New("too many connections are open")
-	// ErrTooManyOfPeer is returned by Acquire if the limit of one peer is reached.
+	// ErrTooManyOfPeer is returned by Acquire if the limit of the peer's connections is reached.
 	ErrTooManyOfPeer = errors.New("too many connections of this address are open")
 )
 
-// ConnectionLimit bounds the number of open connections, in all and
-// from one peer (see PeerOf).
+// ConnectionLimit bounds the number of open connections, in total and from each peer (see PeerOf).
 type ConnectionLimit struct {
-	most, mostOfPeer int
+	maxTotal, maxOfPeer int
 
 	mu     sync.Mutex
-	open   int
-	byPeer map[netip.Addr]int
+	open   int                // open connections
+	byPeer map[netip.Addr]int // open connections of each peer
 }
 
-// NewConnectionLimit returns a limit of so many connections in all, and so many
-// of them from one peer.
-func NewConnectionLimit(most, mostOfPeer int) *ConnectionLimit {
-	return &ConnectionLimit{most: most, mostOfPeer: mostOfPeer, byPeer: map[netip.Addr]int{}}
+// NewConnectionLimit returns a limit of maxTotal connections, and of maxOfPeer connections from each peer.
+func NewConnectionLimit(maxTotal, maxOfPeer int) *ConnectionLimit {
+	return &ConnectionLimit{maxTotal: maxTotal, maxOfPeer: maxOfPeer, byPeer: map[netip.Addr]int{}}
 }
 
-// Acquire counts a connection until release is called, which may be called again.
-// It returns ErrTooMany or ErrTooManyOfPeer if the connection must be closed.
+// Acquire counts a connection until release is called; calling release again does nothing. If Acquire
+// returns ErrTooMany or ErrTooManyOfPeer, the caller must close the connection.
 func (l *ConnectionLimit) Acquire(peer netip.Addr) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.open >= l.most:
+	case l.open >= l.maxTotal:
 		return nil, ErrTooMany
-	case l.byPeer[peer] >= l.mostOfPeer:
+	case l.byPeer[peer] >= l.maxOfPeer:
 		return nil, ErrTooManyOfPeer
 	}
 	l.open++
@@ -53,7 +51,7 @@ func (l *ConnectionLimit) Acquire(peer netip.Addr) (release func(), err error) {
 	}), nil
 }
 
-// Open returns the number of open connections, and of their peers.
+// Open returns how many connections are open, and from how many peers.
 func (l *ConnectionLimit) Open() (connections, peers int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

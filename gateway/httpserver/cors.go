@@ -5,61 +5,62 @@ import (
 	"strings"
 )
 
-// The answer to a browser's preflight (Fetch standard, section 3.3). Credentials
-// are not allowed: there are no cookies here, and a page sends its token itself.
+// Values of the response to a browser's preflight (Fetch standard, section 3.3). Credentials are not
+// allowed: there are no cookies here, and a page sends its token in a header.
 const (
-	// pagesSend are the headers a page may set: a robot's, for pages that act as one, and
-	// the headers of keys.
-	pagesSend = "Authorization, X-Admin-Token, Content-Type, Accept, Accept-Language, User-Agent, Last-Event-ID, " +
+	// allowedHeaders are the headers that a page may set: those of keys, and those of robots, for pages that
+	// act as a robot.
+	allowedHeaders = "Authorization, X-Admin-Token, Content-Type, Accept, Accept-Language, User-Agent, Last-Event-ID, " +
 		"Device-Id, Client-Id, Activation-Version, Serial-Number, Protocol-Version, X-Session-Id, X-Hermes-Tool-Progress, Mcp-Session-Id, Mcp-Protocol-Version"
-	// pagesAlso begins the names of further headers, which OpenAI's library sets in a
-	// page. They are many, and change.
-	pagesAlso = "x-stainless-"
-	mostAlso  = 20
-	// pagesRemember is how long the answer is valid, in seconds. It is short, so
-	// that an origin removed from the configuration is refused soon.
-	pagesRemember = "600"
+	// libraryHeaderPrefix begins the names of headers that OpenAI's library sets in a page. Their number and
+	// names change from version to version.
+	libraryHeaderPrefix = "x-stainless-"
+	maxLibraryHeaders   = 20
+	// preflightMaxAge is how long browsers may cache the response, in seconds. It is short, so that an
+	// origin that is removed from the configuration is soon refused.
+	preflightMaxAge = "600"
 )
 
-// share accepts a request of an allowed page, or of no page, and has the browser show the
-// page the answer, also an error. Any other page is refused.
-func (o Origins) share(answer http.Header, r *http.Request) error {
-	// In every answer, since a cache must not give one origin's answer to another.
-	answer.Add("Vary", "Origin")
+// allowOrigin checks the Origin of a request, and if it is allowed makes the browser show the response to
+// the web page, even an error. It returns an error for a page that is not allowed.
+func (o Origins) allowOrigin(response http.Header, r *http.Request) error {
+	// Set in every response, because a cache must not return one origin's response to another.
+	response.Add("Vary", "Origin")
 	if err := o.Check(r); err != nil {
 		return err
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
-		answer.Set("Access-Control-Allow-Origin", origin)
+		response.Set("Access-Control-Allow-Origin", origin)
 	}
 	return nil
 }
 
-// isPreflight reports whether a browser sends a preflight for a page that share has
-// accepted.
-func isPreflight(answer http.Header, r *http.Request) bool {
+// isPreflight reports whether a request is a browser's preflight for a page that allowOrigin has accepted.
+func isPreflight(response http.Header, r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" &&
-		answer.Get("Access-Control-Allow-Origin") != ""
+		response.Get("Access-Control-Allow-Origin") != ""
 }
 
-// permit answers a preflight to an address that takes methods.
-func permit(answer http.Header, r *http.Request, methods string) {
-	answer.Set("Access-Control-Allow-Methods", methods)
-	answer.Set("Access-Control-Allow-Headers", pagesSend+also(r))
-	answer.Set("Access-Control-Max-Age", pagesRemember)
-	// A page of the public internet asks this before it uses a private network (WICG
-	// Private Network Access).
+// setPreflightHeaders sets the headers of the response to a preflight. methods lists the methods that the
+// path accepts.
+func setPreflightHeaders(response http.Header, r *http.Request, methods string) {
+	response.Set("Access-Control-Allow-Methods", methods)
+	response.Set("Access-Control-Allow-Headers", allowedHeaders+libraryHeaders(r))
+	response.Set("Access-Control-Max-Age", preflightMaxAge)
+	// Browsers ask this before a page of the public internet uses a private network (WICG Private
+	// Network Access).
 	if r.Header.Get("Access-Control-Request-Private-Network") == "true" {
-		answer.Set("Access-Control-Allow-Private-Network", "true")
+		response.Set("Access-Control-Allow-Private-Network", "true")
 	}
 }
 
-// also returns the headers of OpenAI's library that a page asks to set.
-func also(r *http.Request) string {
+// libraryHeaders returns the headers of OpenAI's library among those that a page wants to set, each after
+// a comma.
+func libraryHeaders(r *http.Request) string {
 	var list strings.Builder
 	for i, name := range strings.Split(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = strings.ToLower(strings.TrimSpace(name))
-		if i < mostAlso && strings.HasPrefix(name, pagesAlso) && isHostName(name) {
+		if i < maxLibraryHeaders && strings.HasPrefix(name, libraryHeaderPrefix) && isHostName(name) {
 			list.WriteString(", " + name)
 		}
 	}

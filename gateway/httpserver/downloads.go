@@ -5,15 +5,16 @@ import (
 	"sync"
 )
 
-// Downloads counts the answers that robots read for seconds: images, assets and sounds. The
-// firmware may crash if our side ends such a connection, so an appliance that stops waits
-// for them. The zero value is ready for use.
+// Downloads counts the downloads of robots, which may take seconds: firmware images, assets and sounds. The
+// firmware may crash if the server closes the connection of a download, so a stopping appliance waits for
+// them. The zero value is ready for use.
 type Downloads struct {
 	mu       sync.Mutex
 	running  int
-	finished chan struct{} // closed when no download runs; nil until Finish
+	finished chan struct{} // closed when no download is running; nil until Finish is called
 }
 
+// start counts a download until finish is called. It returns false after Finish.
 func (d *Downloads) start() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -24,6 +25,7 @@ func (d *Downloads) start() bool {
 	return true
 }
 
+// finish records that a download has ended.
 func (d *Downloads) finish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -32,8 +34,8 @@ func (d *Downloads) finish() {
 	}
 }
 
-// Finish refuses further downloads, and waits until the running ones have ended, or ctx
-// has. It returns the number still running. It is called once.
+// Finish refuses new downloads, and waits until the running ones or ctx have ended. It returns how many are
+// still running. It must be called once.
 func (d *Downloads) Finish(ctx context.Context) (left int) {
 	d.mu.Lock()
 	d.finished = make(chan struct{})

@@ -12,16 +12,16 @@ import (
 	"perch/plain"
 )
 
-// Hosts are the host names of this appliance. Checking them keeps out a web page that
-// rebinds its name to our address.
+// Hosts are the host names of this appliance. Checking them protects against DNS rebinding: a web page
+// whose host name resolves to the appliance's address.
 type Hosts struct {
-	Allowed []string // in addition to the usual names; lower case, without port
+	Allowed []string // names besides those of a local network; lower case, without port
 }
 
-// Check refuses a request with another Host.
+// Check returns an error for a request with another Host.
 func (h Hosts) Check(r *http.Request) error {
 	host := hostOnly(r.Host)
-	if h.ours(host) {
+	if h.isAllowed(host) {
 		return nil
 	}
 	return &Fault{Word: "unknown_host",
@@ -29,20 +29,21 @@ func (h Hosts) Check(r *http.Request) error {
 		HTTP:     http.StatusMisdirectedRequest}
 }
 
-func (h Hosts) ours(host string) bool {
+// isAllowed reports whether a host is an IP address, a name of a local network or an allowed name.
+func (h Hosts) isAllowed(host string) bool {
 	if host == "" || len(host) > 253 {
 		return false
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	ends := []string{".local", ".lan", ".home.arpa", ".internal"}
+	localSuffixes := []string{".local", ".lan", ".home.arpa", ".internal"}
 	return isHostName(host) && (!strings.Contains(host, ".") || slices.Contains(h.Allowed, host) ||
-		slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(host, end) }))
+		slices.ContainsFunc(localSuffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) }))
 }
 
-// hostOnly returns a Host header without port, brackets and final dot, in lower
-// case. A port that is no number stays, and makes the whole an invalid name.
+// hostOnly returns the value of a Host header in lower case, without port, brackets and final dot. It does
+// not remove a port that is not a number, so the result is then not a valid name.
 func hostOnly(host string) string {
 	if h, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
 		host = h
@@ -51,27 +52,29 @@ func hostOnly(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
+// isHostName reports whether a text consists of the characters of a host name in lower case.
 func isHostName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-._") == ""
 }
 
 // Origins are the web pages that may use this appliance.
 type Origins struct {
-	Allowed []string // "https://panel.example", without a path
+	Allowed []string // such as "https://panel.example", without a path
 }
 
-// Check refuses a request of a web page that is neither allowed nor the
-// appliance's own. Robots and programs send no Origin, and browsers never two.
+// Check returns an error for a request of a web page that is neither allowed nor the appliance's own.
+// Robots and programs send no Origin header. Several Origin headers, which no browser sends, are refused.
 func (o Origins) Check(r *http.Request) error {
 	origin := r.Header.Get("Origin")
-	if len(r.Header["Origin"]) < 2 && o.may(origin, r.Host) {
+	if len(r.Header["Origin"]) < 2 && o.isAllowed(origin, r.Host) {
 		return nil
 	}
 	why := fmt.Sprintf("web pages of %q may not use this appliance; if they should, add that origin to allowed_origins", plain.Clip(origin, 80))
 	return &Fault{Word: "foreign_origin", Sentence: why, HTTP: http.StatusForbidden}
 }
 
-func (o Origins) may(origin, host string) bool {
+// isAllowed reports whether an origin is empty, allowed, or that of the appliance at host.
+func (o Origins) isAllowed(origin, host string) bool {
 	if origin == "" || slices.Contains(o.Allowed, origin) {
 		return true
 	}

@@ -1,7 +1,7 @@
-// Package httpserver is what all HTTP servers of the appliance share: checks of Host and Origin,
-// CORS, keys and limits on trying them, what counts as local, connection limits, the form of
-// errors, server-sent events and streams of lines. The checks are functions of a request that
-// return an error; routes.go makes gin handlers of them.
+// Package httpserver holds what all HTTP servers of the appliance share: checks of Host, Origin and keys,
+// the check that a request is local, CORS, limits of connections and requests, the form of error
+// responses, server-sent events and streams of lines. The checks are functions from a request to an error;
+// Guard makes a gin handler of them.
 package httpserver
 
 import (
@@ -10,34 +10,35 @@ import (
 	"syscall"
 )
 
-// Fault is an error as a client sees it: a machine word, a sentence that
-// names the cause and the cure, and the HTTP status.
+// Fault is an error that is shown to clients.
 type Fault struct {
-	Word     string
-	Sentence string
-	HTTP     int
-	Err      error // the cause, if any
+	Word     string // code for programs, such as "not_found"
+	Sentence string // sentence for people that names the cause and the cure
+	HTTP     int    // HTTP status
+	Err      error  // cause; may be nil
 }
 
+// Error returns the sentence.
 func (f *Fault) Error() string { return f.Sentence }
 
+// Unwrap returns the cause, or nil.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// Code is the machine word.
+// Code returns the code for programs.
 func (f *Fault) Code() string { return f.Word }
 
-// Status is the HTTP status.
+// Status returns the HTTP status.
 func (f *Fault) Status() int { return f.HTTP }
 
-// Known is an error of another package, and how a client sees it.
+// Known is an error of another package, and the code and status with which it is shown to clients.
 type Known struct {
 	Err  error
 	Word string
 	HTTP int
 }
 
-// AsFault returns a Fault with the word and the status of the first known error that err
-// wraps, or else err itself.
+// AsFault returns a Fault with the code and status of the first known error that err wraps. If there is
+// none, it returns err.
 func AsFault(err error, known []Known) error {
 	for _, k := range known {
 		if errors.Is(err, k.Err) {
@@ -47,37 +48,37 @@ func AsFault(err error, known []Known) error {
 	return err
 }
 
-// coded is an error with a code and a status. Packages that do not import this one have
-// such errors too.
+// coded is an error with a code and a status. Other packages have errors of this kind without importing
+// this one.
 type coded interface {
 	error
 	Code() string
 	Status() int
 }
 
-// body is the form of every error.
-type body struct {
+// errorBody is the body of an error response.
+type errorBody struct {
 	Error struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
 }
 
-// render returns the status and the body of an error. The text of an error that
-// is not coded is not shown.
-func render(err error) (status int, b body) {
+// render returns the status and the body of the response for an error. It hides the text of errors that are
+// not meant for clients.
+func render(err error) (status int, b errorBody) {
 	var c coded = &Fault{Word: "internal", Sentence: "internal error; the log says more", HTTP: http.StatusInternalServerError}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &c):
 	case errors.As(err, &tooLarge):
-		c = &Fault{Word: "body_too_large", Sentence: "the request body is larger than this address takes", HTTP: http.StatusRequestEntityTooLarge}
+		c = &Fault{Word: "body_too_large", Sentence: "the request body is larger than this address accepts", HTTP: http.StatusRequestEntityTooLarge}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		c = &Fault{Word: "disk_full", HTTP: http.StatusInsufficientStorage,
-			Sentence: "the appliance's disk is full, so this was not kept; free some space and try again"}
+			Sentence: "the appliance's disk is full, so this was not stored; free some space and try again"}
 	case errors.Is(err, syscall.EROFS):
 		c = &Fault{Word: "disk_read_only", HTTP: http.StatusInsufficientStorage,
-			Sentence: "the appliance's disk can only be read, so this was not kept; a failing SD card does that: remount or replace it"}
+			Sentence: "the appliance's disk can only be read, so this was not stored; a failing SD card does that: remount or replace it"}
 	}
 	b.Error.Code, b.Error.Message = c.Code(), c.Error()
 	return c.Status(), b

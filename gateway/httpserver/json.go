@@ -8,23 +8,22 @@ import (
 	"net/http"
 )
 
-// BadBody returns the error for a body that cannot be used.
+// BadBody returns the error for a request body that cannot be used.
 func BadBody(why string) error {
 	return &Fault{Word: "bad_body", Sentence: why, HTTP: http.StatusBadRequest}
 }
 
-// Body reads the body of a request. If it is too large, the error wraps
-// http.MaxBytesError.
+// Body reads the body of a request. If the body is too large, the error wraps *http.MaxBytesError.
 func Body(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
 	if err != nil && !errors.As(err, &tooLarge) {
-		return nil, BadBody("the body did not arrive whole")
+		return nil, BadBody("the body did not arrive completely")
 	}
 	return body, err
 }
 
-// Decode decodes a body of JSON. Unknown keys are ignored, since clients differ.
+// Decode decodes a JSON body. It ignores unknown keys, because clients send various ones.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return BadBody("the body is not the JSON object that belongs here: " + WhyNotJSON(err))
@@ -32,8 +31,8 @@ func Decode(body []byte, into any) error {
 	return nil
 }
 
-// WhyNotJSON describes for a client why a body could not be decoded: which key
-// holds a wrong type, or where it is not JSON.
+// WhyNotJSON describes an error of decoding a body for clients: which key has a wrong type, or at which byte
+// the body stops being JSON.
 func WhyNotJSON(err error) string {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
@@ -43,13 +42,12 @@ func WhyNotJSON(err error) string {
 	case errors.As(err, &wrong):
 		return fmt.Sprintf("it is a JSON %s, and an object belongs here", wrong.Value)
 	case errors.As(err, &syntax):
-		return fmt.Sprintf("it is no JSON at byte %d: %v", syntax.Offset, syntax)
+		return fmt.Sprintf("it is not JSON at byte %d: %v", syntax.Offset, syntax)
 	}
 	return fmt.Sprintf("%.200s", err)
 }
 
-// Encode returns v as JSON. It panics if v cannot be encoded, which for a message of
-// this program is a bug.
+// Encode returns v as JSON. It panics if v cannot be encoded, which is a bug in this program.
 func Encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -13,8 +13,8 @@ func TestWhyNotJSON(t *testing.T) {
 		`{"args":{"query":7}}`: "args.query may not be a JSON number",
 		`{"args":"x"}`:         "args may not be a JSON string",
 		`[1]`:                  "it is a JSON array, and an object belongs here",
-		`{"args":`:             "it is no JSON at byte 8: unexpected end",
-		`hello`:                "it is no JSON at byte 1: invalid character",
+		`{"args":`:             "it is not JSON at byte 8: unexpected end",
+		`hello`:                "it is not JSON at byte 1: invalid character",
 	} {
 		var into struct {
 			Args struct {

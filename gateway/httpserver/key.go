@@ -18,24 +18,24 @@ import (
 	"perch/plain"
 )
 
-// Key checks the bearer tokens of requests.
+// Key checks the bearer tokens of requests against a secret.
 type Key struct {
 	secret  atomic.Pointer[secret]
-	setting string        // the configuration key, or the file, that holds the secret, in words
-	header  string        // another header the token may come in; may be empty
-	tries   *peerLimiters // wrong keys
+	setting string        // where the secret is set, for error messages: a configuration key or a file
+	header  string        // another header that may hold the token; empty if there is none
+	tries   *peerLimiters // limits how many wrong keys a peer may try
 }
 
-// secret is the right token, until it is changed.
+// secret is the current secret of a Key.
 type secret struct {
 	text    string
-	current context.Context // ends with the change
+	current context.Context // ends when the secret is changed
 	end     context.CancelFunc
 }
 
-// NewKey returns a Key for a secret. With an empty secret every request is
-// refused, and the error names the setting, but only the last part of a file's
-// path: a client without a key need not know where files are on this machine.
+// NewKey returns a Key with a secret. If the secret is empty, every request is refused. setting names where
+// the secret is set: a configuration key, or the absolute path of a file. Error messages show only the
+// last element of the path, because clients without a key should not learn where files are.
 func NewKey(text, setting, header string) *Key {
 	if filepath.IsAbs(setting) {
 		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
@@ -45,7 +45,7 @@ func NewKey(text, setting, header string) *Key {
 	return k
 }
 
-// Set changes the secret, which ends all that Binds has bound to the earlier one.
+// Set changes the secret. That ends the requests and connections that Binds has bound to the earlier one.
 func (k *Key) Set(text string) {
 	before := k.secret.Load()
 	if before != nil && before.text == text {
@@ -59,8 +59,8 @@ func (k *Key) Set(text string) {
 	}
 }
 
-// Binds is a handler before the guard that checks the key: the request, and the connection that
-// Serving begins for it, end when the secret is changed.
+// Binds is a gin handler to put before the guard that checks the key. It makes the request, and the
+// connection that a Serving counts for it, end when the secret is changed.
 func (k *Key) Binds(c *gin.Context) {
 	current := k.secret.Load().current
 	ctx, cancel := context.WithCancel(context.WithValue(c.Request.Context(), boundTo{}, current))
@@ -70,36 +70,35 @@ func (k *Key) Binds(c *gin.Context) {
 	c.Next()
 }
 
-// boundTo is the key of a request's context for the context that ends with its secret.
+// boundTo is the context key of the context that ends when the secret of a bound request changes.
 type boundTo struct{}
 
-// Check refuses a request without the right token, and one from an address
-// that has tried too often.
+// Check returns an error for a request without the right token, and for one from an address that has tried
+// too many wrong ones.
 func (k *Key) Check(r *http.Request) error {
-	return k.CheckToken(r, k.sent(r), nil)
+	return k.CheckToken(r, k.tokenOf(r), nil)
 }
 
-// Or returns a check that the bearer token of another key passes as well. Wrong keys count for
-// this one.
+// Or returns a check that accepts the tokens of k and of another key. Wrong tokens count as tries of k.
 func (k *Key) Or(other *Key) func(*http.Request) error {
 	return func(r *http.Request) error {
-		return k.CheckToken(r, k.sent(r), func(string) bool { return other.opens(bearerOf(r)) })
+		return k.CheckToken(r, k.tokenOf(r), func(string) bool { return other.isSecret(bearerOf(r)) })
 	}
 }
 
-// Opened reports whether a request has the right token. It is for requests that were
-// checked already: nothing is counted.
-func (k *Key) Opened(r *http.Request) bool { return k.opens(k.sent(r)) }
+// Opened reports whether a request has the right token. It is meant for requests that were checked already,
+// and does not count wrong tokens.
+func (k *Key) Opened(r *http.Request) bool { return k.isSecret(k.tokenOf(r)) }
 
-// sent returns the token of a request.
-func (k *Key) sent(r *http.Request) string {
+// tokenOf returns the token of a request, or "".
+func (k *Key) tokenOf(r *http.Request) string {
 	if token := bearerOf(r); token != "" {
 		return token
 	}
 	return r.Header.Get(k.header)
 }
 
-// bearerOf returns the bearer token of a request, if any.
+// bearerOf returns the bearer token of a request, or "".
 func bearerOf(r *http.Request) string {
 	if scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " "); found && strings.EqualFold(scheme, "Bearer") {
 		return token
@@ -107,16 +106,16 @@ func bearerOf(r *http.Request) string {
 	return ""
 }
 
-// opens reports whether token is the secret. An empty secret has no token.
-func (k *Key) opens(token string) bool {
-	// Hashed first, so that the time taken does not show the length either.
+// isSecret reports whether a token is the secret. If the secret is empty, no token is.
+func (k *Key) isSecret(token string) bool {
+	// Both are hashed, so that the time of the comparison does not depend on their lengths either.
 	secret := k.secret.Load().text
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(secret))
 	return secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-// CheckToken is Check for a token that did not come in a header. If other is not nil, it may
-// accept a token that is not the secret.
+// CheckToken is like Check for a token that did not come in a header. If other is not nil, tokens that it
+// accepts are right too.
 func (k *Key) CheckToken(r *http.Request, token string, other func(token string) bool) error {
 	if k.secret.Load().text == "" {
 		return &Fault{Word: "no_key_set",
@@ -126,59 +125,58 @@ func (k *Key) CheckToken(r *http.Request, token string, other func(token string)
 	if k.tries.exhausted(from) {
 		return &Fault{Word: "too_many_tries", Sentence: "too many wrong keys from this address; wait a minute", HTTP: http.StatusTooManyRequests}
 	}
-	if k.opens(token) || other != nil && other(token) {
+	if k.isSecret(token) || other != nil && other(token) {
 		return nil
 	}
-	if token != "" { // a request without a key is no guess: a page's images could lock its reader out
+	if token != "" { // a missing token is not a try: otherwise the images of a web page could lock its reader out
 		k.tries.allow(from)
 	}
 	return &Fault{Word: "wrong_key", Sentence: fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), HTTP: http.StatusUnauthorized}
 }
 
-// An address may send ten wrong keys at once, then one in six seconds.
+// Limits of wrong keys: an address may send ten at once, and then one every six seconds.
 const (
 	triesAtOnce = 10
 	tryEvery    = 6 * time.Second
 )
 
-// Local refuses all but programs on this machine that use a loopback address or
-// localhost: another peer, another Host, a web page, or a reverse
-// proxy, behind which all clients seem local.
+// Local returns an error unless a request comes from a program on this machine and is sent to localhost or a
+// loopback address. It refuses web pages, and reverse proxies, since they make all clients look local.
 func Local(r *http.Request) error { return Origins{}.Local(r) }
 
-// Local accepts what httpserver.Local does, and allowed web pages.
+// Local is like the function Local, but also accepts the allowed web pages.
 func (o Origins) Local(r *http.Request) error {
 	if p := addressOf(r.RemoteAddr); !p.IsLoopback() {
 		return notLocal("it comes from another machine")
 	}
-	// Any other name may be resolved to any address. localhost is not resolved
-	// over the network: browsers and systems know it (RFC 6761 section 6.3).
+	// Any other name may resolve to any address. localhost is not looked up on the network: browsers and
+	// operating systems resolve it themselves (RFC 6761 section 6.3).
 	host := hostOnly(r.Host)
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.IsLoopback()) {
 		return notLocal("its Host is neither localhost nor a loopback address such as 127.0.0.1")
 	}
-	// The Host is this machine's, so a page of the same address is this appliance's own.
+	// The Host is this machine's, so a page with the same origin is this appliance's own.
 	switch origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]; {
 	case len(origin) == 1 && (slices.Contains(o.Allowed, origin[0]) || origin[0] == "http://"+r.Host):
 	case len(origin) > 0:
-		return notLocal(fmt.Sprintf("it comes from a web page of %q. The owner's addresses (/api/v1, /admin, /metrics) take no web page here, "+
-			"and the others those whose origin is in allowed_origins", plain.Clip(origin[0], 80)))
+		return notLocal(fmt.Sprintf("it comes from a web page of %q. The owner's addresses (/api/v1, /admin, /metrics) accept no web page here, "+
+			"and the others only pages whose origin is in allowed_origins", plain.Clip(origin[0], 80)))
 	case len(site) > 0 && (len(site) > 1 || site[0] != "none" && site[0] != "same-origin"):
-		return notLocal("a web page has a browser ask for it") // by a tag, which sends no Origin
+		return notLocal("a browser sends it for a web page") // such as for <img>, without an Origin header
 	}
 	for name := range r.Header {
-		if forwards(name) { // an empty one, too, was set by a proxy
+		if isProxyHeader(name) { // even if the value is empty
 			return notLocal("it came through a proxy")
 		}
 	}
 	if !r.ProtoAtLeast(1, 1) {
-		return notLocal("it speaks HTTP/1.0, as a proxy does that says nothing else of itself")
+		return notLocal("it uses HTTP/1.0, which shows a proxy that sets no headers")
 	}
 	return nil
 }
 
-// forwards reports whether proxies set a header. Its name is canonical.
-func forwards(name string) bool {
+// isProxyHeader reports whether a header is one that proxies set. The name must be in canonical form.
+func isProxyHeader(name string) bool {
 	switch name {
 	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Original-Forwarded-For",
 		"True-Client-Ip", "Cf-Connecting-Ip", "Cf-Ray", "Fastly-Client-Ip", "X-Envoy-External-Address", "X-Ingress-Path":
@@ -187,6 +185,7 @@ func forwards(name string) bool {
 	return strings.HasPrefix(name, "X-Forwarded")
 }
 
+// notLocal returns the error of Local with the reason.
 func notLocal(why string) error {
 	return &Fault{Word: "not_local",
 		Sentence: "this listener serves programs on this machine only, and this request is refused: " + why, HTTP: http.StatusForbidden}

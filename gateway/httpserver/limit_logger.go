@@ -9,29 +9,29 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits of logging one message.
+// Limits of a rate-limited logger.
 const (
-	logAtOnce = 10
-	logAgain  = 6 * time.Second
-	// mostMessages bounds the messages that are counted. They are this program's own
-	// texts, which are fewer.
-	mostMessages = 200
+	logAtOnce = 10              // how often a message is logged without a limit
+	logAgain  = 6 * time.Second // interval after that
+	// maxMessages is how many different messages are counted. The program has fewer, since their texts do
+	// not come from clients.
+	maxMessages = 200
 )
 
-// LimitLogger returns a rate-limited logger for messages that any client can cause as often as
-// it likes. Each message is written ten times at once and then ten times a
-// minute, with the number left out before it as "more". Messages are
-// counted by their text, without their attributes.
+// LimitLogger returns a rate-limited logger, for messages that clients can cause as often as they like. Each
+// message is logged ten times at once, and then ten times a minute. The attribute "more" holds how many were
+// left out before it. Messages with the same text count as the same, whatever their attributes.
 func LimitLogger(log *slog.Logger) *slog.Logger {
 	return slog.New(limitedHandler{log.Handler(), &messages{byText: map[string]*message{}}})
 }
 
+// limitedHandler is the slog.Handler of LimitLogger.
 type limitedHandler struct {
 	slog.Handler
 	messages *messages
 }
 
-// Handle writes a message, or counts it.
+// Handle implements slog.Handler. It writes the message if it is due, and otherwise counts it.
 func (s limitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	more, due := s.messages.allow(r.Message)
 	if !due {
@@ -44,12 +44,12 @@ func (s limitedHandler) Handle(ctx context.Context, r slog.Record) error {
 	return s.Handler.Handle(ctx, r)
 }
 
-// WithAttrs shares the counts.
+// WithAttrs implements slog.Handler. The new handler shares the counts.
 func (s limitedHandler) WithAttrs(a []slog.Attr) slog.Handler {
 	return limitedHandler{s.Handler.WithAttrs(a), s.messages}
 }
 
-// WithGroup shares the counts.
+// WithGroup implements slog.Handler. The new handler shares the counts.
 func (s limitedHandler) WithGroup(name string) slog.Handler {
 	return limitedHandler{s.Handler.WithGroup(name), s.messages}
 }
@@ -60,20 +60,21 @@ type messages struct {
 	byText map[string]*message
 }
 
+// message limits how often a message is logged.
 type message struct {
 	limiter *rate.Limiter
-	more    int // left out since it was last written
+	more    int // how many were left out since it was last logged
 }
 
-// allow reports whether a message may be written, and how many were left out before it.
+// allow reports whether a message may be logged, and how many were left out before it.
 func (s *messages) allow(text string) (more int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.byText[text]; !known && len(s.byText) >= mostMessages {
-		text = "" // all others are one
+	if _, found := s.byText[text]; !found && len(s.byText) >= maxMessages {
+		text = "" // all further messages share one limit
 	}
-	m, known := s.byText[text]
-	if !known {
+	m, found := s.byText[text]
+	if !found {
 		m = &message{limiter: rate.NewLimiter(rate.Every(logAgain), logAtOnce)}
 		s.byText[text] = m
 	}

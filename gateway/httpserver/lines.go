@@ -9,39 +9,39 @@ import (
 	"time"
 )
 
-// beginWithin is how long write may take to fail so that the client is answered with its error. The
-// headers are sent then, so that a client knows that the stream has begun.
-const beginWithin = 200 * time.Millisecond
+// headerDelay is how long the headers of a stream without a line are delayed. An error before then can
+// still be sent as an error response; after it, the headers show clients that the stream has begun.
+const headerDelay = 200 * time.Millisecond
 
-// Lines sends plain text, flushed line by line, until write fails or the client leaves, and
-// returns write's error. If the stream has not begun, nothing is sent, and the error can
-// still be rendered; later, the connection breaks, so that part of a text does not pass
-// for all. write gets a context that ends with the client, and a function that sends one
-// line, given without its end; any goroutine may call it until write returns.
+// Lines sends a stream of text lines. It calls write and returns its error. write gets ctx, and a function
+// that sends one line, which is given without its line break; any goroutine may call that function until
+// write returns.
+//
+// If write fails before the stream has begun, nothing is sent, and the error can be rendered as a response.
+// If it fails later, the connection is broken, so that the client does not take the text for complete.
 func Lines(ctx context.Context, w http.ResponseWriter, write func(ctx context.Context, out func(line string) error) error) (err error) {
 	l := &lines{w: w, control: http.NewResponseController(w)}
-	l.start = time.AfterFunc(beginWithin, func() {
+	l.start = time.AfterFunc(headerDelay, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		_ = l.sendHeader() // the first line meets the same failure
+		_ = l.sendHeader() // if this fails, sending the first line fails too
 	})
 	defer func() { l.finish(err) }()
 	return write(ctx, l.send)
 }
 
-// lines is a stream of lines. Its lock separates the headers from the first line, and both
-// from the end of the request.
+// lines is the state of a stream of lines.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	start   *time.Timer
+	start   *time.Timer // sends the headers after headerDelay
 
-	mu    sync.Mutex
-	begun bool
-	ended bool
+	mu    sync.Mutex // held while anything is sent
+	begun bool       // the headers were sent
+	ended bool       // the request is over
 }
 
-// sendHeader sends the headers, once.
+// sendHeader sends the headers, unless they were sent before or the request is over. l.mu must be held.
 func (l *lines) sendHeader() error {
 	if l.begun || l.ended {
 		return nil
@@ -52,12 +52,13 @@ func (l *lines) sendHeader() error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no")
-	h.Set("Connection", "close") // the deadline of the last line would be the next answer's
+	h.Set("Connection", "close") // otherwise the deadline of the last line would apply to the next response
 	l.w.WriteHeader(http.StatusOK)
-	l.deadline()
+	l.setDeadline()
 	return l.control.Flush()
 }
 
+// send sends a line.
 func (l *lines) send(line string) error {
 	l.start.Stop()
 	l.mu.Lock()
@@ -68,18 +69,19 @@ func (l *lines) send(line string) error {
 	if err := l.sendHeader(); err != nil {
 		return err
 	}
-	l.deadline()
+	l.setDeadline()
 	if _, err := io.WriteString(l.w, strings.TrimRight(line, "\r\n")+"\n"); err != nil {
 		return err
 	}
 	return l.control.Flush()
 }
 
-// deadline bounds the time for the client to read. A ResponseWriter of a test may have no deadlines.
-func (l *lines) deadline() { _ = l.control.SetWriteDeadline(time.Now().Add(sendWithin)) }
+// setDeadline bounds the time that the client may take to read. It ignores the error of tests' writers
+// without deadlines.
+func (l *lines) setDeadline() { _ = l.control.SetWriteDeadline(time.Now().Add(sendTimeout)) }
 
-// finish also keeps the server from sending the mark of a whole answer after a
-// failure.
+// finish ends the stream. If write has failed after the headers were sent, it makes further writes fail,
+// so that the server does not mark the response as complete.
 func (l *lines) finish(err error) {
 	l.start.Stop()
 	l.mu.Lock()

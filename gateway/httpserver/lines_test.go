@@ -56,7 +56,7 @@ func TestLinesThatCannotBegin(t *testing.T) {
 				if code, _ := shown(t, w); code != "robot_offline" || w.Header().Get("X-Accel-Buffering") != "" {
 					t.Errorf("after %v: %v %s", after, w.Header(), w.Body)
 				}
-			} else if w.Body.Len() > 0 || !strings.Contains(log.String(), "broke off") {
+			} else if w.Body.Len() > 0 || !strings.Contains(log.String(), "a response was broken off") {
 				t.Errorf("after %v: sent %q, logged %s", after, w.Body, log)
 			}
 		})

@@ -10,38 +10,37 @@ import (
 	"time"
 )
 
-// Limits of connections that wait for the other side to close them.
+// Limits of lingering connections.
 const (
-	lingerFor   = time.Second
-	mostLinger  = 64
-	mostDrained = 1 << 20 // bytes received, such as the rest of a body
+	lingerTimeout = time.Second
+	maxLingering  = 64
+	maxDrained    = 1 << 20 // bytes received, such as the rest of a body
 )
 
-// Lingering keeps connections open after their last answer until the other side
-// has closed them, or for a second. The firmware crashes if we close first:
-// its receiving task then uses what its main task is freeing. One Lingering
-// serves all listeners of LimitListener whose server has its ConnContext. The zero value
-// is ready for use; Close ends it.
+// Lingering keeps connections open after their last response until the client has closed them, or for a
+// second. The firmware crashes if the server closes first: its receiving task then uses memory that its
+// main task is freeing. A Lingering serves all listeners of LimitListener whose http.Server has its
+// ConnContext. The zero value is ready for use. It needs Close.
 type Lingering struct {
-	within time.Duration // 0 for lingerFor
-	most   int           // 0 for mostLinger
+	timeout time.Duration // 0 means lingerTimeout
+	maxOpen int           // 0 means maxLingering
 
 	mu     sync.Mutex
-	open   map[net.Conn]struct{}
+	open   map[net.Conn]struct{} // connections that are kept open
 	counts Lingered
 	closed bool
 	wg     sync.WaitGroup
 }
 
-// Lingered counts connections.
+// Lingered holds numbers of connections.
 type Lingered struct {
-	Open     int    // are kept open now
-	Kept     uint64 // were kept open
-	TimedOut uint64 // were closed by us after that
-	Untimely uint64 // were closed at once, since too many were open
+	Open     int    // kept open now
+	Kept     uint64 // kept open so far
+	TimedOut uint64 // closed by the server, because the client did not in time
+	Untimely uint64 // not kept open, because too many were open
 }
 
-// Counts returns the numbers of connections.
+// Counts returns the current numbers.
 func (l *Lingering) Counts() Lingered {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +49,7 @@ func (l *Lingering) Counts() Lingered {
 	return c
 }
 
-// Close closes the open connections, and waits for that. Connections that end later are
-// closed at once.
+// Close closes the open connections and waits for their goroutines. Later connections do not linger.
 func (l *Lingering) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -62,34 +60,35 @@ func (l *Lingering) Close() {
 	l.wg.Wait()
 }
 
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// ConnContext is for http.Server: it lets a request know its connection.
+// ConnContext adds the connection to the context of its requests. It is meant for http.Server.ConnContext.
 func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// last marks the connection of a request that is its last (Connection: close).
-func (l *Lingering) last(r *http.Request) {
-	if c, is := r.Context().Value(connKey{}).(*limitedConn); is && r.Close {
+// markLast makes the connection of a request linger if the request is its last (Connection: close).
+func (l *Lingering) markLast(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok && r.Close {
 		c.lingering.Store(l)
 	}
 }
 
-// add accepts a connection that its server has closed, and closes it when the
-// other side has. It reports whether there is room.
+// add keeps a connection open that the server wants to close, and closes it later. It returns false if the
+// connection must be closed at once.
 func (l *Lingering) add(c *limitedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	if len(l.open) >= cmp.Or(l.most, mostLinger) {
+	if len(l.open) >= cmp.Or(l.maxOpen, maxLingering) {
 		l.counts.Untimely++
 		return false
 	}
-	if c.Conn.SetReadDeadline(time.Now().Add(cmp.Or(l.within, lingerFor))) != nil {
-		return false // it is closed already
+	if c.Conn.SetReadDeadline(time.Now().Add(cmp.Or(l.timeout, lingerTimeout))) != nil {
+		return false // the connection is closed already
 	}
 	if l.open == nil {
 		l.open = map[net.Conn]struct{}{}
@@ -97,10 +96,10 @@ func (l *Lingering) add(c *limitedConn) bool {
 	l.open[c.Conn] = struct{}{}
 	l.counts.Kept++
 	l.wg.Go(func() {
-		_, err := io.CopyN(io.Discard, c.Conn, mostDrained)
+		_, err := io.CopyN(io.Discard, c.Conn, maxDrained)
 		l.mu.Lock()
 		delete(l.open, c.Conn)
-		if timeout, is := err.(net.Error); is && timeout.Timeout() && !l.closed {
+		if timeout, ok := err.(net.Error); ok && timeout.Timeout() && !l.closed {
 			l.counts.TimedOut++
 		}
 		l.mu.Unlock()

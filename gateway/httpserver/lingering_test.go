@@ -77,7 +77,7 @@ const lastOne = "Connection: close\r\nContent-Length: 2\r\n"
 // TestRobotClosesFirst: after the answer to a request that is a connection's
 // last no FIN comes before the robot's own.
 func TestRobotClosesFirst(t *testing.T) {
-	l := &Lingering{within: time.Hour}
+	l := &Lingering{timeout: time.Hour}
 	address := lastAnswers(t, l)
 	for path, headers := range map[string]string{"/robot": lastOne, "/refused": "Connection: close\r\nContent-Length: 200000\r\n"} {
 		conn, r := request(t, address, path, headers, "{}")
@@ -95,7 +95,7 @@ func TestRobotClosesFirst(t *testing.T) {
 
 // TestOthersAreClosedAtOnce: connections of other addresses; keep-alive connections stay open.
 func TestOthersAreClosedAtOnce(t *testing.T) {
-	l := &Lingering{within: time.Hour}
+	l := &Lingering{timeout: time.Hour}
 	address := lastAnswers(t, l)
 	if conn, r := request(t, address, "/other", lastOne, "{}"); !ended(t, conn, r, true) {
 		t.Error("the connection of another address stays open")
@@ -111,7 +111,7 @@ func TestOthersAreClosedAtOnce(t *testing.T) {
 
 // TestLingeringIsBounded in time and in number, and by our own end.
 func TestLingeringIsBounded(t *testing.T) {
-	short := &Lingering{within: time.Millisecond}
+	short := &Lingering{timeout: time.Millisecond}
 	if conn, r := request(t, lastAnswers(t, short), "/robot", lastOne, "{}"); !ended(t, conn, r, true) {
 		t.Error("its time has no end")
 	}
@@ -119,7 +119,7 @@ func TestLingeringIsBounded(t *testing.T) {
 		t.Errorf("in time: %+v", c)
 	}
 
-	few := &Lingering{within: time.Hour, most: 1}
+	few := &Lingering{timeout: time.Hour, maxOpen: 1}
 	address := lastAnswers(t, few)
 	first, r := request(t, address, "/robot", lastOne, "{}")
 	waittest.For(t, "1 linger", func() bool { return few.Counts().Open == 1 })

@@ -11,44 +11,44 @@ import (
 	"time"
 )
 
-// Limits of a listener's connections, before any has sent a key.
+// Limits of a listener's open connections.
 const (
-	mostConns = 2048
-	// mostConnsOfPeer allows for a machine with a screen of skins, or a network behind
-	// one address, as of containers.
-	mostConnsOfPeer = 256
-	// mostLocalConns is for programs of this machine, counted apart from the
-	// others: if other machines reach their limit, the watchdog can still
-	// connect. One of the programs may be a proxy for all clients.
-	mostLocalConns = 1024
+	maxConns = 2048
+	// maxConnsOfPeer is enough for a screen full of avatars, or a network behind one address, such as that of
+	// containers.
+	maxConnsOfPeer = 256
+	// maxLocalConns is for programs on this machine. They are counted apart from other machines, so that the
+	// watchdog can connect even if the others have reached their limit. One of the programs may be a proxy
+	// for all clients.
+	maxLocalConns = 1024
 )
 
-// writeWithin bounds a write if no deadline was set: streams and WebSockets set their own.
-const writeWithin = time.Minute
+// writeTimeout bounds a write to a connection without a deadline. Streams and WebSockets set their own.
+const writeTimeout = time.Minute
 
-// logEvery is the interval for logging refused connections.
+// logEvery is how often refused connections are logged.
 const logEvery = time.Minute
 
-// LimitListener returns a listener that closes connections at once if too
-// many are open, in all or from one peer (see PeerOf). A write to a connection
-// takes at most a minute.
+// LimitListener returns a listener that closes new connections at once while too many are open, in total or
+// from the same peer (see PeerOf). It also limits writes without a deadline to a minute.
 func LimitListener(l net.Listener, log *slog.Logger) net.Listener {
-	return &limitedListener{Listener: l, log: log, others: NewConnectionLimit(mostConns, mostConnsOfPeer),
-		local: NewConnectionLimit(mostLocalConns, mostLocalConns)}
+	return &limitedListener{Listener: l, log: log, others: NewConnectionLimit(maxConns, maxConnsOfPeer),
+		local: NewConnectionLimit(maxLocalConns, maxLocalConns)}
 }
 
+// limitedListener is the listener of LimitListener.
 type limitedListener struct {
 	net.Listener
 	log    *slog.Logger
-	others *ConnectionLimit // of other machines
-	local  *ConnectionLimit // of this machine
+	others *ConnectionLimit // for connections from other machines
+	local  *ConnectionLimit // for connections from this machine
 
 	mu      sync.Mutex
-	refused int // since it was last logged
-	logged  time.Time
+	refused int       // connections refused since logged
+	logged  time.Time // when refused connections were last logged
 }
 
-// Accept waits for the next connection within the limits.
+// Accept implements net.Listener.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -61,29 +61,29 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		}
 		release, err := limit.Acquire(peer)
 		if err != nil {
-			_ = conn.Close() // its client may try again
-			l.refuse(peer, limit == l.local, err)
+			_ = conn.Close() // the client may try again
+			l.logRefused(peer, limit == l.local, err)
 			continue
 		}
 		return &limitedConn{Conn: conn, release: release}, nil
 	}
 }
 
-// isLocal reports whether a connection comes from this machine: from loopback,
-// from the address it goes to, or over a unix socket.
+// isLocal reports whether a connection comes from this machine: from a loopback address, from the address
+// that it is accepted at, or over a unix socket.
 func isLocal(conn net.Conn) bool {
 	from := addressOf(conn.RemoteAddr().String())
 	return !from.IsValid() || from.IsLoopback() || from == addressOf(conn.LocalAddr().String())
 }
 
-// refuse logs connections that were closed, once in a while.
-func (l *limitedListener) refuse(peer netip.Addr, local bool, err error) {
-	why := fmt.Sprintf("%d are open", mostConns)
+// logRefused logs that connections are refused, at most every minute.
+func (l *limitedListener) logRefused(peer netip.Addr, local bool, err error) {
+	why := fmt.Sprintf("%d are open", maxConns)
 	switch {
 	case local:
-		why = fmt.Sprintf("%d of this machine are open", mostLocalConns)
+		why = fmt.Sprintf("%d from this machine are open", maxLocalConns)
 	case errors.Is(err, ErrTooManyOfPeer):
-		why = fmt.Sprintf("%d are open from there", mostConnsOfPeer)
+		why = fmt.Sprintf("%d from the same address are open", maxConnsOfPeer)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,13 +97,13 @@ func (l *limitedListener) refuse(peer netip.Addr, local bool, err error) {
 // limitedConn is a connection that counts until it is closed.
 type limitedConn struct {
 	net.Conn
-	release func()
-	timed   atomic.Bool // a deadline for writing was set
+	release     func()
+	hasDeadline atomic.Bool // the user of the connection has set a write deadline
 
-	lingering atomic.Pointer[Lingering] // lets the other side close it; may be nil
+	lingering atomic.Pointer[Lingering] // keeps the connection open after Close; may be nil
 }
 
-// Close closes the connection, or waits until the other side does (see Lingering).
+// Close closes the connection, at once or when it has lingered (see Lingering).
 func (c *limitedConn) Close() error {
 	if l := c.lingering.Swap(nil); l != nil && l.add(c) {
 		return nil
@@ -111,12 +111,14 @@ func (c *limitedConn) Close() error {
 	return c.closeConn()
 }
 
+// closeConn closes the connection at once.
 func (c *limitedConn) closeConn() error {
 	c.release()
 	return c.Conn.Close()
 }
 
-// CloseWrite lets the other side read to the end; net/http calls it.
+// CloseWrite closes the writing side, if the connection has one. net/http calls it, so that the client can
+// read the response to its end.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -124,24 +126,24 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// Write sets a deadline unless one was set.
+// Write implements net.Conn. Without a write deadline it limits the write to writeTimeout.
 func (c *limitedConn) Write(p []byte) (int, error) {
-	if !c.timed.Load() {
-		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+	if !c.hasDeadline.Load() {
+		if err := c.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return 0, err
 		}
 	}
 	return c.Conn.Write(p)
 }
 
-// SetWriteDeadline replaces the deadline of Write; zero restores it.
+// SetWriteDeadline implements net.Conn. The zero time restores the limit of Write.
 func (c *limitedConn) SetWriteDeadline(t time.Time) error {
-	c.timed.Store(!t.IsZero())
+	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// SetDeadline does the same.
+// SetDeadline implements net.Conn. The zero time restores the limit of Write.
 func (c *limitedConn) SetDeadline(t time.Time) error {
-	c.timed.Store(!t.IsZero())
+	c.hasDeadline.Store(!t.IsZero())
 	return c.Conn.SetDeadline(t)
 }

@@ -99,13 +99,13 @@ func TestConnectionsAreBounded(t *testing.T) {
 		format string
 		most   int
 	}{
-		"IPv4":          {"192.168.1.66:%d", mostConnsOfPeer},
-		"one /64":       {"[2001:db8::%x]:4000", mostConnsOfPeer},
-		"link-local":    {"[fe80::%x%%eth0]:4000", mostConnsOfPeer},
-		"loopback":      {"127.0.0.1:%d", mostLocalConns},
-		"IPv6 loopback": {"[::1]:%d", mostLocalConns},
-		"this machine":  {"192.168.1.2:%d", mostLocalConns},
-		"many machines": {"[2001:db8:0:%x::1]:4000", mostConns},
+		"IPv4":          {"192.168.1.66:%d", maxConnsOfPeer},
+		"one /64":       {"[2001:db8::%x]:4000", maxConnsOfPeer},
+		"link-local":    {"[fe80::%x%%eth0]:4000", maxConnsOfPeer},
+		"loopback":      {"127.0.0.1:%d", maxLocalConns},
+		"IPv6 loopback": {"[::1]:%d", maxLocalConns},
+		"this machine":  {"192.168.1.2:%d", maxLocalConns},
+		"many machines": {"[2001:db8:0:%x::1]:4000", maxConns},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &fakeListener{make(chan net.Conn)}
@@ -118,14 +118,14 @@ func TestConnectionsAreBounded(t *testing.T) {
 			if lines := strings.Count(log.String(), "are refused"); lines != 1 {
 				t.Errorf("that was logged %d times", lines)
 			}
-			if c.most != mostLocalConns { // the watchdog is not kept out
+			if c.most != maxLocalConns { // the watchdog is not kept out
 				for _, own := range []string{"127.0.0.1:1", "192.168.1.2:1", "@"} {
 					if in, _ := connect(t, l, s, own); len(in) != 1 {
 						t.Errorf("%s was kept out", own)
 					}
 				}
 			}
-			if c.most < mostConns {
+			if c.most < maxConns {
 				if others, _ := connect(t, l, s, "192.168.1.7:1", "[2001:db8:1::1]:1"); len(others) != 2 {
 					t.Errorf("of two other machines %d were let in", len(others))
 				}
@@ -168,11 +168,11 @@ func TestWritesHaveADeadline(t *testing.T) {
 			must.Value(io.WriteString(g, "x"))(t)
 			return time.Until(s.until)
 		}
-		if left := write(); left != writeWithin {
+		if left := write(); left != writeTimeout {
 			t.Errorf("a write may take %v", left)
 		}
 		time.Sleep(time.Hour)
-		if left := write(); left != writeWithin {
+		if left := write(); left != writeTimeout {
 			t.Errorf("the next may take %v", left)
 		}
 		for _, set := range []func(time.Time) error{g.SetWriteDeadline, g.SetDeadline} {
@@ -181,7 +181,7 @@ func TestWritesHaveADeadline(t *testing.T) {
 				t.Errorf("with a time of its own it may take %v", left)
 			}
 			must.Succeed(t, set(time.Time{}))
-			if left := write(); left != writeWithin {
+			if left := write(); left != writeTimeout {
 				t.Errorf("after that it may take %v", left)
 			}
 		}

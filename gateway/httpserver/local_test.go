@@ -118,7 +118,7 @@ func TestLocalPages(t *testing.T) {
 		}
 	}
 	r := local("127.0.0.1:4000", "localhost:3000", http.Header{"Origin": {panel}})
-	if err := httpserver.Local(r); err == nil || !strings.Contains(err.Error(), "take no web page here") {
+	if err := httpserver.Local(r); err == nil || !strings.Contains(err.Error(), "accept no web page here") {
 		t.Errorf("an allowed page at an owner's address is answered %v, which does not help it", err)
 	}
 }

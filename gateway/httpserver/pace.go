@@ -6,44 +6,45 @@ import (
 	"time"
 )
 
-// Pace bounds the rate of a peer's requests (see PeerOf) without a key, or with the robots'
-// tokens. Programs of this machine are not counted: one of them may be a proxy for all
+// Pace bounds the rate of each peer's requests (see PeerOf). It is meant for requests without a key or with a
+// robot's token. Programs on this machine are not limited, because one of them may be a proxy for all
 // clients.
 type Pace struct{ peers *peerLimiters }
 
-// The robots of a home come back at once after a power cut, and may share an
-// address, behind another router.
+// Limits of a peer. After a power cut, all robots of a home connect at the same time, and they may share an
+// address behind a router.
 const (
-	comeAtOnce = 200
-	comeEvery  = 50 * time.Millisecond
+	requestsAtOnce = 200
+	requestEvery   = 50 * time.Millisecond
 )
 
-// NewPace returns a Pace with room for 200 requests at once and 20 in a second.
-func NewPace() *Pace { return &Pace{peers: newPeerLimiters(comeEvery, comeAtOnce)} }
+// NewPace returns a Pace that allows each peer 200 requests at once, and then 20 in a second.
+func NewPace() *Pace { return &Pace{peers: newPeerLimiters(requestEvery, requestsAtOnce)} }
 
-// Check refuses a request of an address that sends too many.
+// Check returns an error for a request of a peer that sends too many.
 func (p *Pace) Check(r *http.Request) error { return p.CheckPeer(r.RemoteAddr) }
 
-// refusedAfter is the delay of CheckSlowly's refusals.
-const refusedAfter = time.Second
+// refusalDelay is how long CheckSlowly waits before it returns an error.
+const refusalDelay = time.Second
 
-// CheckSlowly is Check that refuses after a second: a client that does not wait by itself
-// gets one refusal a second on each connection instead of thousands.
+// CheckSlowly is like Check, but waits a second before it returns an error. A client that repeats refused
+// requests at once then gets one error a second on each connection instead of thousands.
 func (p *Pace) CheckSlowly(r *http.Request) error {
 	err := p.Check(r)
 	if err == nil {
 		return nil
 	}
-	late := time.NewTimer(refusedAfter)
-	defer late.Stop()
+	delay := time.NewTimer(refusalDelay)
+	defer delay.Stop()
 	select {
-	case <-late.C:
+	case <-delay.C:
 	case <-r.Context().Done():
 	}
 	return err
 }
 
-// OnRefusal returns a check that counts the refusals of another.
+// OnRefusal returns a check that counts only the requests that another check refuses. A peer with too many
+// of them gets the error of CheckSlowly.
 func (p *Pace) OnRefusal(check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		err := check(r)
@@ -54,7 +55,7 @@ func (p *Pace) OnRefusal(check func(*http.Request) error) func(*http.Request) er
 	}
 }
 
-// CheckPeer is Check for a connection from a host and port.
+// CheckPeer is like Check for a connection from "host:port".
 func (p *Pace) CheckPeer(remote string) error {
 	from := PeerOf(remote)
 	if from.IsLoopback() || !from.IsValid() {

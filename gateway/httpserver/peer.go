@@ -5,19 +5,18 @@ import (
 	"net/netip"
 )
 
-// addressOf returns the address in "host:port", or the zero address for another text, as
-// of a unix socket. Forwarding headers are not believed.
+// addressOf returns the IP address in "host:port". For any other text, such as that of a unix socket, it
+// returns the zero address.
 func addressOf(remote string) netip.Addr {
 	host, _, _ := net.SplitHostPort(remote)
 	a, _ := netip.ParseAddr(host)
 	return a.Unmap()
 }
 
-// PeerOf returns the address that counts as one peer for limits of tries, requests and
-// connections: an IPv4 address, or the /64 of an IPv6 one, since a
-// machine may use any address of that. remote is "host:port", as in http.Request
-// and net.Conn. For another text, as of a unix socket, it returns the
-// zero address: all these count as one peer.
+// PeerOf returns the address that identifies a peer for limits of tries, requests and connections: an IPv4
+// address, or the /64 network of an IPv6 address, because a machine may use any address of its network.
+// remote is "host:port", as in http.Request and net.Conn. For any other text, such as that of a unix socket,
+// PeerOf returns the zero address.
 func PeerOf(remote string) netip.Addr {
 	a := addressOf(remote)
 	if !a.Is6() || a.IsLoopback() {

@@ -9,58 +9,58 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// mostPeers bounds how many peers are remembered.
-const mostPeers = 1000
+// maxPeers is how many peers have a limiter at a time.
+const maxPeers = 1000
 
-// peerLimiters has a limiter for each of the latest peers. If there are too many, the
-// network with the most peers loses its least recent one: a client with many addresses
-// pushes out its own only.
+// peerLimiters has a rate limiter for each of the latest peers. When there are too many, the network with the
+// most peers loses the one that was used longest ago, so a client with many addresses displaces only its own.
 type peerLimiters struct {
 	every  time.Duration
 	atOnce int
 
 	mu        sync.Mutex
-	byPeer    map[netip.Addr]*list.Element
-	byNetwork map[netip.Prefix]*list.List // the latest is last
+	byPeer    map[netip.Addr]*list.Element // elements of the lists in byNetwork
+	byNetwork map[netip.Prefix]*list.List  // values are peerLimiter; the one used last is at the back
 }
 
-// peerLimiter is an address and its limiter.
+// peerLimiter is the limiter of a peer.
 type peerLimiter struct {
 	from    netip.Addr
 	limiter *rate.Limiter
 }
 
+// newPeerLimiters returns limiters that allow each peer atOnce requests, and then one per interval.
 func newPeerLimiters(every time.Duration, atOnce int) *peerLimiters {
 	return &peerLimiters{every: every, atOnce: atOnce, byPeer: map[netip.Addr]*list.Element{}, byNetwork: map[netip.Prefix]*list.List{}}
 }
 
-// exhausted reports whether an address has reached its limit.
+// exhausted reports whether a peer has reached its limit. It counts nothing.
 func (p *peerLimiters) exhausted(from netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e, known := p.byPeer[from]
-	return known && e.Value.(peerLimiter).limiter.Tokens() < 1
+	e, ok := p.byPeer[from]
+	return ok && e.Value.(peerLimiter).limiter.Tokens() < 1
 }
 
-// allow counts a request of an address, and reports whether it is within the limit.
+// allow counts a request of a peer, and reports whether it is within the limit.
 func (p *peerLimiters) allow(from netip.Addr) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.limiterOf(from).Allow()
 }
 
-// limiterOf returns the limiter of an address, which becomes the latest. The lock must be held.
+// limiterOf returns the limiter of a peer, and moves it to the back of its list. p.mu must be held.
 func (p *peerLimiters) limiterOf(from netip.Addr) *rate.Limiter {
 	network := networkOf(from)
-	if e, known := p.byPeer[from]; known {
+	if e, ok := p.byPeer[from]; ok {
 		p.byNetwork[network].MoveToBack(e)
 		return e.Value.(peerLimiter).limiter
 	}
-	if len(p.byPeer) >= mostPeers {
-		p.forgetOne()
+	if len(p.byPeer) >= maxPeers {
+		p.removeOne()
 	}
-	l, known := p.byNetwork[network]
-	if !known {
+	l, ok := p.byNetwork[network]
+	if !ok {
 		l = list.New()
 		p.byNetwork[network] = l
 	}
@@ -69,12 +69,13 @@ func (p *peerLimiters) limiterOf(from netip.Addr) *rate.Limiter {
 	return limiter
 }
 
-func (p *peerLimiters) forgetOne() {
+// removeOne removes the limiter used longest ago of the network with the most peers. p.mu must be held.
+func (p *peerLimiters) removeOne() {
 	var fullest netip.Prefix
-	most := 0
+	peers := 0
 	for network, l := range p.byNetwork {
-		if l.Len() > most {
-			fullest, most = network, l.Len()
+		if l.Len() > peers {
+			fullest, peers = network, l.Len()
 		}
 	}
 	l := p.byNetwork[fullest]
@@ -84,7 +85,7 @@ func (p *peerLimiters) forgetOne() {
 	}
 }
 
-// networkOf is as large a network as one household, office or customer has.
+// networkOf returns the network of an address, as large as one household, office or customer usually has.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := 24
 	if from.Is6() {

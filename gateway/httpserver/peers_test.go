@@ -13,9 +13,9 @@ func numbered(n int) netip.Addr {
 // TestTriesAreBounded: invented addresses fill no memory, and lock no other out.
 func TestTriesAreBounded(t *testing.T) {
 	tries := newPeerLimiters(tryEvery, triesAtOnce)
-	for n := range 3 * mostPeers {
+	for n := range 3 * maxPeers {
 		tries.allow(numbered(n))
-		if kept := len(tries.byPeer); kept > mostPeers {
+		if kept := len(tries.byPeer); kept > maxPeers {
 			t.Fatalf("%d addresses are remembered", kept)
 		}
 	}
@@ -23,10 +23,10 @@ func TestTriesAreBounded(t *testing.T) {
 	for _, l := range tries.byNetwork {
 		inNetworks += l.Len()
 	}
-	if kept := len(tries.byPeer); kept != mostPeers || inNetworks != kept {
+	if kept := len(tries.byPeer); kept != maxPeers || inNetworks != kept {
 		t.Errorf("%d addresses are remembered, and %d in their networks", kept, inNetworks)
 	}
-	for n := range 3 * mostPeers {
+	for n := range 3 * maxPeers {
 		if tries.exhausted(numbered(n)) {
 			t.Fatalf("address %d is locked out by one try", n)
 		}
@@ -47,7 +47,7 @@ func TestManyAddressesKeepOtherTries(t *testing.T) {
 	for _, from := range guessed {
 		exhaust(from)
 	}
-	for n := range 20 * mostPeers {
+	for n := range 20 * maxPeers {
 		tries.allow(numbered(10<<24 + n))
 		network := netip.MustParseAddr("2001:db8:1::").As16()
 		binary.BigEndian.PutUint16(network[6:], uint16(n))
@@ -58,10 +58,10 @@ func TestManyAddressesKeepOtherTries(t *testing.T) {
 			t.Errorf("the tries of %s are forgotten", from)
 		}
 	}
-	latest := numbered(10<<24 + 20*mostPeers)
+	latest := numbered(10<<24 + 20*maxPeers)
 	exhaust(latest)
 	for n := range 5 {
-		tries.allow(numbered(10<<24 + 20*mostPeers + 1 + n))
+		tries.allow(numbered(10<<24 + 20*maxPeers + 1 + n))
 	}
 	if !tries.exhausted(latest) {
 		t.Error("the latest tries are forgotten before older ones")

@@ -13,11 +13,11 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// ofSkins begins the paths of skins and of chats.
-const ofSkins = "/v1/"
+// avatarPrefix begins the paths that avatar programs and chat clients use.
+const avatarPrefix = "/v1/"
 
-// NewEngine returns a gin engine for a listener: it does not trust forwarding headers,
-// renders errors in one form, and answers panics. It logs failures at a limited rate.
+// NewEngine returns a gin engine for a listener. It does not trust forwarding headers, renders errors in one
+// form and recovers from panics. It logs failures at a limited rate.
 func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	log = LimitLogger(log)
 	gin.SetMode(gin.ReleaseMode)
@@ -26,14 +26,14 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 		return nil, fmt.Errorf("trust no proxies: %w", err)
 	}
 	e.HandleMethodNotAllowed = true
-	e.RedirectTrailingSlash = false // a robot follows no redirect
-	e.Use(arrive, noEmbedding, answer(log))
+	e.RedirectTrailingSlash = false // robots do not follow redirects
+	e.Use(limitBodyTime, noEmbedding, renderErrors(log))
 	e.NoRoute(func(c *gin.Context) {
-		// Some skins add their path to an address that ends with a slash. Only their paths
-		// are corrected, and not by gin, which resolves ".." as well: a proxy that does
-		// not pass on /xiaozhi/ may pass on //xiaozhi/.
+		// Some avatar programs append their path to a base URL that ends with a slash. Double slashes are
+		// corrected for their paths only: otherwise //xiaozhi/ would get past a proxy that blocks /xiaozhi/.
+		// gin's own correction is not used, because it resolves ".." too.
 		path := "/" + strings.TrimLeft(c.Request.URL.Path, "/")
-		if strings.HasPrefix(c.Request.URL.Path, "//") && strings.HasPrefix(path, ofSkins) {
+		if strings.HasPrefix(c.Request.URL.Path, "//") && strings.HasPrefix(path, avatarPrefix) {
 			r := *c.Request
 			u := *r.URL
 			u.Path, u.RawPath = path, ""
@@ -44,14 +44,14 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 		_ = c.Error(&Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound})
 	})
 	e.NoMethod(func(c *gin.Context) {
-		answer := c.Writer.Header()
-		if isPreflight(answer, c.Request) {
-			permit(answer, c.Request, answer.Get("Allow"))
+		header := c.Writer.Header()
+		if isPreflight(header, c.Request) {
+			setPreflightHeaders(header, c.Request, header.Get("Allow"))
 			c.Status(http.StatusNoContent)
 			return
 		}
-		if c.Request.Method == http.MethodHead && strings.Contains(answer.Get("Allow"), http.MethodGet) {
-			answer.Del("Allow")
+		if c.Request.Method == http.MethodHead && strings.Contains(header.Get("Allow"), http.MethodGet) {
+			header.Del("Allow")
 			ctx, cancel := context.WithCancel(c.Request.Context())
 			defer cancel()
 			r := c.Request.WithContext(ctx)
@@ -59,13 +59,13 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 			e.ServeHTTP(headWriter{c.Writer, cancel}, r)
 			return
 		}
-		_ = c.Error(&Fault{Word: "wrong_method", Sentence: "this address does not take that method", HTTP: http.StatusMethodNotAllowed})
+		_ = c.Error(&Fault{Word: "wrong_method", Sentence: "this address does not accept that method", HTTP: http.StatusMethodNotAllowed})
 	})
 	return e, nil
 }
 
-// headWriter lets a handler of GET answer HEAD (RFC 9110 section 9.3.2): it discards the body,
-// and ends the request when the body begins, so that a stream ends.
+// headWriter is the http.ResponseWriter with which a handler of GET serves HEAD (RFC 9110 section 9.3.2). It
+// discards the body, and ends the request when the body begins, so that a stream ends.
 type headWriter struct {
 	http.ResponseWriter
 	end context.CancelFunc
@@ -77,18 +77,18 @@ func (w headWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush implements http.Flusher.
+// Flush implements http.Flusher. It does nothing.
 func (w headWriter) Flush() {}
 
-// answer renders the last error a handler has left.
-func answer(log *slog.Logger) gin.HandlerFunc {
+// renderErrors returns a handler that responds with the last error of the other handlers, if there is one. It
+// also recovers from their panics.
+func renderErrors(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
 			if p := recover(); p != nil {
-				// One request must not end the others.
 				log.Error("a request panicked", "path", c.Request.URL.Path, "panic", p)
 				if c.Writer.Written() {
-					panic(http.ErrAbortHandler) // or half an answer would pass for a whole one
+					panic(http.ErrAbortHandler) // breaks the connection, so that the response does not look complete
 				}
 				c.AbortWithStatusJSON(render(fmt.Errorf("panic")))
 			}
@@ -98,7 +98,7 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 		case len(c.Errors) == 0:
 			return
 		case c.Writer.Written():
-			log.Info("an answer broke off", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
+			log.Info("a response was broken off", "path", c.Request.URL.Path, "err", c.Errors.Last().Err)
 			return
 		}
 		status, b := render(c.Errors.Last().Err)
@@ -110,14 +110,16 @@ func answer(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// Challenge adds to the header of status 401 how to send a key (RFC 9110 section 15.5.2).
-func Challenge(answer http.Header, status int) {
+// Challenge sets the header that must accompany a response with status 401 (RFC 9110 section 15.5.2). For
+// any other status it does nothing.
+func Challenge(header http.Header, status int) {
 	if status == http.StatusUnauthorized {
-		answer.Set("WWW-Authenticate", `Bearer realm="perch"`)
+		header.Set("WWW-Authenticate", `Bearer realm="perch"`)
 	}
 }
 
-// Guard refuses a request with the first error of the checks.
+// Guard returns a handler that refuses a request if one of the checks returns an error. Later checks do not
+// run then.
 func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		for _, check := range checks {
@@ -130,33 +132,31 @@ func Guard(checks ...func(*http.Request) error) gin.HandlerFunc {
 	}
 }
 
-// Admit refuses web pages of other origins, and has the browsers of allowed pages show them
-// the answers. It is for a whole engine of NewEngine: a preflight has no route,
-// so it reaches no handler of a group. Admit runs before the other guards, so that
-// an allowed page can read their refusals; they run before the answer to a
-// preflight.
+// Admit returns a handler that refuses web pages of origins that are not allowed, and makes browsers show
+// the responses to allowed pages. It must be used for a whole engine of NewEngine, not for a group, because
+// preflights match no route. It must come before the other guards, so that an allowed page can read their
+// errors. The guards also apply to preflights.
 func (o Origins) Admit() gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if err := o.share(c.Writer.Header(), c.Request); err != nil {
+		if err := o.allowOrigin(c.Writer.Header(), c.Request); err != nil {
 			_ = c.Error(err)
 			c.Abort()
 		}
 	}
 }
 
-// Last is a handler before the ones for robots: after a request with
-// Connection: close the other side closes the connection.
+// Last returns a handler to put before those for robots. It makes the connection linger after a request with
+// Connection: close.
 func (l *Lingering) Last() gin.HandlerFunc {
-	return func(c *gin.Context) { l.last(c.Request) }
+	return func(c *gin.Context) { l.markLast(c.Request) }
 }
 
-// noEmbedding has browsers show no answer to a page of another origin that asks by a tag
-// such as <img>, or without CORS (Fetch standard, section 3.7). Another port of this host,
-// which gets the same cookies, may serve such a page.
+// noEmbedding makes browsers hide the response from pages of other origins that load it by a tag such as
+// <img>, or without CORS (Fetch standard, section 3.7).
 func noEmbedding(c *gin.Context) { c.Header("Cross-Origin-Resource-Policy", "same-origin") }
 
-// Below returns a handler that counts requests whose path begins with one of the
-// prefixes. After Finish it refuses them with status 503.
+// Below returns a handler that counts requests below the given path prefixes as downloads. After Finish it
+// refuses them with status 503.
 func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if !slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Request.URL.Path, prefix) }) {
@@ -172,44 +172,43 @@ func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
 	}
 }
 
-// bodyWithin is how long the body of a request may take to arrive.
-const bodyWithin = 30 * time.Second
+// bodyTimeout is how long the body of a request may take to arrive.
+const bodyTimeout = 30 * time.Second
 
-// arrive bounds the time until a body has arrived, even if it is not used:
-// before the server answers a refused request, it reads on for a while, and would
-// wait for a body that never comes. A handler of longer uploads sets another deadline.
-func arrive(c *gin.Context) {
-	// Without a body, the server reads already to notice a client
-	// that leaves, and would take the deadline for that. When a body has arrived,
-	// the server lifts the deadline.
+// limitBodyTime sets a deadline for the arrival of the body, even for requests that are refused: before
+// net/http sends the response, it reads some of the body, and would wait forever for one that never arrives.
+// Handlers of longer uploads set another deadline.
+func limitBodyTime(c *gin.Context) {
+	// Without a body, net/http is reading already to notice when the client disconnects; at the deadline it
+	// would treat the client as disconnected. With a body, it removes the deadline after the body.
 	if c.Request.ContentLength != 0 {
-		// A ResponseWriter of a test may have no deadlines.
-		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyWithin))
+		// Fails only for a test's writer without deadlines.
+		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyTimeout))
 	}
 }
 
-// Limit bounds the body of a request, in bytes. A body with a larger
-// Content-Length is not read. NewEngine bounds it in time.
-func Limit(most int64) gin.HandlerFunc {
+// Limit returns a handler that limits the size of a request's body, in bytes. A body whose Content-Length is
+// larger is not read at all.
+func Limit(maxBytes int64) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if c.Request.ContentLength > most {
-			c.Request.Body = tooLong{c.Request.Body, most}
+		if c.Request.ContentLength > maxBytes {
+			c.Request.Body = tooLargeBody{c.Request.Body, maxBytes}
 			return
 		}
-		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, most)
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBytes)
 	}
 }
 
-// Unread has the server answer at once, without reading the body, and close the connection. Otherwise
-// the server reads some of the body first, and waits for a slow one; a client that
-// reads only after it has sent all needs that to see the answer.
+// Unread makes net/http send the response without reading the rest of the request's body, and then close the
+// connection. By default net/http reads some of the body first, which takes long if the client is slow, but
+// lets a client see the response that reads only after it has sent the whole body.
 func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-// tooLong is a body with too large a Content-Length.
-type tooLong struct {
+// tooLargeBody is a body with too large a Content-Length.
+type tooLargeBody struct {
 	io.Closer
-	most int64
+	limit int64
 }
 
-// Read fails like a read beyond the limit.
-func (b tooLong) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.most} }
+// Read returns the same error as a read beyond the limit.
+func (b tooLargeBody) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: b.limit} }

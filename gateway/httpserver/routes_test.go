@@ -35,7 +35,7 @@ func TestErrorsHaveOneShape(t *testing.T) {
 		{"of another package", foreign{}, 418, "cold_tea", "the tea is cold", false},
 		{"wrapped, of another package", fmt.Errorf("brew: %w", foreign{}), 418, "cold_tea", "the tea is cold", false},
 		{"too large a body", fmt.Errorf("read: %w", &http.MaxBytesError{Limit: 5}), 413, "body_too_large",
-			"the request body is larger than this address takes", false},
+			"the request body is larger than this address accepts", false},
 		{"internal", errors.New("open /var/lib/perch/admin-token: s3cret"), 500, "internal", "internal error; the log says more", true},
 		{"quotes", &httpserver.Fault{Word: "w", Sentence: `"<script>`, HTTP: 400}, 400, "w", `"<script>`, false},
 	} {

@@ -8,32 +8,33 @@ import (
 	"sync"
 )
 
-// GoingAway is the reason that a peer is sent when the appliance stops.
+// GoingAway is the reason that peers receive when the appliance stops.
 const GoingAway = "the appliance is stopping"
 
-// Serving bounds the number of connections that go on after their request, and ends them.
+// Serving limits the number of long-lived connections, such as WebSockets, and ends them when the appliance
+// stops.
 type Serving struct {
-	what         string // the word for several, such as "clients"
-	most, ofPeer int
-	limit        *ConnectionLimit
-	ctx          context.Context // ends with Run
-	cancel       context.CancelFunc
+	plural              string // word for several of the clients, such as "clients"
+	maxTotal, maxOfPeer int
+	limit               *ConnectionLimit
+	ctx                 context.Context // ends with Run
+	cancel              context.CancelFunc
 
-	mu  sync.Mutex // separates Enter and the end of Run
-	all sync.WaitGroup
+	mu   sync.Mutex // excludes Enter while Run cancels ctx
+	open sync.WaitGroup
 }
 
-// NewServing returns a Serving for so many connections in all, and so many from one address.
-// What is the word for them in an error.
-func NewServing(what string, most, mostOfPeer int) *Serving {
-	s := &Serving{what: what, most: most, ofPeer: mostOfPeer, limit: NewConnectionLimit(most, mostOfPeer)}
+// NewServing returns a Serving for maxTotal connections, and maxOfPeer from each peer (see PeerOf). plural is
+// the word for several of the clients, used in errors.
+func NewServing(plural string, maxTotal, maxOfPeer int) *Serving {
+	s := &Serving{plural: plural, maxTotal: maxTotal, maxOfPeer: maxOfPeer, limit: NewConnectionLimit(maxTotal, maxOfPeer)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Enter counts the connection of a request until leave is called, which may be called again. The
-// connection must end with ctx. Enter returns a *Fault with status 503 if there are too many
-// connections, or Run has ended.
+// Enter counts the connection of a request until leave is called; calling leave again does nothing. The
+// caller must end the connection when the returned context ends. Enter returns a *Fault with status 503 if
+// there are too many connections, or if the appliance is stopping.
 func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,14 +43,14 @@ func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err
 	}
 	release, err := s.limit.Acquire(PeerOf(r.RemoteAddr))
 	if err != nil {
-		most, from := s.most, ""
+		limit, from := s.maxTotal, ""
 		if errors.Is(err, ErrTooManyOfPeer) {
-			most, from = s.ofPeer, " from this address"
+			limit, from = s.maxOfPeer, " from this address"
 		}
-		return nil, nil, &Fault{Word: "too_many_" + s.what, HTTP: http.StatusServiceUnavailable,
-			Sentence: fmt.Sprintf("%d %s are connected%s, and no more are let in; close some", most, s.what, from)}
+		return nil, nil, &Fault{Word: "too_many_" + s.plural, HTTP: http.StatusServiceUnavailable,
+			Sentence: fmt.Sprintf("%d %s are connected%s, and no more are let in; close some", limit, s.plural, from)}
 	}
-	s.all.Add(1)
+	s.open.Add(1)
 	ctx, cancel := context.WithCancel(s.ctx)
 	unbind := func() bool { return true }
 	if key, bound := r.Context().Value(boundTo{}).(context.Context); bound {
@@ -59,21 +60,21 @@ func (s *Serving) Enter(r *http.Request) (ctx context.Context, leave func(), err
 		unbind()
 		cancel()
 		release()
-		s.all.Done()
+		s.open.Done()
 	}), nil
 }
 
-// Connected returns the number of connections.
+// Connected returns the number of open connections.
 func (s *Serving) Connected() int {
 	open, _ := s.limit.Open()
 	return open
 }
 
-// Run waits for the end of ctx, ends all connections, and returns when they have left.
+// Run waits until ctx ends, then ends all connections and waits for them.
 func (s *Serving) Run(ctx context.Context) {
 	<-ctx.Done()
 	s.mu.Lock()
 	s.cancel()
 	s.mu.Unlock()
-	s.all.Wait()
+	s.open.Wait()
 }

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// keepAlive is the silence after which a stream sends a comment, so that proxies do
-	// not close it and the end of its client is noticed.
+	// keepAlive is how long a stream is silent before it sends a comment. The comment keeps proxies from
+	// closing the connection, and shows whether the client still reads.
 	keepAlive = 15 * time.Second
-	// sendWithin is how long a client may take to read before it is disconnected.
-	sendWithin = 10 * time.Second
+	// sendTimeout is how long a client may take to read a message before it is disconnected.
+	sendTimeout = 10 * time.Second
 )
 
 // Message is one server-sent event.
@@ -23,16 +23,16 @@ type Message struct {
 	Data  any // sent as JSON
 }
 
-// Stream sends server-sent events (HTML Living Standard, section 9.2) until
-// next fails or the client leaves. next waits for the next message; its
-// context ends with the client or when a keep-alive is due.
+// Stream sends server-sent events (HTML Living Standard, section 9.2) until next fails or the client
+// disconnects. next must wait for the next message and return it. Its context ends when the client
+// disconnects, or when a keep-alive is due; in the latter case Stream calls next again.
 func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Context) (Message, error)) error {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(text string) error {
-		_ = control.SetWriteDeadline(time.Now().Add(sendWithin)) // a ResponseWriter of a test may have no deadlines
+		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails only for a test's writer without deadlines
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return err
 		}
@@ -61,6 +61,7 @@ func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Contex
 	}
 }
 
+// text returns the message as lines of an event stream.
 func (m Message) text() (string, error) {
 	data, err := json.Marshal(m.Data)
 	if err != nil {

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// bearer begins the name of a subprotocol that holds a key (RFC 6455 section
-// 1.9): a browser can set no other header where it opens a WebSocket. It is
-// never repeated in the answer.
+// bearer is the prefix of a WebSocket subprotocol that holds a key (RFC 6455 section 1.9). A web page that
+// opens a WebSocket can set no header but the subprotocols. The response never contains this one.
 const bearer = "bearer."
 
-// InUpgrade has a check find the key that a browser sends to open a WebSocket: in a
-// subprotocol "bearer.<base64url of the key>", or, if query is set, as ?token= in
-// the address, which proxies may log. A key in the header comes first.
+// InUpgrade returns a check that also finds the key with which a web page opens a WebSocket: in a subprotocol
+// "bearer.<base64url of the key>", or if query is set as ?token= in the URL, which proxies may log. A key in
+// the Authorization header has priority.
 func InUpgrade(query bool, check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		if key := keyOfUpgrade(r, query); key != "" && r.Header.Get("Authorization") == "" {
@@ -24,19 +23,19 @@ func InUpgrade(query bool, check func(*http.Request) error) func(*http.Request) 
 	}
 }
 
-// keyOfUpgrade returns the key in a request to open a WebSocket, if any.
+// keyOfUpgrade returns the key in a request that opens a WebSocket, or "".
 func keyOfUpgrade(r *http.Request, query bool) string {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return ""
 	}
 	for _, line := range r.Header.Values("Sec-Websocket-Protocol") {
 		for name := range strings.SplitSeq(line, ",") {
-			coded, is := strings.CutPrefix(strings.TrimSpace(name), bearer)
-			if !is {
+			encoded, ok := strings.CutPrefix(strings.TrimSpace(name), bearer)
+			if !ok {
 				continue
 			}
-			// A subprotocol's name may not hold the padding; some clients send it anyway.
-			if key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(coded, "=")); err == nil {
+			// The name of a subprotocol must not contain padding, but some clients send it.
+			if key, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(encoded, "=")); err == nil {
 				return string(key)
 			}
 		}

@@ -17,21 +17,21 @@ import (
 	"perch/must"
 )
 
-// Certificate writes a certificate for a name and 127.0.0.1, and its key, into a
-// directory. It returns the paths of both.
+// Certificate writes a self-signed certificate for a host name and 127.0.0.1, and its private key, to a
+// directory. It returns the paths of both files.
 func Certificate(t testing.TB, dir, name string, from, until time.Time) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must.Succeed(t, err)
-	made := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		DNSNames: []string{name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: from, NotAfter: until, IsCA: true,
 		BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, made, made, private.Public(), private)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	must.Succeed(t, err)
-	coded, err := x509.MarshalPKCS8PrivateKey(private)
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
 	must.Succeed(t, err)
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: coded}} {
+	for path, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: encoded}} {
 		must.Succeed(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	return certificate, key

@@ -14,14 +14,14 @@ import (
 // Message is a server-sent event.
 type Message struct{ ID, Event, Data string }
 
-// Reader is a client of server-sent events.
+// Reader reads server-sent events.
 type Reader struct {
-	Lines *bufio.Scanner
-	Leave context.CancelFunc
+	Lines *bufio.Scanner     // lines of the stream, for tests of its format
+	Leave context.CancelFunc // disconnects
 }
 
-// Listen reads the events of an address until the test ends, from the one after
-// lastID if that is not empty.
+// Listen opens a stream of server-sent events, which it closes when the test ends. If lastID is not empty,
+// the stream begins after the event with that ID.
 func Listen(t testing.TB, url, lastID string) *Reader {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -31,13 +31,13 @@ func Listen(t testing.TB, url, lastID string) *Reader {
 		r.Header.Set("Last-Event-ID", lastID)
 	}
 	client := &http.Client{Transport: &http.Transport{}}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	must.Succeed(t, err)
-	t.Cleanup(func() { cancel(); _ = answer.Body.Close(); client.CloseIdleConnections() })
-	if kind := answer.Header.Get("Content-Type"); answer.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		t.Fatalf("%s: %s, %s", url, answer.Status, kind)
+	t.Cleanup(func() { cancel(); _ = response.Body.Close(); client.CloseIdleConnections() })
+	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || kind != "text/event-stream" {
+		t.Fatalf("%s: %s, %s", url, response.Status, kind)
 	}
-	l := &Reader{bufio.NewScanner(answer.Body), cancel}
+	l := &Reader{bufio.NewScanner(response.Body), cancel}
 	if !l.Lines.Scan() || l.Lines.Text() != ": welcome" {
 		t.Fatalf("the stream begins with %q", l.Lines.Text())
 	}
@@ -45,7 +45,7 @@ func Listen(t testing.TB, url, lastID string) *Reader {
 	return l
 }
 
-// Next waits for the next event. The zero Message is the end of the stream.
+// Next waits for the next event. It returns the zero Message at the end of the stream.
 func (l *Reader) Next() (m Message) {
 	for l.Lines.Scan() {
 		name, value, _ := strings.Cut(l.Lines.Text(), ": ")

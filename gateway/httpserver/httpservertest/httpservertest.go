@@ -1,5 +1,5 @@
-// Package httpservertest sends requests to a server in tests: over loopback, or over a pipe
-// on virtual time.
+// Package httpservertest helps tests to send requests to a server: over the network, or over a pipe inside a
+// synctest bubble.
 package httpservertest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"perch/must"
 )
 
-// Ask sends a request and returns its answer, which may be a redirect, and the body as
-// text. header holds names and values in turn.
+// Ask sends a request, and returns the response and its body as text. It does not follow redirects. header
+// holds the names and values of headers in turn.
 func Ask(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -28,21 +28,21 @@ func Ask(t testing.TB, method, url, body string, header ...string) (*http.Respon
 	client := &http.Client{Transport: &http.Transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	must.Succeed(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
 	must.Succeed(t, err)
-	return answer, string(text)
+	return response, string(text)
 }
 
-// Serve serves over a pipe until the test ends, on the test's virtual time, and returns
-// the client's end.
+// Serve serves a handler over a pipe until the test ends, and returns the client's end of the pipe. In a
+// synctest bubble, the server uses the bubble's clock.
 func Serve(t testing.TB, h http.Handler) net.Conn {
 	t.Helper()
 	client, appliance := net.Pipe()
-	l := &listener{calls: make(chan net.Conn, 1)}
-	l.calls <- appliance
+	l := &listener{conns: make(chan net.Conn, 1)}
+	l.conns <- appliance
 	server, served := &http.Server{Handler: h}, make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
@@ -54,19 +54,23 @@ func Serve(t testing.TB, h http.Handler) net.Conn {
 	return client
 }
 
-// listener has one caller.
+// listener is a net.Listener with a single connection.
 type listener struct {
-	calls chan net.Conn
-	once  sync.Once
+	conns chan net.Conn
+	once  sync.Once // closes conns
 }
 
+// Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
-	c, open := <-l.calls
+	c, open := <-l.conns
 	if !open {
 		return nil, net.ErrClosed
 	}
 	return c, nil
 }
 
-func (l *listener) Close() error   { l.once.Do(func() { close(l.calls) }); return nil }
+// Close implements net.Listener.
+func (l *listener) Close() error { l.once.Do(func() { close(l.conns) }); return nil }
+
+// Addr implements net.Listener.
 func (l *listener) Addr() net.Addr { return &net.TCPAddr{} }
