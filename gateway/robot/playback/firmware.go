@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// What a robot's decode queue holds, in packets.
+// Lengths of the firmware's decode queue, in packets of 60 ms.
 const (
 	longQueue  = 40 // from xiaozhi 1.6.6 to 2.4.2
 	shortQueue = 20 // since 2.5.0
 )
 
-// queueDepth returns how many packets fit into a robot's queue. The maker's versions for the
-// Stack-chan are below 2: 1.2 is xiaozhi's 2.2.4, a later one may be any. An unknown one gets the
-// short queue.
+// queueDepth returns the length of a robot's decode queue, in packets. The maker of the Stack-chan
+// numbers its firmware differently: 1.2 is xiaozhi 2.2.4, and which xiaozhi version a later one is based
+// on is unknown. An unknown version counts as having the short queue.
 func queueDepth(board, firmware string) int {
 	major, minor, ok := Version(firmware)
 	switch {
@@ -29,7 +29,7 @@ func queueDepth(board, firmware string) int {
 	return shortQueue
 }
 
-// Version returns the first two parts of a firmware's version, such as "2.4.2".
+// Version returns the first two numbers of a firmware version such as "2.4.2".
 func Version(firmware string) (major, minor int, ok bool) {
 	first, rest, dotted := strings.Cut(firmware, ".")
 	second, _, _ := strings.Cut(rest, ".")

@@ -1,7 +1,7 @@
-// Package playback sends a robot its messages and speech. Only the Player sends on a channel, and only
-// it decides when: it is a little ahead of what the robot plays, and knows what the robot was made to
-// do. A turn fills a Speech; the session's loop starts and cancels it, and asks the player for its
-// progress.
+// Package playback sends a robot its messages and speech. A Player is the only sender on a channel. It
+// sends speech a little ahead of what the robot plays, and keeps track of the robot's state: speaking or
+// not, and with which face. A turn adds sentences and sound to a Speech. The session's loop starts and
+// cancels the Speech, and reads the player's progress.
 package playback
 
 import (
@@ -13,59 +13,60 @@ import (
 	"perch/voice"
 )
 
-// Player sends for one session. Run sends; the other methods are for the session's loop.
+// Player sends everything for one session. Run sends, in a goroutine of its own. The session's loop
+// calls the other methods.
 type Player struct {
 	sender
 	encoder  encoder
 	robot    device.ID
-	reported chan struct{}
+	reported chan struct{} // has one slot, filled when there is progress
 }
 
-// New returns the player of a robot's session.
-func New(out Output, session string, r device.Robot, t tap, shared *Scheduler, all *voice.Loudness) (*Player, error) {
+// New returns the player of a robot's session. The tap records what is sent.
+func New(out Output, session string, r device.Robot, t tap, shared *Scheduler, loudness *voice.Loudness) (*Player, error) {
 	codec, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
 	}
 	return &Player{
-		sender: sender{lanes: lanes{now: make(chan order, nowLane), changed: make(chan struct{}, 1)},
+		sender: sender{lanes: lanes{orders: make(chan order, maxOrders), changed: make(chan struct{}, 1)},
 			out: out, session: session, board: r.Board, depth: queueDepth(r.Board, r.Firmware), tap: t},
-		encoder: encoder{codec: codec, loudness: all, shared: shared, waiter: newPlace()},
+		encoder: encoder{codec: codec, loudness: loudness, scheduler: shared, waiter: newWaiter()},
 		robot:   r.ID, reported: make(chan struct{}, 1),
 	}, nil
 }
 
-// StartSpeech starts the speech of a turn in place of any other.
+// StartSpeech starts the speech of a turn. It takes the place of any earlier speech.
 func (p *Player) StartSpeech() *Speech {
 	q := &queue{added: make(chan struct{}, 1), reported: p.reported}
-	p.play(q)
+	p.setSpeech(q)
 	return &Speech{queue: q, encoder: &p.encoder}
 }
 
-// Clear forgets speech that has been played to its end.
-func (p *Player) Clear() { p.play(nil) }
+// Clear removes speech that the robot has played to its end.
+func (p *Player) Clear() { p.setSpeech(nil) }
 
-// Cancel drops the speech, if there is any. No packet of it leaves any more, unless it is just
-// being sent.
+// Cancel drops the speech, if there is any. Run sends no more of its packets, except for one that it may
+// be sending just now.
 func (p *Player) Cancel(now time.Time) (left Leftover) {
 	if q := p.current.Load(); q != nil {
 		left = q.cancel(now)
 	}
-	p.play(nil)
+	p.setSpeech(nil)
 	return left
 }
 
-// Hurry drops what precedes the next pause, which then comes at once.
+// Hurry drops the speech before the next pause, so that the pause begins at once.
 func (p *Player) Hurry() {
 	if q := p.current.Load(); q != nil {
 		q.hurry()
 	}
 }
 
-// Reported gets a value when there is progress.
+// Reported returns a channel that receives a value when Progress has something to return.
 func (p *Player) Reported() <-chan struct{} { return p.reported }
 
-// Progress returns what has been sent of the speech since it was last called.
+// Progress returns the progress of the speech since the last call.
 func (p *Player) Progress() Progress {
 	if q := p.current.Load(); q != nil {
 		return q.progress()
@@ -73,18 +74,19 @@ func (p *Player) Progress() Progress {
 	return Progress{}
 }
 
-// Send sends a message at once. It returns false if the robot does not read.
+// Send queues a message to be sent at once. It returns false if too many messages wait, because the robot
+// does not read.
 func (p *Player) Send(m xiaozhi.ToRobot) bool { return p.send(order{message: m}) }
 
-// RestartSpeech makes a robot speak again that is speaking, and may have refused to. It returns
-// false if the robot does not read.
+// RestartSpeech sends tts start again if speech has begun, for a robot that may have ignored the first.
+// It returns false if too many messages wait, because the robot does not read.
 func (p *Player) RestartSpeech() bool { return p.send(order{restart: p.current.Load()}) }
 
-// SetEcho sets the echo canceller that is given what is played; nil means none.
+// SetEcho sets the echo canceller, which receives all packets sent to the robot. nil means none.
 func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
 
-// Run sends until ctx ends or the channel fails. Messages that wait when ctx ends still leave: the
-// last tts stop, say.
+// Run sends until ctx ends or the channel fails. Messages that wait when ctx ends are still sent, such as
+// the last tts stop.
 func (p *Player) Run(ctx context.Context) error {
 	p.mouth = p.encoder.loudness.Mouth(string(p.robot))
 	defer p.mouth.Close()

@@ -11,49 +11,50 @@ import (
 	"perch/voice"
 )
 
-// queue is the speech of one turn on its way from the turn, which makes it, to the player, which
-// sends it. Once it is cancelled, late packets have nowhere to go: that is all there is to barge-in.
+// queue holds the speech of one turn between the turn, which adds items, and the player, which sends
+// them. Cancelling a queue drops its items and rejects later ones, which is all that a barge-in needs.
 type queue struct {
 	mu        sync.Mutex
 	items     []item
-	packets   int // in items
+	packets   int // number of packets in items
 	cancelled bool
-	hurried   bool               // to the pause: somebody answers already
-	begun     bool               // the robot was made to speak and not yet stopped
-	sentence  sentenceProgress   // the one being played
-	later     []sentenceProgress // those after it, in items
-	space     chan struct{}      // made by a turn that waits until the queue is shorter
-	added     chan struct{}      // has one slot, filled by an addition
-	report    Progress           // since the last
-	reported  chan<- struct{}    // has one slot, filled by a report
+	hurried   bool               // everything before the next pause was dropped; see hurry
+	begun     bool               // tts start was sent, and tts stop was not
+	sentence  sentenceProgress   // sentence being played
+	later     []sentenceProgress // sentences in items
+	space     chan struct{}      // closed when the queue gets shorter; nil unless a turn waits for that
+	added     chan struct{}      // has one slot, filled when an item is added
+	report    Progress           // progress since the last call of progress
+	reported  chan<- struct{}    // has one slot, filled when report changes
 }
 
-// item is one step of a turn's speech. One field is set, and a packet's levels.
+// item is one step of a turn's speech. Exactly one field is set, except that a packet has levels too.
 type item struct {
 	face     *agent.Emotion
 	sentence *string
 	packet   []byte
 	levels   voice.Levels
-	gesture  *string        // to be published when it is reached
-	pause    *time.Duration // stop speaking, for a question that waits so long
-	end      bool
+	gesture  *string        // name of a gesture, reported when the robot has played the items before it
+	pause    *time.Duration // end of a question; how long the question waits for an answer
+	end      bool           // end of the speech
 }
 
-// Progress is what the player has done since it was last asked. It merges, so that nothing is missed.
+// Progress is the player's progress with a speech since the last report. Reports that nobody has read yet
+// are merged.
 type Progress struct {
 	dialogue.Progress
-	First time.Time // when the first packet left
+	First time.Time // when the first packet was sent; zero if not since the last report
 }
 
-// sentenceProgress is how far a sentence has come, in packets.
+// sentenceProgress is the progress of a sentence, in packets.
 type sentenceProgress struct {
 	made, sent int
-	whole      bool      // none will be made any more
-	until      time.Time // when those sent will have been played
+	complete   bool      // all packets are made
+	until      time.Time // when the robot will have played the packets sent so far
 }
 
-// playedPart returns the part of a sentence that has been played. While it has not begun, the
-// sentence before was played but for a moment.
+// playedPart returns how much of the sentence the robot has played, from 0 to 1. If nothing of it was
+// sent yet, the result is 1 and stands for the sentence before, which is as good as played.
 func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1
@@ -63,33 +64,33 @@ func (s sentenceProgress) playedPart(now time.Time) float64 {
 	switch {
 	case played <= 0:
 		return 0
-	case s.whole && played >= s.made:
+	case s.complete && played >= s.made:
 		return 1
 	}
 	return float64(played) / float64(s.made+1)
 }
 
-// mostPackets is how far a turn may synthesize ahead: 12 s of sound.
-const mostPackets = 200
+// maxPackets is how many packets a turn may synthesize ahead: 12 s of sound.
+const maxPackets = 200
 
-// poke fills a channel of one slot.
-func poke(c chan<- struct{}) {
+// notify fills the slot of a channel with one slot, if it is empty.
+func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// room waits while the queue is full, and returns how many packets are in it and when the robot
-// has played all of them. It returns context.Canceled once the queue was cancelled.
-func (q *queue) room(ctx context.Context) (ahead int, dry time.Time, err error) {
+// awaitRoom waits while the queue is full. It returns how many packets are in it and when the robot will
+// have played all of them, or context.Canceled if the queue was cancelled.
+func (q *queue) awaitRoom(ctx context.Context) (ahead int, dry time.Time, err error) {
 	for {
 		q.mu.Lock()
 		switch {
 		case q.cancelled:
 			q.mu.Unlock()
 			return 0, time.Time{}, context.Canceled
-		case q.packets < mostPackets:
+		case q.packets < maxPackets:
 			ahead, dry = q.packets, q.sentence.until
 			q.mu.Unlock()
 			if now := time.Now(); dry.Before(now) {
@@ -108,11 +109,11 @@ func (q *queue) room(ctx context.Context) (ahead int, dry time.Time, err error) 
 	}
 }
 
-// add appends an item, a packet once there is room. It returns context.Canceled once the queue
-// was cancelled.
+// add appends an item. For a packet it waits until there is room. It returns context.Canceled if the
+// queue was cancelled.
 func (q *queue) add(ctx context.Context, it item) error {
 	if it.packet != nil {
-		if _, _, err := q.room(ctx); err != nil { // only one turn fills it
+		if _, _, err := q.awaitRoom(ctx); err != nil { // the room stays: only this turn adds items
 			return err
 		}
 	}
@@ -123,11 +124,11 @@ func (q *queue) add(ctx context.Context, it item) error {
 	}
 	q.items = append(q.items, it)
 	q.count(it)
-	poke(q.added)
+	notify(q.added)
 	return nil
 }
 
-// count counts an item that was added. q.mu is held.
+// count updates the counts of packets and sentences for an added item. q.mu must be held.
 func (q *queue) count(it item) {
 	last := &q.sentence
 	if n := len(q.later); n > 0 {
@@ -138,14 +139,15 @@ func (q *queue) count(it item) {
 		q.packets++
 		last.made++
 	case it.sentence != nil:
-		last.whole = true
+		last.complete = true
 		q.later = append(q.later, sentenceProgress{})
 	case it.face == nil && it.gesture == nil:
-		last.whole = true
+		last.complete = true
 	}
 }
 
-// first returns the first item, and whether it does not wait for its time.
+// first returns the first item, and whether it must be performed at once instead of at its time. If ok is
+// false, the queue is empty.
 func (q *queue) first() (it item, atOnce, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -155,13 +157,13 @@ func (q *queue) first() (it item, atOnce, ok bool) {
 	return q.items[0], q.hurried, true
 }
 
-// removeFirst removes the first item after it was sent. All that was sent will have been played
-// at until.
+// removeFirst removes the first item, which was performed. until is when the robot will have played all
+// packets sent so far.
 func (q *queue) removeFirst(until time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 {
-		return // cancelled while it was sent
+		return // the queue was cancelled in the meantime
 	}
 	switch first := q.items[0]; {
 	case first.pause != nil:
@@ -175,13 +177,14 @@ func (q *queue) removeFirst(until time.Time) {
 	}
 	q.items[0] = item{}
 	q.items = q.items[1:]
-	if q.space != nil && q.packets < mostPackets/2 {
+	if q.space != nil && q.packets < maxPackets/2 {
 		close(q.space)
 		q.space = nil
 	}
 }
 
-// start records that tts start is about to leave. If it returns false, it must not.
+// start records that tts start is about to be sent. It returns false if the queue was cancelled; then
+// tts start must not be sent.
 func (q *queue) start() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,14 +194,15 @@ func (q *queue) start() bool {
 	return !q.cancelled
 }
 
-// stop records that tts stop has left.
+// stop records that tts stop is about to be sent.
 func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.begun = false
 }
 
-// hurry drops what precedes the next pause, which then comes at once.
+// hurry drops the items before the next pause, and makes the pause begin at once. Without a pause it does
+// nothing.
 func (q *queue) hurry() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -212,17 +216,17 @@ func (q *queue) hurry() {
 		}
 	}
 	q.items, q.hurried = q.items[pause:], true
-	poke(q.added)
+	notify(q.added)
 }
 
-// Leftover is what cancelled speech leaves behind.
+// Leftover is the state of a speech that was cancelled.
 type Leftover struct {
-	Speaking   bool     // the robot was made to speak and not stopped
-	Spoken     []string // sentences that Progress has not reported
-	PlayedPart float64  // of the last sentence begun
+	Speaking   bool     // tts start was sent, and tts stop was not
+	Spoken     []string // sentences begun that Progress has not reported yet
+	PlayedPart float64  // played part of the latest sentence begun, from 0 to 1
 }
 
-// cancel drops the items. Nothing is added or sent any more.
+// cancel drops the items, and makes add return an error from now on.
 func (q *queue) cancel(now time.Time) Leftover {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -236,15 +240,15 @@ func (q *queue) cancel(now time.Time) Leftover {
 	return left
 }
 
-// record merges what the player has done into the report.
+// record changes the report, and notifies its reader. It calls change with q.mu held.
 func (q *queue) record(change func(*Progress)) {
 	q.mu.Lock()
 	change(&q.report)
 	q.mu.Unlock()
-	poke(q.reported)
+	notify(q.reported)
 }
 
-// progress returns the report, and begins another.
+// progress returns the report and begins a new one.
 func (q *queue) progress() Progress {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,39 +8,40 @@ import (
 	"time"
 )
 
-// Scheduler shares the processor among the turns that make speech. At most one frame a core is
-// encoded at a time, and next is the robot that would run dry first: if many begin to
-// speak at once, each has its first packet before anybody has a second.
+// Scheduler shares the processor among the sessions that encode speech. At most one frame per core is
+// encoded at a time, and the next is for the robot that runs dry first: if many robots begin to speak at
+// the same time, each gets its first packet before any gets a second.
 type Scheduler struct {
 	mu      sync.Mutex
-	free    int
-	waiting []*place
+	free    int // cores that encode no frame
+	waiting []*waiter
 }
 
 // NewScheduler returns a scheduler for this machine.
 func NewScheduler() *Scheduler { return &Scheduler{free: runtime.GOMAXPROCS(0)} }
 
-// Speech is made ahead of its time, but not as fast as the processor can, which has more to do.
-// Once easeAfter packets are queued, one is made every easePace, four times as fast as they play.
+// Speech is encoded ahead of its time, but slowed down to leave the processor to other work: once
+// paceAfter packets are queued, a frame takes at least minFrameTime, a quarter of the time it plays.
 const (
-	easeAfter = 20
-	easePace  = 15 * time.Millisecond
+	paceAfter    = 20
+	minFrameTime = 15 * time.Millisecond
 )
 
-// place is one session in the queue. It is used again for each frame.
-type place struct {
-	dry   time.Time     // when its robot has nothing to play
-	enter chan struct{} // has one slot
+// waiter is a session that waits to encode a frame. Each session reuses its own.
+type waiter struct {
+	dry   time.Time     // when its robot runs dry: it has nothing more to play
+	enter chan struct{} // has one slot, filled when the session may encode
 }
 
-func newPlace() *place { return &place{enter: make(chan struct{}, 1)} }
+// newWaiter returns a waiter for a session.
+func newWaiter() *waiter { return &waiter{enter: make(chan struct{}, 1)} }
 
-// acquire waits until a frame may be encoded for a robot that has so many packets ahead and runs
-// dry at a time. Without an error, release has to be called after it.
-func (s *Scheduler) acquire(ctx context.Context, p *place, ahead int, dry time.Time) error {
-	if ahead > easeAfter {
+// acquire waits until a frame may be encoded for a robot. ahead is how many packets the robot has queued,
+// and dry is when it runs dry. If acquire returns nil, release must be called after the encoding.
+func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.Time) error {
+	if ahead > paceAfter {
 		select {
-		case <-time.After(easePace):
+		case <-time.After(minFrameTime):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -65,14 +66,14 @@ func (s *Scheduler) acquire(ctx context.Context, p *place, ahead int, dry time.T
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // it was let in at the same time
+	if i < 0 { // release has let it in at the same time
 		<-p.enter
 		s.release()
 	}
 	return ctx.Err()
 }
 
-// release lets the next one in. Few wait: it looks at each.
+// release lets in the waiter whose robot runs dry first. There are few, so a linear search is fast enough.
 func (s *Scheduler) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

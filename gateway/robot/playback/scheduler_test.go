@@ -17,12 +17,12 @@ func TestSchedulerLetsInWhoRunsDryFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, now := NewScheduler(), time.Now()
 		e.free = 1
-		must.Succeed(t, e.acquire(t.Context(), newPlace(), 0, now))
+		must.Succeed(t, e.acquire(t.Context(), newWaiter(), 0, now))
 		var order []time.Duration
 		var all sync.WaitGroup
 		for _, dry := range []time.Duration{3 * time.Second, time.Second, 0, 2 * time.Second} {
 			all.Go(func() {
-				if err := e.acquire(t.Context(), newPlace(), 0, now.Add(dry)); err != nil {
+				if err := e.acquire(t.Context(), newWaiter(), 0, now.Add(dry)); err != nil {
 					t.Error(err)
 				}
 				order = append(order, dry) // one at a time
@@ -48,11 +48,11 @@ func TestSchedulerForgetsWhoIsCancelled(t *testing.T) {
 		for _, atOnce := range []bool{false, true} {
 			e := NewScheduler()
 			e.free = 1
-			must.Succeed(t, e.acquire(t.Context(), newPlace(), 0, time.Now()))
+			must.Succeed(t, e.acquire(t.Context(), newWaiter(), 0, time.Now()))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() {
-				err := e.acquire(ctx, newPlace(), 0, time.Now())
+				err := e.acquire(ctx, newWaiter(), 0, time.Now())
 				if err == nil {
 					e.release()
 				}

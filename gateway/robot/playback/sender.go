@@ -11,106 +11,106 @@ import (
 	"perch/voice"
 )
 
-// Output is a robot's channel. One goroutine calls the methods.
+// Output is the sending side of a robot's channel. Its methods are called by one goroutine only.
 type Output interface {
 	SendText(text []byte) error
 	SendAudio(a xiaozhi.Audio) error
-	// Audible is closed once sound reaches the robot; it is nil if it always does.
+	// Audible returns a channel that is closed once sound can reach the robot, or nil if it always can.
 	Audible() <-chan struct{}
 }
 
-// tap records what is sent, for a transcript.
+// tap records messages and packets for a transcript.
 type tap interface {
 	ToRobot(text []byte)
 	PacketToRobot()
 }
 
-// How the firmware wants to be spoken to.
+// Times and limits that the firmware requires.
 const (
-	// startGap is between tts start and the first packet. The robot enters its speaking state
-	// asynchronously and empties its queue on entry; what arrives within those milliseconds is
-	// lost. restGap is the same for the packets after it: a robot whose screen delays it for longer
-	// loses the first 60 ms, which are mostly silent, and not all that is sent ahead.
+	// startGap is the time between tts start and the first packet. The robot enters its speaking state
+	// asynchronously and then empties its decode queue, so a packet that arrives earlier is lost.
 	startGap = 14 * time.Millisecond
-	restGap  = 60 * time.Millisecond
-	// playTail is for what the robot still has in its codec when the clock shows that the last
-	// packet was played. Up to v2.1.0 tts stop cuts it off.
+	// restGap is the time between tts start and the second packet. If a robot's screen delays it for longer
+	// than startGap, only the first 60 ms are lost, which are mostly silent.
+	restGap = 60 * time.Millisecond
+	// playTail is how long a robot still plays what is in its codec when the pacer has counted the last
+	// packet as played. Firmware up to 2.1.0 cuts it off when tts stop arrives.
 	playTail = 120 * time.Millisecond
-	// mostAtOnce packets leave within burstTime, however many are due: a robot's mailbox for
-	// datagrams holds six, and what comes while it is full is lost. Over a WebSocket, which loses
-	// nothing, the delay is too short to be noticed.
-	mostAtOnce = 5
-	burstTime  = 10 * time.Millisecond
+	// maxBurst is how many packets are sent within burstTime: a robot stores six datagrams, and loses
+	// those that arrive while it has no room. Over a WebSocket, which loses nothing, the delay is too short
+	// to notice.
+	maxBurst  = 5
+	burstTime = 10 * time.Millisecond
 )
 
-// lanes are what the session's loop gives the sender: messages that leave at once, and the speech
-// that leaves when the pacer says so.
+// lanes is what the session's loop hands to the sender: messages, which are sent at once, and the speech,
+// which is sent at the times of the pacer.
 type lanes struct {
-	now     chan order
-	current atomic.Pointer[queue]
-	changed chan struct{}              // has one slot, filled when current was replaced
-	echo    atomic.Pointer[voice.Echo] // is given what is played; nil if the robot cancels its echo
+	orders  chan order
+	current atomic.Pointer[queue]      // speech to send; nil if there is none
+	changed chan struct{}              // has one slot, filled when current is replaced
+	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the robot cancels its echo itself
 }
 
-// order is a message that leaves at once, or else makes a robot speak again.
+// order is a message to send at once, or a speech for which to send tts start again.
 type order struct {
 	message xiaozhi.ToRobot
 	restart *queue
 }
 
-// nowLane is how many messages may wait to be sent at once. If more do, the robot does not read.
-const nowLane = 64
+// maxOrders is how many orders may wait. If more do, the robot does not read.
+const maxOrders = 64
 
-// play replaces the speech; nil means none.
-func (l *lanes) play(q *queue) {
+// setSpeech replaces the speech. nil means none.
+func (l *lanes) setSpeech(q *queue) {
 	l.current.Store(q)
-	poke(l.changed)
+	notify(l.changed)
 }
 
-// send queues an order. It returns false if the lane is full.
+// send queues an order. It returns false if too many wait.
 func (l *lanes) send(o order) bool {
 	select {
-	case l.now <- o:
+	case l.orders <- o:
 		return true
 	default:
 		return false
 	}
 }
 
-// sender sends on a channel, and decides when. One goroutine runs it.
+// sender sends messages and speech on a channel. Only the goroutine of run uses its own fields.
 type sender struct {
 	lanes
 	out     Output
 	session string
 	board   string
-	depth   int // packets that the robot holds
+	depth   int // length of the robot's decode queue, in packets
 	tap     tap
 	mouth   *voice.Mouth
 
-	buf     []byte
-	stamp   uint32                // of the latest packet, milliseconds
-	left    [mostAtOnce]time.Time // when the latest packets were sent, the oldest first
-	shown   agent.Emotion         // the robot's face, as far as we know; zero is unknown
-	free    time.Time             // when speech that was cut off has run out in the robot
-	audible bool                  // the echo canceller does not know of that yet
-	heard   bool                  // sound reaches the robot
-	unheard time.Time             // since when speech has waited for that; zero if it has not
-	playing playing
+	buf          []byte
+	timestamp    uint32              // timestamp of the latest packet, in milliseconds
+	sentAt       [maxBurst]time.Time // when the latest packets were sent, oldest first
+	face         agent.Emotion       // face that the robot shows, as far as known; zero if unknown
+	silentAt     time.Time           // when the robot will have played speech that was cut off
+	echoRuns     bool                // the echo canceller must be notified at silentAt
+	reachable    bool                // sound can reach the robot
+	waitingSince time.Time           // since when speech has waited for reachable; zero if it has not
+	playing      playing
 }
 
-// playing is the speech that is being sent, and how far it has come.
+// playing is the speech being sent, and its progress.
 type playing struct {
-	queue   *queue
-	pacer   voice.Pacer
-	begun   bool   // between tts start and tts stop
-	pending string // the sentence whose first packet has not left
-	waits   bool   // pending is set
-	since   time.Time
-	felt    agent.Emotion // the face that belongs to what is spoken; zero means none
+	queue      *queue
+	pacer      voice.Pacer
+	begun      bool          // tts start was sent, and tts stop was not
+	startedAt  time.Time     // when tts start was last sent
+	pending    string        // sentence shown last; see hasPending
+	hasPending bool          // no packet of pending was sent yet
+	face       agent.Emotion // face that goes with the speech; zero means none
 }
 
-// run sends until ctx ends or the channel fails. Messages that wait when ctx ends still leave: the
-// last tts stop, say.
+// run sends until ctx ends or the channel fails. Messages that wait when ctx ends are still sent, such as
+// the last tts stop.
 func (s *sender) run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -123,9 +123,9 @@ func (s *sender) run(ctx context.Context) error {
 			return err
 		}
 		now := time.Now()
-		timer.Reset(min(wait, s.runOut(now), s.mouth.Update(now)))
+		timer.Reset(min(wait, s.endCutOff(now), s.mouth.Update(now)))
 		select {
-		case o := <-s.now:
+		case o := <-s.orders:
 			if err := s.carryOut(o); err != nil {
 				return err
 			}
@@ -138,11 +138,11 @@ func (s *sender) run(ctx context.Context) error {
 	}
 }
 
-// sendOrders empties the lane of now.
+// sendOrders carries out the orders that wait.
 func (s *sender) sendOrders() error {
 	for {
 		select {
-		case o := <-s.now:
+		case o := <-s.orders:
 			if err := s.carryOut(o); err != nil {
 				return err
 			}
@@ -152,31 +152,33 @@ func (s *sender) sendOrders() error {
 	}
 }
 
+// carryOut carries out an order. It ignores a restart of speech that is not playing any more.
 func (s *sender) carryOut(o order) error {
 	switch {
 	case o.message != nil:
-		return s.message(o.message)
+		return s.sendMessage(o.message)
 	case o.restart == s.playing.queue && o.restart == s.current.Load() && s.playing.begun:
 		return s.start()
 	}
 	return nil
 }
 
-// message sends a message, and follows which face it makes the robot show.
-func (s *sender) message(m xiaozhi.ToRobot) error {
+// sendMessage sends a message, and updates the robot's face.
+func (s *sender) sendMessage(m xiaozhi.ToRobot) error {
 	switch m := m.(type) {
 	case xiaozhi.LLM:
-		s.shown = agent.Emotion{Name: m.Emotion, Emoji: m.Text}
-		m.Emotion = s.shown.On(s.board).Name
+		s.face = agent.Emotion{Name: m.Emotion, Emoji: m.Text}
+		m.Emotion = s.face.On(s.board).Name
 		return s.write(m)
 	case xiaozhi.STT, xiaozhi.Alert:
-		s.shown = agent.Emotion{} // some builds change their face by themselves
+		s.face = agent.Emotion{} // some firmware builds change the face for these
 	case xiaozhi.TTSStop:
-		s.shown = agent.Neutral // which is how every build listens
+		s.face = agent.Neutral // the face with which every build listens
 	}
 	return s.write(m)
 }
 
+// write encodes a message and sends it.
 func (s *sender) write(m xiaozhi.ToRobot) error {
 	s.buf = xiaozhi.AppendToRobot(s.buf[:0], s.session, m)
 	s.tap.ToRobot(s.buf)
@@ -186,30 +188,31 @@ func (s *sender) write(m xiaozhi.ToRobot) error {
 	return nil
 }
 
+// forever is a wait that another event ends.
 const forever = time.Hour
 
-// sendDue sends what is due of the speech. It returns how long nothing else is, and a channel that
-// may end that sooner.
+// sendDue performs the items of the speech that are due. It returns how long to wait before the next call,
+// and a channel that ends the wait sooner.
 func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err error) {
 	q := s.current.Load()
 	if q != s.playing.queue {
 		s.cutOff(time.Now())
 		s.playing = playing{queue: q, pacer: voice.Pacer{Queue: s.depth}}
 	}
-	if len(s.now) > 0 {
-		return 0, nil, nil // the tts stop of the speech before leaves first
+	if len(s.orders) > 0 {
+		return 0, nil, nil // the tts stop of the speech before must be sent first
 	}
 	if q == nil {
 		return forever, nil, nil
 	}
 	for {
-		now := time.Now() // sending the item before may have taken a while
+		now := time.Now() // sending the previous item may have taken a while
 		it, atOnce, ok := q.first()
 		if !ok {
 			return forever, q.added, nil
 		}
-		if wait, until := s.inaudible(it, now); wait > 0 {
-			return wait, until, nil
+		if wait, reachable := s.waitReachable(it, now); wait > 0 {
+			return wait, reachable, nil
 		}
 		if due := s.dueAt(it); now.Before(due) && !atOnce {
 			return due.Sub(now), q.added, nil
@@ -218,57 +221,59 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 			return 0, nil, err
 		}
 		q.removeFirst(s.playing.pacer.Played())
-		if len(s.now) > 0 || s.current.Load() != q {
-			return 0, nil, nil // the other lane first
+		if len(s.orders) > 0 || s.current.Load() != q {
+			return 0, nil, nil // orders and new speech come first
 		}
 	}
 }
 
-// cutOff records how long the robot still plays what it was sent. Builds up to 2.3 play their
-// queue to the end after tts stop, and drop what arrives until then.
+// cutOff is called when speech ends or is cancelled. It records how long the robot still plays packets it
+// has received: firmware up to 2.3 plays its queue to the end after tts stop, and drops packets that arrive
+// until then.
 func (s *sender) cutOff(now time.Time) {
 	s.mouth.Shut()
 	if played := s.playing.pacer.Played(); played.After(now) {
-		s.free, s.audible = played.Add(playTail), true
+		s.silentAt, s.echoRuns = played.Add(playTail), true
 	}
 }
 
-// runOut notifies the echo canceller when cut-off speech is over, and returns in how long that is.
-func (s *sender) runOut(now time.Time) time.Duration {
-	if !s.audible {
+// endCutOff notifies the echo canceller once the robot has played speech that was cut off. It returns how
+// long that still takes, or forever.
+func (s *sender) endCutOff(now time.Time) time.Duration {
+	if !s.echoRuns {
 		return forever
 	}
-	if wait := s.free.Sub(now); wait > 0 {
+	if wait := s.silentAt.Sub(now); wait > 0 {
 		return wait
 	}
-	s.silence()
+	s.notifySilence()
 	return forever
 }
 
-// silence notifies the echo canceller that none of our sound will be heard.
-func (s *sender) silence() {
-	s.audible = false
+// notifySilence notifies the echo canceller that the robot plays nothing any more.
+func (s *sender) notifySilence() {
+	s.echoRuns = false
 	if echo := s.echo.Load(); echo != nil {
 		echo.Silence()
 	}
 }
 
-// dueAt returns when an item may leave.
+// dueAt returns when an item may be performed. The zero time means at once.
 func (s *sender) dueAt(it item) time.Time {
 	switch {
 	case it.sentence != nil && !s.playing.begun:
-		return s.free
+		return s.silentAt
 	case it.packet != nil:
 		due := s.playing.pacer.NextSend()
-		least := s.playing.since.Add(restGap)
+		earliest := s.playing.startedAt.Add(restGap)
 		if due.IsZero() {
-			least = s.playing.since.Add(startGap)
+			earliest = s.playing.startedAt.Add(startGap)
 		}
-		if spread := s.left[0].Add(burstTime); least.Before(spread) {
-			least = spread
+		if afterBurst := s.sentAt[0].Add(burstTime); earliest.Before(afterBurst) {
+			earliest = afterBurst
 		}
-		if due.Before(least) {
-			return least
+		if due.Before(earliest) {
+			return earliest
 		}
 		return due
 	case it.pause != nil || it.end:
@@ -279,47 +284,47 @@ func (s *sender) dueAt(it item) time.Time {
 	return time.Time{}
 }
 
-// audibleWithin is how long speech waits for a robot that sound does not reach yet. It does not
-// wait for ever: what is said is shown as well.
-const audibleWithin = 2 * time.Second
+// reachTimeout is how long speech waits until sound can reach the robot. After that it is sent anyway,
+// because its sentences are shown too.
+const reachTimeout = 2 * time.Second
 
-// inaudible returns how long an item has to wait until the robot can hear, and a channel that ends
-// that sooner. A robot that is made to speak closes its microphone, and only what that sends shows
-// where its sound goes.
-func (s *sender) inaudible(it item, now time.Time) (wait time.Duration, until <-chan struct{}) {
-	if it.sentence == nil || s.playing.begun || s.heard {
+// waitReachable returns how long an item must wait because sound cannot reach the robot yet, and a channel
+// that ends the wait sooner. The robot's first datagram of sound shows its address; tts start must not be
+// sent before, because it closes the microphone that sends the datagram.
+func (s *sender) waitReachable(it item, now time.Time) (wait time.Duration, reachable <-chan struct{}) {
+	if it.sentence == nil || s.playing.begun || s.reachable {
 		return 0, nil
 	}
-	until = s.out.Audible()
+	reachable = s.out.Audible()
 	select {
-	case <-until:
-		s.heard = true
+	case <-reachable:
+		s.reachable = true
 	default:
-		s.heard = until == nil
+		s.reachable = reachable == nil
 	}
-	if s.heard {
+	if s.reachable {
 		return 0, nil
 	}
-	if s.unheard.IsZero() {
-		s.unheard = now
+	if s.waitingSince.IsZero() {
+		s.waitingSince = now
 	}
-	return s.unheard.Add(audibleWithin).Sub(now), until
+	return s.waitingSince.Add(reachTimeout).Sub(now), reachable
 }
 
-// perform sends an item. It records the progress before the item leaves: a robot may answer at
-// once, and the loop must know the progress by then.
+// perform sends an item, or makes its gesture. It records the progress before it sends: the robot may
+// respond at once, and by then the loop must know the progress.
 func (s *sender) perform(q *queue, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
-		s.playing.felt = *it.face
-		return s.face()
+		s.playing.face = *it.face
+		return s.sendFace()
 	case it.gesture != nil:
 		q.record(func(r *Progress) { r.Gesture = *it.gesture })
 		return nil
 	case it.sentence != nil:
-		return s.sentence(q, *it.sentence)
+		return s.sendSentence(q, *it.sentence)
 	case it.packet != nil:
-		return s.packet(q, it, now)
+		return s.sendPacket(q, it, now)
 	case it.pause != nil:
 		q.record(func(r *Progress) { r.Paused, r.Stopped, r.AskFor = true, true, *it.pause })
 		return s.stop(q)
@@ -328,78 +333,78 @@ func (s *sender) perform(q *queue, it item, now time.Time) error {
 	return s.stop(q)
 }
 
-// face shows the face that belongs to what is spoken: one message for each change, before the
-// sentence it belongs to.
-func (s *sender) face() error {
-	if s.playing.felt == (agent.Emotion{}) || s.playing.felt == s.shown {
+// sendFace makes the robot show the face of the speech, unless it shows that already.
+func (s *sender) sendFace() error {
+	if s.playing.face == (agent.Emotion{}) || s.playing.face == s.face {
 		return nil
 	}
-	return s.message(xiaozhi.LLM{Emotion: s.playing.felt.Name, Text: s.playing.felt.Emoji})
+	return s.sendMessage(xiaozhi.LLM{Emotion: s.playing.face.Name, Text: s.playing.face.Emoji})
 }
 
-// sentence shows a sentence, and makes the robot speak before the first. Every build enters its
-// speaking state by then, whichever of the two messages it goes by; no sooner than both have left.
-func (s *sender) sentence(q *queue, text string) error {
-	if err := s.face(); err != nil { // a question in between has changed it
+// sendSentence shows a sentence. If the robot is not speaking yet, it sends tts start too.
+func (s *sender) sendSentence(q *queue, text string) error {
+	if err := s.sendFace(); err != nil { // the robot may have changed its face, such as after a question
 		return err
 	}
 	if !s.playing.begun && !q.start() {
 		return nil
 	}
-	s.playing.pending, s.playing.waits = text, true
+	s.playing.pending, s.playing.hasPending = text, true
 	if s.playing.begun {
-		return s.message(xiaozhi.SentenceStart{Text: text})
+		return s.sendMessage(xiaozhi.SentenceStart{Text: text})
 	}
 	s.playing.begun = true
-	// A pause that the loop has not seen yet is over.
+	// Paused is false now, even if the loop has not read the report of the pause.
 	q.record(func(r *Progress) { r.Started, r.Paused = true, false })
 	return s.start()
 }
 
-// start makes a robot speak, and changes nothing if it does already.
+// start makes the robot enter its speaking state. Some firmware builds do so with the first of the two
+// messages, others with the second. A robot that is speaking already ignores them.
 func (s *sender) start() error {
-	if err := s.message(xiaozhi.TTSStart{}); err != nil {
+	if err := s.sendMessage(xiaozhi.TTSStart{}); err != nil {
 		return err
 	}
-	if err := s.message(xiaozhi.SentenceStart{Text: s.playing.pending}); err != nil {
+	if err := s.sendMessage(xiaozhi.SentenceStart{Text: s.playing.pending}); err != nil {
 		return err
 	}
-	s.playing.since = time.Now()
+	s.playing.startedAt = time.Now()
 	return nil
 }
 
-func (s *sender) packet(q *queue, it item, now time.Time) error {
+// sendPacket sends a packet of sound.
+func (s *sender) sendPacket(q *queue, it item, now time.Time) error {
 	first := s.playing.pacer.Played().IsZero()
-	// Each packet has its own timestamp: a robot that leaves echo cancellation to us names by
-	// it which packet its microphone heard.
-	s.stamp += uint32(voice.FrameDuration / time.Millisecond)
+	// Each packet has its own timestamp: if the appliance cancels a robot's echo, the robot returns the
+	// timestamp of the packet that its microphone hears.
+	s.timestamp += uint32(voice.FrameDuration / time.Millisecond)
 	if echo := s.echo.Load(); echo != nil {
-		echo.Sent(s.stamp, it.packet)
+		echo.Sent(s.timestamp, it.packet)
 	}
-	if first || s.playing.waits {
-		text, waits := s.playing.pending, s.playing.waits
-		s.playing.waits = false
+	if first || s.playing.hasPending {
+		text, pending := s.playing.pending, s.playing.hasPending
+		s.playing.hasPending = false
 		q.record(func(r *Progress) {
 			if first {
 				r.Began, r.First = true, now
 			}
-			if waits && text != "" { // else it is a sound
+			if pending && text != "" { // the text is empty for a sound that is not speech
 				r.Spoken = append(r.Spoken, text)
 			}
 		})
 	}
 	s.tap.PacketToRobot()
-	if err := s.out.SendAudio(xiaozhi.Audio{Timestamp: s.stamp, Opus: it.packet}); err != nil {
+	if err := s.out.SendAudio(xiaozhi.Audio{Timestamp: s.timestamp, Opus: it.packet}); err != nil {
 		return fmt.Errorf("send audio: %w", err)
 	}
-	copy(s.left[:], s.left[1:])
-	s.left[mostAtOnce-1] = now
+	copy(s.sentAt[:], s.sentAt[1:])
+	s.sentAt[maxBurst-1] = now
 	s.playing.pacer.Sent(now)
 	s.mouth.Queue(it.levels[:], s.playing.pacer.Played())
 	return nil
 }
 
-// stop ends speech, if there was any.
+// stop makes the robot stop speaking, if it speaks.
 func (s *sender) stop(q *queue) error {
 	s.playing.pacer = voice.Pacer{Queue: s.depth}
 	if !s.playing.begun {
@@ -407,7 +412,7 @@ func (s *sender) stop(q *queue) error {
 	}
 	s.playing.begun = false
 	s.mouth.Shut()
-	s.silence()
+	s.notifySilence()
 	q.stop()
-	return s.message(xiaozhi.TTSStop{})
+	return s.sendMessage(xiaozhi.TTSStop{})
 }

@@ -9,20 +9,19 @@ import (
 	"perch/voice"
 )
 
-// encoder is the one encoder of a session. A cancelled turn may still be inside the synthesizer
-// when the next one begins to speak, so it belongs to the latest speech that asked, and the sound
-// of the others goes nowhere.
+// encoder is the Opus encoder of a session, which its turns use one after the other. A cancelled turn may
+// still be synthesizing when the next begins to speak; its sound is then rejected.
 type encoder struct {
-	loudness *voice.Loudness // is given the levels of packets
-	shared   *Scheduler
+	loudness  *voice.Loudness // for whether anybody needs the levels of packets
+	scheduler *Scheduler
 
 	mu     sync.Mutex
 	codec  *voice.Encoder
-	owner  *queue
-	waiter *place
+	owner  *queue // speech whose sound is in codec
+	waiter *waiter
 }
 
-// encode queues packets of sound, each as its time comes.
+// encode encodes sound and queues its whole packets, waiting for room and for the scheduler.
 func (e *encoder) encode(ctx context.Context, q *queue, pcm []int16) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -35,10 +34,10 @@ func (e *encoder) encode(ctx context.Context, q *queue, pcm []int16) error {
 		}
 		pcm = pcm[n:]
 	}
-	return e.codec.Encode(pcm, nil) // which is not a whole packet yet
+	return e.codec.Encode(pcm, nil) // less than a packet stays in the codec
 }
 
-// flush queues a packet with the rest of the sound.
+// flush queues a packet with the rest of the sound, if there is any.
 func (e *encoder) flush(ctx context.Context, q *queue) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,17 +47,17 @@ func (e *encoder) flush(ctx context.Context, q *queue) error {
 	return e.packet(ctx, q, make([]int16, e.codec.Missing()))
 }
 
-// packet queues the packet that pcm completes, once there is room for it and nobody needs one
-// sooner. e.mu is held.
+// packet encodes the packet that pcm completes, and queues it. It waits until there is room for the
+// packet, and until the scheduler lets it encode. e.mu must be held.
 func (e *encoder) packet(ctx context.Context, q *queue, pcm []int16) error {
-	ahead, dry, err := q.room(ctx)
+	ahead, dry, err := q.awaitRoom(ctx)
 	if err != nil {
 		return err
 	}
-	if err := e.shared.acquire(ctx, e.waiter, ahead, dry); err != nil {
+	if err := e.scheduler.acquire(ctx, e.waiter, ahead, dry); err != nil {
 		return err
 	}
-	defer e.shared.release()
+	defer e.scheduler.release()
 	return e.codec.Encode(pcm, func(packet []byte) error {
 		it := item{packet: append([]byte(nil), packet...)}
 		if e.loudness.Watched() {
@@ -68,57 +67,58 @@ func (e *encoder) packet(ctx context.Context, q *queue, pcm []int16) error {
 	})
 }
 
-// claim gives the encoder to a turn's speech, unless that turn was cancelled, as it is before the
-// next begins. e.mu is held.
+// claim makes a speech the owner of the encoder, and drops the rest of another's sound. It returns
+// context.Canceled if the turn was cancelled, which always happens before the next turn begins. e.mu must
+// be held.
 func (e *encoder) claim(ctx context.Context, q *queue) error {
 	if ctx.Err() != nil {
 		return context.Canceled
 	}
 	if e.owner != q {
 		e.owner = q
-		_ = e.codec.Reset() // if it cannot be reset, its next frame returns the error
+		_ = e.codec.Reset() // if this fails, the next call of Encode returns the error
 	}
 	return nil
 }
 
-// Speech is what a turn gives a robot to speak, in order. One goroutine calls its methods. They
-// return context.Canceled once the speech was cancelled.
+// Speech is the speech of a turn. Its methods append to it, and must be called by one goroutine only.
+// They return context.Canceled once the speech was cancelled.
 type Speech struct {
 	queue   *queue
 	encoder *encoder
 }
 
-// Packet is an Opus packet of 60 ms that was made ahead.
+// Packet is an Opus packet with 60 ms of sound that was encoded ahead.
 type Packet struct {
 	Opus   []byte
 	Levels voice.Levels
 }
 
-// Face shows an emotion from the next sentence on.
+// Face sets the robot's face from the next sentence on.
 func (s *Speech) Face(ctx context.Context, e agent.Emotion) error {
 	return s.queue.add(ctx, item{face: &e})
 }
 
-// Sentence shows a sentence; its sound follows. An empty one precedes a sound that is no speech.
+// Sentence shows a sentence. Its sound must follow. An empty sentence precedes a sound that is not speech.
 func (s *Speech) Sentence(ctx context.Context, text string) error {
 	return s.queue.add(ctx, item{sentence: &text})
 }
 
-// Gesture makes a gesture when the robot has played what precedes it.
+// Gesture makes a gesture once the robot has played everything before it.
 func (s *Speech) Gesture(ctx context.Context, name string) error {
 	return s.queue.add(ctx, item{gesture: &name})
 }
 
-// Sound adds 24 kHz PCM, and waits while too much is queued. A rest shorter than a packet stays in
-// the encoder, so that sentences join without a click.
+// Sound appends 24 kHz PCM. It waits while too much is queued. Less than a packet stays in the encoder, so
+// that the next sentence follows without a click.
 func (s *Speech) Sound(ctx context.Context, pcm []int16) error {
 	return s.encoder.encode(ctx, s.queue, pcm)
 }
 
-// Flush adds the rest of the sound.
+// Flush appends the rest of the sound that is in the encoder, filled up with silence.
 func (s *Speech) Flush(ctx context.Context) error { return s.encoder.flush(ctx, s.queue) }
 
-// Packets adds sound that was encoded ahead.
+// Packets appends sound that was encoded ahead.
 func (s *Speech) Packets(ctx context.Context, packets []Packet) error {
 	for _, p := range packets {
 		if err := s.queue.add(ctx, item{packet: p.Opus, levels: p.Levels}); err != nil {
@@ -128,10 +128,10 @@ func (s *Speech) Packets(ctx context.Context, packets []Packet) error {
 	return nil
 }
 
-// Pause stops speaking, for a question whose answer may take so long.
+// Pause ends a question: the robot stops speaking. within is how long the question waits for an answer.
 func (s *Speech) Pause(ctx context.Context, within time.Duration) error {
 	return s.queue.add(ctx, item{pause: &within})
 }
 
-// Finish says that nothing follows.
+// Finish ends the speech.
 func (s *Speech) Finish(ctx context.Context) error { return s.queue.add(ctx, item{end: true}) }
