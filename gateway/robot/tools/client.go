@@ -18,14 +18,14 @@ import (
 	"perch/plain"
 )
 
-// Tools run on the robot's main loop and answer within milliseconds, unless they fetch or send a
-// picture or a file over the network. The firmware itself waits 30 s for the answer to a picture.
+// Tools run on the robot's main loop and respond within milliseconds, unless they transfer a picture or a
+// file over the network. The firmware waits up to 30 s for the description of a picture.
 const (
 	callTimeout     = 10 * time.Second
 	slowCallTimeout = 45 * time.Second
 )
 
-// timeout returns how long a tool may take.
+// timeout returns how long to wait for the response of a tool.
 func timeout(tool string) time.Duration {
 	for _, slow := range []string{"photo", "camera", "snapshot", "image", "upgrade", "download"} {
 		if strings.Contains(strings.ToLower(tool), slow) {
@@ -35,164 +35,168 @@ func timeout(tool string) time.Duration {
 	return callTimeout
 }
 
-// What a robot can make us store.
+// Limits of the list that a robot may send.
 const (
-	MaxTools  = 200
-	mostPages = 50
+	MaxTools = 200
+	maxPages = 50
 )
 
-// Budget bounds the tools that several clients hold together, in bytes of JSON.
+// Budget bounds the memory for the tools of several clients together. It counts bytes of JSON.
 type Budget struct{ left atomic.Int64 }
 
+// NewBudget returns a budget of a number of bytes.
 func NewBudget(bytes int64) *Budget {
-	r := &Budget{}
-	r.left.Store(bytes)
-	return r
+	b := &Budget{}
+	b.left.Store(bytes)
+	return b
 }
 
-// reserve takes bytes, or reports that not so many are left.
-func (r *Budget) reserve(bytes int) bool {
-	if r.left.Add(-int64(bytes)) >= 0 {
+// reserve takes bytes from the budget, or returns false if too few are left.
+func (b *Budget) reserve(bytes int) bool {
+	if b.left.Add(-int64(bytes)) >= 0 {
 		return true
 	}
-	r.release(bytes)
+	b.release(bytes)
 	return false
 }
 
-func (r *Budget) release(bytes int) { r.left.Add(int64(bytes)) }
+// release gives bytes back.
+func (b *Budget) release(bytes int) { b.left.Add(int64(bytes)) }
 
-// Client asks a robot for the list of its tools, page by page, and matches the answers to calls by
-// their number. Any goroutine may call its methods.
+// Client reads a robot's list of tools, page by page, and calls tools. It matches responses to calls by
+// the request ID. Its methods may be called by any goroutine.
 type Client struct {
-	send  func(xiaozhi.Request) error
-	limit *Budget
+	send   func(xiaozhi.Request) error
+	budget *Budget
 
-	mu      sync.Mutex
-	nextID  int
-	calls   map[int]chan xiaozhi.Response
-	listing int // id of the page asked for
-	pages   int
-	fresh   []device.Tool // of the list being read
-	size    int           // of that, in JSON
-	left    int           // out of that
-	tools   []device.Tool
-	held    int // of limit, for tools
-	closed  bool
-	ended   chan struct{} // is closed once the list being read is whole, or cannot be had; nil before the first
+	mu     sync.Mutex
+	nextID int                           // ID of the latest request
+	calls  map[int]chan xiaozhi.Response // calls that wait for a response; key: request ID
+	tools  []device.Tool                 // the robot's tools
+	held   int                           // bytes reserved from budget for tools
+	closed bool
+
+	// The list being read.
+	listing    int           // ID of the request for a page; 0 if none is under way
+	pages      int           // pages requested
+	fresh      []device.Tool // tools read so far
+	freshBytes int           // bytes reserved from budget for fresh
+	omitted    int           // tools left out because of a limit
+	ended      chan struct{} // closed once the list is complete or has failed; nil if no list is being read
 }
 
-// New returns a client that sends requests by send. Until the robot has listed its tools it has
-// those known from an earlier session.
-func New(known []device.Tool, r *Budget, send func(xiaozhi.Request) error) *Client {
-	return &Client{send: send, limit: r, tools: known, calls: map[int]chan xiaozhi.Response{}}
+// New returns a client that sends requests by send. Until it has read the robot's list, its tools are
+// those that the robot has listed in an earlier session.
+func New(listedBefore []device.Tool, b *Budget, send func(xiaozhi.Request) error) *Client {
+	return &Client{send: send, budget: b, tools: listedBefore, calls: map[int]chan xiaozhi.Response{}}
 }
 
-// Introduce gives our name, and the address for the camera's pictures. The firmware reads nothing
-// else of initialize, and accepts it again at any time.
-func (b *Client) Introduce(version, visionURL, visionToken string) error {
+// Introduce sends an initialize request with the appliance's name and the address for the camera's
+// pictures. The firmware reads nothing else in it, and accepts it at any time, also repeatedly.
+func (c *Client) Introduce(version, visionURL, visionToken string) error {
 	capabilities := map[string]any{}
 	if visionURL != "" {
 		capabilities["vision"] = map[string]any{"url": visionURL, "token": visionToken}
 	}
-	b.mu.Lock()
-	b.nextID++
-	hello := xiaozhi.Request{ID: b.nextID, Method: "initialize", Params: map[string]any{
+	c.mu.Lock()
+	c.nextID++
+	initialize := xiaozhi.Request{ID: c.nextID, Method: "initialize", Params: map[string]any{
 		"protocolVersion": "2024-11-05",
 		"capabilities":    capabilities,
 		"clientInfo":      map[string]any{"name": "perch", "version": version},
 	}}
-	b.mu.Unlock()
-	if err := b.send(hello); err != nil {
+	c.mu.Unlock()
+	if err := c.send(initialize); err != nil {
 		return err
 	}
-	return b.send(xiaozhi.Request{Method: "notifications/initialized"})
+	return c.send(xiaozhi.Request{Method: "notifications/initialized"})
 }
 
-// RequestList asks for the first page of tools.
-func (b *Client) RequestList() error {
-	b.mu.Lock()
-	b.forgetFresh()
-	b.pages, b.left = 0, 0
-	b.endList()
-	b.ended = make(chan struct{})
-	first := b.page("")
-	b.mu.Unlock()
-	return b.send(first)
+// RequestList begins to read the list of tools.
+func (c *Client) RequestList() error {
+	c.mu.Lock()
+	c.dropFresh()
+	c.pages, c.omitted = 0, 0
+	c.endList()
+	c.ended = make(chan struct{})
+	first := c.nextPage("")
+	c.mu.Unlock()
+	return c.send(first)
 }
 
-// endList wakes AwaitList. b.mu is held.
-func (b *Client) endList() {
-	if b.ended != nil {
-		close(b.ended)
-		b.ended = nil
+// endList wakes AwaitList. c.mu must be held.
+func (c *Client) endList() {
+	if c.ended != nil {
+		close(c.ended)
+		c.ended = nil
 	}
 }
 
-// firstListWithin is how long the first words to a robot wait for its tools.
-const firstListWithin = time.Second
+// firstListTimeout is how long AwaitList waits. It delays the answer to the first utterance.
+const firstListTimeout = time.Second
 
-// AwaitList waits for the list of a robot whose tools are not known yet. A new robot may hear
-// its first words before it has been asked for its tools.
-func (b *Client) AwaitList(ctx context.Context) {
-	b.mu.Lock()
-	ended, known := b.ended, len(b.tools) > 0
-	b.mu.Unlock()
-	if ended == nil || known {
+// AwaitList waits until the list being read is complete, if no tools of the robot are known yet: somebody
+// may speak to a new robot before it has listed its tools.
+func (c *Client) AwaitList(ctx context.Context) {
+	c.mu.Lock()
+	ended, hasTools := c.ended, len(c.tools) > 0
+	c.mu.Unlock()
+	if ended == nil || hasTools {
 		return
 	}
-	wait, cancel := context.WithTimeout(ctx, firstListWithin)
+	wait, cancel := context.WithTimeout(ctx, firstListTimeout)
 	defer cancel()
 	select {
 	case <-ended:
 	case <-wait.Done():
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.ended == ended && ctx.Err() == nil {
-			b.endList() // a robot that never lists any is awaited once
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ended == ended && ctx.Err() == nil {
+			c.endList() // later calls do not wait for a robot that does not respond
 		}
 	}
 }
 
-// forgetFresh drops the list being read. b.mu is held.
-func (b *Client) forgetFresh() {
-	b.limit.release(b.size)
-	b.fresh, b.size = nil, 0
+// dropFresh drops the tools of the list being read. c.mu must be held.
+func (c *Client) dropFresh() {
+	c.budget.release(c.freshBytes)
+	c.fresh, c.freshBytes = nil, 0
 }
 
-// page returns the request for the page that begins with the tool named cursor. b.mu is held.
-func (b *Client) page(cursor string) xiaozhi.Request {
-	b.nextID++
-	b.listing = b.nextID
-	b.pages++
-	return xiaozhi.Request{ID: b.nextID, Method: "tools/list", Params: map[string]any{"cursor": cursor, "withUserTools": true}}
+// nextPage returns the request for the page at a cursor, and counts it. c.mu must be held.
+func (c *Client) nextPage(cursor string) xiaozhi.Request {
+	c.nextID++
+	c.listing = c.nextID
+	c.pages++
+	return xiaozhi.Request{ID: c.nextID, Method: "tools/list", Params: map[string]any{"cursor": cursor, "withUserTools": true}}
 }
 
-// Deliver handles a response. With the last page of the list it returns all tools. If a later page
-// fails it returns the tools of the pages before, and the error.
-func (b *Client) Deliver(payload json.RawMessage) (listed []device.Tool, err error) {
+// Deliver handles a response of the robot. When the response completes the list, Deliver returns all
+// tools. If a page after the first fails, it returns the tools of the pages before and an error.
+func (c *Client) Deliver(payload json.RawMessage) (listed []device.Tool, err error) {
 	r, err := xiaozhi.ParseResponse(payload)
 	if err != nil {
 		return nil, err
 	}
-	b.mu.Lock()
-	if b.listing != 0 && r.ID == b.listing {
-		next, listed, err := b.handlePage(r)
-		b.mu.Unlock()
+	c.mu.Lock()
+	if c.listing != 0 && r.ID == c.listing {
+		next, listed, err := c.handlePage(r)
+		c.mu.Unlock()
 		if next != nil {
-			return nil, b.send(*next)
+			return nil, c.send(*next)
 		}
 		return listed, err
 	}
-	answer, waits := b.calls[r.ID]
-	delete(b.calls, r.ID)
-	b.mu.Unlock()
-	if waits {
-		answer <- r // has a slot for it
+	response, found := c.calls[r.ID]
+	delete(c.calls, r.ID)
+	c.mu.Unlock()
+	if found {
+		response <- r // does not block: buffered for the only response
 	}
 	return nil, nil
 }
 
-// listedTool is a tool as the firmware lists it.
+// listedTool is a tool in the robot's list.
 type listedTool struct {
 	device.Tool
 	Annotations struct {
@@ -200,78 +204,78 @@ type listedTool struct {
 	} `json:"annotations"`
 }
 
-// handlePage handles a page of the list, and returns the request for the next page or all tools.
-// b.mu is held.
-func (b *Client) handlePage(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
-	b.listing = 0
+// handlePage handles a page of the list. It returns the request for the next page, or all tools after the
+// last. c.mu must be held.
+func (c *Client) handlePage(r xiaozhi.Response) (next *xiaozhi.Request, listed []device.Tool, err error) {
+	c.listing = 0
 	defer func() {
 		if next == nil {
-			b.endList()
+			c.endList()
 		}
 	}()
 	var page struct {
 		Tools      []listedTool `json:"tools"`
 		NextCursor string       `json:"nextCursor"`
 	}
-	// The firmware answers with an error where the tool that a page begins with fits no page.
+	// The firmware responds with an error if the first tool of the page is too large for a page.
 	failed := error(r.Error)
 	if r.Error == nil {
 		failed = json.Unmarshal(r.Result, &page)
 	}
 	if failed != nil {
-		if len(b.fresh) > 0 {
-			b.replace()
-			listed = b.tools
+		if len(c.fresh) > 0 {
+			c.replaceTools()
+			listed = c.tools
 		}
-		return nil, listed, fmt.Errorf("tools/list, page %d: %w", b.pages, failed)
+		return nil, listed, fmt.Errorf("tools/list, page %d: %w", c.pages, failed)
 	}
 	for _, t := range page.Tools {
 		t.Description = plain.Clip(t.Description, limit.Data)
 		t.UserOnly = len(t.Annotations.Audience) > 0 && !slices.Contains(t.Annotations.Audience, "assistant")
-		kept, err := json.Marshal(t.Tool)
-		size := len(kept) + len(",")
-		fits := len("[]")+b.size+size <= limit.Body && len(b.fresh) < MaxTools
-		if err != nil || !fits || len(t.Name) > limit.Name || t.Name == "" || !b.limit.reserve(size) {
-			b.left++
+		encoded, err := json.Marshal(t.Tool)
+		size := len(encoded) + len(",")
+		fits := len("[]")+c.freshBytes+size <= limit.Body && len(c.fresh) < MaxTools
+		if err != nil || !fits || len(t.Name) > limit.Name || t.Name == "" || !c.budget.reserve(size) {
+			c.omitted++
 			continue
 		}
-		b.size += size
-		b.fresh = append(b.fresh, t.Tool)
+		c.freshBytes += size
+		c.fresh = append(c.fresh, t.Tool)
 	}
-	if page.NextCursor != "" && b.pages < mostPages && len(b.fresh) < MaxTools {
-		request := b.page(page.NextCursor)
+	if page.NextCursor != "" && c.pages < maxPages && len(c.fresh) < MaxTools {
+		request := c.nextPage(page.NextCursor)
 		return &request, nil, nil
 	}
-	b.replace()
-	return nil, b.tools, nil
+	c.replaceTools()
+	return nil, c.tools, nil
 }
 
-// replace makes the list just read the robot's tools. b.mu is held.
-func (b *Client) replace() {
-	b.limit.release(b.held)
-	b.tools, b.held = b.fresh, b.size
-	b.fresh, b.size = nil, 0
+// replaceTools replaces the robot's tools by those of the list just read. c.mu must be held.
+func (c *Client) replaceTools() {
+	c.budget.release(c.held)
+	c.tools, c.held = c.fresh, c.freshBytes
+	c.fresh, c.freshBytes = nil, 0
 }
 
-// Omitted returns how many tools of the latest list exceed the limits and were left out.
-func (b *Client) Omitted() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.left
+// Omitted returns how many tools of the latest list were left out because of a limit.
+func (c *Client) Omitted() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.omitted
 }
 
-// Tools returns the tools that the robot lists, or listed last time.
-func (b *Client) Tools() []device.Tool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tools
+// Tools returns the tools of the robot's latest list.
+func (c *Client) Tools() []device.Tool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tools
 }
 
-// Call runs a tool. It first fits the arguments to the robot's schema, because the firmware silently
-// ignores what it does not know. Its errors wrap those of this package, device.ErrArguments, the
-// error of sending, or the context's.
-func (b *Client) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
-	tool, listed := device.FindTool(b.Tools(), name)
+// Call runs a tool and waits for its result. It first fits the arguments to the tool's schema, because the
+// firmware silently ignores arguments that it does not know. Errors wrap those of this package,
+// device.ErrArguments, the error of sending, or ctx's error.
+func (c *Client) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
+	tool, listed := device.FindTool(c.Tools(), name)
 	if !listed {
 		return device.Result{}, Failed(ErrNoTool, "%s", plain.Clip(name, limit.Name))
 	}
@@ -279,21 +283,21 @@ func (b *Client) Call(ctx context.Context, name string, arguments map[string]any
 	if err != nil {
 		return device.Result{}, err
 	}
-	request, answer, err := b.register(name, fitted)
+	request, response, err := c.newCall(name, fitted)
 	if err != nil {
 		return device.Result{}, err
 	}
-	defer b.forget(request.ID)
-	if err := b.send(request); err != nil {
+	defer c.removeCall(request.ID)
+	if err := c.send(request); err != nil {
 		return device.Result{}, err
 	}
 	within := timeout(name)
 	select {
-	case r, open := <-answer:
+	case r, open := <-response:
 		if !open {
 			return device.Result{}, ErrChannelClosed
 		}
-		return result(name, r)
+		return parseResult(name, r)
 	case <-time.After(within):
 		return device.Result{}, Failed(ErrToolTimeout, "%s after %s", name, within)
 	case <-ctx.Done():
@@ -301,49 +305,51 @@ func (b *Client) Call(ctx context.Context, name string, arguments map[string]any
 	}
 }
 
-func (b *Client) register(name string, arguments map[string]any) (xiaozhi.Request, <-chan xiaozhi.Response, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
+// newCall returns the request of a call, and a channel that receives the response, or is closed by Close.
+func (c *Client) newCall(name string, arguments map[string]any) (xiaozhi.Request, <-chan xiaozhi.Response, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
 		return xiaozhi.Request{}, nil, ErrChannelClosed
 	}
-	b.nextID++
-	answer := make(chan xiaozhi.Response, 1)
-	b.calls[b.nextID] = answer
+	c.nextID++
+	response := make(chan xiaozhi.Response, 1)
+	c.calls[c.nextID] = response
 	params := map[string]any{"name": name, "arguments": arguments}
-	return xiaozhi.Request{ID: b.nextID, Method: "tools/call", Params: params}, answer, nil
+	return xiaozhi.Request{ID: c.nextID, Method: "tools/call", Params: params}, response, nil
 }
 
-func (b *Client) forget(id int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.calls, id)
+// removeCall removes a call that does not wait any more.
+func (c *Client) removeCall(id int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, id)
 }
 
-// Close fails every call that waits, and frees the memory. It is called once.
-func (b *Client) Close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.forgetFresh()
-	b.limit.release(b.held)
-	b.held = 0
-	b.closed = true
-	b.endList()
-	for id, answer := range b.calls {
-		close(answer)
-		delete(b.calls, id)
+// Close makes all waiting calls fail, and releases the budget. It must be called once.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropFresh()
+	c.budget.release(c.held)
+	c.held = 0
+	c.closed = true
+	c.endList()
+	for id, response := range c.calls {
+		close(response)
+		delete(c.calls, id)
 	}
 }
 
-// StatusTool ends the name of the tool with which every build reports its condition.
+// StatusTool is the suffix of the name of the tool with which all firmware builds report their status.
 const StatusTool = "get_device_status"
 
-// ParseStatus returns the condition in the answer of a tool, if it is the tool that reports it.
-func ParseStatus(tool, answer string) (event.RobotStatus, bool) {
+// ParseStatus returns the status in the result of a tool, or false if the tool does not report it.
+func ParseStatus(tool, result string) (event.RobotStatus, bool) {
 	if !strings.HasSuffix(tool, StatusTool) {
 		return event.RobotStatus{}, false
 	}
-	status, err := device.ParseStatus(answer)
+	status, err := device.ParseStatus(result)
 	return event.RobotStatus{
 		Volume: status.Volume, Brightness: status.Brightness, Battery: status.Battery, Charging: status.Charging, Signal: status.Signal,
 	}, err == nil

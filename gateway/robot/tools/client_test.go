@@ -43,9 +43,9 @@ func TestFirstWordsWaitForTheTools(t *testing.T) {
 		waits   time.Duration
 	}{
 		"a new robot":              {deliver: answers(page(2, "", "t")), waits: 100 * time.Millisecond},
-		"one with another page":    {deliver: answers(page(2, "u", "t")), waits: firstListWithin},
+		"one with another page":    {deliver: answers(page(2, "u", "t")), waits: firstListTimeout},
 		"one without tools":        {deliver: answers([]byte(`{"jsonrpc":"2.0","id":2,"error":{"code":-1}}`)), waits: 100 * time.Millisecond},
-		"one that never lists any": {deliver: func(*Client) {}, waits: firstListWithin},
+		"one that never lists any": {deliver: func(*Client) {}, waits: firstListTimeout},
 		"one that goes":            {deliver: (*Client).Close, waits: 100 * time.Millisecond},
 		"one that is known":        {known: []device.Tool{{Name: "known"}}, deliver: func(*Client) {}},
 	} {
@@ -168,14 +168,14 @@ func TestResultsOfTools(t *testing.T) {
 			Text: "a", Pictures: []device.Picture{{Type: "image/png", Data: []byte{1, 2}}}},
 		`{"content":[{"type":"audio"}]}`: {},
 	} {
-		got, err := result("x", xiaozhi.Response{Result: json.RawMessage(body)})
+		got, err := parseResult("x", xiaozhi.Response{Result: json.RawMessage(body)})
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v", body, got, err)
 		}
 	}
 	for _, body := range []string{`[]`, `{"content":5}`, `{"content":[{"type":"image","image":"x"}]}`,
 		`{"content":[{"type":"image","image":"{\"data\":\"!\"}"}]}`} {
-		if r, err := result("x", xiaozhi.Response{Result: json.RawMessage(body)}); !errors.Is(err, ErrToolFailed) {
+		if r, err := parseResult("x", xiaozhi.Response{Result: json.RawMessage(body)}); !errors.Is(err, ErrToolFailed) {
 			t.Errorf("%s: %+v, %v", body, r, err)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"perch/plain"
 )
 
-// result parses the result of a call. The firmware reports failures as errors of the request, and
-// packs an image as JSON in a string. Other clients write pictures into the text.
-func result(name string, r xiaozhi.Response) (device.Result, error) {
+// parseResult parses the response to a call. The firmware reports failures as JSON-RPC errors, and encodes
+// an image as a JSON object inside a string. Other clients write pictures into the text.
+func parseResult(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
 		return device.Result{}, Failed(ErrToolFailed, "%s: %s", name, r.Error)
 	}
@@ -23,9 +23,9 @@ func result(name string, r xiaozhi.Response) (device.Result, error) {
 		Content []struct {
 			Type     string `json:"type"`
 			Text     string `json:"text"`
-			Image    string `json:"image"`    // as the firmware sends it
-			Data     []byte `json:"data"`     // as MCP has it
-			MIMEType string `json:"mimeType"` // "
+			Image    string `json:"image"`    // firmware only: JSON with mimeType and data
+			Data     []byte `json:"data"`     // MCP standard
+			MIMEType string `json:"mimeType"` // MCP standard
 		} `json:"content"`
 	}
 	if err := json.Unmarshal(r.Result, &body); err != nil {
@@ -54,12 +54,13 @@ func result(name string, r xiaozhi.Response) (device.Result, error) {
 		found.Pictures = append(found.Pictures, picture)
 	}
 	text, pictures := withoutPictures(strings.Join(texts, "\n"))
-	found.Text, found.Pictures = bounded(analysis(text)), append(found.Pictures, pictures...)
+	found.Text, found.Pictures = clipResult(extractDescription(text)), append(found.Pictures, pictures...)
 	return found, nil
 }
 
-// analysis returns the description of a picture from the answer of a page, which holds more.
-func analysis(text string) string {
+// extractDescription returns the description of a picture if the text is the JSON object with which a web
+// page reports one, and any other text unchanged.
+func extractDescription(text string) string {
 	var object struct {
 		Analysis json.RawMessage `json:"vision_analysis"`
 	}
@@ -76,8 +77,8 @@ func analysis(text string) string {
 	return text
 }
 
-// bounded cuts an answer to limit.Result bytes, and says so in it.
-func bounded(text string) string {
+// clipResult cuts a text to limit.Result bytes, with a note about that at its end.
+func clipResult(text string) string {
 	if len(text) <= limit.Result {
 		return text
 	}
@@ -85,22 +86,22 @@ func bounded(text string) string {
 	return plain.Clip(text, limit.Result-len(cut)) + cut
 }
 
-// Placeholders in a text for what was removed from it.
+// Placeholders for base64 that was removed from a text.
 const (
-	aPicture = "(a picture)"
-	someData = "(data)"
+	picturePlaceholder = "(a picture)"
+	dataPlaceholder    = "(data)"
 )
 
-// leastPicture is how many letters in a row may be base64; no word is that long.
-const leastPicture = 200
+// minEncoded is the length from which a run of letters counts as base64. No word is that long.
+const minEncoded = 200
 
-// withoutPictures removes base64 from a text, and returns the pictures in it.
+// withoutPictures returns a text without base64, and the pictures that it held.
 func withoutPictures(text string) (words string, pictures []device.Picture) {
 	var out []byte
 	for at := 0; at < len(text); {
 		n := encodedRun(text[at:])
 		before, announced := cutAnnouncement(out)
-		if n == 0 || n < leastPicture && !announced {
+		if n == 0 || n < minEncoded && !announced {
 			n = max(n, 1)
 			out = append(out, text[at:at+n]...)
 			at += n
@@ -109,38 +110,39 @@ func withoutPictures(text string) (words string, pictures []device.Picture) {
 		picture, ok := decodePicture(text[at : at+n])
 		switch {
 		case ok:
-			out, pictures = append(before, aPicture...), append(pictures, picture)
+			out, pictures = append(before, picturePlaceholder...), append(pictures, picture)
 		case announced:
-			out = append(before, someData...)
+			out = append(before, dataPlaceholder...)
 		default:
 			out = append(out, text[at:at+n]...)
 		}
 		at += n
 	}
 	words = string(out)
-	if strings.TrimSpace(words) == aPicture {
+	if strings.TrimSpace(words) == picturePlaceholder {
 		return "", pictures
 	}
 	return words, pictures
 }
 
-// cutAnnouncement takes off the end of a text what announces base64 in an
-// address that holds data, "data:image/jpeg;base64,".
+// cutAnnouncement removes the beginning of a data URL from the end of a text, such as
+// "data:image/jpeg;base64,". It reports whether there was one.
 func cutAnnouncement(text []byte) (before []byte, announced bool) {
-	const ending, mostType = ";base64,", 100
+	const ending, maxTypeLength = ";base64,", 100
 	if !strings.HasSuffix(string(text[max(0, len(text)-len(ending)):]), ending) {
 		return text, false
 	}
-	from := max(0, len(text)-mostType)
+	from := max(0, len(text)-maxTypeLength)
 	if i := strings.LastIndex(string(text[from:]), "data:"); i >= 0 {
 		return text[:from+i], true
 	}
 	return text, true
 }
 
-// encodedRun returns how many bytes at the start of a text may be base64, in either alphabet, with slashes as JSON may escape them and in lines as mail has it.
+// encodedRun returns how many bytes at the start of a text may be base64: in the standard or the URL
+// alphabet, possibly with slashes escaped as in JSON, or broken into lines as in mail.
 func encodedRun(text string) int {
-	const leastLine = 60
+	const minLine = 60
 	line := 0
 	for at := 0; at < len(text); {
 		switch c := text[at]; {
@@ -148,7 +150,7 @@ func encodedRun(text string) int {
 			at, line = at+1, line+1
 		case c == '\\' && strings.HasPrefix(text[at:], `\/`):
 			at, line = at+2, line+1
-		case (c == '\r' || c == '\n') && line >= leastLine:
+		case (c == '\r' || c == '\n') && line >= minLine:
 			at++
 			if !strings.HasPrefix(text[at:], "\n") {
 				line = 0
@@ -160,7 +162,7 @@ func encodedRun(text string) int {
 	return len(text)
 }
 
-// decodePicture decodes a picture in base64, even if it is cut off.
+// decodePicture decodes a picture in base64, even if its end is missing. It returns false for other data.
 func decodePicture(encoded string) (device.Picture, bool) {
 	encoded = strings.NewReplacer(`\/`, "/", "\r", "", "\n", "", "-", "+", "_", "/", "=", "").Replace(encoded)
 	if len(encoded)%4 == 1 {

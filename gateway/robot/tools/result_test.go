@@ -18,7 +18,7 @@ import (
 func answering(t testing.TB, text string) device.Result {
 	t.Helper()
 	body := must.Value(json.Marshal(map[string]any{"content": []map[string]any{{"type": "text", "text": text}}}))(t)
-	r := must.Value(result("self_camera_take_photo", xiaozhi.Response{Result: body}))(t)
+	r := must.Value(parseResult("self_camera_take_photo", xiaozhi.Response{Result: body}))(t)
 	return r
 }
 
@@ -88,7 +88,7 @@ func TestAnswersOfToolsAreBounded(t *testing.T) {
 		many[i] = map[string]any{"type": "text", "text": "a text"}
 	}
 	body := must.Value(json.Marshal(map[string]any{"content": many}))(t)
-	if r, err := result("x", xiaozhi.Response{Result: body}); err != nil || len(r.Text) > limit.Result {
+	if r, err := parseResult("x", xiaozhi.Response{Result: body}); err != nil || len(r.Text) > limit.Result {
 		t.Errorf("many texts: %d bytes, %v", len(r.Text), err)
 	}
 }
