@@ -12,35 +12,36 @@ import (
 	"perch/limit"
 )
 
-// Path is where robots send pictures.
+// Path is the path to which robots upload pictures.
 const Path = "/xiaozhi/vision/explain"
 
-// tokenLives is how long a camera's token is valid. Sessions renew it twice as often.
-const tokenLives = time.Hour
+// tokenTTL is how long a camera token is valid. Sessions renew theirs every half hour.
+const tokenTTL = time.Hour
 
-// mostStored bounds the pictures that are stored, in bytes.
-const mostStored = 8 * limit.Message
+// maxStoredBytes is the total size of the pictures that are stored.
+const maxStoredBytes = 8 * limit.Message
 
-// cameras are the robots that may send pictures, and the last picture of each, in memory only.
+// cameras holds the tokens of robots' cameras, and the latest picture of each camera. Both are in memory
+// only.
 type cameras struct {
 	mu       sync.Mutex
-	tokens   map[[sha256.Size]byte]camera // by the hash of the token
+	tokens   map[[sha256.Size]byte]camera // key: hash of the token
 	pictures map[device.ID]device.Picture
-	oldest   []device.ID // of pictures, in the order they came
-	bytes    int         // of pictures
+	order    []device.ID // robots in pictures, that with the oldest picture first
+	bytes    int         // total size of pictures
 }
 
-// camera is to whom a token was given.
+// camera is the holder of a token.
 type camera struct {
 	robot   device.ID
 	session string
 	expires time.Time
-	renewed bool // the session has a newer one
+	renewed bool // the session has a newer token
 }
 
-// Issue returns the address that a robot sends pictures to, and a token for it. Of the session's
-// earlier tokens only the latest stays valid. Both are empty if the address under which the robot
-// reaches us is unknown.
+// Issue returns the URL for a robot's pictures, and a new token. The session's latest token before stays
+// valid too, because a picture may be on its way; older ones become invalid. If the URL under which the
+// robot reaches the appliance is unknown, Issue returns two empty strings.
 func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
 		return "", ""
@@ -51,24 +52,24 @@ func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, tok
 		switch {
 		case now.After(issued.expires), issued.session == session && issued.renewed:
 			delete(c.tokens, t)
-		case issued.session == session: // a picture may be on its way with it
+		case issued.session == session:
 			issued.renewed = true
 			c.tokens[t] = issued
 		}
 	}
 	token = rand.Text()
-	c.tokens[sha256.Sum256([]byte(token))] = camera{robot: r.ID, session: session, expires: now.Add(tokenLives)}
+	c.tokens[sha256.Sum256([]byte(token))] = camera{robot: r.ID, session: session, expires: now.Add(tokenTTL)}
 	return r.BaseURL + Path, token
 }
 
-// Revoke ends the tokens of a session.
+// Revoke makes the tokens of a session invalid.
 func (c *cameras) Revoke(session string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.tokens, func(_ [sha256.Size]byte, issued camera) bool { return issued.session == session })
 }
 
-// Picture returns the last picture of a robot's camera.
+// Picture returns the latest picture of a robot's camera, or false if none is stored.
 func (c *cameras) Picture(id device.ID) (device.Picture, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,28 +77,30 @@ func (c *cameras) Picture(id device.ID) (device.Picture, bool) {
 	return p, ok
 }
 
-// holder returns to whom a token was given. It looks up the hash: the time that takes does not
-// show how much of a guess is right.
+// holder returns the holder of a token, or false if the token is not valid. It looks up the token's hash,
+// so that the time this takes does not show how much of a guess is right.
 func (c *cameras) holder(token string, now time.Time) (camera, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	issued, known := c.tokens[sha256.Sum256([]byte(token))]
-	return issued, known && now.Before(issued.expires)
+	issued, ok := c.tokens[sha256.Sum256([]byte(token))]
+	return issued, ok && now.Before(issued.expires)
 }
 
-// store stores a robot's picture in place of its last, and drops the oldest of others for it.
+// store stores a robot's picture in place of its earlier one. It drops the oldest pictures of other robots
+// to make room.
 func (c *cameras) store(id device.ID, p device.Picture) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(id)
-	for len(c.oldest) > 0 && c.bytes+len(p.Data) > mostStored {
-		c.drop(c.oldest[0])
+	for len(c.order) > 0 && c.bytes+len(p.Data) > maxStoredBytes {
+		c.drop(c.order[0])
 	}
-	c.pictures[id], c.oldest, c.bytes = p, append(c.oldest, id), c.bytes+len(p.Data)
+	c.pictures[id], c.order, c.bytes = p, append(c.order, id), c.bytes+len(p.Data)
 }
 
+// drop drops the picture of a robot, if there is one. c.mu must be held.
 func (c *cameras) drop(id device.ID) {
 	c.bytes -= len(c.pictures[id].Data)
 	delete(c.pictures, id)
-	c.oldest = slices.DeleteFunc(c.oldest, func(o device.ID) bool { return o == id })
+	c.order = slices.DeleteFunc(c.order, func(o device.ID) bool { return o == id })
 }

@@ -16,73 +16,72 @@ import (
 	"perch/limit"
 )
 
-// MaxUpload bounds an upload, in bytes: a picture, the headers of the parts and other fields.
+// MaxUpload is the largest size of an upload, in bytes: a picture, the other fields of the form and the
+// headers of its parts.
 const MaxUpload = limit.Message + 64<<10
 
-// How many pictures may be on their way at a time. A robot's camera waits for the answer to one
-// before it sends another.
+// Limits of uploads. Each robot may have one under way, from its arrival until the response.
 const (
-	mostUploads = 4
-	// mostOfStrangers of them are of robots that nobody has adopted, so that those do not exclude
-	// the others.
-	mostOfStrangers = 2
-	// uploadWithin is how long one may take to arrive: 4 MB over a Wi-Fi of 2 Mbit/s. A robot sends
-	// a hundredth of that.
-	uploadWithin = 15 * time.Second
+	maxUploads         = 4
+	maxStrangerUploads = 2 // uploads from robots that nobody has adopted, which must not keep out the others
+	// uploadTimeout is how long an upload may take to arrive. It suffices for 4 MB over a Wi-Fi of 2 Mbit/s;
+	// a robot's picture has a hundredth of that.
+	uploadTimeout = 15 * time.Second
 )
 
-// Errors of an upload that is refused.
+// Errors of uploads that are refused.
 var (
 	errOneAtATime = &httpserver.Fault{Word: "one_at_a_time", HTTP: http.StatusTooManyRequests,
-		Sentence: "this robot's last picture is still being looked at; send the next one after the answer"}
+		Sentence: "this robot's previous picture is still being looked at; send the next one after the answer"}
 	errTooManyUploads = &httpserver.Fault{Word: "too_many_pictures", HTTP: http.StatusServiceUnavailable,
 		Sentence: "too many pictures are being looked at; try again in a moment"}
 	errSlowUpload = &httpserver.Fault{Word: "too_slow", HTTP: http.StatusRequestTimeout,
-		Sentence: "the picture did not arrive within " + uploadWithin.String() + "; send a smaller one, or look at the network"}
+		Sentence: "the picture did not arrive within " + uploadTimeout.String() + "; send a smaller one, or look at the network"}
 )
 
-// uploads are the pictures that are being received or looked at.
+// uploads counts the uploads under way.
 type uploads struct {
-	mu       sync.Mutex
-	stranger map[device.ID]bool // by robot
+	mu   sync.Mutex
+	open map[device.ID]bool // uploads under way; the value says whether the robot is a stranger
 }
 
-// reserve reserves a slot for a robot's picture, until leave is called.
-func (u *uploads) reserve(id device.ID, stranger bool) (leave func(), err error) {
+// reserve counts an upload of a robot until release is called. It returns an error if a limit is reached.
+func (u *uploads) reserve(id device.ID, stranger bool) (release func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if _, one := u.stranger[id]; one {
+	if _, open := u.open[id]; open {
 		return nil, errOneAtATime
 	}
 	strangers := 0
-	for _, is := range u.stranger {
-		if is {
+	for _, isStranger := range u.open {
+		if isStranger {
 			strangers++
 		}
 	}
-	if len(u.stranger) >= mostUploads || stranger && strangers >= mostOfStrangers {
+	if len(u.open) >= maxUploads || stranger && strangers >= maxStrangerUploads {
 		return nil, errTooManyUploads
 	}
-	u.stranger[id] = stranger
+	u.open[id] = stranger
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		delete(u.stranger, id)
+		delete(u.open, id)
 	}, nil
 }
 
-// upload is a picture as cameras send it. The firmware sends the question first; browsers use any
-// order, and some name the file "image".
+// upload is an uploaded picture, and a question about it.
 type upload struct {
 	question string
 	picture  device.Picture
 }
 
+// badUpload returns the error for a form that cannot be used.
 func badUpload(format string, a ...any) error {
 	return &httpserver.Fault{Word: "bad_picture", Sentence: fmt.Sprintf(format, a...), HTTP: http.StatusBadRequest}
 }
 
-// readUpload reads the form, each part no further than its limit.
+// readUpload reads a form with a question and a picture, in any order. Some browsers name the picture
+// "image" instead of "file".
 func readUpload(r *multipart.Reader) (upload, error) {
 	var u upload
 	for {
@@ -91,7 +90,7 @@ func readUpload(r *multipart.Reader) (upload, error) {
 			break
 		}
 		if err != nil {
-			return u, unreadable(err)
+			return u, readError(err)
 		}
 		switch part.FormName() {
 		case "question":
@@ -115,23 +114,24 @@ func readUpload(r *multipart.Reader) (upload, error) {
 		return u, nil
 	}
 	return u, &httpserver.Fault{Word: "no_picture", HTTP: http.StatusUnsupportedMediaType,
-		Sentence: "the file is no JPEG, PNG, WebP or GIF picture"}
+		Sentence: "the file is not a JPEG, PNG, WebP or GIF picture"}
 }
 
-func readPart(r io.Reader, most int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, most+1))
+// readPart reads a part of the form. It returns an error if the part is larger than maxSize.
+func readPart(r io.Reader, maxSize int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxSize+1))
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, readError(err)
 	}
-	if int64(len(data)) > most {
+	if int64(len(data)) > maxSize {
 		return nil, &httpserver.Fault{Word: "picture_too_large", HTTP: http.StatusRequestEntityTooLarge,
-			Sentence: fmt.Sprintf("a part of the form is larger than %d bytes", most)}
+			Sentence: fmt.Sprintf("a part of the form is larger than %d bytes", maxSize)}
 	}
 	return data, nil
 }
 
-// unreadable returns an error with a code and a status as it is, and any other as a bad upload.
-func unreadable(err error) error {
+// readError returns the error for a form that could not be read: too large, too slow, or otherwise bad.
+func readError(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):

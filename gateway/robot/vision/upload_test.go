@@ -15,7 +15,7 @@ import (
 // TestUploadsAreBounded: one for each robot, four in all, and two of them at
 // most for strangers.
 func TestUploadsAreBounded(t *testing.T) {
-	u := uploads{stranger: map[device.ID]bool{}}
+	u := uploads{open: map[device.ID]bool{}}
 	enter := func(id device.ID, stranger bool, want error) func() {
 		t.Helper()
 		leave, err := u.reserve(id, stranger)

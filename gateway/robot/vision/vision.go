@@ -1,6 +1,6 @@
-// Package vision answers questions about the pictures that robots' cameras send: a robot gets an
-// address and a token for it, uploads a picture, and its tool returns the answer to the brain that
-// has called it.
+// Package vision answers questions about the pictures that robots' cameras send. A brain calls the robot's
+// camera tool; the robot uploads a picture to a URL with a token that it has been given, and receives the
+// description, which the tool returns to the brain.
 package vision
 
 import (
@@ -18,13 +18,13 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Phrases of an Answer that fails.
+// Names of the phrases in an Answer without success.
 const (
-	PhraseBlind  = "blind"  // no brain can look at a picture
+	PhraseBlind  = "blind"  // no brain can look at pictures
 	PhraseFailed = "failed" // a brain has failed
 )
 
-// Options are what a Service needs.
+// Options configure a Service. All fields are required.
 type Options struct {
 	Bus interface {
 		Publish(robot device.ID, session string, e event.Event)
@@ -32,12 +32,14 @@ type Options struct {
 	Mind interface {
 		DescribeImage(context.Context, agent.Look) (string, error)
 	}
-	// Robots knows which robots their owner has adopted. Pictures of others are not stored.
+	// Robots tells which robots are adopted. The pictures of other robots are not stored.
 	Robots interface{ Trusts(device.ID) bool }
-	// Prepare sets a robot's language and brain, and the zone of the time.
+	// Prepare sets the language and the brain of the robot, and the time zone.
 	Prepare func(*agent.Look)
-	Phrase  func(language, name string) string
-	Log     func(device.ID) *slog.Logger
+	// Phrase returns the text of a phrase.
+	Phrase func(language, name string) string
+	// Log returns the log for messages about a robot.
+	Log func(device.ID) *slog.Logger
 }
 
 // Service answers questions about pictures.
@@ -47,44 +49,44 @@ type Service struct {
 	options Options
 }
 
-// New returns a service.
+// New returns a service without tokens and pictures.
 func New(o Options) *Service {
-	return &Service{options: o, uploads: uploads{stranger: map[device.ID]bool{}},
+	return &Service{options: o, uploads: uploads{open: map[device.ID]bool{}},
 		cameras: cameras{tokens: map[[sha256.Size]byte]camera{}, pictures: map[device.ID]device.Picture{}}}
 }
 
-// Answer is what a robot's tool returns to its caller.
+// Answer is the response to an upload, which the robot's tool returns to its caller.
 type Answer struct {
 	Success  bool   `json:"success"`
 	Action   string `json:"action"`
 	Response string `json:"response"`
 }
 
-// Receive receives a picture and answers its question. Who may send one, and whether a slot is free
-// for it, is decided before any of it is read. The id may be empty; the token says enough.
+// Receive receives an upload and answers its question. It checks the token and the limits of uploads before
+// it reads the body. The robot's ID may be empty, because the token identifies the robot.
 func (s *Service) Receive(w http.ResponseWriter, r *http.Request, id, token string) (Answer, error) {
 	if r.ContentLength > MaxUpload {
 		httpserver.Unread(w)
 		return Answer{}, &http.MaxBytesError{Limit: MaxUpload}
 	}
-	from, known := s.holder(token, time.Now())
+	from, valid := s.holder(token, time.Now())
 	given, err := device.ParseID(id)
-	if !known || id != "" && (err != nil || given != from.robot) {
+	if !valid || id != "" && (err != nil || given != from.robot) {
 		httpserver.Unread(w)
 		return Answer{}, &httpserver.Fault{Word: "wrong_token", HTTP: http.StatusUnauthorized,
 			Sentence: "the token is missing, wrong or too old; a camera gets one when its robot's channel opens"}
 	}
 	trusted := s.options.Robots.Trusts(from.robot)
-	leave, err := s.uploads.reserve(from.robot, !trusted)
+	release, err := s.uploads.reserve(from.robot, !trusted)
 	if err != nil {
 		httpserver.Unread(w)
 		return Answer{}, err
 	}
-	defer leave()
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadWithin)) // a test's connection may have no deadlines
+	defer release()
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTimeout)) // fails only for a test's connection without deadlines
 	form, err := r.MultipartReader()
 	if err != nil {
-		return Answer{}, badUpload("this is no multipart form: %s", err)
+		return Answer{}, badUpload("this is not a multipart form: %s", err)
 	}
 	u, err := readUpload(form)
 	if err != nil {
@@ -96,7 +98,7 @@ func (s *Service) Receive(w http.ResponseWriter, r *http.Request, id, token stri
 	return s.explain(r.Context(), from, u)
 }
 
-// explain answers what is on a picture, or says that no brain can see.
+// explain answers the question about a picture. If no brain can, the Answer holds a phrase that says so.
 func (s *Service) explain(ctx context.Context, from camera, u upload) (Answer, error) {
 	data, err := json.Marshal(map[string]any{"type": u.picture.Type, "bytes": len(u.picture.Data)})
 	if err != nil {
@@ -106,7 +108,7 @@ func (s *Service) explain(ctx context.Context, from camera, u upload) (Answer, e
 	look := agent.Look{Robot: from.robot, Session: from.session, Question: u.question, Picture: u.picture, Now: time.Now()}
 	s.options.Prepare(&look)
 	text, err := s.options.Mind.DescribeImage(ctx, look)
-	excuse := func(name string) Answer { // the robot's tool fails without one
+	excuse := func(name string) Answer { // with an HTTP error instead, the robot's tool would fail
 		_, words := agent.SplitEmotion(s.options.Phrase(look.Language, name))
 		return Answer{false, "RESPONSE", words}
 	}
@@ -118,6 +120,6 @@ func (s *Service) explain(ctx context.Context, from camera, u upload) (Answer, e
 	case errors.Is(err, agent.ErrBlind):
 		return excuse(PhraseBlind), nil
 	}
-	s.options.Log(from.robot).Warn("a picture was not looked at", "robot", from.robot, "err", err)
+	s.options.Log(from.robot).Warn("a picture could not be described", "robot", from.robot, "err", err)
 	return excuse(PhraseFailed), nil
 }
