@@ -1,7 +1,7 @@
 // Package control serves the MQTT connection that a robot holds open while it runs (MQTT 3.1.1). The
-// firmware needs little of MQTT: CONNECT, PUBLISH of QoS 0, PINGREQ, DISCONNECT. It subscribes to
-// nothing, and expects messages all the same. This is no broker: a connection is between one robot
-// and the appliance, and robots share nothing.
+// firmware sends only CONNECT, PUBLISH with QoS 0, PINGREQ and DISCONNECT. It subscribes to no topic, but
+// expects messages anyway. This is not a broker: each connection is between one robot and the appliance,
+// and no message passes from one robot to another.
 package control
 
 import (
@@ -22,32 +22,34 @@ import (
 
 // Limits of a connection.
 const (
-	connectWithin = 10 * time.Second
-	writeWithin   = 5 * time.Second
-	mostConnect   = 1 << 10          // bytes of a CONNECT
-	longestSilent = 10 * time.Minute // no matter which keepalive it wants; the firmware's makes six
+	connectTimeout = 10 * time.Second
+	writeTimeout   = 5 * time.Second
+	maxConnectSize = 1 << 10          // bytes of a CONNECT
+	maxSilence     = 10 * time.Minute // limits keepalives; the firmware's allows six minutes of silence
 )
 
-// Credentials are what a robot connects with.
+// Credentials are the login of a robot's CONNECT.
 type Credentials struct{ ClientID, Username, Password string }
 
-// Errors of a connection. ErrProtocol is wrapped for packets that the firmware does not send.
+// Errors of a connection.
 var (
+	// ErrProtocol is wrapped if a packet is not one that the firmware sends.
 	ErrProtocol = errors.New("this is not the MQTT of a robot")
-	ErrRefused  = errors.New("the robot's MQTT login is refused")
+	// ErrRefused is wrapped if admit has returned an error.
+	ErrRefused = errors.New("the robot's MQTT login is refused")
 )
 
-// Conn is a robot's connection. One goroutine calls Receive; Send and Close may be
-// called by any.
+// Conn is a robot's connection. Receive must be called by one goroutine only; Send and Close may be called
+// by any.
 type Conn struct {
-	conn   net.Conn
-	topic  string        // that it may publish to
-	silent time.Duration // after which it is gone
-	mu     sync.Mutex    // of writing
+	conn       net.Conn
+	topic      string        // the only topic that the robot may publish to
+	maxSilence time.Duration // silence after which the connection counts as broken
+	mu         sync.Mutex    // held while a packet is written
 }
 
-// Accept reads the CONNECT of a connection and answers it. admit returns the only topic that the robot
-// may publish to, or why it is refused. If Accept returns an error, it has closed the connection.
+// Accept reads the CONNECT of a connection and responds to it. admit checks the credentials, and returns
+// the only topic that the robot may publish to. If Accept returns an error, it has closed the connection.
 func Accept(conn net.Conn, admit func(Credentials) (topic string, err error)) (*Conn, error) {
 	c := &Conn{conn: conn}
 	if err := c.open(admit); err != nil {
@@ -57,26 +59,27 @@ func Accept(conn net.Conn, admit func(Credentials) (topic string, err error)) (*
 	return c, nil
 }
 
+// open performs the login of Accept.
 func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
-	if err := c.conn.SetReadDeadline(time.Now().Add(connectWithin)); err != nil {
+	if err := c.conn.SetReadDeadline(time.Now().Add(connectTimeout)); err != nil {
 		return err
 	}
-	packet, err := read(c.conn, mostConnect, packets.Connect)
+	packet, err := readPacket(c.conn, maxConnectSize, packets.Connect)
 	if err != nil {
 		return err
 	}
-	hello := packet.(*packets.ConnectPacket)
-	code := hello.Validate()
+	connect := packet.(*packets.ConnectPacket)
+	code := connect.Validate()
 	if code == packets.Accepted {
-		c.topic, err = admit(Credentials{hello.ClientIdentifier, hello.Username, string(hello.Password)})
+		c.topic, err = admit(Credentials{connect.ClientIdentifier, connect.Username, string(connect.Password)})
 		if err != nil {
 			code = packets.ErrRefusedNotAuthorised
 		}
 	}
-	answer := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
-	answer.ReturnCode = code
-	if sent := c.write(answer); sent != nil {
-		return sent
+	response := packets.NewControlPacket(packets.Connack).(*packets.ConnackPacket)
+	response.ReturnCode = code
+	if err := c.write(response); err != nil {
+		return err
 	}
 	switch {
 	case err != nil:
@@ -84,28 +87,28 @@ func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
 	case code != packets.Accepted:
 		return fmt.Errorf("%w: %w", ErrProtocol, packets.ConnErrors[code])
 	}
-	c.silent = longestSilent
-	if hello.Keepalive > 0 { // section 3.1.2.10
-		c.silent = min(longestSilent, time.Duration(hello.Keepalive)*3*time.Second/2)
+	c.maxSilence = maxSilence
+	if connect.Keepalive > 0 { // section 3.1.2.10
+		c.maxSilence = min(maxSilence, time.Duration(connect.Keepalive)*3*time.Second/2)
 	}
 	return nil
 }
 
-// Receive waits for a message of the robot. It returns io.EOF after DISCONNECT, and
-// os.ErrDeadlineExceeded after one and a half times the keepalive.
+// Receive waits for a message from the robot. It returns io.EOF after DISCONNECT, and an error that wraps
+// os.ErrDeadlineExceeded after one and a half times the keepalive without a packet.
 func (c *Conn) Receive() ([]byte, error) {
 	for {
-		if err := c.conn.SetReadDeadline(time.Now().Add(c.silent)); err != nil {
+		if err := c.conn.SetReadDeadline(time.Now().Add(c.maxSilence)); err != nil {
 			return nil, err
 		}
-		packet, err := read(c.conn, limit.Body, packets.Publish, packets.Pingreq, packets.Disconnect)
+		packet, err := readPacket(c.conn, limit.Body, packets.Publish, packets.Pingreq, packets.Disconnect)
 		if err != nil {
 			return nil, err
 		}
 		switch p := packet.(type) {
 		case *packets.PublishPacket:
 			if p.Qos != 0 || p.Retain || p.TopicName != c.topic {
-				return nil, fmt.Errorf("%w: it publishes to %q with QoS %d; only %q with QoS 0 is for it", ErrProtocol, p.TopicName, p.Qos, c.topic)
+				return nil, fmt.Errorf("%w: it publishes to %q with QoS %d; it may only publish to %q with QoS 0, not retained", ErrProtocol, p.TopicName, p.Qos, c.topic)
 			}
 			return p.Payload, nil
 		case *packets.PingreqPacket:
@@ -125,9 +128,10 @@ func (c *Conn) Send(message []byte) error {
 	return c.write(p)
 }
 
-// Close ends the connection and wakes Receive.
+// Close closes the connection and wakes Receive.
 func (c *Conn) Close() { _ = c.conn.Close() }
 
+// write sends a packet.
 func (c *Conn) write(p packets.ControlPacket) error {
 	var frame bytes.Buffer
 	if err := p.Write(&frame); err != nil {
@@ -135,21 +139,22 @@ func (c *Conn) write(p packets.ControlPacket) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.conn.SetWriteDeadline(time.Now().Add(writeWithin)); err != nil {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(frame.Bytes())
 	return err
 }
 
-// read reads one packet of one of the types. It checks type and size before it reads the body.
-func read(r io.Reader, most int, types ...byte) (packets.ControlPacket, error) {
+// readPacket reads a packet. It returns an error without reading the body if the packet is of another type
+// than types, or larger than maxSize bytes.
+func readPacket(r io.Reader, maxSize int, types ...byte) (packets.ControlPacket, error) {
 	frame := make([]byte, 1, 64)
 	if _, err := io.ReadFull(r, frame); err != nil {
 		return nil, err
 	}
 	if kind := frame[0] >> 4; !slices.Contains(types, kind) {
-		return nil, fmt.Errorf("%w: it sends %s", ErrProtocol, cmp.Or(packets.PacketNames[kind], "no packet"))
+		return nil, fmt.Errorf("%w: it sends %s", ErrProtocol, cmp.Or(packets.PacketNames[kind], "a packet of an unknown type"))
 	}
 	size := 0
 	for shift := 0; ; shift += 7 { // section 2.2.3
@@ -166,8 +171,8 @@ func read(r io.Reader, most int, types ...byte) (packets.ControlPacket, error) {
 			break
 		}
 	}
-	if size > most {
-		return nil, fmt.Errorf("%w: a packet of %d bytes; at most %d are taken", ErrProtocol, size, most)
+	if size > maxSize {
+		return nil, fmt.Errorf("%w: it sends a packet of %d bytes; the limit is %d", ErrProtocol, size, maxSize)
 	}
 	head := len(frame)
 	frame = append(frame, make([]byte, size)...)

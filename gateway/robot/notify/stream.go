@@ -1,6 +1,6 @@
-// Package notify makes robots speak that are idle. Such a robot is sent a URL, and fetches the sound
-// there, which is made while it plays. The request is all that is heard of it, so the stream is
-// sent no faster than it plays, and its end when all of it was played.
+// Package notify makes idle robots speak. A robot receives a URL, fetches the sound of an announcement
+// there, and plays it while the rest is synthesized. The robot does not report what it has played, so the
+// sound is sent at the pace at which it plays, and the response ends when the robot has played all of it.
 package notify
 
 import (
@@ -20,50 +20,51 @@ import (
 	"perch/voice"
 )
 
+// Limits of a stream.
 const (
-	mostAhead    = 200                     // packets that are made ahead: 12 s of sound
-	planWithin   = 400 * time.Millisecond  // for the times of the subtitles
-	streamLead   = 1200 * time.Millisecond // the robot's decode queue
-	streamWithin = 10 * time.Second        // a robot that reads nothing for so long is gone
+	maxAhead     = 200                     // packets that may be synthesized ahead: 12 s of sound
+	planTimeout  = 400 * time.Millisecond  // how long Plan waits for the synthesis, before it estimates
+	streamLead   = 1200 * time.Millisecond // how far sending is ahead of playing: the robot's decode queue
+	writeTimeout = 10 * time.Second        // how long a robot may read nothing before it counts as disconnected
 )
 
-// Stream is the sound of an announcement, in packets of 60 ms. One goroutine calls Synthesize, another
-// sends what it makes.
+// Stream is the sound of an announcement, in packets of 60 ms. One goroutine calls Synthesize; others call
+// Plan and send.
 type Stream struct {
 	sentences []string
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced with every change
-	packets [][]byte
-	sent    int
-	starts  []int // of each sentence that has begun, in packets
-	planned []int // starts that the robot was given: no sentence begins sooner
-	made    int   // sentences that are whole
-	over    bool
-	err     error // why it is not whole
+	changed chan struct{} // closed and replaced with every change of the fields below
+	packets [][]byte      // packets synthesized so far; nil for those that were sent
+	sent    int           // number of packets sent
+	starts  []int         // indexes of the first packets of the sentences synthesized so far
+	planned []int         // earliest indexes of the first packets of all sentences; set by Plan
+	made    int           // number of sentences that are synthesized completely
+	over    bool          // Synthesize has returned
+	err     error         // error of Synthesize
 }
 
-// NewStream returns a stream of sentences.
+// NewStream returns a stream of sentences without sound.
 func NewStream(sentences []string) *Stream {
 	return &Stream{sentences: sentences, changed: make(chan struct{})}
 }
 
-// change changes the stream and wakes those who wait. s.mu is not held.
-func (s *Stream) change(do func()) {
+// update calls change with s.mu held, and wakes all callers of wait.
+func (s *Stream) update(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	do()
+	change()
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// wait waits until enough is true, or ctx ends.
-func (s *Stream) wait(ctx context.Context, enough func() bool) error {
+// wait waits until condition returns true, or ctx ends. It calls condition with s.mu held.
+func (s *Stream) wait(ctx context.Context, condition func() bool) error {
 	for {
 		s.mu.Lock()
-		done, changed := enough(), s.changed
+		satisfied, changed := condition(), s.changed
 		s.mu.Unlock()
-		if done {
+		if satisfied {
 			return nil
 		}
 		select {
@@ -74,66 +75,69 @@ func (s *Stream) wait(ctx context.Context, enough func() bool) error {
 	}
 }
 
-// Synthesize synthesizes the sentences, a little ahead of what is sent.
-func (s *Stream) Synthesize(ctx context.Context, by voice.Synthesizer, o voice.Options) {
-	err := s.synthesize(ctx, by, o)
-	s.change(func() { s.over, s.err = true, err })
+// Synthesize synthesizes the sentences, at most 12 s ahead of what is sent. It returns when all are
+// synthesized, at the first error, or when ctx ends. The stream reports the error.
+func (s *Stream) Synthesize(ctx context.Context, synthesizer voice.Synthesizer, o voice.Options) {
+	err := s.synthesize(ctx, synthesizer, o)
+	s.update(func() { s.over, s.err = true, err })
 }
 
-func (s *Stream) synthesize(ctx context.Context, by voice.Synthesizer, o voice.Options) error {
+// synthesize is Synthesize with the error as result.
+func (s *Stream) synthesize(ctx context.Context, synthesizer voice.Synthesizer, o voice.Options) error {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return err
 	}
 	add := func(packet []byte) error {
-		if err := s.wait(ctx, func() bool { return len(s.packets)-s.sent < mostAhead }); err != nil {
+		if err := s.wait(ctx, func() bool { return len(s.packets)-s.sent < maxAhead }); err != nil {
 			return err
 		}
 		packet = slices.Clone(packet)
-		s.change(func() { s.packets = append(s.packets, packet) })
+		s.update(func() { s.packets = append(s.packets, packet) })
 		return nil
 	}
 	silence := make([]int16, voice.SpeakerFrame)
 	for i, sentence := range s.sentences {
-		for s.early(i) {
+		for s.isEarly(i) {
 			if err := encoder.Encode(silence, add); err != nil {
 				return err
 			}
 		}
-		s.change(func() { s.starts = append(s.starts, len(s.packets)) })
-		err := by.Synthesize(ctx, sentence, o, func(pcm []int16) error { return encoder.Encode(pcm, add) })
+		s.update(func() { s.starts = append(s.starts, len(s.packets)) })
+		err := synthesizer.Synthesize(ctx, sentence, o, func(pcm []int16) error { return encoder.Encode(pcm, add) })
 		if err == nil {
 			err = encoder.Flush(add)
 		}
 		if err != nil {
 			return fmt.Errorf("speak: %w", err)
 		}
-		s.change(func() { s.made++ })
+		s.update(func() { s.made++ })
 	}
 	return nil
 }
 
-// early reports whether a sentence is to begin later than now.
-func (s *Stream) early(sentence int) bool {
+// isEarly reports whether the sentence with an index would begin earlier than planned if it began with the
+// next packet.
+func (s *Stream) isEarly(sentence int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return sentence < len(s.planned) && len(s.packets) < s.planned[sentence]
 }
 
-// Plan returns the subtitles of the sentences. Times that are not known soon enough are estimated
-// from the others, and no sentence begins before its time.
+// Plan returns the subtitles of the sentences with their times. It estimates the times of sentences whose
+// synthesis does not begin soon enough; silence then delays a sentence that would begin before its time.
 func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
-	within, cancel := context.WithTimeout(ctx, planWithin)
+	waiting, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	// When the time is over the rest is estimated.
-	_ = s.wait(within, func() bool { return len(s.starts) == len(s.sentences) || s.over || len(s.packets) == mostAhead })
+	// A timeout is not an error: the rest is estimated.
+	_ = s.wait(waiting, func() bool { return len(s.starts) == len(s.sentences) || s.over || len(s.packets) == maxAhead })
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	var all []xiaozhi.Subtitle
+	var subtitles []xiaozhi.Subtitle
 	var failed error
-	s.change(func() {
-		if len(s.packets) == 0 { // nothing can be heard
+	s.update(func() {
+		if len(s.packets) == 0 { // an error after the first packet is reported by send instead
 			failed = s.err
 		}
 		s.planned = slices.Clone(s.starts)
@@ -141,26 +145,26 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 			if i == len(s.planned) {
 				s.planned = append(s.planned, max(len(s.packets), s.planned[i-1]+s.estimate(i-1)))
 			}
-			all = append(all, xiaozhi.Subtitle{Start: s.planned[i] * int(voice.FrameDuration/time.Millisecond), Text: sentence})
+			subtitles = append(subtitles, xiaozhi.Subtitle{Start: s.planned[i] * int(voice.FrameDuration/time.Millisecond), Text: sentence})
 		}
 	})
-	return all, failed
+	return subtitles, failed
 }
 
-// estimate returns how long a sentence will be, in packets, judged by the whole ones. It is rather
-// too long: a silence disturbs less than a subtitle that comes early. s.mu is held.
+// estimate estimates how long the sentence with an index will be, in packets, from those that are complete.
+// The estimate is on the long side, because a pause disturbs less than an early subtitle. s.mu must be held.
 func (s *Stream) estimate(n int) int {
-	const usual = 10 // runes in a second of slow speech
+	const runesPerSecond = 10 // slow speech
 	perSecond := int(time.Second / voice.FrameDuration)
 	runes := utf8.RuneCountInString(s.sentences[n])
 	if s.made == 0 || s.made >= len(s.starts) {
-		return runes*perSecond/usual + perSecond/4
+		return runes*perSecond/runesPerSecond + perSecond/4
 	}
-	known := utf8.RuneCountInString(strings.Join(s.sentences[:s.made], ""))
-	return runes*s.starts[s.made]/max(1, known) + perSecond/2
+	spokenRunes := utf8.RuneCountInString(strings.Join(s.sentences[:s.made], ""))
+	return runes*s.starts[s.made]/max(1, spokenRunes) + perSecond/2
 }
 
-// packet waits for a packet; nil is the end.
+// packet waits for the packet with an index and returns it, or nil at the end of the stream.
 func (s *Stream) packet(ctx context.Context, n int) ([]byte, error) {
 	if err := s.wait(ctx, func() bool { return n < len(s.packets) || s.over }); err != nil {
 		return nil, err
@@ -175,7 +179,8 @@ func (s *Stream) packet(ctx context.Context, n int) ([]byte, error) {
 	return packet, nil
 }
 
-// send writes the stream as Ogg Opus (RFC 7845), at the pace at which it plays.
+// send writes the stream as Ogg Opus (RFC 7845), at the pace at which the robot plays it. It returns when the
+// robot has played all of it.
 func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 	out := http.NewResponseController(w)
 	ogg, err := oggwriter.NewWriter(w, oggwriter.WithSampleRate(voice.SpeakerRate), oggwriter.WithChannelCount(1))
@@ -187,7 +192,8 @@ func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 		return err
 	}
 	var begun time.Time
-	played := func(n int, lead time.Duration) error { // waits until so many packets but the lead were played
+	// waitPlayed waits until lead before the time at which the robot has played n packets.
+	waitPlayed := func(n int, lead time.Duration) error {
 		select {
 		case <-time.After(time.Until(begun.Add(time.Duration(n)*voice.FrameDuration - lead))):
 		case <-ctx.Done():
@@ -206,19 +212,19 @@ func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 		if n == 0 {
 			begun = time.Now()
 		}
-		if err := played(n, streamLead); err != nil {
+		if err := waitPlayed(n, streamLead); err != nil {
 			return err
 		}
-		_ = out.SetWriteDeadline(time.Now().Add(streamWithin)) // a test's writer may have no deadlines
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only for a test's writer without deadlines
 		if err := track.WriteRTP(&rtp.Packet{Header: rtp.Header{SSRC: 1}, Payload: packet}); err != nil {
 			return err
 		}
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		s.change(func() { s.sent = n + 1 })
+		s.update(func() { s.sent = n + 1 })
 	}
-	if err := played(n, 0); err != nil {
+	if err := waitPlayed(n, 0); err != nil {
 		return err
 	}
 	return ogg.Close()

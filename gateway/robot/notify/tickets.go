@@ -12,26 +12,29 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Path is where robots fetch streams, by the name of a ticket and ".ogg".
+// Path is the path under which robots fetch sounds. A ticket's name and ".ogg" follow it.
 const Path = "/xiaozhi/notify/"
 
+// Times of a ticket.
 const (
-	ticketLives = 2 * time.Minute
-	fetchFirst  = 500 * time.Millisecond // after which a robot that does not fetch is notified again: it still plays
-	fetchMost   = 10 * time.Second       // the same, if it does not for longer: it is busy otherwise
+	ticketTTL = 2 * time.Minute
+	// minNotifyWait is how long to wait before a robot that does not fetch the sound is notified again:
+	// it may still be playing another. The wait doubles each time.
+	minNotifyWait = 500 * time.Millisecond
+	maxNotifyWait = 10 * time.Second
 )
 
-// ErrNotFetched is returned by Play if the robot has not fetched the sound.
+// ErrNotFetched is returned by Play if the robot has not fetched the sound within two minutes.
 var ErrNotFetched = errors.New("the robot has not fetched the sound")
 
-// ErrCut is wrapped by Play if the robot has not played all of the sound.
+// ErrCut is wrapped by Play if the robot has fetched the sound, but not played all of it.
 var ErrCut = errors.New("the robot has broken off the sound")
 
-// ErrNoTicket is returned by Serve for an unknown name.
+// ErrNoTicket is returned by Serve if there is no ticket with the name.
 var ErrNoTicket error = &httpserver.Fault{Word: "no_such_sound", HTTP: http.StatusNotFound,
-	Sentence: "there is no sound under this address: it was fetched before, or it has waited for more than two minutes"}
+	Sentence: "there is no sound at this address: it was fetched before, or it has expired after two minutes"}
 
-// Tickets are the streams that robots may fetch, each once. The zero value has none.
+// Tickets holds the streams that robots may fetch, each once. The zero value is ready for use.
 type Tickets struct {
 	mu   sync.Mutex
 	open map[string]*ticket
@@ -40,13 +43,13 @@ type Tickets struct {
 // ticket is the right to fetch one stream.
 type ticket struct {
 	stream  *Stream
-	ctx     context.Context // of the announcement
-	fetched chan struct{}   // closed once the robot has come for it
-	done    chan error      // with a slot for how that ended
+	ctx     context.Context // ends with the announcement
+	fetched chan struct{}   // closed when the robot begins to fetch the stream
+	done    chan error      // receives the result of the fetch; has a buffer for it
 }
 
-// Play makes a robot fetch a stream: send notifies it of the stream's path, again and again until
-// it comes. Play returns when the robot has played all of it.
+// Play makes a robot play a stream, and returns when the robot has played all of it. It calls send to
+// notify the robot of the stream's path, repeatedly until the robot fetches the stream.
 func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) error) error {
 	name, issued := rand.Text(), &ticket{stream: s, ctx: ctx, fetched: make(chan struct{}), done: make(chan error, 1)}
 	t.mu.Lock()
@@ -56,8 +59,8 @@ func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) er
 	t.open[name] = issued
 	t.mu.Unlock()
 	defer t.withdraw(name)
-	lives := time.After(ticketLives)
-	for wait := fetchFirst; ; wait = min(2*wait, fetchMost) {
+	expired := time.After(ticketTTL)
+	for wait := minNotifyWait; ; wait = min(2*wait, maxNotifyWait) {
 		if err := send(Path + name + ".ogg"); err != nil {
 			return err
 		}
@@ -65,7 +68,7 @@ func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) er
 		case <-issued.fetched:
 			return issued.wait(ctx)
 		case <-time.After(wait):
-		case <-lives:
+		case <-expired:
 			return ErrNotFetched
 		case <-ctx.Done():
 			return ctx.Err()
@@ -73,7 +76,7 @@ func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) er
 	}
 }
 
-// withdraw removes a ticket and returns it, or nil if somebody else has it.
+// withdraw removes the ticket with a name and returns it, or nil if there is none.
 func (t *Tickets) withdraw(name string) *ticket {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,17 +85,17 @@ func (t *Tickets) withdraw(name string) *ticket {
 	return withdrawn
 }
 
-// wait waits for the end of the stream.
+// wait waits for the end of the fetch.
 func (t *ticket) wait(ctx context.Context) error {
 	select {
 	case err := <-t.done:
 		return err
 	case <-ctx.Done():
-		return errors.Join(ctx.Err(), <-t.done) // the stream ends with ctx
+		return errors.Join(ctx.Err(), <-t.done) // does not block for long: Serve ends with ctx too
 	}
 }
 
-// Serve sends a robot the sound of a ticket.
+// Serve sends a robot the stream of the ticket with a name.
 func (t *Tickets) Serve(w http.ResponseWriter, r *http.Request, name string) error {
 	fetched := t.withdraw(name)
 	if fetched == nil {
@@ -101,7 +104,7 @@ func (t *Tickets) Serve(w http.ResponseWriter, r *http.Request, name string) err
 	close(fetched.fetched)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	stop := context.AfterFunc(fetched.ctx, cancel) // a talk has begun
+	stop := context.AfterFunc(fetched.ctx, cancel)
 	defer stop()
 	w.Header().Set("Content-Type", "audio/ogg")
 	w.Header().Set("Cache-Control", "no-store")
@@ -110,8 +113,8 @@ func (t *Tickets) Serve(w http.ResponseWriter, r *http.Request, name string) err
 		err = fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	fetched.done <- err
-	if err != nil { // the answer cannot be ended, and is not taken for a whole one
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // a test's writer may have no deadlines
+	if err != nil { // breaks the connection, so that the robot does not take the response for complete
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // fails only for a test's writer without deadlines
 	}
 	return err
 }
