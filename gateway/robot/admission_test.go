@@ -119,12 +119,12 @@ func TestBase(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Host = c.host
 		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, listener))
-		if got := base(r, c.public, c.checkedIn); got != c.want {
+		if got := baseURL(r, c.public, c.checkedIn); got != c.want {
 			t.Errorf("Host %q, public_url %q, checked in at %q: %q, want %q", c.host, c.public, c.checkedIn, got, c.want)
 		}
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	if got := base(r, "", ""); got != "" {
+	if got := baseURL(r, "", ""); got != "" {
 		t.Errorf("without any port: %q", got)
 	}
 }

@@ -18,34 +18,35 @@ import (
 	"perch/gateway/robot/notify"
 )
 
-// Times of an announcer.
+// Intervals of an announcer.
 const (
-	retryFirst = 3 * time.Second // after a stream that was cut
-	retryMost  = 5 * time.Minute
-	quietCheck = time.Minute // of whether the quiet hours are over
+	minRetry        = 3 * time.Second // before an announcement is repeated that was broken off; doubles each time
+	maxRetry        = 5 * time.Minute
+	quietHoursCheck = time.Minute // between checks whether the quiet hours are over
 )
 
-// announcer makes a robot speak that is connected by MQTT and does not talk: one announcement after
-// the other, the urgent first. Sentences wait in the CommandQueue, notifications and questions
-// here as well as where they come from.
+// announcer makes an idle robot with an MQTT connection speak: one announcement after the other, urgent
+// ones first. Stored sentences stay in the CommandQueue until they are spoken. Notifications and
+// questions are in waiting; their senders keep them too.
 type announcer struct {
 	conn  *connection
-	added chan struct{} // has one slot, filled when there is more
+	added chan struct{} // has one slot, filled when an announcement is added
 
 	mu      sync.Mutex
 	waiting []dialogue.Announcement
-	running bool
-	ended   bool // with the connection
-	stop    context.CancelFunc
-	skipped context.CancelCauseFunc // of the announcement that is being spoken; nil between them
+	running bool                    // the goroutine of run is active
+	ended   bool                    // the connection has ended
+	stop    context.CancelFunc      // stops run
+	skip    context.CancelCauseFunc // ends the announcement being spoken; nil while there is none
 	tasks   sync.WaitGroup
 }
 
+// newAnnouncer returns the announcer of a connection. It needs close.
 func newAnnouncer(c *connection) *announcer {
 	return &announcer{conn: c, added: make(chan struct{}, 1)}
 }
 
-// add speaks an announcement, in place of one with the same id that waits.
+// add queues an announcement. It replaces a waiting one of the same notification, or with the same text.
 func (n *announcer) add(a dialogue.Announcement) {
 	n.mu.Lock()
 	same := func(b dialogue.Announcement) bool {
@@ -56,23 +57,23 @@ func (n *announcer) add(a dialogue.Announcement) {
 	n.wake()
 }
 
-// withdraw removes a question that waits.
+// withdraw removes a waiting question.
 func (n *announcer) withdraw(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waiting = slices.DeleteFunc(n.waiting, func(a dialogue.Announcement) bool { return a.Hint && a.Text == text })
 }
 
-// wake speaks what waits, unless the robot talks.
+// wake begins to speak what waits, unless the robot has a session or cannot speak while idle.
 func (n *announcer) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ended || n.conn.current() != nil || !n.conn.speaks() {
+	if n.ended || n.conn.current() != nil || !n.conn.canSpeak() {
 		return
 	}
 	select {
 	case n.added <- struct{}{}:
-	default:
+	default: // filled already
 	}
 	if n.running {
 		return
@@ -86,7 +87,8 @@ func (n *announcer) wake() {
 	})
 }
 
-// interrupt ends what is being spoken: a talk begins that it is offered to again.
+// interrupt ends the announcement being spoken and drops those in waiting, because a session begins:
+// their senders then offer them to the session.
 func (n *announcer) interrupt() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,19 +99,19 @@ func (n *announcer) interrupt() {
 	}
 }
 
-// errSkipped ends an announcement that somebody does not want to hear.
-var errSkipped = errors.New("the robot was told to be quiet")
+// errSkipped is the error of an announcement that was ended by skipCurrent.
+var errSkipped = errors.New("somebody has silenced the robot")
 
-// skip ends what is being spoken for good.
-func (n *announcer) skip() {
+// skipCurrent ends the announcement being spoken. It is not repeated.
+func (n *announcer) skipCurrent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.skipped != nil {
-		n.skipped(errSkipped)
+	if n.skip != nil {
+		n.skip(errSkipped)
 	}
 }
 
-// close ends the announcer with its connection.
+// close stops the announcer and waits for its goroutine. The connection has ended.
 func (n *announcer) close() {
 	n.mu.Lock()
 	n.ended = true
@@ -118,16 +120,16 @@ func (n *announcer) close() {
 	n.tasks.Wait()
 }
 
-// run speaks what waits, until there is nothing or ctx ends.
+// run speaks what waits, until nothing does or ctx ends.
 func (n *announcer) run(ctx context.Context) {
-	retry := retryFirst
+	retry := minRetry
 	for {
 		a, ok := n.next(ctx, time.Now())
 		if !ok {
 			return
 		}
 		if a.Text == "" {
-			n.pause(ctx, quietCheck)
+			n.pause(ctx, quietHoursCheck)
 			continue
 		}
 		err := n.speak(ctx, a)
@@ -135,24 +137,24 @@ func (n *announcer) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err == nil, errors.Is(err, errSkipped):
-			retry = retryFirst
+			retry = minRetry
 			n.finish(a)
 		case errors.Is(err, notify.ErrNotFetched):
 			n.giveUp(a)
 			return
 		default:
-			n.conn.log.Info("an announcement was not heard to its end, and will be made again", "err", err)
+			n.conn.log.Info("an announcement was broken off, and will be repeated", "err", err)
 			n.pause(ctx, retry)
-			retry = min(2*retry, retryMost)
+			retry = min(2*retry, maxRetry)
 		}
 	}
 }
 
-// giveUp shows what a robot has not fetched in two minutes. Until its next talk we assume that it
-// does not speak by itself.
+// giveUp shows an announcement whose sound the robot has not fetched within two minutes. Until the
+// robot's next session, the appliance assumes that it cannot speak while idle.
 func (n *announcer) giveUp(a dialogue.Announcement) {
 	c := n.conn
-	c.log.Warn("the robot does not fetch what it is to speak, and is shown it instead; its firmware may not know notify", "firmware", c.robot.Firmware)
+	c.log.Warn("the robot does not fetch the sound of an announcement, so the announcement is shown; its firmware may not support notify", "firmware", c.robot.Firmware)
 	c.mute.Store(true)
 	n.interrupt()
 	if err := c.alert(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
@@ -160,7 +162,7 @@ func (n *announcer) giveUp(a dialogue.Announcement) {
 	}
 }
 
-// pause waits for a time, or until something is added.
+// pause waits for a time, or until an announcement is added.
 func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -169,11 +171,12 @@ func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next returns the next announcement: an urgent notification, a sentence, any other. One without a
-// text means that all have to wait. If ok is false nothing waits, and the goroutine ends.
+// next returns the next announcement: an urgent one first, then stored sentences, then others. An empty
+// text means that all must wait for the end of the quiet hours. If ok is false, nothing waits, and the
+// goroutine must end.
 func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announcement, ok bool) {
 	c := n.conn
-	all := n.commands(now)
+	announcements := n.collectStored(now)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ctx.Err() != nil {
@@ -182,41 +185,42 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 	n.waiting = slices.DeleteFunc(n.waiting, func(a dialogue.Announcement) bool {
 		return a.Notice != "" && !c.shared.options.Waits(a.Notice)
 	})
-	all = append(all, n.waiting...)
-	if len(all) == 0 {
+	announcements = append(announcements, n.waiting...)
+	if len(announcements) == 0 {
 		n.running = false
 		return a, false
 	}
-	if i := slices.IndexFunc(all, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
-		return all[i], true
+	if i := slices.IndexFunc(announcements, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
+		return announcements[i], true
 	}
 	if c.shared.options.Quiet(now) {
 		return dialogue.Announcement{}, true
 	}
-	return all[0], true
+	return announcements[0], true
 }
 
-// commands returns the sentences that wait for the robot, and shows the alert that does.
-func (n *announcer) commands(now time.Time) (all []dialogue.Announcement) {
+// collectStored returns the robot's stored sentences as announcements, and shows its stored alert.
+func (n *announcer) collectStored(now time.Time) (sentences []dialogue.Announcement) {
 	c := n.conn
-	for _, w := range c.shared.options.Commands.list(c.robot.ID) {
+	for _, command := range c.shared.options.Commands.list(c.robot.ID) {
 		switch {
-		case !now.Before(w.Expires):
-			c.shared.options.Commands.drop(c.robot.ID, w.ID)
-			c.publish(event.Command{Thing: w.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
-		case w.Thing == commandAlert:
-			if c.send(w.alert()) == nil {
-				c.shared.options.Commands.drop(c.robot.ID, w.ID)
-				c.publish(event.Command{Thing: w.Thing, State: event.CommandDone})
+		case !now.Before(command.Expires):
+			c.shared.options.Commands.drop(c.robot.ID, command.ID)
+			c.publish(event.Command{Thing: command.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
+		case command.Thing == commandAlert:
+			if c.send(command.alert()) == nil {
+				c.shared.options.Commands.drop(c.robot.ID, command.ID)
+				c.publish(event.Command{Thing: command.Thing, State: event.CommandDone})
 			}
 		default:
-			all = append(all, dialogue.Announcement{Text: w.Text, Command: w.ID})
+			sentences = append(sentences, dialogue.Announcement{Text: command.Text, Command: command.ID})
 		}
 	}
-	return all
+	return sentences
 }
 
-// finish records that the robot has played an announcement to its end.
+// finish removes an announcement that the robot has played or somebody has skipped, and publishes that
+// it is done.
 func (n *announcer) finish(a dialogue.Announcement) {
 	c := n.conn
 	n.mu.Lock()
@@ -231,30 +235,29 @@ func (n *announcer) finish(a dialogue.Announcement) {
 	}
 }
 
-// wakeHint is shown after a question: the robot cannot hear its answer yet.
+// wakeHint is shown after a question. The robot is idle, so somebody has to wake it to answer.
 const wakeHint = "Touch me, or say my wake word, to answer."
 
-// speak makes the robot speak one announcement, and returns when it has played it.
+// speak makes the robot speak one announcement, and returns when the robot has played all of it.
 func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
-	ctx, cancelled := context.WithCancelCause(ctx)
-	cancel := func() { cancelled(nil) }
+	ctx, cancel := context.WithCancelCause(ctx)
 	n.mu.Lock()
-	n.skipped = cancelled
+	n.skip = cancel
 	n.mu.Unlock()
 	defer func() {
 		n.mu.Lock()
-		n.skipped = nil
+		n.skip = nil
 		n.mu.Unlock()
 	}()
 	c, s := n.conn, n.conn.shared
 	face, words := agent.SplitEmotion(a.Text)
 	sentences := thinker.Sentences(words)
 	sound := notify.NewStream(sentences)
-	var making sync.WaitGroup
-	defer making.Wait()
-	defer cancel() // which ends it
+	var synthesis sync.WaitGroup
+	defer synthesis.Wait()
+	defer cancel(nil) // ends the synthesis if it is still running
 	o, done := s.acquire()
-	making.Go(func() {
+	synthesis.Go(func() {
 		defer done()
 		sound.Synthesize(ctx, o.Synthesizer, o.Character(c.robot.ID).Speech)
 	})
@@ -263,7 +266,7 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 		return err
 	}
 	if a.Hint {
-		subtitles = append(subtitles, xiaozhi.Subtitle{Start: subtitles[len(subtitles)-1].Start + hintAfter, Text: wakeHint})
+		subtitles = append(subtitles, xiaozhi.Subtitle{Start: subtitles[len(subtitles)-1].Start + wakeHintDelay, Text: wakeHint})
 	}
 	if face != agent.Neutral {
 		if err := c.send(xiaozhi.LLM{Emotion: face.On(c.robot.Board).Name, Text: face.Emoji}); err != nil {
@@ -282,5 +285,5 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 	return nil
 }
 
-// hintAfter is in milliseconds.
-const hintAfter = 2000
+// wakeHintDelay is how long after the beginning of the last sentence the hint is shown, in milliseconds.
+const wakeHintDelay = 2000

@@ -171,7 +171,7 @@ func TestHellosArePaced(t *testing.T) {
 		}
 		r.pass(0)
 		sessions, took := len(happenedTo[event.RobotOnline](r)), time.Since(began)
-		if most := mostHellos * (int(took/time.Second) + 1); sessions > most || took < (hellos/mostHellos-2)*time.Second {
+		if most := maxHellosPerSecond * (int(took/time.Second) + 1); sessions > most || took < (hellos/maxHellosPerSecond-2)*time.Second {
 			t.Errorf("%d sessions in %s", sessions, took)
 		}
 	})
@@ -456,8 +456,8 @@ func TestIdleRobotIsAskedForStatus(t *testing.T) {
 			`{"name":"self.get_device_status","description":"how it is","inputSchema":{"type":"object","properties":{}}}]}}`)})
 		ctx, cancel := context.WithCancel(r.t.Context())
 		var tending sync.WaitGroup
-		tending.Go(func() { r.server.tend(ctx) })
-		if r.pass(tendEvery - time.Second); requests("get_device_status") != 0 || requests(`"initialize"`) != 1 {
+		tending.Go(func() { r.server.refreshIdle(ctx) })
+		if r.pass(refreshEvery - time.Second); requests("get_device_status") != 0 || requests(`"initialize"`) != 1 {
 			t.Errorf("before: %d and %d requests", requests("get_device_status"), requests(`"initialize"`))
 		}
 		if r.pass(2 * time.Second); requests("get_device_status") != 1 || requests(`"initialize"`) != 2 {

@@ -13,19 +13,22 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Ask makes a robot ask people something, after the turn under way and what waits to be spoken, and
-// waits for the answer: the next words, a touch of the head, the owner's Reply, or AnswerExpired once
-// q.Until is over, whether it was asked by then or not. AnswerClosed means that somebody has made the
-// robot quiet. An interruption before the question is heard postpones it, and the end of ctx
-// withdraws it. The ID, Session and Asked of q may be empty. Errors are dialogue.ErrOffline if the
-// robot's channel is closed, or closes before an answer; dialogue.ErrBusy; why the robot could not
-// ask; and ctx's.
+// Ask makes a robot ask people a question, once it has finished the turn under way and spoken what
+// waits, and waits for an answer: the next words, a touch of the robot's head, or the owner's Reply.
+// The ID, Session and Asked of q may be empty.
+//
+// The answer is AnswerExpired if there was none by q.Until, even if the robot has not asked yet, and
+// AnswerClosed if somebody has silenced the robot. An interruption before the question is heard
+// postpones the question. When ctx ends, Ask withdraws the question and returns ctx's error.
+//
+// Ask returns dialogue.ErrOffline if the robot's channel is closed or closes before an answer,
+// dialogue.ErrBusy if too much waits to be spoken, or the reason why the robot could not ask.
 func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
 	text, err := dialogue.Speakable(q.Text)
 	if err != nil {
 		return agent.Answer{}, err
 	}
-	r, err := s.awake(ctx, id, q, text)
+	r, err := s.awaitSession(ctx, id, q, text)
 	switch {
 	case errors.Is(err, errExpired):
 		return agent.Answer{Outcome: agent.AnswerExpired}, nil
@@ -39,33 +42,35 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 	if q.Asked.IsZero() {
 		q.Asked = time.Now()
 	}
-	about := &dialogue.Question{Question: q, Ended: make(chan dialogue.Ending, 1)}
-	if err := r.post(ctx, 0, dialogue.Ask{About: about}); err != nil && ctx.Err() == nil {
+	question := &dialogue.Question{Question: q, Ended: make(chan dialogue.Ending, 1)}
+	if err := r.post(ctx, 0, dialogue.Ask{Question: question}); err != nil && ctx.Err() == nil {
 		return agent.Answer{}, err
 	}
 	select {
-	case e := <-about.Ended:
+	case e := <-question.Ended:
 		return e.Answer, e.Err
 	case <-ctx.Done():
 	}
-	// A session that has ended has withdrawn it already.
-	_ = r.post(s.ctx, 0, dialogue.Withdraw{About: about})
+	// post fails only if the session has ended, which has withdrawn the question already.
+	_ = r.post(s.ctx, 0, dialogue.Withdraw{Question: question})
 	select {
-	case e := <-about.Ended: // the answer came first
+	case e := <-question.Ended: // the answer came before the withdrawal
 		return e.Answer, e.Err
 	default:
 		return agent.Answer{}, ctx.Err()
 	}
 }
 
+// errExpired is the cause of a context that has ended at the time limit of a question.
 var errExpired = errors.New("the question's time is over")
 
-// awake returns the session of a robot. If the robot has none and speaks between talks, it speaks the
-// question and shows how to wake it, and awake waits for the talk that follows.
-func (s *Server) awake(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {
+// awaitSession returns the open session of a robot. If there is none and the robot can speak while
+// idle, awaitSession makes it speak the question and show how to wake it, and waits for the session that
+// begins when somebody does.
+func (s *Server) awaitSession(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {
 	r, err := s.sessions.of(id)
 	k := s.links.of(id)
-	if err == nil || k == nil || !k.speaks() {
+	if err == nil || k == nil || !k.canSpeak() {
 		return r, err
 	}
 	if !q.Until.IsZero() {

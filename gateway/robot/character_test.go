@@ -114,10 +114,10 @@ func TestCharacterOfARobot(t *testing.T) {
 // and in the configured one for others.
 func TestVoicesAreBounded(t *testing.T) {
 	talking(t, mindSaying(agent.Done{}), func(k *talk) {
-		for i := range 10 * mostVoices {
+		for i := range 10 * maxVoices {
 			k.server.phrases.in(voice.Options{Voice: string(rune('a' + i))})
 		}
-		if n := len(k.server.phrases.others); n != mostVoices {
+		if n := len(k.server.phrases.others); n != maxVoices {
 			t.Errorf("%d voices", n)
 		}
 		if b := k.server.phrases.in(voice.Options{Voice: "another"}); b != k.server.phrases.usual {

@@ -13,23 +13,23 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Command is something a robot is to do once its channel opens.
+// Command is a command stored for a robot until its channel opens.
 type Command struct {
 	ID      string    `json:"id"`
-	Thing   string    `json:"thing"` // "say" or "alert"
+	Thing   string    `json:"thing"` // kind: dialogue.CommandSay or commandAlert
 	Text    string    `json:"text,omitempty"`
-	Status  string    `json:"status,omitempty"` // of an alert
-	Emotion string    `json:"emotion,omitempty"`
+	Status  string    `json:"status,omitempty"`  // title of an alert
+	Emotion string    `json:"emotion,omitempty"` // face of an alert
 	Expires time.Time `json:"expires"`
 }
 
-// commandAlert is what event.Command calls a message on the screen.
+// commandAlert is the kind of command that shows a message on the screen, as in event.Command.
 const commandAlert = "alert"
 
-// commandLives is how long a command waits: an older one would confuse people.
-const commandLives = 24 * time.Hour
+// commandTTL is how long a command is stored. An older one would confuse people.
+const commandTTL = 24 * time.Hour
 
-// commandTable stores commands; Put is durable when it returns.
+// commandTable stores the commands of robots. Put is durable when it returns.
 type commandTable interface {
 	Get(key string) ([]Command, bool, error)
 	Put(key string, list []Command) error
@@ -37,34 +37,34 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue stores commands for robots with a closed channel: up to 40 sentences, and the latest of
-// all others. Any goroutine may call its methods.
+// CommandQueue stores commands for robots with a closed channel: for each robot up to 40 sentences, and
+// the latest command of any other kind. Its methods may be called by any goroutine.
 type CommandQueue struct {
-	table   commandTable
-	mu      sync.Mutex
-	thisRun map[device.ID]map[string]bool // commands of this run that wait as long as any
+	table commandTable
+	mu    sync.Mutex
+	added map[device.ID]map[string]bool // IDs of stored commands that were added since the appliance started
 }
 
-// NewCommandQueue returns the commands stored in a table.
+// NewCommandQueue returns a queue of the commands stored in a table.
 func NewCommandQueue(table commandTable) *CommandQueue {
-	return &CommandQueue{table: table, thisRun: map[device.ID]map[string]bool{}}
+	return &CommandQueue{table: table, added: map[device.ID]map[string]bool{}}
 }
 
-// add stores commands durably, and returns the oldest sentences if too many wait.
-func (q *CommandQueue) add(id device.ID, now time.Time, added ...Command) (givenUp []Command, err error) {
+// add stores commands durably. If too many sentences wait then, it drops the oldest and returns them.
+func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dropped []Command, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list, _, err := q.table.Get(string(id))
 	if err != nil {
-		return nil, fmt.Errorf("keep a command: %w", err)
+		return nil, fmt.Errorf("store a command: %w", err)
 	}
-	ours := maps.Clone(q.thisRun[id])
-	if ours == nil {
-		ours = map[string]bool{}
+	added := maps.Clone(q.added[id])
+	if added == nil {
+		added = map[string]bool{}
 	}
-	for _, c := range added {
-		c.ID, c.Expires = rand.Text()[:12], now.Add(commandLives)
-		ours[c.ID] = true
+	for _, c := range commands {
+		c.ID, c.Expires = rand.Text()[:12], now.Add(commandTTL)
+		added[c.ID] = true
 		if c.Thing != dialogue.CommandSay {
 			list = slices.DeleteFunc(list, func(o Command) bool { return o.Thing == c.Thing })
 		}
@@ -72,32 +72,32 @@ func (q *CommandQueue) add(id device.ID, now time.Time, added ...Command) (given
 	}
 	for sentences := count(list, dialogue.CommandSay); sentences > dialogue.MaxStored; sentences-- {
 		oldest := slices.IndexFunc(list, func(c Command) bool { return c.Thing == dialogue.CommandSay })
-		givenUp = append(givenUp, list[oldest])
+		dropped = append(dropped, list[oldest])
 		list = slices.Delete(list, oldest, oldest+1)
 	}
 	if err := q.table.Put(string(id), list); err != nil {
-		return nil, fmt.Errorf("keep a command: %w", err)
+		return nil, fmt.Errorf("store a command: %w", err)
 	}
-	maps.DeleteFunc(ours, func(command string, _ bool) bool {
+	maps.DeleteFunc(added, func(command string, _ bool) bool {
 		return !slices.ContainsFunc(list, func(c Command) bool { return c.ID == command })
 	})
-	q.thisRun[id] = ours
-	return givenUp, nil
+	q.added[id] = added
+	return dropped, nil
 }
 
-// Moved says that the wall clock has jumped. Commands of this run wait as long as they would have
-// without the jump.
+// Moved is called when the wall clock has jumped. It moves the expiry of commands that were added since
+// the appliance started, so that the jump changes nothing about how long they are stored.
 func (q *CommandQueue) Moved(by time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for id, ours := range q.thisRun {
+	for id, added := range q.added {
 		list, _, err := q.table.Get(string(id))
 		if err != nil || len(list) == 0 {
-			continue // what cannot be read now ends when it says
+			continue // a list that cannot be read keeps its times
 		}
 		list = slices.Clone(list)
 		for i, c := range list {
-			if ours[c.ID] {
+			if added[c.ID] {
 				list[i].Expires = c.Expires.Round(0).Add(by)
 			}
 		}
@@ -105,6 +105,7 @@ func (q *CommandQueue) Moved(by time.Duration) {
 	}
 }
 
+// count returns how many commands of a kind are in a list.
 func count(list []Command, thing string) (n int) {
 	for _, c := range list {
 		if c.Thing == thing {
@@ -114,28 +115,28 @@ func count(list []Command, thing string) (n int) {
 	return n
 }
 
-// list returns what waits for a robot, in order, until drop is called for it.
+// list returns the stored commands of a robot, oldest first. They stay stored until drop deletes them.
 func (q *CommandQueue) list(id device.ID) []Command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list, _, err := q.table.Get(string(id))
 	if err != nil {
-		return nil // what cannot be read now can be at the next hello
+		return nil // the next hello reads the table again
 	}
 	return list
 }
 
-// drop deletes a command that was carried out, or has waited too long.
+// drop deletes a command that was carried out or has expired.
 func (q *CommandQueue) drop(id device.ID, command string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list, _, err := q.table.Get(string(id))
 	if err != nil {
-		return // it is spoken once more, which is better than never
+		return // the command is repeated at the next hello, which is better than losing others
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
-	if delete(q.thisRun[id], command); len(q.thisRun[id]) == 0 {
-		delete(q.thisRun, id)
+	if delete(q.added[id], command); len(q.added[id]) == 0 {
+		delete(q.added, id)
 	}
 	if len(list) == 0 {
 		q.table.DeleteSoon(string(id))
@@ -144,7 +145,7 @@ func (q *CommandQueue) drop(id device.ID, command string) {
 	}
 }
 
-// input returns the input of a session that carries the command out.
+// input returns the dialogue's input that carries the command out.
 func (c Command) input() dialogue.Input {
 	if c.Thing == commandAlert {
 		return dialogue.ShowAlert{Alert: c.alert()}
@@ -152,6 +153,7 @@ func (c Command) input() dialogue.Input {
 	return dialogue.Announce{Announcement: dialogue.Announcement{Text: c.Text, Command: c.ID, Expires: c.Expires}}
 }
 
+// alert returns the message that shows an alert.
 func (c Command) alert() xiaozhi.Alert {
 	return xiaozhi.Alert{Status: c.Status, Message: c.Text, Emotion: c.Emotion}
 }

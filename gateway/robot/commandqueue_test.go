@@ -61,14 +61,14 @@ func TestCommandQueueAndClockJump(t *testing.T) {
 		for _, c := range w.list(robotID) {
 			got[c.Text] = c.Expires.Sub(now)
 		}
-		if want := map[string]time.Duration{"earlier": commandLives, "here": commandLives + by}; !maps.Equal(got, want) {
+		if want := map[string]time.Duration{"earlier": commandTTL, "here": commandTTL + by}; !maps.Equal(got, want) {
 			t.Errorf("%s: it waits %v, want %v", name, got, want)
 		}
 		for _, c := range w.list(robotID) {
 			w.drop(robotID, c.ID)
 		}
-		if w.Moved(by); len(w.thisRun) != 0 || len(kept.Kept) != 0 {
-			t.Errorf("%s: left are %v, %v", name, w.thisRun, kept.Kept)
+		if w.Moved(by); len(w.added) != 0 || len(kept.Kept) != 0 {
+			t.Errorf("%s: left are %v, %v", name, w.added, kept.Kept)
 		}
 	}
 }

@@ -21,32 +21,33 @@ import (
 	"perch/gateway/robot/transport"
 )
 
-// connection is the MQTT connection of a robot, which is open while the robot runs. Its talks are
-// sessions, one after the other.
+// connection is the MQTT connection of a robot, which stays open while the robot runs. It carries the
+// robot's sessions, one after the other.
 type connection struct {
 	shared *shared
 	robot  device.Robot
 	client device.Client
 	conn   *control.Conn
-	host   string     // where the robot reaches this machine
-	peer   netip.Addr // of the robot; its sound comes from there as well
+	host   string     // name or address under which the robot reaches this machine
+	peer   netip.Addr // address of the robot; its sound must come from the same address
 	tools  *tools.Client
 	log    *slog.Logger
-	done   chan struct{} // closed once it is over
-	mute   atomic.Bool   // it has not fetched what it was to speak
+	done   chan struct{} // closed once the connection has ended
+	mute   atomic.Bool   // the robot has not fetched the latest announcement; false again after its next session
 
 	mu       sync.Mutex
-	talk     *mqttTalk // under way; nil between talks
-	replaced bool      // by another connection of the robot
-	ended    string    // the session that has ended latest on this connection, or was said goodbye to
+	session  *mqttSession // open session; nil while the robot is idle
+	replaced bool         // a newer connection of the same robot has replaced this one
+	ended    string       // ID of the session that ended last, or that was dismissed last; see dismiss
 }
 
-// mqttTalk is one talk of a connected robot.
-type mqttTalk struct {
+// mqttSession is one session on a robot's MQTT connection.
+type mqttSession struct {
 	*transport.MQTT
-	rpc atomic.Pointer[func(xiaozhi.Request) error] // the session's way to the robot's tools; nil before there is one
+	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the robot's MCP server; nil until the session has begun
 }
 
+// newConnection returns the connection of a robot that has logged in.
 func newConnection(s *shared, r device.Robot, client device.Client, conn *control.Conn, host string, peer netip.Addr) *connection {
 	c := &connection{shared: s, robot: r, client: client, conn: conn, host: host, peer: peer,
 		log: s.strangers.logOf(r.ID).With("robot", r.ID), done: make(chan struct{})}
@@ -54,31 +55,32 @@ func newConnection(s *shared, r device.Robot, client device.Client, conn *contro
 	return c
 }
 
-// current returns the talk under way, or nil.
-func (c *connection) current() *mqttTalk {
+// current returns the open session, or nil while the robot is idle.
+func (c *connection) current() *mqttSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.talk
+	return c.session
 }
 
-func (c *connection) setTalk(t *mqttTalk) {
+// setSession records that a session has begun.
+func (c *connection) setSession(s *mqttSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.talk = t
+	c.session = s
 }
 
-// endTalk records that a talk has ended.
-func (c *connection) endTalk(t *mqttTalk) {
+// endSession records that a session has ended.
+func (c *connection) endSession(s *mqttSession) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = t.Session()
-	if c.talk == t {
-		c.talk = nil
+	c.ended = s.Session()
+	if c.session == s {
+		c.session = nil
 	}
 }
 
-// send sends a message outside any talk. Its error wraps ErrOffline: the connection has broken,
-// which shows here before the connection is given up.
+// send sends a message outside any session. Its error wraps ErrOffline: a failed write means that the
+// connection has broken, even if the reading side has not noticed it yet.
 func (c *connection) send(m xiaozhi.ToRobot) error {
 	if err := c.conn.Send(xiaozhi.AppendToRobot(nil, "", m)); err != nil {
 		return fmt.Errorf("%w: %w", dialogue.ErrOffline, err)
@@ -86,33 +88,35 @@ func (c *connection) send(m xiaozhi.ToRobot) error {
 	return nil
 }
 
-// sendRPC sends a request to the robot's tools, in its talk if it has one.
+// sendRPC sends a JSON-RPC request to the robot's MCP server, as part of the open session if there is one.
 func (c *connection) sendRPC(r xiaozhi.Request) error {
-	if t := c.current(); t != nil {
-		if send := t.rpc.Load(); send != nil {
+	if s := c.current(); s != nil {
+		if send := s.sendRPC.Load(); send != nil {
 			return (*send)(r)
 		}
 	}
 	return c.send(xiaozhi.ToMCP{Payload: r.Append(nil)})
 }
 
+// publish publishes an event of the robot outside any session.
 func (c *connection) publish(e event.Event) { c.shared.options.Bus.Publish(c.robot.ID, "", e) }
 
-// call runs one of the robot's tools between talks.
+// call runs one of the robot's tools outside any session.
 func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
 	return c.shared.call(ctx, c.tools, c.robot.ID, "", tool, arguments)
 }
 
-// speaks reports whether a robot speaks without being asked: its firmware knows notify, as far as
-// its version and the last attempt show, and its address for us is known.
-func (c *connection) speaks() bool {
+// canSpeak reports whether the robot can speak while it is idle: it is adopted, its firmware supports
+// notify messages according to its version and the latest attempt, and the URL under which the robot
+// reaches the appliance is known.
+func (c *connection) canSpeak() bool {
 	major, minor, ok := playback.Version(c.robot.Firmware)
 	return ok && !c.mute.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
 }
 
 // alert shows a notification on the robot's screen.
 func (c *connection) alert(a notice.Announcement) error {
-	if err := c.send(alertOf(a)); err != nil {
+	if err := c.send(newAlert(a)); err != nil {
 		return err
 	}
 	if a.ID != "" {
@@ -121,42 +125,44 @@ func (c *connection) alert(a notice.Announcement) error {
 	return nil
 }
 
-// alertOf returns the message that shows a notification.
-func alertOf(a notice.Announcement) xiaozhi.Alert {
+// newAlert returns the message that shows a notification.
+func newAlert(a notice.Announcement) xiaozhi.Alert {
 	return xiaozhi.Alert{Status: "Perch", Message: a.Text, Emotion: agent.Neutral.Name}
 }
 
-// dismiss says goodbye to a robot that names a session which is not open, and reports whether its
-// message is to be dropped. A robot that has lost its connection in a talk stays in that talk until
-// then. Answers of tools and events come from idle robots as well, and are used; they get one
-// goodbye in a session, since it would cut off a notification that an idle robot plays. A goodbye
-// gets none: firmware up to 2.2.4 answers it with another.
-func (c *connection) dismiss(m xiaozhi.FromRobot, session string, t *mqttTalk) bool {
-	idle := false
+// dismiss handles a message that names a session which is not open: it sends the robot a goodbye for
+// that session, and reports whether the message must be dropped. Without the goodbye, a robot that has
+// lost its connection during a session would stay in it.
+//
+// Idle robots send MCP responses and sensor events too. These are not dropped, and cause only one
+// goodbye per session, because a goodbye cuts off the notification that an idle robot may be playing.
+// A goodbye is never answered: firmware up to 2.2.4 answers each one with another.
+func (c *connection) dismiss(m xiaozhi.FromRobot, session string, open *mqttSession) (drop bool) {
+	maybeIdle := false
 	switch m.(type) {
 	case xiaozhi.Hello, xiaozhi.Goodbye:
 		return false
 	case xiaozhi.FromMCP, xiaozhi.Event:
-		idle = true
+		maybeIdle = true
 	}
-	if session == "" || t != nil && session == t.Session() {
+	if session == "" || open != nil && session == open.Session() {
 		return false
 	}
 	c.mu.Lock()
 	dismissed := c.ended == session
 	c.ended = session
 	c.mu.Unlock()
-	if !idle || !dismissed {
-		_ = c.send(xiaozhi.Goodbye{Session: session}) // if it cannot be sent, the connection ends
+	if !maybeIdle || !dismissed {
+		_ = c.send(xiaozhi.Goodbye{Session: session}) // if this fails, the connection ends
 	}
-	return !idle
+	return !maybeIdle
 }
 
-// deliver handles a response of the robot's tools between talks.
+// deliver handles a response of the robot's MCP server outside any session.
 func (c *connection) deliver(payload []byte) {
 	listed, err := c.tools.Deliver(payload)
 	if err != nil {
-		c.log.Warn("the robot's MCP answer cannot be used", "err", err)
+		c.log.Warn("the robot's MCP response cannot be used", "err", err)
 	}
 	if listed != nil {
 		c.shared.options.Robots.KeepTools(c.robot.ID, listed)
@@ -164,11 +170,11 @@ func (c *connection) deliver(payload []byte) {
 	}
 }
 
-// camera is the session under which its camera's tokens are issued outside talks.
-func (c *connection) camera() string { return "mqtt " + string(c.robot.ID) }
+// cameraSession is the session ID under which camera tokens are issued while the robot is idle.
+func (c *connection) cameraSession() string { return "mqtt " + string(c.robot.ID) }
 
-// introduce gives the robot's tools our name, and the address for pictures.
+// introduce sends the robot's MCP server the appliance's name, and the address for pictures.
 func (c *connection) introduce() error {
-	url, token := c.shared.vision.Issue(c.robot, c.camera(), time.Now())
+	url, token := c.shared.vision.Issue(c.robot, c.cameraSession(), time.Now())
 	return c.tools.Introduce(c.shared.options.Version, url, token)
 }

@@ -17,7 +17,7 @@ import (
 	"perch/voice"
 )
 
-// perform carries out an effect. It does not block.
+// perform carries out an effect of the dialogue. It does not block.
 func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
 	switch e := e.(type) {
 	case dialogue.Send:
@@ -33,7 +33,7 @@ func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
 	case dialogue.Introduce:
 		l.introduce(e.List)
 	case dialogue.CollectWaiting:
-		l.turns.Go(func() { l.collectWaiting(ctx) })
+		l.turns.Go(func() { l.collectCommands(ctx) })
 	case dialogue.DeliverMCP:
 		l.deliver(e.Payload)
 	case dialogue.ForgetCommand:
@@ -41,15 +41,15 @@ func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
 	case dialogue.CloseChannel:
 		l.closedWhy = e.Why
 	case dialogue.EndInquiry:
-		e.About.Ended <- e.Ending // there is a slot
+		e.Question.Ended <- e.Ending // does not block: buffered for the only value
 	case dialogue.AnswerPlay:
-		e.Answer <- e.Err // there is a slot
+		e.Answer <- e.Err // does not block: buffered for the only value
 	default:
 		l.performInTurn(ctx, e)
 	}
 }
 
-// performInTurn carries out the effects on the turn, its speech and its utterance.
+// performInTurn carries out an effect that concerns the turn, its speech or its utterance.
 func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
 	switch e := e.(type) {
 	case dialogue.BeginTurn:
@@ -64,7 +64,7 @@ func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
 		l.startUtterance()
 		select {
 		case l.turn.utterances <- l.utterance:
-		default: // the one before has not been read; it is the answer
+		default: // the utterance before is still to be recognized, and is the answer
 		}
 	case dialogue.CutQuestion:
 		l.player.Hurry()
@@ -85,19 +85,19 @@ func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
 	}
 }
 
-// answerQuestion gives the turn the answer to its question.
+// answerQuestion hands the turn the answer to its question.
 func (l *loop) answerQuestion(a agent.Answer) {
 	to := l.turn.answers
 	if a.Outcome == agent.AnswerAllowed || a.Outcome == agent.AnswerDenied {
-		to = l.turn.decided // there is a slot: Reply has claimed the question
+		to = l.turn.decisions // has room: Reply posts one decision per question
 	}
 	select {
 	case to <- a:
-	default: // answered already
+	default: // the question is answered already
 	}
 }
 
-// welcome answers a hello.
+// welcome responds to a hello.
 func (l *loop) welcome(e dialogue.Welcome) {
 	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
@@ -109,35 +109,35 @@ func (l *loop) welcome(e dialogue.Welcome) {
 	l.unsaved.set(func(u *unsaved) { u.echo = &e.Hello.Features.AEC })
 	l.turns.Go(func() { l.unsaved.save() })
 	if err := l.cancelEcho(e.Hello.Features.AEC); err != nil {
-		l.log.Warn("the robot leaves echo cancellation to us, and it cannot be had; speech will not interrupt it", "err", err)
+		l.log.Warn("the robot expects the appliance to cancel its echo, which failed to start; people cannot interrupt its speech", "err", err)
 	}
 }
 
-// introduce gives the robot's tools our name and the address for pictures, and asks for their list.
-// The firmware remembers neither in its next channel.
+// introduce sends the robot's MCP server the appliance's name and the address for pictures, and asks for
+// the list of tools if list is set. The firmware forgets name and address when its channel closes.
 func (l *loop) introduce(list bool) {
 	url, token := l.shared.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
-		l.log.Warn("the robot's tools were not given our name", "err", err)
+		l.log.Warn("the robot's MCP server could not be initialized", "err", err)
 	}
 	if !list {
 		return
 	}
 	if err := l.toolbox.RequestList(); err != nil {
-		l.log.Warn("the robot was not asked for its tools", "err", err)
+		l.log.Warn("the robot could not be asked for its tools", "err", err)
 	}
 }
 
-// deliver handles a response of the robot's tools.
+// deliver handles a response of the robot's MCP server.
 func (l *loop) deliver(payload []byte) {
 	listed, err := l.toolbox.Deliver(payload)
 	if err != nil {
-		l.badMCP.warn(l.log, "the robot's MCP answer cannot be used; others like it are not logged", err)
+		l.badMCP.warn(l.log, "the robot's MCP response cannot be used; further ones are not logged", err)
 	}
 	if listed != nil {
 		if n := l.toolbox.Omitted(); n > 0 {
-			l.manyTools.warn(l.log, "the robot lists more tools than are taken; the others cannot be used",
-				fmt.Errorf("%d left out, of at most %d tools and %d bytes", n, tools.MaxTools, limit.Body))
+			l.manyTools.warn(l.log, "the robot lists more tools than the appliance accepts; the rest cannot be used",
+				fmt.Errorf("%d left out; the limits are %d tools and %d bytes", n, tools.MaxTools, limit.Body))
 		}
 		l.unsaved.set(func(u *unsaved) { u.tools = listed })
 		l.turns.Go(func() { l.unsaved.save() })
@@ -145,7 +145,7 @@ func (l *loop) deliver(payload []byte) {
 	}
 }
 
-// beginTurn starts a turn.
+// beginTurn starts a turn in a goroutine.
 func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	ctx, cancel := context.WithCancel(ctx)
 	l.number++
@@ -166,17 +166,17 @@ func (l *loop) beginTurn(ctx context.Context, start dialogue.TurnStart) {
 	})
 }
 
-// startUtterance collects sound, beginning a moment before speech was found.
+// startUtterance begins an utterance with the buffered sound that belongs to it.
 func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
-		l.utterance.Finish() // its recognizer must not wait for ever
+		l.utterance.Finish() // otherwise its recognizer would wait forever
 	}
 	l.utterance = voice.NewUtterance()
-	l.mic.before(l.utterance.Write)
+	l.mic.writeBuffered(l.utterance.Write)
 	return l.utterance
 }
 
-// finishUtterance ends the sound of the utterance.
+// finishUtterance ends the utterance under way, and starts the turn's clock.
 func (l *loop) finishUtterance() {
 	if l.utterance == nil {
 		return
@@ -184,16 +184,17 @@ func (l *loop) finishUtterance() {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.Mode() != xiaozhi.Manual {
-			ended = ended.Add(-l.mic.pointer.Quiet()) // which was waited out
+			ended = ended.Add(-l.mic.pointer.Quiet()) // without the silence that showed the end
 		}
 		l.turn.clock.start(ended)
-		l.turn.clock.mark(event.StageEndpoint)
+		l.turn.clock.end(event.StageEndpoint)
 	}
 	l.utterance.Finish()
 	l.utterance = nil
 }
 
-// stopTurn cancels the turn and its speech. It reports whether the robot still speaks.
+// stopTurn cancels the turn and its speech. It reports whether the robot is still speaking and must be
+// stopped.
 func (l *loop) stopTurn() (speaking bool) {
 	if l.turn == nil {
 		return false
@@ -201,7 +202,7 @@ func (l *loop) stopTurn() (speaking bool) {
 	l.turn.cancel()
 	l.question.Store(nil)
 	left := l.player.Cancel(time.Now())
-	for _, text := range left.Spoken { // sent, and not reported yet
+	for _, text := range left.Spoken { // sentences begun that the loop has not published yet
 		l.spoken = append(l.spoken, text)
 		l.publish(event.Said{Text: text})
 	}
@@ -213,8 +214,8 @@ func (l *loop) stopTurn() (speaking bool) {
 	return left.Speaking
 }
 
-// cutShort cuts the last sentence to the part that was played: the history has what was really
-// spoken, not what was planned.
+// cutShort cuts the last sentence to the words that were played, so that the history holds only what
+// people have heard. playedPart is between 0 and 1.
 func cutShort(spoken []string, playedPart float64) []string {
 	if len(spoken) == 0 || playedPart >= 1 {
 		return spoken
@@ -232,8 +233,8 @@ func cutShort(spoken []string, playedPart float64) []string {
 	return spoken
 }
 
-// endTurn publishes the end of a turn that has ended by itself. It does not publish a turn without a
-// result, such as a noise has, and a sound.
+// endTurn handles a turn that has ended without being cancelled. It publishes and records the end,
+// except for a turn without a result, as after a noise, and for a played sound.
 func (l *loop) endTurn(e dialogue.EndTurn) {
 	l.player.Clear()
 	reboot := false
@@ -243,7 +244,7 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 	}
 	if l.turn.start.Announcement.Sound == nil && (e.End != "" || len(l.spoken) > 0) {
 		e.End = cmp.Or(e.End, event.EndDone)
-		l.publish(event.TurnEnded{End: e.End, Reason: e.Reason, Stages: l.turn.clock.all()})
+		l.publish(event.TurnEnded{End: e.End, Reason: e.Reason, Stages: l.turn.clock.durations()})
 		reboot = l.turn.reboot.Load()
 		l.recordTurn(e.End)
 	}
@@ -253,8 +254,8 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 	}
 }
 
-// recordTurn records what was understood and what was really spoken, however the turn ended.
-// Strangers' turns are not recorded; only their agent remembers them.
+// recordTurn records the words that were understood and the sentences that were really spoken, and
+// clears the turn. A stranger's turn is not stored, but passed to the agent's memory like any other.
 func (l *loop) recordTurn(end string) {
 	t := l.turn
 	l.turn = nil
@@ -262,7 +263,7 @@ func (l *loop) recordTurn(end string) {
 		return
 	}
 	if t.transcript == "" && len(l.spoken) == 0 {
-		return // nothing came of it
+		return // nothing was understood or spoken
 	}
 	now := time.Now()
 	words := strings.Join(l.spoken, " ")
@@ -270,20 +271,20 @@ func (l *loop) recordTurn(end string) {
 		l.Mind.Remembered(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: words}, now)
 	}
 	if t.trusted.Load() {
-		l.Records.turn(TurnRecord{
-			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.all(),
+		l.Records.addTurn(TurnRecord{
+			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.durations(),
 		})
 	}
 }
 
-// logRefused logs that a sensor event was refused.
+// logRefused logs the error of a sensor event that was refused, if there is one.
 func (l *loop) logRefused(err error) {
 	if err != nil {
-		l.log.Debug("what the robot sensed is not taken", "err", err)
+		l.log.Debug("a sensor event of the robot is refused", "err", err)
 	}
 }
 
-// cancelEcho makes us remove our own voice from what the robot hears, or ends that.
+// cancelEcho starts or stops removing the robot's own speech from the sound of its microphone.
 func (l *loop) cancelEcho(on bool) error {
 	l.mic.close()
 	l.mic.echo = nil
@@ -292,8 +293,8 @@ func (l *loop) cancelEcho(on bool) error {
 		return nil
 	}
 	if l.framing != xiaozhi.Framing2 {
-		l.log.Warn("the robot leaves echo cancellation to us, but its framing carries no timestamps: " +
-			"speech will not interrupt it; it gets another when it next boots")
+		l.log.Warn("the robot expects the appliance to cancel its echo, but its framing has no timestamps; " +
+			"people cannot interrupt its speech until it has rebooted and received another framing")
 	}
 	echo, err := voice.NewEcho()
 	if err != nil {

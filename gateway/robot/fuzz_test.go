@@ -87,9 +87,9 @@ func fuzzSession(t *testing.T, d *dialoguetest.Dice, phrases map[string]phrase) 
 			}
 			switch in := in.(type) {
 			case dialogue.Ask:
-				waiting[in.About] = err == nil
+				waiting[in.Question] = err == nil
 			case dialogue.Withdraw:
-				waiting[in.About] = waiting[in.About] && len(in.About.Ended) > 0
+				waiting[in.Question] = waiting[in.Question] && len(in.Question.Ended) > 0
 			}
 		case 3:
 			listens++

@@ -395,7 +395,7 @@ const (
 	resumeWithin   = 2 * time.Second
 	unsolicitedFor = 2 * time.Second
 	yieldFor       = 3 * time.Second
-	mostQueued     = 2 * dialogue.MaxStored
+	maxQueued      = 2 * dialogue.MaxStored
 )
 
 // testOptions are those of a server that stores in memory, hears and says nothing, and logs nothing.
@@ -456,7 +456,7 @@ func newTalkOn(t *testing.T, mind *scriptedMind, f xiaozhi.Framing, before func(
 	}
 	k.server = NewServer(o)
 	if k.phrases != nil {
-		k.server.phrases.usual.made, k.server.phrases.usual.whole = k.phrases, true
+		k.server.phrases.usual.made, k.server.phrases.usual.complete = k.phrases, true
 	}
 	k.packets, k.silence = spokenPackets(t)
 	k.ended = k.connect(k.channel, k.robot.ID)

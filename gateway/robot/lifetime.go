@@ -8,17 +8,17 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// lifetime is how long a server runs. It waits for what runs within it.
+// lifetime stops the goroutines of a server and waits for them.
 type lifetime struct {
-	ctx  context.Context
+	ctx  context.Context // ends with Close
 	stop context.CancelFunc
-	wg   sync.WaitGroup
+	wg   sync.WaitGroup // running goroutines and sessions
 
 	mu       sync.Mutex
 	stopping bool
 }
 
-// enter returns false once the lifetime ends. Otherwise wg.Done has to be called.
+// enter adds one to wg and returns true, unless the server is stopping.
 func (l *lifetime) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -29,8 +29,8 @@ func (l *lifetime) enter() bool {
 	return true
 }
 
-// accepting returns a *httpserver.Fault once StopAccepting was called.
-func (l *lifetime) accepting() error {
+// checkAccepting returns a *httpserver.Fault once StopAccepting was called.
+func (l *lifetime) checkAccepting() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopping {
@@ -39,15 +39,15 @@ func (l *lifetime) accepting() error {
 	return nil
 }
 
-// StopAccepting refuses further channels and connections of robots, with status 503 over HTTP.
-// Open ones continue until Close.
+// StopAccepting makes the server refuse new channels and connections, with status 503 over HTTP.
+// Those already open continue until Close.
 func (l *lifetime) StopAccepting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopping = true
 }
 
-// Close ends every session and waits for them.
+// Close ends all sessions and waits until they have ended.
 func (l *lifetime) Close() {
 	l.StopAccepting()
 	l.stop()

@@ -23,86 +23,87 @@ import (
 	"perch/voice"
 )
 
-// MQTTTopic is the only topic that robots publish to. They subscribe to none.
+// MQTTTopic is the only topic that robots publish to. Robots subscribe to no topic.
 const MQTTTopic = "perch"
 
-// mostHellos are accepted from one robot in a second. Each begins a session, and a person begins
-// one in some seconds.
-const mostHellos = 2
+// maxHellosPerSecond is how many hellos the appliance accepts from one robot in a second. Each begins
+// a session, and people begin one every few seconds at most.
+const maxHellosPerSecond = 2
 
-// link is a robot's connection with what serves it.
+// link serves a robot's MQTT connection, and announces on it while the robot is idle.
 type link struct {
 	*connection
 	sessions  *sessions
 	announcer *announcer
-	hellos    limit.Pace
+	hellos    limit.Pace // limits the rate of hellos
 }
 
+// newLink returns a link for a connection. Its goroutines are started by serve.
 func newLink(s *sessions, c *connection) *link {
-	k := &link{connection: c, sessions: s, announcer: newAnnouncer(c), hellos: limit.PerSecond(mostHellos)}
-	k.hellos.Took(1) // the connection counts as one
+	k := &link{connection: c, sessions: s, announcer: newAnnouncer(c), hellos: limit.PerSecond(maxHellosPerSecond)}
+	k.hellos.Took(1) // opening the connection counts as a hello
 	return k
 }
 
-// tend renews the token of the robot's camera, and asks for its status.
-func (k *link) tend(ctx context.Context) {
+// refresh renews the token of the robot's camera, and asks the robot for its status.
+func (k *link) refresh(ctx context.Context) {
 	if err := k.introduce(); err != nil {
-		return // the connection's end says why
+		return // serve logs why the connection has ended
 	}
-	own := func(t device.Tool) bool { return strings.HasSuffix(t.Name, tools.StatusTool) }
-	all := k.tools.Tools()
-	if i := slices.IndexFunc(all, own); i >= 0 {
-		if _, err := k.call(ctx, all[i].Name, nil); err != nil && ctx.Err() == nil {
-			k.log.Debug("a robot does not say how it is", "err", err)
+	isStatus := func(t device.Tool) bool { return strings.HasSuffix(t.Name, tools.StatusTool) }
+	list := k.tools.Tools()
+	if i := slices.IndexFunc(list, isStatus); i >= 0 {
+		if _, err := k.call(ctx, list[i].Name, nil); err != nil && ctx.Err() == nil {
+			k.log.Debug("a robot does not report its status", "err", err)
 		}
 	}
 }
 
-// announce makes the robot speak a notification. It only shows it if the notification is not to be
-// spoken, or the firmware speaks in talks only.
+// announce makes the robot speak a notification. It only shows the notification if that is all it
+// asks for, or if the robot cannot speak while it is idle.
 func (k *link) announce(a notice.Announcement) error {
-	if a.Speak && k.speaks() {
+	if a.Speak && k.canSpeak() {
 		k.announcer.add(dialogue.Announcement{Text: a.Text, Notice: a.ID, Urgent: a.Urgent})
 		return nil
 	}
 	return k.alert(a)
 }
 
-// speaksNow makes a robot speak what waits if it speaks between talks, and reports whether it does
-// so now: not in the quiet hours. The link may be nil.
-func (k *link) speaksNow() bool {
-	if k == nil || !k.speaks() {
+// speakStored makes the robot speak its stored sentences if it can speak while idle. It reports
+// whether the robot does so at once, and not after the quiet hours. The link may be nil.
+func (k *link) speakStored() bool {
+	if k == nil || !k.canSpeak() {
 		return false
 	}
 	k.announcer.wake()
 	return !k.shared.options.Quiet(time.Now())
 }
 
-// serve serves the connection until it ends, and then calls ended before it publishes that.
+// serve serves the connection until it ends. It calls ended just before it publishes the end.
 func (k *link) serve(sound *udp.Socket, ended func()) {
 	k.log.Info("a robot is connected by MQTT", "firmware", k.robot.Firmware)
-	k.publish(event.RobotConnected{Speaks: k.speaks()})
+	k.publish(event.RobotConnected{Speaks: k.canSpeak()})
 	k.shared.phrases.Prepare()
 	err := k.introduce()
 	if err == nil {
 		err = k.tools.RequestList()
 	}
 	k.announcer.wake()
-	var talks sync.WaitGroup
-	pace := limit.PerSecond(mostMessages)
+	var sessions sync.WaitGroup
+	pace := limit.PerSecond(maxMessagesPerSecond)
 	for err == nil {
 		var text []byte
 		if text, err = k.conn.Receive(); err == nil {
 			pace.Took(1)
 			pace.Wait(nil)
-			k.handle(text, sound, &talks)
+			k.handle(text, sound, &sessions)
 		}
 	}
 	k.conn.Close()
-	if t := k.current(); t != nil {
-		t.Abandon()
+	if s := k.current(); s != nil {
+		s.Abandon()
 	}
-	talks.Wait()
+	sessions.Wait()
 	k.announcer.close()
 	k.tools.Close()
 	why := "the robot closed the connection"
@@ -112,7 +113,7 @@ func (k *link) serve(sound *udp.Socket, ended func()) {
 	case !errors.Is(err, io.EOF):
 		why = err.Error()
 	}
-	k.shared.vision.Revoke(k.camera())
+	k.shared.vision.Revoke(k.cameraSession())
 	ended()
 	k.log.Info("a robot's MQTT connection is closed", "why", why)
 	if k.mu.Lock(); !k.replaced {
@@ -121,72 +122,74 @@ func (k *link) serve(sound *udp.Socket, ended func()) {
 	k.mu.Unlock()
 }
 
-// handle handles a message of the robot: it begins a talk, belongs to one, or to none.
-func (k *link) handle(text []byte, sound *udp.Socket, talks *sync.WaitGroup) {
+// handle handles a message of the robot: a hello begins a session, other messages go to the open
+// session, and an idle robot's MCP responses and sensor events are handled here.
+func (k *link) handle(text []byte, sound *udp.Socket, sessions *sync.WaitGroup) {
 	m, err := xiaozhi.ParseFromRobot(text)
-	talk := k.current()
-	if k.dismiss(m, xiaozhi.SessionOf(text), talk) {
+	open := k.current()
+	if k.dismiss(m, xiaozhi.SessionOf(text), open) {
 		return
 	}
 	switch m := m.(type) {
 	case xiaozhi.Hello:
 		k.hellos.Took(1)
 		k.hellos.Wait(nil)
-		if talk != nil {
-			talk.Abandon()
+		if open != nil {
+			open.Abandon()
 		}
-		talk = k.beginTalk(sound, m, talks)
+		open = k.beginSession(sound, m, sessions)
 	case xiaozhi.Goodbye:
-		if talk != nil && m.Session == talk.Session() {
-			talk.Abandon()
+		if open != nil && m.Session == open.Session() {
+			open.Abandon()
 			return
 		}
 	case xiaozhi.FromMCP:
-		if talk == nil {
+		if open == nil {
 			k.deliver(m.Payload)
 			return
 		}
 	case xiaozhi.Event:
-		if talk == nil {
+		if open == nil {
 			if err := k.shared.options.Senses.FromRobot(k.robot.ID, "", m.Name, m.Data); err != nil {
-				k.log.Debug("what the robot sensed is not taken", "err", err)
+				k.log.Debug("a sensor event of the robot is refused", "err", err)
 			}
 			return
 		}
 	}
-	if talk == nil {
-		k.log.Debug("a robot sent a message of a talk before hello", "err", err)
+	if open == nil {
+		k.log.Debug("a robot sent a message of a session before its hello", "err", err)
 		return
 	}
-	talk.Deliver(text)
+	open.Deliver(text)
 }
 
-// beginTalk begins a talk.
-func (k *link) beginTalk(sound *udp.Socket, hello xiaozhi.Hello, talks *sync.WaitGroup) *mqttTalk {
-	t, c := k.newTalk(sound, hello.Audio)
-	k.setTalk(t)
+// beginSession begins a session, which runs in a goroutine that sessions counts.
+func (k *link) beginSession(sound *udp.Socket, hello xiaozhi.Hello, sessions *sync.WaitGroup) *mqttSession {
+	s, c := k.newMQTTSession(sound, hello.Audio)
+	k.setSession(s)
 	k.announcer.interrupt()
-	talks.Go(func() {
+	sessions.Go(func() {
 		if err := k.sessions.serve(c, k.robot, k.client); err != nil && !errors.Is(err, ErrStopping) {
-			k.log.Error("a robot's session could not be held", "err", err)
+			k.log.Error("a robot's session could not be started", "err", err)
 		}
 		if k.current() == nil {
-			_ = k.introduce() // its camera's token was the session's; if it cannot be sent, the connection ends
+			_ = k.introduce() // the camera's token was revoked with the session; if this fails, the connection ends
 			k.mute.Store(false)
 			k.announcer.wake()
 		}
 	})
-	return t
+	return s
 }
 
-// newTalk returns a talk, and the channel of its session.
-func (k *link) newTalk(sound *udp.Socket, a xiaozhi.AudioParams) (*mqttTalk, channel) {
+// newMQTTSession returns a new session and the channel to serve it on. a holds the audio parameters of
+// the robot's hello.
+func (k *link) newMQTTSession(sound *udp.Socket, a xiaozhi.AudioParams) (*mqttSession, channel) {
 	packet := cmp.Or(time.Duration(a.FrameDuration)*time.Millisecond, voice.FrameDuration)
-	opened, t := sound.Open(k.host, k.peer, packet), &mqttTalk{}
-	t.MQTT = transport.NewMQTT(newSessionID(), k.conn, opened, func() { k.endTalk(t) })
-	secret := opened.Secret()
-	return t, channel{Transport: t, id: t.Session(), udp: &secret, tools: func(send func(xiaozhi.Request) error) *tools.Client {
-		t.rpc.Store(&send)
+	stream, s := sound.Open(k.host, k.peer, packet), &mqttSession{}
+	s.MQTT = transport.NewMQTT(newSessionID(), k.conn, stream, func() { k.endSession(s) })
+	secret := stream.Secret()
+	return s, channel{Transport: s, id: s.Session(), udp: &secret, tools: func(send func(xiaozhi.Request) error) *tools.Client {
+		s.sendRPC.Store(&send)
 		return k.tools
 	}}
 }

@@ -7,23 +7,23 @@ import (
 	"perch/voice"
 )
 
-// loop is what only the loop's goroutine uses: no other can write the state.
+// loop is the part of a session that only the loop's goroutine uses.
 type loop struct {
 	*session
-	options   *Options // as they were applied
+	options   *Options // options applied last
 	state     dialogue.State
-	packet    dialogue.Packet // memory for an input
+	packet    dialogue.Packet // memory of the current input, to allocate none per packet
 	mic       microphone
-	turn      *turn
-	number    int // of the turn
-	utterance *voice.Utterance
-	spoken    []string // by the turn
-	turnCount int      // turns that are recorded
-	closedWhy string
+	turn      *turn            // nil if no turn is under way
+	number    int              // number of the latest turn, from 1
+	utterance *voice.Utterance // nil if no utterance is under way
+	spoken    []string         // sentences of the turn that the robot has begun to play
+	turnCount int              // turns so far, without played sounds
+	closedWhy string           // reason for the close; empty while the session is open
 	badAudio  logOnce
 	badMCP    logOnce
 	manyTools logOnce
-	tooSlow   bool // the robot does not read
+	tooSlow   bool // the robot does not read what it is sent
 }
 
 // newLoop returns the loop of a new session.
@@ -39,14 +39,14 @@ func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 	return &loop{session: n, mic: mic}, nil
 }
 
-// configure applies options that concern no turn, and returns those of the dialogue.
+// configure applies the options that do not belong to a turn, and returns the dialogue's settings.
 func (l *loop) configure(o *Options) dialogue.Settings {
 	l.options = o
 	l.mic.pointer.SetSilence(o.Silence)
 	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle}
 }
 
-// send queues a message. A robot that does not read is disconnected.
+// send queues a message. If the queue is full, work disconnects the robot.
 func (l *loop) send(m xiaozhi.ToRobot) {
 	l.tooSlow = !l.player.Send(m) || l.tooSlow
 }

@@ -7,25 +7,27 @@ import (
 	"perch/voice"
 )
 
-// microphone decodes a robot's sound and finds utterances. A ring holds the last 2 s, so that the
-// beginning of an utterance is not lost.
+// microphone decodes a robot's sound and finds utterances in it. A ring buffer holds the latest 2 s,
+// because the beginning of an utterance is over when it is detected.
 type microphone struct {
 	decoder *voice.Decoder
 	pointer *voice.EndPointer
-	ring    []int16
-	at      int // where the next sample goes
-	filled  int
-	speech  int         // samples since speech was found
+	ring    []int16     // latest samples; nil until the first
+	at      int         // index in ring of the next sample
+	filled  int         // samples in ring
+	speech  int         // samples added to ring since the end-pointer found speech
 	echo    *voice.Echo // nil if the robot cancels its echo itself
-	nothing []int16     // silence
+	silence []int16     // zeros, in place of sound that was only echo
 }
 
+// ringSamples is the size of the ring buffer: 2 s.
 const ringSamples = 2 * voice.MicRate
 
-// preRoll is how much of the ring belongs to an utterance: the 300 ms that show speech, and a little
-// for its soft beginning.
+// preRoll is how much sound before the detection belongs to an utterance: the 300 ms of speech that
+// detection needs, and a little more for a soft beginning.
 const preRoll = 500 * time.Millisecond
 
+// newMicrophone returns a microphone. It needs close.
 func newMicrophone() (microphone, error) {
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
@@ -35,36 +37,36 @@ func newMicrophone() (microphone, error) {
 	return microphone{decoder: decoder, pointer: pointer}, err
 }
 
-// reset drops the sound so far: it was before this listen start.
+// reset drops the sound so far. It is called when the robot begins to listen.
 func (m *microphone) reset() {
 	m.pointer.Reset()
 	m.at, m.filled, m.speech = 0, 0, 0
 }
 
-// close releases what is not Go's.
+// close frees the echo canceller's C memory.
 func (m *microphone) close() {
 	if m.echo != nil {
 		m.echo.Close()
 	}
 }
 
-// clean removes our own voice from the microphone's sound. If nothing else is left
-// it is silence, because a remainder of us must not enter an utterance.
-func (m *microphone) clean(stamp uint32, pcm []int16) (clean []int16, ours bool) {
+// removeEcho removes the robot's own speech from the microphone's sound. If the sound was nothing else,
+// it returns silence and true: a remainder of the echo must not get into an utterance.
+func (m *microphone) removeEcho(timestamp uint32, pcm []int16) (clean []int16, echoOnly bool) {
 	if m.echo == nil {
 		return pcm, false
 	}
-	clean, ours = m.echo.Process(stamp, pcm)
-	if !ours {
+	clean, echoOnly = m.echo.Process(timestamp, pcm)
+	if !echoOnly {
 		return clean, false
 	}
-	if len(m.nothing) < len(pcm) {
-		m.nothing = make([]int16, len(pcm))
+	if len(m.silence) < len(pcm) {
+		m.silence = make([]int16, len(pcm))
 	}
-	return m.nothing[:len(pcm)], true
+	return m.silence[:len(pcm)], true
 }
 
-// buffer puts sound into the ring.
+// buffer adds samples to the ring buffer.
 func (m *microphone) buffer(pcm []int16) {
 	if m.ring == nil {
 		m.ring = make([]int16, ringSamples)
@@ -80,9 +82,10 @@ func (m *microphone) buffer(pcm []int16) {
 	}
 }
 
-// before gives write the sound just before now, oldest first: from a moment
-// before speech was found, which in realtime may be while we still recognize.
-func (m *microphone) before(write func([]int16) bool) {
+// writeBuffered calls write with the sound that belongs to an utterance which begins now, oldest
+// samples first. The sound begins a preRoll before speech was found; in realtime mode that may be long
+// ago, when the utterance before was still being recognized.
+func (m *microphone) writeBuffered(write func([]int16) bool) {
 	n := min(m.filled, m.speech+int(preRoll/time.Millisecond)*voice.MicRate/1000)
 	m.speech = 0
 	from := m.at - n
@@ -95,7 +98,7 @@ func (m *microphone) before(write func([]int16) bool) {
 	}
 }
 
-// decode returns the sound of a packet, or a substitute for a lost packet.
+// decode returns the samples of a packet, or a substitute for those of a lost packet.
 func (m *microphone) decode(packet xiaozhi.Audio) ([]int16, error) {
 	if packet.Lost {
 		return m.decoder.Conceal()

@@ -18,24 +18,25 @@ import (
 	"perch/gateway/robot/udp"
 )
 
-// tendEvery is how often a robot that does not talk is asked for its status, and given a new token
-// for its camera. Its battery is reported nowhere else.
-const tendEvery = 10 * time.Minute
+// refreshEvery is how often an idle robot is asked for its status, its battery level above all, and
+// given a new token for its camera.
+const refreshEvery = 10 * time.Minute
 
-// links are the MQTT connections of all robots.
+// links holds the MQTT connections of all robots.
 type links struct {
 	*sessions
-	pace *httpserver.Pace // of connections, before they have logged in
+	pace *httpserver.Pace // limits the rate of new connections per peer
 
 	mu   sync.Mutex
 	open map[device.ID]*link
 }
 
+// newLinks returns links without connections.
 func newLinks(s *sessions) *links {
 	return &links{sessions: s, pace: httpserver.NewPace(), open: map[device.ID]*link{}}
 }
 
-// of returns the MQTT connection of a robot, or nil.
+// of returns the MQTT connection of a robot, or nil if there is none.
 func (l *links) of(id device.ID) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,26 +53,27 @@ func (l *links) all() []*link {
 // Connected returns how many robots are connected by MQTT.
 func (l *links) Connected() int { return len(l.all()) }
 
-// add adds a robot's connection in place of an earlier one, which it ends. It reports false once
-// the server stops.
+// add adds a robot's connection. It ends the robot's earlier connection, if there is one, and waits
+// for that. It returns false once the server is stopping.
 func (l *links) add(k *link) bool {
-	if l.accepting() != nil {
+	if l.checkAccepting() != nil {
 		return false
 	}
 	l.mu.Lock()
-	before := l.open[k.robot.ID]
+	earlier := l.open[k.robot.ID]
 	l.open[k.robot.ID] = k
 	l.mu.Unlock()
-	if before != nil {
-		before.mu.Lock()
-		before.replaced = true
-		before.mu.Unlock()
-		before.conn.Close()
-		<-before.done
+	if earlier != nil {
+		earlier.mu.Lock()
+		earlier.replaced = true
+		earlier.mu.Unlock()
+		earlier.conn.Close()
+		<-earlier.done
 	}
 	return true
 }
 
+// remove removes a connection that has ended, unless another one has replaced it.
 func (l *links) remove(k *link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,8 +82,8 @@ func (l *links) remove(k *link) {
 	}
 }
 
-// ServeMQTT serves the connections of robots, and reads their sound, until ctx ends. It closes the
-// socket and the listeners.
+// ServeMQTT accepts robots' MQTT connections on the listeners and their sound on the socket, until ctx
+// ends or one of these fails. It closes the socket and the listeners before it returns.
 func (l *links) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,7 +91,7 @@ func (l *links) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...n
 	var running sync.WaitGroup
 	serve := func(run func() error) {
 		running.Go(func() {
-			defer cancel() // connections are of no use without sound, nor sound without them
+			defer cancel() // neither connections nor sound are of use without the other
 			failed <- run()
 		})
 	}
@@ -97,17 +99,17 @@ func (l *links) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...n
 	for _, listener := range listeners {
 		serve(func() error { return l.accept(ctx, listener, sound) })
 	}
-	l.tend(ctx)
+	l.refreshIdle(ctx)
 	running.Wait()
 	close(failed)
-	var all error
+	var joined error
 	for err := range failed {
-		all = errors.Join(all, err)
+		joined = errors.Join(joined, err)
 	}
-	return all
+	return joined
 }
 
-// accept serves the connections of a listener.
+// accept serves the connections of a listener until ctx ends or the listener fails.
 func (l *links) accept(ctx context.Context, listener net.Listener, sound *udp.Socket) error {
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	defer stop()
@@ -129,12 +131,12 @@ func (l *links) accept(ctx context.Context, listener net.Listener, sound *udp.So
 	}
 }
 
-// tend looks after the robots that do not talk, until ctx ends.
-func (l *links) tend(ctx context.Context) {
-	every := time.NewTicker(tendEvery)
+// refreshIdle refreshes the links of idle robots every ten minutes, until ctx ends.
+func (l *links) refreshIdle(ctx context.Context) {
+	every := time.NewTicker(refreshEvery)
 	defer every.Stop()
-	var tended sync.WaitGroup
-	defer tended.Wait()
+	var refreshes sync.WaitGroup
+	defer refreshes.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,7 +145,7 @@ func (l *links) tend(ctx context.Context) {
 		}
 		for _, k := range l.all() {
 			if k.current() == nil {
-				tended.Go(func() { k.tend(ctx) })
+				refreshes.Go(func() { k.refresh(ctx) })
 			}
 		}
 	}
@@ -152,7 +154,7 @@ func (l *links) tend(ctx context.Context) {
 // connect admits a robot and serves its connection.
 func (l *links) connect(conn net.Conn, sound *udp.Socket) {
 	if l.pace.CheckPeer(conn.RemoteAddr().String()) != nil {
-		_ = conn.Close() // it may try again
+		_ = conn.Close() // the robot tries again by itself
 		return
 	}
 	var robot device.Robot
@@ -180,7 +182,7 @@ func (l *links) connect(conn net.Conn, sound *udp.Socket) {
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // never fails for TCP
 	if base, err := url.Parse(robot.BaseURL); err == nil && base.Hostname() != "" {
-		host = base.Hostname() // this machine may have another address inside a container
+		host = base.Hostname() // inside a container, the local address is not the one that robots use
 	}
 	k := newLink(l.sessions, newConnection(l.shared, robot, client, c, host, peer.Addr()))
 	defer close(k.done)

@@ -17,39 +17,41 @@ import (
 	"perch/voice"
 )
 
-// bus is what sessions publish on.
+// bus carries the appliance's events.
 type bus interface {
 	Publish(robot device.ID, session string, e event.Event)
 	Read() *event.Reader
 }
 
-// senses receives what robots sense. Its methods return an error for what is refused.
+// senses receives sensor events of robots. Its methods return an error if they refuse an event.
 type senses interface {
-	// Detected receives the text that woke a robot.
+	// Detected receives the text with which a robot reports why it woke.
 	Detected(id device.ID, session, text string) error
+	// FromRobot receives a named sensor event and its data.
 	FromRobot(id device.ID, session, name string, data json.RawMessage) error
 }
 
-// robots is the registry of robots, as sessions use it.
+// robots is the registry of robots.
 type robots interface {
+	// Admit returns a robot, or an error if the client or the token is not the robot's.
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	KeepTools(id device.ID, tools []device.Tool)
 	KeepEcho(id device.ID, ours bool)
 	RecordSeen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
-	// Trusts reports whether its owner has adopted a robot by name. Any other is a
-	// stranger: it may talk, and nothing of it is stored.
+	// Trusts reports whether an owner has adopted the robot. Any other robot is a stranger: people
+	// may talk to it, and nothing about it is stored.
 	Trusts(id device.ID) bool
 }
 
-// mind is the agent: it answers turns, and looks at pictures.
+// mind is the agent: it answers turns and describes pictures.
 type mind interface {
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 	DescribeImage(ctx context.Context, l agent.Look) (string, error)
 }
 
-// Options are what a server needs. Fields are required unless they say otherwise.
+// Options configure a server. A field is required unless its comment says otherwise.
 type Options struct {
 	Robots   robots
 	TurnAway func(r *http.Request, err error) // records a robot's request that is not answered
@@ -58,84 +60,84 @@ type Options struct {
 	Mind     mind
 	Records  *Records
 	Commands *CommandQueue
-	Sounds   sounds          // that robots play
-	Loudness *voice.Loudness // of what robots say, by their ids
+	Sounds   sounds          // sounds that robots can play
+	Loudness *voice.Loudness // receives the loudness of each robot's speech; key: robot ID
 
-	// Quiet reports whether only what is urgent may be spoken unasked by a robot that
-	// does not talk.
+	// Quiet reports whether an idle robot may speak nothing but urgent announcements.
 	Quiet func(now time.Time) bool
-	// Waits reports whether a notification is still to be announced.
+	// Waits reports whether the notification with an ID still waits to be announced.
 	Waits func(notice string) bool
 
-	Version string // of the appliance
+	Version string // version of the appliance
 	Log     *slog.Logger
 
-	// All below may be changed by Apply while the server runs.
+	// Apply may change all fields below while the server runs.
 
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	// Hold keeps the recognizer and the synthesizer open until done is called. Each turn calls it
 	// once.
 	Hold func() (done func())
-	// Voice is compared: while it is the same, sentences that were synthesized ahead are used.
+	// Voice identifies the voices in use. Phrases that were synthesized ahead are dropped when Apply
+	// gets a different one. It must be comparable.
 	Voice   any
-	Speech  voice.Options // of robots without their own
+	Speech  voice.Options // household's voice and language, for robots without their own
 	Phrases agent.Phrases
-	// Languages are the household's, BCP 47. A turn whose speech asks to detect the
-	// language goes on in the one of them that was heard.
+	// Languages are the household's languages, as BCP 47 tags. A turn that detects the spoken
+	// language continues in it if it is one of these.
 	Languages []string
-	// Character returns what a robot has instead of the household's. It does not block.
+	// Character returns the character of a robot. It does not block.
 	Character func(device.ID) Character
 	Zone      *time.Location
-	Idle      time.Duration // of a channel before we hang up; 0 is never
-	Silence   time.Duration // that ends an utterance
-	// Settled reports whether nothing can follow a text, or an answer to a question of yes
-	// or no, that means something else. It does not block.
+	Idle      time.Duration // idle time after which a channel is closed; 0 means never
+	Silence   time.Duration // silence that ends an utterance
+	// Settled reports whether a text is complete: no continuation could change its meaning. If answer
+	// is true, the text answers a yes-or-no question. Settled does not block.
 	Settled func(text string, answer bool) bool
-	Greet   bool // wake words are answered
-	// Patience is how long an agent may give neither a word nor a tool's status in a turn. If it
-	// hung, the robot would have an open microphone that nobody listens to.
+	Greet   bool // whether a wake word is answered with a phrase
+	// Patience is how long an agent may send nothing, neither text nor a tool's status, before the
+	// turn fails. Without it, the robot's microphone would stay open while an agent hangs.
 	Patience time.Duration
 
-	PublicURL string // "http://host:port" that robots are given; empty takes each request's own Host
-	UserTools bool   // brains may use the tools that are for a robot's owner
+	PublicURL string // "http://host:port" that robots are given; empty means the Host of each request
+	UserTools bool   // whether brains may use the tools that a robot reserves for its owner
 
-	stepped func(dialogue.Input, dialogue.State) // after every step, in tests; nil is nothing
+	stepped func(dialogue.Input, dialogue.State) // tests only: called after every step; may be nil
 }
 
-// Character is what one robot has instead of the household's.
+// Character is the character of one robot. Its zero fields stand for the household's.
 type Character struct {
-	Speech  voice.Options  // how it is spoken to, and speaks
-	Persona *agent.Persona // nil is the household's
-	Name    string         // that it is called by
-	Brain   string         // that is asked first
+	Speech  voice.Options  // language that the robot understands, and voice that it speaks with
+	Persona *agent.Persona // nil means the household's
+	Name    string         // name that people call the robot
+	Brain   string         // brain that is tried first
 }
 
-// ErrStopping is returned once the server stops.
+// ErrStopping is returned once the server is stopping.
 var ErrStopping = errors.New("the appliance is stopping")
 
-// sounds load what robots play.
+// sounds loads the sounds that robots can play.
 type sounds interface {
-	// Load returns a sound by its base name as 24 kHz PCM, which is not changed afterwards. Its
-	// error wraps fs.ErrNotExist for an unknown name.
+	// Load returns the sound with a base name as 24 kHz PCM. Callers must not change it. The error
+	// wraps fs.ErrNotExist if there is no such sound.
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
 
-// settings are the options as they are now.
+// settings holds the current options.
 type settings struct {
 	current atomic.Pointer[Options]
-	mu      sync.Mutex // of current and its Hold together
+	mu      sync.Mutex // held while current is replaced, and while its Hold is called
 }
 
-// apply sets the options, and reports whether their voice is another than before.
-func (s *settings) apply(o Options) (anotherVoice bool) {
+// apply replaces the options, and reports whether their voice has changed.
+func (s *settings) apply(o Options) (voiceChanged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.current.Swap(&o)
 	return before != nil && before.Voice != o.Voice
 }
 
-// acquire returns the options for one turn, and a function to call when it has ended.
+// acquire returns the current options and holds their engines open until done is called.
 func (s *settings) acquire() (o *Options, done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

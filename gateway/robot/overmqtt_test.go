@@ -47,8 +47,8 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 	socket := udp.NewSocket(sound)
 	l := newLink(k.server.sessions, newConnection(k.server.shared, robot, device.Client{}, <-conn, "127.0.0.1", netip.MustParseAddr("127.0.0.1")))
 	l.log = slog.New(slog.DiscardHandler)
-	talk, on := l.newTalk(socket, xiaozhi.AudioParams{})
-	l.setTalk(talk)
+	talk, on := l.newMQTTSession(socket, xiaozhi.AudioParams{})
+	l.setSession(talk)
 	secret := *on.udp
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the appliance's listener
@@ -169,12 +169,12 @@ func isHello(m xiaozhi.FromRobot) bool { _, is := m.(xiaozhi.Hello); return is }
 
 // watchedTalk tells the test why it was closed.
 type watchedTalk struct {
-	*mqttTalk
+	*mqttSession
 	channel *fakeChannel
 }
 
 func (w *watchedTalk) Close(code int, reason string) {
-	w.mqttTalk.Close(code, reason)
+	w.mqttSession.Close(code, reason)
 	w.channel.Close(code, reason)
 }
 

@@ -12,42 +12,44 @@ import (
 	"perch/voice"
 )
 
-// Names of phrases.
+// Names of the phrases that a robot speaks when a turn fails.
 const (
-	phraseMisheard = "misheard"          // an utterance that was not understood
-	phraseFailed   = vision.PhraseFailed // a brain failed the turn
+	phraseMisheard = "misheard"          // the utterance was not understood
+	phraseFailed   = vision.PhraseFailed // a brain failed during the turn
 	phraseAway     = "away"              // no brain can be reached
-	phraseDeaf     = "deaf"              // no recognizer does
-	phraseStranger = "stranger"          // no brain answers a robot that nobody has adopted; rare, so synthesized when it is needed
+	phraseDeaf     = "deaf"              // no recognizer can be reached
+	phraseStranger = "stranger"          // brains answer adopted robots only; rare, so not synthesized ahead
 )
 
-// phrase is a short sentence of the appliance, ready to play.
+// phrase is a short fixed sentence, encoded for playing.
 type phrase struct {
 	face    agent.Emotion
 	text    string
-	packets []playback.Packet
+	packets []playback.Packet // nil if the synthesizer has failed
 }
 
-// phrasebook holds phrases synthesized ahead, to be spoken when no engine works.
+// phrasebook holds the phrases in one voice. They are synthesized ahead, because robots speak them when
+// engines fail.
 type phrasebook struct {
-	mu     sync.Mutex
-	made   map[string]phrase
-	making bool
-	whole  bool
+	mu       sync.Mutex
+	made     map[string]phrase // key: name of the phrase
+	making   bool              // prepare is running or about to run
+	complete bool              // the latest prepare has made all phrases
 }
 
-// claim reports whether the phrases are to be prepared now. Then prepare has to be called.
+// claim reports whether phrases are missing and nobody is making them. If so, the caller must call
+// prepare.
 func (b *phrasebook) claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.making || b.whole {
+	if b.making || b.complete {
 		return false
 	}
 	b.making = true
 	return true
 }
 
-// lookup returns a phrase if it was made, or at least tried.
+// lookup returns a phrase, or false if prepare has not come to it yet.
 func (b *phrasebook) lookup(name string) (phrase, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,18 +57,18 @@ func (b *phrasebook) lookup(name string) (phrase, bool) {
 	return p, ok
 }
 
-// prepare synthesizes the phrases. A phrase that cannot be made is shown without sound, until the
-// next robot comes and it is tried again.
+// prepare synthesizes the missing phrases. A phrase that cannot be synthesized is shown without sound;
+// the next call tries it again, when another robot connects.
 func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesizer voice.Synthesizer, o voice.Options, log *slog.Logger) {
-	whole := true
+	complete := true
 	var failure error
 	defer func() {
 		if failure != nil {
-			log.Warn("the appliance's own sentences could not be synthesized ahead; they are only shown meanwhile", "err", failure)
+			log.Warn("the appliance's own sentences could not be synthesized ahead; until they are, robots only show them", "err", failure)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.making, b.whole = false, whole
+		b.making, b.complete = false, complete
 	}()
 	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
 		p := phrase{}
@@ -74,14 +76,14 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		if p.text == "" {
 			continue
 		}
-		if made, there := b.lookup(name); there && len(made.packets) > 0 {
+		if made, ok := b.lookup(name); ok && len(made.packets) > 0 {
 			continue
 		}
 		packets, err := synthesize(ctx, p.text, synthesizer, o)
 		if err != nil && ctx.Err() == nil {
 			failure = err
 		}
-		whole = whole && err == nil
+		complete = complete && err == nil
 		p.packets = packets
 		b.mu.Lock()
 		if b.made == nil {
@@ -92,7 +94,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 	}
 }
 
-// synthesize returns the packets of a text.
+// synthesize returns a text as encoded speech.
 func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer, o voice.Options) ([]playback.Packet, error) {
 	encoder, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
@@ -108,56 +110,58 @@ func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer,
 		err = encoder.Flush(add)
 	}
 	if err != nil {
-		return nil, err // half a phrase is of no use
+		return nil, err // part of a phrase is of no use
 	}
 	return packets, nil
 }
 
-// mostVoices bounds the voices that phrases are made in.
-const mostVoices = 16
+// maxVoices is how many voices of robots get a phrasebook, besides the household's. Each takes memory.
+const maxVoices = 16
 
-// phrases are the phrases in all voices.
+// phrases holds the phrasebooks of all voices.
 type phrases struct {
 	life     *lifetime
 	settings *settings
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	usual  *phrasebook                   // in the household's voice
-	others map[voice.Options]*phrasebook // in those of robots
+	usual  *phrasebook                   // phrases in the household's voice
+	others map[voice.Options]*phrasebook // phrases in the voices of robots that have their own
 }
 
+// newPhrases returns empty phrasebooks.
 func newPhrases(l *lifetime, s *settings, log *slog.Logger) *phrases {
 	p := &phrases{life: l, settings: s, log: log}
 	p.reset()
 	return p
 }
 
-// reset drops all phrases: the voices have changed.
+// reset drops all phrases. It is called when the voices have changed.
 func (p *phrases) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.usual, p.others = &phrasebook{}, map[voice.Options]*phrasebook{}
 }
 
-// household returns the phrases in the household's voice.
+// household returns the phrasebook of the household's voice.
 func (p *phrases) household() *phrasebook {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.usual
 }
 
-// in returns the phrases in a voice. Those in a new voice are being made.
+// in returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
+// Beyond maxVoices it returns the household's.
 func (p *phrases) in(o voice.Options) *phrasebook {
-	o.Detect = false // all that is spoken is the same
+	o.Detect = false // concerns recognition only, so the speech is the same
 	p.mu.Lock()
-	b, known := p.others[o]
+	b, found := p.others[o]
 	switch {
-	case o == p.settings.current.Load().Speech || !known && len(p.others) == mostVoices:
+	case o == p.settings.current.Load().Speech || !found && len(p.others) == maxVoices:
 		b = p.usual
 		p.mu.Unlock()
 		return b
-	case !known:
+	case !found:
 		b = &phrasebook{}
 		p.others[o] = b
 	}
@@ -166,11 +170,10 @@ func (p *phrases) in(o voice.Options) *phrasebook {
 	return b
 }
 
-// Prepare makes the phrases in the household's voice that are not made yet: when a robot comes, or
-// when somebody knows that one will.
+// Prepare makes the missing phrases in the household's voice, in the background.
 func (p *phrases) Prepare() { p.fill(p.household(), p.settings.current.Load().Speech) }
 
-// fill makes the phrases of a book that are not made yet.
+// fill makes the missing phrases of a phrasebook, in the background.
 func (p *phrases) fill(b *phrasebook, o voice.Options) {
 	if !p.life.enter() {
 		return

@@ -15,7 +15,7 @@ import (
 	"perch/gateway/robot/transcript"
 )
 
-// header returns the first lines of a recorded transcript, for a replay.
+// header returns the first lines of a recorded transcript, which a replay needs.
 func (s *session) header() []string {
 	return []string{
 		transcript.Visible(fmt.Sprintf("Recorded from %s, firmware %s.", s.robot.Board, s.robot.Firmware), ""),
@@ -23,25 +23,26 @@ func (s *session) header() []string {
 	}
 }
 
-// mostRecording bounds the lines that wait for a reader; more end the recording, not the session.
-const mostRecording = 1000
+// maxWaitingLines is how many lines may wait for the reader. If more do, the recording ends: the
+// session must not wait for its reader.
+const maxWaitingLines = 1000
 
 // Errors of a recording.
 var (
-	// ErrRecording is returned by Record if its lines are not read.
-	ErrRecording = errors.New("the recording was not read and has been given up")
-	// ErrRecorded is returned by Record if somebody else records already.
+	// ErrRecording is returned by Record if lines were lost because they were read too slowly.
+	ErrRecording = errors.New("the recording was ended because its lines were read too slowly")
+	// ErrRecorded is returned by Record if the session is already being recorded.
 	ErrRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
 )
 
-// Record calls out with each line of the transcript of a robot's session until that ends: the session
-// that is open, from now on, or else the next.
+// Record records a robot's open session from now until its end, or the robot's next session if none is
+// open. It calls out with each line of the transcript.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
 	recorded, err := s.sessions.next(ctx, id)
 	if err != nil {
 		return err
 	}
-	lines := make(chan transcript.Entry, mostRecording)
+	lines := make(chan transcript.Entry, maxWaitingLines)
 	var lost atomic.Bool
 	r := transcript.NewRecorder(recorded.id, time.Now(), func(e transcript.Entry) {
 		select {
@@ -91,7 +92,7 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	}
 }
 
-// drain calls out with the lines that wait.
+// drain calls out with the lines in the channel.
 func drain(lines <-chan transcript.Entry, out func(string) error) error {
 	for {
 		select {

@@ -88,7 +88,7 @@ func TestRecordingTheNextSession(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		for range 3 * mostRecording {
+		for range 3 * maxWaitingLines {
 			k.say(xiaozhi.UnknownFromRobot{Type: "keep"})
 		}
 		time.Sleep(2 * time.Hour)

@@ -12,32 +12,32 @@ import (
 	"perch/plain"
 )
 
-// SessionRecord is what is stored of a session.
+// SessionRecord is the stored record of a session.
 type SessionRecord struct {
 	ID       string        `json:"id"`
 	Robot    device.ID     `json:"robot"`
 	Client   device.Client `json:"client"`
 	Firmware string        `json:"firmware,omitempty"`
-	Mode     string        `json:"mode,omitempty"`
+	Mode     string        `json:"mode,omitempty"` // latest listening mode, such as "auto"
 	Framing  int           `json:"framing"`
 	Opened   time.Time     `json:"opened"`
-	Closed   time.Time     `json:"closed,omitzero"` // zero while it is open
-	Why      string        `json:"why,omitempty"`
+	Closed   time.Time     `json:"closed,omitzero"` // zero while the session is open
+	Why      string        `json:"why,omitempty"`   // reason for the close
 	Turns    int           `json:"turns"`
 }
 
-// TurnRecord is what is stored of a turn. Stages are as in event.TurnEnded.
+// TurnRecord is the stored record of a turn.
 type TurnRecord struct {
 	Robot   device.ID        `json:"robot"`
 	Session string           `json:"session"`
-	At      time.Time        `json:"at"`
+	At      time.Time        `json:"at"` // end of the turn
 	Heard   string           `json:"heard"`
 	Said    string           `json:"said"`
-	End     string           `json:"end"`
-	Stages  map[string]int64 `json:"stages"`
+	End     string           `json:"end"`    // as in event.TurnEnded
+	Stages  map[string]int64 `json:"stages"` // as in event.TurnEnded
 }
 
-// table stores records. PutSoon may lose the last seconds in a power cut.
+// table is a table of records. A power cut may undo the last seconds of PutSoon and DeleteSoon.
 type table[T any] interface {
 	PutSoon(key string, v T)
 	DeleteSoon(key string)
@@ -49,22 +49,22 @@ type table[T any] interface {
 type Records struct {
 	sessions table[SessionRecord]
 	turns    table[TurnRecord]
-	most     int
 
-	mu       sync.Mutex
-	open     map[string]SessionRecord
-	keys     map[string]string // of open sessions, by id
-	turnKeys []string          // oldest first
-	sessKeys []string
-	last     time.Time // that a key has
+	mu          sync.Mutex
+	limit       int                      // sessions stored at most, and turns stored at most; 0 stores nothing
+	open        map[string]SessionRecord // open sessions; key: session ID
+	openKeys    map[string]string        // keys of the open sessions in the table; key: session ID
+	sessionKeys []string                 // keys in the table of sessions, oldest first
+	turnKeys    []string                 // keys in the table of turns, oldest first
+	newest      time.Time                // time in the newest key of both tables
 }
 
-// NewRecords returns the records in two tables. It deletes all but the newest most
-// of each, and closes sessions that a crash left open as interrupted.
-func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int) *Records {
-	r := &Records{sessions: sessions, turns: turns, open: map[string]SessionRecord{}, keys: map[string]string{}}
+// NewRecords returns the records that two tables hold. It deletes all but the newest maxRecords of
+// each, and marks sessions that a crash left open as interrupted.
+func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], maxRecords int) *Records {
+	r := &Records{sessions: sessions, turns: turns, open: map[string]SessionRecord{}, openKeys: map[string]string{}}
 	for key, s := range sessions.All() {
-		r.sessKeys = append(r.sessKeys, key)
+		r.sessionKeys = append(r.sessionKeys, key)
 		if s.Closed.IsZero() {
 			s.Closed, s.Why = s.Opened, "interrupted"
 			sessions.PutSoon(key, s)
@@ -73,96 +73,101 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], most int
 	for key := range turns.All() {
 		r.turnKeys = append(r.turnKeys, key)
 	}
-	for _, keys := range [][]string{r.sessKeys, r.turnKeys} {
+	for _, keys := range [][]string{r.sessionKeys, r.turnKeys} {
 		if len(keys) == 0 {
 			continue
 		}
-		text, _, _ := strings.Cut(keys[len(keys)-1], "-")
-		if at, err := time.Parse(keyTime, text); err == nil && at.After(r.last) {
-			r.last = at
+		text, _, _ := strings.Cut(keys[len(keys)-1], "-") // keys of earlier versions end in "-000001"
+		if at, err := time.Parse(keyLayout, text); err == nil && at.After(r.newest) {
+			r.newest = at
 		}
 	}
-	r.Bound(most)
+	r.Bound(maxRecords)
 	return r
 }
 
-// Bound sets how many sessions and turns are stored, and deletes older ones.
-func (r *Records) Bound(most int) {
+// Bound sets how many sessions and how many turns are stored, and deletes the oldest beyond that.
+func (r *Records) Bound(maxRecords int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.most = most
-	r.sessKeys = trim(r.sessKeys, most, r.sessions.DeleteSoon)
-	r.turnKeys = trim(r.turnKeys, most, r.turns.DeleteSoon)
+	r.limit = maxRecords
+	r.sessionKeys = deleteOldest(r.sessionKeys, maxRecords, r.sessions.DeleteSoon)
+	r.turnKeys = deleteOldest(r.turnKeys, maxRecords, r.turns.DeleteSoon)
 }
 
-const keyTime = "20060102T150405.000000000"
+// keyLayout is the time layout of a record's key, which sorts by time.
+const keyLayout = "20060102T150405.000000000"
 
-// key returns a key after all others. It is the time, or a later one if the clock was set back: else
-// the latest would be dropped first.
-func (r *Records) key(at time.Time) string {
-	if at = at.Round(0).UTC(); !at.After(r.last) {
-		at = r.last.Add(1)
+// newKey returns a key that sorts after all others. It is the given time, or just after the newest key
+// if the clock was set back: otherwise a new record would count as the oldest and be deleted first.
+func (r *Records) newKey(at time.Time) string {
+	if at = at.Round(0).UTC(); !at.After(r.newest) {
+		at = r.newest.Add(1)
 	}
-	r.last = at
-	return at.Format(keyTime)
+	r.newest = at
+	return at.Format(keyLayout)
 }
 
-func (r *Records) opened(s SessionRecord) {
+// addSession stores a session that has just opened.
+func (r *Records) addSession(s SessionRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.most == 0 {
+	if r.limit == 0 {
 		return
 	}
-	key := r.key(s.Opened)
-	r.open[s.ID], r.keys[s.ID] = s, key
+	key := r.newKey(s.Opened)
+	r.open[s.ID], r.openKeys[s.ID] = s, key
 	r.sessions.PutSoon(key, s)
-	r.sessKeys = trim(append(r.sessKeys, key), r.most, r.sessions.DeleteSoon)
+	r.sessionKeys = deleteOldest(append(r.sessionKeys, key), r.limit, r.sessions.DeleteSoon)
 }
 
-func (r *Records) closed(id, why, mode string, turns int, at time.Time) {
+// closeSession stores the end of a session, if the session was stored.
+func (r *Records) closeSession(id, why, mode string, turns int, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s, key := r.open[id], r.keys[id]
+	s, key := r.open[id], r.openKeys[id]
 	delete(r.open, id)
-	delete(r.keys, id)
-	if !slices.Contains(r.sessKeys, key) {
-		return // so many have come since that it was dropped
+	delete(r.openKeys, id)
+	if !slices.Contains(r.sessionKeys, key) {
+		return // never stored, or already deleted as one of the oldest
 	}
 	s.Closed, s.Why, s.Mode, s.Turns = at, why, mode, turns
 	r.sessions.PutSoon(key, s)
 }
 
-func (r *Records) turn(t TurnRecord) {
+// addTurn stores a turn. Long texts are cut.
+func (r *Records) addTurn(t TurnRecord) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.most == 0 {
+	if r.limit == 0 {
 		return
 	}
 	t.Heard, t.Said = plain.Clip(t.Heard, limit.Instructions), plain.Clip(t.Said, limit.Instructions)
-	key := r.key(t.At)
+	key := r.newKey(t.At)
 	r.turns.PutSoon(key, t)
-	r.turnKeys = trim(append(r.turnKeys, key), r.most, r.turns.DeleteSoon)
+	r.turnKeys = deleteOldest(append(r.turnKeys, key), r.limit, r.turns.DeleteSoon)
 }
 
-// trim drops the oldest keys beyond most.
-func trim(keys []string, most int, drop func(string)) []string {
-	for len(keys) > most {
-		drop(keys[0])
+// deleteOldest deletes the oldest records until maxKeys are left, and returns the keys that are left.
+func deleteOldest(keys []string, maxKeys int, deleteRecord func(key string)) []string {
+	for len(keys) > maxKeys {
+		deleteRecord(keys[0])
 		keys = keys[1:]
 	}
 	return keys
 }
 
 // Turns returns the latest turns, newest first, at most n.
-func (r *Records) Turns(n int) []TurnRecord { return newest(r.turns, n) }
+func (r *Records) Turns(n int) []TurnRecord { return newestRecords(r.turns, n) }
 
 // Sessions returns the latest sessions, newest first, at most n.
-func (r *Records) Sessions(n int) []SessionRecord { return newest(r.sessions, n) }
+func (r *Records) Sessions(n int) []SessionRecord { return newestRecords(r.sessions, n) }
 
-func newest[T any](from table[T], n int) []T {
-	all := []T{}
+// newestRecords returns the n newest records of a table, or an empty slice.
+func newestRecords[T any](from table[T], n int) []T {
+	records := []T{}
 	for _, v := range from.Newest(n) {
-		all = append(all, v)
+		records = append(records, v)
 	}
-	return all
+	return records
 }

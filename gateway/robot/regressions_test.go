@@ -142,11 +142,11 @@ func TestRecordsAreBounded(t *testing.T) {
 		r := NewRecords(sessions, turns, bounds[0])
 		at := time.Now()
 		for i := range 10 { // each outlives those after it
-			r.opened(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
-			r.turn(TurnRecord{At: at.Add(time.Duration(i)), Heard: fmt.Sprint(i)})
+			r.addSession(SessionRecord{ID: fmt.Sprint(i), Opened: at.Add(time.Duration(i))})
+			r.addTurn(TurnRecord{At: at.Add(time.Duration(i)), Heard: fmt.Sprint(i)})
 		}
 		for i := range 10 {
-			r.closed(fmt.Sprint(i), "", "", 0, at)
+			r.closeSession(fmt.Sprint(i), "", "", 0, at)
 		}
 		for n, most := range bounds {
 			if n > 0 {
@@ -174,9 +174,9 @@ func TestRecordsAndClockSetBack(t *testing.T) {
 		at = at.Add(jump)
 		for i := range 2 {
 			name := fmt.Sprint(run, i)
-			r.opened(SessionRecord{ID: name, Opened: at})
-			r.turn(TurnRecord{Session: name, At: at})
-			r.closed(name, "", "", 1, at)
+			r.addSession(SessionRecord{ID: name, Opened: at})
+			r.addTurn(TurnRecord{Session: name, At: at})
+			r.closeSession(name, "", "", 1, at)
 		}
 		want := fmt.Sprint(run, 1)
 		if got := r.Turns(10); len(got) != min(3, 2+2*run) || got[0].Session != want || !got[0].At.Equal(at) {
@@ -193,7 +193,7 @@ func TestRecordsAndClockSetBack(t *testing.T) {
 func TestATurnOfManyWordsIsKept(t *testing.T) {
 	turns := &storetest.Table[TurnRecord]{}
 	r := NewRecords(&storetest.Table[SessionRecord]{}, turns, 10)
-	r.turn(TurnRecord{Heard: "tell me a story", Said: strings.Repeat("ö\n\"", 1<<20), At: time.Now()})
+	r.addTurn(TurnRecord{Heard: "tell me a story", Said: strings.Repeat("ö\n\"", 1<<20), At: time.Now()})
 	text, err := json.Marshal(r.Turns(1))
 	if err != nil || len(text) > 256<<10 || !utf8.ValidString(r.Turns(1)[0].Said) || r.Turns(1)[0].Heard != "tell me a story" {
 		t.Errorf("it has %d bytes, %v", len(text), err)

@@ -23,7 +23,9 @@ import (
 	"perch/socket"
 )
 
-// Routes mounts the robots' WebSocket. Its only key is the check-in's token.
+// Routes adds the robots' routes: the WebSocket, the sound of notifications and the upload of pictures.
+// A robot authenticates with the token from its check-in, with a ticket in the path of a sound, and with
+// a camera token.
 func (s *Server) Routes(r gin.IRouter) {
 	open := func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {
@@ -39,22 +41,23 @@ func (s *Server) Routes(r gin.IRouter) {
 	})
 	r.POST(vision.Path, httpserver.Limit(vision.MaxUpload), func(c *gin.Context) {
 		id, _, token := identity(c.Request)
-		answer, err := s.vision.Receive(c.Writer, c.Request, id, token)
+		response, err := s.vision.Receive(c.Writer, c.Request, id, token)
 		if err != nil {
 			_ = c.Error(err)
 			return
 		}
-		c.JSON(http.StatusOK, answer)
+		c.JSON(http.StatusOK, response)
 	})
 }
 
-// upgradeAfter is how long after its request the WebSocket of a robot with old firmware is accepted.
-const upgradeAfter = 20 * time.Millisecond
+// upgradeDelay is how long the response to an upgrade request is delayed for old firmware; see
+// missesEarlyResponse.
+const upgradeDelay = 20 * time.Millisecond
 
-// losesEarlyAnswers reports whether a version of the firmware may lose the answer to an upgrade: up to
-// 2.4.2 it begins to wait for the answer only after it has sent the request, and gives up ten seconds
-// later. An unknown version may.
-func losesEarlyAnswers(firmware string) bool {
+// missesEarlyResponse reports whether a firmware version may miss the response to an upgrade request:
+// up to 2.4.2 it sends the request before it begins to listen for the response, and a robot that misses
+// the response gives up after ten seconds. The result is true for an unknown version.
+func missesEarlyResponse(firmware string) bool {
 	var major, minor, patch int
 	if n, _ := fmt.Sscanf(firmware, "%d.%d.%d", &major, &minor, &patch); n < 2 {
 		return true
@@ -62,10 +65,10 @@ func losesEarlyAnswers(firmware string) bool {
 	return slices.Compare([]int{major, minor, patch}, []int{2, 4, 2}) <= 0
 }
 
-// open admits a robot and serves its session.
+// open admits a robot and serves a session on its WebSocket.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	arrived := time.Now()
-	if err := s.accepting(); err != nil {
+	if err := s.checkAccepting(); err != nil {
 		return err
 	}
 	id, client, token := identity(r)
@@ -75,21 +78,21 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
 	bound, _ := s.options.Robots.Get(robotID)
-	if !client.Sent { // the token is one client's, and says enough
+	if !client.Sent { // a token is valid for one client only, so it shows which
 		client = bound.Client
 	}
-	known, err := s.options.Robots.Admit(robotID, client, token)
+	admitted, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
 		log := s.options.Log.Debug
-		if s.strangers.refused.isNew(robotID, time.Now()) { // a robot that comes again and again does not fill the log
+		if s.strangers.refused.shouldLog(robotID, time.Now()) { // a robot that keeps trying must not fill the log
 			log = s.strangers.log.Warn
 		}
-		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
+		log("a robot was refused: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
 		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
 		if bound.Bound && client != bound.Client && token != "" {
-			why = "this MAC address is that of a robot with another Client-Id than is sent here, and its token is good for that one only; " +
-				"check in with the Client-Id that is used here, and have that adopted"
+			why = "the robot with this MAC address has another Client-Id than this request, and its token is valid for that one only; " +
+				"check in with the Client-Id of this request, and have that robot adopted"
 		}
 		return &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}
@@ -105,27 +108,28 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		s.options.TurnAway(r, err)
 		return err
 	}
-	if losesEarlyAnswers(known.Firmware) {
-		time.Sleep(time.Until(arrived.Add(upgradeAfter)))
+	if missesEarlyResponse(admitted.Firmware) {
+		time.Sleep(time.Until(arrived.Add(upgradeDelay)))
 	}
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1, PerSecond: mostMessages})
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: xiaozhi.MaxMessage + 1, PerSecond: maxMessagesPerSecond})
 	if err != nil {
-		return nil // Accept has answered
+		return nil // Accept has already responded
 	}
 	s.options.Robots.RecordSeen(robotID, time.Now())
-	known.BaseURL = base(r, s.current.Load().PublicURL, known.BaseURL) // of this channel, not of the check-in
+	admitted.BaseURL = baseURL(r, s.current.Load().PublicURL, admitted.BaseURL)
 	log, bad := s.strangers.logOf(robotID).With("robot", robotID), logOnce{}
 	f := framing(r)
 	t := transport.NewWebSocket(conn, f, func(err error) {
-		bad.warn(log, "the robot sends frames that do not fit its framing; such frames are dropped", err)
+		bad.warn(log, "the robot sends frames that do not match its framing; such frames are dropped", err)
 	})
-	if err := s.serve(channel{Transport: t, id: newSessionID(), framing: f}, known, client); err != nil && !errors.Is(err, ErrStopping) {
-		log.Error("a robot's session could not be held", "err", err)
+	if err := s.serve(channel{Transport: t, id: newSessionID(), framing: f}, admitted, client); err != nil && !errors.Is(err, ErrStopping) {
+		log.Error("a robot's session could not be started", "err", err)
 	}
 	return nil
 }
 
-// identity returns the robot of a request: by header, or by query as from browsers.
+// identity returns the device ID, client and token that a request holds. Robots send them as headers,
+// browsers as query parameters.
 func identity(r *http.Request) (id string, c device.Client, token string) {
 	query := r.URL.Query()
 	value := func(header, name string) string { return cmp.Or(r.Header.Get(header), query.Get(name)) }
@@ -136,7 +140,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
 }
 
-// framing returns the framing that the request names, or else plain packets.
+// framing returns the framing that a request asks for, or Framing1 if it names no valid one.
 func framing(r *http.Request) xiaozhi.Framing {
 	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
 	if f := xiaozhi.Framing(n); err == nil && f.Valid() {
@@ -145,10 +149,11 @@ func framing(r *http.Request) xiaozhi.Framing {
 	return xiaozhi.Framing1
 }
 
-// base returns the address under which the robot of a request reaches us: that in the request. A
-// check-in adds at most the port, which the firmware leaves out of the upgrade's Host. It is empty
-// without a port, or if the Host cannot be given to a robot.
-func base(r *http.Request, publicURL, checkedIn string) string {
+// baseURL returns the URL under which the robot that sends a request reaches the appliance: publicURL if
+// it is set, otherwise one with the host of the request. The firmware leaves the port out of that host,
+// so it may come from checkedIn, the URL of the robot's check-in. baseURL returns "" if no port is
+// known, or if robots cannot use the host.
+func baseURL(r *http.Request, publicURL, checkedIn string) string {
 	if publicURL != "" {
 		return publicURL
 	}
@@ -167,15 +172,16 @@ func base(r *http.Request, publicURL, checkedIn string) string {
 	return scheme + net.JoinHostPort(name, port)
 }
 
-func portOf(address string) string {
-	u, err := url.Parse(address)
+// portOf returns the port in a URL, or "".
+func portOf(rawURL string) string {
+	u, err := url.Parse(rawURL)
 	if err != nil {
 		return ""
 	}
 	return u.Port()
 }
 
-// listenerPort returns the port at which the request has arrived.
+// listenerPort returns the port of the listener that received a request, or "".
 func listenerPort(r *http.Request) string {
 	at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {

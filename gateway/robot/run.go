@@ -12,17 +12,17 @@ import (
 	"perch/voice"
 )
 
-// Why a channel is closed. Robots with the first two have not read.
+// Reasons for closing a channel. The first two mean that the robot does not read what it is sent.
 const (
 	whyTooSlow       = "too slow" // too many messages wait to be sent
 	whySendingFailed = "sending failed"
 	whyReplaced      = "replaced by a newer channel"
 )
 
-// lastWords is how long what is queued may take to leave when a session ends.
-const lastWords = time.Second
+// flushTimeout is how long a session that ends waits for its queued messages to be sent.
+const flushTimeout = time.Second
 
-// run holds the session until it ends, and returns why it did.
+// run runs the session until it ends, and returns the reason for the end.
 func (l *loop) run(ctx context.Context) string {
 	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.configure(l.shared.current.Load()))
 	ctx, cancel := context.WithCancel(ctx)
@@ -46,13 +46,13 @@ func (l *loop) run(ctx context.Context) string {
 	}
 	l.stopTurn()
 	stopWriting()
-	// Messages that wait still leave, unless the robot does not read.
+	// Queued messages are still sent, unless the robot does not read them.
 	select {
 	case <-wrote:
-	case <-time.After(lastWords):
+	case <-time.After(flushTimeout):
 	}
 	l.Transport.Close(socket.Normal, l.closedWhy)
-	for range l.incoming { // let read see that the transport is closed
+	for range l.incoming { // read may be blocked on this channel; draining it lets read end
 	}
 	wg.Wait()
 	l.mic.close()
@@ -60,7 +60,8 @@ func (l *loop) run(ctx context.Context) string {
 	return l.closedWhy
 }
 
-// work handles what arrives, until the session or ctx ends.
+// work handles messages, inputs, progress and timeouts, until the session ends. When ctx ends it
+// hangs up.
 func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -95,7 +96,7 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 		case <-l.player.Reported():
 			l.progress(ctx)
 		case err := <-writeEnded:
-			l.log.Info("the robot cannot be reached any more", "err", err)
+			l.log.Info("the robot can no longer be reached", "err", err)
 			l.input(ctx, dialogue.HangUp{Why: whySendingFailed})
 		case <-timer.C:
 			l.input(ctx, dialogue.Tick{})
@@ -107,13 +108,13 @@ func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
 			l.input(ctx, dialogue.HangUp{Why: why})
 		}
 		if l.tooSlow && !l.state.Closed() {
-			l.log.Warn("the robot does not read what it is sent; the channel is closed")
+			l.log.Warn("the robot does not read the messages it is sent; the channel is closed")
 			l.input(ctx, dialogue.HangUp{Why: whyTooSlow})
 		}
 	}
 }
 
-// input runs one step and its effects.
+// input applies an input to the dialogue. If the options have changed, it applies them first.
 func (l *loop) input(ctx context.Context, in dialogue.Input) {
 	if o := l.shared.current.Load(); o != l.options {
 		l.step(ctx, dialogue.Configure{Settings: l.configure(o)})
@@ -121,6 +122,7 @@ func (l *loop) input(ctx context.Context, in dialogue.Input) {
 	l.step(ctx, in)
 }
 
+// step runs one step of the dialogue and carries out its effects.
 func (l *loop) step(ctx context.Context, in dialogue.Input) {
 	var effects []dialogue.Effect
 	l.state, effects = dialogue.Step(l.state, time.Now(), in)
@@ -132,8 +134,8 @@ func (l *loop) step(ctx context.Context, in dialogue.Input) {
 	}
 }
 
-// readProgress handles what the player has reported before anything else happens, so that an
-// interruption finds no turn that has ended already.
+// readProgress handles the player's progress if there is any. It runs before each message and input:
+// an interruption must not meet a turn whose end is reported but not handled.
 func (l *loop) readProgress(ctx context.Context) {
 	select {
 	case <-l.player.Reported():
@@ -142,20 +144,21 @@ func (l *loop) readProgress(ctx context.Context) {
 	}
 }
 
-// progress handles what the player has done with the turn's speech.
+// progress handles the player's progress with the turn's speech.
 func (l *loop) progress(ctx context.Context) {
 	if l.turn == nil {
 		return
 	}
 	p := l.player.Progress()
 	if !p.First.IsZero() {
-		l.turn.clock.markAt(event.StageFirstPacket, p.First)
+		l.turn.clock.endAt(event.StageFirstPacket, p.First)
 	}
 	l.spoken = append(l.spoken, p.Spoken...)
 	l.input(ctx, p.Progress)
 }
 
-// audio handles a packet of the robot's sound: it belongs to the utterance, or else to the ring.
+// audio handles a packet of the robot's sound: it adds the sound to the utterance if one is under way,
+// otherwise to the ring buffer, and looks for the beginning and the end of speech.
 func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 && !a.Lost {
 		return
@@ -167,20 +170,20 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	}
 	pcm, err := l.mic.decode(a)
 	if err != nil {
-		l.badAudio.warn(l.log, "the robot sent sound that does not decode; such packets are dropped", err)
+		l.badAudio.warn(l.log, "the robot sent sound that cannot be decoded; such packets are dropped", err)
 		return
 	}
 	l.packet = dialogue.Packet{Duration: time.Duration(len(pcm)) * time.Second / voice.MicRate}
 	l.input(ctx, &l.packet)
-	pcm, ours := l.mic.clean(a.Timestamp, pcm)
+	pcm, echoed := l.mic.removeEcho(a.Timestamp, pcm)
 	if l.state.Hearing() && l.utterance != nil {
 		l.utterance.Write(pcm)
 	} else {
 		l.mic.buffer(pcm)
 	}
 	edge := voice.NoEdge
-	// Our own voice is neither an utterance nor the noise around the robot.
-	if l.state.FindsSpeech() && (!ours || l.state.Hearing()) {
+	// The robot's own speech is not an utterance, and must not count as background noise either.
+	if l.state.FindsSpeech() && (!echoed || l.state.Hearing()) {
 		edge = l.mic.pointer.Feed(pcm)
 	}
 	if edge == voice.NoEdge && l.hasFinished() {
@@ -195,9 +198,9 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	}
 }
 
-// hasFinished reports whether the utterance is a whole sentence that is followed by a little
-// silence. In push to talk the button decides. A stranger's sentence ends with the full silence:
-// nothing of the household's is looked up for it before.
+// hasFinished reports whether the utterance is a whole sentence followed by a short silence. In push
+// to talk the button decides instead. A stranger's sentence always ends with the full silence, because
+// recognizing a whole sentence early looks it up in data of the household.
 func (l *loop) hasFinished() bool {
 	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
 		return false

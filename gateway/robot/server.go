@@ -1,7 +1,7 @@
 // Package robot serves robots: their WebSocket or MQTT connection, from the handshake to the
-// hang-up. A session holds one robot's conversation: it has speech recognized, has the agent
-// answer, and speaks at the pace the firmware can play. Server is all that the rest of the
-// appliance uses.
+// hang-up. A session is one conversation with a robot: it has the robot's sound recognized, asks
+// the agent for a reply, and sends speech at the pace at which the firmware plays it. The rest of
+// the appliance uses Server only.
 package robot
 
 import (
@@ -9,27 +9,30 @@ import (
 	"perch/event"
 )
 
-// Server holds the sessions of all robots, and carries out what others want of robots. Each of the
-// types it is made of knows only those below: links are MQTT connections, sessions open channels.
+// Server holds the sessions of all robots, and carries out the commands that other parts of the
+// appliance have for them. It embeds three layers, each of which uses only the ones below: links
+// (MQTT connections), sessions (open channels) and shared (state of all sessions).
 type Server struct{ *links }
 
-// NewServer returns a server. Close ends it.
+// NewServer returns a server. Close stops it.
 func NewServer(o Options) *Server { return &Server{newLinks(newSessions(newShared(o)))} }
 
-// Apply changes what Options says may change. A turn under way goes on with what it began with;
-// Hold of the options before is not called any more once Apply returns.
+// Apply replaces the options that may change while the server runs; see Options. A turn under way
+// continues with the options that it began with. Once Apply returns, the earlier options' Hold is
+// not called any more.
 func (s *Server) Apply(o Options) {
 	if s.apply(o) {
 		s.phrases.reset()
 	}
 }
 
-// Prepare makes the phrases that are not made yet, if somebody knows that a robot will come.
+// Prepare synthesizes the household's missing phrases in the background. Callers that expect a
+// robot to connect call it early.
 func (s *Server) Prepare() { s.phrases.Prepare() }
 
-// Picture returns the last picture of a robot's camera.
+// Picture returns the latest picture from a robot's camera, or false if none is stored.
 func (s *Server) Picture(id device.ID) (device.Picture, bool) { return s.vision.Picture(id) }
 
-// Status returns what a robot has last reported of itself, or false if it has not since the
-// appliance started.
+// Status returns the latest status that a robot has reported since the appliance started, or false
+// if it has reported none.
 func (s *Server) Status(id device.ID) (event.RobotStatus, bool) { return s.statuses.lookup(id) }

@@ -210,7 +210,7 @@ func TestServerAskErrors(t *testing.T) {
 			t.Errorf("a robot that is not here: %v", err)
 		}
 		var all []*inquired
-		for range mostQueued + 1 {
+		for range maxQueued + 1 {
 			all = append(all, k.inquires())
 		}
 		for _, i := range all {
@@ -305,7 +305,7 @@ func TestAnswerBeforeWithdrawal(t *testing.T) {
 	i.withdraw()
 	withdrawn := <-inputs
 	want := dialogue.Ending{Answer: agent.Answer{Outcome: agent.AnswerTouch}}
-	asked.Input.(dialogue.Ask).About.Ended <- want
+	asked.Input.(dialogue.Ask).Question.Ended <- want
 	close(withdrawn.handled)
 	if got := <-i.done; got != want {
 		t.Errorf("ended %+v, want %+v", got, want)

@@ -23,69 +23,69 @@ import (
 	"perch/voice"
 )
 
-// session is one open channel of a robot, as its goroutines share it. There are four, each with
-// one duty:
+// session is the part of a robot's open channel that its goroutines share. There are four of them:
 //
-//	read   turns the transport's bytes into messages
-//	loop   owns the state, and never blocks
-//	turn   at most one; lives as long as its context
-//	write  the player's; it alone sends, and decides when
+//	read   parses the messages that the transport receives
+//	loop   owns the state and never blocks
+//	turn   runs a turn until it ends or is cancelled; at most one runs at a time
+//	write  sends everything, each message at its time; it belongs to the player
 type session struct {
 	*Options
 	shared *shared
 	channel
 	robot    device.Robot
 	log      *slog.Logger
-	incoming chan frame  // from read
-	inputs   chan posted // from turns, and from the appliance
+	incoming chan frame  // messages from the read goroutine
+	inputs   chan posted // inputs from turns and from the appliance
 	player   *playback.Player
 	toolbox  *tools.Client
 	tap      transcript.Tap
 	unsaved  unsaved
-	turns    sync.WaitGroup // and what else may wait for the disk
+	turns    sync.WaitGroup // running turns, and other goroutines that may wait for the disk
 
-	muted    atomic.Bool
-	question atomic.Pointer[agent.Question] // that waits for an answer
-	greeted  atomic.Bool                    // its hello was answered
-	replaced atomic.Bool                    // by another session of the robot
+	muted    atomic.Bool                    // the appliance drops the robot's sound
+	question atomic.Pointer[agent.Question] // question that waits for an answer; nil if none does
+	greeted  atomic.Bool                    // the robot's hello was answered
+	replaced atomic.Bool                    // a newer session of the same robot has replaced this one
 	cancel   context.CancelFunc
-	done     chan struct{} // closed when it has ended
+	done     chan struct{} // closed once the session has ended
 }
 
-// channel is what a session runs on.
+// channel is the connection that a session runs on.
 type channel struct {
 	transport.Transport
-	id      string // of the session
+	id      string // session ID
 	framing xiaozhi.Framing
-	udp     *xiaozhi.UDP // where the sound is, for our hello; nil if it comes as texts do
-	// tools returns the client of the robot's tools, which outlasts the session and sends by send
-	// while that lasts. It is nil if the client is the session's own.
+	udp     *xiaozhi.UDP // address and key for sound, sent in the appliance's hello; nil over a WebSocket
+	// tools returns a client for the robot's tools that outlives the session. While the session is
+	// open, the client sends its requests by send. If tools is nil, the session makes its own client.
 	tools func(send func(xiaozhi.Request) error) *tools.Client
 }
 
-// frame is a message as read, in the reader's memory until it is handled.
+// frame is a received message. The read goroutine reuses the memory of its audio after a while.
 type frame struct {
 	message xiaozhi.FromRobot // nil for audio
 	audio   xiaozhi.Audio
 }
 
-// posted is an input on its way. An input of a cancelled turn is ignored.
+// posted is an input for the loop. The loop ignores the inputs of a cancelled turn.
 type posted struct {
 	dialogue.Input
-	turn    int           // its number; 0 from the appliance
-	handled chan struct{} // closed when the loop has dealt with it; may be nil
+	turn    int           // number of the turn that posts the input; 0 for the appliance
+	handled chan struct{} // closed once the loop has handled the input; may be nil
 }
 
-// newSessionID returns the id of a new session.
+// newSessionID returns a random session ID.
 func newSessionID() string { return rand.Text()[:16] }
 
-// mostMessages are accepted from one robot in a second. It sends 17 while it listens, 50 with the
-// shortest packets, and more after a stall.
-const mostMessages = 250
+// maxMessagesPerSecond is how many messages the appliance accepts from one robot in a second. A
+// listening robot sends 17, or 50 with the shortest packets, and more after the network has stalled.
+const maxMessagesPerSecond = 250
 
-// incomingFrames may wait for the loop: some seconds of sound.
+// incomingFrames is how many messages may wait for the loop: some seconds of sound.
 const incomingFrames = 64
 
+// newSession returns a session of a robot on a channel. Its goroutines are started by loop.run.
 func newSession(s *shared, c channel, r device.Robot) (*session, error) {
 	n := &session{Options: s.options, shared: s, channel: c, robot: r, log: s.strangers.logOf(r.ID).With("robot", r.ID, "session", c.id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), done: make(chan struct{}),
@@ -102,22 +102,22 @@ func newSession(s *shared, c channel, r device.Robot) (*session, error) {
 	return n, nil
 }
 
-// read turns what arrives into messages. It ends with the transport.
+// read parses the messages that arrive and hands them to the loop, until the transport closes.
 func (s *session) read() {
-	// Frames in the channel keep the memory their audio was copied to, so
-	// there is one more buffer than can wait, one being handled, one filling.
+	// One buffer for each frame in the channel, one for the frame that the loop handles, and one
+	// for the frame being read.
 	var buffers [incomingFrames + 2][]byte
 	var bad, big logOnce
 	for n := 0; ; {
 		text, audio, isText, err := s.Receive()
 		if err != nil {
 			if errors.Is(err, socket.ErrTooBig) {
-				s.log.Warn("the robot sent a message that is too big; the channel is closed", "limit", xiaozhi.MaxMessage+1)
+				s.log.Warn("the robot sent a message that is too large; the channel is closed", "limit", xiaozhi.MaxMessage+1)
 			}
 			return
 		}
 		if !isText && len(audio.Opus) > voice.MaxPacket {
-			big.warn(s.log, "the robot sent sound in packets that are no Opus; they are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
+			big.warn(s.log, "the robot sent sound packets that are too large for Opus; such packets are dropped", fmt.Errorf("%d bytes", len(audio.Opus)))
 			continue
 		}
 		if !isText {
@@ -130,15 +130,15 @@ func (s *session) read() {
 		m, err := xiaozhi.ParseFromRobot(text)
 		s.tap.FromRobot(text, m)
 		if err != nil {
-			bad.warn(s.log, "the robot sent a message that cannot be read; such messages are ignored", err)
+			bad.warn(s.log, "the robot sent a message that cannot be parsed; such messages are ignored", err)
 			continue
 		}
 		s.incoming <- frame{message: m}
 	}
 }
 
-// post gives the loop an input of a turn by its number, or of the appliance, and waits until it has
-// dealt with it. It returns ErrOffline if the session has ended.
+// post hands an input to the loop and waits until the loop has handled it. turn is the number of the
+// turn that posts the input, or 0 for the appliance. post returns ErrOffline if the session has ended.
 func (s *session) post(ctx context.Context, turn int, in dialogue.Input) error {
 	handled := make(chan struct{})
 	select {
@@ -148,7 +148,7 @@ func (s *session) post(ctx context.Context, turn int, in dialogue.Input) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// A session that ends reads no more inputs.
+	// The loop may end without having read the input.
 	select {
 	case <-handled:
 		return nil
@@ -164,7 +164,7 @@ func (s *session) post(ctx context.Context, turn int, in dialogue.Input) error {
 	}
 }
 
-// sendRPC sends a request to the robot's tools.
+// sendRPC sends a JSON-RPC request to the robot's MCP server.
 func (s *session) sendRPC(r xiaozhi.Request) error {
 	if !s.player.Send(xiaozhi.ToMCP{Payload: r.Append(nil)}) {
 		return tools.ErrChannelClosed
@@ -172,6 +172,7 @@ func (s *session) sendRPC(r xiaozhi.Request) error {
 	return nil
 }
 
+// publish publishes an event of this session on the bus.
 func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }
 
 // call runs one of the robot's tools.
@@ -179,11 +180,11 @@ func (s *session) call(ctx context.Context, tool string, arguments map[string]an
 	return s.shared.call(ctx, s.toolbox, s.robot.ID, s.id, tool, arguments)
 }
 
-// collectWaiting posts what was to be done while the channel was closed. It reads the store, for
-// which the loop does not wait.
-func (s *session) collectWaiting(ctx context.Context) {
+// collectCommands posts the commands that were stored while the channel was closed. It reads from
+// disk, so the loop runs it in another goroutine.
+func (s *session) collectCommands(ctx context.Context) {
 	if !s.unsaved.save() {
-		return // what waits is for its owner's robot, which this may not be
+		return // the commands are meant for an adopted robot, and this one is a stranger
 	}
 	now := time.Now()
 	for _, c := range s.Commands.list(s.robot.ID) {
@@ -204,26 +205,27 @@ func (s *session) collectWaiting(ctx context.Context) {
 	}
 }
 
-// unsaved is what a session has learnt for the appliance's records. It is saved once the robot's
-// owner has adopted it: nothing of strangers is stored.
+// unsaved holds data of a session that is not stored yet. It is stored as soon as the robot is
+// adopted: nothing about a stranger is stored.
 type unsaved struct {
 	options *Options
 	robot   device.ID
 
 	mu     sync.Mutex
-	record *SessionRecord
-	echo   *bool
-	tools  []device.Tool // nil if the list has not changed
+	record *SessionRecord // nil if it is stored already
+	echo   *bool          // whether the appliance cancels the robot's echo; nil if stored or not reported yet
+	tools  []device.Tool  // the robot's tools; nil if they are stored or have not changed
 }
 
-// set changes what is unsaved.
+// set changes the unsaved data. It calls change with mu held.
 func (u *unsaved) set(change func(*unsaved)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	change(u)
 }
 
-// save reports whether the robot is adopted, and if so saves everything. It may wait for the disk.
+// save reports whether the robot is adopted, and if so stores all unsaved data. It may wait for the
+// disk.
 func (u *unsaved) save() (trusted bool) {
 	if !u.options.Robots.Trusts(u.robot) {
 		return false
@@ -231,7 +233,7 @@ func (u *unsaved) save() (trusted bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.record != nil {
-		u.options.Records.opened(*u.record)
+		u.options.Records.addSession(*u.record)
 	}
 	if u.echo != nil {
 		u.options.Robots.KeepEcho(u.robot, *u.echo)

@@ -354,27 +354,27 @@ func TestARobotThatDoesNotRead(t *testing.T) {
 func TestStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stages
-		s.mark(event.StageRecognize) // of nothing yet
+		s.end(event.StageRecognize) // of nothing yet
 		s.start(time.Now().Add(-600 * time.Millisecond))
-		s.mark(event.StageEndpoint)
+		s.end(event.StageEndpoint)
 		time.Sleep(300 * time.Millisecond)
-		s.mark(event.StageRecognize)
+		s.end(event.StageRecognize)
 		time.Sleep(100 * time.Millisecond)
-		s.mark(event.StageFirstToken)
-		s.tool(event.ToolDone) // of a tool that was never announced
-		s.tool(event.ToolRunning)
+		s.end(event.StageFirstToken)
+		s.setToolStatus(event.ToolDone) // of a tool that was never announced
+		s.setToolStatus(event.ToolRunning)
 		time.Sleep(time.Second)
-		s.tool(event.ToolRunning)
+		s.setToolStatus(event.ToolRunning)
 		time.Sleep(time.Second)
-		s.tool(event.ToolDone)
-		s.tool(event.ToolFailed)
-		s.mark(event.StageFirstAudio) // of a phrase, which no brain has said
-		s.mark(event.StageFirstAudio)
+		s.setToolStatus(event.ToolDone)
+		s.setToolStatus(event.ToolFailed)
+		s.end(event.StageFirstAudio) // of a phrase, which no brain has said
+		s.end(event.StageFirstAudio)
 		time.Sleep(20 * time.Millisecond)
-		s.mark(event.StageFirstPacket)
+		s.end(event.StageFirstPacket)
 		want := map[string]int64{event.StageEndpoint: 600, event.StageRecognize: 300, event.StageFirstToken: 100, event.StageFirstAudio: 2000,
 			event.StageFirstPacket: 3020, event.StageTools: 2000}
-		if got := s.all(); !maps.Equal(got, want) {
+		if got := s.durations(); !maps.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	})

@@ -16,22 +16,22 @@ import (
 	"perch/socket"
 )
 
-// sessions are the open channels of all robots.
+// sessions holds the sessions of all robots with an open channel.
 type sessions struct {
 	*shared
-	mu      sync.Mutex
-	open    map[device.ID]*session
-	muted   map[device.ID]bool
-	entered chan struct{} // closed and replaced when a session begins
-	lost    atomic.Int64  // robots disconnected because they did not read
+	mu    sync.Mutex
+	open  map[device.ID]*session
+	muted map[device.ID]bool
+	added chan struct{} // closed and replaced when a session begins
+	lost  atomic.Int64  // number of robots disconnected because they did not read
 }
 
 func newSessions(s *shared) *sessions {
-	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, entered: make(chan struct{})}
+	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, added: make(chan struct{})}
 }
 
-// serve holds a session on a channel until it ends. A second session of the same robot replaces
-// the first one without RobotOffline.
+// serve runs a session on a channel until the session ends. A second session of the same robot
+// replaces the first, and then no RobotOffline is published.
 func (s *sessions) serve(c channel, r device.Robot, client device.Client) error {
 	l, err := newLoop(s.shared, c, r)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	l.cancel = cancel
-	s.replace(l.session)
+	s.add(l.session)
 	s.phrases.Prepare()
 	s.phrases.in(s.current.Load().Character(r.ID).Speech)
 	l.unsaved.record = &SessionRecord{ID: c.id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(c.framing), Opened: time.Now()}
@@ -61,43 +61,46 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 		l.publish(event.RobotOffline{Why: why})
 	}
 	l.unsaved.set(func(u *unsaved) { u.record = nil })
-	s.options.Records.closed(c.id, why, string(l.state.Mode()), l.turnCount, time.Now())
+	s.options.Records.closeSession(c.id, why, string(l.state.Mode()), l.turnCount, time.Now())
 	l.log.Info("a robot's channel is closed", "why", why, "turns", l.turnCount)
 	close(l.done)
-	l.turns.Wait() // one may still be in C; the robot's next session need not wait for it
+	l.turns.Wait() // a turn may still be inside a C function; the robot's next session does not wait for it
 	return nil
 }
 
-// replace replaces the robot's earlier session, and waits for its end.
-func (s *sessions) replace(me *session) {
-	id := me.robot.ID
+// add makes a session the open one of its robot. It ends the robot's earlier session, if there is
+// one, and waits for that.
+func (s *sessions) add(added *session) {
+	id := added.robot.ID
 	s.mu.Lock()
-	before := s.open[id]
-	s.open[id] = me
-	me.muted.Store(s.muted[id])
-	close(s.entered)
-	s.entered = make(chan struct{})
+	earlier := s.open[id]
+	s.open[id] = added
+	added.muted.Store(s.muted[id])
+	close(s.added)
+	s.added = make(chan struct{})
 	s.mu.Unlock()
-	if before != nil {
-		before.replaced.Store(true)
-		before.cancel()
-		<-before.done
+	if earlier != nil {
+		earlier.replaced.Store(true)
+		earlier.cancel()
+		<-earlier.done
 	}
 }
 
-func (s *sessions) remove(me *session, why string) {
+// remove removes a session that has ended, unless another one has replaced it.
+func (s *sessions) remove(ended *session, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if why == whyTooSlow || why == whySendingFailed {
 		s.lost.Add(1)
 	}
-	if s.open[me.robot.ID] == me {
-		delete(s.open, me.robot.ID)
+	if s.open[ended.robot.ID] == ended {
+		delete(s.open, ended.robot.ID)
 	}
 }
 
-// storeUnspoken stores what a session that has ended was still to speak. What had waited before is
-// still stored, and notifications are stored elsewhere.
+// storeUnspoken stores the sentences that a session has not spoken before its end. Commands from
+// the CommandQueue are not among them, since they are still stored; nor are notifications, which are
+// stored elsewhere.
 func (s *sessions) storeUnspoken(ended *loop) {
 	var unspoken []Command
 	for _, text := range ended.state.Unspoken() {
@@ -107,11 +110,11 @@ func (s *sessions) storeUnspoken(ended *loop) {
 		return
 	}
 	if err := s.store(ended.robot.ID, unspoken...); err != nil && !errors.Is(err, errNotAdopted) {
-		ended.log.Error("what was to be spoken is lost", "err", err)
+		ended.log.Error("sentences that were not spoken yet could not be stored; they are lost", "err", err)
 	}
 }
 
-// of returns a robot's session, or ErrOffline.
+// of returns the open session of a robot, or ErrOffline if there is none.
 func (s *sessions) of(id device.ID) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,18 +125,18 @@ func (s *sessions) of(id device.ID) (*session, error) {
 	return r, nil
 }
 
-// next returns a robot's session, as soon as it has one.
+// next returns the open session of a robot, and waits for one if necessary.
 func (s *sessions) next(ctx context.Context, id device.ID) (*session, error) {
 	for {
 		s.mu.Lock()
 		r, open := s.open[id]
-		entered := s.entered
+		added := s.added
 		s.mu.Unlock()
 		if open {
 			return r, nil
 		}
 		select {
-		case <-entered:
+		case <-added:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-s.ctx.Done():
@@ -142,7 +145,7 @@ func (s *sessions) next(ctx context.Context, id device.ID) (*session, error) {
 	}
 }
 
-// post gives a robot's session an input. It returns ErrOffline if the robot has none.
+// post hands an input to the open session of a robot. It returns ErrOffline if there is none.
 func (s *sessions) post(ctx context.Context, id device.ID, in dialogue.Input) error {
 	r, err := s.of(id)
 	if err != nil {
@@ -151,7 +154,7 @@ func (s *sessions) post(ctx context.Context, id device.ID, in dialogue.Input) er
 	return r.post(ctx, 0, in)
 }
 
-// greeted returns the robots whose hello was answered.
+// greeted returns the robots that have completed the hello exchange on their open channel.
 func (s *sessions) greeted() (ids []device.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,15 +169,15 @@ func (s *sessions) greeted() (ids []device.ID) {
 // Lost returns how many robots were disconnected because they did not read.
 func (s *sessions) Lost() int { return int(s.lost.Load()) }
 
-// Status is a session as others see it.
+// Status describes an open session.
 type Status struct {
 	Robot   device.ID `json:"robot"`
 	Session string    `json:"session"`
-	Tools   int       `json:"tools"`
+	Tools   int       `json:"tools"` // how many tools the robot has
 	Muted   bool      `json:"muted"`
 }
 
-// List returns the open sessions, by robot.
+// List returns the open sessions, sorted by robot.
 func (s *sessions) List() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +189,7 @@ func (s *sessions) List() []Status {
 	return list
 }
 
-// Questions returns the questions that wait for an answer, the oldest first.
+// Questions returns the questions that wait for an answer, oldest first.
 func (s *sessions) Questions() []agent.Question {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,23 +203,24 @@ func (s *sessions) Questions() []agent.Question {
 	return open
 }
 
-// Reply answers a question by its id, instead of the people near the robot. It returns
-// agent.ErrNoQuestion if the question does not wait.
+// Reply answers the question with an ID in place of the people near the robot. It returns
+// agent.ErrNoQuestion if no such question waits for an answer.
 func (s *sessions) Reply(id string, allow bool) error {
-	r, q := s.asking(id)
-	// The first to remove the question answers it; what comes after is too late.
+	r, q := s.findQuestion(id)
+	// Several answers may arrive at the same time: only the one that removes the question counts.
 	if q == nil || !r.question.CompareAndSwap(q, nil) {
 		return agent.ErrNoQuestion
 	}
 	err := s.post(s.ctx, q.Robot, dialogue.DecideQuestion{ID: id, Allow: allow})
 	if errors.Is(err, dialogue.ErrOffline) {
-		return agent.ErrNoQuestion // the channel has just closed, which was a no
+		return agent.ErrNoQuestion // the channel has just closed, which counts as a no
 	}
 	return err
 }
 
-// asking returns the session that waits for the answer to a question.
-func (s *sessions) asking(id string) (*session, *agent.Question) {
+// findQuestion returns the question with an ID and the session that asks it, or nil for both if no
+// such question waits for an answer.
+func (s *sessions) findQuestion(id string) (*session, *agent.Question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.open {
@@ -227,7 +231,8 @@ func (s *sessions) asking(id string) (*session, *agent.Question) {
 	return nil, nil
 }
 
-// Mute drops a robot's sound on arrival, also in later sessions, or ends that.
+// Mute makes the appliance drop a robot's sound on arrival, also in later sessions; with on false it
+// accepts the sound again.
 func (s *sessions) Mute(id device.ID, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

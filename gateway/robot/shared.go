@@ -17,11 +17,11 @@ import (
 	"perch/gateway/robot/vision"
 )
 
-// shared is what all sessions of a server share.
+// shared is the state that all sessions of a server share.
 type shared struct {
 	*lifetime
 	*settings
-	options   *Options // as given to NewServer: fields that Apply changes are in settings
+	options   *Options // options given to NewServer; settings holds the fields that Apply changes
 	phrases   *phrases
 	strangers *strangerLimits
 	vision    *vision.Service
@@ -47,11 +47,12 @@ func newShared(o Options) *shared {
 	return s
 }
 
-// errNotAdopted is returned if something would have to be stored for a stranger.
+// errNotAdopted is returned for a command that would have to be stored for a stranger.
 var errNotAdopted = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-	Sentence: "nothing is kept for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
+	Sentence: "nothing is stored for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
 
-// store stores commands for an adopted robot, and publishes which were dropped.
+// store stores commands for an adopted robot, and publishes a rejection for each command that is
+// dropped to make room.
 func (s *shared) store(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted
@@ -63,54 +64,56 @@ func (s *shared) store(id device.ID, added ...Command) error {
 	return err
 }
 
-// call runs one of a robot's tools. It publishes the status that a robot answers to any caller: its
-// battery is reported nowhere else.
+// call runs one of a robot's tools. If the tool reports the robot's status, call also stores and
+// publishes it, whoever the caller is: robots report their battery in no other way.
 func (s *shared) call(ctx context.Context, c *tools.Client, id device.ID, session, tool string, arguments map[string]any) (device.Result, error) {
-	answer, err := c.Call(ctx, tool, arguments)
-	if status, ok := tools.ParseStatus(tool, answer.Text); ok && err == nil {
+	result, err := c.Call(ctx, tool, arguments)
+	if status, ok := tools.ParseStatus(tool, result.Text); ok && err == nil {
 		s.statuses.set(id, status)
 		s.options.Bus.Publish(id, session, status)
 	}
-	return answer, err
+	return result, err
 }
 
-// statuses are what adopted robots have last reported of themselves.
+// statuses holds the latest status that each adopted robot has reported.
 type statuses struct {
 	options *Options
 	mu      sync.Mutex
 	last    map[device.ID]event.RobotStatus
 }
 
-// mostStatuses are stored; there are fewer robots.
-const mostStatuses = 1000
+// maxStatuses is how many statuses are stored. It exceeds the number of robots of any household.
+const maxStatuses = 1000
 
-// lookup returns a robot's status, if it is known.
+// lookup returns the latest status of a robot, or false if it has reported none.
 func (s *statuses) lookup(id device.ID) (event.RobotStatus, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status, known := s.last[id]
-	return status, known
+	status, ok := s.last[id]
+	return status, ok
 }
 
-// set stores the status of an adopted robot; strangers could push out all others.
+// set stores the status of a robot, unless the robot is a stranger: many strangers could displace the
+// statuses of adopted robots.
 func (s *statuses) set(id device.ID, status event.RobotStatus) {
 	if !s.options.Robots.Trusts(id) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.last) >= mostStatuses { // robots that were forgotten
+	if len(s.last) >= maxStatuses { // most entries belong to robots that the owner has removed
 		clear(s.last)
 	}
 	s.last[id] = status
 }
 
-// logOnce logs the first fault of a kind, which may come seventeen times a second.
+// logOnce logs only the first fault of a kind: a robot may cause one with each packet, 17 times a second.
 type logOnce struct{ done bool }
 
-func (o *logOnce) warn(log *slog.Logger, what string, err error) {
+// warn logs a message and an error, unless it was called before.
+func (o *logOnce) warn(log *slog.Logger, message string, err error) {
 	if !o.done {
-		log.Warn(what, "err", err)
+		log.Warn(message, "err", err)
 	}
 	o.done = true
 }

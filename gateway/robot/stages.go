@@ -7,77 +7,78 @@ import (
 	"perch/event"
 )
 
-// stages measures the stages of a turn, from the end of speech on.
+// stages measures how long the stages of a turn take, from the end of the utterance.
 type stages struct {
-	mu    sync.Mutex
-	from  time.Time
-	marks map[string]time.Time // when each was first over
-	busy  int                  // tools at work
-	since time.Time            // they have been
-	tools time.Duration        // in all; tools that run at the same time count once
+	mu           sync.Mutex
+	began        time.Time            // end of the utterance, or beginning of a turn without one
+	ends         map[string]time.Time // first end of each stage; key: name of the stage
+	runningTools int
+	busySince    time.Time     // since when at least one tool has been running
+	toolTime     time.Duration // time during which at least one tool was running
 }
 
-// start sets the zero of the clock, once.
+// start sets the beginning of the first stage. Later calls do nothing.
 func (s *stages) start(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.from.IsZero() {
-		s.from = now
+	if s.began.IsZero() {
+		s.began = now
 	}
 }
 
-// mark records that a stage is over, the first time.
-func (s *stages) mark(stage string) { s.markAt(stage, time.Now()) }
+// end records that a stage ends now.
+func (s *stages) end(stage string) { s.endAt(stage, time.Now()) }
 
-func (s *stages) markAt(stage string, at time.Time) {
+// endAt records the end of a stage, unless the stage has ended before.
+func (s *stages) endAt(stage string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, done := s.marks[stage]; done || s.from.IsZero() {
+	if _, ended := s.ends[stage]; ended || s.began.IsZero() {
 		return
 	}
-	if s.marks == nil {
-		s.marks = map[string]time.Time{}
+	if s.ends == nil {
+		s.ends = map[string]time.Time{}
 	}
-	s.marks[stage] = at
+	s.ends[stage] = at
 }
 
-// tool records that a tool has begun or ended.
-func (s *stages) tool(status string) {
+// setToolStatus records that a tool has begun or ended.
+func (s *stages) setToolStatus(status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if status == event.ToolRunning {
-		if s.busy++; s.busy == 1 {
-			s.since = now
+		if s.runningTools++; s.runningTools == 1 {
+			s.busySince = now
 		}
 		return
 	}
-	if s.busy > 0 {
-		if s.busy--; s.busy == 0 {
-			s.tools += now.Sub(s.since)
+	if s.runningTools > 0 {
+		if s.runningTools--; s.runningTools == 0 {
+			s.toolTime += now.Sub(s.busySince)
 		}
 	}
 }
 
-// all returns how long each stage took, in milliseconds since the stage before it. The first packet
-// is counted from the end of speech.
-func (s *stages) all() map[string]int64 {
+// durations returns how long each stage took, in milliseconds. A stage begins when the one before it
+// ends; the stage of the first packet begins with the first stage.
+func (s *stages) durations() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	took := map[string]int64{}
-	before := s.from
+	durations := map[string]int64{}
+	before := s.began
 	for _, stage := range []string{event.StageEndpoint, event.StageRecognize, event.StageFirstToken, event.StageFirstSentence,
 		event.StageFirstAudio} {
-		if at, there := s.marks[stage]; there {
-			took[stage] = max(0, at.Sub(before).Milliseconds())
+		if at, ended := s.ends[stage]; ended {
+			durations[stage] = max(0, at.Sub(before).Milliseconds())
 			before = at
 		}
 	}
-	if at, there := s.marks[event.StageFirstPacket]; there {
-		took[event.StageFirstPacket] = at.Sub(s.from).Milliseconds()
+	if at, ended := s.ends[event.StageFirstPacket]; ended {
+		durations[event.StageFirstPacket] = at.Sub(s.began).Milliseconds()
 	}
-	if s.tools > 0 {
-		took[event.StageTools] = s.tools.Milliseconds()
+	if s.toolTime > 0 {
+		durations[event.StageTools] = s.toolTime.Milliseconds()
 	}
-	return took
+	return durations
 }

@@ -11,18 +11,18 @@ import (
 	"perch/gateway/robot/tools"
 )
 
-// Limits of all robots that nobody has adopted, who may cost others little.
+// Limits for all strangers together, and one for all adopted robots together.
 const (
-	mostStrangers     = 256 // channels: each may take half a megabyte
-	mostStrangerTurns = 4   // utterances that are recognized at a time, and as many answers
-	strangerToolBytes = 2 << 20
-	adoptedToolBytes  = 16 << 20 // of all adopted robots with an open channel
+	maxStrangers      = 256      // open channels; each may take half a megabyte
+	maxStrangerTurns  = 4        // utterances recognized at a time, and turns answered at a time
+	strangerToolBytes = 2 << 20  // memory for strangers' lists of tools, in bytes of JSON
+	adoptedToolBytes  = 16 << 20 // memory for adopted robots' lists of tools, in bytes of JSON
 )
 
-// slots are a limited number of things at a time.
+// slots is a semaphore.
 type slots chan struct{}
 
-// acquire reserves a slot until release is called, if one is free.
+// acquire takes a slot until release is called. It returns false if no slot is free.
 func (s slots) acquire() (release func(), ok bool) {
 	select {
 	case s <- struct{}{}:
@@ -32,28 +32,30 @@ func (s slots) acquire() (release func(), ok bool) {
 	}
 }
 
-// strangerLimits bounds what robots use that nobody has adopted.
+// strangerLimits bounds what strangers use. A stranger is a robot that nobody has adopted.
 type strangerLimits struct {
-	options    *Options
-	log        *slog.Logger // rarely written to
-	refused    loggedRefusals
-	channels   slots
-	utterances slots // from where they begin until they are recognized
-	turns      slots // that are being answered
-	tools      *tools.Budget
-	adopted    *tools.Budget
+	options      *Options
+	log          *slog.Logger // log for strangers, with a limited rate
+	refused      loggedRefusals
+	channels     slots // one for each open channel
+	utterances   slots // one for each utterance, from its beginning until it is recognized
+	turns        slots // one for each turn that a brain answers
+	tools        *tools.Budget
+	adoptedTools *tools.Budget // for the tools of adopted robots
 }
 
+// newStrangerLimits returns the limits of a server.
 func newStrangerLimits(o *Options) *strangerLimits {
 	return &strangerLimits{options: o, log: httpserver.LimitLogger(o.Log),
-		channels: make(slots, mostStrangers), utterances: make(slots, mostStrangerTurns),
-		turns: make(slots, mostStrangerTurns), tools: tools.NewBudget(strangerToolBytes), adopted: tools.NewBudget(adoptedToolBytes)}
+		channels: make(slots, maxStrangers), utterances: make(slots, maxStrangerTurns),
+		turns: make(slots, maxStrangerTurns), tools: tools.NewBudget(strangerToolBytes), adoptedTools: tools.NewBudget(adoptedToolBytes)}
 }
 
 var errTooManyStrangers = &httpserver.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
 	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
 
-// reserve reserves a robot's channel until release is called.
+// reserve counts a robot's channel until release is called. It returns errTooManyStrangers if the robot
+// is a stranger and too many strangers are connected.
 func (s *strangerLimits) reserve(id device.ID) (release func(), err error) {
 	if s.options.Robots.Trusts(id) {
 		return func() {}, nil
@@ -65,16 +67,16 @@ func (s *strangerLimits) reserve(id device.ID) (release func(), err error) {
 	return release, nil
 }
 
-// budgetOf returns the budget of a robot's tools.
+// budgetOf returns the budget that limits a robot's tools.
 func (s *strangerLimits) budgetOf(id device.ID) *tools.Budget {
 	if s.options.Robots.Trusts(id) {
-		return s.adopted
+		return s.adoptedTools
 	}
 	return s.tools
 }
 
-// logOf returns where to log what a robot does. What strangers do is rarely logged, all of them
-// together, and what the owner's robots do as rarely for each.
+// logOf returns the log for messages about a robot. Its rate is limited: for all strangers together, and
+// for each adopted robot.
 func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
 		return s.log
@@ -82,26 +84,27 @@ func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 	return httpserver.LimitLogger(s.options.Log)
 }
 
-// loggedRefusals are when it was last logged that a robot was refused.
+// loggedRefusals limits how often the refusal of a robot is logged.
 type loggedRefusals struct {
 	mu sync.Mutex
-	at map[device.ID]time.Time
+	at map[device.ID]time.Time // when a robot's refusal was last logged
 }
 
+// Limits of loggedRefusals.
 const (
 	refusalLogEvery = time.Minute
-	mostRefusals    = 1000
+	maxRefusals     = 1000 // robots remembered
 )
 
-// isNew reports whether a refusal is to be logged now.
-func (r *loggedRefusals) isNew(id device.ID, now time.Time) bool {
+// shouldLog reports whether a refusal of the robot should be logged now.
+func (r *loggedRefusals) shouldLog(id device.ID, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Sub(r.at[id]) < refusalLogEvery {
 		return false
 	}
-	if r.at == nil || len(r.at) >= mostRefusals {
-		r.at = map[device.ID]time.Time{} // somebody invents robots
+	if r.at == nil || len(r.at) >= maxRefusals {
+		r.at = map[device.ID]time.Time{} // so many robots can only be invented
 	}
 	r.at[id] = now
 	return true

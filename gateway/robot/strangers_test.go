@@ -166,7 +166,7 @@ func TestToolsAreBoundedInBytes(t *testing.T) {
 		if len(kept) > limit.Body || len(kept) < limit.Body/2 || !small {
 			t.Errorf("%d tools of %d bytes are kept, the small one: %v", len(k.robots.kept), len(kept), small)
 		}
-		if n := strings.Count(log.String(), "more tools than are taken"); n != 1 || !strings.Contains(log.String(), "left out") {
+		if n := strings.Count(log.String(), "more tools than the appliance accepts"); n != 1 || !strings.Contains(log.String(), "left out") {
 			t.Errorf("logged %d times: %s", n, &log)
 		}
 	}, func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -256,8 +256,8 @@ func TestStrangersDoNotKeepTheOwnerWaiting(t *testing.T) {
 				refused++
 			}
 		}
-		if theirs := &recognizer.strangers; recognizer.ours.ever != 1 || theirs.now != mostStrangerTurns || theirs.most != mostStrangerTurns ||
-			refused != many-mostStrangerTurns {
+		if theirs := &recognizer.strangers; recognizer.ours.ever != 1 || theirs.now != maxStrangerTurns || theirs.most != maxStrangerTurns ||
+			refused != many-maxStrangerTurns {
 			t.Errorf("%d of the owner and %d strangers are listened to, at most %d; %d were refused", recognizer.ours.ever, theirs.now,
 				theirs.most, refused)
 		}
@@ -306,8 +306,8 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 		_, leave := k.connectStrangers(many, xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.say(xiaozhi.ListenDetect{Text: "what time is it", Typed: true})
 		k.pass(3 * time.Second)
-		if turns := &agents.turns; turns.most != mostStrangerTurns+1 || turns.ever != mostStrangerTurns+1 {
-			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", turns.most, turns.ever, mostStrangerTurns)
+		if turns := &agents.turns; turns.most != maxStrangerTurns+1 || turns.ever != maxStrangerTurns+1 {
+			t.Errorf("%d turns are answered at a time, %d in all, want %d strangers and the owner", turns.most, turns.ever, maxStrangerTurns)
 		}
 		close(agents.let)
 		time.Sleep(5 * time.Second)
@@ -370,7 +370,7 @@ func TestStrangersChannelsAreBounded(t *testing.T) {
 	robots.stranger.Store(true)
 	s, engine := watching(t, robots)
 	var leave []func()
-	for range mostStrangers {
+	for range maxStrangers {
 		l := must.Value(s.strangers.reserve("020000000001"))(t)
 		leave = append(leave, l)
 	}

@@ -20,63 +20,65 @@ import (
 	"perch/voice"
 )
 
-// turn is one turn under way: from an utterance, a text or a sentence to say, to the last sound of
-// its speech. One goroutine runs it, and lives as long as its context and the C call it may be in.
+// turn is a turn under way. It begins with an utterance, a text or an announcement, and ends when the
+// robot has played its speech. One goroutine runs it. When the turn is cancelled, the goroutine may
+// stay in a C function for a while.
 type turn struct {
 	session    *session
-	number     int
+	number     int // see loop.number
 	start      dialogue.TurnStart
 	speech     *playback.Speech
-	utterances chan *voice.Utterance // of a question's answers
-	answers    chan agent.Answer     // of a question, from the loop
-	decided    chan agent.Answer     // the same, of the robot's owner
+	utterances chan *voice.Utterance // spoken answers to the turn's question
+	answers    chan agent.Answer     // answers to the turn's question that the loop has found, such as a touch
+	decisions  chan agent.Answer     // answers to the turn's question that the owner has given elsewhere
 	cancel     context.CancelFunc
 
 	clock      stages
 	end        agent.End
-	gestures   int         // so many were queued
-	reboot     atomic.Bool // the robot, once the answer was spoken
-	transcript string      // the loop's
+	gestures   int         // gestures queued so far
+	reboot     atomic.Bool // the robot restarts after the turn
+	transcript string      // words that the turn answers; only the loop uses it
 
-	options *Options    // as the turn began
-	done    func()      // is called when it has ended
-	own     Character   // of the robot, as the turn began
-	trusted atomic.Bool // its owner had adopted the robot as the turn began
+	options   *Options    // options when the turn began
+	release   func()      // releases the engines of the options; see Options.Hold
+	character Character   // the robot's character when the turn began
+	trusted   atomic.Bool // the robot was adopted when the turn began
 }
 
-// newTurn returns a turn; the loop calls it.
+// newTurn returns a turn with the current options. The loop's goroutine calls it, and then run in
+// another one.
 func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
-	o, done := s.shared.acquire()
+	o, release := s.shared.acquire()
 	return &turn{
-		session: s, number: number, start: start, cancel: cancel, options: o, done: done, own: o.Character(s.robot.ID), speech: speech,
+		session: s, number: number, start: start, cancel: cancel, options: o, release: release, character: o.Character(s.robot.ID), speech: speech,
 		utterances: make(chan *voice.Utterance, 1), answers: make(chan agent.Answer, 1),
-		decided: make(chan agent.Answer, 1), end: agent.Continue,
+		decisions: make(chan agent.Answer, 1), end: agent.Continue,
 	}
 }
 
-// run runs the turn. An utterance may be nil.
+// run runs the turn until its speech is queued. The utterance is nil if the turn begins with none.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
-	defer t.done()
+	defer t.release()
 	t.trusted.Store(t.session.unsaved.save())
 	end, reason := t.perform(ctx, u)
 	if ctx.Err() != nil {
-		return // cancelled: the loop has published that already
+		return // the loop has cancelled the turn, and has published that already
 	}
 	if err := t.speech.Flush(ctx); err != nil {
 		end, reason = event.EndFailed, err.Error()
 	}
-	// The end of the speech is queued before the loop hears of the turn's end, so the loop sees both
-	// in either order.
+	// The loop may learn of the end of the speech before or after TurnFinished.
 	if t.speech.Finish(ctx) == nil {
 		t.post(ctx, dialogue.TurnFinished{End: end, Reason: reason})
 	}
 }
 
-// post gives the loop an input, and waits until it has dealt with it: the order stays the same. It
-// ignores errors: the turn is over then, too.
+// post hands an input to the loop, and waits until the loop has handled it, so that inputs stay in
+// order. It ignores errors: each of them means that the turn is over too.
 func (t *turn) post(ctx context.Context, in dialogue.Input) { _ = t.session.post(ctx, t.number, in) }
 
-// perform does the turn and returns how it ended; end is empty if nothing came of it.
+// perform does the work of the turn. It returns how the turn ended, as in event.TurnEnded, and the
+// reason for a failure. end is empty if there was nothing to answer, as after a noise.
 func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason string) {
 	text, err := t.start.Text, error(nil)
 	if t.start.Utterance {
@@ -89,13 +91,13 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	case t.start.Announcement.Text != "":
 		err = t.announce(ctx, t.start.Announcement.Text)
 	case t.start.Announcement.Sound != nil:
-		// On the empty sentence every build begins to speak.
+		// An empty sentence makes every firmware build enter its speaking state.
 		if err = t.speech.Sentence(ctx, ""); err == nil {
 			err = t.speech.Sound(ctx, t.start.Announcement.Sound.PCM)
 		}
 	case t.start.Announcement.Question != nil:
 		q := t.start.Announcement.Question.Question
-		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop answers it
+		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop reports the answer
 	case text == "":
 		return "", ""
 	default:
@@ -111,7 +113,7 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	return string(t.end), ""
 }
 
-// announce speaks a text sentence by sentence, with the face it begins with.
+// announce speaks a text sentence by sentence. An emoji at the beginning sets the face.
 func (t *turn) announce(ctx context.Context, text string) error {
 	face, words := agent.SplitEmotion(text)
 	if face != agent.Neutral {
@@ -127,18 +129,18 @@ func (t *turn) announce(ctx context.Context, text string) error {
 	return nil
 }
 
-// greet speaks a phrase, which is synthesized now if it was not before.
+// greet speaks a phrase, and synthesizes it if it was not synthesized ahead.
 func (t *turn) greet(ctx context.Context, name string) error {
-	if p, ready := t.session.shared.phrases.in(t.own.Speech).lookup(name); ready && len(p.packets) > 0 {
+	if p, ready := t.session.shared.phrases.in(t.character.Speech).lookup(name); ready && len(p.packets) > 0 {
 		t.sayPhrase(ctx, name)
 		return ctx.Err()
 	}
-	return t.speakPhrase(ctx, name)
+	return t.synthesizePhrase(ctx, name)
 }
 
-// speakPhrase speaks a phrase that is not synthesized ahead, as one sentence.
-func (t *turn) speakPhrase(ctx context.Context, name string) error {
-	face, text := agent.SplitEmotion(t.options.Phrases(t.own.Speech.Language, name))
+// synthesizePhrase synthesizes a phrase and speaks it as one sentence.
+func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
+	face, text := agent.SplitEmotion(t.options.Phrases(t.character.Speech.Language, name))
 	if text == "" {
 		return nil
 	}
@@ -151,16 +153,16 @@ func (t *turn) speakPhrase(ctx context.Context, name string) error {
 	return t.speech.Flush(ctx)
 }
 
-// listen recognizes an utterance while it is spoken. The text is empty if it was not understood;
-// listen then says so if the dialogue wants that.
+// listen recognizes an utterance while it is spoken. The text is empty if the recognizer did not
+// understand it; listen then makes the robot say so if start.Aloud is set.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
-	transcript, err := t.recognize(ctx, u, t.own.Speech)
-	t.clock.mark(event.StageRecognize)
+	transcript, err := t.recognize(ctx, u, t.character.Speech)
+	t.clock.end(event.StageRecognize)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		// It may have failed at once. The person is not interrupted for that.
+		// The recognizer may have failed at once. The person is not interrupted for that.
 		if u.Wait(ctx) != nil {
 			return "", ctx.Err()
 		}
@@ -184,17 +186,19 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	return text, nil
 }
 
-// setLanguage continues the turn in the language that was heard, if it is one of the household's.
-func (t *turn) setLanguage(heard string) {
-	spoken, known := language.Among(t.options.Languages, heard)
-	if known && t.own.Speech.Detect && spoken != t.own.Speech.Language {
-		t.own.Speech.Language, t.own.Speech.Voice = spoken, "" // a voice is of one language
+// setLanguage continues the turn in the detected language, if the robot detects languages and the
+// household speaks it.
+func (t *turn) setLanguage(detected string) {
+	spoken, ok := language.Among(t.options.Languages, detected)
+	if ok && t.character.Speech.Detect && spoken != t.character.Speech.Language {
+		t.character.Speech.Language, t.character.Speech.Voice = spoken, "" // the voice speaks the other language only
 	}
 }
 
-var errTooManyStrangerTurns = errors.New("too many robots that nobody has adopted are spoken to at once")
+// errTooManyStrangerTurns is the error of a stranger's turn that gets no slot.
+var errTooManyStrangerTurns = errors.New("people are talking to too many robots that nobody has adopted")
 
-// recognize recognizes an utterance, a stranger's if a slot is free.
+// recognize recognizes an utterance. A stranger's utterance needs a free slot.
 func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if !t.trusted.Load() {
 		release, ok := t.session.shared.strangers.utterances.acquire()
@@ -208,13 +212,14 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 	return t.options.Recognizer.Recognize(ctx, u, o)
 }
 
-var errSilent = errors.New("the mind has given nothing for too long")
+// errSilent is the cause of a turn's failure if the agent has exceeded Options.Patience.
+var errSilent = errors.New("the agent has sent nothing for too long")
 
-// think lets the agent answer, and speaks a phrase if it fails. Strangers' turns have as many slots
-// as their utterances: an answer costs more than recognition.
+// think asks the agent to answer a text, and speaks a phrase if the agent fails. A stranger's turn needs
+// a free slot.
 func (t *turn) think(ctx context.Context, text string) error {
 	s := t.session
-	s.toolbox.AwaitList(ctx) // before a stranger takes a slot of others
+	s.toolbox.AwaitList(ctx) // a stranger does not hold a slot while it waits here
 	if !t.trusted.Load() {
 		release, ok := s.shared.strangers.turns.acquire()
 		if !ok {
@@ -229,9 +234,9 @@ func (t *turn) think(ctx context.Context, text string) error {
 	defer watch.Stop()
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
-		Now: time.Now().In(t.options.Zone), Language: t.own.Speech.Language, Name: t.own.Name, Persona: t.own.Persona, Brain: t.own.Brain, Body: body{t},
+		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t},
 	}, func(r agent.Reply) error {
-		watch.Stop() // to speak takes its time, and a question its own
+		watch.Stop() // the time for speaking or asking is not the agent's
 		defer watch.Reset(t.options.Patience)
 		return t.handleReply(within, r)
 	})
@@ -241,7 +246,7 @@ func (t *turn) think(ctx context.Context, text string) error {
 		}
 		switch {
 		case errors.Is(err, agent.ErrStranger):
-			_ = t.speakPhrase(ctx, phraseStranger) // the turn has failed already
+			_ = t.synthesizePhrase(ctx, phraseStranger) // the turn has failed already
 		case errors.Is(err, agent.ErrAway):
 			t.sayPhrase(ctx, phraseAway)
 		default:
@@ -251,9 +256,9 @@ func (t *turn) think(ctx context.Context, text string) error {
 	return err
 }
 
-// handleReply carries out one reply.
+// handleReply carries out one reply of the agent.
 func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
-	t.clock.mark(event.StageFirstToken)
+	t.clock.end(event.StageFirstToken)
 	t.session.tap.Reply(r)
 	switch r := r.(type) {
 	case agent.Felt:
@@ -261,10 +266,10 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 	case agent.Cue:
 		return t.gesture(ctx, r)
 	case agent.Say:
-		t.clock.mark(event.StageFirstSentence)
+		t.clock.end(event.StageFirstSentence)
 		return t.speak(ctx, r.Text)
 	case agent.ToolStatus:
-		t.clock.tool(r.Status)
+		t.clock.setToolStatus(r.Status)
 	case agent.Ask:
 		return t.ask(ctx, agent.Question{ID: r.ID, Text: r.Text}, r.Within, r.Answer)
 	case agent.Done:
@@ -273,55 +278,55 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 	return ctx.Err()
 }
 
-// mostGestures is how many gestures one turn makes: a model may write any number.
-const mostGestures = 32
+// maxGestures is how many gestures a turn may make: a model may write any number of them.
+const maxGestures = 32
 
-// gesture queues a cue's gesture. A stranger's answer makes none.
+// gesture queues the gesture of a cue, if the cue is one. Strangers make no gestures.
 func (t *turn) gesture(ctx context.Context, cue agent.Cue) error {
-	g, is := cue.Gesture()
-	if !is || !t.trusted.Load() || t.gestures >= mostGestures {
+	g, ok := cue.Gesture()
+	if !ok || !t.trusted.Load() || t.gestures >= maxGestures {
 		return ctx.Err()
 	}
 	t.gestures++
 	return t.speech.Gesture(ctx, g.Name)
 }
 
-// speak queues a sentence and its packets as they are synthesized.
+// speak queues a sentence, and its sound as it is synthesized.
 func (t *turn) speak(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
 	}
-	sounded := false
-	err := t.options.Synthesizer.Synthesize(ctx, text, t.own.Speech, func(pcm []int16) error {
-		t.clock.mark(event.StageFirstAudio)
-		sounded = true
+	audible := false
+	err := t.options.Synthesizer.Synthesize(ctx, text, t.character.Speech, func(pcm []int16) error {
+		t.clock.end(event.StageFirstAudio)
+		audible = true
 		return t.speech.Sound(ctx, pcm)
 	})
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err
-	case sounded && errors.Is(err, voice.ErrUnavailable):
-		// To begin again would be odd. The next sentence may have another engine.
+	case audible && errors.Is(err, voice.ErrUnavailable):
+		// Starting the sentence again would sound odd. Another engine may speak the next one.
 		t.session.log.Warn("a sentence was cut off", "err", err)
 		return nil
 	}
 	return fmt.Errorf("speak: %w", err)
 }
 
-// sayPhrase plays a sentence that was synthesized ahead, because an engine is away. It ignores
-// errors: the turn has failed already.
+// sayPhrase plays a phrase, if possible one that was synthesized ahead: an engine may be unavailable. It
+// ignores errors, because the turn has failed already or is about to end.
 func (t *turn) sayPhrase(ctx context.Context, name string) {
-	p, ok := t.session.shared.phrases.in(t.own.Speech).lookup(name)
-	if len(p.packets) == 0 { // in its own voice it is not made, or cannot be
-		if !ok && t.own.Speech.Language != t.options.Speech.Language && t.speakPhrase(ctx, name) == nil {
-			return // the usual one is in another language
+	p, ok := t.session.shared.phrases.in(t.character.Speech).lookup(name)
+	if len(p.packets) == 0 { // the phrase is not made yet in the robot's voice, or could not be
+		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {
+			return // better than the household's phrase, which is in another language
 		}
 		if usual, made := t.session.shared.phrases.household().lookup(name); made {
 			p, ok = usual, true
 		}
 	}
 	if !ok { // the appliance has just started
-		_ = t.speakPhrase(ctx, name) // the turn has failed already
+		_ = t.synthesizePhrase(ctx, name)
 		return
 	}
 	_ = t.speech.Face(ctx, p.face)
@@ -329,13 +334,13 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 	_ = t.speech.Packets(ctx, p.packets)
 }
 
-// ask puts a question and waits for a touch, words, the owner's decision elsewhere or the end of its
-// time, which begins when the question was put, unless q.Until is set. A channel that closes is a
-// no.
+// ask speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a touch or
+// the owner's decision. It is AnswerExpired if the time is over: at q.Until, or if that is zero, when within
+// has passed since the question was spoken. If the turn is cancelled, it is AnswerClosed.
 func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()
-	t.forgetAnswers()
+	t.dropAnswers()
 	if err := t.speak(ctx, q.Text); err != nil {
 		return err
 	}
@@ -348,20 +353,20 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	}
 	open := &q
 	t.post(ctx, dialogue.QuestionPut{Question: open})
-	defer t.session.question.CompareAndSwap(open, nil) // the next turn may have put its own
+	defer t.session.question.CompareAndSwap(open, nil) // leaves the question of a later turn alone
 	if err := t.speech.Pause(ctx, within); err != nil {
 		return err
 	}
 	given, err := t.awaitAnswer(ctx)
 	if err == nil && !t.session.question.CompareAndSwap(open, nil) {
-		select { // the owner has come before it
-		case given = <-t.decided:
+		select { // the owner has answered first
+		case given = <-t.decisions:
 		case <-ctx.Done():
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() // a cancelled turn is no yes
+		return ctx.Err() // the answer stays AnswerClosed
 	case err != nil:
 		t.post(ctx, dialogue.QuestionAnswered{Answer: agent.Answer{Outcome: agent.AnswerClosed}})
 		return err
@@ -374,19 +379,20 @@ func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, 
 	return nil
 }
 
-// awaitAnswer waits for an answer of the people near the robot, or the owner's.
+// awaitAnswer waits for an answer from the people near the robot or from its owner. It leaves the owner's
+// in decisions.
 func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	for {
 		select {
-		case a := <-t.decided:
-			t.decided <- a // for decision
+		case a := <-t.decisions:
+			t.decisions <- a // ask receives it
 			return a, nil
 		case a := <-t.answers:
 			return a, nil
 		case u := <-t.utterances:
-			answering := t.own.Speech
-			answering.Answer = true
-			transcript, err := t.recognize(ctx, u, answering)
+			options := t.character.Speech
+			options.Answer = true
+			transcript, err := t.recognize(ctx, u, options)
 			if err != nil {
 				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)
 			}
@@ -395,17 +401,17 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 			select {
 			case a := <-t.answers:
 				if a.Outcome == agent.AnswerExpired {
-					return a, nil // the words were cut off by the end of the time
+					return a, nil // the time ended during the words and cut them off
 				}
 				select {
-				case t.answers <- a:
-				default: // a later one is the same
+				case t.answers <- a: // handled after the words
+				default: // a newer answer has arrived, which serves as well
 				}
 			default:
 			}
 			if transcript.Refused || text == "" {
 				t.post(ctx, dialogue.Misheard{})
-				continue // the question still stands, until its time is over
+				continue // the question still waits until its time is over
 			}
 			return agent.Answer{Outcome: agent.AnswerGiven, Text: text}, nil
 		case <-ctx.Done():
@@ -414,8 +420,8 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	}
 }
 
-// forgetAnswers drops late answers, which must not answer the next question.
-func (t *turn) forgetAnswers() {
+// dropAnswers drops late answers to an earlier question, which must not answer the next one.
+func (t *turn) dropAnswers() {
 	for {
 		select {
 		case <-t.answers:
@@ -426,11 +432,11 @@ func (t *turn) forgetAnswers() {
 	}
 }
 
-// body is the robot as a brain sees it.
+// body implements agent.Body: it gives brains access to the robot during a turn.
 type body struct{ *turn }
 
-// Tools implements agent.Body. It leaves out the tools for the robot's owner, unless the owner allows
-// them.
+// Tools implements agent.Body. It leaves out the tools that are reserved for the robot's owner, unless
+// the configuration allows them.
 func (b body) Tools() []device.Tool {
 	tools := b.session.toolbox.Tools()
 	if b.options.UserTools {
@@ -448,7 +454,7 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 	return b.session.call(ctx, name, arguments)
 }
 
-// Reboot implements agent.Body. The robot restarts when the turn has been spoken.
+// Reboot implements agent.Body. The robot restarts once it has played the turn's speech.
 func (b body) Reboot(context.Context) error {
 	b.reboot.Store(true)
 	return nil

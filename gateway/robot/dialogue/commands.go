@@ -9,41 +9,41 @@ import (
 	"perch/event"
 )
 
-// Inputs of the appliance. All but Ask, Withdraw, PlaySound, HangUp and Configure wait for the
-// robot's hello.
+// Inputs of the appliance. All but Ask, Withdraw, PlaySound, HangUp and Configure wait for the robot's
+// hello.
 type (
-	// Announce has something spoken.
+	// Announce makes the robot speak an announcement.
 	Announce struct{ Announcement }
-	// ShowAlert shows a message without sound, a notification's if Notice is its id.
+	// ShowAlert shows a message on the screen.
 	ShowAlert struct {
 		Alert  xiaozhi.Alert
-		Notice string
+		Notice string // ID of the notification that is shown; empty if it is none
 	}
 	// ShowEmotion changes the robot's face.
 	ShowEmotion struct{ Emotion agent.Emotion }
-	// InjectText is a text as if it had been spoken.
+	// InjectText begins a turn with a text as if somebody had spoken it.
 	InjectText struct{ Text string }
-	// Abort makes the robot quiet.
+	// Abort silences the robot.
 	Abort struct{}
-	// HoldChannel keeps the channel open until a time.
+	// HoldChannel keeps the channel open until a time, even if it is idle.
 	HoldChannel struct{ Until time.Time }
-	// CollectCommands says that more waits for the robot than it was given at its hello.
+	// CollectCommands reports that commands have been stored since the robot's hello.
 	CollectCommands struct{}
-	// DecideQuestion answers the question with an id.
+	// DecideQuestion answers the question with an ID in the owner's name.
 	DecideQuestion struct {
 		ID    string
 		Allow bool
 	}
 	// Reboot restarts the robot.
 	Reboot struct{}
-	// Ask asks people a question, after what waits to be spoken.
-	Ask struct{ About *Question }
-	// Withdraw takes a question back.
-	Withdraw struct{ About *Question }
-	// PlaySound plays a sound. Its one answer is whether it is.
+	// Ask asks people a question, after the waiting announcements.
+	Ask struct{ Question *Question }
+	// Withdraw withdraws a question.
+	Withdraw struct{ Question *Question }
+	// PlaySound plays a sound.
 	PlaySound struct {
 		Sound  *Sound
-		Answer chan<- error // has a slot for one
+		Answer chan<- error // receives one value, nil if the sound is accepted; must have a buffer for it
 	}
 	// HangUp closes the channel.
 	HangUp struct{ Why string }
@@ -51,7 +51,7 @@ type (
 	Configure struct{ Settings }
 )
 
-// waitsForHello reports whether an input that comes before hello is stored until then.
+// waitsForHello reports whether an input that comes before hello is handled after it.
 func waitsForHello(in Input) bool {
 	switch in.(type) {
 	case Announce, ShowAlert, ShowEmotion, InjectText, Abort, HoldChannel, CollectCommands, DecideQuestion, Reboot:
@@ -72,7 +72,7 @@ func (in ShowEmotion) step(s *stepper) {
 		Publish{event.Emotion{Name: in.Emotion.Name, Emoji: in.Emotion.Emoji}})
 }
 
-// step shows the alert, no matter what the robot is doing.
+// step shows the alert in every phase.
 func (in ShowAlert) step(s *stepper) {
 	s.emit(Send{in.Alert})
 	if in.Notice != "" {
@@ -85,21 +85,21 @@ func (in InjectText) step(s *stepper) {
 	s.beginTurn(TurnStart{Text: in.Text})
 }
 
-// step speaks something at once, or after the turn under way. An urgent announcement comes
-// before all others and waits for nothing but a question: to cut that off would answer it.
+// step speaks the announcement at once, or after the turn under way. An urgent announcement comes before
+// all others and interrupts the turn, unless a question has been put, which an interruption would answer.
 func (in Announce) step(s *stepper) {
 	a := in.Announcement
 	if a.Notice != "" || a.Command != "" {
 		same := func(b Announcement) bool { return b.Notice == a.Notice && b.Command == a.Command }
 		if same(s.turn.announcement) {
-			return // it is being spoken
+			return // the announcement is being spoken
 		}
 		s.queue.remove(same)
 	}
 	switch waiting := len(s.queue.waiting); {
-	case waiting >= mostQueued && a.Notice == "":
+	case waiting >= maxQueued && a.Notice == "":
 		s.emit(Publish{event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
-	case waiting >= 2*mostQueued: // a notification is stored elsewhere, and offered again at the next hello
+	case waiting >= 2*maxQueued: // the sender stores the notification, and offers it again at the next hello
 	case a.Urgent:
 		if s.channel.settled && s.turn.active && !s.question.published {
 			preempt(s)
@@ -112,8 +112,8 @@ func (in Announce) step(s *stepper) {
 	s.speakNext()
 }
 
-// preempt stops the turn under way for something more urgent. Its own announcement is spoken
-// again afterwards: the robot was not asked to be quiet.
+// preempt stops the turn under way for an urgent announcement. If the turn speaks an announcement itself,
+// that one is repeated afterwards, because nobody has silenced the robot.
 func preempt(s *stepper) {
 	if s.turn.announcement.isSpeech() {
 		s.queue.pushFront(s.turn.announcement)
@@ -124,31 +124,31 @@ func preempt(s *stepper) {
 
 // step queues a question.
 func (in Ask) step(s *stepper) {
-	switch about := in.About; {
+	switch q := in.Question; {
 	case s.phase == greeting:
-		s.emit(EndInquiry{about, Ending{Err: ErrOffline}})
-	case about.expired(s.now):
-		s.emit(EndInquiry{about, endedBy(agent.AnswerExpired)})
-	case len(s.queue.waiting) >= mostQueued:
-		s.emit(EndInquiry{about, Ending{Err: ErrBusy}})
+		s.emit(EndInquiry{q, Ending{Err: ErrOffline}})
+	case q.isExpired(s.now):
+		s.emit(EndInquiry{q, withoutAnswer(agent.AnswerExpired)})
+	case len(s.queue.waiting) >= maxQueued:
+		s.emit(EndInquiry{q, Ending{Err: ErrBusy}})
 	default:
-		s.queue.push(Announcement{Question: about})
+		s.queue.push(Announcement{Question: q})
 		s.speakNext()
 	}
 }
 
-// step takes back a question that waits or is being put.
+// step removes the question from the queue, or stops asking it.
 func (in Withdraw) step(s *stepper) {
-	s.queue.remove(func(a Announcement) bool { return a.Question == in.About })
-	if s.turn.announcement.Question == in.About {
+	s.queue.remove(func(a Announcement) bool { return a.Question == in.Question })
+	if s.turn.announcement.Question == in.Question {
 		s.turn.announcement = Announcement{}
 		s.stopAsking()
 	}
 }
 
-// step answers the question that waits, if it has the id.
+// step answers the question that waits for an answer, if it has the ID.
 func (in DecideQuestion) step(s *stepper) {
-	if !s.question.waits() || s.question.asked.ID != in.ID {
+	if !s.question.isWaiting() || s.question.asked.ID != in.ID {
 		return
 	}
 	outcome := agent.AnswerDenied
@@ -158,7 +158,8 @@ func (in DecideQuestion) step(s *stepper) {
 	s.emit(AnswerQuestion{agent.Answer{Outcome: outcome}})
 }
 
-// step begins a sound if nothing else is heard, or once the robot has connected.
+// step begins the sound, unless a turn is under way or announcements wait. While the robot is still
+// connecting, the sound waits.
 func (in PlaySound) step(s *stepper) {
 	switch {
 	case s.phase == greeting:

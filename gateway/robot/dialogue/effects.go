@@ -9,74 +9,77 @@ import (
 	"perch/gateway/httpserver"
 )
 
+// Effects.
 type (
 	// Send sends the robot a message.
 	Send struct{ Message xiaozhi.ToRobot }
 	// Publish publishes an event.
 	Publish struct{ Event event.Event }
-	// ReportWakeText reports the text that woke a robot.
+	// ReportWakeText reports the text with which the robot woke, such as its wake word.
 	ReportWakeText struct{ Text string }
-	// ReportSensor reports a sensor event.
+	// ReportSensor reports a sensor event of the robot.
 	ReportSensor struct{ Event xiaozhi.Event }
 
-	// Welcome answers a hello.
+	// Welcome responds to a hello.
 	Welcome struct {
 		Hello xiaozhi.Hello
-		First bool
+		First bool // it is the first hello on the channel
 	}
-	// Introduce gives the robot's tools our name, and asks for their list.
-	Introduce struct{ List bool }
-	// CollectWaiting reads what has waited for the robot while its channel was closed.
+	// Introduce initializes the robot's MCP server.
+	Introduce struct {
+		List bool // also ask for the list of tools
+	}
+	// CollectWaiting posts the commands that were stored while the channel was closed.
 	CollectWaiting struct{}
-	// DeliverMCP is a response of the robot's tools.
+	// DeliverMCP handles a response of the robot's MCP server.
 	DeliverMCP struct{ Payload []byte }
-	// ResetInput forgets sound and speech so far.
+	// ResetInput drops the sound received so far.
 	ResetInput struct{}
 	// KeepTranscript records the words that the turn answers.
 	KeepTranscript struct{ Text string }
 
 	// BeginTurn starts a turn.
 	BeginTurn struct{ TurnStart }
-	// StartAnswer starts an utterance for the turn that asks.
+	// StartAnswer starts an utterance that answers the turn's question.
 	StartAnswer struct{}
-	// CutQuestion ends a question's speech because somebody answers already.
+	// CutQuestion ends the speech of a question early, because somebody answers or the time is over.
 	CutQuestion struct{}
-	// RestartSpeech makes a robot speak that may have gone on listening.
+	// RestartSpeech sends tts start again, because the robot may have ignored it while it connected.
 	RestartSpeech struct{}
-	// FinishUtterance ends the sound of the utterance.
+	// FinishUtterance ends the utterance under way.
 	FinishUtterance struct{}
-	// ShowQuestion shows a question to those who may answer elsewhere.
+	// ShowQuestion shows a question to people who may answer it elsewhere.
 	ShowQuestion struct{ Question *agent.Question }
-	// AnswerQuestion gives the turn that asks its answer.
+	// AnswerQuestion hands the turn the answer to its question.
 	AnswerQuestion struct{ agent.Answer }
-	// CancelTurn stops a turn and drops its speech. A tts stop follows if the robot was made to
-	// speak, and always if it answers an abort.
+	// CancelTurn stops the turn and drops its speech. The session sends tts stop if the robot is
+	// speaking, or if Abort is set, because the robot has sent abort or must be silenced.
 	CancelTurn struct{ Abort bool }
-	// EndTurn publishes and records that a turn has ended by itself. End is empty if nothing
-	// came of it, as with a noise.
+	// EndTurn publishes and records the end of a turn that was not cancelled. End is as for
+	// TurnFinished.
 	EndTurn struct{ End, Reason string }
-	// CloseChannel hangs up.
+	// CloseChannel closes the channel.
 	CloseChannel struct{ Why string }
-	// ForgetCommand deletes a stored command that was carried out, or never will be.
+	// ForgetCommand deletes a stored command that was carried out or has expired.
 	ForgetCommand struct{ ID string }
-	// EndInquiry returns the end of a Question to whom has asked.
+	// EndInquiry reports the ending of a Question to the part of the appliance that asks it.
 	EndInquiry struct {
-		About *Question
+		Question *Question
 		Ending
 	}
-	// AnswerPlay returns whether a sound is played.
+	// AnswerPlay reports whether a sound is accepted. Err is nil if it is.
 	AnswerPlay struct {
 		Answer chan<- error
 		Err    error
 	}
 )
 
-// TurnStart is what a turn begins with: an utterance, a text or an announcement.
+// TurnStart is the beginning of a turn: an utterance, a text or an announcement.
 type TurnStart struct {
 	Text         string
 	Announcement Announcement
-	Aloud        bool // a refused utterance is answered aloud
-	Utterance    bool
+	Aloud        bool // the robot says so if it does not understand the utterance
+	Utterance    bool // the turn begins with an utterance
 }
 
 // Errors of Ask and PlaySound.
@@ -86,8 +89,8 @@ var (
 		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
 	// ErrBusy is returned if too much waits to be spoken by a robot.
 	ErrBusy error = &httpserver.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
-		Sentence: "too much waits to be said by the robot; ask again when it has said some of it"}
-	// ErrSpeaking is returned if a sound would disturb the robot or a person.
+		Sentence: "the robot has too much to say already; try again when it has said some of it"}
+	// ErrSpeaking is returned if a sound would disturb the robot's speech or a person's.
 	ErrSpeaking error = &httpserver.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
-		Sentence: "the robot speaks, or is spoken to; wait for the end of it, or abort it first"}
+		Sentence: "the robot is speaking, or somebody is speaking to it; wait until that has ended, or abort it first"}
 )

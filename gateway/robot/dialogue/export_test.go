@@ -1,7 +1,7 @@
 package dialogue
 
-// MostQueued is mostQueued.
-const MostQueued = mostQueued
+// MaxQueued is maxQueued.
+const MaxQueued = maxQueued
 
 func (s State) Phase() int       { return int(s.phase) }
 func (s State) Greeting() bool   { return s.phase == greeting }

@@ -32,9 +32,9 @@ func (c *checker) check(in dialogue.Input, before dialogue.State, effects []dial
 	answered := !isAbort || before.Greeting() || c.closed
 	switch in := in.(type) {
 	case dialogue.Ask:
-		c.open[in.About] = true
+		c.open[in.Question] = true
 	case dialogue.Withdraw:
-		delete(c.open, in.About)
+		delete(c.open, in.Question)
 	}
 	for _, e := range effects {
 		switch e := e.(type) {
@@ -74,10 +74,10 @@ func (c *checker) check(in dialogue.Input, before dialogue.State, effects []dial
 				c.sounds--
 			}
 		case dialogue.EndInquiry:
-			if !c.open[e.About] {
+			if !c.open[e.Question] {
 				c.t.Fatalf("%T ends a question of the appliance that has ended", in)
 			}
-			delete(c.open, e.About)
+			delete(c.open, e.Question)
 		case dialogue.CloseChannel:
 			c.closed = true
 		}
@@ -121,7 +121,7 @@ func FuzzStep(f *testing.F) {
 			if st.Published() != (c.asked == 1) {
 				t.Fatalf("after %T the state has a published question: %v", in, st.Published())
 			}
-			if st.Waiting() > 2*dialogue.MostQueued+2 {
+			if st.Waiting() > 2*dialogue.MaxQueued+2 {
 				t.Fatalf("%d things wait to be said", st.Waiting())
 			}
 		}

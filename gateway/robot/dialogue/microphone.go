@@ -6,88 +6,92 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// micState is what the robot has sent of its microphone, and what comes from it.
+// micState is the state of the robot's microphone and of its sound.
 type micState struct {
 	mode          xiaozhi.Mode
-	open          bool      // the robot has opened it, and has not closed it since
-	everOpened    bool      // in this channel
-	openedByFace  bool      // a face has opened the channel
-	listening     bool      // we listen to it
-	voiced        bool      // somebody has begun to speak, and has not ended
-	resumesUntil  time.Time // until then the robot may say by itself that it listens again
-	resumeAwaited time.Time // our speech ended in auto mode, and the robot has sent neither listen start nor stop since
-	wokenAt       time.Time // by a wake word that has not been answered
-	abortedAt     time.Time // by the robot, latest
-	typedAt       time.Time // somebody last typed a text
-	misheard      int       // utterances refused since the last that was understood
+	open          bool      // the robot's latest message about it was listen start
+	everOpened    bool      // the robot has sent a listen start on this channel
+	openedByFace  bool      // the robot has opened the channel because it detected a face
+	listening     bool      // the appliance listens to the sound
+	voiced        bool      // the end-pointer has found the beginning of speech, and not its end yet
+	resumesUntil  time.Time // until then, a listen start may be the robot's own after a tts stop
+	resumeAwaited time.Time // when speech ended in auto mode; zero once the robot has sent listen start or stop
+	wokenAt       time.Time // when a wake word came that has not been answered; zero if there is none
+	abortedAt     time.Time // when the robot last sent abort
+	typedAt       time.Time // when somebody last typed a text
+	misheard      int       // utterances not understood since the latest that was
 
-	utteranceBegan time.Time // the one under way
-	packetAt       time.Time // the latest packet of it; zero before the first
-	flow           flow      // of all packets
+	utteranceBegan time.Time // beginning of the utterance under way
+	packetAt       time.Time // time of the utterance's latest packet; zero before the first
+	flow           flow      // timing of all packets
 }
 
-// packet records a packet with so much sound. A muted robot's belongs to no utterance.
+// packet records the arrival of a packet that holds d of sound. A muted robot's packet belongs to no
+// utterance.
 func (m *micState) packet(now time.Time, d time.Duration, muted bool) {
 	m.flow.add(now, d)
 	if muted {
 		return
 	}
 	if m.packetAt.IsZero() {
-		m.utteranceBegan = now // the page may have asked for the microphone after the button was pushed
+		m.utteranceBegan = now // after the button, a web page may ask the user for the microphone first
 	}
 	m.packetAt = now
 }
 
-// expectResume expects the robot's own listen start, which follows a tts stop. In push to talk
-// it sends none, and in realtime its microphone is open.
+// expectResume records that a tts stop was sent, after which the robot sends a listen start by itself.
+// In manual mode it sends none, and in realtime mode its microphone stays open.
 func (m *micState) expectResume(now time.Time) {
 	if m.mode != xiaozhi.Manual && m.mode != xiaozhi.Realtime {
 		m.resumesUntil = now.Add(resumeWithin)
 	}
 }
 
-// justAborted reports whether the robot has sent an abort a moment ago: a microphone that
-// opens then is opened to speak.
-func (m *micState) justAborted(now time.Time) bool { return !passed(now, m.abortedAt, unsolicitedFor) }
-
-// stalled reports whether an utterance has had packets, and they have stopped.
-func (m *micState) stalled(now time.Time) bool {
-	return !m.packetAt.IsZero() && passed(now, m.packetAt, stalledAfter)
+// hasJustAborted reports whether the robot has sent abort a moment ago. If its microphone opens then,
+// somebody wants to speak.
+func (m *micState) hasJustAborted(now time.Time) bool {
+	return !hasPassed(now, m.abortedAt, unsolicitedFor)
 }
 
-// isTyped reports whether a text was typed and did not wake the robot. Some clients mark it.
-// Else a wake word comes first, or together with its sound.
+// hasStalled reports whether the packets of an utterance have stopped arriving.
+func (m *micState) hasStalled(now time.Time) bool {
+	return !m.packetAt.IsZero() && hasPassed(now, m.packetAt, stallTimeout)
+}
+
+// isTyped reports whether the text of a listen detect was typed, and is not the wake word. Some clients
+// mark typed text. Otherwise a wake word is recognized by its time: it comes before the microphone opens,
+// or together with stored sound.
 func (m *micState) isTyped(now time.Time, d xiaozhi.ListenDetect) bool {
-	return d.Typed || isWakeWord(d.Text) && m.everOpened && !m.flow.preRoll(now)
+	return d.Typed || isWakeWord(d.Text) && m.everOpened && !m.flow.isPreRoll(now)
 }
 
-// isWakeWord reports whether words have woken a robot, and no other cause.
+// isWakeWord reports whether the reason for waking is a word, and not a face or a touch.
 func isWakeWord(text string) bool {
 	return text != "" && text != "face" && text != "head_pet_hold"
 }
 
-// flow is how a robot's sound arrives.
+// flow is the timing of a robot's packets.
 type flow struct {
-	at    time.Time     // the latest packet
-	since time.Time     // it has come without a gap
-	ahead time.Duration // of sound that came sooner than it can have been spoken
+	at    time.Time     // time of the latest packet
+	since time.Time     // since when packets have come without a gap
+	ahead time.Duration // how much more sound has arrived than can have been spoken in the same time
 }
 
-// unbroken is the longest gap in the stream of an open microphone. A stream that was not
-// announced is listened to after streamsFor.
 const (
-	unbroken   = 300 * time.Millisecond
-	streamsFor = time.Second
+	// maxGap is the longest gap between packets in the stream of an open microphone.
+	maxGap = 300 * time.Millisecond
+	// streamFor is how long a stream must last before the appliance listens to it without a listen start.
+	streamFor = time.Second
+	// preRollAhead is the value of flow.ahead above which packets hold stored sound: after a wake word a
+	// robot sends the latest 2 s at once.
+	preRollAhead = 300 * time.Millisecond
 )
 
-// preRollAhead is how much too early stored sound comes: a robot sends 2 s at once.
-const preRollAhead = 300 * time.Millisecond
-
-// add records a packet with so much sound. What has come in a burst after a pause of the
-// network is forgotten, a quarter of a second in a second.
+// add records a packet that holds d of sound. A burst after a pause of the network also makes ahead
+// grow, so ahead shrinks by a quarter of a second each second.
 func (f *flow) add(now time.Time, d time.Duration) {
 	gap := now.Sub(f.at)
-	if gap > unbroken {
+	if gap > maxGap {
 		f.since = now
 	}
 	if gap < time.Minute {
@@ -98,18 +102,18 @@ func (f *flow) add(now time.Time, d time.Duration) {
 	f.at, f.ahead = now, f.ahead+d
 }
 
-// preRoll reports whether the latest sound was spoken before it was sent.
-func (f *flow) preRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
+// isPreRoll reports whether the latest packet holds stored sound, spoken some time before it was sent.
+func (f *flow) isPreRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
 
-// streams reports whether sound goes on in real time after our speech in auto mode without a
-// listen start. Some clients send that before the first turn only.
-func (m *micState) streams(now time.Time) bool {
-	if m.resumeAwaited.IsZero() || m.flow.preRoll(now) {
+// isStreaming reports whether sound still arrives in real time after the robot has spoken in auto mode,
+// although no listen start has come. Some clients send listen start before the first turn only.
+func (m *micState) isStreaming(now time.Time) bool {
+	if m.resumeAwaited.IsZero() || m.flow.isPreRoll(now) {
 		return false
 	}
 	from := m.flow.since
 	if from.Before(m.resumeAwaited) {
 		from = m.resumeAwaited
 	}
-	return passed(now, from, streamsFor)
+	return hasPassed(now, from, streamFor)
 }

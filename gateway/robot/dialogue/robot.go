@@ -12,7 +12,7 @@ import (
 	"perch/plain"
 )
 
-// FromRobot is a message of the robot.
+// FromRobot is a message that the robot has sent.
 type FromRobot struct{ Message xiaozhi.FromRobot }
 
 func (in FromRobot) step(s *stepper) {
@@ -21,7 +21,7 @@ func (in FromRobot) step(s *stepper) {
 		return
 	}
 	if s.phase == greeting {
-		return // nothing counts before hello
+		return // other messages before hello are ignored
 	}
 	switch m := in.Message.(type) {
 	case xiaozhi.ListenStart:
@@ -31,7 +31,7 @@ func (in FromRobot) step(s *stepper) {
 	case xiaozhi.ListenDetect:
 		listenDetect(s, m)
 	case xiaozhi.Abort:
-		// Answered in every state: the robot stays in speaking until then.
+		// Answered with a tts stop in every phase: the robot stays in its speaking state until it gets one.
 		s.mic.abortedAt = s.now
 		s.requeue()
 		s.interrupt(true)
@@ -40,14 +40,14 @@ func (in FromRobot) step(s *stepper) {
 	case xiaozhi.Event:
 		s.channel.sensing = true
 		s.emit(ReportSensor{m})
-		if s.question.waits() && s.question.audible && m.Name == "head_pet_started" {
+		if s.question.isWaiting() && s.question.audible && m.Name == "head_pet_started" {
 			s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerTouch}})
 		}
 		s.connected()
 	}
 }
 
-// hello handles the first message, or a later hello that changes what was agreed.
+// hello handles the first hello, or a later one that changes the robot's features.
 func hello(s *stepper, m xiaozhi.Hello) {
 	first := s.phase == greeting
 	s.emit(Welcome{m, first})
@@ -58,7 +58,7 @@ func hello(s *stepper, m xiaozhi.Hello) {
 	}
 	if first {
 		s.phase, s.channel.activeAt, s.channel.greeted = quiet, s.now, s.now
-		s.queue.openerUntil = s.now.Add(settleAfter) // by then a person who has opened it has opened the microphone
+		s.queue.openerUntil = s.now.Add(settleAfter) // if a person has opened the channel, the microphone opens by then
 		s.emit(CollectWaiting{})
 		early := s.queue.early
 		s.queue.early = nil
@@ -68,10 +68,10 @@ func hello(s *stepper, m xiaozhi.Hello) {
 	}
 }
 
-// listenDetect handles a text that was typed, or the reason why the robot woke.
+// listenDetect handles a typed text, or the reason for which the robot woke.
 func listenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	if s.mic.isTyped(s.now, m) {
-		typed(s, m.Text)
+		handleTyped(s, m.Text)
 		return
 	}
 	s.emit(ReportWakeText{m.Text})
@@ -81,15 +81,15 @@ func listenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	}
 }
 
-// typed handles a text that stands for an utterance: it answers a question that was put, or else
-// begins a turn, also while we speak.
-func typed(s *stepper, text string) {
+// handleTyped handles a text that somebody types instead of speaking. It answers the question that people
+// can hear, if there is one; otherwise it begins a turn and interrupts the one under way.
+func handleTyped(s *stepper, text string) {
 	text, err := Speakable(plain.Clip(text, limit.Text))
-	if err != nil || !passed(s.now, s.mic.typedAt, typedEvery) {
+	if err != nil || !hasPassed(s.now, s.mic.typedAt, minTypedGap) {
 		return
 	}
 	s.mic.typedAt = s.now
-	if !s.question.waits() || !s.question.audible {
+	if !s.question.isWaiting() || !s.question.audible {
 		s.interrupt(false)
 		s.beginTurn(TurnStart{Text: text})
 		return
@@ -100,7 +100,7 @@ func typed(s *stepper, text string) {
 	s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
 }
 
-// Speakable returns a text in one line, if it holds something that can be spoken.
+// Speakable returns a text as one line, or an error if nothing in it can be spoken.
 func Speakable(text string) (string, error) {
 	text = agent.Speakable(text)
 	if _, words := agent.SplitEmotion(text); words == "" {
@@ -109,52 +109,54 @@ func Speakable(text string) (string, error) {
 	return text, nil
 }
 
-// listenStart opens the microphone. While we speak it is a barge-in if somebody pushed to talk,
-// or has just aborted, as the firmware does first. In auto mode the robot also sends it after
-// every tts stop, and then interrupts nothing that has begun since, as what opens a talk does
-// not interrupt an announcement that has just begun. To a question it is the answer, once the
-// question has begun to sound.
+// listenStart handles the opening of the microphone. Its meaning depends on the moment:
+//   - after a tts stop, the robot in auto mode resumes listening by itself, which interrupts nothing;
+//   - just after an announcement has begun, the cause of the announcement has opened the microphone;
+//     the announcement continues (listenLater);
+//   - while a question can be heard, somebody is about to answer;
+//   - while the robot speaks otherwise, it is a barge-in if somebody pushes to talk or the robot has just
+//     sent abort, as the firmware does first; if not, the speech continues (keepSpeaking).
 func listenStart(s *stepper, mode xiaozhi.Mode) {
 	s.yieldToOpener(s.now)
 	s.mic.everOpened, s.mic.open = true, true
 	resumed := !s.now.After(s.mic.resumesUntil) && mode != xiaozhi.Manual
 	s.mic.resumesUntil = time.Time{}
-	answers := s.question.waits() && s.question.audible
+	answers := s.question.isWaiting() && s.question.audible
 	if s.turn.active && !answers && resumed {
 		s.mic.mode, s.mic.listening = mode, true
 		return
 	}
-	if s.turn.active && s.unsolicited(s.now) && mode != xiaozhi.Manual {
+	if s.turn.active && s.isUnsolicited(s.now) && mode != xiaozhi.Manual {
 		listenLater(s, mode)
 		return
 	}
-	if s.turn.active && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.mic.justAborted(s.now) {
+	if s.turn.active && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.mic.hasJustAborted(s.now) {
 		keepSpeaking(s, mode)
 		return
 	}
 	if s.turn.active && !answers {
 		s.interrupt(false)
 	}
-	if s.question.waits() && s.phase == speaking {
+	if s.question.isWaiting() && s.phase == speaking {
 		s.emit(CutQuestion{})
 	}
 	if !resumed {
-		s.channel.activeAt = s.now // somebody has opened it, to speak
+		s.channel.activeAt = s.now // somebody has opened the microphone to speak
 	}
 	s.leaveHearing()
 	s.mic.resumeAwaited = time.Time{}
 	s.mic.mode, s.mic.listening, s.phase = mode, true, ready
 	s.emit(ResetInput{}, Publish{event.ListeningStarted{Mode: string(mode)}})
 	if mode == xiaozhi.Manual {
-		s.beginUtterance() // the button is the end-pointer
+		s.beginUtterance() // the button marks the utterance
 		s.mic.packetAt = time.Time{}
 	}
 	s.greet()
 	s.connected()
 }
 
-// keepSpeaking lets our speech go on if a client sends no more than that its microphone is
-// open. In auto mode what that hears counts once we have spoken.
+// keepSpeaking lets the robot's speech continue although a client reports that its microphone is open. In
+// auto mode, the appliance listens to the microphone after the speech.
 func keepSpeaking(s *stepper, mode xiaozhi.Mode) {
 	s.mic.mode = mode
 	if mode == xiaozhi.Realtime {
@@ -165,20 +167,21 @@ func keepSpeaking(s *stepper, mode xiaozhi.Mode) {
 	s.connected()
 }
 
-// listenLater lets an announcement go on. The microphone is listened to once all of it was
-// spoken: with the listen start that a robot in auto mode then sends, and by itself in
-// realtime. A robot that was connecting when tts start came has refused to speak; by now it can.
+// listenLater lets an announcement continue although the microphone has opened. The appliance listens
+// after the announcement: in realtime mode by itself, in auto mode after the robot's next listen start. A
+// robot that was still connecting when the announcement began has refused to speak, so speech that has
+// begun is started again.
 func listenLater(s *stepper, mode xiaozhi.Mode) {
 	s.mic.mode, s.turn.listensAfter, s.mic.listening = mode, true, false
 	s.channel.activeAt = s.now
-	s.mic.wokenAt = time.Time{} // it is spoken to already
+	s.mic.wokenAt = time.Time{} // the announcement takes the place of a greeting
 	if s.phase == speaking {
 		s.emit(RestartSpeech{})
 	}
 	s.connected()
 }
 
-// listenStop ends an utterance in manual mode; the microphone is closed.
+// listenStop handles the closing of the microphone. In manual mode it ends the utterance.
 func listenStop(s *stepper) {
 	s.mic.listening, s.turn.listensAfter, s.mic.open, s.mic.resumeAwaited = false, false, false, time.Time{}
 	if s.phase == hearing {

@@ -8,21 +8,21 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// phase is the stage that a session is in.
+// phase is the phase of a session.
 type phase int
 
 const (
-	greeting phase = iota // no hello yet
-	quiet                 // the microphone is closed to us
-	ready                 // we listen, and no one speaks yet
-	hearing               // an utterance is being spoken
-	thinking              // a turn is under way and has not spoken, or not for a while
-	speaking              // a turn's speech is playing
-	closing               // hung up
+	greeting phase = iota // the robot has not sent its hello
+	quiet                 // the appliance does not listen to the microphone, and the robot does not speak
+	ready                 // the appliance listens, and nobody speaks yet
+	hearing               // somebody speaks an utterance
+	thinking              // a turn is under way, and the robot does not speak, or not at the moment
+	speaking              // the robot plays a turn's speech
+	closing               // the channel is closed
 )
 
-// State is everything that decides what a session does next. It is a value: Step returns the
-// next one, and nothing else changes it. Phases and the rest of the state go together:
+// State is the state of a session's dialogue. It is a value: Step returns the next one, and nothing else
+// changes it. These combinations of its parts are possible:
 //
 //	phase     turn        question     microphone   queue
 //	greeting  none        none         never opened  only early commands
@@ -35,112 +35,115 @@ const (
 //	speaking  under way   none, waits  any           announcements
 //	closing   none        none         any           announcements
 //
-// Without a turn all of turnState is zero, and without a question all of questionState. A turn
-// that is done and drained is over in the same step.
+// Without a turn turnState is zero, and without a question questionState is zero. The step in which a
+// turn becomes both done and drained ends it.
 type State struct {
-	phase    phase
-	settings Settings
-	longest  time.Duration // utterance
-	channel  channelState
-	mic      micState
-	turn     turnState
-	question questionState
-	queue    queueState
+	phase        phase
+	settings     Settings
+	maxUtterance time.Duration
+	channel      channelState
+	mic          micState
+	turn         turnState
+	question     questionState
+	queue        queueState
 }
 
-// Settings are what an owner can change while a channel is open.
+// Settings are the settings that an owner can change while a channel is open.
 type Settings struct {
-	Greet bool          // wake words are answered
-	Idle  time.Duration // without an utterance that is understood, until we hang up; 0 is never
+	Greet bool          // whether a wake word is answered with a phrase
+	Idle  time.Duration // time without an understood utterance after which the channel is closed; 0 means never
 }
 
-// New returns the state of a channel that was opened at a time. No utterance is longer than
-// longest.
-func New(opened time.Time, longest time.Duration, s Settings) State {
-	return State{settings: s, longest: longest, channel: channelState{opened: opened}}
+// New returns the state of a channel that was opened at a time. Utterances end after maxUtterance at
+// the latest.
+func New(opened time.Time, maxUtterance time.Duration, s Settings) State {
+	return State{settings: s, maxUtterance: maxUtterance, channel: channelState{opened: opened}}
 }
 
-// Input is something that can happen to a session. The set is closed.
+// Input is an event that a session reports to the dialogue. Only types of this package implement it.
 type Input interface{ step(s *stepper) }
 
-// Effect is what a session does because of an input: one of the types from Send to AnswerPlay. A
-// session carries effects out in their order, and waits for none.
+// Effect is an action that a session carries out after an input: one of the types from Send to
+// AnswerPlay. A session carries effects out in order, and none of them blocks.
 type Effect any
 
-// stepper collects the effects of one step.
+// stepper is the state during one step, and the effects so far.
 type stepper struct {
 	State
 	now     time.Time
 	effects []Effect
 }
 
-// channelState is the robot's channel, from the upgrade to the hang-up.
+// channelState is the state of the robot's channel.
 type channelState struct {
 	opened       time.Time
-	greeted      time.Time // the first hello
-	settled      bool      // the robot has left its connecting state: it can be made to speak
-	sensing      bool      // it has sent an event: it would reopen a closed channel at once
-	sentAt       time.Time // a message last left
-	introducedAt time.Time // to the robot's tools; zero if it has none
-	activeAt     time.Time // an utterance was last understood, or speech of ours ended: idle counts from then
-	heldUntil    time.Time // the channel is not hung up before
-	hangsUp      bool      // once the announcements that have waited are spoken
+	greeted      time.Time // when the first hello came; zero before
+	settled      bool      // the robot has left its connecting state, in which it refuses to speak
+	sensing      bool      // the robot has sent a sensor event; if its channel were closed, it would reopen it at once
+	sentAt       time.Time // when the latest message was sent
+	introducedAt time.Time // when the latest Introduce was emitted; zero if the robot has no MCP server
+	activeAt     time.Time // when an utterance was last understood or the robot last spoke; the channel is idle since then
+	heldUntil    time.Time // the channel is not closed as idle before; see HoldChannel
+	hangsUp      bool      // the channel closes once the waiting announcements are spoken
 }
 
-// turnState is the turn under way, and zero without one.
+// turnState is the turn under way. It is zero if there is none.
 type turnState struct {
 	active           bool
-	announcement     Announcement // what the turn speaks without being asked
+	announcement     Announcement // announcement that the turn speaks; zero if the turn answers somebody
 	understood       bool         // the turn answers words that were understood
-	begun            bool         // its first packet has left
+	begun            bool         // the first packet of sound was sent
 	done             bool         // the agent has finished
-	drained          bool         // all its speech has been played
-	end, reason      string       // once done
-	lastSpoken       string       // the latest sentence whose first packet has left
-	unsolicitedUntil time.Time    // a microphone that opens before does not interrupt the announcement
-	listensAfter     bool         // the microphone has opened, and is listened to after the turn
+	drained          bool         // the robot has played all speech
+	end, reason      string       // how the turn ended, and why it failed; set once done
+	lastSpoken       string       // latest sentence of which a packet was sent
+	unsolicitedUntil time.Time    // before this time, an opening microphone does not interrupt the announcement
+	listensAfter     bool         // the microphone has opened meanwhile; the appliance listens to it after the turn
 }
 
-// questionState is the question that waits for an answer, and zero without one.
+// questionState is the question that waits for an answer. It is zero if there is none.
 type questionState struct {
 	asked     *agent.Question
-	audible   bool      // its first packet has left: it cannot be answered before
-	published bool      // with event.Asked
-	until     time.Time // it expires; zero until it was played
+	audible   bool      // people can hear the question, and answer it
+	published bool      // event.Asked was published
+	until     time.Time // when the question expires; zero until the robot has played it
 }
 
-// waits reports whether a question waits for an answer.
-func (q *questionState) waits() bool { return q.asked != nil }
+// isWaiting reports whether a question waits for an answer.
+func (q *questionState) isWaiting() bool { return q.asked != nil }
 
-// queueState is what waits.
+// queueState holds commands and announcements that wait. Its methods do not modify the slices of earlier
+// states.
 type queueState struct {
 	early       []Input        // commands that came before hello
-	waiting     []Announcement // to be spoken, once no turn is under way
-	yieldsUntil time.Time      // all of them let somebody who has interrupted speak until then
-	openerUntil time.Time      // and some the person who has opened the channel; zero once that is over
+	waiting     []Announcement // announcements to be spoken when no turn is under way
+	yieldsUntil time.Time      // until then, a person who has interrupted the robot may begin to speak
+	openerUntil time.Time      // until then, the person who has opened the channel may begin to speak; see canYield
 }
 
-// push, pushFront and remove change no slice that an earlier state has.
+// push appends an announcement.
 func (q *queueState) push(a Announcement) { q.waiting = append(slices.Clip(q.waiting), a) }
 
+// pushFront puts an announcement before all others.
 func (q *queueState) pushFront(a Announcement) {
 	q.waiting = append([]Announcement{a}, q.waiting...)
 }
 
-func (q *queueState) remove(which func(Announcement) bool) (removed []Announcement) {
-	var left []Announcement
+// remove removes the announcements that match, and returns them.
+func (q *queueState) remove(match func(Announcement) bool) (removed []Announcement) {
+	var rest []Announcement
 	for _, a := range q.waiting {
-		if which(a) {
+		if match(a) {
 			removed = append(removed, a)
 		} else {
-			left = append(left, a)
+			rest = append(rest, a)
 		}
 	}
-	q.waiting = left
+	q.waiting = rest
 	return removed
 }
 
-// speakableFrom returns when an announcement may begin without talking over people.
+// speakableFrom returns the earliest time at which an announcement may begin without interrupting people.
 func (q *queueState) speakableFrom(a Announcement) time.Time {
 	if a.canYield() && q.openerUntil.After(q.yieldsUntil) {
 		return q.openerUntil
@@ -148,110 +151,115 @@ func (q *queueState) speakableFrom(a Announcement) time.Time {
 	return q.yieldsUntil
 }
 
-// Announcement is spoken without being asked. One of the first four fields is set.
+// Announcement is something that a robot speaks or plays without being spoken to. Exactly one of the
+// first four fields is set.
 type Announcement struct {
 	Text     string
-	Phrase   string    // the name of a phrase, instead of a text
-	Sound    *Sound    // instead of a text
-	Question *Question // instead of a text
-	Notice   string    // the id of a notification; empty for anything else
-	Command  string    // the id of a command that waited for the channel to open
-	Expires  time.Time // after which it is not spoken any more
-	Urgent   bool      // it waits for no other
-	Hint     bool      // how to wake the robot is shown after it
+	Phrase   string    // name of a phrase
+	Sound    *Sound    // sound to play
+	Question *Question // question to ask
+	Notice   string    // ID of the notification; empty if it is none
+	Command  string    // ID of the stored command; empty if it is none
+	Expires  time.Time // when a stored command expires; zero for others
+	Urgent   bool      // spoken before all others, even during a turn
+	Hint     bool      // a hint how to wake the robot is shown afterwards
 }
 
-// canYield reports whether a turn of the person who opened the channel may precede it.
+// canYield reports whether the announcement waits for the person who has opened the channel to speak
+// first.
 func (a Announcement) canYield() bool { return (a.Notice != "" || a.Command != "") && !a.Urgent }
 
-// isSpeech reports whether it is spoken, and spoken again if it was not heard.
+// isSpeech reports whether the announcement is speech that is repeated if nobody has heard it.
 func (a Announcement) isSpeech() bool { return a.Text != "" || a.Question != nil }
 
-// Sound is what a robot plays instead of speech.
+// Sound is a sound that a robot plays.
 type Sound struct {
 	Name string
 	PCM  []int16 // 24 kHz
 }
 
-// Question is a question that the appliance asks the people near a robot. Each is one value:
-// it is compared by its address.
+// Question is a question that the appliance asks the people near a robot. Questions are compared by
+// their addresses.
 type Question struct {
 	agent.Question
-	Ended chan Ending // has a slot for one
+	Ended chan Ending // receives one value; must have a buffer for it
 }
 
-// Ending is how a Question ended: by an answer, or an error.
+// Ending is how a Question has ended: with an answer or an error.
 type Ending struct {
 	Answer agent.Answer
 	Err    error
 }
 
-// expired reports whether the time for an answer is over.
-func (q *Question) expired(now time.Time) bool { return !now.Before(q.Until) }
+// isExpired reports whether the time for an answer is over.
+func (q *Question) isExpired(now time.Time) bool { return !now.Before(q.Until) }
 
 // PhraseAwake is the name of the phrase that answers a wake word.
 const PhraseAwake = "awake"
 
-// CommandSay is what event.Command calls a sentence to be spoken.
+// CommandSay is the kind of command that speaks a sentence, as in event.Command.
 const CommandSay = "say"
 
-// ReasonExpired is why a command is rejected that has waited too long.
+// ReasonExpired is the reason for rejecting a command that has expired.
 const ReasonExpired = "it has waited too long"
 
-// MaxStored bounds the sentences that wait for a robot's channel to open. mostQueued bounds
-// the announcements that wait for a turn to end: those from the closed channel, and as many
-// more. mostEarly bounds commands before hello.
+// Limits of queues.
 const (
-	MaxStored  = 40
-	mostQueued = 2 * MaxStored
-	mostEarly  = MaxStored
+	// MaxStored is how many sentences may wait for a robot's channel to open.
+	MaxStored = 40
+	// maxQueued is how many announcements may wait for a turn to end: the stored ones and as many more.
+	maxQueued = 2 * MaxStored
+	// maxEarly is how many commands may wait for hello.
+	maxEarly = MaxStored
 )
 
-// Times that are the same for every robot.
+// Times and intervals. They are the same for every robot.
 const (
-	// helloWithin is how long the first message may take.
-	helloWithin = 10 * time.Second
-	// stalledAfter is how long after its last packet an utterance is over.
-	stalledAfter = 1200 * time.Millisecond
-	// settleAfter is how long after its hello a robot that sends nothing more is assumed to have
-	// left its connecting state, where it cannot speak.
+	// helloTimeout is how long a robot may take to send its hello.
+	helloTimeout = 10 * time.Second
+	// stallTimeout is how long after its latest packet an utterance ends if no more arrive.
+	stallTimeout = 1200 * time.Millisecond
+	// settleAfter is how long after hello a robot that sends nothing more is assumed to have left its
+	// connecting state, in which it refuses to speak.
 	settleAfter = 2 * time.Second
 	// listenAfter is how long after a wake word the microphone may take to open.
 	listenAfter = 500 * time.Millisecond
-	// feedEvery keeps the robot's clock of 120 s from running out.
-	feedEvery = time.Minute
-	// resumeWithin is when the robot's own listen start follows tts stop, at the latest.
+	// keepAliveEvery is how long nothing is sent before a keep-alive is: the robot closes a channel on
+	// which it receives nothing for 120 s.
+	keepAliveEvery = time.Minute
+	// resumeWithin is how long after tts stop the robot sends its own listen start at the latest.
 	resumeWithin = 2 * time.Second
-	// unsolicitedFor is how long after an announcement has begun a microphone may open without
-	// interrupting it: the face that is greeted also opens the microphone.
+	// unsolicitedFor is how long after the beginning of an announcement a microphone that opens does not
+	// interrupt it: the face that causes a greeting also opens the microphone.
 	unsolicitedFor = 2 * time.Second
-	// holdMargin is how much longer a channel is held than was asked: what it is held for
-	// happens at that time, and then has to be spoken.
+	// holdMargin is how much longer than requested a channel is held, because an event at the end of
+	// that time has to be announced.
 	holdMargin = 30 * time.Second
-	// yieldFor is how long a person has to begin to speak after the microphone has opened by an
-	// interruption or with the channel.
+	// yieldFor is how long announcements wait for a person to begin to speak who has interrupted the
+	// robot or opened the channel.
 	yieldFor = 3 * time.Second
-	// IntroduceEvery is how often the robot is given a new token for its camera.
+	// IntroduceEvery is how often a robot gets a new token for its camera.
 	IntroduceEvery = 30 * time.Minute
-	// typedEvery is the shortest time between two texts that a person types.
-	typedEvery = 500 * time.Millisecond
+	// minTypedGap is how much later than the one before a typed text must come to be handled.
+	minTypedGap = 500 * time.Millisecond
 )
 
-func passed(now, from time.Time, d time.Duration) bool { return !now.Before(from.Add(d)) }
+// hasPassed reports whether a duration has passed since a time.
+func hasPassed(now, since time.Time, d time.Duration) bool { return !now.Before(since.Add(d)) }
 
-// Closed reports whether the channel was hung up. Nothing more happens then.
+// Closed reports whether the channel was closed. Inputs have no effect then.
 func (s *State) Closed() bool { return s.phase == closing }
 
-// Mode returns how the robot listens.
+// Mode returns the robot's listening mode.
 func (s *State) Mode() xiaozhi.Mode { return s.mic.mode }
 
-// Hearing reports whether an utterance is being spoken.
+// Hearing reports whether somebody is speaking an utterance.
 func (s *State) Hearing() bool { return s.phase == hearing }
 
 // Asking reports whether a question waits for an answer.
-func (s *State) Asking() bool { return s.question.waits() }
+func (s *State) Asking() bool { return s.question.isWaiting() }
 
-// Unspoken returns the sentences that were still to be spoken and are stored nowhere else.
+// Unspoken returns the waiting sentences that are stored nowhere else.
 func (s *State) Unspoken() (texts []string) {
 	for _, a := range s.queue.waiting {
 		if a.Notice == "" && a.Command == "" && a.Text != "" {
@@ -261,8 +269,8 @@ func (s *State) Unspoken() (texts []string) {
 	return texts
 }
 
-// FindsSpeech reports whether the end-pointer is to find utterances: in manual mode the button
-// does, and outside realtime we do not listen while we speak.
+// FindsSpeech reports whether the end-pointer must look for utterances. In manual mode the button marks
+// them instead, and outside realtime mode the microphone is closed while the robot speaks.
 func (s *State) FindsSpeech() bool {
 	switch s.mic.mode {
 	case xiaozhi.Manual:
@@ -273,21 +281,21 @@ func (s *State) FindsSpeech() bool {
 	return s.phase == ready || s.phase == hearing
 }
 
-// interruptible reports whether words stop the turn. They do not while a question waits or
-// words are recognized: a person who goes on means the same.
-func (s *State) interruptible() bool {
-	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.waits() {
+// isInterruptible reports whether speech stops the turn. It does not while a question waits, nor while
+// an utterance is being recognized: then it continues what the person has just said.
+func (s *State) isInterruptible() bool {
+	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.isWaiting() {
 		return false
 	}
 	return s.phase == speaking || s.phase == thinking && s.turn.understood
 }
 
-// unsolicited reports whether an announcement has just begun, without interruption.
-func (s *State) unsolicited(now time.Time) bool {
-	return now.Before(s.turn.unsolicitedUntil) && !s.mic.justAborted(now)
+// isUnsolicited reports whether an announcement has just begun and the robot has not aborted it.
+func (s *State) isUnsolicited(now time.Time) bool {
+	return now.Before(s.turn.unsolicitedUntil) && !s.mic.hasJustAborted(now)
 }
 
-// requeue puts an announcement back that has not begun to sound.
+// requeue puts the turn's announcement back into the queue, if nobody has heard any of it.
 func (s *State) requeue() {
 	if !s.turn.begun && !s.question.published && s.turn.announcement.isSpeech() {
 		s.turn.announcement.Urgent = false // the person who has interrupted it speaks first
@@ -296,20 +304,20 @@ func (s *State) requeue() {
 	}
 }
 
-// openMicrophone listens to a microphone that has opened during an announcement.
+// openMicrophone begins to listen to a microphone that has opened during an announcement.
 func (s *State) openMicrophone() {
 	s.mic.listening, s.turn.listensAfter = s.mic.listening || s.turn.listensAfter, false
 }
 
-// yieldToOpener lets a person speak before announcements if the microphone opens by an
-// interruption or for the first time. A face does not speak.
+// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened after
+// an interruption or for the first time. They do not wait if a detected face has opened the channel.
 func (s *State) yieldToOpener(now time.Time) {
 	until := now.Add(yieldFor)
 	if now.Before(s.queue.yieldsUntil) {
 		s.queue.yieldsUntil = until
 	}
 	switch {
-	case s.mic.everOpened && !now.Before(s.queue.openerUntil): // it is open already
+	case s.mic.everOpened && !now.Before(s.queue.openerUntil): // the opener's time is over
 	case s.mic.openedByFace:
 		s.queue.openerUntil = time.Time{}
 	default:
@@ -317,9 +325,10 @@ func (s *State) yieldToOpener(now time.Time) {
 	}
 }
 
-// openerHadTurn ends the time for the person who opened the channel. After a greeting or a
-// turn that was not understood it begins again.
-func (s *State) openerHadTurn(now time.Time) {
+// endOpenerTime is called when a turn ends. If the turn was understood, announcements no longer wait for
+// the person who has opened the channel. After a greeting or a misheard utterance, that person's time
+// begins again.
+func (s *State) endOpenerTime(now time.Time) {
 	switch {
 	case s.turn.understood:
 		s.queue.openerUntil = time.Time{}
@@ -328,8 +337,8 @@ func (s *State) openerHadTurn(now time.Time) {
 	}
 }
 
-// idleAt returns when an idle channel is hung up; the zero time is never. A robot that sends
-// events would open its channel again at once.
+// idleAt returns when the channel is closed as idle, or the zero time if it is not. The channel of a
+// robot that sends sensor events stays open, because the robot would open another one at once.
 func (s *State) idleAt() time.Time {
 	if s.settings.Idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
 		return time.Time{}

@@ -229,9 +229,9 @@ func (p *played) pass(d time.Duration) {
 // longer; and what is to follow the turn. What is as before is left out.
 func change(before, after State) string {
 	words := "="
-	if after.phase != before.phase || after.question.waits() != before.question.waits() {
+	if after.phase != before.phase || after.question.isWaiting() != before.question.isWaiting() {
 		words = []string{"greeting", "quiet", "ready", "hearing", "thinking", "speaking", "closing"}[after.phase]
-		if after.question.waits() {
+		if after.question.isWaiting() {
 			words += ", asked"
 		}
 	}
@@ -250,16 +250,16 @@ func change(before, after State) string {
 
 // possible reports whether an input can come of a turn that is as the state has it.
 func possible(name string, s State) bool {
-	fresh := s.turn.active && !s.question.waits()
+	fresh := s.turn.active && !s.question.isWaiting()
 	switch name {
 	case "transcript", "misheard":
-		return s.question.waits() || fresh && !s.turn.understood && s.turn.announcement == Announcement{}
+		return s.question.isWaiting() || fresh && !s.turn.understood && s.turn.announcement == Announcement{}
 	case "question put":
 		return fresh && s.turn.understood
 	case "inquiry put":
 		return fresh && s.turn.announcement.Question != nil
 	case "answered", "cannot ask", "paused":
-		return s.question.waits()
+		return s.question.isWaiting()
 	case "finished", "goodbye", "good night", "failed", "nothing":
 		return fresh && !s.turn.done
 	case "drained":
@@ -271,7 +271,7 @@ func possible(name string, s State) bool {
 	case "plays":
 		return s.phase == speaking && s.turn.announcement.Sound != nil
 	case "question sounds":
-		return s.question.waits() && s.phase == speaking
+		return s.question.isWaiting() && s.phase == speaking
 	case "inquiry sounds":
 		return s.phase == speaking && s.turn.announcement.Question != nil
 	}

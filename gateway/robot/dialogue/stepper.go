@@ -11,7 +11,7 @@ import (
 	"perch/event"
 )
 
-// emit adds effects.
+// emit appends effects.
 func (s *stepper) emit(effects ...Effect) {
 	for _, e := range effects {
 		switch e.(type) {
@@ -26,7 +26,7 @@ func (s *stepper) emit(effects ...Effect) {
 
 // beginTurn starts a turn.
 func (s *stepper) beginTurn(t TurnStart) {
-	if !s.now.Before(s.queue.openerUntil) { // the time to speak first is over
+	if !s.now.Before(s.queue.openerUntil) { // the opener's time is over
 		s.queue.openerUntil = time.Time{}
 	}
 	s.turn = turnState{active: true, announcement: t.Announcement}
@@ -39,7 +39,7 @@ func (s *stepper) beginTurn(t TurnStart) {
 	s.emit(BeginTurn{t})
 }
 
-// resumeListening goes on listening if the microphone is still open.
+// resumeListening enters phase ready if the microphone is still open, and phase quiet if not.
 func (s *stepper) resumeListening() {
 	s.phase = quiet
 	if s.mic.listening {
@@ -48,7 +48,8 @@ func (s *stepper) resumeListening() {
 	}
 }
 
-// rest follows a turn that the robot has spoken in: in realtime the microphone was never closed.
+// rest enters the phase after a turn in which the robot has spoken: ready in realtime mode, where the
+// microphone was never closed, otherwise quiet.
 func (s *stepper) rest() {
 	s.phase = quiet
 	if s.mic.mode == xiaozhi.Auto && s.mic.open {
@@ -59,8 +60,8 @@ func (s *stepper) rest() {
 	}
 }
 
-// restOrListen follows a turn. A robot that was never made to speak still listens, and sends no
-// listen start.
+// restOrListen enters the phase after a turn. A robot that has not spoken during the turn still listens,
+// and sends no listen start.
 func (s *stepper) restOrListen(spoke bool) {
 	if spoke || s.mic.mode == xiaozhi.Manual {
 		s.rest()
@@ -69,15 +70,15 @@ func (s *stepper) restOrListen(spoke bool) {
 	}
 }
 
-// leaveHearing finishes an utterance that something else has come before, so that its
-// recognizer does not wait for ever.
+// leaveHearing finishes the utterance under way because of another event. Otherwise its recognizer would
+// wait forever.
 func (s *stepper) leaveHearing() {
 	if s.phase == hearing {
 		s.emit(FinishUtterance{})
 	}
 }
 
-// endUtterance lets the recognizer finish. The turn then posts the transcript.
+// endUtterance finishes the utterance under way. The turn then posts its transcript.
 func (s *stepper) endUtterance() {
 	if s.phase == hearing {
 		s.phase = thinking
@@ -85,9 +86,10 @@ func (s *stepper) endUtterance() {
 	}
 }
 
-// beginUtterance begins an utterance. In realtime it stops our speech or our thinking.
+// beginUtterance begins an utterance, in realtime mode by cancelling the turn under way if that is
+// allowed. It does nothing unless the phase is ready then.
 func (s *stepper) beginUtterance() {
-	if s.interruptible() {
+	if s.isInterruptible() {
 		s.cancel(false)
 		s.phase = ready
 		s.emit(Publish{event.ListeningStarted{Mode: string(s.mic.mode)}})
@@ -96,7 +98,7 @@ func (s *stepper) beginUtterance() {
 		return
 	}
 	s.mic.utteranceBegan, s.mic.packetAt = s.now, s.now
-	if s.question.waits() {
+	if s.question.isWaiting() {
 		s.phase = hearing
 		s.emit(StartAnswer{})
 		return
@@ -107,23 +109,23 @@ func (s *stepper) beginUtterance() {
 
 // publishQuestion publishes the question that waits for an answer, once.
 func (s *stepper) publishQuestion() {
-	if s.question.waits() && !s.question.published {
+	if s.question.isWaiting() && !s.question.published {
 		s.question.published = true
 		s.emit(Publish{event.Asked{ID: s.question.asked.ID, Text: s.question.asked.Text}})
 	}
 }
 
-// closeQuestion ends the turn's question with an outcome.
+// closeQuestion ends the turn's question, and publishes its outcome if the question was published.
 func (s *stepper) closeQuestion(outcome agent.Outcome) {
 	if s.question.published {
 		s.emit(Publish{event.Answered{ID: s.question.asked.ID, Answer: string(outcome)}})
 	}
 	s.question = questionState{}
-	s.turn.lastSpoken = "" // the same question once more is another
+	s.turn.lastSpoken = "" // if the turn asks the same question again, it must be spoken again to be audible
 }
 
-// endInquiry returns the end of the appliance's question that is being put. A person who has
-// answered gets time to talk on.
+// endInquiry reports the ending of the appliance's question that the turn asks, if it asks one. The
+// channel counts as active now, so that the person who has answered gets time to go on.
 func (s *stepper) endInquiry(e Ending) {
 	if s.turn.announcement.Question == nil {
 		return
@@ -132,18 +134,19 @@ func (s *stepper) endInquiry(e Ending) {
 	s.turn.announcement, s.channel.activeAt = Announcement{}, s.now
 }
 
-// endWaiting ends questions of the appliance that wait for their turn.
-func (s *stepper) endWaiting(e Ending, which func(*Question) bool) {
-	for _, a := range s.queue.remove(func(a Announcement) bool { return a.Question != nil && which(a.Question) }) {
+// endWaiting removes those of the appliance's questions from the queue that match, and reports their
+// ending.
+func (s *stepper) endWaiting(e Ending, match func(*Question) bool) {
+	for _, a := range s.queue.remove(func(a Announcement) bool { return a.Question != nil && match(a.Question) }) {
 		s.emit(EndInquiry{a.Question, e})
 	}
 }
 
-// endedBy returns the end of a question without an answer.
-func endedBy(o agent.Outcome) Ending { return Ending{Answer: agent.Answer{Outcome: o}} }
+// withoutAnswer returns the ending of a question that nobody has answered.
+func withoutAnswer(o agent.Outcome) Ending { return Ending{Answer: agent.Answer{Outcome: o}} }
 
-// endSound publishes the end of a sound that had begun. It reports whether the turn is a sound:
-// then no end of a turn is published.
+// endSound reports whether the turn plays a sound, in which case no end of a turn is published. If the
+// sound has begun, endSound publishes its end.
 func (s *stepper) endSound(end string) bool {
 	if s.turn.announcement.Sound != nil && s.turn.begun {
 		s.emit(Publish{event.SoundEnded{Name: s.turn.announcement.Sound.Name, End: end}})
@@ -151,7 +154,7 @@ func (s *stepper) endSound(end string) bool {
 	return s.turn.announcement.Sound != nil
 }
 
-// endAnnouncement reports that the turn's announcement has been spoken.
+// endAnnouncement publishes that the turn's announcement has been spoken.
 func (s *stepper) endAnnouncement() {
 	switch {
 	case s.turn.announcement.Notice != "":
@@ -162,48 +165,47 @@ func (s *stepper) endAnnouncement() {
 	s.turn.announcement = Announcement{}
 }
 
-// publishCancelled stops the turn under way, and publishes that.
-func (s *stepper) publishCancelled(abort bool) {
+// cancelTurn cancels the turn under way, and publishes that. It leaves the state to its callers.
+func (s *stepper) cancelTurn(abort bool) {
 	s.emit(CancelTurn{abort})
 	if !s.endSound(event.EndCancelled) {
 		s.emit(Publish{event.TurnEnded{End: event.EndCancelled}})
 	}
 }
 
-// stopSpeech records that a tts stop ends the robot's speech. Outside push to talk it then
-// sends listen start by itself, once it has played all.
+// stopSpeech records that tts stop ends the robot's speech, after which the robot may send listen start
+// by itself.
 func (s *stepper) stopSpeech() {
 	if s.phase == speaking {
 		s.mic.expectResume(s.now)
 	}
 }
 
-// cancel is the only way a turn is stopped. Speech that has begun is ended with tts stop; so is
-// an abort, always.
+// cancel cancels the turn under way and clears its state. abort is as for CancelTurn.
 func (s *stepper) cancel(abort bool) {
 	s.stopSpeech()
 	s.closeQuestion(agent.AnswerClosed)
-	s.publishCancelled(abort)
-	s.endInquiry(endedBy(agent.AnswerClosed))
+	s.cancelTurn(abort)
+	s.endInquiry(withoutAnswer(agent.AnswerClosed))
 	s.channel.sentAt = s.now
 	if s.turn.begun {
-		s.endAnnouncement() // the person who cut it off has heard it
+		s.endAnnouncement() // the person who has cut it off has heard enough of it
 	}
-	s.openerHadTurn(s.now)
+	s.endOpenerTime(s.now)
 	s.openMicrophone()
 	s.turn, s.channel.hangsUp = turnState{}, false
-	s.channel.activeAt = s.now // and gets the time to speak
+	s.channel.activeAt = s.now // the person gets time to speak
 }
 
-// halt stops the turn under way and leaves the robot at rest.
+// halt cancels the turn under way and enters the phase after it.
 func (s *stepper) halt(abort bool) {
 	spoke := s.phase == speaking
 	s.cancel(abort)
 	s.restOrListen(spoke)
 }
 
-// interrupt stops a turn and leaves the robot at rest. Announcements that wait let the person
-// who interrupts speak first.
+// interrupt cancels the turn under way, if there is one, and enters the phase after it. The waiting
+// announcements let the person who interrupts speak first.
 func (s *stepper) interrupt(abort bool) {
 	if s.turn.active && !abort {
 		s.requeue()
@@ -219,8 +221,8 @@ func (s *stepper) interrupt(abort bool) {
 	}
 }
 
-// stopAsking stops a question of the appliance being put. It was not interrupted, so what waits
-// is spoken at once, unless somebody is answering already.
+// stopAsking cancels the turn, which asks a question of the appliance that is over. Nobody has
+// interrupted it, so the waiting announcements are spoken at once, unless somebody is answering already.
 func (s *stepper) stopAsking() {
 	if s.phase == hearing {
 		s.queue.yieldsUntil = s.now.Add(yieldFor)
@@ -229,8 +231,8 @@ func (s *stepper) stopAsking() {
 	s.speakNext()
 }
 
-// speakNext begins to speak what has waited for a turn to end, unless somebody has just
-// interrupted to speak, or has opened the channel to speak.
+// speakNext begins the first waiting announcement whose time has come (speakableFrom), if no turn is
+// under way. It rejects expired commands at the front of the queue.
 func (s *stepper) speakNext() {
 	if s.turn.active || !s.channel.settled {
 		return
@@ -252,13 +254,14 @@ func (s *stepper) speakNext() {
 	s.beginTurn(TurnStart{Announcement: first})
 }
 
-// connected records that the robot has left its connecting state. What has waited is spoken.
+// connected records that the robot has left its connecting state, and begins the waiting announcements.
 func (s *stepper) connected() {
 	s.channel.settled = true
 	s.speakNext()
 }
 
-// greet answers a wake word, once the open microphone shows a connected robot.
+// greet greets a person who has said the wake word. It is called when the microphone opens, or should
+// have opened.
 func (s *stepper) greet() {
 	woken := !s.mic.wokenAt.IsZero()
 	s.mic.wokenAt = time.Time{}
@@ -267,18 +270,19 @@ func (s *stepper) greet() {
 	}
 }
 
-// close hangs up. It ends every question, and leaves in the queue what was not spoken.
+// close closes the channel. It ends all questions. Announcements that were not spoken stay in the queue,
+// where Unspoken finds them.
 func (s *stepper) close(why string) {
 	if s.turn.active {
 		s.closeQuestion(agent.AnswerClosed)
-		s.publishCancelled(false)
+		s.cancelTurn(false)
 		if !s.turn.begun && s.turn.announcement.Text != "" {
 			s.queue.pushFront(s.turn.announcement)
 		}
 	}
-	gone := Ending{Err: ErrOffline}
-	s.endInquiry(gone)
-	s.endWaiting(gone, func(*Question) bool { return true })
+	offline := Ending{Err: ErrOffline}
+	s.endInquiry(offline)
+	s.endWaiting(offline, func(*Question) bool { return true })
 	for _, in := range s.queue.early {
 		if early, ok := in.(Announce); ok {
 			s.queue.push(early.Announcement)
@@ -288,7 +292,7 @@ func (s *stepper) close(why string) {
 	s.emit(CloseChannel{why})
 }
 
-// endIfDone ends a turn whose brain has finished and whose speech was played.
+// endIfDone ends the turn if the agent has finished and the robot has played all speech.
 func (s *stepper) endIfDone() {
 	if !s.turn.active || !s.turn.done || !s.turn.drained {
 		return
@@ -297,12 +301,12 @@ func (s *stepper) endIfDone() {
 	s.leaveHearing()
 	s.stopSpeech()
 	s.closeQuestion(agent.AnswerClosed)
-	unanswered := endedBy(agent.AnswerClosed)
+	unanswered := withoutAnswer(agent.AnswerClosed)
 	if s.turn.reason != "" {
 		unanswered = Ending{Err: errors.New("ask: " + s.turn.reason)}
 	}
 	s.endInquiry(unanswered)
-	s.openerHadTurn(s.now)
+	s.endOpenerTime(s.now)
 	s.openMicrophone()
 	s.emit(EndTurn{end, s.turn.reason})
 	s.endSound(end)
@@ -311,13 +315,13 @@ func (s *stepper) endIfDone() {
 	}
 	s.turn, s.queue.yieldsUntil = turnState{}, time.Time{}
 	if spoke && (announced || s.mic.misheard == 0) {
-		s.channel.activeAt = s.now // people get their time to answer after we have spoken
+		s.channel.activeAt = s.now // people get time to answer
 	}
 	s.channel.hangsUp = s.channel.hangsUp || end == event.EndHangUp
 	switch {
 	case end == event.EndSleep:
 		s.close(end)
-	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // else it would wait from talk to talk
+	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // otherwise they might be put off in each session
 		s.close(event.EndHangUp)
 	default:
 		s.restOrListen(spoke)

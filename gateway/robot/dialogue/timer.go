@@ -7,99 +7,99 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Tick says that the time has come which Deadline returned.
+// Tick reports that the time of Deadline has come.
 type Tick struct{}
 
 func (Tick) step(s *stepper) {
 	switch {
 	case s.phase == greeting:
-		if passed(s.now, s.channel.opened, helloWithin) {
+		if hasPassed(s.now, s.channel.opened, helloTimeout) {
 			s.close("no hello")
 		}
 		return
-	case s.phase == hearing && (s.mic.stalled(s.now) || passed(s.now, s.mic.utteranceBegan, s.longest)):
+	case s.phase == hearing && (s.mic.hasStalled(s.now) || hasPassed(s.now, s.mic.utteranceBegan, s.maxUtterance)):
 		s.endUtterance()
-	case s.question.waits() && !s.question.until.IsZero() && !s.now.Before(s.question.until):
+	case s.question.isWaiting() && !s.question.until.IsZero() && !s.now.Before(s.question.until):
 		s.question.until = time.Time{}
 		if s.phase == speaking {
-			s.emit(CutQuestion{}) // it cannot be answered any more
+			s.emit(CutQuestion{}) // nobody can answer it any more
 		}
 		s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerExpired}})
-		s.endUtterance() // second: what its end cuts off is no answer, however soon it is recognized
+		s.endUtterance() // after AnswerQuestion, so that an utterance cut off here cannot become the answer
 	}
 	expireQuestions(s)
 	if idle := s.idleAt(); !idle.IsZero() && !s.now.Before(idle) {
 		s.close("idle")
 		return
 	}
-	if !s.channel.settled && passed(s.now, s.channel.greeted, settleAfter) {
+	if !s.channel.settled && hasPassed(s.now, s.channel.greeted, settleAfter) {
 		s.connected()
 	}
-	if !s.mic.wokenAt.IsZero() && passed(s.now, s.mic.wokenAt, listenAfter) {
+	if !s.mic.wokenAt.IsZero() && hasPassed(s.now, s.mic.wokenAt, listenAfter) {
 		s.greet()
 	}
-	if !s.channel.introducedAt.IsZero() && passed(s.now, s.channel.introducedAt, IntroduceEvery) {
+	if !s.channel.introducedAt.IsZero() && hasPassed(s.now, s.channel.introducedAt, IntroduceEvery) {
 		s.channel.introducedAt = s.now
 		s.emit(Introduce{})
 	}
 	s.speakNext()
-	if passed(s.now, s.channel.sentAt, feedEvery) {
+	if hasPassed(s.now, s.channel.sentAt, keepAliveEvery) {
 		s.emit(Send{xiaozhi.KeepAlive{}})
 	}
 }
 
-// expireQuestions ends questions of the appliance whose time is over before they could be
-// answered. A question that can be answered is answered by the end of its time.
+// expireQuestions ends the appliance's questions whose time is over although nobody could answer them
+// yet. Tick itself ends the question that waits for an answer.
 func expireQuestions(s *stepper) {
-	s.endWaiting(endedBy(agent.AnswerExpired), func(q *Question) bool { return q.expired(s.now) })
-	if q := s.turn.announcement.Question; q != nil && !s.question.waits() && q.expired(s.now) {
-		s.endInquiry(endedBy(agent.AnswerExpired))
+	s.endWaiting(withoutAnswer(agent.AnswerExpired), func(q *Question) bool { return q.isExpired(s.now) })
+	if q := s.turn.announcement.Question; q != nil && !s.question.isWaiting() && q.isExpired(s.now) {
+		s.endInquiry(withoutAnswer(agent.AnswerExpired))
 		s.stopAsking()
 	}
 }
 
-// Deadline returns when the state needs a Tick. The zero time is never.
+// Deadline returns when the state needs a Tick, or the zero time if it needs none.
 func (s *State) Deadline() time.Time {
 	switch s.phase {
 	case closing:
 		return time.Time{}
 	case greeting:
-		return s.channel.opened.Add(helloWithin)
+		return s.channel.opened.Add(helloTimeout)
 	}
-	due := s.channel.sentAt.Add(feedEvery)
-	earliest := func(t time.Time) {
+	due := s.channel.sentAt.Add(keepAliveEvery)
+	consider := func(t time.Time) {
 		if !t.IsZero() && t.Before(due) {
 			due = t
 		}
 	}
 	if s.phase == hearing {
 		if !s.mic.packetAt.IsZero() {
-			earliest(s.mic.packetAt.Add(stalledAfter))
+			consider(s.mic.packetAt.Add(stallTimeout))
 		}
-		earliest(s.mic.utteranceBegan.Add(s.longest))
+		consider(s.mic.utteranceBegan.Add(s.maxUtterance))
 	}
-	if s.question.waits() {
-		earliest(s.question.until)
+	if s.question.isWaiting() {
+		consider(s.question.until)
 	} else if q := s.turn.announcement.Question; q != nil {
-		earliest(q.Until) // it cannot be answered yet
+		consider(q.Until) // expires even if nobody could answer it yet
 	}
 	for _, a := range s.queue.waiting {
 		if a.Question != nil {
-			earliest(a.Question.Until)
+			consider(a.Question.Until)
 		}
 		if !s.turn.active && s.channel.settled {
-			earliest(s.queue.speakableFrom(a))
+			consider(s.queue.speakableFrom(a))
 		}
 	}
 	if !s.channel.settled {
-		earliest(s.channel.greeted.Add(settleAfter))
+		consider(s.channel.greeted.Add(settleAfter))
 	}
 	if !s.mic.wokenAt.IsZero() {
-		earliest(s.mic.wokenAt.Add(listenAfter))
+		consider(s.mic.wokenAt.Add(listenAfter))
 	}
 	if !s.channel.introducedAt.IsZero() {
-		earliest(s.channel.introducedAt.Add(IntroduceEvery))
+		consider(s.channel.introducedAt.Add(IntroduceEvery))
 	}
-	earliest(s.idleAt())
+	consider(s.idleAt())
 	return due
 }

@@ -11,39 +11,39 @@ import (
 
 // Inputs of the end-pointer and the turn.
 type (
-	// Packet is a packet of the robot's sound. Its address is the input, so that Step allocates
-	// nothing for most packets.
+	// Packet reports a packet of the robot's sound. Its pointer is the input, so that Step need not
+	// allocate one per packet.
 	Packet struct {
-		Duration time.Duration // of its sound
-		Muted    bool          // nobody listens to the robot
+		Duration time.Duration // duration of the sound
+		Muted    bool          // the owner has muted the robot's microphone
 	}
-	// SpeechBegan is speech found by the end-pointer.
+	// SpeechBegan reports that the end-pointer has found the beginning of speech.
 	SpeechBegan struct{}
-	// SpeechEnded is its end.
+	// SpeechEnded reports that the end-pointer has found the end of speech.
 	SpeechEnded struct{}
 
-	// Transcript is what the turn's recognizer has understood.
+	// Transcript reports the words that the turn's recognizer has understood.
 	Transcript struct{ Text string }
-	// Misheard is an utterance that was not understood.
+	// Misheard reports that an utterance was not understood.
 	Misheard struct{}
-	// TurnFinished says that the agent has finished. End is empty if nothing came of the turn,
-	// as with a noise.
+	// TurnFinished reports that the turn has queued all its speech. End is as in event.TurnEnded, or
+	// empty if there was nothing to answer, as after a noise. Reason says why a turn has failed.
 	TurnFinished struct{ End, Reason string }
 
-	// Progress is what has become of the turn's speech since the last Progress.
+	// Progress reports what the player has done with the turn's speech since the last Progress.
 	Progress struct {
-		Started bool     // tts start has left
-		Began   bool     // the first packet has left
-		Spoken  []string // sentences whose first packet has left
-		Gesture string   // the latest that was reached
-		Paused  bool     // stopped for a question, all played, and not gone on since
-		Stopped bool     // stopped for a question
-		AskFor  time.Duration
-		Drained bool // all played, to the end
+		Started bool          // tts start was sent
+		Began   bool          // the turn's first packet was sent
+		Spoken  []string      // sentences of which the first packet was sent
+		Gesture string        // latest gesture that the speech has reached; empty if there is none
+		Stopped bool          // the speech has stopped for a question
+		Paused  bool          // the speech has stopped for a question, and not started again
+		AskFor  time.Duration // how long the question waits for an answer; set if Stopped is
+		Drained bool          // the robot has played all speech
 	}
 )
 
-// step listens to sound that goes on without a listen start.
+// step begins to listen to a stream of sound that continues without a listen start; see isStreaming.
 func (*Packet) step(s *stepper) {
 	s.mic.resumeAwaited, s.mic.listening = time.Time{}, true
 	s.resumeListening()
@@ -61,23 +61,23 @@ func (SpeechEnded) step(s *stepper) {
 
 func (in Transcript) step(s *stepper) {
 	s.mic.misheard, s.channel.activeAt = 0, s.now
-	answers := !s.question.waits()
+	answers := !s.question.isWaiting()
 	if answers {
 		s.turn.understood = true
 		s.emit(KeepTranscript(in))
 	}
 	s.emit(Send{xiaozhi.STT{Text: in.Text}}, Publish{event.Heard{Text: in.Text}})
-	if answers && s.mic.voiced { // somebody has gone on while we recognized
+	if answers && s.mic.voiced { // the person has gone on speaking during the recognition
 		s.beginUtterance()
 	}
 }
 
-// step answers the first utterance that was not understood aloud. Later ones are only shown, or
-// a television would make a robot talk for ever.
+// step shows that an utterance was not understood. Only the first of several is also answered aloud
+// (TurnStart.Aloud), otherwise a television would make the robot talk forever.
 func (Misheard) step(s *stepper) {
 	s.mic.misheard++
 	s.emit(Send{xiaozhi.STT{Text: "…"}}, Publish{event.Misheard{}})
-	if s.question.waits() && s.phase != hearing { // or the next answer is being spoken already
+	if s.question.isWaiting() && s.phase != hearing { // in phase hearing, the next answer is being spoken already
 		s.resumeListening()
 	}
 }
@@ -92,7 +92,7 @@ func (p Progress) step(s *stepper) {
 	if !s.turn.active {
 		return
 	}
-	if p.Stopped { // a pause that may be over already
+	if p.Stopped { // even if the pause is over already
 		s.mic.expectResume(s.now)
 	}
 	if p.Started {
@@ -107,7 +107,7 @@ func (p Progress) step(s *stepper) {
 	for _, text := range p.Spoken {
 		s.emit(Publish{event.Said{Text: text}})
 		s.turn.lastSpoken = text
-		if s.question.waits() && text == s.question.asked.Text {
+		if s.question.isWaiting() && text == s.question.asked.Text {
 			s.question.audible = true
 			s.publishQuestion()
 		}
@@ -121,7 +121,7 @@ func (p Progress) step(s *stepper) {
 	}
 }
 
-// started follows a tts start.
+// started handles a tts start that was sent.
 func (Progress) started(s *stepper) {
 	s.leaveHearing()
 	s.phase = speaking
@@ -131,11 +131,11 @@ func (Progress) started(s *stepper) {
 	if s.mic.mode == xiaozhi.Realtime {
 		s.emit(ResetInput{}) // speech from now on is an interruption
 	} else {
-		s.mic.listening = false // the robot has closed its microphone
+		s.mic.listening = false // tts start makes the robot close its microphone
 	}
 }
 
-// began follows the first packet.
+// began handles the turn's first packet that was sent.
 func (Progress) began(s *stepper) {
 	s.turn.begun = true
 	if sound := s.turn.announcement.Sound; sound != nil {
@@ -148,19 +148,19 @@ func (Progress) began(s *stepper) {
 	}
 }
 
-// paused follows a question whose speech was played or cut off.
+// paused handles the pause after a question that was played or cut off.
 func (p Progress) paused(s *stepper) {
-	s.turn.unsolicitedUntil = time.Time{} // a microphone that opens now, opens for the answer
+	s.turn.unsolicitedUntil = time.Time{} // a microphone that opens from now on opens for the answer
 	if s.mic.mode == xiaozhi.Realtime {
 		s.openMicrophone()
 	}
-	if s.phase != ready && s.phase != hearing { // else somebody answers already
-		s.phase = thinking // a touch may have answered
-		if s.question.waits() {
-			s.resumeListening() // in realtime the microphone is open, and nothing more will say so
+	if s.phase != ready && s.phase != hearing { // in these phases somebody answers already
+		s.phase = thinking // for the case that a touch has answered meanwhile
+		if s.question.isWaiting() {
+			s.resumeListening() // in realtime mode no listen start follows
 		}
 	}
-	if s.question.waits() {
+	if s.question.isWaiting() {
 		s.question.audible, s.question.until = true, s.now.Add(p.AskFor)
 		s.publishQuestion()
 		if q := s.turn.announcement.Question; q != nil {
@@ -171,20 +171,20 @@ func (p Progress) paused(s *stepper) {
 
 // Inputs of a question that the turn asks.
 type (
-	// QuestionPut is a question that waits for an answer from now on.
+	// QuestionPut reports that the turn asks a question, which waits for an answer from now on.
 	QuestionPut struct{ Question *agent.Question }
-	// QuestionAnswered is its answer, with which the turn goes on.
+	// QuestionAnswered reports that the turn has received the answer and continues with it.
 	QuestionAnswered struct{ Answer agent.Answer }
 )
 
 func (in QuestionPut) step(s *stepper) {
 	s.question.asked, s.question.until = in.Question, time.Time{}
-	if ours := s.turn.announcement.Question; ours != nil {
-		s.question.until = ours.Until
+	if q := s.turn.announcement.Question; q != nil {
+		s.question.until = q.Until
 	}
 	s.emit(ShowQuestion(in))
 	s.question.audible = s.turn.lastSpoken == in.Question.Text
-	if s.question.audible || s.turn.announcement.Question == nil { // else it has not sounded yet, and can be put off
+	if s.question.audible || s.turn.announcement.Question == nil { // the appliance's question can be postponed until it is audible
 		s.publishQuestion()
 	}
 }
@@ -193,10 +193,10 @@ func (in QuestionAnswered) step(s *stepper) {
 	s.leaveHearing()
 	s.publishQuestion()
 	s.closeQuestion(in.Answer.Outcome)
-	if in.Answer.Outcome != agent.AnswerClosed { // else the turn fails, and says why
+	if in.Answer.Outcome != agent.AnswerClosed { // otherwise the turn fails, and its end reports why
 		s.endInquiry(Ending{Answer: in.Answer})
 	}
-	if s.phase != speaking { // else the question still sounds, and its tts stop is to come
+	if s.phase != speaking { // in phase speaking, the question is still playing and tts stop is to come
 		s.phase = thinking
 	}
 }

@@ -1,16 +1,16 @@
-// Package transcript records sessions. A transcript is what happened in a session, a line each,
-// with the seconds since its hello:
+// Package transcript records sessions as text. A transcript has one line for each message, event and
+// change, which begins with the seconds since the beginning of the recording:
 //
-//	0.000 < {"type":"hello","version":1}     the robot's message
-//	1.260 < speech 1200 ms                   its sound, as the end-pointer judged it
-//	2.900 > {"type":"tts","state":"start"}   ours
-//	2.960 > 18 packets until 3.680           our sound
-//	2.880 ! recognizer "what time is it"     the output of an engine, or a command of the appliance
-//	2.880 * heard {"text":"what time is it"} an event
-//	2.880 = thinking                         the agent's state
+//	0.000 < {"type":"hello","version":1}     message from the robot
+//	1.260 < speech 1200 ms                   sound from the robot: "speech" or "quiet", as found by the end-pointer
+//	2.900 > {"type":"tts","state":"start"}   message to the robot
+//	2.960 > 18 packets until 3.680           sound to the robot
+//	2.880 ! recognizer "what time is it"     output of an engine, or command of the appliance
+//	2.880 * heard {"text":"what time is it"} event
+//	2.880 = thinking                         new state of the agent
 //
-// It holds no sound. Session ids are "S", secrets are blanked, and what would act on a terminal or
-// look like another line is left out.
+// A transcript holds no sound. Session IDs are replaced by "S" and secrets by "…". Characters that
+// control a terminal or break a line are removed.
 package transcript
 
 import (
@@ -23,18 +23,18 @@ import (
 	"perch/voice"
 )
 
-// Entry is a line of a transcript.
+// Entry is a line of a transcript. It holds a text, or a run of packets of sound.
 type Entry struct {
-	At   time.Duration
-	Mark byte
+	At   time.Duration // since the beginning of the recording
+	Mark byte          // kind of line: one of < > ! * =
 	Text string
-	// Of sound: how many packets, when the last one passed, and what it is.
-	Packets int
-	last    time.Duration
-	Sound   string
+
+	Packets int           // number of packets; 0 for a text
+	last    time.Duration // time of the latest packet, since the beginning of the recording
+	Sound   string        // "speech" or "quiet" for sound from the robot; empty for sound to it
 }
 
-// String returns the line.
+// String returns the line without its line break.
 func (e Entry) String() string {
 	if e.Sound != "" {
 		e.Text = fmt.Sprintf("%s %d ms", e.Sound, e.Packets*int(voice.FrameDuration/time.Millisecond))
@@ -44,9 +44,10 @@ func (e Entry) String() string {
 	return fmt.Sprintf("%9.3f %c %s", e.At.Seconds(), e.Mark, Visible(e.Text, ""))
 }
 
-// Recorder makes a transcript. Its methods may be called from any goroutine.
+// Recorder makes a transcript. Its methods may be called by any goroutine.
 type Recorder struct {
-	// Live is set if lines are read as they come: they are then in the order of time.
+	// Live makes every other line end a run of packets, so that lines are ordered by time. Without it,
+	// only a line with the same mark does.
 	Live bool
 
 	session string
@@ -54,23 +55,25 @@ type Recorder struct {
 	out     func(Entry)
 
 	mu     sync.Mutex
-	runs   map[byte]*Entry // sound that goes on
+	runs   map[byte]*Entry // runs of packets under way; key: mark
 	states *agent.Follower
-	shown  agent.Shown
+	shown  agent.Shown // state in the latest line of a state
 }
 
-// NewRecorder returns a recorder of a session that began at a time. It calls out for each entry.
+// NewRecorder returns a recorder of the session with an ID. Times count from began. The recorder calls
+// out with each entry, holding a lock.
 func NewRecorder(session string, began time.Time, out func(Entry)) *Recorder {
 	return &Recorder{session: session, began: began, out: out, runs: map[byte]*Entry{}, states: agent.NewBoard().NewFollower(began), shown: agent.Idle}
 }
 
+// add adds a line at the current time.
 func (r *Recorder) add(mark byte, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addEntry(Entry{At: time.Since(r.began), Mark: mark, Text: text})
 }
 
-// addEntry ends the sound before a message of the same side, and adds the line. r.mu is held.
+// addEntry adds a line, after the runs of packets that it ends; see Live. r.mu must be held.
 func (r *Recorder) addEntry(e Entry) {
 	if r.Live {
 		r.endRuns()
@@ -79,16 +82,17 @@ func (r *Recorder) addEntry(e Entry) {
 	r.out(e)
 }
 
-// endRuns ends the sound of both sides, first that which began first.
+// endRuns ends the runs of packets in both directions, in the order in which they began. r.mu must be held.
 func (r *Recorder) endRuns() {
-	up, down := r.runs['<'], r.runs['>']
-	if up != nil && down != nil && down.At < up.At {
+	from, to := r.runs['<'], r.runs['>']
+	if from != nil && to != nil && to.At < from.At {
 		r.endRun('>')
 	}
 	r.endRun('<')
 	r.endRun('>')
 }
 
+// endRun adds the line of a run of packets that has ended, if there is one. r.mu must be held.
 func (r *Recorder) endRun(mark byte) {
 	if run := r.runs[mark]; run != nil {
 		delete(r.runs, mark)
@@ -96,6 +100,7 @@ func (r *Recorder) endRun(mark byte) {
 	}
 }
 
+// addPacket adds a packet to the run with a mark, or begins a new run if the sound is of another kind.
 func (r *Recorder) addPacket(mark byte, sound string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +121,7 @@ func (r *Recorder) addPacket(mark byte, sound string) {
 	run.last = now
 }
 
-// AddEvent adds an event of the bus, and the state if that has changed.
+// AddEvent adds an event of the bus, and the agent's state if the event changes it.
 func (r *Recorder) AddEvent(e event.Envelope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +130,7 @@ func (r *Recorder) AddEvent(e event.Envelope) {
 	r.addStates(r.states.HandleEvent(e))
 }
 
-// addStates adds the states that differ from the last. r.mu is held.
+// addStates adds each state that differs from the one before. r.mu must be held.
 func (r *Recorder) addStates(changes []agent.Change) {
 	for _, c := range changes {
 		if shown := c.State.At(c.At); shown != r.shown {
@@ -135,7 +140,7 @@ func (r *Recorder) addStates(changes []agent.Change) {
 	}
 }
 
-// Finish adds what is not in the transcript yet.
+// Finish adds the lines of runs that have not ended, and of states that have changed by the passing of time.
 func (r *Recorder) Finish(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

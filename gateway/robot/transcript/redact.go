@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns a text without control characters and without characters that change the
-// direction of writing, but with those in except. Invalid UTF-8 becomes U+FFFD.
-func Visible(text, except string) string {
+// Visible removes control characters, and characters that change the direction of writing, from a text.
+// It keeps those in allowed. Invalid UTF-8 becomes U+FFFD.
+func Visible(text, allowed string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
-		case strings.ContainsRune(except, r) && r != utf8.RuneError:
+		case strings.ContainsRune(allowed, r) && r != utf8.RuneError:
 		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
 			return -1
 		}
@@ -22,8 +22,9 @@ func Visible(text, except string) string {
 	}, text)
 }
 
-// isSecret reports whether a field holds a secret. MAC and Client-Id together get a robot its
-// token. Stages are no secret, but differ in each run.
+// isSecret reports whether the JSON field with a name must be blanked. MAC address and Client-Id are
+// secret because together they suffice to get a robot's token. Stages are not secret, but measured times
+// would make every transcript different.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"token", "passw", "secret", "authorization", "key", "ssid", "uuid", "mac_address", "stages"} {
@@ -34,27 +35,28 @@ func isSecret(name string) bool {
 	return false
 }
 
-// redact returns a message without secrets and a session's id. A text that is not JSON, as some
-// errors of the firmware are, is returned as it is or left out whole.
+// redact returns a message without secrets and without the session ID. Some error messages of the firmware
+// are not JSON: such a text is replaced as a whole if it may hold a secret.
 func redact(session string, text []byte) string {
 	var out bytes.Buffer
 	switch err := redactValue(&out, newDecoder(string(text)), ""); {
 	case err == nil:
 		return strings.ReplaceAll(out.String(), session, "S")
 	case isSecret(string(text)):
-		return fmt.Sprintf("%d bytes that are no JSON", len(text))
+		return fmt.Sprintf("%d bytes that are not JSON", len(text))
 	}
 	return strings.ReplaceAll(string(text), session, "S")
 }
 
+// newDecoder returns a decoder of JSON that keeps numbers as they are written.
 func newDecoder(text string) *json.Decoder {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	return d
 }
 
-// redactValue copies the next JSON value, in its order, without secrets. It also looks into texts
-// that hold JSON, such as the results of tools.
+// redactValue copies the next JSON value without secrets. name is the field that holds the value. It also
+// redacts JSON inside strings, such as the results of tools.
 func redactValue(out *bytes.Buffer, d *json.Decoder, name string) error {
 	if isSecret(name) {
 		out.WriteString(`"…"`)
@@ -66,17 +68,18 @@ func redactValue(out *bytes.Buffer, d *json.Decoder, name string) error {
 	}
 	switch v := t.(type) {
 	case json.Delim:
-		return redactAll(out, d, v)
+		return redactElements(out, d, v)
 	case string:
-		out.Write(encodeText(Visible(redactText(v), "\n\t")))
+		out.Write(encodeToken(Visible(redactText(v), "\n\t")))
 	default:
-		out.Write(encodeText(t))
+		out.Write(encodeToken(t))
 	}
 	return nil
 }
 
-// redactAll copies the rest of an array or an object.
-func redactAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
+// redactElements copies the rest of an array or object after its opening delimiter, without secrets. It
+// keeps the order of fields.
+func redactElements(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	out.WriteRune(rune(open))
 	for n := 0; d.More(); n++ {
 		if n > 0 {
@@ -89,7 +92,7 @@ func redactAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 				return err
 			}
 			name, _ = t.(string)
-			out.Write(encodeText(Visible(name, "\n\t")))
+			out.Write(encodeToken(Visible(name, "\n\t")))
 			out.WriteByte(':')
 		}
 		if err := redactValue(out, d, name); err != nil {
@@ -103,7 +106,7 @@ func redactAll(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	return err
 }
 
-// redactText returns a text without the secrets in its JSON or in the query of an address.
+// redactText returns a string without secrets: in its JSON, or in the query of a URL.
 func redactText(text string) string {
 	if strings.HasPrefix(text, "{") {
 		var out bytes.Buffer
@@ -117,18 +120,18 @@ func redactText(text string) string {
 	return text
 }
 
-// encodeText returns a JSON token with its < and > as they are.
-func encodeText(v any) []byte {
+// encodeToken encodes a JSON token without escaping < and >.
+func encodeToken(v any) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return []byte(`""`) // cannot happen for a token of JSON
+		return []byte(`""`) // cannot happen for a JSON token
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// encode returns a value as JSON, or nothing for nil.
+// encode returns a value as JSON, or nil for nil.
 func encode(v any) []byte {
 	if v == nil {
 		return nil

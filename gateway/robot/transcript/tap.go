@@ -12,21 +12,21 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Tap is where a session can be recorded. Without a recorder it costs next to nothing. Its methods
-// may be called from any goroutine.
+// Tap passes what happens in a session to a recorder, if one is attached. The zero value has none. Its
+// methods may be called by any goroutine.
 type Tap struct {
-	to atomic.Pointer[Recorder]
+	recorder atomic.Pointer[Recorder]
 
 	mu    sync.Mutex
-	hello []byte // the robot's latest
+	hello []byte // latest hello of the robot; nil before the first
 }
 
-// Attach begins a recording, with the hello that came before it: a replay needs one. It reports
-// whether nobody else records.
+// Attach attaches a recorder, and records the robot's latest hello, which a replay needs. It returns false
+// if another recorder is attached.
 func (t *Tap) Attach(r *Recorder) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.to.CompareAndSwap(nil, r) {
+	if !t.recorder.CompareAndSwap(nil, r) {
 		return false
 	}
 	if t.hello != nil {
@@ -35,31 +35,31 @@ func (t *Tap) Attach(r *Recorder) bool {
 	return true
 }
 
-// Detach ends a recording.
-func (t *Tap) Detach(r *Recorder) { t.to.CompareAndSwap(r, nil) }
+// Detach detaches a recorder, if it is attached.
+func (t *Tap) Detach(r *Recorder) { t.recorder.CompareAndSwap(r, nil) }
 
-// FromRobot records a message of the robot.
+// FromRobot records a message from the robot.
 func (t *Tap) FromRobot(text []byte, m xiaozhi.FromRobot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := m.(xiaozhi.Hello); ok {
 		t.hello = bytes.Clone(text)
 	}
-	if r := t.to.Load(); r != nil {
+	if r := t.recorder.Load(); r != nil {
 		r.add('<', redact(r.session, text))
 	}
 }
 
 // ToRobot records a message to the robot.
 func (t *Tap) ToRobot(text []byte) {
-	if r := t.to.Load(); r != nil {
+	if r := t.recorder.Load(); r != nil {
 		r.add('>', redact(r.session, text))
 	}
 }
 
-// PacketFromRobot records a packet of the robot's sound: speech, or quiet.
+// PacketFromRobot records a packet of sound from the robot: speech or quiet.
 func (t *Tap) PacketFromRobot(speech bool) {
-	if r := t.to.Load(); r != nil {
+	if r := t.recorder.Load(); r != nil {
 		kind := "quiet"
 		if speech {
 			kind = "speech"
@@ -68,25 +68,25 @@ func (t *Tap) PacketFromRobot(speech bool) {
 	}
 }
 
-// PacketToRobot records a packet of our sound.
+// PacketToRobot records a packet of sound to the robot.
 func (t *Tap) PacketToRobot() {
-	if r := t.to.Load(); r != nil {
+	if r := t.recorder.Load(); r != nil {
 		r.addPacket('>', "")
 	}
 }
 
-// Recognized records what a recognizer has understood; nil is nothing.
+// Recognized records the text that a recognizer has understood, or nil if it has understood nothing.
 func (t *Tap) Recognized(text any) { t.record("recognizer", text) }
 
-// Called records a brain's call of a tool.
+// Called records that a brain calls a tool.
 func (t *Tap) Called(name string, arguments map[string]any) {
 	t.record("mind call", map[string]any{"name": name, "arguments": arguments})
 }
 
-// record records what an engine or the appliance has done.
-func (t *Tap) record(what string, v any) {
-	if r := t.to.Load(); r != nil {
-		r.add('!', strings.TrimSpace(what+" "+string(encode(v))))
+// record records an output of an engine or a command of the appliance: its name, and a value as JSON.
+func (t *Tap) record(name string, v any) {
+	if r := t.recorder.Load(); r != nil {
+		r.add('!', strings.TrimSpace(name+" "+string(encode(v))))
 	}
 }
 
@@ -106,10 +106,10 @@ func (t *Tap) Command(in dialogue.Input) {
 	case dialogue.PlaySound:
 		t.record("play", in.Sound.Name)
 	case dialogue.Ask:
-		q := in.About
+		q := in.Question
 		t.record("ask", map[string]any{"id": q.ID, "text": q.Text, "within": q.Until.Sub(q.Asked).String()})
 	case dialogue.Withdraw:
-		t.record("withdraw", in.About.ID)
+		t.record("withdraw", in.Question.ID)
 	case dialogue.DecideQuestion:
 		t.record("decide", in.Allow)
 	case dialogue.Reboot:
@@ -123,7 +123,7 @@ func (t *Tap) Command(in dialogue.Input) {
 	}
 }
 
-// Reply records a brain's reply.
+// Reply records a reply of a brain.
 func (t *Tap) Reply(r agent.Reply) {
 	switch r := r.(type) {
 	case agent.Felt:
@@ -137,6 +137,6 @@ func (t *Tap) Reply(r agent.Reply) {
 	case agent.Done:
 		t.record("mind done", r.End)
 	default:
-		t.record("mind", nil) // the status of a tool, which is an event as well
+		t.record("mind", nil) // the status of a tool, which is recorded as an event too
 	}
 }

@@ -10,43 +10,43 @@ import (
 	"perch/gateway/robot/udp"
 )
 
-// textsAhead is how many messages of a robot may wait for its session.
-const textsAhead = 16
+// maxTexts is how many messages of a robot may wait for Receive.
+const maxTexts = 16
 
-// MQTT is the Transport of one talk of a robot that is connected by MQTT: texts pass through its
-// connection, which outlasts the talk, and sound through datagrams.
+// MQTT is the Transport of one session of a robot that is connected by MQTT. Messages pass through the
+// robot's connection, which stays open after the session, and sound passes through UDP datagrams.
 type MQTT struct {
-	session string
+	session string // session ID
 	conn    *control.Conn
-	sound   *udp.Talk
-	ended   func()
+	sound   *udp.Stream
+	onEnd   func()
 	texts   chan []byte
-	over    chan struct{} // closed when the talk has ended, on either side
-	once    sync.Once
+	ended   chan struct{} // closed when either side has ended the session
+	once    sync.Once     // ends the session
 
-	// Receive uses these.
+	// Only Receive uses these.
 	jitter  udp.Jitter
 	arrived udp.Arrived
 }
 
-// NewMQTT returns the transport of a session with an id. It calls ended when the talk has ended,
-// on either side.
-func NewMQTT(session string, conn *control.Conn, sound *udp.Talk, ended func()) *MQTT {
-	return &MQTT{session: session, conn: conn, sound: sound, ended: ended, texts: make(chan []byte, textsAhead), over: make(chan struct{})}
+// NewMQTT returns the transport of the session with an ID. It calls onEnd when either side ends the
+// session.
+func NewMQTT(session string, conn *control.Conn, sound *udp.Stream, onEnd func()) *MQTT {
+	return &MQTT{session: session, conn: conn, sound: sound, onEnd: onEnd, texts: make(chan []byte, maxTexts), ended: make(chan struct{})}
 }
 
-// Session returns the session's id.
+// Session returns the session ID.
 func (t *MQTT) Session() string { return t.session }
 
-// Deliver gives the session a text of the robot.
+// Deliver makes Receive return a message of the robot. It waits while too many wait.
 func (t *MQTT) Deliver(text []byte) {
 	select {
 	case t.texts <- text:
-	case <-t.over:
+	case <-t.ended:
 	}
 }
 
-// Receive implements Transport. A packet of sound that is lost has Lost set.
+// Receive implements Transport. In place of a lost packet of sound it returns one with Lost set.
 func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {
 		now := time.Now()
@@ -64,7 +64,7 @@ func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 		case t.arrived = <-t.sound.Arrived():
 			t.jitter.Add(t.arrived.Datagram(), time.Now())
 		case <-giveUp:
-		case <-t.over:
+		case <-t.ended:
 			return nil, xiaozhi.Audio{}, false, io.EOF
 		}
 	}
@@ -73,31 +73,32 @@ func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 // SendText implements Transport.
 func (t *MQTT) SendText(text []byte) error { return t.conn.Send(text) }
 
-// SendAudio implements Transport. It returns no error: the robot's connection shows whether it is there.
+// SendAudio implements Transport. It returns no error: the MQTT connection shows whether the robot is
+// still connected.
 func (t *MQTT) SendAudio(a xiaozhi.Audio) error {
 	t.sound.Send(a)
 	return nil
 }
 
-// Audible implements Transport: the robot's first datagram shows where it is.
+// Audible implements Transport. The robot's first datagram shows where to send sound.
 func (t *MQTT) Audible() <-chan struct{} { return t.sound.Audible() }
 
-// Close implements Transport. It says goodbye, unless the robot has ended the talk; the robot's
-// connection remains.
+// Close implements Transport. It sends a goodbye, unless the session has ended already. The robot's
+// connection stays open.
 func (t *MQTT) Close(int, string) {
 	select {
-	case <-t.over:
+	case <-t.ended:
 	default:
-		_ = t.conn.Send(xiaozhi.AppendToRobot(nil, "", xiaozhi.Goodbye{Session: t.session})) // if it cannot be sent, the connection ends
+		_ = t.conn.Send(xiaozhi.AppendToRobot(nil, "", xiaozhi.Goodbye{Session: t.session})) // if this fails, the connection ends
 	}
 	t.Abandon()
 }
 
-// Abandon ends the talk without a goodbye.
+// Abandon ends the session without sending a goodbye.
 func (t *MQTT) Abandon() {
 	t.once.Do(func() {
-		close(t.over)
+		close(t.ended)
 		t.sound.Close()
-		t.ended()
+		t.onEnd()
 	})
 }

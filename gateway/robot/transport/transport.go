@@ -1,5 +1,5 @@
-// Package transport has the channels on which sessions talk to robots: a WebSocket, or an MQTT
-// connection for texts with datagrams for sound.
+// Package transport has the two kinds of channel between a session and a robot: a WebSocket, or an MQTT
+// connection for messages with UDP datagrams for sound.
 package transport
 
 import (
@@ -7,31 +7,31 @@ import (
 	"perch/socket"
 )
 
-// Transport is the channel of one session. One goroutine calls Receive and one other the Sends;
-// any may call Close, and more than once.
+// Transport is the channel of one session. Receive must be called by one goroutine only, and SendText and
+// SendAudio by one goroutine only. Close may be called by any, more than once.
 type Transport interface {
-	// Receive waits for a text or audio, which is valid until the next call.
+	// Receive waits for a text message or a packet of audio. Both are valid until the next call.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)
 	SendText(text []byte) error
 	SendAudio(a xiaozhi.Audio) error
-	// Audible is closed once sound reaches the robot; it is nil if it always does.
+	// Audible returns a channel that is closed once sound can reach the robot, or nil if it always can.
 	Audible() <-chan struct{}
-	// Close ends the channel and wakes Receive.
+	// Close closes the channel and wakes Receive.
 	Close(code int, reason string)
 }
 
-// WebSocket is a Transport.
+// WebSocket is the Transport of a robot that is connected by WebSocket.
 type WebSocket struct {
-	conn    *socket.Conn
-	framing xiaozhi.Framing
-	invalid func(error)
-	buf     []byte
+	conn      *socket.Conn
+	framing   xiaozhi.Framing
+	onInvalid func(error)
+	buf       []byte
 }
 
-// NewWebSocket returns a transport on a connection. It calls invalid with the error of each frame
-// that does not fit the framing.
-func NewWebSocket(conn *socket.Conn, f xiaozhi.Framing, invalid func(error)) *WebSocket {
-	return &WebSocket{conn: conn, framing: f, invalid: invalid}
+// NewWebSocket returns a transport on a connection. It calls onInvalid with the error of each frame that
+// does not match the framing.
+func NewWebSocket(conn *socket.Conn, f xiaozhi.Framing, onInvalid func(error)) *WebSocket {
+	return &WebSocket{conn: conn, framing: f, onInvalid: onInvalid}
 }
 
 // Receive implements Transport.
@@ -45,7 +45,7 @@ func (t *WebSocket) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 		if err == nil {
 			return nil, audio, false, nil
 		}
-		t.invalid(err)
+		t.onInvalid(err)
 	}
 }
 
@@ -58,7 +58,7 @@ func (t *WebSocket) SendAudio(a xiaozhi.Audio) error {
 	return t.conn.SendBinary(t.buf)
 }
 
-// Audible implements Transport.
+// Audible implements Transport. It returns nil.
 func (*WebSocket) Audible() <-chan struct{} { return nil }
 
 // Close implements Transport.

@@ -8,24 +8,26 @@ import (
 
 // Limits of a Jitter. A packet holds 60 ms of sound.
 const (
-	jitterWait  = 100 * time.Millisecond // for a packet that others have overtaken
-	jitterDepth = 4                      // packets that may have overtaken it
+	jitterWait  = 100 * time.Millisecond // how long to wait for a missing packet
+	jitterDepth = 4                      // how many later packets may wait for a missing one
 )
 
-// Jitter puts the packets of a robot back into their order. It waits for a packet that others have
-// overtaken; without such a packet it adds no delay. The zero value waits for the first packet.
+// Jitter is a jitter buffer: it puts the packets of a robot back into order. It delays packets only while
+// an earlier one is missing. The zero value is ready for use; the first packet added begins the sequence.
 type Jitter struct {
-	next  uint32 // number of the packet that is due; 0 before the first
+	next  uint32 // sequence number of the next packet to return; 0 before the first
 	slots [jitterDepth]slot
 }
 
+// slot holds a packet that has arrived.
 type slot struct {
-	sequence uint32 // 0: the slot is empty
-	at       time.Time
-	audio    xiaozhi.Audio // its memory is used again for the next packet
+	sequence uint32        // 0 if the slot is empty
+	at       time.Time     // when the packet arrived
+	audio    xiaozhi.Audio // its memory is reused for later packets
 }
 
-// Add adds a packet that has arrived, and copies its sound. It drops a packet that is late.
+// Add adds a packet that has arrived at a time. It copies the sound. It drops duplicates, and packets that
+// arrive after their place in the sequence was given up.
 func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 	if j.next == 0 {
 		j.next = p.Sequence
@@ -42,15 +44,16 @@ func (j *Jitter) Add(p xiaozhi.Datagram, now time.Time) {
 			free = i
 		}
 	}
-	if free < 0 { // full: a burst without a call of Next
+	if free < 0 { // the caller has added a burst of packets without calling Next
 		return
 	}
 	s := &j.slots[free]
 	s.sequence, s.at, s.audio = p.Sequence, now, xiaozhi.Audio{Timestamp: p.Timestamp, Opus: append(s.audio.Opus[:0], p.Opus...)}
 }
 
-// Next removes the packet that is due. Lost is true if it was given up; its sound is to be concealed.
-// Ok is false if no packet is due. The sound is valid until the next call of Add.
+// Next returns the next packet of the sequence. If lost is true, the packet was given up, and its sound has
+// to be concealed. If ok is false, no packet can be returned yet. The sound is valid until the next call
+// of Add.
 func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	count, lowest := 0, uint32(0)
 	for i := range j.slots {
@@ -70,7 +73,7 @@ func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	if count == 0 || count < jitterDepth && now.Before(j.Deadline()) {
 		return xiaozhi.Audio{}, false, false
 	}
-	if lowest-j.next > jitterDepth { // the network was away: nothing conceals that
+	if lowest-j.next > jitterDepth { // a gap of the network that is too long to conceal
 		j.next = lowest
 		return j.Next(now)
 	}
@@ -78,8 +81,8 @@ func (j *Jitter) Next(now time.Time) (audio xiaozhi.Audio, lost, ok bool) {
 	return xiaozhi.Audio{}, true, true
 }
 
-// Deadline returns when the next packet is given up: it was overtaken when the first packet behind it
-// arrived. It returns the zero time if no packet is awaited.
+// Deadline returns when the missing packet is given up, which is jitterWait after the first later packet has
+// arrived. It returns the zero time if no packet is missing.
 func (j *Jitter) Deadline() (due time.Time) {
 	for i := range j.slots {
 		if s := &j.slots[i]; s.sequence != 0 && (due.IsZero() || s.at.Add(jitterWait).Before(due)) {

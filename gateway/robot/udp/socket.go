@@ -1,5 +1,5 @@
-// Package udp transports the sound of talks over MQTT: one socket for all robots, a key for each talk.
-// See xiaozhi.Datagrams for what a datagram is.
+// Package udp transports the sound of sessions over MQTT: one socket serves all robots, and each session
+// has a stream with its own key. See xiaozhi.Datagrams for the format of a datagram.
 package udp
 
 import (
@@ -16,24 +16,25 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Limits of a talk.
+// Limits of a stream.
 const (
-	mostArrived = 16 // datagrams that wait for the session: a second of sound
-	mostAhead   = 8  // numbers that one may be ahead of all before: half a second of sound
-	probation   = 2  // datagrams in a row that a robot sends from a new address before sound goes there
+	maxArrived = 16 // datagrams that may wait for the session: a second of sound
+	maxAhead   = 8  // how far a sequence number may be ahead of the highest before: half a second of sound
+	minMoved   = 2  // datagrams in a row from a new address after which sound is sent there
 )
 
-// Socket is where robots send the sound of their talks. It answers no one without a key.
+// Socket is the UDP socket to which robots send the sound of their sessions. It sends nothing to peers
+// without a key.
 type Socket struct {
 	conn conn
 
-	mu    sync.RWMutex
-	talks map[[4]byte]*Talk
+	mu      sync.RWMutex
+	streams map[[4]byte]*Stream // key: SSRC
 
 	dropped atomic.Uint64
 }
 
-// conn is the part of net.UDPConn that is used.
+// conn is the part of net.UDPConn that a Socket uses.
 type conn interface {
 	ReadFromUDPAddrPort(b []byte) (n int, from netip.AddrPort, err error)
 	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
@@ -43,13 +44,13 @@ type conn interface {
 }
 
 // NewSocket returns a socket on a connection.
-func NewSocket(c conn) *Socket { return &Socket{conn: c, talks: map[[4]byte]*Talk{}} }
+func NewSocket(c conn) *Socket { return &Socket{conn: c, streams: map[[4]byte]*Stream{}} }
 
-// Listen opens the socket.
+// Listen opens a socket at an address.
 func Listen(address string) (*Socket, error) {
 	a, err := net.ResolveUDPAddr("udp", address)
 	if err != nil {
-		return nil, fmt.Errorf("the address of the robots' sound: %w", err)
+		return nil, fmt.Errorf("resolve the address for the robots' sound: %w", err)
 	}
 	conn, err := net.ListenUDP("udp", a)
 	if err != nil {
@@ -61,10 +62,11 @@ func Listen(address string) (*Socket, error) {
 // Port returns the socket's port.
 func (s *Socket) Port() int { return s.conn.LocalAddr().(*net.UDPAddr).Port }
 
-// Dropped returns how many datagrams belonged to no talk, were invalid, came twice or too fast.
+// Dropped returns how many datagrams were dropped, because they belonged to no stream, were invalid,
+// arrived twice or arrived too fast.
 func (s *Socket) Dropped() uint64 { return s.dropped.Load() }
 
-// Run reads the socket until ctx ends, and closes it.
+// Run reads the socket until ctx ends, and then closes the socket.
 func (s *Socket) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
@@ -76,8 +78,8 @@ func (s *Socket) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("the robots' sound: %w", err)
-		case err != nil: // of one datagram, such as an ICMP answer to one of ours
+			return fmt.Errorf("receive the robots' sound: %w", err)
+		case err != nil: // an error of one datagram, such as an ICMP message about one that was sent
 			continue
 		}
 		if !s.receive(buffer[:n], from) {
@@ -86,49 +88,49 @@ func (s *Socket) Run(ctx context.Context) error {
 	}
 }
 
-// Close closes a socket that was not run.
+// Close closes a socket whose Run was not called.
 func (s *Socket) Close() { _ = s.conn.Close() }
 
-// receive gives a datagram to its talk, and reports whether that has accepted it.
+// receive hands a datagram to its stream, and reports whether the stream has accepted it.
 func (s *Socket) receive(datagram []byte, from netip.AddrPort) bool {
 	if len(datagram) < xiaozhi.NonceSize {
 		return false
 	}
 	s.mu.RLock()
-	t := s.talks[[4]byte(datagram[4:8])]
+	t := s.streams[[4]byte(datagram[4:8])]
 	s.mu.RUnlock()
 	return t != nil && t.receive(datagram, from)
 }
 
-// Talk is the sound of one talk. One goroutine sends, one receives.
-type Talk struct {
+// Stream is the sound of one session, in both directions. One goroutine may send while another receives.
+type Stream struct {
 	socket *Socket
-	ssrc   [4]byte
+	ssrc   [4]byte // identifies the stream in each datagram
 	secret xiaozhi.UDP
-	robot  netip.Addr    // address that all its datagrams come from
-	packet time.Duration // of sound in each of the robot's
+	robot  netip.Addr    // robot's address; datagrams from other addresses are dropped
+	packet time.Duration // duration of the sound in each of the robot's packets
 
 	arrived chan Arrived
-	peer    atomic.Pointer[netip.AddrPort] // where the robot's sound goes; nil before its first datagram
-	heard   chan struct{}                  // closed with that
+	peer    atomic.Pointer[netip.AddrPort] // where to send sound; nil before the robot's first datagram
+	audible chan struct{}                  // closed once peer is set
 
-	// The socket's goroutine uses these.
+	// Only the goroutine of Socket.Run uses these.
 	in      *xiaozhi.Datagrams
 	window  xiaozhi.ReplayWindow
-	highest uint32 // number that was accepted
-	ahead   uint32 // number that confirms a jump far ahead
+	highest uint32 // highest sequence number accepted so far
+	jumped  uint32 // sequence number that would confirm a jump far ahead; see plausible
 	moved   struct {
-		to    netip.AddrPort
-		times int
+		to    netip.AddrPort // new address of the robot, not confirmed yet
+		times int            // datagrams received from there in a row
 	}
 
-	// The sender uses these.
+	// Only the sending goroutine uses these.
 	out      *xiaozhi.Datagrams
-	sequence uint32
+	sequence uint32 // sequence number of the latest datagram sent
 	buffer   []byte
 }
 
-// Arrived is a datagram of the robot. It has its own memory.
+// Arrived is a decrypted datagram from the robot. It holds its own copy of the sound.
 type Arrived struct {
 	sequence, timestamp uint32
 	size                int
@@ -140,47 +142,47 @@ func (a *Arrived) Datagram() xiaozhi.Datagram {
 	return xiaozhi.Datagram{Sequence: a.sequence, Audio: xiaozhi.Audio{Timestamp: a.timestamp, Opus: a.opus[:a.size]}}
 }
 
-// maxOpus is the size of the largest packet of Opus (RFC 6716 section 3.4).
+// maxOpus is the size of the largest Opus packet, in bytes (RFC 6716 section 3.4).
 const maxOpus = 1275
 
-// Open begins the sound of a talk, with a new key. The host is the address or name under which the robot
-// reaches this machine, and packet how much sound each of the robot's packets holds. Datagrams from
-// any address but robot are dropped, since nothing else in them shows who has sent them.
-func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Talk {
-	t := &Talk{socket: s, robot: robot.Unmap(), packet: packet, arrived: make(chan Arrived, mostArrived), heard: make(chan struct{}),
+// Open opens a stream with a new key. host is the address or name under which the robot reaches this
+// machine. packet is the duration of the sound in each of the robot's packets. Datagrams from other
+// addresses than robot are dropped, because datagrams are not authenticated otherwise.
+func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Stream {
+	t := &Stream{socket: s, robot: robot.Unmap(), packet: packet, arrived: make(chan Arrived, maxArrived), audible: make(chan struct{}),
 		buffer: make([]byte, 0, xiaozhi.MostDatagram)}
 	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
 	_, _ = rand.Read(t.secret.Key[:]) // never fails
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for taken := true; taken; _, taken = s.talks[t.ssrc] {
+	for taken := true; taken; _, taken = s.streams[t.ssrc] {
 		_, _ = rand.Read(t.ssrc[:])
 	}
 	t.secret.Nonce = xiaozhi.NewNonce(t.ssrc)
 	t.in, t.out = xiaozhi.NewDatagrams(t.secret.Key, t.secret.Nonce, false), xiaozhi.NewDatagrams(t.secret.Key, t.secret.Nonce, true)
-	s.talks[t.ssrc] = t
+	s.streams[t.ssrc] = t
 	return t
 }
 
-// Secret returns what the appliance's hello says of the sound.
-func (t *Talk) Secret() xiaozhi.UDP { return t.secret }
+// Secret returns the stream's address and key, for the appliance's hello.
+func (t *Stream) Secret() xiaozhi.UDP { return t.secret }
 
-// Arrived returns the channel of the robot's datagrams, each once, as they came.
-func (t *Talk) Arrived() <-chan Arrived { return t.arrived }
+// Arrived returns a channel of the robot's datagrams, without duplicates, in the order of their arrival.
+func (t *Stream) Arrived() <-chan Arrived { return t.arrived }
 
-// Audible returns a channel that is closed with the robot's first datagram: sound can be sent from
-// then on.
-func (t *Talk) Audible() <-chan struct{} { return t.heard }
+// Audible returns a channel that is closed when the robot's first datagram arrives. Until then, Send does
+// not know where to send sound.
+func (t *Stream) Audible() <-chan struct{} { return t.audible }
 
-// Close ends the talk. Nothing arrives afterwards.
-func (t *Talk) Close() {
+// Close closes the stream. Nothing arrives afterwards.
+func (t *Stream) Close() {
 	t.socket.mu.Lock()
 	defer t.socket.mu.Unlock()
-	delete(t.socket.talks, t.ssrc)
+	delete(t.socket.streams, t.ssrc)
 }
 
-// receive decrypts a datagram, and reports whether it is accepted.
-func (t *Talk) receive(datagram []byte, from netip.AddrPort) bool {
+// receive decrypts a datagram, and reports whether it accepts the datagram.
+func (t *Stream) receive(datagram []byte, from netip.AddrPort) bool {
 	if from.Addr().Unmap() != t.robot {
 		return false
 	}
@@ -188,9 +190,8 @@ func (t *Talk) receive(datagram []byte, from netip.AddrPort) bool {
 	if err != nil || len(p.Opus) > maxOpus {
 		return false
 	}
-	// Nothing authenticates a datagram. Most that others have made show by what they hold that they are
-	// not the robot's.
-	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.plausible(p.Sequence) || !t.window.Accept(p.Sequence) {
+	// Datagrams are not authenticated. Most forged ones decrypt to something unlike a robot's packets.
+	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.isPlausible(p.Sequence) || !t.window.Accept(p.Sequence) {
 		return false
 	}
 	newest := p.Sequence > t.highest
@@ -208,37 +209,38 @@ func (t *Talk) receive(datagram []byte, from netip.AddrPort) bool {
 	}
 }
 
-// plausible reports whether a number may be a robot's. If a number far ahead of all others were
-// accepted, the robot's own would be old: the next number has to confirm it (RFC 3550 section A.1).
-func (t *Talk) plausible(sequence uint32) bool {
-	if sequence <= t.highest+mostAhead || sequence == t.ahead {
+// isPlausible reports whether a sequence number may be the robot's. A number far ahead is rejected, and only
+// the number that follows it is accepted (RFC 3550 section A.1): otherwise one forged datagram could make
+// all of the robot's look old.
+func (t *Stream) isPlausible(sequence uint32) bool {
+	if sequence <= t.highest+maxAhead || sequence == t.jumped {
 		return true
 	}
-	t.ahead = sequence + 1
+	t.jumped = sequence + 1
 	return false
 }
 
-// setPeer sends the sound to where the robot's latest datagrams come from. Its router may have given it
-// another port.
-func (t *Talk) setPeer(from netip.AddrPort) {
+// setPeer updates the address to which sound is sent, given the source of the robot's newest datagram. The
+// port may change when a router assigns another one.
+func (t *Stream) setPeer(from netip.AddrPort) {
 	switch peer := t.peer.Load(); {
 	case peer == nil:
 		t.peer.Store(&from)
-		close(t.heard)
+		close(t.audible)
 	case *peer == from:
 		t.moved.times = 0
 	case t.moved.to != from:
 		t.moved.to, t.moved.times = from, 1
 	default:
-		if t.moved.times++; t.moved.times >= probation {
+		if t.moved.times++; t.moved.times >= minMoved {
 			t.peer.Store(&from)
 		}
 	}
 }
 
-// Send sends a packet of sound, or drops it before the robot's first datagram, which shows where its
-// sound goes. Sound that does not reach the robot is lost.
-func (t *Talk) Send(a xiaozhi.Audio) {
+// Send sends a packet of sound. It drops the packet if the robot's address is not known yet; see Audible.
+// Packets may get lost on the way.
+func (t *Stream) Send(a xiaozhi.Audio) {
 	peer := t.peer.Load()
 	if peer == nil || len(a.Opus) > xiaozhi.MostDatagram-xiaozhi.NonceSize {
 		return

@@ -30,7 +30,7 @@ type robotEnd struct {
 }
 
 // opened returns a talk on a socket that runs, and the robot's end of it.
-func opened(t *testing.T) (*Talk, *robotEnd) {
+func opened(t *testing.T) (*Stream, *robotEnd) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0")
 	must.Succeed(t, err)
@@ -47,7 +47,7 @@ func opened(t *testing.T) (*Talk, *robotEnd) {
 	return talk, end(t, talk)
 }
 
-func end(t *testing.T, talk *Talk) *robotEnd {
+func end(t *testing.T, talk *Stream) *robotEnd {
 	t.Helper()
 	conn, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: talk.Secret().Port})
 	must.Succeed(t, err)
@@ -66,14 +66,14 @@ func datagram(by *xiaozhi.Datagrams, sequence uint32, opus string) []byte {
 }
 
 // withoutSocket returns a talk that has room for so many datagrams, and what its robot encrypts with.
-func withoutSocket(waiting int) (*Talk, *xiaozhi.Datagrams) {
+func withoutSocket(waiting int) (*Stream, *xiaozhi.Datagrams) {
 	secret := xiaozhi.UDP{Key: [16]byte{1, 2, 3}, Nonce: xiaozhi.NewNonce([4]byte{9, 9, 9, 9})}
-	talk := &Talk{secret: secret, robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, waiting),
+	talk := &Stream{secret: secret, robot: robotIP, packet: voiceFrame, audible: make(chan struct{}), arrived: make(chan Arrived, waiting),
 		in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
 	return talk, xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 }
 
-func arrives(t *testing.T, talk *Talk, want string) {
+func arrives(t *testing.T, talk *Stream, want string) {
 	t.Helper()
 	select {
 	case a := <-talk.Arrived():
@@ -115,7 +115,7 @@ func TestSoundBothWays(t *testing.T) {
 // TestWhatIsNotTheRobots has no effect: neither on what arrives nor on where sound
 // goes.
 func TestWhatIsNotTheRobots(t *testing.T) {
-	talk, robot := withoutSocket(mostArrived)
+	talk, robot := withoutSocket(maxArrived)
 	secret, from := talk.secret, netip.AddrPortFrom(robotIP, 1000)
 	const sound = toc + "sound"
 	if !talk.receive(datagram(robot, 1, sound), from) || !talk.receive(datagram(robot, 2, sound), from) {
@@ -126,7 +126,7 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 	for name, d := range map[string][]byte{
 		"replayed":      datagram(robot, 2, sound),
 		"number 0":      datagram(robot, 0, sound),
-		"far ahead":     datagram(robot, 3+mostAhead, sound),
+		"far ahead":     datagram(robot, 3+maxAhead, sound),
 		"of ours":       datagram(xiaozhi.NewDatagrams(secret.Key, secret.Nonce, true), 3, sound),
 		"another talk":  datagram(xiaozhi.NewDatagrams(secret.Key, xiaozhi.NewNonce([4]byte{9, 9, 9, 8}), false), 3, sound),
 		"without sound": datagram(robot, 3, ""),
@@ -153,7 +153,7 @@ func TestWhatIsNotTheRobots(t *testing.T) {
 
 // TestAfterALongLoss: two numbers in a row that are far ahead are the robot's.
 func TestAfterALongLoss(t *testing.T) {
-	talk, robot := withoutSocket(mostArrived)
+	talk, robot := withoutSocket(maxArrived)
 	var got []bool
 	for _, sequence := range []uint32{1, 1000, 1002, 1003, 1004} {
 		got = append(got, talk.receive(datagram(robot, sequence, toc), netip.AddrPortFrom(robotIP, 1000)))
@@ -237,10 +237,10 @@ func FuzzTalk(f *testing.F) {
 	robot := xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)
 	f.Add(datagram(robot, 1, toc+"sound"))
 	f.Fuzz(func(t *testing.T, datagram []byte) {
-		s := &Socket{talks: map[[4]byte]*Talk{}}
-		talk := &Talk{socket: s, robot: robotIP, packet: voiceFrame, heard: make(chan struct{}), arrived: make(chan Arrived, 2),
+		s := &Socket{streams: map[[4]byte]*Stream{}}
+		talk := &Stream{socket: s, robot: robotIP, packet: voiceFrame, audible: make(chan struct{}), arrived: make(chan Arrived, 2),
 			in: xiaozhi.NewDatagrams(secret.Key, secret.Nonce, false)}
-		s.talks[[4]byte{1}] = talk
+		s.streams[[4]byte{1}] = talk
 		first := s.receive(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1))
 		if again := s.receive(bytes.Clone(datagram), netip.AddrPortFrom(robotIP, 1)); again {
 			t.Errorf("%x is taken twice (first %v)", datagram, first)

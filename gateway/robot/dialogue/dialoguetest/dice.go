@@ -1,4 +1,4 @@
-// Package dialoguetest makes inputs of a dialogue from a fuzzer's bytes.
+// Package dialoguetest makes inputs of package dialogue from the bytes of a fuzz test.
 package dialoguetest
 
 import (
@@ -10,16 +10,16 @@ import (
 	"perch/voice"
 )
 
-// Dice turns a fuzzer's bytes into choices.
+// Dice chooses inputs by the bytes of a fuzz test.
 type Dice struct {
-	Bytes []byte
-	asked []*dialogue.Question // by the appliance, as rolled
+	Bytes []byte               // bytes that are left
+	asked []*dialogue.Question // questions that Command has returned so far
 }
 
-// Left reports whether bytes are left.
+// Left reports whether any bytes are left.
 func (d *Dice) Left() bool { return len(d.Bytes) > 0 }
 
-// Roll is a number below n.
+// Roll returns a number from 0 to n-1 by the next byte, or 0 if no bytes are left.
 func (d *Dice) Roll(n int) int {
 	if len(d.Bytes) == 0 {
 		return 0
@@ -29,12 +29,12 @@ func (d *Dice) Roll(n int) int {
 	return int(b) % n
 }
 
-// Mode is a mode of listening.
+// Mode returns a listening mode.
 func (d *Dice) Mode() xiaozhi.Mode {
 	return []xiaozhi.Mode{xiaozhi.Auto, xiaozhi.Manual, xiaozhi.Realtime}[d.Roll(3)]
 }
 
-// FromRobot is a message a robot may send.
+// FromRobot returns a message that a robot may send.
 func (d *Dice) FromRobot() xiaozhi.FromRobot {
 	switch d.Roll(9) {
 	case 0:
@@ -56,7 +56,7 @@ func (d *Dice) FromRobot() xiaozhi.FromRobot {
 	return xiaozhi.UnknownFromRobot{Type: "x"}
 }
 
-// Command is something the appliance may want.
+// Command returns an input of the appliance. Questions expire within 40 s after now.
 func (d *Dice) Command(now time.Time) dialogue.Input {
 	switch d.Roll(13) {
 	case 0:
@@ -80,10 +80,10 @@ func (d *Dice) Command(now time.Time) dialogue.Input {
 	case 9, 10:
 		until := now.Add(time.Duration(d.Roll(40)) * time.Second)
 		d.asked = append(d.asked, &dialogue.Question{Question: agent.Question{ID: "q", Text: "may we?", Asked: now, Until: until}, Ended: make(chan dialogue.Ending, 1)})
-		return dialogue.Ask{About: d.asked[len(d.asked)-1]}
+		return dialogue.Ask{Question: d.asked[len(d.asked)-1]}
 	case 11:
 		if len(d.asked) > 0 {
-			return dialogue.Withdraw{About: d.asked[d.Roll(len(d.asked))]}
+			return dialogue.Withdraw{Question: d.asked[d.Roll(len(d.asked))]}
 		}
 	}
 	return dialogue.Reboot{}
