@@ -157,7 +157,7 @@ func (n *announcer) giveUp(a dialogue.Announcement) {
 	c.log.Warn("the robot does not fetch the sound of an announcement, so the announcement is shown; its firmware may not support notify", "firmware", c.robot.Firmware)
 	c.mute.Store(true)
 	n.interrupt()
-	if err := c.alert(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
+	if err := c.showAlert(notice.Announcement{ID: a.Notice, Text: a.Text}); err != nil {
 		c.log.Info("an announcement cannot be shown", "err", err)
 	}
 }

@@ -115,12 +115,12 @@ func TestCharacterOfARobot(t *testing.T) {
 func TestVoicesAreBounded(t *testing.T) {
 	talking(t, mindSaying(agent.Done{}), func(k *talk) {
 		for i := range 10 * maxVoices {
-			k.server.phrases.in(voice.Options{Voice: string(rune('a' + i))})
+			k.server.phrases.forVoice(voice.Options{Voice: string(rune('a' + i))})
 		}
 		if n := len(k.server.phrases.others); n != maxVoices {
 			t.Errorf("%d voices", n)
 		}
-		if b := k.server.phrases.in(voice.Options{Voice: "another"}); b != k.server.phrases.usual {
+		if b := k.server.phrases.forVoice(voice.Options{Voice: "another"}); b != k.server.phrases.usual {
 			t.Error("one more has a book of its own")
 		}
 	})

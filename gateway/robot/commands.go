@@ -147,12 +147,12 @@ func (s *Server) Hangup(ctx context.Context, id device.ID, why string) error {
 func (s *Server) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	r, err := s.sessions.of(id)
 	if k := s.links.of(id); err != nil && k != nil {
-		return k.call(ctx, tool, arguments)
+		return k.callTool(ctx, tool, arguments)
 	}
 	if err != nil {
 		return device.Result{}, err
 	}
-	return r.call(ctx, tool, arguments)
+	return r.callTool(ctx, tool, arguments)
 }
 
 // Tools returns the tools that a robot lists, or listed when it was last connected.

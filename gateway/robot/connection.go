@@ -101,9 +101,9 @@ func (c *connection) sendRPC(r xiaozhi.Request) error {
 // publish publishes an event of the robot outside any session.
 func (c *connection) publish(e event.Event) { c.shared.options.Bus.Publish(c.robot.ID, "", e) }
 
-// call runs one of the robot's tools outside any session.
-func (c *connection) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	return c.shared.call(ctx, c.tools, c.robot.ID, "", tool, arguments)
+// callTool runs one of the robot's tools outside any session.
+func (c *connection) callTool(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return c.shared.callTool(ctx, c.tools, c.robot.ID, "", tool, arguments)
 }
 
 // canSpeak reports whether the robot can speak while it is idle: it is adopted, its firmware supports
@@ -114,8 +114,8 @@ func (c *connection) canSpeak() bool {
 	return ok && !c.mute.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
 }
 
-// alert shows a notification on the robot's screen.
-func (c *connection) alert(a notice.Announcement) error {
+// showAlert shows a notification on the robot's screen.
+func (c *connection) showAlert(a notice.Announcement) error {
 	if err := c.send(newAlert(a)); err != nil {
 		return err
 	}
@@ -158,8 +158,8 @@ func (c *connection) dismiss(m xiaozhi.FromRobot, session string, open *mqttSess
 	return !maybeIdle
 }
 
-// deliver handles a response of the robot's MCP server outside any session.
-func (c *connection) deliver(payload []byte) {
+// handleMCPResponse handles a response of the robot's MCP server outside any session.
+func (c *connection) handleMCPResponse(payload []byte) {
 	listed, err := c.tools.Deliver(payload)
 	if err != nil {
 		c.log.Warn("the robot's MCP response cannot be used", "err", err)
@@ -173,8 +173,8 @@ func (c *connection) deliver(payload []byte) {
 // cameraSession is the session ID under which camera tokens are issued while the robot is idle.
 func (c *connection) cameraSession() string { return "mqtt " + string(c.robot.ID) }
 
-// introduce sends the robot's MCP server the appliance's name, and the address for pictures.
-func (c *connection) introduce() error {
+// initializeMCP sends the robot's MCP server the appliance's name, and the address for pictures.
+func (c *connection) initializeMCP() error {
 	url, token := c.shared.vision.Issue(c.robot, c.cameraSession(), time.Now())
 	return c.tools.Introduce(c.shared.options.Version, url, token)
 }

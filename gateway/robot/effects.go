@@ -17,8 +17,8 @@ import (
 	"perch/voice"
 )
 
-// perform carries out an effect of the dialogue. It does not block.
-func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
+// performEffect carries out an effect of the dialogue. It does not block.
+func (l *loop) performEffect(ctx context.Context, e dialogue.Effect) {
 	switch e := e.(type) {
 	case dialogue.Send:
 		l.send(e.Message)
@@ -29,13 +29,13 @@ func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
 	case dialogue.ReportSensor:
 		l.logRefused(l.Senses.FromRobot(l.robot.ID, l.id, e.Event.Name, e.Event.Data))
 	case dialogue.Welcome:
-		l.welcome(e)
+		l.sendWelcome(e)
 	case dialogue.Introduce:
-		l.introduce(e.List)
+		l.initializeMCP(e.List)
 	case dialogue.CollectWaiting:
 		l.turns.Go(func() { l.collectCommands(ctx) })
 	case dialogue.DeliverMCP:
-		l.deliver(e.Payload)
+		l.handleMCPResponse(e.Payload)
 	case dialogue.ForgetCommand:
 		l.turns.Go(func() { l.Commands.drop(l.robot.ID, e.ID) })
 	case dialogue.CloseChannel:
@@ -45,12 +45,12 @@ func (l *loop) perform(ctx context.Context, e dialogue.Effect) {
 	case dialogue.AnswerPlay:
 		e.Answer <- e.Err // does not block: buffered for the only value
 	default:
-		l.performInTurn(ctx, e)
+		l.performTurnEffect(ctx, e)
 	}
 }
 
-// performInTurn carries out an effect that concerns the turn, its speech or its utterance.
-func (l *loop) performInTurn(ctx context.Context, e dialogue.Effect) {
+// performTurnEffect carries out an effect that concerns the turn, its speech or its utterance.
+func (l *loop) performTurnEffect(ctx context.Context, e dialogue.Effect) {
 	switch e := e.(type) {
 	case dialogue.BeginTurn:
 		l.beginTurn(ctx, e.TurnStart)
@@ -97,8 +97,8 @@ func (l *loop) answerQuestion(a agent.Answer) {
 	}
 }
 
-// welcome responds to a hello.
-func (l *loop) welcome(e dialogue.Welcome) {
+// sendWelcome responds to a hello.
+func (l *loop) sendWelcome(e dialogue.Welcome) {
 	l.send(xiaozhi.Welcome{Session: l.id, Audio: xiaozhi.AudioParams{
 		SampleRate: voice.SpeakerRate, FrameDuration: int(voice.FrameDuration.Milliseconds()),
 	}, UDP: l.udp})
@@ -106,16 +106,16 @@ func (l *loop) welcome(e dialogue.Welcome) {
 		l.greeted.Store(true)
 		l.publish(event.RobotOnline{Framing: int(l.framing)})
 	}
-	l.unsaved.set(func(u *unsaved) { u.echo = &e.Hello.Features.AEC })
+	l.unsaved.update(func(u *unsaved) { u.echo = &e.Hello.Features.AEC })
 	l.turns.Go(func() { l.unsaved.save() })
 	if err := l.cancelEcho(e.Hello.Features.AEC); err != nil {
 		l.log.Warn("the robot expects the appliance to cancel its echo, which failed to start; people cannot interrupt its speech", "err", err)
 	}
 }
 
-// introduce sends the robot's MCP server the appliance's name and the address for pictures, and asks for
+// initializeMCP sends the robot's MCP server the appliance's name and the address for pictures, and asks for
 // the list of tools if list is set. The firmware forgets name and address when its channel closes.
-func (l *loop) introduce(list bool) {
+func (l *loop) initializeMCP(list bool) {
 	url, token := l.shared.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
 		l.log.Warn("the robot's MCP server could not be initialized", "err", err)
@@ -128,8 +128,8 @@ func (l *loop) introduce(list bool) {
 	}
 }
 
-// deliver handles a response of the robot's MCP server.
-func (l *loop) deliver(payload []byte) {
+// handleMCPResponse handles a response of the robot's MCP server.
+func (l *loop) handleMCPResponse(payload []byte) {
 	listed, err := l.toolbox.Deliver(payload)
 	if err != nil {
 		l.badMCP.warn(l.log, "the robot's MCP response cannot be used; further ones are not logged", err)
@@ -139,7 +139,7 @@ func (l *loop) deliver(payload []byte) {
 			l.manyTools.warn(l.log, "the robot lists more tools than the appliance accepts; the rest cannot be used",
 				fmt.Errorf("%d left out; the limits are %d tools and %d bytes", n, tools.MaxTools, limit.Body))
 		}
-		l.unsaved.set(func(u *unsaved) { u.tools = listed })
+		l.unsaved.update(func(u *unsaved) { u.tools = listed })
 		l.turns.Go(func() { l.unsaved.save() })
 		l.publish(event.ToolsListed{Count: len(listed)})
 	}

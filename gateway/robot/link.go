@@ -47,30 +47,30 @@ func newLink(s *sessions, c *connection) *link {
 
 // refresh renews the token of the robot's camera, and asks the robot for its status.
 func (k *link) refresh(ctx context.Context) {
-	if err := k.introduce(); err != nil {
+	if err := k.initializeMCP(); err != nil {
 		return // serve logs why the connection has ended
 	}
 	isStatus := func(t device.Tool) bool { return strings.HasSuffix(t.Name, tools.StatusTool) }
 	list := k.tools.Tools()
 	if i := slices.IndexFunc(list, isStatus); i >= 0 {
-		if _, err := k.call(ctx, list[i].Name, nil); err != nil && ctx.Err() == nil {
+		if _, err := k.callTool(ctx, list[i].Name, nil); err != nil && ctx.Err() == nil {
 			k.log.Debug("a robot does not report its status", "err", err)
 		}
 	}
 }
 
-// announce makes the robot speak a notification. It only shows the notification if that is all it
-// asks for, or if the robot cannot speak while it is idle.
+// announce makes the robot speak a notification. It only shows the notification if a.Speak is false, or if
+// the robot cannot speak while it is idle.
 func (k *link) announce(a notice.Announcement) error {
 	if a.Speak && k.canSpeak() {
 		k.announcer.add(dialogue.Announcement{Text: a.Text, Notice: a.ID, Urgent: a.Urgent})
 		return nil
 	}
-	return k.alert(a)
+	return k.showAlert(a)
 }
 
-// speakStored makes the robot speak its stored sentences if it can speak while idle. It reports
-// whether the robot does so at once, and not after the quiet hours. The link may be nil.
+// speakStored makes the robot speak its stored sentences if it can speak while idle. It returns false if
+// the robot cannot, or only does so after the quiet hours. The link may be nil.
 func (k *link) speakStored() bool {
 	if k == nil || !k.canSpeak() {
 		return false
@@ -84,7 +84,7 @@ func (k *link) serve(sound *udp.Socket, ended func()) {
 	k.log.Info("a robot is connected by MQTT", "firmware", k.robot.Firmware)
 	k.publish(event.RobotConnected{Speaks: k.canSpeak()})
 	k.shared.phrases.Prepare()
-	err := k.introduce()
+	err := k.initializeMCP()
 	if err == nil {
 		err = k.tools.RequestList()
 	}
@@ -96,7 +96,7 @@ func (k *link) serve(sound *udp.Socket, ended func()) {
 		if text, err = k.conn.Receive(); err == nil {
 			pace.Took(1)
 			pace.Wait(nil)
-			k.handle(text, sound, &sessions)
+			k.handleMessage(text, sound, &sessions)
 		}
 	}
 	k.conn.Close()
@@ -122,9 +122,9 @@ func (k *link) serve(sound *udp.Socket, ended func()) {
 	k.mu.Unlock()
 }
 
-// handle handles a message of the robot: a hello begins a session, other messages go to the open
+// handleMessage handles a message of the robot: a hello begins a session, other messages go to the open
 // session, and an idle robot's MCP responses and sensor events are handled here.
-func (k *link) handle(text []byte, sound *udp.Socket, sessions *sync.WaitGroup) {
+func (k *link) handleMessage(text []byte, sound *udp.Socket, sessions *sync.WaitGroup) {
 	m, err := xiaozhi.ParseFromRobot(text)
 	open := k.current()
 	if k.dismiss(m, xiaozhi.SessionOf(text), open) {
@@ -145,7 +145,7 @@ func (k *link) handle(text []byte, sound *udp.Socket, sessions *sync.WaitGroup) 
 		}
 	case xiaozhi.FromMCP:
 		if open == nil {
-			k.deliver(m.Payload)
+			k.handleMCPResponse(m.Payload)
 			return
 		}
 	case xiaozhi.Event:
@@ -173,7 +173,7 @@ func (k *link) beginSession(sound *udp.Socket, hello xiaozhi.Hello, sessions *sy
 			k.log.Error("a robot's session could not be started", "err", err)
 		}
 		if k.current() == nil {
-			_ = k.introduce() // the camera's token was revoked with the session; if this fails, the connection ends
+			_ = k.initializeMCP() // the camera's token was revoked with the session; if this fails, the connection ends
 			k.mute.Store(false)
 			k.announcer.wake()
 		}

@@ -39,14 +39,14 @@ func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 	return &loop{session: n, mic: mic}, nil
 }
 
-// configure applies the options that do not belong to a turn, and returns the dialogue's settings.
-func (l *loop) configure(o *Options) dialogue.Settings {
+// applyOptions applies the options that do not belong to a turn, and returns the dialogue's settings.
+func (l *loop) applyOptions(o *Options) dialogue.Settings {
 	l.options = o
 	l.mic.pointer.SetSilence(o.Silence)
 	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle}
 }
 
-// send queues a message. If the queue is full, work disconnects the robot.
+// send queues a message. If the queue is full, runLoop disconnects the robot.
 func (l *loop) send(m xiaozhi.ToRobot) {
 	l.tooSlow = !l.player.Send(m) || l.tooSlow
 }

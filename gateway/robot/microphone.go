@@ -66,8 +66,8 @@ func (m *microphone) removeEcho(timestamp uint32, pcm []int16) (clean []int16, e
 	return m.silence[:len(pcm)], true
 }
 
-// buffer adds samples to the ring buffer.
-func (m *microphone) buffer(pcm []int16) {
+// bufferSound adds samples to the ring buffer.
+func (m *microphone) bufferSound(pcm []int16) {
 	if m.ring == nil {
 		m.ring = make([]int16, ringSamples)
 	}

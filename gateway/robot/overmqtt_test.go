@@ -66,7 +66,7 @@ func (k *talk) overMQTT(c *fakeChannel, robot device.Robot) channel {
 				talk.Deliver(text) // else it would be another talk's
 				continue
 			}
-			l.handle(text, socket, nil)
+			l.handleMessage(text, socket, nil)
 		}
 	}()
 	go receive(theirs, func(m xiaozhi.ToRobot, err error) { // the robot's network task

@@ -49,7 +49,7 @@ func (b *phrasebook) claim() bool {
 	return true
 }
 
-// lookup returns a phrase, or false if prepare has not come to it yet.
+// lookup returns a phrase, or false if prepare has not made it yet.
 func (b *phrasebook) lookup(name string) (phrase, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -150,9 +150,9 @@ func (p *phrases) household() *phrasebook {
 	return p.usual
 }
 
-// in returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
+// forVoice returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
 // Beyond maxVoices it returns the household's.
-func (p *phrases) in(o voice.Options) *phrasebook {
+func (p *phrases) forVoice(o voice.Options) *phrasebook {
 	o.Detect = false // concerns recognition only, so the speech is the same
 	p.mu.Lock()
 	b, found := p.others[o]

@@ -38,7 +38,7 @@ var (
 // Record records a robot's open session from now until its end, or the robot's next session if none is
 // open. It calls out with each line of the transcript.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
-	recorded, err := s.sessions.next(ctx, id)
+	recorded, err := s.sessions.waitFor(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
 	bound, _ := s.options.Robots.Get(robotID)
-	if !client.Sent { // a token is valid for one client only, so it shows which
+	if !client.Sent { // a token is valid for one client only, so the token identifies the client
 		client = bound.Client
 	}
 	admitted, err := s.options.Robots.Admit(robotID, client, token)

@@ -24,13 +24,13 @@ const flushTimeout = time.Second
 
 // run runs the session until it ends, and returns the reason for the end.
 func (l *loop) run(ctx context.Context) string {
-	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.configure(l.shared.current.Load()))
+	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.applyOptions(l.shared.current.Load()))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(l.incoming)
-		l.read()
+		l.readMessages()
 	})
 	writeCtx, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	writeEnded, wrote := make(chan error, 1), make(chan struct{})
@@ -39,7 +39,7 @@ func (l *loop) run(ctx context.Context) string {
 		writeEnded <- l.player.Run(writeCtx)
 	})
 
-	l.work(ctx, writeEnded)
+	l.runLoop(ctx, writeEnded)
 
 	if l.tools == nil {
 		l.toolbox.Close()
@@ -52,7 +52,7 @@ func (l *loop) run(ctx context.Context) string {
 	case <-time.After(flushTimeout):
 	}
 	l.Transport.Close(socket.Normal, l.closedWhy)
-	for range l.incoming { // read may be blocked on this channel; draining it lets read end
+	for range l.incoming { // readMessages may wait for room in this channel; draining it lets readMessages end
 	}
 	wg.Wait()
 	l.mic.close()
@@ -60,92 +60,91 @@ func (l *loop) run(ctx context.Context) string {
 	return l.closedWhy
 }
 
-// work handles messages, inputs, progress and timeouts, until the session ends. When ctx ends it
+// runLoop handles messages, inputs, progress and timeouts, until the session ends. When ctx ends it
 // hangs up.
-func (l *loop) work(ctx context.Context, writeEnded <-chan error) {
+func (l *loop) runLoop(ctx context.Context, writeEnded <-chan error) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for !l.state.Closed() {
-		armed := l.state.Deadline()
-		if !armed.IsZero() {
-			timer.Reset(time.Until(armed))
+		if deadline := l.state.Deadline(); !deadline.IsZero() {
+			timer.Reset(time.Until(deadline))
 		}
 		select {
 		case f, open := <-l.incoming:
 			switch {
 			case !open:
-				l.input(ctx, dialogue.HangUp{Why: "the robot closed the channel"})
+				l.handleInput(ctx, dialogue.HangUp{Why: "the robot closed the channel"})
 				return
 			case f.message == nil:
-				l.audio(ctx, f.audio)
+				l.handleAudio(ctx, f.audio)
 			default:
-				l.readProgress(ctx)
-				l.input(ctx, dialogue.FromRobot{Message: f.message})
+				l.handlePendingProgress(ctx)
+				l.handleInput(ctx, dialogue.FromRobot{Message: f.message})
 			}
 		case in := <-l.inputs:
-			l.readProgress(ctx)
+			l.handlePendingProgress(ctx)
 			if in.turn == 0 {
 				l.tap.Command(in.Input)
 			}
 			if in.turn == 0 || l.turn != nil && in.turn == l.number {
-				l.input(ctx, in.Input)
+				l.handleInput(ctx, in.Input)
 			}
 			if in.handled != nil {
 				close(in.handled)
 			}
 		case <-l.player.Reported():
-			l.progress(ctx)
+			l.handleProgress(ctx)
 		case err := <-writeEnded:
 			l.log.Info("the robot can no longer be reached", "err", err)
-			l.input(ctx, dialogue.HangUp{Why: whySendingFailed})
+			l.handleInput(ctx, dialogue.HangUp{Why: whySendingFailed})
 		case <-timer.C:
-			l.input(ctx, dialogue.Tick{})
+			l.handleInput(ctx, dialogue.Tick{})
 		case <-ctx.Done():
 			why := "the appliance stops"
 			if l.replaced.Load() {
 				why = whyReplaced
 			}
-			l.input(ctx, dialogue.HangUp{Why: why})
+			l.handleInput(ctx, dialogue.HangUp{Why: why})
 		}
 		if l.tooSlow && !l.state.Closed() {
 			l.log.Warn("the robot does not read the messages it is sent; the channel is closed")
-			l.input(ctx, dialogue.HangUp{Why: whyTooSlow})
+			l.handleInput(ctx, dialogue.HangUp{Why: whyTooSlow})
 		}
 	}
 }
 
-// input applies an input to the dialogue. If the options have changed, it applies them first.
-func (l *loop) input(ctx context.Context, in dialogue.Input) {
+// handleInput applies an input to the dialogue. If the options have changed, it applies them first.
+func (l *loop) handleInput(ctx context.Context, in dialogue.Input) {
 	if o := l.shared.current.Load(); o != l.options {
-		l.step(ctx, dialogue.Configure{Settings: l.configure(o)})
+		l.runStep(ctx, dialogue.Configure{Settings: l.applyOptions(o)})
 	}
-	l.step(ctx, in)
+	l.runStep(ctx, in)
 }
 
-// step runs one step of the dialogue and carries out its effects.
-func (l *loop) step(ctx context.Context, in dialogue.Input) {
+// runStep runs one step of the dialogue and carries out its effects.
+func (l *loop) runStep(ctx context.Context, in dialogue.Input) {
 	var effects []dialogue.Effect
 	l.state, effects = dialogue.Step(l.state, time.Now(), in)
 	if l.stepped != nil {
 		l.stepped(in, l.state)
 	}
 	for _, e := range effects {
-		l.perform(ctx, e)
+		l.performEffect(ctx, e)
 	}
 }
 
-// readProgress handles the player's progress if there is any. It runs before each message and input:
-// an interruption must not meet a turn whose end is reported but not handled.
-func (l *loop) readProgress(ctx context.Context) {
+// handlePendingProgress handles the player's progress, if there is any. It runs before each message and
+// input, so that none is taken for an interruption of a turn that has already ended.
+func (l *loop) handlePendingProgress(ctx context.Context) {
 	select {
 	case <-l.player.Reported():
-		l.progress(ctx)
+		l.handleProgress(ctx)
 	default:
 	}
 }
 
-// progress handles the player's progress with the turn's speech.
-func (l *loop) progress(ctx context.Context) {
+// handleProgress handles the player's progress with the turn's speech.
+func (l *loop) handleProgress(ctx context.Context) {
 	if l.turn == nil {
 		return
 	}
@@ -154,18 +153,18 @@ func (l *loop) progress(ctx context.Context) {
 		l.turn.clock.endAt(event.StageFirstPacket, p.First)
 	}
 	l.spoken = append(l.spoken, p.Spoken...)
-	l.input(ctx, p.Progress)
+	l.handleInput(ctx, p.Progress)
 }
 
-// audio handles a packet of the robot's sound: it adds the sound to the utterance if one is under way,
+// handleAudio handles a packet of the robot's sound: it adds the sound to the utterance if one is under way,
 // otherwise to the ring buffer, and looks for the beginning and the end of speech.
-func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
+func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 	if len(a.Opus) == 0 && !a.Lost {
 		return
 	}
 	if l.muted.Load() {
 		l.packet = dialogue.Packet{Duration: voice.FrameDuration, Muted: true}
-		l.input(ctx, &l.packet)
+		l.handleInput(ctx, &l.packet)
 		return
 	}
 	pcm, err := l.mic.decode(a)
@@ -174,16 +173,16 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 		return
 	}
 	l.packet = dialogue.Packet{Duration: time.Duration(len(pcm)) * time.Second / voice.MicRate}
-	l.input(ctx, &l.packet)
-	pcm, echoed := l.mic.removeEcho(a.Timestamp, pcm)
+	l.handleInput(ctx, &l.packet)
+	pcm, echoOnly := l.mic.removeEcho(a.Timestamp, pcm)
 	if l.state.Hearing() && l.utterance != nil {
 		l.utterance.Write(pcm)
 	} else {
-		l.mic.buffer(pcm)
+		l.mic.bufferSound(pcm)
 	}
 	edge := voice.NoEdge
 	// The robot's own speech is not an utterance, and must not count as background noise either.
-	if l.state.FindsSpeech() && (!echoed || l.state.Hearing()) {
+	if l.state.FindsSpeech() && (!echoOnly || l.state.Hearing()) {
 		edge = l.mic.pointer.Feed(pcm)
 	}
 	if edge == voice.NoEdge && l.hasFinished() {
@@ -192,15 +191,15 @@ func (l *loop) audio(ctx context.Context, a xiaozhi.Audio) {
 	l.tap.PacketFromRobot(l.mic.pointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
 	switch edge {
 	case voice.SpeechBegan:
-		l.input(ctx, dialogue.SpeechBegan{})
+		l.handleInput(ctx, dialogue.SpeechBegan{})
 	case voice.SpeechEnded:
-		l.input(ctx, dialogue.SpeechEnded{})
+		l.handleInput(ctx, dialogue.SpeechEnded{})
 	}
 }
 
-// hasFinished reports whether the utterance is a whole sentence followed by a short silence. In push
-// to talk the button decides instead. A stranger's sentence always ends with the full silence, because
-// recognizing a whole sentence early looks it up in data of the household.
+// hasFinished reports whether the utterance is a whole sentence followed by a short silence. In manual
+// mode the button decides instead. A stranger's sentence always needs the full silence, because
+// Options.Settled looks a sentence up in the household's data.
 func (l *loop) hasFinished() bool {
 	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
 		return false

@@ -25,17 +25,17 @@ import (
 
 // session is the part of a robot's open channel that its goroutines share. There are four of them:
 //
-//	read   parses the messages that the transport receives
-//	loop   owns the state and never blocks
-//	turn   runs a turn until it ends or is cancelled; at most one runs at a time
-//	write  sends everything, each message at its time; it belongs to the player
+//	reader  parses the messages that the transport receives (readMessages)
+//	loop    owns the state and never blocks (loop.run)
+//	turn    runs a turn until it ends or is cancelled; at most one at a time (turn.run)
+//	writer  sends all messages and sound, each at its time (Player.Run)
 type session struct {
 	*Options
 	shared *shared
 	channel
 	robot    device.Robot
 	log      *slog.Logger
-	incoming chan frame  // messages from the read goroutine
+	incoming chan frame  // messages from the reader
 	inputs   chan posted // inputs from turns and from the appliance
 	player   *playback.Player
 	toolbox  *tools.Client
@@ -43,7 +43,7 @@ type session struct {
 	unsaved  unsaved
 	turns    sync.WaitGroup // running turns, and other goroutines that may wait for the disk
 
-	muted    atomic.Bool                    // the appliance drops the robot's sound
+	muted    atomic.Bool                    // the robot's sound is dropped on arrival
 	question atomic.Pointer[agent.Question] // question that waits for an answer; nil if none does
 	greeted  atomic.Bool                    // the robot's hello was answered
 	replaced atomic.Bool                    // a newer session of the same robot has replaced this one
@@ -62,7 +62,7 @@ type channel struct {
 	tools func(send func(xiaozhi.Request) error) *tools.Client
 }
 
-// frame is a received message. The read goroutine reuses the memory of its audio after a while.
+// frame is a received message. The reader reuses the memory of its audio once the loop has handled it.
 type frame struct {
 	message xiaozhi.FromRobot // nil for audio
 	audio   xiaozhi.Audio
@@ -85,7 +85,7 @@ const maxMessagesPerSecond = 250
 // incomingFrames is how many messages may wait for the loop: some seconds of sound.
 const incomingFrames = 64
 
-// newSession returns a session of a robot on a channel. Its goroutines are started by loop.run.
+// newSession returns a session of a robot on a channel. loop.run starts its goroutines.
 func newSession(s *shared, c channel, r device.Robot) (*session, error) {
 	n := &session{Options: s.options, shared: s, channel: c, robot: r, log: s.strangers.logOf(r.ID).With("robot", r.ID, "session", c.id),
 		incoming: make(chan frame, incomingFrames), inputs: make(chan posted, incomingFrames), done: make(chan struct{}),
@@ -102,10 +102,10 @@ func newSession(s *shared, c channel, r device.Robot) (*session, error) {
 	return n, nil
 }
 
-// read parses the messages that arrive and hands them to the loop, until the transport closes.
-func (s *session) read() {
-	// One buffer for each frame in the channel, one for the frame that the loop handles, and one
-	// for the frame being read.
+// readMessages parses the messages that arrive and hands them to the loop, until the transport closes.
+func (s *session) readMessages() {
+	// One buffer for each frame that may wait in the channel, one for the frame that the loop handles, and
+	// one for the frame being read.
 	var buffers [incomingFrames + 2][]byte
 	var bad, big logOnce
 	for n := 0; ; {
@@ -175,9 +175,9 @@ func (s *session) sendRPC(r xiaozhi.Request) error {
 // publish publishes an event of this session on the bus.
 func (s *session) publish(e event.Event) { s.Bus.Publish(s.robot.ID, s.id, e) }
 
-// call runs one of the robot's tools.
-func (s *session) call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
-	return s.shared.call(ctx, s.toolbox, s.robot.ID, s.id, tool, arguments)
+// callTool runs one of the robot's tools.
+func (s *session) callTool(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+	return s.shared.callTool(ctx, s.toolbox, s.robot.ID, s.id, tool, arguments)
 }
 
 // collectCommands posts the commands that were stored while the channel was closed. It reads from
@@ -217,8 +217,8 @@ type unsaved struct {
 	tools  []device.Tool  // the robot's tools; nil if they are stored or have not changed
 }
 
-// set changes the unsaved data. It calls change with mu held.
-func (u *unsaved) set(change func(*unsaved)) {
+// update changes the unsaved data. It calls change with mu held.
+func (u *unsaved) update(change func(*unsaved)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	change(u)

@@ -30,8 +30,8 @@ func newSessions(s *shared) *sessions {
 	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, added: make(chan struct{})}
 }
 
-// serve runs a session on a channel until the session ends. A second session of the same robot
-// replaces the first, and then no RobotOffline is published.
+// serve runs a session on a channel until the session ends. It replaces an open session of the same
+// robot, for which no RobotOffline is published then.
 func (s *sessions) serve(c channel, r device.Robot, client device.Client) error {
 	l, err := newLoop(s.shared, c, r)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	l.cancel = cancel
 	s.add(l.session)
 	s.phrases.Prepare()
-	s.phrases.in(s.current.Load().Character(r.ID).Speech)
+	s.phrases.forVoice(s.current.Load().Character(r.ID).Speech)
 	l.unsaved.record = &SessionRecord{ID: c.id, Robot: r.ID, Client: client, Firmware: r.Firmware, Framing: int(c.framing), Opened: time.Now()}
 	l.unsaved.save()
 	l.log.Info("a robot opened its channel", "framing", c.framing, "firmware", r.Firmware)
@@ -60,7 +60,7 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	} else {
 		l.publish(event.RobotOffline{Why: why})
 	}
-	l.unsaved.set(func(u *unsaved) { u.record = nil })
+	l.unsaved.update(func(u *unsaved) { u.record = nil })
 	s.options.Records.closeSession(c.id, why, string(l.state.Mode()), l.turnCount, time.Now())
 	l.log.Info("a robot's channel is closed", "why", why, "turns", l.turnCount)
 	close(l.done)
@@ -98,9 +98,8 @@ func (s *sessions) remove(ended *session, why string) {
 	}
 }
 
-// storeUnspoken stores the sentences that a session has not spoken before its end. Commands from
-// the CommandQueue are not among them, since they are still stored; nor are notifications, which are
-// stored elsewhere.
+// storeUnspoken stores the sentences that a session still had to speak when it ended. Notifications and
+// commands from the CommandQueue are not among them, because they are stored already.
 func (s *sessions) storeUnspoken(ended *loop) {
 	var unspoken []Command
 	for _, text := range ended.state.Unspoken() {
@@ -125,8 +124,8 @@ func (s *sessions) of(id device.ID) (*session, error) {
 	return r, nil
 }
 
-// next returns the open session of a robot, and waits for one if necessary.
-func (s *sessions) next(ctx context.Context, id device.ID) (*session, error) {
+// waitFor returns the open session of a robot, and waits for one if necessary.
+func (s *sessions) waitFor(ctx context.Context, id device.ID) (*session, error) {
 	for {
 		s.mu.Lock()
 		r, open := s.open[id]

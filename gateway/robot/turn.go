@@ -87,9 +87,9 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	switch {
 	case err != nil:
 	case t.start.Announcement.Phrase != "":
-		err = t.greet(ctx, t.start.Announcement.Phrase)
+		err = t.speakPhrase(ctx, t.start.Announcement.Phrase)
 	case t.start.Announcement.Text != "":
-		err = t.announce(ctx, t.start.Announcement.Text)
+		err = t.speakText(ctx, t.start.Announcement.Text)
 	case t.start.Announcement.Sound != nil:
 		// An empty sentence makes every firmware build enter its speaking state.
 		if err = t.speech.Sentence(ctx, ""); err == nil {
@@ -97,12 +97,12 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 		}
 	case t.start.Announcement.Question != nil:
 		q := t.start.Announcement.Question.Question
-		err = t.ask(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop reports the answer
+		err = t.askQuestion(ctx, q, time.Until(q.Until), func(agent.Answer) {}) // the loop reports the answer
 	case text == "":
 		return "", ""
 	default:
 		t.post(ctx, dialogue.Transcript{Text: text})
-		err = t.think(ctx, text)
+		err = t.askAgent(ctx, text)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -113,8 +113,8 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 	return string(t.end), ""
 }
 
-// announce speaks a text sentence by sentence. An emoji at the beginning sets the face.
-func (t *turn) announce(ctx context.Context, text string) error {
+// speakText speaks a text sentence by sentence. An emoji at the beginning sets the face.
+func (t *turn) speakText(ctx context.Context, text string) error {
 	face, words := agent.SplitEmotion(text)
 	if face != agent.Neutral {
 		if err := t.speech.Face(ctx, face); err != nil {
@@ -122,17 +122,17 @@ func (t *turn) announce(ctx context.Context, text string) error {
 		}
 	}
 	for _, sentence := range thinker.Sentences(words) {
-		if err := t.speak(ctx, sentence); err != nil {
+		if err := t.speakSentence(ctx, sentence); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// greet speaks a phrase, and synthesizes it if it was not synthesized ahead.
-func (t *turn) greet(ctx context.Context, name string) error {
-	if p, ready := t.session.shared.phrases.in(t.character.Speech).lookup(name); ready && len(p.packets) > 0 {
-		t.sayPhrase(ctx, name)
+// speakPhrase speaks a phrase, and synthesizes it if it was not synthesized ahead.
+func (t *turn) speakPhrase(ctx context.Context, name string) error {
+	if p, ready := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name); ready && len(p.packets) > 0 {
+		t.playPhrase(ctx, name)
 		return ctx.Err()
 	}
 	return t.synthesizePhrase(ctx, name)
@@ -147,7 +147,7 @@ func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
 	if err := t.speech.Face(ctx, face); err != nil {
 		return err
 	}
-	if err := t.speak(ctx, text); err != nil {
+	if err := t.speakSentence(ctx, text); err != nil {
 		return err
 	}
 	return t.speech.Flush(ctx)
@@ -170,13 +170,13 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 		if errors.Is(err, errTooManyStrangerTurns) {
 			name = phraseFailed
 		}
-		t.sayPhrase(ctx, name)
+		t.playPhrase(ctx, name)
 		return "", fmt.Errorf("recognize: %w", err)
 	case transcript.Refused:
 		t.session.tap.Recognized(nil)
 		t.post(ctx, dialogue.Misheard{})
 		if t.start.Aloud {
-			t.sayPhrase(ctx, phraseMisheard)
+			t.playPhrase(ctx, phraseMisheard)
 		}
 		return "", nil
 	}
@@ -215,15 +215,15 @@ func (t *turn) recognize(ctx context.Context, u *voice.Utterance, o voice.Option
 // errSilent is the cause of a turn's failure if the agent has exceeded Options.Patience.
 var errSilent = errors.New("the agent has sent nothing for too long")
 
-// think asks the agent to answer a text, and speaks a phrase if the agent fails. A stranger's turn needs
+// askAgent asks the agent to answer a text, and speaks a phrase if the agent fails. A stranger's turn needs
 // a free slot.
-func (t *turn) think(ctx context.Context, text string) error {
+func (t *turn) askAgent(ctx context.Context, text string) error {
 	s := t.session
 	s.toolbox.AwaitList(ctx) // a stranger does not hold a slot while it waits here
 	if !t.trusted.Load() {
 		release, ok := s.shared.strangers.turns.acquire()
 		if !ok {
-			t.sayPhrase(ctx, phraseFailed)
+			t.playPhrase(ctx, phraseFailed)
 			return errTooManyStrangerTurns
 		}
 		defer release()
@@ -248,9 +248,9 @@ func (t *turn) think(ctx context.Context, text string) error {
 		case errors.Is(err, agent.ErrStranger):
 			_ = t.synthesizePhrase(ctx, phraseStranger) // the turn has failed already
 		case errors.Is(err, agent.ErrAway):
-			t.sayPhrase(ctx, phraseAway)
+			t.playPhrase(ctx, phraseAway)
 		default:
-			t.sayPhrase(ctx, phraseFailed)
+			t.playPhrase(ctx, phraseFailed)
 		}
 	}
 	return err
@@ -264,14 +264,14 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 	case agent.Felt:
 		return t.speech.Face(ctx, r.Emotion)
 	case agent.Cue:
-		return t.gesture(ctx, r)
+		return t.queueGesture(ctx, r)
 	case agent.Say:
 		t.clock.end(event.StageFirstSentence)
-		return t.speak(ctx, r.Text)
+		return t.speakSentence(ctx, r.Text)
 	case agent.ToolStatus:
 		t.clock.setToolStatus(r.Status)
 	case agent.Ask:
-		return t.ask(ctx, agent.Question{ID: r.ID, Text: r.Text}, r.Within, r.Answer)
+		return t.askQuestion(ctx, agent.Question{ID: r.ID, Text: r.Text}, r.Within, r.Answer)
 	case agent.Done:
 		t.end = r.End
 	}
@@ -281,8 +281,8 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 // maxGestures is how many gestures a turn may make: a model may write any number of them.
 const maxGestures = 32
 
-// gesture queues the gesture of a cue, if the cue is one. Strangers make no gestures.
-func (t *turn) gesture(ctx context.Context, cue agent.Cue) error {
+// queueGesture queues the gesture of a cue, if the cue is one. Strangers make no gestures.
+func (t *turn) queueGesture(ctx context.Context, cue agent.Cue) error {
 	g, ok := cue.Gesture()
 	if !ok || !t.trusted.Load() || t.gestures >= maxGestures {
 		return ctx.Err()
@@ -291,8 +291,8 @@ func (t *turn) gesture(ctx context.Context, cue agent.Cue) error {
 	return t.speech.Gesture(ctx, g.Name)
 }
 
-// speak queues a sentence, and its sound as it is synthesized.
-func (t *turn) speak(ctx context.Context, text string) error {
+// speakSentence queues a sentence, and its sound as it is synthesized.
+func (t *turn) speakSentence(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
 	}
@@ -313,10 +313,10 @@ func (t *turn) speak(ctx context.Context, text string) error {
 	return fmt.Errorf("speak: %w", err)
 }
 
-// sayPhrase plays a phrase, if possible one that was synthesized ahead: an engine may be unavailable. It
+// playPhrase plays a phrase, if possible one that was synthesized ahead: an engine may be unavailable. It
 // ignores errors, because the turn has failed already or is about to end.
-func (t *turn) sayPhrase(ctx context.Context, name string) {
-	p, ok := t.session.shared.phrases.in(t.character.Speech).lookup(name)
+func (t *turn) playPhrase(ctx context.Context, name string) {
+	p, ok := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name)
 	if len(p.packets) == 0 { // the phrase is not made yet in the robot's voice, or could not be
 		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {
 			return // better than the household's phrase, which is in another language
@@ -334,14 +334,14 @@ func (t *turn) sayPhrase(ctx context.Context, name string) {
 	_ = t.speech.Packets(ctx, p.packets)
 }
 
-// ask speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a touch or
+// askQuestion speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a touch or
 // the owner's decision. It is AnswerExpired if the time is over: at q.Until, or if that is zero, when within
 // has passed since the question was spoken. If the turn is cancelled, it is AnswerClosed.
-func (t *turn) ask(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
+func (t *turn) askQuestion(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()
 	t.dropAnswers()
-	if err := t.speak(ctx, q.Text); err != nil {
+	if err := t.speakSentence(ctx, q.Text); err != nil {
 		return err
 	}
 	if err := t.speech.Flush(ctx); err != nil {
@@ -385,7 +385,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	for {
 		select {
 		case a := <-t.decisions:
-			t.decisions <- a // ask receives it
+			t.decisions <- a // askQuestion receives it
 			return a, nil
 		case a := <-t.answers:
 			return a, nil
@@ -451,7 +451,7 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 	if tool, ok := device.FindTool(b.session.toolbox.Tools(), name); ok && tool.UserOnly && !b.options.UserTools {
 		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
-	return b.session.call(ctx, name, arguments)
+	return b.session.callTool(ctx, name, arguments)
 }
 
 // Reboot implements agent.Body. The robot restarts once it has played the turn's speech.

@@ -26,9 +26,9 @@ type micState struct {
 	flow           flow      // timing of all packets
 }
 
-// packet records the arrival of a packet that holds d of sound. A muted robot's packet belongs to no
+// recordPacket records the arrival of a packet that holds d of sound. A muted robot's packet belongs to no
 // utterance.
-func (m *micState) packet(now time.Time, d time.Duration, muted bool) {
+func (m *micState) recordPacket(now time.Time, d time.Duration, muted bool) {
 	m.flow.add(now, d)
 	if muted {
 		return

@@ -17,7 +17,7 @@ type FromRobot struct{ Message xiaozhi.FromRobot }
 
 func (in FromRobot) step(s *stepper) {
 	if m, ok := in.Message.(xiaozhi.Hello); ok {
-		hello(s, m)
+		handleHello(s, m)
 		return
 	}
 	if s.phase == greeting {
@@ -25,11 +25,11 @@ func (in FromRobot) step(s *stepper) {
 	}
 	switch m := in.Message.(type) {
 	case xiaozhi.ListenStart:
-		listenStart(s, m.Mode)
+		handleListenStart(s, m.Mode)
 	case xiaozhi.ListenStop:
-		listenStop(s)
+		handleListenStop(s)
 	case xiaozhi.ListenDetect:
-		listenDetect(s, m)
+		handleListenDetect(s, m)
 	case xiaozhi.Abort:
 		// Answered with a tts stop in every phase: the robot stays in its speaking state until it gets one.
 		s.mic.abortedAt = s.now
@@ -43,12 +43,12 @@ func (in FromRobot) step(s *stepper) {
 		if s.question.isWaiting() && s.question.audible && m.Name == "head_pet_started" {
 			s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerTouch}})
 		}
-		s.connected()
+		s.markSettled()
 	}
 }
 
-// hello handles the first hello, or a later one that changes the robot's features.
-func hello(s *stepper, m xiaozhi.Hello) {
+// handleHello handles the first hello, or a later one that changes the robot's features.
+func handleHello(s *stepper, m xiaozhi.Hello) {
 	first := s.phase == greeting
 	s.emit(Welcome{m, first})
 	s.channel.sentAt, s.channel.introducedAt = s.now, time.Time{}
@@ -68,8 +68,8 @@ func hello(s *stepper, m xiaozhi.Hello) {
 	}
 }
 
-// listenDetect handles a typed text, or the reason for which the robot woke.
-func listenDetect(s *stepper, m xiaozhi.ListenDetect) {
+// handleListenDetect handles a typed text, or the reason for which the robot woke.
+func handleListenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	if s.mic.isTyped(s.now, m) {
 		handleTyped(s, m.Text)
 		return
@@ -109,20 +109,20 @@ func Speakable(text string) (string, error) {
 	return text, nil
 }
 
-// listenStart handles the opening of the microphone. Its meaning depends on the moment:
+// handleListenStart handles the opening of the microphone. Its meaning depends on the moment:
 //   - after a tts stop, the robot in auto mode resumes listening by itself, which interrupts nothing;
 //   - just after an announcement has begun, the cause of the announcement has opened the microphone;
 //     the announcement continues (listenLater);
 //   - while a question can be heard, somebody is about to answer;
 //   - while the robot speaks otherwise, it is a barge-in if somebody pushes to talk or the robot has just
 //     sent abort, as the firmware does first; if not, the speech continues (keepSpeaking).
-func listenStart(s *stepper, mode xiaozhi.Mode) {
+func handleListenStart(s *stepper, mode xiaozhi.Mode) {
 	s.yieldToOpener(s.now)
 	s.mic.everOpened, s.mic.open = true, true
 	resumed := !s.now.After(s.mic.resumesUntil) && mode != xiaozhi.Manual
 	s.mic.resumesUntil = time.Time{}
-	answers := s.question.isWaiting() && s.question.audible
-	if s.turn.active && !answers && resumed {
+	canAnswer := s.question.isWaiting() && s.question.audible
+	if s.turn.active && !canAnswer && resumed {
 		s.mic.mode, s.mic.listening = mode, true
 		return
 	}
@@ -130,11 +130,11 @@ func listenStart(s *stepper, mode xiaozhi.Mode) {
 		listenLater(s, mode)
 		return
 	}
-	if s.turn.active && !answers && s.phase == speaking && mode != xiaozhi.Manual && !s.mic.hasJustAborted(s.now) {
+	if s.turn.active && !canAnswer && s.phase == speaking && mode != xiaozhi.Manual && !s.mic.hasJustAborted(s.now) {
 		keepSpeaking(s, mode)
 		return
 	}
-	if s.turn.active && !answers {
+	if s.turn.active && !canAnswer {
 		s.interrupt(false)
 	}
 	if s.question.isWaiting() && s.phase == speaking {
@@ -152,7 +152,7 @@ func listenStart(s *stepper, mode xiaozhi.Mode) {
 		s.mic.packetAt = time.Time{}
 	}
 	s.greet()
-	s.connected()
+	s.markSettled()
 }
 
 // keepSpeaking lets the robot's speech continue although a client reports that its microphone is open. In
@@ -164,7 +164,7 @@ func keepSpeaking(s *stepper, mode xiaozhi.Mode) {
 	} else {
 		s.turn.listensAfter = true
 	}
-	s.connected()
+	s.markSettled()
 }
 
 // listenLater lets an announcement continue although the microphone has opened. The appliance listens
@@ -178,11 +178,11 @@ func listenLater(s *stepper, mode xiaozhi.Mode) {
 	if s.phase == speaking {
 		s.emit(RestartSpeech{})
 	}
-	s.connected()
+	s.markSettled()
 }
 
-// listenStop handles the closing of the microphone. In manual mode it ends the utterance.
-func listenStop(s *stepper) {
+// handleListenStop handles the closing of the microphone. In manual mode it ends the utterance.
+func handleListenStop(s *stepper) {
 	s.mic.listening, s.turn.listensAfter, s.mic.open, s.mic.resumeAwaited = false, false, false, time.Time{}
 	if s.phase == hearing {
 		s.endUtterance()

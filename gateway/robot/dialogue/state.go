@@ -317,7 +317,7 @@ func (s *State) yieldToOpener(now time.Time) {
 		s.queue.yieldsUntil = until
 	}
 	switch {
-	case s.mic.everOpened && !now.Before(s.queue.openerUntil): // the opener's time is over
+	case s.mic.everOpened && !now.Before(s.queue.openerUntil): // the person who has opened the channel has had time to speak
 	case s.mic.openedByFace:
 		s.queue.openerUntil = time.Time{}
 	default:

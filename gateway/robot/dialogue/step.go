@@ -13,7 +13,7 @@ import (
 // must be carried out.
 func Step(st State, now time.Time, in Input) (State, []Effect) {
 	if p, ok := in.(*Packet); ok {
-		st.mic.packet(now, p.Duration, p.Muted)
+		st.mic.recordPacket(now, p.Duration, p.Muted)
 		if p.Muted || st.phase != quiet || !st.mic.isStreaming(now) {
 			return st, nil // the usual case, 17 times a second: allocates nothing
 		}

@@ -26,7 +26,7 @@ func (s *stepper) emit(effects ...Effect) {
 
 // beginTurn starts a turn.
 func (s *stepper) beginTurn(t TurnStart) {
-	if !s.now.Before(s.queue.openerUntil) { // the opener's time is over
+	if !s.now.Before(s.queue.openerUntil) { // the person who has opened the channel has not spoken in time
 		s.queue.openerUntil = time.Time{}
 	}
 	s.turn = turnState{active: true, announcement: t.Announcement}
@@ -48,9 +48,9 @@ func (s *stepper) resumeListening() {
 	}
 }
 
-// rest enters the phase after a turn in which the robot has spoken: ready in realtime mode, where the
-// microphone was never closed, otherwise quiet.
-func (s *stepper) rest() {
+// restAfterSpeech enters the phase after a turn in which the robot has spoken: ready in realtime mode, in
+// which the microphone was never closed, otherwise quiet.
+func (s *stepper) restAfterSpeech() {
 	s.phase = quiet
 	if s.mic.mode == xiaozhi.Auto && s.mic.open {
 		s.mic.resumeAwaited = s.now
@@ -64,7 +64,7 @@ func (s *stepper) rest() {
 // and sends no listen start.
 func (s *stepper) restOrListen(spoke bool) {
 	if spoke || s.mic.mode == xiaozhi.Manual {
-		s.rest()
+		s.restAfterSpeech()
 	} else {
 		s.resumeListening()
 	}
@@ -121,7 +121,7 @@ func (s *stepper) closeQuestion(outcome agent.Outcome) {
 		s.emit(Publish{event.Answered{ID: s.question.asked.ID, Answer: string(outcome)}})
 	}
 	s.question = questionState{}
-	s.turn.lastSpoken = "" // if the turn asks the same question again, it must be spoken again to be audible
+	s.turn.lastSpoken = "" // if the turn asks the same question again, people must hear it again to answer
 }
 
 // endInquiry reports the ending of the appliance's question that the turn asks, if it asks one. The
@@ -165,8 +165,8 @@ func (s *stepper) endAnnouncement() {
 	s.turn.announcement = Announcement{}
 }
 
-// cancelTurn cancels the turn under way, and publishes that. It leaves the state to its callers.
-func (s *stepper) cancelTurn(abort bool) {
+// emitCancel emits the effects that cancel the turn under way. It does not change the state.
+func (s *stepper) emitCancel(abort bool) {
 	s.emit(CancelTurn{abort})
 	if !s.endSound(event.EndCancelled) {
 		s.emit(Publish{event.TurnEnded{End: event.EndCancelled}})
@@ -185,7 +185,7 @@ func (s *stepper) stopSpeech() {
 func (s *stepper) cancel(abort bool) {
 	s.stopSpeech()
 	s.closeQuestion(agent.AnswerClosed)
-	s.cancelTurn(abort)
+	s.emitCancel(abort)
 	s.endInquiry(withoutAnswer(agent.AnswerClosed))
 	s.channel.sentAt = s.now
 	if s.turn.begun {
@@ -254,14 +254,14 @@ func (s *stepper) speakNext() {
 	s.beginTurn(TurnStart{Announcement: first})
 }
 
-// connected records that the robot has left its connecting state, and begins the waiting announcements.
-func (s *stepper) connected() {
+// markSettled records that the robot has left its connecting state, and begins the waiting announcements.
+func (s *stepper) markSettled() {
 	s.channel.settled = true
 	s.speakNext()
 }
 
-// greet greets a person who has said the wake word. It is called when the microphone opens, or should
-// have opened.
+// greet greets a person who has said the wake word. It is called when the microphone opens, or if it does
+// not, after listenAfter.
 func (s *stepper) greet() {
 	woken := !s.mic.wokenAt.IsZero()
 	s.mic.wokenAt = time.Time{}
@@ -275,7 +275,7 @@ func (s *stepper) greet() {
 func (s *stepper) close(why string) {
 	if s.turn.active {
 		s.closeQuestion(agent.AnswerClosed)
-		s.cancelTurn(false)
+		s.emitCancel(false)
 		if !s.turn.begun && s.turn.announcement.Text != "" {
 			s.queue.pushFront(s.turn.announcement)
 		}

@@ -33,7 +33,7 @@ func (Tick) step(s *stepper) {
 		return
 	}
 	if !s.channel.settled && hasPassed(s.now, s.channel.greeted, settleAfter) {
-		s.connected()
+		s.markSettled()
 	}
 	if !s.mic.wokenAt.IsZero() && hasPassed(s.now, s.mic.wokenAt, listenAfter) {
 		s.greet()

@@ -61,13 +61,13 @@ func (SpeechEnded) step(s *stepper) {
 
 func (in Transcript) step(s *stepper) {
 	s.mic.misheard, s.channel.activeAt = 0, s.now
-	answers := !s.question.isWaiting()
-	if answers {
+	answered := !s.question.isWaiting() // the turn answers the words; otherwise they answer its question
+	if answered {
 		s.turn.understood = true
 		s.emit(KeepTranscript(in))
 	}
 	s.emit(Send{xiaozhi.STT{Text: in.Text}}, Publish{event.Heard{Text: in.Text}})
-	if answers && s.mic.voiced { // the person has gone on speaking during the recognition
+	if answered && s.mic.voiced { // the person has gone on speaking during the recognition
 		s.beginUtterance()
 	}
 }
@@ -96,10 +96,10 @@ func (p Progress) step(s *stepper) {
 		s.mic.expectResume(s.now)
 	}
 	if p.Started {
-		p.started(s)
+		p.handleStart(s)
 	}
 	if p.Began {
-		p.began(s)
+		p.handleFirstPacket(s)
 	}
 	if p.Gesture != "" {
 		s.emit(Publish{event.Gesture{Name: p.Gesture, By: event.ByModel}})
@@ -113,7 +113,7 @@ func (p Progress) step(s *stepper) {
 		}
 	}
 	if p.Paused {
-		p.paused(s)
+		p.handlePause(s)
 	}
 	if p.Drained {
 		s.turn.drained = true
@@ -121,8 +121,8 @@ func (p Progress) step(s *stepper) {
 	}
 }
 
-// started handles a tts start that was sent.
-func (Progress) started(s *stepper) {
+// handleStart handles a tts start that was sent.
+func (Progress) handleStart(s *stepper) {
 	s.leaveHearing()
 	s.phase = speaking
 	if !s.turn.begun && !s.turn.unsolicitedUntil.IsZero() {
@@ -135,8 +135,8 @@ func (Progress) started(s *stepper) {
 	}
 }
 
-// began handles the turn's first packet that was sent.
-func (Progress) began(s *stepper) {
+// handleFirstPacket handles the turn's first packet that was sent.
+func (Progress) handleFirstPacket(s *stepper) {
 	s.turn.begun = true
 	if sound := s.turn.announcement.Sound; sound != nil {
 		s.emit(Publish{event.SoundStarted{Name: sound.Name}})
@@ -148,8 +148,8 @@ func (Progress) began(s *stepper) {
 	}
 }
 
-// paused handles the pause after a question that was played or cut off.
-func (p Progress) paused(s *stepper) {
+// handlePause handles the pause after a question that was played or cut off.
+func (p Progress) handlePause(s *stepper) {
 	s.turn.unsolicitedUntil = time.Time{} // a microphone that opens from now on opens for the answer
 	if s.mic.mode == xiaozhi.Realtime {
 		s.openMicrophone()

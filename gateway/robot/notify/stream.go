@@ -164,8 +164,8 @@ func (s *Stream) estimate(n int) int {
 	return runes*s.starts[s.made]/max(1, spokenRunes) + perSecond/2
 }
 
-// packet waits for the packet with an index and returns it, or nil at the end of the stream.
-func (s *Stream) packet(ctx context.Context, n int) ([]byte, error) {
+// awaitPacket waits for the packet with an index and returns it, or nil at the end of the stream.
+func (s *Stream) awaitPacket(ctx context.Context, n int) ([]byte, error) {
 	if err := s.wait(ctx, func() bool { return n < len(s.packets) || s.over }); err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 	}
 	n := 0
 	for ; ; n++ {
-		packet, err := s.packet(ctx, n)
+		packet, err := s.awaitPacket(ctx, n)
 		if err != nil {
 			return err
 		}

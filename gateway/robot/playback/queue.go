@@ -146,9 +146,9 @@ func (q *queue) count(it item) {
 	}
 }
 
-// first returns the first item, and whether it must be performed at once instead of at its time. If ok is
+// peek returns the first item, and whether it must be performed at once instead of at its time. If ok is
 // false, the queue is empty.
-func (q *queue) first() (it item, atOnce, ok bool) {
+func (q *queue) peek() (it item, atOnce, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 {

@@ -207,7 +207,7 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 	}
 	for {
 		now := time.Now() // sending the previous item may have taken a while
-		it, atOnce, ok := q.first()
+		it, atOnce, ok := q.peek()
 		if !ok {
 			return forever, q.added, nil
 		}

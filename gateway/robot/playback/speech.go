@@ -29,7 +29,7 @@ func (e *encoder) encode(ctx context.Context, q *queue, pcm []int16) error {
 		return err
 	}
 	for n := e.codec.Missing(); len(pcm) >= n; n = e.codec.Missing() {
-		if err := e.packet(ctx, q, pcm[:n]); err != nil {
+		if err := e.encodePacket(ctx, q, pcm[:n]); err != nil {
 			return err
 		}
 		pcm = pcm[n:]
@@ -44,12 +44,12 @@ func (e *encoder) flush(ctx context.Context, q *queue) error {
 	if err := e.claim(ctx, q); err != nil || e.codec.Empty() {
 		return err
 	}
-	return e.packet(ctx, q, make([]int16, e.codec.Missing()))
+	return e.encodePacket(ctx, q, make([]int16, e.codec.Missing()))
 }
 
-// packet encodes the packet that pcm completes, and queues it. It waits until there is room for the
+// encodePacket encodes the packet that pcm completes, and queues it. It waits until there is room for the
 // packet, and until the scheduler lets it encode. e.mu must be held.
-func (e *encoder) packet(ctx context.Context, q *queue, pcm []int16) error {
+func (e *encoder) encodePacket(ctx context.Context, q *queue, pcm []int16) error {
 	ahead, dry, err := q.awaitRoom(ctx)
 	if err != nil {
 		return err
