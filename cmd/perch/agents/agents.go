@@ -54,7 +54,7 @@ type Agents struct {
 	Catalog    characters.Catalog
 	Skills     *skill.Library
 	Notifier   *notice.Notifier
-	Talks      *vccp.Talks // of coding agents
+	Talks      *vccp.ToolEndpoints // for coding agents
 	Engines    engines.Current
 	Mind       *agent.Mind
 	Sentiment  func(text string) float64 // valence of a text, from -1 to 1
@@ -78,7 +78,7 @@ func New(o Options) (_ *Agents, err error) {
 		return nil, err
 	}
 	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
-	a.Talks = vccp.NewTalks(o.Log)
+	a.Talks = vccp.NewToolEndpoints(o.Log)
 	own := thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
 		Publish: o.Bus.Publish}
 	a.brain = drivers.Brain{BrainSetup: thinker.BrainSetup{Options: own}, MayAnswer: o.Robots.Trusts, Skills: a.Skills,

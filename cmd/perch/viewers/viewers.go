@@ -105,7 +105,7 @@ func New(o Options) (*Viewers, error) {
 		MayAnswer: func(id device.ID) bool { return o.Registry.Trusts(id) && !o.Quiet(time.Now()) }, Board: o.Board, Bus: o.Bus,
 		Language: o.Characters.Language, Log: o.Log})
 	v.Questions = hooks.NewQuestions(v.hooks, o.Robots)
-	v.vccp = vccp.New(vccp.Options{Talk: o.Robots, Robots: o.Registry, Find: o.Registry.Resolve, Senses: o.Senses, Bus: o.Bus, Face: v.words.Face,
+	v.vccp = vccp.New(vccp.Options{Control: o.Robots, Robots: o.Registry, Find: o.Registry.Resolve, Senses: o.Senses, Bus: o.Bus, Face: v.words.Face,
 		UserTools: func() bool { return o.Config().Robots.UserTools }, Skills: o.Skills, Log: o.Log})
 	v.feed = feed.New(feed.Options{Board: o.Board, Bus: o.Bus, Notices: o.Notices, Words: v.words, Log: o.Log})
 	v.skins = skin.New(skin.Options{Feed: v.feed, Bus: o.Bus, Notifier: o.Notifier, Robots: o.Registry, Find: o.Registry.Resolve, Mind: o.Mind,

@@ -12,141 +12,143 @@ import (
 	"perch/socket"
 )
 
-// character is a character that a model moves.
+// character is a character that a model controls.
 type character interface {
-	// capability returns the data of its capability message, or nil before that.
+	// capability returns the data of the character's capability message, or nil before the
+	// character has sent that message.
 	capability() json.RawMessage
-	// perceptions returns the latest of each category.
+	// perceptions returns the latest perception of each category.
 	perceptions(now time.Time) []message
+	// play has the character perform an action.
 	play(ctx context.Context, action message) error
 }
 
-// registered is a session that has registered as an agent.
-type registered struct {
-	body  character // nil until one has connected
-	robot device.ID // of a robot's character
+// registeredAgent is a session that has registered as an agent.
+type registeredAgent struct {
+	character character // nil if no character is connected
+	robot     device.ID // the robot that is the character, or ""
 }
 
-// register makes a session an agent. Its character is a robot or, if robot is "", connects by
-// WebSocket. already reports that it has that character and keeps it; first that
-// the session was not registered before.
+// register makes a session an agent. Its character is a robot or, if robot is "", a character
+// that connects by WebSocket. already is true if the session already has that character, which
+// is then not replaced. first is true if the session was not registered before.
 func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
 		return false, false, errors.New("the appliance is stopping")
 	}
-	before, known := s.agents[session]
-	if known && robot == before.robot && before.body != nil && before.body.capability() != nil {
+	before, exists := s.agents[session]
+	if exists && robot == before.robot && before.character != nil && before.character.capability() != nil {
 		return true, false, nil
 	}
-	a := &registered{robot: robot}
+	a := &registeredAgent{robot: robot}
 	if robot != "" {
-		a.body = robotCharacter{s, robot}
+		a.character = robotCharacter{s, robot}
 	}
 	s.agents[session] = a
-	if known {
-		s.closeCharacter(before.body, "registered again")
+	if exists {
+		s.closeCharacter(before.character, "registered again")
 	}
-	return false, !known, nil
+	return false, !exists, nil
 }
 
-// closeCharacter closes a character's WebSocket, if it has one, on another goroutine, because
-// the character may not read.
-func (s *Server) closeCharacter(c character, why string) {
+// closeCharacter closes the WebSocket of a character that has one. It does so on another
+// goroutine, because closing blocks if the character does not read.
+func (s *Server) closeCharacter(c character, reason string) {
 	if c, ok := c.(*client); ok {
-		s.waiting.Go(func() { c.conn.Close(socket.Normal, why) })
+		s.closing.Go(func() { c.conn.Close(socket.Normal, reason) })
 	}
 }
 
-// drop removes an agent at the end of its session.
-func (s *Server) drop(session string) {
+// unregister removes the agent of a session that has ended.
+func (s *Server) unregister(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a := s.agents[session]; a != nil {
-		s.closeCharacter(a.body, "the session has ended")
+		s.closeCharacter(a.character, "the session has ended")
 		delete(s.agents, session)
 	}
 }
 
-// body returns the character of a session, or nil. known reports whether the session is an
-// agent.
-func (s *Server) body(session string) (c character, known bool) {
+// characterOf returns the character of a session, or nil if there is none. registered reports
+// whether the session is an agent.
+func (s *Server) characterOf(session string) (c character, registered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, known := s.agents[session]
-	if !known {
+	a, registered := s.agents[session]
+	if !registered {
 		return nil, false
 	}
 	if a.robot != "" && !s.o.Robots.Trusts(a.robot) {
-		return nil, true // no longer adopted
+		return nil, true // the robot is no longer adopted
 	}
-	return a.body, true
+	return a.character, true
 }
 
-// enter gives an agent a connected character, and closes the previous one.
-func (s *Server) enter(session string, c *client) error {
+// attach makes c the character of a session's agent, and closes the previous character.
+func (s *Server) attach(session string, c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a, known := s.agents[session]
-	if !known || a.robot != "" || s.stopping {
+	a, registered := s.agents[session]
+	if !registered || a.robot != "" || s.stopping {
 		return errInvalid
 	}
-	s.closeCharacter(a.body, "replaced")
-	a.body = c
+	s.closeCharacter(a.character, "replaced")
+	a.character = c
 	s.sockets[c] = true
-	s.waiting.Add(1)
+	s.closing.Add(1)
 	return nil
 }
 
-// quoted is an error in the words of the reference server, which clients may compare.
-type quoted string
+// referenceError is an error with the text of the reference server, which clients may compare.
+type referenceError string
 
-func (q quoted) Error() string { return string(q) }
+func (e referenceError) Error() string { return string(e) }
 
-// errInvalid closes the socket of a session that is not an agent.
-const errInvalid = quoted("Invalid session ID")
+// errInvalid is the error for a character whose session is not an agent.
+const errInvalid = referenceError("Invalid session ID")
 
-// exit removes a character that has left from its agent.
-func (s *Server) exit(session string, c *client) {
+// detach removes a disconnected character from its agent.
+func (s *Server) detach(session string, c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sockets, c)
-	s.waiting.Done()
-	if a := s.agents[session]; a != nil && a.body == character(c) {
-		a.body = nil
+	s.closing.Done()
+	if a := s.agents[session]; a != nil && a.character == character(c) {
+		a.character = nil
 	}
 }
 
-// play performs an action with the character of a session.
+// play has the character of a session perform an action.
 func (s *Server) play(ctx context.Context, session string, action message) error {
-	body, known := s.body(session)
-	if !known {
-		return errors.New("this session is no agent yet; call register-agent first")
+	c, registered := s.characterOf(session)
+	if !registered {
+		return errors.New("this session is not an agent yet; call register-agent first")
 	}
-	if body == nil || body.capability() == nil {
-		return quoted(fmt.Sprintf("Client for session %s is not connected", session))
+	if c == nil || c.capability() == nil {
+		return referenceError(fmt.Sprintf("Client for session %s is not connected", session))
 	}
-	return body.play(ctx, action)
+	return c.play(ctx, action)
 }
 
-// perceived returns the latest perception of each category of a session's character, or only
-// that of one category.
-func (s *Server) perceived(session, category string) any {
-	body, known := s.body(session)
-	if !known {
+// perceptions returns what get-perception responds for a session's character: the latest
+// perception of each category, or the one of a category, or nil if there is none.
+func (s *Server) perceptions(session, category string) any {
+	c, registered := s.characterOf(session)
+	if !registered {
 		return nil
 	}
-	all := []message{}
-	if body != nil {
-		all = append(all, body.perceptions(time.Now())...)
+	latest := []message{}
+	if c != nil {
+		latest = append(latest, c.perceptions(time.Now())...)
 	}
 	if category == "" {
-		return all
+		return latest
 	}
-	i := slices.IndexFunc(all, func(m message) bool { return m.Category == category })
+	i := slices.IndexFunc(latest, func(m message) bool { return m.Category == category })
 	if i < 0 {
 		return nil
 	}
-	return all[i]
+	return latest[i]
 }

@@ -16,53 +16,55 @@ import (
 	"perch/socket"
 )
 
-// Limits of a character.
+// Limits of a character that is connected by WebSocket.
 const (
-	mostCategories = 32              // of perceptions that are stored
-	sendWithin     = 5 * time.Second // to read an action
+	maxCategories = 32              // stored perceptions, one for each category
+	sendTimeout   = 5 * time.Second // for sending an action
 )
 
-// subprotocol is requested by pages together with the subprotocol that contains their key
-// (httpserver.InUpgrade); the answer names it.
+// subprotocol is the WebSocket subprotocol that the response selects. Web pages request it
+// together with a second subprotocol that contains their key (httpserver.InUpgrade).
 const subprotocol = "vccp.v1"
 
 // client is a character that is connected by WebSocket.
 type client struct {
 	conn    *socket.Conn
-	address string
+	address string // host:port
 	since   time.Time
-	sending sync.Mutex // one action at a time
+	sending sync.Mutex // held while an action is sent
 
 	mu     sync.Mutex
-	can    json.RawMessage // capability, nil until it is received
-	sensed []message       // the latest of each category, in the order of their first ones
+	can    json.RawMessage // data of the capability message; nil until that is received
+	latest []message       // latest perception of each category, in the order in which the categories first appeared
 }
 
+// capability implements character.
 func (c *client) capability() json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.can
 }
 
+// perceptions implements character.
 func (c *client) perceptions(time.Time) []message {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.sensed)
+	return slices.Clone(c.latest)
 }
 
-// play sends an action. A character that does not read it in time is disconnected.
+// play sends an action. A character that does not read the action in time is disconnected.
 func (c *client) play(_ context.Context, action message) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
 	if err := c.conn.SendText(httpserver.Encode(action)); err != nil {
-		c.conn.Close(socket.TryLater, "it did not read")
-		return fmt.Errorf("the character does not take it: %w", err)
+		c.conn.Close(socket.TryLater, "you do not read fast enough")
+		return fmt.Errorf("send the action to the character: %w", err)
 	}
 	return nil
 }
 
-// handleMessage stores a character's capability or perception. An invalid message, and a
-// perception before the capability, is dropped.
+// handleMessage stores a capability or a perception. It drops invalid messages, and perceptions
+// that arrive before the capability.
 func (c *client) handleMessage(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {
@@ -72,38 +74,39 @@ func (c *client) handleMessage(text []byte, now time.Time) {
 	defer c.mu.Unlock()
 	switch {
 	case m.Type == typeSystem && m.Category == capability:
-		c.can, c.sensed = m.Data, nil
+		c.can, c.latest = m.Data, nil
 	case m.Type == typePerception && c.can != nil:
-		i := slices.IndexFunc(c.sensed, func(known message) bool { return known.Category == m.Category })
+		i := slices.IndexFunc(c.latest, func(stored message) bool { return stored.Category == m.Category })
 		switch {
 		case i >= 0:
-			c.sensed[i] = m
-		case len(c.sensed) < mostCategories:
-			c.sensed = append(c.sensed, m)
+			c.latest[i] = m
+		case len(c.latest) < maxCategories:
+			c.latest = append(c.latest, m)
 		}
 	}
 }
 
-// ping sends pings until over is closed. The answers keep the connection from being broken.
-func (c *client) ping(every time.Duration, over <-chan struct{}) {
+// ping sends a ping at each interval until stop is closed. The pongs show that a silent character
+// is still connected.
+func (c *client) ping(every time.Duration, stop <-chan struct{}) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
 			_ = c.conn.Ping() // if it fails, Receive fails too
-		case <-over:
+		case <-stop:
 			return
 		}
 	}
 }
 
-// serveCharacter serves the WebSocket of a character until it ends.
+// serveCharacter serves the WebSocket of a character until the connection ends.
 func (s *Server) serveCharacter(w http.ResponseWriter, r *http.Request, session string) {
-	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendWithin, Quiet: s.quiet, PerSecond: mostMessages,
+	conn, err := socket.Accept(w, r, socket.Options{MaxMessage: limit.Instructions, SendWithin: sendTimeout, Quiet: s.quiet, PerSecond: maxMessages,
 		Subprotocols: []string{subprotocol}})
 	if err != nil {
-		return // Accept has answered
+		return // socket.Accept has sent the response
 	}
 	if session == "" {
 		conn.Close(socket.Violation, "Session ID required")
@@ -111,18 +114,18 @@ func (s *Server) serveCharacter(w http.ResponseWriter, r *http.Request, session 
 	}
 	defer context.AfterFunc(r.Context(), func() { conn.Close(socket.GoingAway, "the key was changed") })()
 	c := &client{conn: conn, address: r.RemoteAddr, since: time.Now()}
-	if err := s.enter(session, c); err != nil {
+	if err := s.attach(session, c); err != nil {
 		conn.Close(socket.Violation, err.Error())
 		return
 	}
-	defer s.connectionsChanged()
-	defer s.exit(session, c)
-	s.connectionsChanged()
+	defer s.publishConnections()
+	defer s.detach(session, c)
+	s.publishConnections()
 	var pinging sync.WaitGroup
 	defer pinging.Wait()
-	over := make(chan struct{})
-	defer close(over)
-	pinging.Go(func() { c.ping(s.quiet/2, over) })
+	ended := make(chan struct{})
+	defer close(ended)
+	pinging.Go(func() { c.ping(s.quiet/2, ended) })
 	for {
 		isText, text, err := conn.Receive()
 		if err != nil {
@@ -139,23 +142,24 @@ func (s *Server) serveCharacter(w http.ResponseWriter, r *http.Request, session 
 	}
 }
 
-// connectionsChanged publishes that a character has connected or left.
-func (s *Server) connectionsChanged() { s.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
+// publishConnections publishes that a character has connected or disconnected.
+func (s *Server) publishConnections() { s.o.Bus.Publish("", "", event.Changed{What: "connections"}) }
 
-// Character is a connected character.
+// Character is a character that is connected by WebSocket.
 type Character struct {
 	Address string // host:port
 	Since   time.Time
 }
 
-// Connected returns the characters connected by WebSocket in the order of their connection.
+// Connected returns the characters that are connected by WebSocket, in the order of their
+// connection.
 func (s *Server) Connected() []Character {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := []Character{}
+	characters := []Character{}
 	for c := range s.sockets {
-		all = append(all, Character{c.address, c.since})
+		characters = append(characters, Character{c.address, c.since})
 	}
-	slices.SortFunc(all, func(a, b Character) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
-	return all
+	slices.SortFunc(characters, func(a, b Character) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
+	return characters
 }

@@ -137,7 +137,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
 	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil),
 		log: &bytes.Buffer{}}
-	o := Options{Talk: h.robots, Robots: h.robots, Find: device.ParseID, Senses: h.senses, Bus: h.bus, Face: named,
+	o := Options{Control: h.robots, Robots: h.robots, Find: device.ParseID, Senses: h.senses, Bus: h.bus, Face: named,
 		Log: slog.New(slog.NewTextHandler(h.log, nil))}
 	for _, c := range change {
 		c(&o)

@@ -18,10 +18,10 @@ const (
 	typePerception = "perception"
 	typeAction     = "action"
 	typeSystem     = "system"
-	capability     = "capability" // the one category of a system message
+	capability     = "capability" // the only category of system messages
 )
 
-// message is a message of the protocol. An unknown category is passed on unchanged.
+// message is a message of the protocol. Messages of unknown categories are valid.
 type message struct {
 	Type      string          `json:"type"`
 	Category  string          `json:"category"`
@@ -29,30 +29,30 @@ type message struct {
 	Data      json.RawMessage `json:"data"`      // an object
 }
 
-// parseMessage decodes a message. A missing time is set to now.
+// parseMessage decodes a message. It sets a missing timestamp to now.
 func parseMessage(text []byte, now time.Time) (message, error) {
 	var m message
 	if len(text) > limit.Instructions {
-		return message{}, fmt.Errorf("a message has at most %d bytes", limit.Instructions)
+		return message{}, fmt.Errorf("a message must have at most %d bytes", limit.Instructions)
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return message{}, fmt.Errorf("a message is an object of type, category, timestamp and data: %s", httpserver.WhyNotJSON(err))
+		return message{}, fmt.Errorf("a message must be an object with type, category, timestamp and data: %s", httpserver.WhyNotJSON(err))
 	}
 	switch {
 	case m.Type != typePerception && m.Type != typeAction && m.Type != typeSystem:
-		return message{}, errors.New("type is perception, action or system")
+		return message{}, errors.New("type must be perception, action or system")
 	case m.Category == "" || len(m.Category) > limit.Word || !utf8.ValidString(m.Category) || strings.ContainsFunc(m.Category, unicode.IsControl):
-		return message{}, fmt.Errorf("category is a name of at most %d bytes", limit.Word)
+		return message{}, fmt.Errorf("category must be a name of at most %d bytes", limit.Word)
 	case len(m.Timestamp) > limit.Word:
-		return message{}, errors.New("timestamp is a time as in ISO 8601")
+		return message{}, errors.New("timestamp must be a time in ISO 8601")
 	case len(m.Data) == 0 || m.Data[0] != '{':
-		return message{}, errors.New("data is an object")
+		return message{}, errors.New("data must be an object")
 	}
 	if m.Timestamp == "" {
-		m.Timestamp = stamp(now)
+		m.Timestamp = formatTime(now)
 	}
 	return m, nil
 }
 
-// stamp formats a time as the protocol does.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+// formatTime formats a time for a message.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -8,50 +8,50 @@ import (
 	"perch/device"
 )
 
-// position is a position in metres relative to the head: y up, z out of the face, x to the
-// character's own left, as in VRM.
+// position is a position in metres relative to the head, as in VRM: x is to the character's own
+// left, y is up, z is the direction of the face.
 type position struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
 	Z float64 `json:"z"`
 }
 
-// lookAt is the data of the action lookAt. The protocol gives a position for an object, too.
+// lookAt is the data of the action lookAt.
 type lookAt struct {
 	Target struct {
-		Type  string    `json:"type"`
-		Value *position `json:"value"`
+		Type  string    `json:"type"`  // position or object
+		Value *position `json:"value"` // also for an object
 	} `json:"target"`
 }
 
-// parseLookAt decodes the data of lookAt.
+// parseLookAt decodes the data of the action lookAt.
 func parseLookAt(data json.RawMessage) (position, error) {
 	var l lookAt
 	if err := json.Unmarshal(data, &l); err != nil || l.Target.Value == nil {
 		return position{}, errors.New(`lookAt needs {"target":{"type":"position","value":{"x":0,"y":0,"z":1}}}, in metres from the head`)
 	}
 	if l.Target.Type != "position" && l.Target.Type != "object" {
-		return position{}, errors.New("a target's type is position or object")
+		return position{}, errors.New("the type of a target must be position or object")
 	}
 	p := *l.Target.Value
 	if math.Hypot(math.Hypot(p.X, p.Y), p.Z) < 0.001 {
-		return position{}, errors.New("the target is in the head itself; there is no looking at it")
+		return position{}, errors.New("the target is inside the head, so it has no direction")
 	}
 	return p, nil
 }
 
-// mostYaw is how far a Stack-chan's head turns to a side, in degrees. The robot's tool checks its
-// exact range, and the pitch.
-const mostYaw = device.MaxHeadYaw
+// maxYaw is the largest yaw of a Stack-chan's head to either side, in degrees. The robot's own
+// tool checks the exact range of yaw and pitch.
+const maxYaw = device.MaxHeadYaw
 
-// angles returns the angles of a head that looks at p, in degrees: yaw is negative to the
-// robot's own left, pitch is positive upwards.
+// angles returns the angles of a head that looks at p, in degrees. yaw is negative to the robot's
+// own left; pitch is positive upwards.
 func (p position) angles() (yaw, pitch int) {
 	const degrees = 180 / math.Pi
-	side := math.Atan2(-p.X, p.Z) * degrees
+	exactYaw := math.Atan2(-p.X, p.Z) * degrees
 	if p.X == 0 && p.Z == 0 {
-		side = 0 // straight up or down
+		exactYaw = 0 // straight up or down
 	}
-	up := math.Atan2(p.Y, math.Hypot(p.X, p.Z)) * degrees
-	return int(math.Round(min(max(side, -mostYaw), mostYaw))), int(math.Round(up))
+	exactPitch := math.Atan2(p.Y, math.Hypot(p.X, p.Z)) * degrees
+	return int(math.Round(min(max(exactYaw, -maxYaw), maxYaw))), int(math.Round(exactPitch))
 }

@@ -21,25 +21,25 @@ type robotCharacter struct {
 	robot  device.ID
 }
 
-// The firmware's tools for actions. Their prefix differs between boards.
+// Last parts of the names of the firmware's tools. The prefix differs between boards.
 const (
 	headTool  = "set_head_angles"
 	lightTool = "set_led_color"
-	headSpeed = 250
+	headSpeed = 250 // an argument of headTool
 )
 
-// Categories of a robot's capabilities.
+// Categories of actions.
 const (
-	doLook       = "lookAt"
-	doExpression = "expression"
-	doSay        = "say"
-	doLight      = "led"
-	doMove       = "movement"
+	actionLook       = "lookAt"
+	actionExpression = "expression"
+	actionSay        = "say"
+	actionLight      = "led"
+	actionMove       = "movement" // robots do not support it
 )
 
-// tool returns the robot's tool whose last part is name.
-func (c robotCharacter) tool(name string) (device.Tool, bool) {
-	for _, t := range c.server.o.Talk.Tools(c.robot) {
+// findTool returns the robot's tool whose name ends with name.
+func (c robotCharacter) findTool(name string) (device.Tool, bool) {
+	for _, t := range c.server.o.Control.Tools(c.robot) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
 			return t, true
 		}
@@ -47,19 +47,19 @@ func (c robotCharacter) tool(name string) (device.Tool, bool) {
 	return device.Tool{}, false
 }
 
-// can returns the categories of the robot's actions.
-func (c robotCharacter) can() []string {
-	can := []string{doExpression, doSay}
-	if _, has := c.tool(headTool); has {
-		can = append(can, doLook)
+// actions returns the categories of the actions that the robot supports.
+func (c robotCharacter) actions() []string {
+	categories := []string{actionExpression, actionSay}
+	if _, ok := c.findTool(headTool); ok {
+		categories = append(categories, actionLook)
 	}
-	if _, has := c.tool(lightTool); has {
-		can = append(can, doLight)
+	if _, ok := c.findTool(lightTool); ok {
+		categories = append(categories, actionLight)
 	}
-	return can
+	return categories
 }
 
-// example is an action in the capability.
+// example is an example of an action, as a part of the capability.
 type example struct {
 	Type        string `json:"type"`
 	Category    string `json:"category"`
@@ -76,64 +76,67 @@ func presets() (names []string) {
 	return names
 }
 
+// capability implements character. It returns an example of each action that the robot supports.
 func (c robotCharacter) capability() json.RawMessage {
 	type object = map[string]any
-	known := map[string]example{
-		doLook: {Data: object{"target": object{"type": "position", "value": position{Z: 1}}},
-			Description: "turns the head to a place in metres from it: x to its own left, y up, z out of the face"},
-		doExpression: {Data: object{"preset": presets()[0]}, Description: "the face; presets: " + strings.Join(presets(), ", ")},
-		doSay:        {Data: object{"text": "Hello."}, Description: "speaks a text, in its own voice"},
-		doLight:      {Data: object{"red": 0, "green": 60, "blue": 0}, Description: "the ring of lights, each colour 0-168; all 0 is off"},
+	examples := map[string]example{
+		actionLook: {Data: object{"target": object{"type": "position", "value": position{Z: 1}}},
+			Description: "turns the head towards a position in metres from the head: x to its own left, y up, z out of the face"},
+		actionExpression: {Data: object{"preset": presets()[0]}, Description: "the face; presets: " + strings.Join(presets(), ", ")},
+		actionSay:        {Data: object{"text": "Hello."}, Description: "speaks a text, in its own voice"},
+		actionLight:      {Data: object{"red": 0, "green": 60, "blue": 0}, Description: "the ring of lights, each colour 0-168; all 0 is off"},
 	}
-	examples := []example{}
-	for _, category := range c.can() {
-		e := known[category]
-		e.Type, e.Category, e.Timestamp = typeAction, category, stamp(time.Now())
-		examples = append(examples, e)
+	supported := []example{}
+	for _, category := range c.actions() {
+		e := examples[category]
+		e.Type, e.Category, e.Timestamp = typeAction, category, formatTime(time.Now())
+		supported = append(supported, e)
 	}
-	return httpserver.Encode(object{"actions": examples})
+	return httpserver.Encode(object{"actions": supported})
 }
 
-// play performs an action.
+// play implements character.
 func (c robotCharacter) play(ctx context.Context, action message) error {
 	switch action.Category {
-	case doLook:
-		at, err := parseLookAt(action.Data)
+	case actionLook:
+		target, err := parseLookAt(action.Data)
 		if err != nil {
 			return err
 		}
-		yaw, pitch := at.angles()
+		yaw, pitch := target.angles()
 		return c.call(ctx, headTool, map[string]any{"yaw": yaw, "pitch": pitch, "speed": headSpeed})
-	case doExpression:
-		return c.feel(ctx, action.Data)
-	case doSay:
+	case actionExpression:
+		return c.showFace(ctx, action.Data)
+	case actionSay:
 		return c.speak(ctx, action.Data)
-	case doLight:
+	case actionLight:
 		var colour struct{ Red, Green, Blue int }
 		if err := json.Unmarshal(action.Data, &colour); err != nil {
 			return errors.New(`led needs {"red":0,"green":60,"blue":0}, whole numbers`)
 		}
 		return c.call(ctx, lightTool, map[string]any{"red": colour.Red, "green": colour.Green, "blue": colour.Blue})
-	case doMove:
-		return fmt.Errorf("this robot stands where it stands and cannot walk; it can %s", strings.Join(c.can(), ", "))
+	case actionMove:
+		return fmt.Errorf("this robot cannot walk; its actions are %s", strings.Join(c.actions(), ", "))
 	}
-	return fmt.Errorf("this robot has no action %q; it can %s", action.Category, strings.Join(c.can(), ", "))
+	return fmt.Errorf("this robot has no action %q; its actions are %s", action.Category, strings.Join(c.actions(), ", "))
 }
 
-func (c robotCharacter) feel(ctx context.Context, data json.RawMessage) error {
+// showFace performs the action expression.
+func (c robotCharacter) showFace(ctx context.Context, data json.RawMessage) error {
 	var e struct {
 		Preset string `json:"preset"`
 	}
 	if err := json.Unmarshal(data, &e); err != nil || e.Preset == "" {
 		return fmt.Errorf(`expression needs {"preset":%q}`, presets()[0])
 	}
-	face, known := c.server.o.Face(e.Preset)
-	if !known {
-		return fmt.Errorf("there is no preset %q; those there are: %s", plain.Clip(e.Preset, limit.Word), strings.Join(presets(), ", "))
+	face, found := c.server.o.Face(e.Preset)
+	if !found {
+		return fmt.Errorf("there is no preset %q; the presets are: %s", plain.Clip(e.Preset, limit.Word), strings.Join(presets(), ", "))
 	}
-	return c.server.o.Talk.Feel(ctx, c.robot, face)
+	return c.server.o.Control.Feel(ctx, c.robot, face)
 }
 
+// speak performs the action say.
 func (c robotCharacter) speak(ctx context.Context, data json.RawMessage) error {
 	var s struct {
 		Text string `json:"text"`
@@ -142,34 +145,36 @@ func (c robotCharacter) speak(ctx context.Context, data json.RawMessage) error {
 		return errors.New(`say needs {"text":"Hello."}`)
 	}
 	if len(s.Text) > limit.Line {
-		return fmt.Errorf("a robot is given at most %d bytes to say at once", limit.Line)
+		return fmt.Errorf("text must have at most %d bytes", limit.Line)
 	}
-	// A robot with a closed channel speaks after its next hello.
-	_, err := c.server.o.Talk.Speak(ctx, c.robot, s.Text)
+	// If the robot is not connected, the text is queued until it connects.
+	_, err := c.server.o.Control.Speak(ctx, c.robot, s.Text)
 	return err
 }
 
-// call calls a tool of the firmware, which checks the ranges of the arguments.
+// call calls the firmware's tool whose name ends with name. The firmware checks the ranges of the
+// arguments.
 func (c robotCharacter) call(ctx context.Context, name string, arguments map[string]any) error {
-	t, has := c.tool(name)
-	if !has {
-		return fmt.Errorf("this robot's firmware has no %s", name)
+	t, ok := c.findTool(name)
+	if !ok {
+		return fmt.Errorf("this robot's firmware has no tool %s", name)
 	}
 	_, err := c.server.call(ctx, c.robot, t.Name, arguments)
 	return err
 }
 
-// perceptions returns the latest event of each name, and everything known as "state".
+// perceptions implements character. The categories are the names of the robot's events, and
+// "state" for the rest of its perception.State.
 func (c robotCharacter) perceptions(now time.Time) []message {
 	s := c.server.o.Senses.Robot(c.robot, now)
 	var latest []message
 	indexes := map[string]int{}
 	for _, r := range s.Recent {
-		m := message{Type: typePerception, Category: r.Name, Timestamp: stamp(r.At), Data: r.Data}
+		m := message{Type: typePerception, Category: r.Name, Timestamp: formatTime(r.At), Data: r.Data}
 		if len(m.Data) == 0 {
 			m.Data = json.RawMessage("{}")
 		}
-		if i, known := indexes[r.Name]; known {
+		if i, found := indexes[r.Name]; found {
 			latest[i] = m
 			continue
 		}
@@ -177,5 +182,5 @@ func (c robotCharacter) perceptions(now time.Time) []message {
 		latest = append(latest, m)
 	}
 	s.Recent = nil
-	return append(latest, message{Type: typePerception, Category: "state", Timestamp: stamp(now), Data: httpserver.Encode(s)})
+	return append(latest, message{Type: typePerception, Category: "state", Timestamp: formatTime(now), Data: httpserver.Encode(s)})
 }

@@ -61,19 +61,19 @@ func TestRobotAsCharacter(t *testing.T) {
 			`call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":0,"speed":250,"yaw":-45}`, ""},
 		{"lookAt", `{"target":{"type":"object","value":{"x":-1,"y":1,"z":0}}}`,
 			`call a0b1c2d3e4f5 self.robot.set_head_angles {"pitch":45,"speed":250,"yaw":90}`, ""},
-		{"lookAt", `{"target":{"type":"position","value":{"x":0,"y":0,"z":0}}}`, "", "in the head itself"},
+		{"lookAt", `{"target":{"type":"position","value":{"x":0,"y":0,"z":0}}}`, "", "inside the head"},
 		{"lookAt", `{"target":{"type":"object","value":"cup"}}`, "", "lookAt needs"},
 		{"lookAt", `{}`, "", "lookAt needs"},
 		{"expression", `{"preset":"joy"}`, "feel a0b1c2d3e4f5 happy", ""},
-		{"expression", `{"preset":"rage"}`, "", "those there are: neutral, happy"},
+		{"expression", `{"preset":"rage"}`, "", "the presets are: neutral, happy"},
 		{"expression", `{}`, "", "expression needs"},
 		{"say", `{"text":"Hi."}`, "say a0b1c2d3e4f5 Hi.", ""},
 		{"say", `{"text":" "}`, "", "say needs"},
 		{"say", `{"text":"` + strings.Repeat("x", 1001) + `"}`, "", "at most 1000 bytes"},
 		{"led", `{"red":1,"green":2}`, `call a0b1c2d3e4f5 self.robot.set_led_color {"blue":0,"green":2,"red":1}`, ""},
 		{"led", `{"red":"on"}`, "", "led needs"},
-		{"movement", `{"target":{"x":1,"y":0,"z":0}}`, "", "cannot walk; it can expression, say, lookAt, led"},
-		{"fly", `{}`, "", `no action "fly"; it can expression, say, lookAt, led`},
+		{"movement", `{"target":{"x":1,"y":0,"z":0}}`, "", "cannot walk; its actions are expression, say, lookAt, led"},
+		{"fly", `{}`, "", `no action "fly"; its actions are expression, say, lookAt, led`},
 	} {
 		text, failed := m.call("play-action", object{"action": object{"type": "action", "category": c.category, "data": json.RawMessage(c.data)}})
 		asked := strings.Join(h.robots.take(), ";")
@@ -100,7 +100,7 @@ func TestRobotWithoutHead(t *testing.T) {
 	}
 	text, failed := m.call("play-action", object{"action": object{"type": "action", "category": "lookAt",
 		"data": object{"target": object{"type": "position", "value": object{"z": 1}}}}})
-	if !failed || !strings.Contains(text, "has no set_head_angles") {
+	if !failed || !strings.Contains(text, "has no tool set_head_angles") {
 		t.Errorf("%t %s", failed, text)
 	}
 }
@@ -162,10 +162,10 @@ func TestAngles(t *testing.T) {
 			return
 		}
 		yaw, pitch := p.angles()
-		if yaw < -mostYaw || yaw > mostYaw || pitch < -90 || pitch > 90 {
+		if yaw < -maxYaw || yaw > maxYaw || pitch < -90 || pitch > 90 {
 			t.Fatalf("%+v: %d %d", p, yaw, pitch)
 		}
-		if yaw == -mostYaw || yaw == mostYaw {
+		if yaw == -maxYaw || yaw == maxYaw {
 			return // it does not turn so far
 		}
 		y, up := float64(yaw)*math.Pi/180, float64(pitch)*math.Pi/180
@@ -179,7 +179,7 @@ func TestAngles(t *testing.T) {
 // TestTooManyCalls at a time are refused.
 func TestTooManyCalls(t *testing.T) {
 	h := newHarness(t)
-	for range mostCalls {
+	for range maxCalls {
 		h.server.calls <- struct{}{}
 	}
 	if _, err := h.server.call(t.Context(), robotA, "x", nil); err != errBusy {
@@ -221,7 +221,7 @@ func FuzzMessage(f *testing.F) {
 			t.Fatalf("%s became %s: %v", text, httpserver.Encode(m), err)
 		}
 		if p, err := parseLookAt(m.Data); err == nil {
-			if yaw, pitch := p.angles(); yaw < -mostYaw || yaw > mostYaw || pitch < -90 || pitch > 90 {
+			if yaw, pitch := p.angles(); yaw < -maxYaw || yaw > maxYaw || pitch < -90 || pitch > 90 {
 				t.Fatalf("%+v: %d %d", p, yaw, pitch)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the MCP endpoint for models, behind the skins' key or on loopback.
+// Routes mounts the MCP endpoint for models. The caller must check the skins' key, or mount the
+// endpoint on loopback only.
 func (s *Server) Routes(r gin.IRouter) {
 	r.POST("/mcp", httpserver.Limit(limit.List), func(c *gin.Context) {
 		if err := s.post(c.Writer, c.Request); err != nil {
@@ -24,11 +25,11 @@ func (s *Server) Routes(r gin.IRouter) {
 	r.DELETE("/mcp", func(c *gin.Context) { s.serve(c.Writer, c.Request) })
 }
 
-// Routes mounts the MCP endpoint for coding agents that Perch has started. Its key is the bearer
-// of a talk.
-func (t *Talks) Routes(r gin.IRouter) {
+// Routes mounts the endpoints of all sessions at one address. The bearer token of a request
+// selects the endpoint.
+func (e *ToolEndpoints) Routes(r gin.IRouter) {
 	serve := func(c *gin.Context) {
-		if err := t.serve(c.Writer, c.Request); err != nil {
+		if err := e.serve(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
 		}
 	}
@@ -37,25 +38,25 @@ func (t *Talks) Routes(r gin.IRouter) {
 	r.DELETE("/mcp/talk", serve)
 }
 
-// Characters mounts the WebSocket for characters. Its address contains a session's id, which only
-// the session's model knows.
+// Characters mounts the WebSocket for characters. The last part of the path is the ID of a
+// session, which only the session's model knows.
 func (s *Server) Characters(r gin.IRouter) {
 	for _, path := range []string{"/vccp/:session", "/vccp/", "/vccp"} {
 		r.GET(path, func(c *gin.Context) { s.serveCharacter(c.Writer, c.Request, c.Param("session")) })
 	}
 }
 
-// sessionHeader contains the id of a session.
+// sessionHeader is the header that contains the ID of a session.
 const sessionHeader = "Mcp-Session-Id"
 
-// noSession answers a request without a session that begins none, in the words of the
-// reference server.
+// noSession is the response to a request without a session that does not begin one. It is the
+// same as that of the reference server.
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
-// post answers a request, and begins a session if it is an initialize request.
+// post serves a POST request. An initialize request begins a session.
 func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	if session := r.Header.Get(sessionHeader); session != "" {
-		defer s.use(session)()
+		defer s.beginRequest(session)()
 		s.serve(w, r)
 		return nil
 	}
@@ -69,7 +70,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	if json.Unmarshal(body, &request) != nil || request.Method != "initialize" {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, noSession) // the client may have left
+		_, _ = io.WriteString(w, noSession) // fails only if the client has disconnected
 		return nil
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -83,33 +84,36 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// serve lets the MCP library answer.
+// serve passes a request to the MCP library.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
-	t := timed{w, http.NewResponseController(w)}
-	defer t.lift()
-	s.http.ServeHTTP(t, r)
+	serveTimed(s.http, w, r)
 }
 
-// readWithin is the most that a write to a client may take.
-const readWithin = 10 * time.Second
+// serveTimed passes a request to h. Each write of the response must take at most writeTimeout.
+func serveTimed(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection may have another response
+	h.ServeHTTP(timedWriter{w, control}, r)
+}
 
-// timed sets a deadline for every write.
-type timed struct {
+// writeTimeout is the maximum time for a write to a client.
+const writeTimeout = 10 * time.Second
+
+// timedWriter sets a deadline for every write.
+type timedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 }
 
-func (t timed) Write(text []byte) (int, error) {
-	_ = t.control.SetWriteDeadline(time.Now().Add(readWithin)) // fails only in tests
+// Write implements http.ResponseWriter.
+func (t timedWriter) Write(text []byte) (int, error) {
+	_ = t.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only in tests
 	return t.ResponseWriter.Write(text)
 }
 
 // Flush implements http.Flusher.
-func (t timed) Flush() { _ = t.control.Flush() }
+func (t timedWriter) Flush() { _ = t.control.Flush() }
 
-// Unwrap is for http.ResponseController.
-func (t timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
-
-// lift removes the deadline for the next answer on the connection.
-func (t timed) lift() { _ = t.control.SetWriteDeadline(time.Time{}) }
+// Unwrap allows http.ResponseController to find the original writer.
+func (t timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -17,17 +17,18 @@ import (
 	"perch/plain"
 )
 
-const instructions = `You move a character. Call register-agent first: with the id or the name of a robot you get that robot; without one, a character comes by WebSocket under your session id. ` +
-	`get-capability tells what it can do by examples, play-action has it do so, get-perception tells what it senses. ` +
+// instructions tell a model how to use the server.
+const instructions = `You control a character. Call register-agent first: with the id or the name of a robot you get that robot; without one, a character connects by WebSocket with your session id. ` +
+	`get-capability returns examples of what the character can do, play-action has it perform an action, get-perception returns what it senses. ` +
 	`The tools whose name begins with a robot's id are that robot's own, and need no registration.`
 
-// Sentences of the reference server, which clients may compare.
+// Texts of the reference server, which clients may compare.
 const (
-	saidRegistered = "Agentは正常に登録されました。 Session ID: "
-	saidAlready    = "agentが既に登録されています Session ID: "
-	saidPlayed     = "アクションを実行しました。"
-	saidInvalid    = "無効なスキーマ: "
-	saidFailed     = "アクションの実行に失敗しました: "
+	textRegistered = "Agentは正常に登録されました。 Session ID: "
+	textAlready    = "agentが既に登録されています Session ID: "
+	textPlayed     = "アクションを実行しました。"
+	textInvalid    = "無効なスキーマ: "
+	textFailed     = "アクションの実行に失敗しました: "
 )
 
 // addTools adds the four tools of the protocol.
@@ -36,50 +37,52 @@ func (s *Server) addTools() {
 		s.server.AddTool(&mcp.Tool{Name: name, Description: description,
 			InputSchema: json.RawMessage(`{"type":"object","properties":{` + properties + `}}`)},
 			func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				return answer(run(ctx, r.Session, r.Params.Arguments)), nil
+				return newResult(run(ctx, r.Session, r.Params.Arguments)), nil
 			})
 	}
 	add("register-agent",
-		"Registers you as an agent, and returns your session id. Without robot, a character connects to /vccp/ and that id by WebSocket; with it, you are given that robot.",
+		"Registers you as an agent, and returns your session id. Without robot, your character is a program that connects by WebSocket to /vccp/ followed by that id; with robot, it is that robot.",
 		`"robot":{"type":"string","description":"the name of a robot, or its id in any spelling of its MAC address"}`, s.registerAgent)
-	add("get-capability", "The actions that your character can perform, by example, as JSON. null while there is none.", "", s.getCapability)
-	add("get-perception", "What your character senses: the latest of one category, or an array of the latest of each.",
-		`"category":{"type":"string","description":"of what it senses; without it all are told"}`, s.getPerception)
-	add("play-action", "Has your character perform an action, as get-capability shows them.",
+	add("get-capability", "Returns examples of the actions that your character can perform, as JSON, or null if no character is connected.", "", s.getCapability)
+	add("get-perception", "Returns what your character senses: the latest perception of one category, or an array with the latest of each category.",
+		`"category":{"type":"string","description":"the category; omit it for all categories"}`, s.getPerception)
+	add("play-action", "Has your character perform an action. get-capability returns examples.",
 		`"action":{"type":"object","description":"{\"type\":\"action\",\"category\":...,\"timestamp\":ISO 8601,\"data\":{...}}"}`, s.playAction)
 }
 
-// answer returns a tool's result: a text, or the text of an error.
-func answer(text string, err error) *mcp.CallToolResult {
+// newResult returns the result of a tool: text, or the text of err if err is not nil.
+func newResult(text string, err error) *mcp.CallToolResult {
 	if err != nil {
 		text = err.Error()
 	}
 	return &mcp.CallToolResult{IsError: err != nil, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
+// registerAgent implements the tool register-agent.
 func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
-	// With a misspelled robot the model would wait for a character that never connects.
-	var named map[string]json.RawMessage
-	if err := decode(args, &named); err != nil {
+	// If a misspelled argument were ignored, the model would wait for a character that never
+	// connects.
+	var byName map[string]json.RawMessage
+	if err := decodeArguments(args, &byName); err != nil {
 		return "", err
 	}
-	for name := range named {
+	for name := range byName {
 		if !strings.EqualFold(name, "robot") {
-			return "", fmt.Errorf("%sregister-agent has no argument %q; it takes robot, the id of one, or nothing", saidInvalid,
+			return "", fmt.Errorf("%sregister-agent has no argument %q; its only argument is robot, which is optional", textInvalid,
 				plain.Clip(name, 40))
 		}
 	}
 	var a struct {
 		Robot string `json:"robot"`
 	}
-	if err := decode(args, &a); err != nil {
+	if err := decodeArguments(args, &a); err != nil {
 		return "", err
 	}
 	var robot device.ID
 	if a.Robot != "" {
 		id, err := s.o.Find(a.Robot)
 		if err != nil || !s.o.Robots.Trusts(id) {
-			return "", fmt.Errorf("there is no robot %q that was adopted by name; those there are: %s", plain.Clip(a.Robot, 40), s.names())
+			return "", fmt.Errorf("no robot %q was adopted by name; the adopted robots are: %s", plain.Clip(a.Robot, 40), s.adoptedNames())
 		}
 		robot = id
 	}
@@ -88,18 +91,18 @@ func (s *Server) registerAgent(_ context.Context, session *mcp.ServerSession, ar
 	case err != nil:
 		return "", err
 	case already:
-		return saidAlready + session.ID(), nil
+		return textAlready + session.ID(), nil
 	case first:
-		s.waiting.Go(func() {
-			_ = session.Wait() // its error does not matter
-			s.drop(session.ID())
+		s.closing.Go(func() {
+			_ = session.Wait() // the error does not matter
+			s.unregister(session.ID())
 		})
 	}
-	return saidRegistered + session.ID(), nil
+	return textRegistered + session.ID(), nil
 }
 
-// names returns the robots for an error.
-func (s *Server) names() string {
+// adoptedNames returns a list of the adopted robots for an error.
+func (s *Server) adoptedNames() string {
 	var names []string
 	for _, id := range s.adopted() {
 		names = append(names, string(id))
@@ -107,34 +110,37 @@ func (s *Server) names() string {
 	return plain.Clip(cmp.Or(strings.Join(names, " "), "none"), 500)
 }
 
+// getCapability implements the tool get-capability.
 func (s *Server) getCapability(_ context.Context, session *mcp.ServerSession, _ json.RawMessage) (string, error) {
-	if body, _ := s.body(session.ID()); body != nil {
-		if can := body.capability(); can != nil {
-			return string(can), nil
+	if c, _ := s.characterOf(session.ID()); c != nil {
+		if data := c.capability(); data != nil {
+			return string(data), nil
 		}
 	}
 	return "null", nil
 }
 
+// getPerception implements the tool get-perception.
 func (s *Server) getPerception(_ context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
 	var a struct {
 		Category string `json:"category"`
 	}
-	if err := decode(args, &a); err != nil {
+	if err := decodeArguments(args, &a); err != nil {
 		return "", err
 	}
-	text, err := json.Marshal(s.perceived(session.ID(), a.Category))
+	text, err := json.Marshal(s.perceptions(session.ID(), a.Category))
 	if err != nil {
-		return "", fmt.Errorf("encode what is sensed: %w", err)
+		return "", fmt.Errorf("encode perceptions: %w", err)
 	}
 	return string(text), nil
 }
 
+// playAction implements the tool play-action.
 func (s *Server) playAction(ctx context.Context, session *mcp.ServerSession, args json.RawMessage) (string, error) {
 	var a struct {
 		Action json.RawMessage `json:"action"`
 	}
-	if err := decode(args, &a); err != nil {
+	if err := decodeArguments(args, &a); err != nil {
 		return "", err
 	}
 	// Some models encode the object as a string.
@@ -142,28 +148,28 @@ func (s *Server) playAction(ctx context.Context, session *mcp.ServerSession, arg
 		a.Action = json.RawMessage(text)
 	}
 	if len(a.Action) == 0 {
-		return "", errors.New(saidInvalid + "action is needed")
+		return "", errors.New(textInvalid + "action is missing")
 	}
 	m, err := parseMessage(a.Action, time.Now())
 	if err == nil && m.Type != typeAction {
-		err = errors.New("type is action, for nothing else is played")
+		err = errors.New("type must be action")
 	}
 	if err != nil {
-		return "", errors.New(saidInvalid + err.Error())
+		return "", errors.New(textInvalid + err.Error())
 	}
 	if err := s.play(ctx, session.ID(), m); err != nil {
-		return "", errors.New(saidFailed + err.Error())
+		return "", errors.New(textFailed + err.Error())
 	}
-	return saidPlayed, nil
+	return textPlayed, nil
 }
 
-// decode decodes a tool's arguments. Unknown ones are ignored.
-func decode(args json.RawMessage, into any) error {
+// decodeArguments decodes a tool's arguments. It ignores unknown arguments.
+func decodeArguments(args json.RawMessage, into any) error {
 	if args = bytes.TrimSpace(args); len(args) == 0 || string(args) == "null" {
 		return nil
 	}
 	if err := json.Unmarshal(args, into); err != nil {
-		return errors.New(saidInvalid + "the arguments are of another shape: " + httpserver.WhyNotJSON(err))
+		return errors.New(textInvalid + "the arguments do not match the schema: " + httpserver.WhyNotJSON(err))
 	}
 	return nil
 }

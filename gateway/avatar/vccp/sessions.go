@@ -7,33 +7,35 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// use is the use of a session.
-type use struct {
-	last   time.Time // of its last request
-	asking int       // current requests
-	leaves bool      // it is being closed for another
+// sessionUse records when a session was used.
+type sessionUse struct {
+	last     time.Time // when the latest request began or ended
+	requests int       // requests in progress
+	closing  bool      // whether the session is being closed to make room for another
 }
 
-// use records a request in a session, and its end.
-func (s *Server) use(session string) (end func()) {
+// beginRequest records that a request in a session begins. The caller must call end when the
+// request has ended.
+func (s *Server) beginRequest(session string) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u := s.used[session]
 	if u == nil {
-		return func() {} // unknown
+		return func() {} // there is no such session
 	}
-	u.asking++
+	u.requests++
 	u.last = s.now()
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		u.asking--
+		u.requests--
 		u.last = s.now()
 	}
 }
 
-// makeRoom reports whether there is room for one more session. It closes the session that has
-// been idle for longest if necessary, but none that was used within leastIdle.
+// makeRoom reports whether one more session may be opened, and counts it as opening. If there are
+// too many, makeRoom closes the session that has been idle for longest, but only if that has been
+// idle for minIdle.
 func (s *Server) makeRoom() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,38 +43,38 @@ func (s *Server) makeRoom() bool {
 		return false
 	}
 	open := map[string]bool{}
-	staying := 0
+	remaining := 0
 	var idlest *mcp.ServerSession
-	since := s.now().Add(-leastIdle)
+	since := s.now().Add(-minIdle)
 	for session := range s.server.Sessions() {
 		open[session.ID()] = true
 		u := s.used[session.ID()]
-		if u == nil || u.leaves { // not recorded yet: counted as opening
+		if u == nil || u.closing { // a session that was not recorded yet is counted in s.opening
 			continue
 		}
-		staying++
-		if u.asking == 0 && !u.last.After(since) {
+		remaining++
+		if u.requests == 0 && !u.last.After(since) {
 			idlest, since = session, u.last
 		}
 	}
-	maps.DeleteFunc(s.used, func(id string, _ *use) bool { return !open[id] })
-	if staying+s.opening >= mostSessions {
+	maps.DeleteFunc(s.used, func(id string, _ *sessionUse) bool { return !open[id] })
+	if remaining+s.opening >= maxSessions {
 		if idlest == nil {
 			return false
 		}
-		s.used[idlest.ID()].leaves = true
-		s.waiting.Go(func() { _ = idlest.Close() }) // the error does not matter
+		s.used[idlest.ID()].closing = true
+		s.closing.Go(func() { _ = idlest.Close() }) // the error does not matter
 	}
 	s.opening++
 	return true
 }
 
-// recordOpened records the session that was opened, if any.
+// recordOpened records a session after makeRoom. session is "" if opening has failed.
 func (s *Server) recordOpened(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opening--
 	if session != "" {
-		s.used[session] = &use{last: s.now()}
+		s.used[session] = &sessionUse{last: s.now()}
 	}
 }

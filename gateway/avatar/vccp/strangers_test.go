@@ -102,17 +102,17 @@ func TestTooManySessions(t *testing.T) {
 		status, _, _ := h.post(t, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, sessionHeader, sessions[i])
 		return status
 	}
-	for range mostSessions {
+	for range maxSessions {
 		if open() != 200 {
 			t.Fatal("there is no room")
 		}
 		now = now.Add(time.Second)
 	}
-	now = now.Add(-mostSessions * time.Second)
+	now = now.Add(-maxSessions * time.Second)
 	if status := open(); status != 503 {
 		t.Errorf("one more, while all have just been used: %d", status)
 	}
-	now = now.Add(2 * mostSessions * time.Second)
+	now = now.Add(2 * maxSessions * time.Second)
 	if status := ping(0); status != 200 { // the oldest is in use again
 		t.Fatal(status)
 	}
@@ -120,12 +120,12 @@ func TestTooManySessions(t *testing.T) {
 		t.Fatalf("one more: %d", status)
 	}
 	waittest.For(t, "the longest idle has given way", func() bool { return ping(1) == 404 })
-	if ping(0) != 200 || ping(2) != 200 || ping(mostSessions) != 200 {
+	if ping(0) != 200 || ping(2) != 200 || ping(maxSessions) != 200 {
 		t.Error("another has given way")
 	}
 	// The number stays bounded.
-	for range 3 * mostSessions {
-		now = now.Add(2 * leastIdle)
+	for range 3 * maxSessions {
+		now = now.Add(2 * minIdle)
 		if status := open(); status != 200 {
 			t.Fatal(status)
 		}
@@ -135,11 +135,11 @@ func TestTooManySessions(t *testing.T) {
 		for range h.server.server.Sessions() {
 			n++
 		}
-		return n == mostSessions
+		return n == maxSessions
 	})
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
-	if n := len(h.server.used); n > 2*mostSessions {
+	if n := len(h.server.used); n > 2*maxSessions {
 		t.Errorf("%d are remembered", n)
 	}
 }

@@ -19,34 +19,36 @@ import (
 	"perch/plain"
 )
 
-// mostOffered bounds the robots' tools that are offered. Names have at most limit.Word bytes,
-// because programs that pass tools on refuse longer ones; schemas at most limit.Result.
-const mostOffered = 300
+// maxOffered is the maximum of robots' tools that are offered. The name of a tool has at most
+// limit.Word bytes, because some model providers refuse longer names, and its schema has at most
+// limit.Result bytes.
+const maxOffered = 300
 
-// offer is a robot's tool.
-type offer struct {
+// robotTool is a tool of a robot.
+type robotTool struct {
 	robot device.ID
 	tool  device.Tool
 }
 
 // adopted returns the robots that were adopted by name.
-func (s *Server) adopted() (all []device.ID) {
+func (s *Server) adopted() (robots []device.ID) {
 	for _, r := range s.o.Robots.List() {
 		if s.o.Robots.Trusts(r.ID) {
-			all = append(all, r.ID)
+			robots = append(robots, r.ID)
 		}
 	}
-	return all
+	return robots
 }
 
-// wanted returns the tools to offer: each robot's first tool, then each one's second, so that
-// every robot gets its share.
-func (s *Server) wanted() map[string]offer {
-	wanted := map[string]offer{}
+// toolsToOffer returns the tools to offer. The key is the name under which a tool is offered. It
+// adds the first tool of each robot, then the second of each, and so on, so that no robot uses
+// up the limit.
+func (s *Server) toolsToOffer() map[string]robotTool {
+	tools := map[string]robotTool{}
 	robots := s.adopted()
 	lists := make([][]device.Tool, len(robots))
 	for i, id := range robots {
-		lists[i] = s.o.Talk.Tools(id)
+		lists[i] = s.o.Control.Tools(id)
 	}
 	for n, more := 0, true; more; n++ {
 		more = false
@@ -57,72 +59,72 @@ func (s *Server) wanted() map[string]offer {
 			more = true
 			t := lists[i][n]
 			name := toolName(id, t.Name)
-			if _, taken := wanted[name]; taken || t.UserOnly && !s.o.UserTools() {
+			if _, taken := tools[name]; taken || t.UserOnly && !s.o.UserTools() {
 				continue
 			}
-			if len(wanted) == mostOffered {
-				return wanted
+			if len(tools) == maxOffered {
+				return tools
 			}
-			wanted[name] = offer{id, t}
+			tools[name] = robotTool{id, t}
 		}
 	}
-	return wanted
+	return tools
 }
 
-// updateTools offers the tools that the robots list.
+// updateTools offers the robots' current tools.
 func (s *Server) updateTools() {
-	wanted := s.wanted()
+	tools := s.toolsToOffer()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	replaceTools(s.server, s.offered, wanted, func(name string, o offer) *mcp.Tool {
-		schema, err := json.Marshal(asObject(o.tool.Schema))
+	replaceTools(s.server, s.offered, tools, func(name string, t robotTool) *mcp.Tool {
+		schema, err := json.Marshal(asObject(t.tool.Schema))
 		if err == nil && len(schema) > limit.Result {
-			err = fmt.Errorf("its arguments take more than %d bytes to describe", limit.Result)
+			err = fmt.Errorf("the schema of the tool has more than %d bytes", limit.Result)
 		}
 		if err != nil {
-			s.o.Log.Warn("a robot's tool is not offered", "robot", o.robot, "tool", o.tool.Name, "err", err)
+			s.o.Log.Warn("a robot's tool is not offered", "robot", t.robot, "tool", t.tool.Name, "err", err)
 			return nil
 		}
-		description := fmt.Sprintf("Robot %s: %s", o.robot, thinker.Described(o.tool.Description))
+		description := fmt.Sprintf("Robot %s: %s", t.robot, thinker.Described(t.tool.Description))
 		return &mcp.Tool{Name: name, Description: description, InputSchema: json.RawMessage(schema)}
-	}, s.handler)
+	}, s.newHandler)
 }
 
-// replaceTools makes the offered tools of a server the wanted ones. It adds a new or changed tool
-// unless describe returns nil.
+// replaceTools changes the tools of a server, which are those in offered, to those in wanted, and
+// updates offered. It does not add tools for which describe returns nil.
 func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool,
-	handler func(T) mcp.ToolHandler) {
-	var gone []string
+	newHandler func(T) mcp.ToolHandler) {
+	var removed []string
 	for name := range offered {
-		if _, still := wanted[name]; !still {
-			gone = append(gone, name)
+		if _, ok := wanted[name]; !ok {
+			removed = append(removed, name)
 			delete(offered, name)
 		}
 	}
-	server.RemoveTools(gone...)
+	server.RemoveTools(removed...)
 	for name, t := range wanted {
 		if reflect.DeepEqual(offered[name], t) {
 			continue
 		}
 		if tool := describe(name, t); tool != nil {
 			offered[name] = t
-			server.AddTool(tool, handler(t))
+			server.AddTool(tool, newHandler(t))
 		}
 	}
 }
 
-// newMCP returns an MCP server and its HTTP handler, which ends sessions without a request for
-// idle.
+// newMCP returns an MCP server and its HTTP handler. A session ends after the time idle without a
+// request.
 func newMCP(name, instructions string, c *mcp.ServerCapabilities, idle time.Duration) (*mcp.Server, *mcp.StreamableHTTPHandler) {
 	quiet := slog.New(slog.DiscardHandler) // the library would log every request
 	server := mcp.NewServer(&mcp.Implementation{Name: name, Title: "Perch", Version: "1.0.0"}, &mcp.ServerOptions{
 		Instructions: instructions, Logger: quiet, Capabilities: c})
 	return server, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		SessionTimeout: idle, MaxRequestBodyBytes: limit.List, Logger: quiet,
-		DisableLocalhostProtection: true}) // Host and Origin are checked before
+		DisableLocalhostProtection: true}) // httpserver has checked Host and Origin
 }
 
-// asObject makes a robot's schema one of type object, since the library panics at any other.
+// asObject returns s with the type object, because the library panics at other types.
 func asObject(s device.Schema) device.Schema {
 	s.Type = "object"
 	if s.Properties == nil {
@@ -131,7 +133,8 @@ func asObject(s device.Schema) device.Schema {
 	return s
 }
 
-// toolName returns the name under which a robot's tool is offered, which every client accepts.
+// toolName returns the name under which a robot's tool is offered. It has only characters that
+// all clients accept.
 func toolName(robot device.ID, tool string) string {
 	tool = strings.TrimPrefix(tool, "self.")
 	safe := strings.Map(func(r rune) rune {
@@ -143,19 +146,19 @@ func toolName(robot device.ID, tool string) string {
 	return plain.Clip(string(robot)+"_"+safe, limit.Word)
 }
 
-// handler returns the handler of a robot's tool.
-func (s *Server) handler(o offer) mcp.ToolHandler {
+// newHandler returns the handler of a robot's tool.
+func (s *Server) newHandler(t robotTool) mcp.ToolHandler {
 	return func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		var arguments map[string]any
-		if err := decode(r.Params.Arguments, &arguments); err != nil {
-			return answer("", err), nil
+		if err := decodeArguments(r.Params.Arguments, &arguments); err != nil {
+			return newResult("", err), nil
 		}
-		if !s.o.Robots.Trusts(o.robot) {
-			return answer("", errors.New("this robot is adopted no more")), nil
+		if !s.o.Robots.Trusts(t.robot) {
+			return newResult("", errors.New("this robot is no longer adopted")), nil
 		}
-		result, err := s.call(ctx, o.robot, o.tool.Name, arguments)
+		result, err := s.call(ctx, t.robot, t.tool.Name, arguments)
 		if err != nil {
-			return answer("", err), nil
+			return newResult("", err), nil
 		}
 		content := []mcp.Content{&mcp.TextContent{Text: result.Text}}
 		for _, p := range result.Pictures {
@@ -165,8 +168,8 @@ func (s *Server) handler(o offer) mcp.ToolHandler {
 	}
 }
 
-// errBusy is the error when too many calls are running.
-var errBusy = errors.New("too many calls of robots are under way; wait for one to end")
+// errBusy is the error of a call that would exceed maxCalls.
+var errBusy = errors.New("too many calls are in progress; wait for one to end")
 
 // call calls a robot's tool.
 func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
@@ -176,16 +179,17 @@ func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments 
 	default:
 		return device.Result{}, errBusy
 	}
-	return s.o.Talk.Call(ctx, id, tool, arguments)
+	return s.o.Control.Call(ctx, id, tool, arguments)
 }
 
-// addSkills offers the exposed skills. They share the slots of the robots' tools.
+// addSkills offers the exposed skills. Their calls count towards maxCalls, like those of robots'
+// tools.
 func (s *Server) addSkills() {
 	if s.o.Skills == nil {
 		return
 	}
 	for _, tool := range s.o.Skills.Exposed() {
-		described := describe(tool, s.o.Log)
+		described := mcpTool(tool, s.o.Log)
 		if described == nil {
 			continue
 		}
@@ -194,9 +198,9 @@ func (s *Server) addSkills() {
 			case s.calls <- struct{}{}:
 				defer func() { <-s.calls }()
 			default:
-				return answer("", errBusy), nil
+				return newResult("", errBusy), nil
 			}
-			return answer(s.o.Skills.CallExposed(ctx, tool.Name, r.Params.Arguments, s.now())), nil
+			return newResult(s.o.Skills.CallExposed(ctx, tool.Name, r.Params.Arguments, s.now())), nil
 		})
 	}
 }

@@ -1,8 +1,8 @@
 // Package vccp serves the Virtual Character Control Protocol 1.0: a model connects by MCP, a
 // character by WebSocket, and the character performs the model's actions. Robots are
-// characters too, and their own tools are offered to the same models. Talks lends the tools
-// of a turn to coding agents that the appliance has started. docs/vccp.md lists the
-// differences to the protocol's document.
+// characters too, and the models can also call the robots' own tools. ToolEndpoints offers the
+// tools of a turn to coding agents that the appliance has started. docs/vccp.md lists the
+// differences from the specification of the protocol.
 package vccp
 
 import (
@@ -23,20 +23,23 @@ import (
 	"perch/socket"
 )
 
-// robotTalk controls the robots.
-type robotTalk interface {
-	// Tools returns the tools that a robot has listed last.
+// robotControl controls the robots.
+type robotControl interface {
+	// Tools returns the robot's latest list of tools.
 	Tools(id device.ID) []device.Tool
-	// Call calls a tool, and waits for its result until ctx ends.
+	// Call calls a tool, and waits for the result until ctx ends.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
+	// Speak has a robot speak. queued is true if it will do so once it connects.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// Feel shows a face.
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// registry holds the registered robots. Only those adopted by name are offered to models, which
-// read their descriptions of tools.
+// registry holds the registered robots. Models can use only the robots that it trusts: models
+// read the descriptions of a robot's tools, which a stranger's robot could abuse as a prompt.
 type registry interface {
 	List() []device.Robot
+	// Trusts reports whether a robot was adopted by name.
 	Trusts(id device.ID) bool
 }
 
@@ -45,7 +48,7 @@ type senses interface {
 	Robot(id device.ID, now time.Time) perception.State
 }
 
-// skills are the skills of the household's character that other programs may use.
+// skills are those skills of the household's character that other programs may call.
 type skills interface {
 	Exposed() []thinker.Tool
 	CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error)
@@ -53,27 +56,27 @@ type skills interface {
 
 // Options are the dependencies of a Server. Only fields whose comment says so may be empty.
 type Options struct {
-	Talk   robotTalk
-	Robots registry
-	Senses senses
+	Control robotControl
+	Robots  registry
+	Senses  senses
 	// Find returns the robot with a MAC address or a name.
 	Find      func(robot string) (device.ID, error)
 	Bus       *event.Bus
-	Face      func(preset string) (agent.Emotion, bool) // of a preset of an expression
-	UserTools func() bool                               // whether models may use the tools for a robot's owner; nil is no
+	Face      func(preset string) (agent.Emotion, bool) // returns the face for a preset of the action expression
+	UserTools func() bool                               // whether models may use tools that are for a robot's owner; nil means no
 	Skills    skills                                    // may be nil
-	Idle      time.Duration                             // after which a session without requests ends; 0 is an hour
+	Idle      time.Duration                             // a session ends after this time without a request; 0 means an hour
 	Log       *slog.Logger
 }
 
 // Limits of the clients.
 const (
-	mostSessions = 32
-	leastIdle    = time.Minute // before a session is closed for another
-	mostCalls    = 16          // running at a time
-	idleFor      = time.Hour
-	quietFor     = 50 * time.Second
-	mostMessages = 200 // of one character per second
+	maxSessions = 32
+	minIdle     = time.Minute      // before a session may be closed to make room for another
+	maxCalls    = 16               // tool calls in progress
+	defaultIdle = time.Hour        // for Options.Idle
+	quietFor    = 50 * time.Second // for Server.quiet
+	maxMessages = 200              // messages per second from one character
 )
 
 // Server accepts models and characters.
@@ -81,28 +84,28 @@ type Server struct {
 	o      Options
 	server *mcp.Server
 	http   *mcp.StreamableHTTPHandler
-	calls  chan struct{} // holds an element for each running call
-	quiet  time.Duration // without any message or pong, after which a character's connection is broken
+	calls  chan struct{} // semaphore of maxCalls
+	quiet  time.Duration // a character's connection is dropped after this time without a message or pong
 	now    func() time.Time
 
 	mu       sync.Mutex
-	agents   map[string]*registered // by MCP session
-	sockets  map[*client]bool
-	offered  map[string]offer // robots' tools, by the name under which they are offered
-	opening  int              // sessions that are being opened
-	used     map[string]*use  // by MCP session
-	waiting  sync.WaitGroup   // closing sessions and sockets
-	stopping bool
+	agents   map[string]*registeredAgent // key: MCP session ID
+	sockets  map[*client]bool            // connected characters
+	offered  map[string]robotTool        // key: name under which the tool is offered
+	opening  int                         // number of sessions that are being opened
+	used     map[string]*sessionUse      // key: MCP session ID
+	closing  sync.WaitGroup              // counts sessions that are being closed, and open sockets
+	stopping bool                        // set by Close
 }
 
-// New returns a server, which Close ends. Run updates the offered tools.
+// New returns a server. Run updates the offered tools. The caller must call Close.
 func New(o Options) *Server {
-	o.Idle = cmp.Or(o.Idle, idleFor)
+	o.Idle = cmp.Or(o.Idle, defaultIdle)
 	if o.UserTools == nil {
 		o.UserTools = func() bool { return false }
 	}
-	s := &Server{o: o, calls: make(chan struct{}, mostCalls), quiet: quietFor, now: time.Now, used: map[string]*use{},
-		agents: map[string]*registered{}, sockets: map[*client]bool{}, offered: map[string]offer{}}
+	s := &Server{o: o, calls: make(chan struct{}, maxCalls), quiet: quietFor, now: time.Now, used: map[string]*sessionUse{},
+		agents: map[string]*registeredAgent{}, sockets: map[*client]bool{}, offered: map[string]robotTool{}}
 	s.server, s.http = newMCP("vccp", instructions, &mcp.ServerCapabilities{}, o.Idle)
 	s.addTools()
 	s.addSkills()
@@ -114,18 +117,18 @@ func (s *Server) Run(ctx context.Context) {
 	reader := s.o.Bus.Read()
 	s.updateTools()
 	reader.Each(ctx, func(e event.Envelope) {
-		switch what := e.Event.(type) {
+		switch ev := e.Event.(type) {
 		case event.ToolsListed, event.RobotSeen, event.RobotOnline, event.Missed:
 			s.updateTools()
 		case event.Changed:
-			if what.What == "settings" { // UserTools is one of them
+			if ev.What == "settings" { // UserTools may return another value
 				s.updateTools()
 			}
 		}
 	})
 }
 
-// Close closes every session and every socket, and waits for them.
+// Close closes all sessions and sockets, and waits until they have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.stopping = true
@@ -136,5 +139,5 @@ func (s *Server) Close() {
 	for session := range s.server.Sessions() {
 		_ = session.Close() // the error does not matter
 	}
-	s.waiting.Wait()
+	s.closing.Wait()
 }

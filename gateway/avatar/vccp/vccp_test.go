@@ -285,15 +285,15 @@ func TestIdleSessions(t *testing.T) {
 func TestBounds(t *testing.T) {
 	c := &client{}
 	c.handleMessage([]byte(`{"type":"perception","category":"early","data":{}}`), noon)
-	if len(c.sensed) != 0 {
+	if len(c.latest) != 0 {
 		t.Error("a character senses before it has said what it can do")
 	}
 	c.handleMessage([]byte(`{"type":"system","category":"capability","data":{}}`), noon)
 	for i := range 1000 {
 		c.handleMessage([]byte(`{"type":"perception","category":"c`+strings.Repeat("x", i%60)+`","data":{"i":1}}`), noon)
 	}
-	if len(c.sensed) != mostCategories {
-		t.Errorf("%d categories are kept", len(c.sensed))
+	if len(c.latest) != maxCategories {
+		t.Errorf("%d categories are kept", len(c.latest))
 	}
 	h := newHarness(t)
 	m := h.model(t)

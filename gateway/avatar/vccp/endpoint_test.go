@@ -50,9 +50,9 @@ func (n *neck) Call(ctx context.Context, name string, args map[string]any) (devi
 
 func (*neck) Reboot(context.Context) error { return nil }
 
-// lent runs Talks.
+// lent runs ToolEndpoints.
 type lent struct {
-	talks   *Talks
+	talks   *ToolEndpoints
 	thinker *thinker.Brain
 	server  *httptest.Server
 	log     *bytes.Buffer
@@ -62,7 +62,7 @@ func newLent(t *testing.T, sources ...thinker.ToolSource) *lent {
 	t.Helper()
 	l := &lent{log: &bytes.Buffer{}, thinker: thinker.New(thinker.Options{Sources: sources})}
 	log := slog.New(slog.NewTextHandler(l.log, nil))
-	l.talks = NewTalks(log)
+	l.talks = NewToolEndpoints(log)
 	e, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
 	l.talks.Routes(e)
@@ -184,7 +184,7 @@ func TestOddSchemas(t *testing.T) {
 	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{}, nil))
 	m, err := connect(t, l.server.URL+"/mcp/talk", talk.bearer)
 	must.Succeed(t, err)
-	if got := m.names(); !slices.Equal(got, []string{"d", "e"}) || strings.Count(l.log.String(), "is not lent") != 4 {
+	if got := m.names(); !slices.Equal(got, []string{"d", "e"}) || strings.Count(l.log.String(), "is not offered because") != 4 {
 		t.Errorf("lent are %v: %s", got, l.log)
 	}
 }
@@ -196,12 +196,12 @@ func TestTalksAreBounded(t *testing.T) {
 	talk := l.talks.Open(url)
 	talk.StartTurn(t.Context(), l.thinker.TurnTools(t.Context(), agent.Turn{Body: &neck{}}, nil))
 	connected := 0
-	for ; connected <= mostConnected; connected++ {
+	for ; connected <= maxConnected; connected++ {
 		if _, err := connect(t, url, talk.bearer); err != nil {
 			break
 		}
 	}
-	if connected < 2 || connected > mostConnected {
+	if connected < 2 || connected > maxConnected {
 		t.Errorf("%d are let in", connected)
 	}
 	l.talks.Close()
