@@ -1,5 +1,6 @@
 // Package character serves the API of the three.ws agent system: the actions of characters as
-// a list and as a stream, their passports, and the actions that viewers report or request.
+// a list and as a stream, the passports of characters, and the actions that viewers report or
+// request.
 package character
 
 import (
@@ -26,10 +27,11 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// passports are the passports of the characters, by id.
+// passports are the passports of the characters. The ID is that of a character.
 type passports interface {
 	Passport(id string) (map[string]any, error)
-	// Change sets the fields in body, a JSON object; null resets one.
+	// Change sets the fields of body, which is a JSON object. A field that is null is reset
+	// to its default. Change returns the new passport.
 	Change(id string, body []byte) (map[string]any, error)
 }
 
@@ -44,89 +46,96 @@ type Options struct {
 
 	Find func(robot string) (device.ID, error) // returns the robot with a MAC address or a name
 
-	// Say has a robot speak; queued reports that it will speak later.
+	// Say has a robot speak. queued is true if the robot will do so once it connects.
 	Say func(ctx context.Context, id device.ID, text string) (queued bool, err error)
 
-	// Remember stores a fact and publishes it.
+	// Remember stores a fact, and publishes an event about it.
 	Remember func(agent.Entry, time.Time) (agent.Entry, error)
 
-	// Perform performs a skill, publishes its events, and returns when it has ended. It is nil
-	// on an appliance without skills.
-	Perform  func(context.Context, skill.Call) (skill.Result, error)
-	Language func(device.ID) string // of a robot, BCP 47, or of the household for no robot
+	// Perform performs a skill, publishes the skill's events, and returns when the skill has
+	// ended. It is nil on an appliance without skills.
+	Perform func(context.Context, skill.Call) (skill.Result, error)
+
+	// Language returns the BCP 47 language tag of a robot, or that of the household if the ID
+	// is empty.
+	Language func(device.ID) string
 }
 
-// API is the API. Run publishes delayed events.
+// API serves the API. Run publishes delayed events.
 type API struct {
 	o       Options
 	pace    pace
-	readers atomic.Int32
+	readers atomic.Int32 // number of streams
 }
 
 // New returns an API.
 func New(o Options) *API { return &API{o: o, pace: newPace()} }
 
+// Numbers of actions in a list.
 const (
-	usualRecent = 10 // actions, unless a request gives a number
-	mostRecent  = 200
+	defaultRecent = 10
+	maxRecent     = 200
 )
 
-func badQuery(why string) error {
-	return &httpserver.Fault{Word: "bad_query", Sentence: why, HTTP: http.StatusBadRequest}
+// badQuery returns an error about the query of a request.
+func badQuery(sentence string) error {
+	return &httpserver.Fault{Word: "bad_query", Sentence: sentence, HTTP: http.StatusBadRequest}
 }
 
-// typesOf returns the types in a query, separated by commas, or all of them.
-func typesOf(query string, owned bool) (types []action.Type, err error) {
+// parseTypes returns the types in a query, which are separated by commas. An empty query and "*"
+// select all types that the reader may see.
+func parseTypes(query string, isOwner bool) (types []action.Type, err error) {
 	if query == "" || query == "*" {
-		return slices.DeleteFunc(action.Types(), func(kind action.Type) bool { return !owned && kind.Private() }), nil
+		return slices.DeleteFunc(action.Types(), func(kind action.Type) bool { return !isOwner && kind.Private() }), nil
 	}
 	for name := range strings.SplitSeq(query, ",") {
 		kind := action.Type(strings.TrimSpace(name))
 		if !kind.Valid() {
-			return nil, badQuery("type is * or one of the fourteen types, such as speak, or several with commas between them")
+			return nil, badQuery("type must be * or one of the fourteen types, such as speak, or several separated by commas")
 		}
-		if kind.Private() && !owned {
+		if kind.Private() && !isOwner {
 			return nil, &httpserver.Fault{Word: "owner_only", HTTP: http.StatusForbidden,
-				Sentence: fmt.Sprintf("actions of the type %s are for the owner: they need the admin token", kind)}
+				Sentence: fmt.Sprintf("actions of the type %s are for the owner only; send the admin token", kind)}
 		}
 		types = append(types, kind)
 	}
 	return types, nil
 }
 
-// view selects the actions for a reader.
+// view selects the actions that a reader gets.
 type view struct {
-	agent string // the character's id; empty is all
-	types []action.Type
-	owned bool // the reader is the owner, who sees private parts
+	agent   string // ID of a character, or "" for all characters
+	types   []action.Type
+	isOwner bool // whether the reader is the owner, who also gets private fields
 }
 
 // recent returns the latest n actions of the view.
 func (v view) recent(log *action.Log, n int) []action.Action {
-	all := log.Recent(v.agent, v.types, n)
-	for i, a := range all {
-		all[i], _ = v.visible(a)
+	actions := log.Recent(v.agent, v.types, n)
+	for i, a := range actions {
+		actions[i], _ = v.filter(a)
 	}
-	return all
+	return actions
 }
 
-// visible returns an action as the reader sees it. ok is false if it is hidden.
-func (v view) visible(a action.Action) (_ action.Action, ok bool) {
+// filter returns an action without the fields that the reader may not see. ok is false if the view
+// does not include the action.
+func (v view) filter(a action.Action) (_ action.Action, ok bool) {
 	if v.agent != "" && a.Agent != v.agent || !slices.Contains(v.types, a.Type) {
 		return action.Action{}, false
 	}
-	if v.owned {
+	if v.isOwner {
 		return a, true
 	}
 	return a.Shown()
 }
 
-// stream sends actions until the client leaves: those after lastID if that is an id of this run,
-// or else those from now on.
-func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, of view) error {
+// stream sends actions until the client disconnects. It begins with the action after lastID, if the
+// bus still has that event, and with the next action otherwise.
+func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, v view) error {
 	defer a.readers.Add(-1)
 	if a.readers.Add(1) > limit.Readers {
-		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed already; close one",
+		return &httpserver.Fault{Word: "too_many_readers", Sentence: "too many programs read this feed; close one",
 			HTTP: http.StatusServiceUnavailable}
 	}
 	r := a.o.Bus.Read()
@@ -144,7 +153,7 @@ func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, 
 			}
 			shown, ok := a.o.Log.Of(e)
 			if ok {
-				shown, ok = of.visible(shown)
+				shown, ok = v.filter(shown)
 			}
 			if ok {
 				return httpserver.Message{ID: a.o.Bus.ID(e.Seq), Event: string(shown.Type), Data: shown}, nil

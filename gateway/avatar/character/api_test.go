@@ -349,7 +349,7 @@ func TestStoredReportsAreBounded(t *testing.T) {
 			status, answer := h.report(t, fmt.Sprintf(`{"type":"load-end","payload":{"uri":"x"},"session_id":"s%d"}`, i))
 			if status == 202 {
 				taken++
-			} else if !strings.Contains(answer, `"rate_limited"`) || !strings.Contains(answer, "of those that are kept") {
+			} else if !strings.Contains(answer, `"rate_limited"`) || !strings.Contains(answer, "of the types that are stored") {
 				t.Fatalf("refused with %d %s", status, answer)
 			}
 		}

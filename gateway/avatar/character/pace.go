@@ -12,33 +12,34 @@ import (
 	"perch/event"
 )
 
-// pace limits the events of viewers, and delays some.
+// pace limits the events that viewers report or request, and delays some of them.
 type pace struct {
 	mu     sync.Mutex
 	rates  *action.Rates[place]
-	all    bound         // of published events, so that a viewer cannot push speech out of the bus
-	stored bound         // of events that are written to disk, by the memory, the diary or both
-	wake   chan struct{} // receives when an event waits
+	all    rateLimit     // for published events: viewers must not displace speech from the bus
+	stored rateLimit     // for events that the memory, the diary or both write to disk
+	wake   chan struct{} // receives an element if an event was delayed
 }
 
-// bound is a limit for all places together. The rates are per place, and viewers choose their
-// places.
-type bound struct {
-	most   int
-	within time.Duration
-	since  time.Time
-	n      int
+// rateLimit limits the events in each period, at all places together. It is needed besides
+// action.Rates, which limits each place separately, because a viewer may use any number of places.
+type rateLimit struct {
+	max    int
+	period time.Duration
+	since  time.Time // start of the current period
+	n      int       // number of events in the current period
 }
 
-// full returns an error that wraps action.ErrRate if the bound is reached.
-func (b *bound) full(now time.Time, of string) error {
-	if now.Sub(b.since) >= b.within {
+// check returns an error that wraps action.ErrRate if the limit is reached. of completes the
+// error's text, or is empty.
+func (b *rateLimit) check(now time.Time, of string) error {
+	if now.Sub(b.since) >= b.period {
 		b.since, b.n = now, 0
 	}
-	if b.n < b.most {
+	if b.n < b.max {
 		return nil
 	}
-	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; wait until it has passed", action.ErrRate, b.most, b.within, of)
+	return fmt.Errorf("%w: more than %d within %s%s, from all viewers together; try again later", action.ErrRate, b.max, b.period, of)
 }
 
 // isStored reports whether actions of a type are written to disk.
@@ -50,51 +51,53 @@ func isStored(kind action.Type) bool {
 	return false
 }
 
-// admit reports whether to publish an event now, and counts it unless it is dropped.
-func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (pass bool, err error) {
-	if err := p.all.full(now, ""); err != nil {
+// admit counts an event, and reports whether the caller must publish it now. If not, the event is
+// delayed or, for a gesture, dropped.
+func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (publish bool, err error) {
+	if err := p.all.check(now, ""); err != nil {
 		return false, err
 	}
-	if pass, err = p.rates.Admit(now, at, kind, e); err != nil {
+	if publish, err = p.rates.Admit(now, at, kind, e); err != nil {
 		return false, err
 	}
-	if _, gesture := e.(event.Gesture); gesture && !pass {
-		return false, nil // dropped
+	if _, gesture := e.(event.Gesture); gesture && !publish {
+		return false, nil // the gesture is dropped, so it does not count
 	}
-	if pass && isStored(kind) {
-		if err := p.stored.full(now, " of those that are kept"); err != nil {
+	if publish && isStored(kind) {
+		if err := p.stored.check(now, " of the types that are stored"); err != nil {
 			return false, err
 		}
 		p.stored.n++
 	}
 	p.all.n++
-	return pass, nil
+	return publish, nil
 }
 
-// place is a robot, or a session without one.
+// place is a robot, a session without a robot or, if both fields are empty, the household's
+// character.
 type place struct {
 	robot   device.ID
 	session string
 }
 
 func newPace() pace {
-	return pace{rates: action.NewRates[place](), all: bound{most: 300, within: time.Second}, stored: bound{most: 60, within: time.Minute},
+	return pace{rates: action.NewRates[place](), all: rateLimit{max: 300, period: time.Second}, stored: rateLimit{max: 60, period: time.Minute},
 		wake: make(chan struct{}, 1)}
 }
 
-// admit reports whether to publish a viewer's event now; otherwise it is published later or
-// dropped.
-func (a *API) admit(at place, kind action.Type, e event.Event) (now bool, err error) {
+// admit reports whether the caller must publish a viewer's event now. If not, Run publishes the
+// event later, or it is dropped.
+func (a *API) admit(at place, kind action.Type, e event.Event) (publish bool, err error) {
 	a.pace.mu.Lock()
-	now, err = a.pace.admit(time.Now(), at, kind, e)
+	publish, err = a.pace.admit(time.Now(), at, kind, e)
 	a.pace.mu.Unlock()
-	if !now {
+	if !publish {
 		select {
 		case a.pace.wake <- struct{}{}:
-		default: // Run has yet to receive
+		default: // Run will receive an earlier element
 		}
 	}
-	return now, err
+	return publish, err
 }
 
 // Run publishes delayed events until ctx ends.

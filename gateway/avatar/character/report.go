@@ -18,31 +18,31 @@ import (
 	"perch/limit"
 )
 
-// report is the JSON of a viewer's action.
+// report is the JSON of an action that a viewer reports or requests.
 type report struct {
 	action.Action
-	Robot   string `json:"robot"`      // a MAC address or a name
-	Session string `json:"session_id"` // of the viewer's chat
+	Robot   string `json:"robot"`      // MAC address or name; may be empty
+	Session string `json:"session_id"` // session ID of the viewer's chat; may be empty
 }
 
-// reported is the answer.
-type reported struct {
+// reportResponse is the response to a report.
+type reportResponse struct {
 	OK      bool   `json:"ok"`
 	Outcome string `json:"outcome"`
 	Agent   string `json:"agentId"`
 }
 
-// The outcomes of a report.
+// Values of reportResponse.Outcome.
 const (
 	outcomeDone   = "done"
-	outcomeHeld   = "held"   // delayed, joined with others or dropped by the rates of gestures, emotes and looks
-	outcomeQueued = "queued" // the robot speaks it when it is reachable
+	outcomeHeld   = "held"   // the rates of gestures, emotes and looks have delayed the action, merged it with others or dropped it
+	outcomeQueued = "queued" // the robot speaks the text once it connects
 )
 
-// rateLimited is the error for too many reports: Perch's shape, and the fields of the agent
-// system's protocol-error.
+// rateLimited is the error for too many reports. It has the fields of Perch's errors, and those of
+// a protocol-error of the agent system.
 type rateLimited struct {
-	Wrong struct {
+	Fault struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 	} `json:"error"`
@@ -53,44 +53,45 @@ type rateLimited struct {
 
 func newRateLimited(kind action.Type, err error) *rateLimited {
 	r := &rateLimited{Code: "rate_limited", EventType: kind, Message: err.Error()}
-	r.Wrong.Code, r.Wrong.Message = r.Code, r.Message
+	r.Fault.Code, r.Fault.Message = r.Code, r.Message
 	return r
 }
 
 // Error implements error.
 func (r *rateLimited) Error() string { return r.Message }
 
-// handleReport carries out or publishes a viewer's action at its place.
-func (a *API) handleReport(ctx context.Context, r report, session string) (reported, error) {
+// handleReport carries out an action, or publishes the action's event. session is the session ID of
+// the viewer's chat, or "".
+func (a *API) handleReport(ctx context.Context, r report, session string) (reportResponse, error) {
 	e, err := r.Event()
 	if err != nil {
-		return reported{}, err
+		return reportResponse{}, err
 	}
-	at, err := a.placeOf(r.Robot, session)
+	at, err := a.findPlace(r.Robot, session)
 	if err != nil {
-		return reported{}, err
+		return reportResponse{}, err
 	}
-	who := a.o.Who(at.robot, at.session)
-	if r.Agent != "" && r.Agent != who && r.Agent != agent.DefaultCharacter {
-		return reported{}, &httpserver.Fault{Word: "wrong_agent", HTTP: http.StatusConflict, Sentence: fmt.Sprintf(
-			"the character there is %.60q, and not %.60q; leave agentId out, or name the robot or the session_id of that character", who, r.Agent)}
+	character := a.o.Who(at.robot, at.session)
+	if r.Agent != "" && r.Agent != character && r.Agent != agent.DefaultCharacter {
+		return reportResponse{}, &httpserver.Fault{Word: "wrong_agent", HTTP: http.StatusConflict, Sentence: fmt.Sprintf(
+			"the character of this robot or session is %.60q, not %.60q; omit agentId, or send the robot or session_id of that character", character, r.Agent)}
 	}
-	now, err := a.admit(at, r.Type, e)
+	publish, err := a.admit(at, r.Type, e)
 	if err != nil {
-		return reported{}, newRateLimited(r.Type, err)
+		return reportResponse{}, newRateLimited(r.Type, err)
 	}
-	if !now {
-		return reported{true, outcomeHeld, who}, nil
+	if !publish {
+		return reportResponse{true, outcomeHeld, character}, nil
 	}
 	outcome, err := a.carryOut(ctx, at, e)
-	return reported{err == nil, outcome, who}, err
+	return reportResponse{err == nil, outcome, character}, err
 }
 
-// carryOut carries out a viewer's event; most are only published.
+// carryOut speaks, remembers or performs the action of an event. It publishes other events.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
-		if at.robot != "" { // the robot publishes what it has spoken
+		if at.robot != "" { // an event is published once the robot speaks the text
 			queued, err := a.o.Say(ctx, at.robot, e.Text)
 			if queued {
 				return outcomeQueued, err
@@ -108,8 +109,8 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 	return outcomeDone, nil
 }
 
-// perform performs a skill, whose result is published. It returns an error if the skill did not
-// begin or its arguments are invalid.
+// perform performs a skill. It returns an error if the skill could not begin, for example because
+// its arguments are invalid. The error of a skill that has begun is only published.
 func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
 	if a.o.Perform == nil {
 		return &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
@@ -118,14 +119,14 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error
 		Now: time.Now(), Language: a.o.Language(at.robot), Untrusted: at.robot != "" && !a.o.Robots.Trusts(at.robot), Exposed: true})
 	for _, known := range []struct {
 		err            error
-		word, sentence string // an empty sentence means the error's own
+		word, sentence string // an empty sentence stands for the text of err
 		status         int
 	}{
 		{skill.ErrHidden, "skill_not_exposed", "", http.StatusForbidden},
 		{skill.ErrArguments, "bad_arguments", "", http.StatusBadRequest},
 		{skill.ErrElsewhere, "no_skill", "", http.StatusNotFound},
-		{skill.ErrUnknown, "no_skill", "there is no such skill here; perch skill list shows those there are", http.StatusNotFound},
-		{skill.ErrBusy, "skills_busy", "too many skills are at work; try again in a moment", http.StatusTooManyRequests},
+		{skill.ErrUnknown, "no_skill", "there is no such skill here; perch skill list lists the skills", http.StatusNotFound},
+		{skill.ErrBusy, "skills_busy", "too many skills are running; try again in a moment", http.StatusTooManyRequests},
 		{skill.ErrDenied, "not_adopted", "this robot is not adopted by name, and may not use that skill", http.StatusConflict},
 	} {
 		if errors.Is(err, known.err) {
@@ -135,14 +136,14 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error
 	return nil
 }
 
-// placeOf returns the place of a viewer's event: an adopted robot, the session of a viewer's
-// chat, or neither for the household's character.
-func (a *API) placeOf(robot, session string) (place, error) {
-	if named, is := strings.CutPrefix(session, feed.OfRobot); is && robot == "" {
-		robot, session = named, ""
+// findPlace returns the place for a viewer's event: an adopted robot, the session of the viewer's
+// chat, or the household's character.
+func (a *API) findPlace(robot, session string) (place, error) {
+	if name, ok := strings.CutPrefix(session, feed.OfRobot); ok && robot == "" {
+		robot, session = name, ""
 	}
 	if len(session) > limit.Session {
-		return place{}, httpserver.BadBody(fmt.Sprintf("session_id has at most %d bytes", limit.Session))
+		return place{}, httpserver.BadBody(fmt.Sprintf("session_id must have at most %d bytes", limit.Session))
 	}
 	if robot != "" {
 		id, err := a.o.Find(robot)

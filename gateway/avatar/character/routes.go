@@ -18,16 +18,16 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the API for viewers. owns reports whether a request is the owner's, who sees
-// private actions too.
-func (a *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
+// Routes mounts the API for viewers. isOwner reports whether a request is from the owner, who also
+// sees private actions.
+func (a *API) Routes(r gin.IRouter, isOwner func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
-		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(usualRecent)))
-		if err != nil || n < 1 || n > mostRecent {
-			_ = c.Error(badQuery("n is a number from 1 to 200"))
+		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(defaultRecent)))
+		if err != nil || n < 1 || n > maxRecent {
+			_ = c.Error(badQuery("n must be a number from 1 to 200"))
 			return
 		}
-		of, err := viewOf(c, owns)
+		v, err := parseView(c, isOwner)
 		if err == nil {
 			err = a.o.Log.Upto(c.Request.Context(), a.o.Bus.Seq())
 		}
@@ -36,37 +36,37 @@ func (a *API) Routes(r gin.IRouter, owns func(*http.Request) bool) {
 			return
 		}
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, of.recent(a.o.Log, n))
+		c.JSON(http.StatusOK, v.recent(a.o.Log, n))
 	})
 	r.GET("/api/v1/actions/stream", func(c *gin.Context) {
-		of, err := viewOf(c, owns)
+		v, err := parseView(c, isOwner)
 		if err == nil {
-			err = a.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), of)
+			err = a.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), v)
 		}
 		if err != nil && !errors.Is(err, event.ErrClosed) && !errors.Is(err, context.Canceled) {
-			_ = c.Error(err) // the headers may be out; then it is for the log
+			_ = c.Error(err) // only logged if the headers were already sent
 		}
 	})
-	r.GET("/api/agents/:id", a.passport(func(id string, _ []byte) (map[string]any, error) { return a.o.Passports.Passport(id) }))
-	r.POST("/api/agent-actions", httpserver.Limit(limit.Question), a.report)
+	r.GET("/api/agents/:id", a.handlePassport(func(id string, _ []byte) (map[string]any, error) { return a.o.Passports.Passport(id) }))
+	r.POST("/api/agent-actions", httpserver.Limit(limit.Question), a.serveReport)
 }
 
-// viewOf returns the view of a request.
-func viewOf(c *gin.Context, owns func(*http.Request) bool) (view, error) {
-	types, err := typesOf(c.Query("type"), owns(c.Request))
-	return view{c.Query("agent"), types, owns(c.Request)}, err
+// parseView returns the view that a request selects.
+func parseView(c *gin.Context, isOwner func(*http.Request) bool) (view, error) {
+	types, err := parseTypes(c.Query("type"), isOwner(c.Request))
+	return view{c.Query("agent"), types, isOwner(c.Request)}, err
 }
 
-// report handles a viewer's action.
-func (a *API) report(c *gin.Context) {
+// serveReport handles POST /api/agent-actions.
+func (a *API) serveReport(c *gin.Context) {
 	body, err := httpserver.Body(c.Request)
 	var r report
 	if err == nil {
 		err = httpserver.Decode(body, &r)
 	}
-	var done reported
+	var response reportResponse
 	if err == nil {
-		done, err = a.handleReport(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
+		response, err = a.handleReport(c.Request.Context(), r, cmp.Or(r.Session, c.GetHeader("X-Session-Id")))
 	}
 	var limited *rateLimited
 	switch {
@@ -84,42 +84,43 @@ func (a *API) report(c *gin.Context) {
 			{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 		}))
 	default:
-		c.JSON(http.StatusAccepted, done) // the work may go on
+		c.JSON(http.StatusAccepted, response) // the robot may not have begun to speak
 	}
 }
 
-// me stands for the character of the caller's robot or session.
+// me is the ID in a path that stands for the character of the robot or session in the request.
 const me = "me"
 
 // Owned mounts the API for the owner.
 func (a *API) Owned(r gin.IRouter) {
 	agents := r.Group("/api/agents", httpserver.Limit(passport.Most))
-	agents.PUT("/:id", a.passport(a.o.Passports.Change))
-	agents.POST("/:id/wallet", a.passport(func(id string, body []byte) (map[string]any, error) {
+	agents.PUT("/:id", a.handlePassport(a.o.Passports.Change))
+	agents.POST("/:id/wallet", a.handlePassport(func(id string, body []byte) (map[string]any, error) {
 		linked, err := passport.Wallet(body)
 		if err != nil {
 			return nil, err
 		}
 		return a.o.Passports.Change(id, linked)
 	}))
-	agents.DELETE("/:id/wallet", a.passport(func(id string, _ []byte) (map[string]any, error) {
+	agents.DELETE("/:id/wallet", a.handlePassport(func(id string, _ []byte) (map[string]any, error) {
 		return a.o.Passports.Change(id, []byte(`{"walletAddress":null,"chainId":null,"erc8004AgentId":null}`))
 	}))
 }
 
-// passport returns a handler that answers with a passport.
-func (a *API) passport(work func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
+// handlePassport returns a handler that responds with the passport that handle returns. The
+// arguments of handle are the ID of a character and the body of the request.
+func (a *API) handlePassport(handle func(id string, body []byte) (map[string]any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		shown, err := func() (map[string]any, error) {
 			body, err := httpserver.Body(c.Request)
 			if err != nil {
 				return nil, err
 			}
-			id, err := a.characterOf(c)
+			id, err := a.characterID(c)
 			if err != nil {
 				return nil, err
 			}
-			return work(id, body)
+			return handle(id, body)
 		}()
 		if err != nil {
 			_ = c.Error(httpserver.AsFault(err, []httpserver.Known{
@@ -136,9 +137,9 @@ func (a *API) passport(work func(id string, body []byte) (map[string]any, error)
 	}
 }
 
-// characterOf returns the id in the address, or for me the character of the robot or session in
-// the request, or else the household's.
-func (a *API) characterOf(c *gin.Context) (string, error) {
+// characterID returns the ID in the path of a request. If that is me, it returns the ID of the
+// character of the robot or session in the request, or that of the household's character.
+func (a *API) characterID(c *gin.Context) (string, error) {
 	id := c.Param("id")
 	if id != me {
 		return id, nil
