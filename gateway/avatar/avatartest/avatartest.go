@@ -1,5 +1,5 @@
-// Package avatartest runs the servers of avatar programs in tests, and connects to them as
-// those programs do.
+// Package avatartest runs servers for avatar programs in tests, and connects to the servers as
+// the programs do.
 package avatartest
 
 import (
@@ -24,22 +24,22 @@ import (
 	"perch/store/storetest"
 )
 
-// Key is the key of servers behind Lock, as ?token=.
+// Key is the key that Lock requires.
 const Key = "key-of-the-skins"
 
-// Lock returns a handler that requires Key.
+// Lock returns a handler that refuses requests without Key. Clients may send it as ?token=.
 func Lock() gin.HandlerFunc {
 	return httpserver.Guard(httpserver.InUpgrade(true, httpserver.NewKey(Key, "skins.key", "").Check))
 }
 
-// Server is a server of avatar programs.
+// Server is a server for avatar programs.
 type Server interface {
 	Routes(r gin.IRouter)
 	Run(ctx context.Context)
 }
 
-// Serve runs a server on loopback until the test ends or stop is called, which may be called
-// more than once.
+// Serve runs a server on loopback until the test ends or stop is called. stop may be called more
+// than once.
 func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop func()) {
 	t.Helper()
 	engine, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
@@ -58,21 +58,21 @@ func Serve(t testing.TB, s Server, locks ...gin.HandlerFunc) (url string, stop f
 	return "ws" + strings.TrimPrefix(server.URL, "http"), stop
 }
 
-// Appliance is a server with a feed of the events of a bus.
+// Appliance is a running server, with the feed and the bus that it uses.
 type Appliance struct {
 	Bus  *event.Bus
 	Feed *feed.Feed
 	URL  string
-	Stop func() // may be called more than once; the end of the test calls it too
+	Stop func() // called at the end of the test; may be called earlier, and more than once
 }
 
-// NewFeed returns a feed of the events of a bus.
+// NewFeed returns a feed of a bus and a board, without stored notifications.
 func NewFeed(bus *event.Bus, board *agent.Board) *feed.Feed {
 	return feed.New(feed.Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
 }
 
-// Start runs a server with a feed.
+// Start runs the server that open returns, with a feed, until the test ends.
 func Start(t testing.TB, open func(f *feed.Feed) Server, locks ...gin.HandlerFunc) *Appliance {
 	t.Helper()
 	a, board := &Appliance{Bus: event.NewBus()}, agent.NewBoard()
@@ -94,30 +94,30 @@ func Start(t testing.TB, open func(f *feed.Feed) Server, locks ...gin.HandlerFun
 
 // Chats is an avatar.Chat with a scripted agent.
 type Chats struct {
-	Answer func(ctx context.Context, text string, take func(agent.Reply) error) error
+	Answer func(ctx context.Context, text string, handle func(agent.Reply) error) error
 
 	mu    sync.Mutex
-	asked []string
+	asked []string // as returned by Asked
 }
 
-// SessionOf returns sessions as package skin does: "vtb_desk", and "vtb_" with the robot for a
-// robot's talk. No robot is called nobody.
-func (*Chats) SessionOf(talk string) (string, error) {
-	if talk == feed.OfRobot+"nobody" {
+// SessionOf returns session IDs like skin.Server.SessionOf: "vtb_" with the name of the
+// conversation or with the robot. There is no robot called nobody.
+func (*Chats) SessionOf(conversation string) (string, error) {
+	if conversation == feed.OfRobot+"nobody" {
 		return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}
 	}
-	return "vtb_" + strings.TrimPrefix(talk, feed.OfRobot), nil
+	return "vtb_" + strings.TrimPrefix(conversation, feed.OfRobot), nil
 }
 
 // Chat calls Answer.
-func (c *Chats) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
+func (c *Chats) Chat(ctx context.Context, conversation, character, text string, handle func(agent.Reply) error) error {
 	c.mu.Lock()
-	c.asked = append(c.asked, fmt.Sprintf("%s %q %s", talk, character, text))
+	c.asked = append(c.asked, fmt.Sprintf("%s %q %s", conversation, character, text))
 	c.mu.Unlock()
-	return c.Answer(ctx, text, take)
+	return c.Answer(ctx, text, handle)
 }
 
-// Asked returns talk, character and text of each question so far.
+// Asked returns the conversation, the character and the text of each question so far.
 func (c *Chats) Asked() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,58 +13,59 @@ import (
 	"perch/socket"
 )
 
-// Client is a connected program. It records the messages it receives.
+// Client is a connected program. It records the messages that it receives.
 type Client struct {
 	Conn *socket.Conn
 
-	t       testing.TB
-	plain   func(message string) string
-	reading sync.WaitGroup
+	t         testing.TB
+	normalize func(message string) string // as in Dial
+	listening sync.WaitGroup              // counts goroutines of Listen
 
 	mu       sync.Mutex
-	received []string
+	received []string // normalized messages
 }
 
-// mostMessage allows for a sentence with its sound.
-const mostMessage = 16 << 20
+// maxMessage is the maximum size of a message in bytes, enough for a sentence with its sound.
+const maxMessage = 16 << 20
 
-// Dial connects until the test ends. plain, if not nil, removes from a message what is
-// different each time; if it returns "", the message is skipped.
-func Dial(t testing.TB, url string, plain func(message string) string) *Client {
+// Dial connects until the test ends. normalize removes the parts of a message that differ in each
+// run; messages for which it returns "" are skipped. It may be nil.
+func Dial(t testing.TB, url string, normalize func(message string) string) *Client {
 	t.Helper()
-	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: mostMessage})
+	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: maxMessage})
 	must.Succeed(t, err)
-	c := &Client{Conn: conn, t: t, plain: plain}
+	c := &Client{Conn: conn, t: t, normalize: normalize}
 	t.Cleanup(c.Leave)
 	return c
 }
 
-// Leave ends the connection, and waits for Listen.
+// Leave ends the connection, and waits until Listen has stopped recording.
 func (c *Client) Leave() {
 	c.Conn.Drop()
-	c.reading.Wait()
+	c.listening.Wait()
 }
 
+// Send sends a text message.
 func (c *Client) Send(text string) {
 	c.t.Helper()
 	must.Succeed(c.t, c.Conn.SendText([]byte(text)))
 }
 
-// Next returns the next message, after plain.
+// Next returns the next message, normalized.
 func (c *Client) Next() string {
 	c.t.Helper()
 	for {
 		isText, message, err := c.Conn.Receive()
 		if err != nil || !isText {
-			c.t.Fatalf("no message came: text %t (%v)", isText, err)
+			c.t.Fatalf("no text message was received: text %t (%v)", isText, err)
 		}
-		if line := c.format(string(message)); line != "" {
+		if line := c.record(string(message)); line != "" {
 			return line
 		}
 	}
 }
 
-// Expect checks the next messages.
+// Expect checks that the next messages are want.
 func (c *Client) Expect(want ...string) {
 	c.t.Helper()
 	for i, w := range want {
@@ -74,7 +75,7 @@ func (c *Client) Expect(want ...string) {
 	}
 }
 
-// WaitClosed waits until the connection has ended, and returns the error.
+// WaitClosed discards messages until the connection has ended, and returns the error of that.
 func (c *Client) WaitClosed() error {
 	for {
 		if _, _, err := c.Conn.Receive(); err != nil {
@@ -83,29 +84,30 @@ func (c *Client) WaitClosed() error {
 	}
 }
 
-// Listen records messages from now on, until the connection has ended.
+// Listen records messages on another goroutine until the connection has ended.
 func (c *Client) Listen() {
-	c.reading.Go(func() {
+	c.listening.Go(func() {
 		for {
 			_, message, err := c.Conn.Receive()
 			if err != nil {
 				return
 			}
-			c.format(string(message))
+			c.record(string(message))
 		}
 	})
 }
 
-// Transcript returns the recorded messages, one a line.
+// Transcript returns the recorded messages, one per line.
 func (c *Client) Transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.received, "\n")
 }
 
-func (c *Client) format(message string) (line string) {
-	if line = message; c.plain != nil {
-		line = c.plain(message)
+// record normalizes and records a message. It returns "" for a message to skip.
+func (c *Client) record(message string) (line string) {
+	if line = message; c.normalize != nil {
+		line = c.normalize(message)
 	}
 	if line != "" {
 		c.mu.Lock()
@@ -115,16 +117,17 @@ func (c *Client) format(message string) (line string) {
 	return line
 }
 
-// Redial connects once the server has room: a previous connection may still be ending.
+// Redial connects. While the server refuses more connections, because previous ones are still
+// ending, it tries again.
 func Redial(t testing.TB, url string) *socket.Conn {
 	t.Helper()
-	for late := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(20 * time.Second); ; {
 		conn, err := socket.Dial(context.Background(), url, socket.Options{})
-		var full *socket.Refusal
+		var refusal *socket.Refusal
 		if err == nil {
 			return conn
 		}
-		if !errors.As(err, &full) || full.Status != http.StatusServiceUnavailable || time.Now().After(late) {
+		if !errors.As(err, &refusal) || refusal.Status != http.StatusServiceUnavailable || time.Now().After(deadline) {
 			t.Fatal(err)
 		}
 	}

@@ -13,18 +13,18 @@ import (
 	"perch/voice"
 )
 
-// LLMVTuber connects as Open-LLM-VTuber's client, and reads the greeting. query begins with
-// "?", or is empty.
+// LLMVTuber connects as Open-LLM-VTuber's client, and reads the server's first messages. query
+// begins with "?", or is empty.
 func LLMVTuber(t testing.TB, url, query string) *Client {
 	t.Helper()
-	c := Dial(t, url+"/client-ws"+query, func(message string) string { return speech(t, message) })
+	c := Dial(t, url+"/client-ws"+query, func(message string) string { return normalizeLLMVTuber(t, message) })
 	for !strings.Contains(c.Next(), `"control"`) {
 	}
 	return c
 }
 
-// spoken is a message to Open-LLM-VTuber's client.
-type spoken struct {
+// audioMessage is a message to Open-LLM-VTuber's client with a sentence and its sound.
+type audioMessage struct {
 	Type      string          `json:"type"`
 	Sound     *string         `json:"audio"`
 	Volumes   []float64       `json:"volumes"`
@@ -34,18 +34,19 @@ type spoken struct {
 	Forwarded bool            `json:"forwarded"`
 }
 
-// ofEachClient matches the ids and times in its messages.
-var ofEachClient = regexp.MustCompile(`"client_uid":"[a-z0-9]{26}"|"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
+// llmVTuberVariables matches the IDs and times in messages to Open-LLM-VTuber's client.
+var llmVTuberVariables = regexp.MustCompile(`"client_uid":"[a-z0-9]{26}"|"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
 
-// speech checks a message's sound and volumes, and returns the message without them.
-func speech(t testing.TB, message string) string {
+// normalizeLLMVTuber returns a message to Open-LLM-VTuber's client without IDs and times, or, if the
+// message has a sound, checks the sound and volumes and returns the message without them.
+func normalizeLLMVTuber(t testing.TB, message string) string {
 	t.Helper()
-	var s spoken
+	var s audioMessage
 	if err := json.Unmarshal([]byte(message), &s); err != nil {
 		t.Fatalf("%.200s: %v", message, err)
 	}
 	if s.Type != "audio" || s.Sound == nil {
-		return ofEachClient.ReplaceAllStringFunc(message, unnamed)
+		return llmVTuberVariables.ReplaceAllStringFunc(message, maskValue)
 	}
 	wav, err := base64.StdEncoding.DecodeString(*s.Sound)
 	must.Succeed(t, err)
@@ -59,19 +60,19 @@ func speech(t testing.TB, message string) string {
 		}
 		samples += n
 	}
-	of := voice.SpeakerRate / 50
-	if want := (samples + of - 1) / of; r.Rate != voice.SpeakerRate || len(s.Volumes) != want {
+	perVolume := voice.SpeakerRate / 50
+	if want := (samples + perVolume - 1) / perVolume; r.Rate != voice.SpeakerRate || len(s.Volumes) != want {
 		t.Errorf("%d volumes of %d samples at %d Hz, want %d", len(s.Volumes), samples, r.Rate, want)
 	}
-	most := 0.0
+	loudest := 0.0
 	for _, v := range s.Volumes {
-		most = max(most, v)
+		loudest = max(loudest, v)
 		if v < 0 || v > 1 {
 			t.Errorf("a volume is %g", v)
 		}
 	}
-	if most != 1 {
-		t.Errorf("the loudest volume is %g", most)
+	if loudest != 1 {
+		t.Errorf("the loudest volume is %g", loudest)
 	}
 	sound := "a WAV"
 	s.Sound, s.Volumes = &sound, nil
@@ -80,41 +81,41 @@ func speech(t testing.TB, message string) string {
 	return string(short)
 }
 
-// unnamed replaces the value of a JSON field.
-func unnamed(field string) string {
+// maskValue replaces the value of a JSON field by "~".
+func maskValue(field string) string {
 	name, _, _ := strings.Cut(field, ":")
 	return name + `:"~"`
 }
 
-// AITuber connects as the page of aituber-kit, and reads the greeting. query begins with
-// "?", or is empty.
+// AITuber connects as the page of aituber-kit, and reads the server's first message. query begins
+// with "?", or is empty.
 func AITuber(t testing.TB, url, query string) *Client {
 	t.Helper()
-	c := Dial(t, url+"/ws"+query, func(message string) string { return envelope(t, message) })
+	c := Dial(t, url+"/ws"+query, func(message string) string { return normalizeAITuber(t, message) })
 	if got := c.Next(); !strings.HasPrefix(got, `{"type":"session.ready","payload":{"protocolVersion":"2","capabilities":["ack","ping",`) {
 		t.Fatalf("the first message is %s", got)
 	}
 	return c
 }
 
-// ofEachEnvelope matches what is different in each envelope.
-var ofEachEnvelope = regexp.MustCompile(`"version":"2","id":"msg_[a-z0-9]{26}",|"sessionId":"session_[a-z0-9]{26}","timestamp":"[^"]{24}",`)
+// aituberVariables matches the version, IDs and time in messages to aituber-kit.
+var aituberVariables = regexp.MustCompile(`"version":"2","id":"msg_[a-z0-9]{26}",|"sessionId":"session_[a-z0-9]{26}","timestamp":"[^"]{24}",`)
 
-// envelope checks a message, and returns it without what is different in each.
-func envelope(t testing.TB, message string) string {
+// normalizeAITuber checks a message to aituber-kit, and returns it without version, IDs and time.
+func normalizeAITuber(t testing.TB, message string) string {
 	t.Helper()
 	var e struct {
 		At string `json:"timestamp"`
 	}
 	must.Succeed(t, json.Unmarshal([]byte(message), &e))
 	at, err := time.Parse(time.RFC3339, e.At)
-	if err != nil || time.Since(at).Abs() > time.Minute || len(ofEachEnvelope.FindAllString(message, -1)) != 2 {
-		t.Errorf("%s is no envelope of the protocol (%v)", message, err)
+	if err != nil || time.Since(at).Abs() > time.Minute || len(aituberVariables.FindAllString(message, -1)) != 2 {
+		t.Errorf("%s is not a message of the protocol (%v)", message, err)
 	}
-	return ofEachEnvelope.ReplaceAllString(message, "")
+	return aituberVariables.ReplaceAllString(message, "")
 }
 
-// OpenClaw connects as a program for OpenClaw's gateway.
+// OpenClaw connects as a program for OpenClaw's gateway, and completes the handshake.
 func OpenClaw(t testing.TB, url string) *Client {
 	t.Helper()
 	c, _ := Challenged(t, url, Steady)
@@ -125,8 +126,9 @@ func OpenClaw(t testing.TB, url string) *Client {
 	return c
 }
 
-// Challenged connects as a program for OpenClaw's gateway, and reads the challenge.
-func Challenged(t testing.TB, url string, plain func(string) string) (c *Client, nonce string) {
+// Challenged connects as a program for OpenClaw's gateway, reads the challenge, and returns its
+// nonce. normalize is as in Dial, and must not be nil.
+func Challenged(t testing.TB, url string, normalize func(string) string) (c *Client, nonce string) {
 	t.Helper()
 	var challenge struct {
 		Event   string
@@ -139,7 +141,7 @@ func Challenged(t testing.TB, url string, plain func(string) string) (c *Client,
 			}
 			nonce = challenge.Payload.Nonce
 		}
-		return plain(message)
+		return normalize(message)
 	})
 	if first := c.Next(); challenge.Event != "connect.challenge" || nonce == "" {
 		t.Fatalf("no challenge: %s", first)
@@ -147,7 +149,8 @@ func Challenged(t testing.TB, url string, plain func(string) string) (c *Client,
 	return c, nonce
 }
 
-// Connect returns the connect request of Flawed Avatar with changes.
+// Connect returns the connect request of Flawed Avatar, after each change has been applied to its
+// parameters.
 func Connect(id string, change ...func(params map[string]any)) string {
 	params := map[string]any{"minProtocol": 3, "maxProtocol": 3,
 		"client": map[string]any{"id": "gateway-client", "displayName": "Flawed Avatar", "version": "0.2.2", "platform": "linux", "mode": "backend"},
@@ -162,21 +165,21 @@ func Connect(id string, change ...func(params map[string]any)) string {
 	return string(text)
 }
 
-// ofEachRun matches what differs between two runs: random names, times, and the number of
-// events of all kinds before.
-var ofEachRun = regexp.MustCompile(`"(nonce|connId)":"[A-Z0-9]+"|"(ts|startedAt|endedAt|timestamp|updatedAt|uptimeMs)":\d+|` +
+// openClawVariables matches the parts of messages of OpenClaw's gateway that differ in each run:
+// random IDs, times, and the number of an event in the connection.
+var openClawVariables = regexp.MustCompile(`"(nonce|connId)":"[A-Z0-9]+"|"(ts|startedAt|endedAt|timestamp|updatedAt|uptimeMs)":\d+|` +
 	`"(runId|toolCallId)":"[A-Z0-9]{26}"|,"seq":\d+}$`)
 
-// Steady returns a message of OpenClaw's gateway without what differs between two runs, or ""
+// Steady returns a message of OpenClaw's gateway without the parts that differ in each run, or ""
 // for a tick.
 func Steady(message string) string {
 	if strings.HasPrefix(message, `{"type":"event","event":"tick"`) {
 		return ""
 	}
-	return ofEachRun.ReplaceAllStringFunc(message, func(part string) string {
+	return openClawVariables.ReplaceAllStringFunc(message, func(part string) string {
 		if strings.HasPrefix(part, ",") {
 			return "}"
 		}
-		return unnamed(part)
+		return maskValue(part)
 	})
 }

@@ -18,16 +18,16 @@ import (
 	"perch/must"
 )
 
-// Raw is a WebSocket read frame by frame (RFC 6455), so that a test decides when it reads,
-// and sees how it is closed.
+// Raw is the client's side of a WebSocket (RFC 6455). It does nothing by itself: the test decides
+// when it reads a frame, and sees the close frame.
 type Raw struct {
 	net.Conn
 	R *bufio.Reader
 	t testing.TB
 }
 
-// DialRaw connects to the server of a URL until the test ends. headers are lines such as
-// "Authorization: Bearer x".
+// DialRaw opens a WebSocket at a path of the server in a URL, until the test ends. headers are
+// lines such as "Authorization: Bearer x".
 func DialRaw(t testing.TB, url, path string, headers ...string) *Raw {
 	t.Helper()
 	_, host, _ := strings.Cut(url, "://")
@@ -37,8 +37,8 @@ func DialRaw(t testing.TB, url, path string, headers ...string) *Raw {
 	return Upgrade(t, conn, path, headers...)
 }
 
-// Pipe runs a server until the test ends, and returns a connection to its handler that works
-// on the virtual time of a synctest bubble.
+// Pipe runs a server until the test ends, and returns a WebSocket to its handler. The connection is
+// in memory, and so works on the virtual time of a synctest bubble.
 func Pipe(t testing.TB, run func(context.Context), open func(http.ResponseWriter, *http.Request) error, headers ...string) *Raw {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -55,35 +55,35 @@ func Pipe(t testing.TB, run func(context.Context), open func(http.ResponseWriter
 	})), "/", headers...)
 }
 
-// NewRaw returns a connection before its handshake.
+// NewRaw returns a Raw for a connection on which the handshake is still to be done.
 func NewRaw(t testing.TB, conn net.Conn) *Raw { return &Raw{conn, bufio.NewReader(conn), t} }
 
-// Upgrade makes a connection a WebSocket.
+// Upgrade does the handshake on a connection, and returns its Raw.
 func Upgrade(t testing.TB, conn net.Conn, path string, headers ...string) *Raw {
 	t.Helper()
 	r := NewRaw(t, conn)
-	if answer := r.Handshake(path, headers...); answer.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatalf("%s: %s", path, answer.Status)
+	if response := r.Handshake(path, headers...); response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%s: %s", path, response.Status)
 	}
 	return r
 }
 
-// Handshake requests an upgrade, and returns the answer.
+// Handshake requests an upgrade, and returns the response.
 func (r *Raw) Handshake(path string, headers ...string) *http.Response {
 	r.t.Helper()
 	host := r.RemoteAddr().String()
 	if _, _, err := net.SplitHostPort(host); err != nil {
-		host = "127.0.0.1" // a pipe
+		host = "127.0.0.1" // conn is a pipe, which has no host
 	}
 	fmt.Fprintf(r, "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n%s\r\n", path, host,
 		strings.Join(append(headers, ""), "\r\n"))
-	answer, err := http.ReadResponse(r.R, nil)
+	response, err := http.ReadResponse(r.R, nil)
 	must.Succeed(r.t, err)
-	return answer
+	return response
 }
 
-// Frame reads a frame of at most 64 KB.
+// Frame reads a frame, whose data must have at most 64 KB.
 func (r *Raw) Frame() (opcode byte, data []byte, err error) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(r.R, head); err != nil {
@@ -102,7 +102,8 @@ func (r *Raw) Frame() (opcode byte, data []byte, err error) {
 	return head[0] & 0x0f, data, err
 }
 
-// Closed reads up to the close frame, and returns its code and reason and the texts before it.
+// Closed reads frames up to the close frame. It returns the code and the reason of that frame, and
+// the text messages that preceded it.
 func (r *Raw) Closed() (code int, reason string, texts []string) {
 	r.t.Helper()
 	must.Succeed(r.t, r.SetReadDeadline(time.Now().Add(20*time.Second)))
@@ -119,21 +120,23 @@ func (r *Raw) Closed() (code int, reason string, texts []string) {
 	}
 }
 
-// SendShort sends a text of less than 126 bytes, with a mask of zeros.
+// SendShort sends a text message, which must have less than 126 bytes. The mask is all zeros.
 func (r *Raw) SendShort(text string) {
 	r.t.Helper()
 	_, err := r.Write(append([]byte{0x81, 0x80 | byte(len(text)), 0, 0, 0, 0}, text...))
 	must.Succeed(r.t, err)
 }
 
-// CheckKeepAlive checks, on virtual time, that a connection lasts while it answers pings, and
-// ends quiet after its last sign of life, the message text. It returns the texts received.
+// CheckKeepAlive checks, on virtual time, that the server keeps a connection that responds to pings,
+// and ends it after the time quiet without a message or pong. The last message before that is text.
+// It returns the text messages that were received. connected returns the server's number of
+// connections.
 func (r *Raw) CheckKeepAlive(quiet time.Duration, text string, connected func() int) (texts []string) {
 	r.t.Helper()
 	var dead atomic.Bool
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	go func() {
-		defer close(over)
+		defer close(ended)
 		for {
 			opcode, data, err := r.Frame()
 			switch {
@@ -152,12 +155,12 @@ func (r *Raw) CheckKeepAlive(quiet time.Duration, text string, connected func() 
 	dead.Store(true)
 	time.Sleep(quiet - 1)
 	if synctest.Wait(); connected() != 1 {
-		r.t.Error("it is disconnected too early")
+		r.t.Error("the server ended the connection too early")
 	}
 	time.Sleep(time.Nanosecond)
 	if synctest.Wait(); connected() != 0 {
-		r.t.Error("it is still connected")
+		r.t.Error("the server did not end the connection")
 	}
-	<-over
+	<-ended
 	return texts
 }
