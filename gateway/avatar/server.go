@@ -116,7 +116,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		PerSecond: s.o.PerSecond, Subprotocols: []string{Subprotocol}}, func(ctx context.Context, conn *socket.Conn) {
 		c := &Conn{server: s, socket: conn, talk: talk, session: session, character: query.Get("character"),
 			out: make(chan []byte), greeted: make(chan struct{}), log: s.o.Log.With("address", remote),
-			view: s.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindTool, feed.KindNotice}, Sessions: sessionsOf(talk, session), All: true})}
+			view: s.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindTool, feed.KindNotice}, Sessions: sessionsOf(talk, session), AllStates: true})}
 		c.program = s.o.New(c)
 		c.serve(ctx)
 	})

@@ -13,12 +13,13 @@ import (
 	"perch/event"
 )
 
-// notices returns the stored notifications.
+// notices is the store of notifications.
 type notices interface {
+	// Open returns the notifications that are still open at now.
 	Open(now time.Time) []notice.Notification
 }
 
-// Options of a feed.
+// Options are the dependencies of a Feed.
 type Options struct {
 	Board   *agent.Board
 	Bus     *event.Bus
@@ -27,41 +28,41 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Feed renders the bus for all viewers: one reader, one follower of the board, one
-// encoding of each frame. Its lock is only held to fill the outboxes, so that a new
-// viewer gets a consistent snapshot and everything after it.
+// Feed sends frames to all viewers. It has one reader of the bus and one follower of the
+// board. A new viewer gets a snapshot and all later frames: a frame is added to the outboxes
+// under the lock that Join holds.
 type Feed struct {
 	o Options
 
 	mu      sync.Mutex
 	viewers map[*Viewer]bool
 	states  *agent.Follower
-	views   map[string]*view // by agent.State.Key
-	notices []*waitingNotice // neither shown nor spoken, oldest first
+	views   map[string]*view // key: agent.State.Key
+	notices []*waitingNotice // oldest first
 	moods   moods
-	reader  *event.Reader // of the events after the states
+	reader  *event.Reader // starts after the last event in states
 }
 
-// waitingNotice is a notification that is neither shown nor spoken nor over.
+// waitingNotice is an open notification that has been neither shown nor spoken.
 type waitingNotice struct {
-	Notice // without its time
+	Notice // TS is 0, which makes equal notifications comparable
 	frame  *Frame
 }
 
-// New returns a feed with the present states. Later events are sent once Run has
-// started, also to viewers that joined before.
+// New returns a feed with the board's current states. Run sends the events that follow, also
+// to viewers that joined before Run was called.
 func New(o Options) *Feed {
 	now := time.Now()
 	f := &Feed{o: o, viewers: map[*Viewer]bool{}, views: map[string]*view{}, states: o.Board.NewFollower(now), moods: moods{}}
 	f.reader = f.states.Reader(o.Bus)
 	for _, s := range f.states.States() {
-		f.change(agent.Change{State: s, At: now}, event.Envelope{})
+		f.apply(agent.Change{State: s, At: now}, event.Envelope{})
 	}
 	f.readNotices(now)
 	return f
 }
 
-// Run renders until ctx ends or the bus is closed.
+// Run sends frames until ctx ends or the bus is closed.
 func (f *Feed) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	var pump sync.WaitGroup
@@ -72,7 +73,7 @@ func (f *Feed) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(f.wait(time.Now()))
+		timer.Reset(f.untilExpiry(time.Now()))
 		select {
 		case e, open := <-events:
 			if !open {
@@ -80,14 +81,14 @@ func (f *Feed) Run(ctx context.Context) {
 			}
 			f.handleEvent(e)
 		case <-timer.C:
-			f.tick(time.Now())
+			f.expire(time.Now())
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// readNotices reads the waiting notifications from the store.
+// readNotices sends the stored notifications that nobody has shown or spoken yet.
 func (f *Feed) readNotices(now time.Time) {
 	for _, n := range f.o.Notices.Open(now) {
 		if n.State == notice.Received {
@@ -97,11 +98,11 @@ func (f *Feed) readNotices(now time.Time) {
 	}
 }
 
-// handleEvent applies an event.
+// handleEvent updates the states and sends the frames of an event.
 func (f *Feed) handleEvent(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed(f.states.HandleEvent(e), e)
+	f.applyAll(f.states.HandleEvent(e), e)
 	switch ev := e.Event.(type) {
 	case event.Missed:
 		f.o.Log.Warn("the viewers' feed fell behind; events were lost", "events", ev.N)
@@ -110,41 +111,42 @@ func (f *Feed) handleEvent(e event.Envelope) {
 		f.notify(e.At, Notice{Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, ID: ev.ID,
 			Session: e.Session, Robot: e.Robot, ExpiresAt: ev.ExpiresAt, Speak: ev.Speak})
 	case event.NotificationChanged:
-		f.drop(ev.ID)
-		f.fan(newStep(e.At, ev))
+		f.removeNotice(ev.ID)
+		f.sendAll(newStep(e.At, ev))
 	case event.Gesture:
-		f.fan(newGesture(e, ev))
+		f.sendAll(newGesture(e, ev))
 	case event.LookAt:
-		f.fan(newLook(e, ev))
+		f.sendAll(newLook(e, ev))
 	case event.Mood:
-		f.feel(e)
+		f.sendMood(e)
 	case event.Said:
 		if ev.By != event.ByViewer { // a viewer has already shown the sentence that it reports
-			f.fan(newSaid(e, ev))
+			f.sendAll(newSaid(e, ev))
 		}
 	case event.RobotForgotten:
-		delete(f.moods, placeOf(e))
+		delete(f.moods, moodKey(e))
 	case event.TimerRang:
 		if !ev.OnRobot {
-			break // it is sent as a notification
+			break // a notification is published for this timer
 		}
-		f.fan(newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
+		f.sendAll(newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 	}
 }
 
-// changed applies the state changes of an event or of passed time.
-func (f *Feed) changed(changes []agent.Change, e event.Envelope) {
+// applyAll applies state changes. e is the event that caused them; its Event is nil if states
+// have expired.
+func (f *Feed) applyAll(changes []agent.Change, e event.Envelope) {
 	for _, c := range changes {
-		f.change(c, e)
+		f.apply(c, e)
 	}
 	for _, c := range changes {
-		f.dropSession(c)
+		f.dropView(c)
 	}
 }
 
-// change applies a session's new state. If a robot has a new session, the previous one
-// ends.
-func (f *Feed) change(c agent.Change, e event.Envelope) {
+// apply sends the frames of a session's new state. If a robot has started a new session, the
+// previous one is first shown as idle.
+func (f *Feed) apply(c agent.Change, e event.Envelope) {
 	v := f.views[c.State.Key()]
 	if v == nil {
 		if v = newView(c.State, c.At); v == nil {
@@ -152,16 +154,16 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 		}
 		f.views[c.State.Key()] = v
 	} else if v.state.Session != c.State.Session {
-		f.sendEnd(v, c.At)
+		f.sendIdle(v, c.At)
 		*v = view{}
 	}
 	v.state = c.State
 	_, lost := c.By.(event.Missed)
 	if c.State.Tools == 0 || lost {
-		v.tools = nil // not part of the board's state
+		v.tools = nil // after lost events the board has no list of the running tools
 	}
 	if c.State.At(c.At) != agent.Notification || lost {
-		v.asked = nil // answered, or over
+		v.questions = nil // the questions were answered or have expired
 	}
 	if c.By != nil && c.State.Session == e.Session {
 		f.sendEvent(v, e)
@@ -169,17 +171,17 @@ func (f *Feed) change(c agent.Change, e event.Envelope) {
 	f.sendState(v, c.At)
 }
 
-// sendEvent sends the frames of an event that are not states.
+// sendEvent sends the tool, face or question of an event.
 func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
 		made := newTool(e, ev)
-		v.tool(ev, made)
-		f.fan(made)
+		v.setTool(ev, made)
+		f.sendAll(made)
 	case event.Emotion:
-		another, renamed := v.feel(e, ev)
-		f.each(func(w *Filter) *Frame {
-			if another || renamed && w.Words == agent.VocabularyVerbatim {
+		changed, renamed := v.setEmotion(e, ev)
+		f.sendEach(func(w *Filter) *Frame {
+			if changed || renamed && w.Words == agent.VocabularyVerbatim {
 				return v.face(w.Words, f.o.Words)
 			}
 			return nil
@@ -187,87 +189,87 @@ func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	case event.Asked:
 		made := newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
 			Session: e.Session, Robot: e.Robot, Question: ev.ID})
-		v.asked = append(v.asked, item{ev.ID, "", made})
-		f.fan(made)
+		v.questions = append(v.questions, item{ev.ID, "", made})
+		f.sendAll(made)
 	case event.Answered:
-		v.asked = slices.DeleteFunc(v.asked, func(q item) bool { return q.id == ev.ID })
+		v.questions = slices.DeleteFunc(v.questions, func(q item) bool { return q.id == ev.ID })
 	case event.RobotOnline:
-		v.felt = event.Emotion{}
+		v.emotion = event.Emotion{}
 	}
 }
 
-// sendState sends a session's state if it has changed for viewers of all ten states, or
-// for those of seven.
+// sendState sends a session's state to the viewers for whom the state has changed: a change
+// may be visible only to viewers of all ten states.
 func (f *Feed) sendState(v *view, at time.Time) {
-	news := [2]*Frame{v.news(false, at), v.news(true, at)}
-	if news != [2]*Frame{} {
-		f.each(func(w *Filter) *Frame { return news[index(w.All)] })
+	changed := [2]*Frame{v.newState(false, at), v.newState(true, at)}
+	if changed != [2]*Frame{} {
+		f.sendEach(func(w *Filter) *Frame { return changed[index(w.AllStates)] })
 	}
 }
 
-// sendEnd sends that a session is idle.
-func (f *Feed) sendEnd(v *view, at time.Time) {
+// sendIdle shows a session as idle.
+func (f *Feed) sendIdle(v *view, at time.Time) {
 	v.state = agent.State{Robot: v.state.Robot, Session: v.state.Session}
 	v.tools = nil
 	f.sendState(v, at)
 }
 
-// dropSession drops a session that is no longer known, and an idle one without a robot
-// that was shown as such. A robot's latest session is retained, because events of
-// earlier ones do not count.
-func (f *Feed) dropSession(c agent.Change) {
+// dropView removes the view of a session that the board has dropped, or of an idle session
+// without a robot. The view of a robot's latest session stays: it is needed to recognize the
+// robot's next session.
+func (f *Feed) dropView(c agent.Change) {
 	if c.Gone || c.State.Robot == "" && !isVisible(c.State, c.At) {
 		delete(f.views, c.State.Key())
 	}
 }
 
-// notify sends a notification to every viewer, and stores it for later viewers until
-// it is shown or spoken.
+// notify sends a notification to every viewer, and stores it for viewers that join before
+// the notification is shown or spoken.
 func (f *Feed) notify(at time.Time, n Notice) {
 	n.ExpiresAt = n.ExpiresAt.UTC().Truncate(time.Second)
 	if slices.ContainsFunc(f.notices, func(w *waitingNotice) bool { return w.Notice == n }) {
-		return // it was read from the store before its event arrived
+		return // the notification was read from the store before its event arrived
 	}
-	f.drop(n.ID) // a later one of the same id replaces it
+	f.removeNotice(n.ID) // replace an earlier notification with the same ID
 	waiting := &waitingNotice{Notice: n}
 	n.TS = at.Unix()
 	waiting.frame = newNotice(n)
 	f.notices = append(f.notices, waiting)
-	if len(f.notices) > mostStored {
-		f.notices = f.notices[1:] // the store has dropped as many
+	if len(f.notices) > maxStored {
+		f.notices = f.notices[1:]
 	}
-	f.fan(waiting.frame)
+	f.sendAll(waiting.frame)
 }
 
-// mostStored bounds the waiting notifications, as the store does.
-const mostStored = 500
+// maxStored is the maximum of waiting notifications. The store has the same limit.
+const maxStored = 500
 
-// drop removes a notification that was shown or spoken, or is over.
-func (f *Feed) drop(id string) (news bool) {
+// removeNotice removes a waiting notification. It returns false if there is none with the ID.
+func (f *Feed) removeNotice(id string) (removed bool) {
 	before := len(f.notices)
 	f.notices = slices.DeleteFunc(f.notices, func(n *waitingNotice) bool { return n.ID == id })
 	return len(f.notices) < before
 }
 
-// fan sends a frame to every viewer whose filter matches.
-func (f *Feed) fan(made *Frame) {
-	f.each(func(*Filter) *Frame { return made })
+// sendAll sends a frame to every viewer whose filter matches the frame.
+func (f *Feed) sendAll(made *Frame) {
+	f.sendEach(func(*Filter) *Frame { return made })
 }
 
-// each sends every viewer the frame chosen for its filter.
-func (f *Feed) each(pick func(*Filter) *Frame) {
+// sendEach sends every viewer the frame that pick returns for the viewer's filter, if any.
+func (f *Feed) sendEach(pick func(*Filter) *Frame) {
 	for v := range f.viewers {
-		if made := pick(&v.filter); made != nil && v.filter.takes(made) {
+		if made := pick(&v.filter); made != nil && v.filter.matches(made) {
 			v.out.enqueue(made)
 		}
 	}
 }
 
-// snapshot returns the frames of the present state that match a filter.
-func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
+// snapshot returns the frames that show the current state to a viewer with filter w.
+func (f *Feed) snapshot(w *Filter, now time.Time) (frames []*Frame) {
 	add := func(made *Frame) {
-		if made != nil && w.takes(made) {
-			all = append(all, made)
+		if made != nil && w.matches(made) {
+			frames = append(frames, made)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.views)) {
@@ -275,12 +277,12 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 		if !isVisible(v.state, now) {
 			continue
 		}
-		add(v.states[index(w.All)].frame)
+		add(v.states[index(w.AllStates)].frame)
 		add(v.face(w.Words, f.o.Words))
 		for _, t := range v.tools {
 			add(t.frame)
 		}
-		for _, q := range v.asked {
+		for _, q := range v.questions {
 			add(q.frame)
 		}
 	}
@@ -294,11 +296,11 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (all []*Frame) {
 			add(n.frame)
 		}
 	}
-	return all
+	return frames
 }
 
-// wait returns the time until something expires.
-func (f *Feed) wait(now time.Time) time.Duration {
+// untilExpiry returns the time until the next state expires, or an hour if no state does.
+func (f *Feed) untilExpiry(now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if due := f.states.NextExpiry(); !due.IsZero() {
@@ -307,9 +309,9 @@ func (f *Feed) wait(now time.Time) time.Duration {
 	return time.Hour
 }
 
-// tick sends what has expired.
-func (f *Feed) tick(now time.Time) {
+// expire sends the states that follow expired ones.
+func (f *Feed) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed(f.states.Expire(now), event.Envelope{})
+	f.applyAll(f.states.Expire(now), event.Envelope{})
 }

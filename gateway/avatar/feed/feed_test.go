@@ -35,7 +35,7 @@ var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
 // screen returns a skin without a connection.
 func screen(f *Feed, all bool) *Viewer {
-	return f.Join(Filter{Kinds: RFCKinds(), All: all, Words: agent.VocabularyRFC})
+	return f.Join(Filter{Kinds: RFCKinds(), AllStates: all, Words: agent.VocabularyRFC})
 }
 
 // shows reads the frames that wait, and returns the states as "session:state".
@@ -145,7 +145,7 @@ func TestSkinsFollowTheBoard(t *testing.T) {
 				join()
 			}
 			at = at.Add(time.Duration(rapid.IntRange(0, 5000).Draw(t, "ms")) * time.Millisecond)
-			f.tick(at)
+			f.expire(at)
 			seq++
 			e := event.Envelope{Seq: seq, At: at, Event: anEvent(t)}
 			switch rapid.IntRange(0, 2).Draw(t, "whose") {
@@ -182,7 +182,7 @@ func TestSkinsFollowTheBoard(t *testing.T) {
 		states, _ := board.Snapshot()
 		for _, state := range states {
 			for _, s := range skins {
-				want := ShownTo(s.filter.All, state.At(at))
+				want := ShownTo(s.filter.AllStates, state.At(at))
 				if got := sent[s][state.Session]; got != want && (got != "" || want != agent.Idle) {
 					t.Fatalf("%s shows %s, and a skin was sent %q", state.Session, want, got)
 				}

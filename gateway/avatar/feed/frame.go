@@ -13,22 +13,22 @@ import (
 	"perch/plain"
 )
 
-// The kinds of frames that a viewer may subscribe to. Skins get those of the RFC by
-// default; the others are extensions, for viewers that request them.
+// Kinds of frames that a viewer may subscribe to.
 const (
 	KindState  = "agent_state"
 	KindTool   = "tool_status"
 	KindFace   = "emotion"
 	KindNotice = "notification"
-	KindStep   = "notification_changed"
 
+	// Extensions of the RFC. Skins get these only on request.
+	KindStep    = "notification_changed"
 	KindGesture = "gesture"
 	KindLook    = "look_at"
 	KindMood    = "mood"
 	KindSaid    = "said"
 )
 
-// State is a session's visible state: a frame of kind agent_state.
+// State is the body of an agent_state frame: the visible state of a session.
 type State struct {
 	Type    string       `json:"type"`
 	TS      int64        `json:"ts"` // seconds since 1970
@@ -38,13 +38,13 @@ type State struct {
 	Detail  *StateDetail `json:"detail,omitempty"`
 }
 
-// StateDetail adds details to working and juggling.
+// StateDetail adds details to the states working and juggling.
 type StateDetail struct {
-	Tool      string `json:"tool_name,omitempty"` // the latest to start
-	SubAgents int    `json:"subagent_count"`      // other agents at work for this one
+	Tool      string `json:"tool_name,omitempty"` // name of the tool that started last
+	SubAgents int    `json:"subagent_count"`      // number of other agents that work for this one
 }
 
-// Tool is the status of a tool: a frame of kind tool_status.
+// Tool is the body of a tool_status frame: the status of a tool call.
 type Tool struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -56,7 +56,7 @@ type Tool struct {
 	Content string    `json:"content,omitempty"`
 }
 
-// Face is the face of a session: a frame of kind emotion.
+// Face is the body of an emotion frame: the face of the agent in a session.
 type Face struct {
 	Type      string    `json:"type"`
 	TS        int64     `json:"ts"`
@@ -66,22 +66,23 @@ type Face struct {
 	Intensity float64   `json:"intensity"` // above 0, at most 1
 }
 
-// Notice is text to show: a frame of kind notification. It must never be used as a prompt.
+// Notice is the body of a notification frame: a text for people. The text must never be used
+// as a prompt.
 type Notice struct {
 	Type      string    `json:"type"`
 	TS        int64     `json:"ts"`
 	Text      string    `json:"text"`
 	Urgency   string    `json:"urgency"`
 	ActionURL string    `json:"action_url,omitempty"`
-	ID        string    `json:"id,omitempty"` // for acknowledging it
+	ID        string    `json:"id,omitempty"` // for acknowledging the notification; empty if that is not possible
 	Session   string    `json:"session_id,omitempty"`
 	Robot     device.ID `json:"robot,omitempty"`
-	Question  string    `json:"question_id,omitempty"` // it waits for a yes or no
+	Question  string    `json:"question_id,omitempty"` // ID of the question, if the text waits for a yes or no
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
-	Speak     bool      `json:"speak"`
+	Speak     bool      `json:"speak"` // whether the text is meant to be spoken
 }
 
-// Step is the new state of a notification: a frame of kind notification_changed.
+// Step is the body of a notification_changed frame: the new state of a notification.
 type Step struct {
 	Type  string `json:"type"`
 	TS    int64  `json:"ts"`
@@ -89,7 +90,7 @@ type Step struct {
 	State string `json:"state"`
 }
 
-// Gesture is a gesture of the agent: a frame of kind gesture.
+// Gesture is the body of a gesture frame: a gesture that the agent makes.
 type Gesture struct {
 	Type     string    `json:"type"`
 	TS       int64     `json:"ts"`
@@ -100,7 +101,7 @@ type Gesture struct {
 	By       string    `json:"by"`
 }
 
-// Look is where the agent looks: a frame of kind look_at.
+// Look is the body of a look_at frame: the direction or object that the agent looks at.
 type Look struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -110,7 +111,7 @@ type Look struct {
 	By      string    `json:"by"`
 }
 
-// Mood is the agent's mood: a frame of kind mood.
+// Mood is the body of a mood frame: the mood of the agent.
 type Mood struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -119,7 +120,7 @@ type Mood struct {
 	event.Mood
 }
 
-// Said is a sentence of the agent, sent when its sound begins: a frame of kind said.
+// Said is the body of a said frame: a sentence that the agent begins to speak.
 type Said struct {
 	Type    string    `json:"type"`
 	TS      int64     `json:"ts"`
@@ -128,35 +129,35 @@ type Said struct {
 	Text    string    `json:"text"`
 }
 
-// Frame is an encoded frame. It is encoded once, and shared by all its viewers.
+// Frame is an encoded frame. All viewers share it, so it must not be changed.
 type Frame struct {
-	Kind    string // empty for an answer to a single viewer
-	Session string
-	Robot   device.ID
-	Body    any    // State, Tool, Face, Notice, Step, Gesture, Look, Mood or Said; nil for an answer
-	Data    []byte // Body as JSON
+	Kind    string    // empty for a reply to a viewer's command
+	Session string    // empty for a frame that is not about a session
+	Robot   device.ID // empty for a frame that is not about a robot
+	Body    any       // State, Tool, Face, Notice, Step, Gesture, Look, Mood or Said; nil for a reply
+	Data    []byte    // the body as JSON
 
-	key    string // a later frame of the same key makes this one stale
-	low    bool   // a notification of low urgency, which may be dropped
-	notice string // the id of a notification that counts as shown once it is sent
+	key    string // makes earlier frames with the same key stale, unless empty
+	low    bool   // whether this is a notification of low urgency, which may be dropped
+	notice string // ID of the notification that counts as shown once this frame is sent; or empty
 }
 
-// NewAnswer returns a frame for a single viewer. In a crowded outbox a later one of the
-// same key replaces it.
-func NewAnswer(key string, body any) *Frame { return &Frame{key: key, Data: httpserver.Encode(body)} }
+// NewReply returns a frame that replies to a single viewer's command. In a crowded outbox it
+// replaces earlier frames with the same key.
+func NewReply(key string, body any) *Frame { return &Frame{key: key, Data: httpserver.Encode(body)} }
 
-// NewFrame returns a frame without session and robot, for a viewer that makes its own.
+// NewFrame returns a frame without session and robot, for viewers that make frames themselves.
 func NewFrame(kind string, body any) *Frame { return newFrame(kind, "", "", "", body) }
 
-// newFrame returns a frame about a session, a robot, or neither.
+// newFrame returns a frame. session, robot and key may be empty.
 func newFrame(kind, session string, robot device.ID, key string, body any) *Frame {
 	return &Frame{Kind: kind, Session: session, Robot: robot, Body: body, Data: httpserver.Encode(body), key: key}
 }
 
-// ShownTo returns a state as shown to viewers of all ten states, or else reduced to the
-// RFC's seven (contract: docs/skins.md).
-func ShownTo(all bool, s agent.Shown) agent.Shown {
-	if all {
+// ShownTo returns s for viewers of all ten states, and otherwise the closest of the RFC's
+// seven states (see docs/skins.md).
+func ShownTo(allStates bool, s agent.Shown) agent.Shown {
+	if allStates {
 		return s
 	}
 	switch s {
@@ -184,7 +185,7 @@ func newNotice(n Notice) *Frame {
 		made.key = "n " + n.ID
 	}
 	if n.Robot == "" {
-		made.notice = n.ID // a robot's counts once the robot has spoken it
+		made.notice = n.ID // a notification for a robot counts only once the robot has spoken
 	}
 	return made
 }
@@ -194,27 +195,27 @@ func newStep(at time.Time, n event.NotificationChanged) *Frame {
 }
 
 func newGesture(e event.Envelope, g event.Gesture) *Frame {
-	return newFrame(KindGesture, e.Session, e.Robot, "g "+placeOf(e), Gesture{Type: KindGesture,
+	return newFrame(KindGesture, e.Session, e.Robot, "g "+moodKey(e), Gesture{Type: KindGesture,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: plain.Clip(g.Name, limit.Name), Duration: g.Duration, By: g.By})
 }
 
 func newLook(e event.Envelope, l event.LookAt) *Frame {
-	return newFrame(KindLook, e.Session, e.Robot, "l "+placeOf(e), Look{Type: KindLook,
+	return newFrame(KindLook, e.Session, e.Robot, "l "+moodKey(e), Look{Type: KindLook,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Target: l.Target, By: l.By})
 }
 
 func newMood(e event.Envelope, m event.Mood) *Frame {
-	return newFrame(KindMood, e.Session, e.Robot, "m "+placeOf(e), Mood{Type: KindMood,
+	return newFrame(KindMood, e.Session, e.Robot, "m "+moodKey(e), Mood{Type: KindMood,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Mood: m})
 }
 
 func newSaid(e event.Envelope, s event.Said) *Frame {
-	return newFrame(KindSaid, e.Session, e.Robot, "w "+placeOf(e), Said{Type: KindSaid,
+	return newFrame(KindSaid, e.Session, e.Robot, "w "+moodKey(e), Said{Type: KindSaid,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, limit.Text)})
 }
 
-// placeOf returns whose mood an event is about: a robot, or a session without one; empty
-// is the household's character.
-func placeOf(e event.Envelope) string {
+// moodKey returns the robot ID of an event, or the session ID if the event has no robot. It is
+// empty for the household's character.
+func moodKey(e event.Envelope) string {
 	return cmp.Or(string(e.Robot), e.Session)
 }

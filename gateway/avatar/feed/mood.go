@@ -7,35 +7,37 @@ import (
 	"perch/limit"
 )
 
-// mostMoods bounds the stored moods. The oldest is dropped.
-const mostMoods = 200
+// maxMoods is the maximum of stored moods. The oldest is dropped.
+const maxMoods = 200
 
-// moods holds the latest mood of each robot, and of each session without one.
-type moods map[string]*felt
+// moods holds the latest mood of each robot, and of each session without a robot. The key is
+// from moodKey.
+type moods map[string]*storedMood
 
-// felt is a mood. Its frame is made when the first viewer needs it: most houses have no
-// such viewer, and moods change often.
-type felt struct {
+// storedMood is an event.Mood and its frame. The frame is made when the first viewer needs it:
+// most households have no viewer of moods, and moods change often.
+type storedMood struct {
 	event.Envelope
-	frame *Frame
+	frame *Frame // nil until ensureFrame is called
 }
 
-func (m *felt) ensureFrame() *Frame {
-	if mood, is := m.Event.(event.Mood); is && m.frame == nil {
+// ensureFrame returns the frame of the mood.
+func (m *storedMood) ensureFrame() *Frame {
+	if mood, ok := m.Event.(event.Mood); ok && m.frame == nil {
 		m.frame = newMood(m.Envelope, mood)
 	}
 	return m.frame
 }
 
-// feel sends a mood to the viewers of moods, and stores it.
-func (f *Feed) feel(e event.Envelope) {
-	key := placeOf(e)
-	if f.moods[key] == nil && len(f.moods) >= mostMoods {
-		delete(f.moods, limit.First(f.moods, func(a, b *felt) int { return a.At.Compare(b.At) }))
+// sendMood sends a mood to the viewers that want moods, and stores it for later viewers.
+func (f *Feed) sendMood(e event.Envelope) {
+	key := moodKey(e)
+	if f.moods[key] == nil && len(f.moods) >= maxMoods {
+		delete(f.moods, limit.First(f.moods, func(a, b *storedMood) int { return a.At.Compare(b.At) }))
 	}
-	m := &felt{Envelope: e}
+	m := &storedMood{Envelope: e}
 	f.moods[key] = m
-	f.each(func(w *Filter) *Frame {
+	f.sendEach(func(w *Filter) *Frame {
 		if !slices.Contains(w.Kinds, KindMood) {
 			return nil
 		}

@@ -12,10 +12,10 @@ import (
 // TestUnusedMoodsAreBounded, and are not encoded.
 func TestUnusedMoodsAreBounded(t *testing.T) {
 	f := &Feed{viewers: map[*Viewer]bool{{out: newOutbox(), filter: Filter{Kinds: RFCKinds()}}: true}, moods: moods{}}
-	for n := range mostMoods + 10 {
-		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: fmt.Sprint(n), Event: event.Mood{}})
+	for n := range maxMoods + 10 {
+		f.sendMood(event.Envelope{At: time.Unix(int64(n+1), 0), Session: fmt.Sprint(n), Event: event.Mood{}})
 	}
-	if len(f.moods) != mostMoods || f.moods["0"] != nil {
+	if len(f.moods) != maxMoods || f.moods["0"] != nil {
 		t.Errorf("%d moods are kept", len(f.moods))
 	}
 	for _, m := range f.moods {
@@ -30,12 +30,12 @@ func TestUnreadMoodsAreReplaced(t *testing.T) {
 	s := &Viewer{out: newOutbox(), filter: Filter{Kinds: AllKinds()}}
 	f := &Feed{viewers: map[*Viewer]bool{s: true}, moods: moods{}}
 	for n := range 100_000 {
-		f.feel(event.Envelope{At: time.Unix(int64(n+1), 0), Session: "s", Event: event.Mood{Dominant: fmt.Sprint(n)}})
+		f.sendMood(event.Envelope{At: time.Unix(int64(n+1), 0), Session: "s", Event: event.Mood{Dominant: fmt.Sprint(n)}})
 	}
-	if n := len(s.out.waiting); n > crowded+1 || s.out.late {
+	if n := len(s.out.queue); n > crowded+1 || s.out.late {
 		t.Errorf("%d frames wait", n)
 	}
-	if last := s.out.waiting[len(s.out.waiting)-1]; !strings.Contains(string(last.Data), `"dominant":"99999"`) {
+	if last := s.out.queue[len(s.out.queue)-1]; !strings.Contains(string(last.Data), `"dominant":"99999"`) {
 		t.Errorf("the latest is %s", last.Data)
 	}
 }

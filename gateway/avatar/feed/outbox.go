@@ -7,45 +7,45 @@ import (
 	"perch/limit"
 )
 
-// Bounds of the frames waiting for one viewer.
+// Limits of the frames that are queued for one viewer.
 const (
-	crowded     = 32 // frames; from this number on stale ones are dropped
-	mostNotices = 64
-	mostPassing = 64 // of gestures, looks and sentences each
+	crowded      = 32 // stale frames are dropped if more than this number are queued
+	maxNotices   = 64
+	maxTransient = 64 // for gestures, looks and sentences separately
 )
 
-// outbox queues the frames for one viewer. Adding never blocks. While few frames wait,
-// all are retained, in order. In a crowded outbox a later frame replaces an earlier one
-// of the same key, such as a session's state or face, or a tool's status. Too many
-// notifications evict the oldest of low urgency; too many gestures, looks, sentences
-// and moods evict the oldest, because a program may name any number of sessions, each
-// with separate keys. A viewer whose outbox is still too full is late, and is
-// disconnected.
+// outbox queues the frames for one viewer. Adding a frame never blocks. While the outbox is
+// not crowded, it retains all frames in order. In a crowded outbox a frame replaces earlier
+// frames with the same key, such as a session's state or face, or a tool's status. If there
+// are too many notifications, those of low urgency are dropped, oldest first. If there are too
+// many gestures, looks, sentences or moods, the oldest are dropped: a program may use any
+// number of sessions, each with keys of its own. A viewer whose outbox is still too full is
+// late, and is disconnected.
 type outbox struct {
-	news chan struct{} // a frame waits, or the viewer is late
+	news chan struct{} // receives an element if frames are queued or the viewer is late
 
-	mu      sync.Mutex
-	waiting []*Frame
-	late    bool
-	began   int // notifications and tools in the snapshot of the last subscription; so many more may wait
+	mu     sync.Mutex
+	queue  []*Frame
+	late   bool
+	excess int // number of notifications and tools in the latest snapshot, by which the limits are raised
 }
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// subscribe sets the filter, given the present frames that match it and the ones to
-// send of them. Their number never makes the viewer late. Waiting frames that do not
-// match are dropped, so that repeated subscriptions do not accumulate frames.
-func (o *outbox) subscribe(w *Filter, present, news []*Frame) {
+// subscribe drops the queued frames that do not match w, and adds the frames of added.
+// snapshot holds all frames of the current state that match w; a large snapshot does not make
+// the viewer late.
+func (o *outbox) subscribe(w *Filter, snapshot, added []*Frame) {
 	o.mu.Lock()
-	o.waiting = slices.DeleteFunc(o.waiting, func(f *Frame) bool { return !w.takes(f) })
-	o.began = 0
-	for _, f := range present {
+	o.queue = slices.DeleteFunc(o.queue, func(f *Frame) bool { return !w.matches(f) })
+	o.excess = 0
+	for _, f := range snapshot {
 		if f.Kind == KindNotice || f.Kind == KindTool {
-			o.began++
+			o.excess++
 		}
 	}
 	o.mu.Unlock()
-	o.enqueue(news...)
+	o.enqueue(added...)
 }
 
 // enqueue adds frames, unless the viewer is late.
@@ -55,9 +55,9 @@ func (o *outbox) enqueue(frames ...*Frame) {
 	}
 	o.mu.Lock()
 	if !o.late {
-		o.waiting = append(o.waiting, frames...)
-		if len(o.waiting) > crowded {
-			o.waiting, o.late = relieve(o.waiting, o.began)
+		o.queue = append(o.queue, frames...)
+		if len(o.queue) > crowded {
+			o.queue, o.late = dropStale(o.queue, o.excess)
 		}
 	}
 	o.mu.Unlock()
@@ -67,40 +67,41 @@ func (o *outbox) enqueue(frames ...*Frame) {
 	}
 }
 
-// pop returns the next frame, and whether the viewer is late: then no more frames
-// follow.
+// pop returns the next frame, or nil if no frame is queued. If late is true, no more frames
+// will follow.
 func (o *outbox) pop() (f *Frame, late bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.late || len(o.waiting) == 0 {
-		o.waiting = nil // an idle viewer holds no memory
+	if o.late || len(o.queue) == 0 {
+		o.queue = nil // free the memory of an idle viewer's queue
 		return nil, o.late
 	}
-	f = o.waiting[0]
-	o.waiting[0] = nil
-	o.waiting = o.waiting[1:]
+	f = o.queue[0]
+	o.queue[0] = nil
+	o.queue = o.queue[1:]
 	return f, false
 }
 
-// relieve drops stale frames, preserving the order of the others. more is how many may
-// wait beyond the bounds.
-func relieve(waiting []*Frame, more int) (left []*Frame, late bool) {
-	newest, passing := make(map[string]*Frame, len(waiting)), map[string]int{}
+// dropStale returns the frames that remain after stale and excess frames are dropped, in
+// their order. excess raises the limits of tools and notifications. If late is true, too many
+// frames remain.
+func dropStale(queue []*Frame, excess int) (remaining []*Frame, late bool) {
+	newest, count := make(map[string]*Frame, len(queue)), map[string]int{}
 	tools, notices := 0, 0
-	for _, f := range waiting {
+	for _, f := range queue {
 		if f.key != "" {
 			newest[f.key] = f
 		}
 	}
 	for _, f := range newest {
-		passing[f.Kind]++
+		count[f.Kind]++
 	}
-	for _, f := range waiting {
+	for _, f := range queue {
 		if f.key != "" && newest[f.key] != f {
 			continue
 		}
-		if most := mostWaiting(f.Kind); most > 0 && passing[f.Kind] > most {
-			passing[f.Kind]--
+		if bound := maxQueued(f.Kind); bound > 0 && count[f.Kind] > bound {
+			count[f.Kind]--
 			continue
 		}
 		switch f.Kind {
@@ -109,25 +110,26 @@ func relieve(waiting []*Frame, more int) (left []*Frame, late bool) {
 		case KindNotice, KindStep:
 			notices++
 		}
-		left = append(left, f)
+		remaining = append(remaining, f)
 	}
-	left = slices.DeleteFunc(left, func(f *Frame) bool {
-		gives := notices > mostNotices+more && (f.low || f.Kind == KindStep)
-		if gives {
+	remaining = slices.DeleteFunc(remaining, func(f *Frame) bool {
+		drop := notices > maxNotices+excess && (f.low || f.Kind == KindStep)
+		if drop {
 			notices--
 		}
-		return gives
+		return drop
 	})
-	return left, tools > limit.Tools+more || notices > mostNotices+more
+	return remaining, tools > limit.Tools+excess || notices > maxNotices+excess
 }
 
-// mostWaiting returns how many frames of a droppable kind may wait; 0 means no limit.
-func mostWaiting(kind string) int {
+// maxQueued returns the maximum of queued frames of a kind whose oldest frames may be dropped.
+// It returns 0 for other kinds.
+func maxQueued(kind string) int {
 	switch kind {
 	case KindGesture, KindLook, KindSaid:
-		return mostPassing
+		return maxTransient
 	case KindMood:
-		return mostMoods
+		return maxMoods
 	}
 	return 0
 }

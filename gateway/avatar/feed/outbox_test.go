@@ -44,8 +44,8 @@ func TestSlowViewer(t *testing.T) {
 			f := drawFrame(t, n)
 			newest[f.key], order[f] = f, n
 			o.enqueue(f)
-			if len(o.waiting) > crowded+3*2+limit.Tools+mostNotices+2 {
-				t.Fatalf("%d frames wait", len(o.waiting))
+			if len(o.queue) > crowded+3*2+limit.Tools+maxNotices+2 {
+				t.Fatalf("%d frames wait", len(o.queue))
 			}
 		}
 		var taken []*Frame
@@ -99,7 +99,7 @@ func TestFewFramesAreRetained(t *testing.T) {
 		if next, _ := o.pop(); next == nil && string(f.Data) != "319" {
 			t.Errorf("the last is %s", f.Data)
 		} else if next != nil {
-			o.waiting = append([]*Frame{next}, o.waiting...)
+			o.queue = append([]*Frame{next}, o.queue...)
 		}
 	}
 }
@@ -112,8 +112,8 @@ func TestLateViewer(t *testing.T) {
 		n    int
 		late bool
 	}{
-		{KindNotice, false, mostNotices, false}, {KindNotice, false, mostNotices + 1, true}, {KindNotice, true, 10 * mostNotices, false},
-		{KindTool, false, limit.Tools, false}, {KindTool, false, limit.Tools + 1, true}, {KindStep, false, 10 * mostNotices, false},
+		{KindNotice, false, maxNotices, false}, {KindNotice, false, maxNotices + 1, true}, {KindNotice, true, 10 * maxNotices, false},
+		{KindTool, false, limit.Tools, false}, {KindTool, false, limit.Tools + 1, true}, {KindStep, false, 10 * maxNotices, false},
 	} {
 		o := newOutbox()
 		for n := range c.n {
@@ -122,7 +122,7 @@ func TestLateViewer(t *testing.T) {
 		if o.late != c.late {
 			t.Errorf("%d of %s, low %t: late %t", c.n, c.kind, c.low, o.late)
 		}
-		if f, _ := o.pop(); c.low && string(f.Data) != fmt.Sprint(c.n-mostNotices) {
+		if f, _ := o.pop(); c.low && string(f.Data) != fmt.Sprint(c.n-maxNotices) {
 			t.Errorf("not the oldest were given up: %s is left", f.Data)
 		}
 	}
@@ -134,14 +134,14 @@ func TestGesturesOfManySessionsAreBounded(t *testing.T) {
 		o := newOutbox()
 		o.enqueue(&Frame{Kind: KindState, key: "s"})
 		for n := range 1000 {
-			if o.enqueue(&Frame{Kind: kind, key: fmt.Sprint(n), Data: fmt.Append(nil, n)}); len(o.waiting) > mostMoods+1 {
-				t.Fatalf("%s: %d frames wait", kind, len(o.waiting))
+			if o.enqueue(&Frame{Kind: kind, key: fmt.Sprint(n), Data: fmt.Append(nil, n)}); len(o.queue) > maxMoods+1 {
+				t.Fatalf("%s: %d frames wait", kind, len(o.queue))
 			}
 		}
 		if first, late := o.pop(); late || first == nil || first.Kind != KindState {
 			t.Errorf("%s: the state is lost, and it is late: %t", kind, late)
 		}
-		if last := o.waiting[len(o.waiting)-1]; string(last.Data) != "999" {
+		if last := o.queue[len(o.queue)-1]; string(last.Data) != "999" {
 			t.Errorf("%s: the latest is %s", kind, last.Data)
 		}
 	}
@@ -151,15 +151,15 @@ func TestGesturesOfManySessionsAreBounded(t *testing.T) {
 func TestSnapshotMakesNobodyLate(t *testing.T) {
 	o := newOutbox()
 	var all []*Frame
-	for n := range 8 * mostNotices {
+	for n := range 8 * maxNotices {
 		all = append(all, &Frame{Kind: KindNotice, key: fmt.Sprint(n)})
 	}
 	o.subscribe(&Filter{}, all, all)
-	for n := range mostNotices {
+	for n := range maxNotices {
 		o.enqueue(&Frame{Kind: KindNotice, key: fmt.Sprint("later ", n)})
 	}
-	if o.late || len(o.waiting) != 9*mostNotices {
-		t.Fatalf("late %t, %d wait", o.late, len(o.waiting))
+	if o.late || len(o.queue) != 9*maxNotices {
+		t.Fatalf("late %t, %d wait", o.late, len(o.queue))
 	}
 	if o.enqueue(&Frame{Kind: KindNotice, key: "one more"}); !o.late {
 		t.Error("what waits is not bounded")
@@ -172,7 +172,7 @@ func TestSubscribingAgain(t *testing.T) {
 	defer bus.Close()
 	f := newFeedOf(bus, agent.NewBoard())
 	none, notices := Filter{Kinds: []string{KindMood}}, Filter{Kinds: []string{KindNotice}}
-	for n := range mostStored {
+	for n := range maxStored {
 		f.handleEvent(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint(n), Text: "Tea.", Urgency: "normal"}})
 	}
 	v := f.Join(notices)
@@ -186,11 +186,11 @@ func TestSubscribingAgain(t *testing.T) {
 			t.Fatal("it is late by what it no longer wants")
 		}
 		v.Subscribe(notices)
-		if waits := len(v.out.waiting); v.Late() || waits != mostStored {
-			t.Fatalf("%d frames wait of %d, and it is late: %t", waits, mostStored, v.Late())
+		if waits := len(v.out.queue); v.Late() || waits != maxStored {
+			t.Fatalf("%d frames wait of %d, and it is late: %t", waits, maxStored, v.Late())
 		}
 	}
-	for n := range mostNotices {
+	for n := range maxNotices {
 		f.handleEvent(event.Envelope{At: noon, Event: event.Notification{ID: fmt.Sprint("later ", n), Text: "Tea.", Urgency: "normal"}})
 	}
 	if v.Late() {

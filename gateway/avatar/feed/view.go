@@ -11,19 +11,19 @@ import (
 	"perch/plain"
 )
 
-// view is a session as it was sent to viewers.
+// view is what viewers have been sent about a session.
 type view struct {
-	state  agent.State // the board's latest
-	states [2]shown    // as last sent: in seven states, and in ten
-	tools  []item      // running, in order of their start
-	asked  []item      // open questions
-	felt   event.Emotion
-	feltAt event.Envelope
-	faces  map[agent.Vocabulary]*Frame
+	state     agent.State   // latest state from the board
+	states    [2]shownState // last sent states: of the RFC's seven, and of all ten (see index)
+	tools     []item        // running tools, in the order of their start
+	questions []item        // open questions
+	emotion   event.Emotion // latest face; its Name is empty if there was none
+	emotionAt event.Envelope
+	faces     map[agent.Vocabulary]*Frame // frames of emotion that have been made
 }
 
-// shown is a state that was sent.
-type shown struct {
+// shownState is a state that was sent to viewers.
+type shownState struct {
 	state  agent.Shown
 	detail StateDetail
 	frame  *Frame
@@ -31,26 +31,28 @@ type shown struct {
 
 // item is a running tool or an open question.
 type item struct {
-	id, name string // a question has no name
+	id, name string // name is empty for a question
 	frame    *Frame
 }
 
-// index returns the index of the seven or of all ten states.
-func index(all bool) int {
-	if all {
+// index returns the index in view.states: 0 for the RFC's seven states, 1 for all ten.
+func index(allStates bool) int {
+	if allStates {
 		return 1
 	}
 	return 0
 }
 
-// isVisible reports whether a session shows something or is open.
+// isVisible reports whether a session is not idle, has a conversation going on, or has a
+// state that expires after now.
 func isVisible(s agent.State, now time.Time) bool {
 	due := s.ExpiresAt()
 	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 
-// newView returns a view without sent frames, or nil if there is nothing to send or to
-// remember. A robot at rest is not sent.
+// newView returns the view of a new session. It returns nil for an invisible session without a
+// robot, which needs no view. The view of an invisible session of a robot counts as already
+// shown idle.
 func newView(s agent.State, now time.Time) *view {
 	if isVisible(s, now) {
 		return &view{state: s}
@@ -58,13 +60,14 @@ func newView(s agent.State, now time.Time) *view {
 	if s.Robot == "" {
 		return nil
 	}
-	return &view{state: s, states: [2]shown{{state: agent.Idle}, {state: agent.Idle}}}
+	return &view{state: s, states: [2]shownState{{state: agent.Idle}, {state: agent.Idle}}}
 }
 
-// news returns the frame of a state that was not sent yet, or nil.
-func (v *view) news(all bool, at time.Time) *Frame {
-	last := &v.states[index(all)]
-	now := shown{state: ShownTo(all, v.state.At(at))}
+// newState returns a frame with the state at a time, or nil if that state was already sent to
+// viewers of all states, or of the RFC's seven.
+func (v *view) newState(allStates bool, at time.Time) *Frame {
+	last := &v.states[index(allStates)]
+	now := shownState{state: ShownTo(allStates, v.state.At(at))}
 	switch v.state.At(at) {
 	case agent.Juggling:
 		now.detail.SubAgents = v.state.SubAgents
@@ -86,38 +89,38 @@ func (v *view) news(all bool, at time.Time) *Frame {
 	return now.frame
 }
 
-// tool records that a tool is running, or has ended.
-func (v *view) tool(t event.ToolStatus, made *Frame) {
-	v.tools = slices.DeleteFunc(v.tools, func(one item) bool { return one.id == t.ID })
+// setTool adds a running tool, or removes one that has ended.
+func (v *view) setTool(t event.ToolStatus, made *Frame) {
+	v.tools = slices.DeleteFunc(v.tools, func(running item) bool { return running.id == t.ID })
 	if t.Status == event.ToolRunning {
 		v.tools = append(v.tools, item{t.ID, t.Name, made})
 	}
 }
 
-// feel records a face. It reports whether it is another one, and whether at least the
-// model's word for it is.
-func (v *view) feel(e event.Envelope, felt event.Emotion) (another, renamed bool) {
-	another = v.felt.Name != felt.Name || v.felt.Intensity != felt.Intensity
-	renamed = v.felt.Tag != felt.Tag
+// setEmotion sets the latest face. changed reports whether the face or its intensity differs
+// from the previous one, renamed whether the model's own word differs.
+func (v *view) setEmotion(e event.Envelope, emotion event.Emotion) (changed, renamed bool) {
+	changed = v.emotion.Name != emotion.Name || v.emotion.Intensity != emotion.Intensity
+	renamed = v.emotion.Tag != emotion.Tag
 	switch {
-	case another:
-		v.felt, v.feltAt, v.faces = felt, e, map[agent.Vocabulary]*Frame{}
+	case changed:
+		v.emotion, v.emotionAt, v.faces = emotion, e, map[agent.Vocabulary]*Frame{}
 	case renamed:
-		v.felt.Tag = felt.Tag
+		v.emotion.Tag = emotion.Tag
 		delete(v.faces, agent.VocabularyVerbatim)
 	}
-	return another, renamed
+	return changed, renamed
 }
 
-// face returns the frame of the latest face in a vocabulary, or nil if there was none.
+// face returns a frame with the latest face, named in a vocabulary, or nil if there was none.
 func (v *view) face(words agent.Vocabulary, table *agent.Words) *Frame {
-	if v.felt.Name == "" {
+	if v.emotion.Name == "" {
 		return nil
 	}
 	made := v.faces[words]
 	if made == nil {
-		f := Face{Type: KindFace, TS: v.feltAt.At.Unix(), Session: v.feltAt.Session, Robot: v.feltAt.Robot,
-			Tag: table.Tag(words, v.felt.Name, v.felt.Tag), Intensity: cmp.Or(v.felt.Intensity, 1)}
+		f := Face{Type: KindFace, TS: v.emotionAt.At.Unix(), Session: v.emotionAt.Session, Robot: v.emotionAt.Robot,
+			Tag: table.Tag(words, v.emotion.Name, v.emotion.Tag), Intensity: cmp.Or(v.emotion.Intensity, 1)}
 		made = newFrame(KindFace, f.Session, f.Robot, "f "+f.Session, f)
 		v.faces[words] = made
 	}

@@ -15,25 +15,25 @@ import (
 
 // Filter selects the frames for one viewer.
 type Filter struct {
-	Kinds    []string
-	Sessions []string // nil means all; OfRobot and an id means all sessions of that robot
-	All      bool     // all ten states instead of the RFC's seven
-	Words    agent.Vocabulary
+	Kinds     []string         // kinds of frames, such as KindState
+	Sessions  []string         // session IDs, or OfRobot and a robot ID for all sessions of that robot; nil for all
+	AllStates bool             // whether the viewer gets all ten states instead of the RFC's seven
+	Words     agent.Vocabulary // vocabulary of the words for faces
 }
 
-// RFCKinds returns the kinds that a skin gets by default.
+// RFCKinds returns the kinds of frames that the RFC defines, which a skin gets by default.
 func RFCKinds() []string { return []string{KindState, KindTool, KindFace, KindNotice} }
 
-// AllKinds returns the kinds that a viewer may subscribe to.
+// AllKinds returns all kinds of frames.
 func AllKinds() []string {
 	return append(RFCKinds(), KindStep, KindGesture, KindLook, KindMood, KindSaid)
 }
 
-// OfRobot is the prefix of a filter for all sessions of a robot.
+// OfRobot is the prefix that makes a robot ID an element of Filter.Sessions.
 const OfRobot = "robot:"
 
-// SafeName returns the name of a chat's session, or a hash if it is not 1 to 48 letters, digits
-// and ._:- of ASCII.
+// SafeName returns name if it consists of 1 to 48 ASCII letters, digits and the characters
+// ._:- and otherwise a hash of name. It is used in session IDs.
 func SafeName(name string) string {
 	const safe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	if name != "" && len(name) <= 48 && strings.Trim(name, safe) == "" {
@@ -43,13 +43,14 @@ func SafeName(name string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// SessionsOf returns the filter for one robot's sessions.
+// SessionsOf returns the Filter.Sessions that selects all sessions of a robot.
 func SessionsOf(id device.ID) []string { return []string{OfRobot + string(id)} }
 
-// takes reports whether a frame matches. A frame without session and robot is for all.
-func (f *Filter) takes(x *Frame) bool {
+// matches reports whether the filter selects a frame. A frame without session and robot matches
+// any Sessions.
+func (f *Filter) matches(x *Frame) bool {
 	if x.Kind == "" {
-		return true // an answer to the viewer itself
+		return true // a reply to the viewer
 	}
 	if !slices.Contains(f.Kinds, x.Kind) {
 		return false
@@ -59,22 +60,23 @@ func (f *Filter) takes(x *Frame) bool {
 		x.Robot != "" && slices.Contains(f.Sessions, OfRobot+string(x.Robot))
 }
 
-// Viewer is a program that shows the agent: a skin or an avatar program. One goroutine
-// calls Next; the other methods are safe for concurrent use.
+// Viewer receives the frames for a program that shows the agent: a skin or an avatar program.
+// Its methods are safe for concurrent use.
 type Viewer struct {
 	feed   *Feed
 	out    *outbox
-	filter Filter // under the feed's lock
+	filter Filter // protected by feed.mu
 }
 
-// Join adds a viewer, which gets a snapshot and everything after it until it leaves.
+// Join adds a viewer. It gets a snapshot of the current state, and then all frames that match w
+// until Leave is called.
 func (f *Feed) Join(w Filter) *Viewer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	v := &Viewer{feed: f, out: newOutbox(), filter: w}
 	f.viewers[v] = true
-	present := f.snapshot(&v.filter, time.Now())
-	v.out.subscribe(&v.filter, present, present)
+	snapshot := f.snapshot(&v.filter, time.Now())
+	v.out.subscribe(&v.filter, snapshot, snapshot)
 	return v
 }
 
@@ -85,50 +87,52 @@ func (v *Viewer) Leave() {
 	delete(v.feed.viewers, v)
 }
 
-// Subscribe replaces the filter, and sends the present frames that match only the new
-// one. Waiting frames that do not match it are dropped.
+// Subscribe replaces the filter. It sends those frames of the current state that match the new
+// filter but did not match the old one, and drops queued frames that do not match the new one.
 func (v *Viewer) Subscribe(w Filter) {
 	f := v.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, had := time.Now(), map[*Frame]bool{}
+	now, matched := time.Now(), map[*Frame]bool{}
 	for _, made := range f.snapshot(&v.filter, now) {
-		had[made] = true
+		matched[made] = true
 	}
 	v.filter = w
-	present := f.snapshot(&v.filter, now)
-	news := slices.DeleteFunc(slices.Clone(present), func(made *Frame) bool { return had[made] })
-	v.out.subscribe(&v.filter, present, news)
+	snapshot := f.snapshot(&v.filter, now)
+	added := slices.DeleteFunc(slices.Clone(snapshot), func(made *Frame) bool { return matched[made] })
+	v.out.subscribe(&v.filter, snapshot, added)
 }
 
-// Answer sends a frame to this viewer only.
-func (v *Viewer) Answer(a *Frame) { v.out.enqueue(a) }
+// Send sends a frame to this viewer only.
+func (v *Viewer) Send(f *Frame) { v.out.enqueue(f) }
 
-// News has an element when a frame waits or the viewer is late.
+// News returns a channel that receives an element when frames are queued or the viewer is
+// late. Pop must then be called until it returns nil.
 func (v *Viewer) News() <-chan struct{} { return v.out.news }
 
-// Pop returns the next frame, nil if none waits, and whether the viewer is late: then
-// no more frames follow, and it may join again.
+// Pop returns the next frame, or nil if no frame is queued. If late is true, too many frames
+// were queued: no more will follow, and the program has to join again.
 func (v *Viewer) Pop() (f *Frame, late bool) { return v.out.pop() }
 
-// Late reports whether too many frames wait, so that no more follow.
+// Late reports whether too many frames were queued. If so, no more will follow.
 func (v *Viewer) Late() bool {
 	v.out.mu.Lock()
 	defer v.out.mu.Unlock()
 	return v.out.late
 }
 
-// Shown publishes that a notification was shown, if its frame counts as shown when sent and it
-// was not shown before.
+// Shown must be called after a frame was sent to the program. It publishes that the frame's
+// notification was shown, unless the frame has no notification that counts as shown when sent,
+// or the notification was already shown.
 func (v *Viewer) Shown(made *Frame) {
 	if made.notice == "" {
 		return
 	}
 	f := v.feed
 	f.mu.Lock()
-	news := f.drop(made.notice)
+	removed := f.removeNotice(made.notice)
 	f.mu.Unlock()
-	if news {
+	if removed {
 		f.o.Bus.Publish("", "", event.NotificationChanged{ID: made.notice, State: notice.Shown})
 	}
 }

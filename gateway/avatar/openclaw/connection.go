@@ -174,7 +174,7 @@ func (c *connection) connect(f frame) error {
 	}
 	c.agreed = agreed
 	if agreed.scopes.lack(mayRead) == nil {
-		c.view = o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState, feed.KindTool, feed.KindSaid}, All: true})
+		c.view = o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState, feed.KindTool, feed.KindSaid}, AllStates: true})
 	}
 	return c.send(newResponse(r.ID, c.hello(), nil))
 }

@@ -121,7 +121,7 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	timer := time.NewTimer(longest)
 	defer timer.Stop()
 	began := time.Now()
-	viewer := r.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, Sessions: r.sessions(), All: true})
+	viewer := r.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, Sessions: r.sessions(), AllStates: true})
 	defer viewer.Leave()
 	before := r.working
 	r.working = map[string]bool{}
@@ -269,7 +269,7 @@ type connection struct {
 
 // run serves the link until ctx or the link ends.
 func (c *connection) run(ctx context.Context) error {
-	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), All: true, Words: agent.VocabularyXiaozhi}
+	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), AllStates: true, Words: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
 	c.opened(c.link.warning()) // no frame is missed from here on

@@ -201,7 +201,7 @@ func TestEndOfSessionIsRetried(t *testing.T) {
 		c.busy = map[string]feed.State{"still": {Session: "still", State: agent.Thinking}, "over": {Session: "over", State: agent.Working}}
 		for _, fails = range []string{"still", "over", "still", ""} {
 			c.link, _ = s.connect()
-			c.viewer, c.scenes, told = c.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, All: true}), scenes{}, nil
+			c.viewer, c.scenes, told = c.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, AllStates: true}), scenes{}, nil
 			if err := c.catchUp(t.Context()); (err == nil) != (fails == "") {
 				t.Errorf("%s fails: %v", fails, err)
 			}

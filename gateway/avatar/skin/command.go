@@ -77,7 +77,7 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 	switch b.States {
 	case "", "rfc":
 	case "all":
-		f.All = true
+		f.AllStates = true
 	default:
 		return command{}, badCommand("states is \"all\" for the ten, or left out for the seven of the RFC, not %.40q", b.States)
 	}
@@ -154,9 +154,9 @@ type errorFrame struct {
 }
 
 func newPongFrame(at time.Time) *feed.Frame {
-	return feed.NewAnswer("pong", pongFrame{"pong", at.Unix()})
+	return feed.NewReply("pong", pongFrame{"pong", at.Unix()})
 }
 
 func newErrorFrame(at time.Time, w *wrong) *feed.Frame {
-	return feed.NewAnswer("error", errorFrame{"error", at.Unix(), w.code, w.message})
+	return feed.NewReply("error", errorFrame{"error", at.Unix(), w.code, w.message})
 }

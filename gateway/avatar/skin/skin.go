@@ -97,7 +97,7 @@ func (s *skin) read() {
 		case err != nil:
 			return
 		case !isText:
-			s.view.Answer(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
+			s.view.Send(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
 			continue
 		}
 		s.run(text)
@@ -111,7 +111,7 @@ func (s *skin) run(text []byte) {
 	now := time.Now()
 	switch c.kind {
 	case "ping":
-		s.view.Answer(newPongFrame(now))
+		s.view.Send(newPongFrame(now))
 	case "subscribe":
 		s.view.Subscribe(c.filter)
 	case "ack":
@@ -120,7 +120,7 @@ func (s *skin) run(text []byte) {
 		bad = s.refusal(s.server.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
 	}
 	if bad != nil {
-		s.view.Answer(newErrorFrame(now, bad))
+		s.view.Send(newErrorFrame(now, bad))
 	}
 }
 
