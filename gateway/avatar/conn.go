@@ -23,25 +23,26 @@ type Conn struct {
 	program   Program
 	view      *feed.Viewer
 	log       *slog.Logger
-	talk      string
-	session   string // under which the talk is published
-	character string
-	out       chan []byte   // messages for write
-	greeted   chan struct{} // closed after Greet
+	name      string        // name of the conversation that the program has joined
+	session   string        // session ID in the events of that conversation
+	character string        // name of the character that replies; empty for the household's
+	out       chan []byte   // encoded messages that write sends
+	greeted   chan struct{} // closed once Program.Greet has succeeded
 
-	// The current answer. These fields belong to the goroutine that receives.
-	interrupt context.CancelFunc // nil without an answer
-	answered  chan struct{}      // closed when the answer has ended
-	over      *atomic.Bool       // set by the answer before its last message, or else by Interrupt
+	// The current reply. Only the goroutine that receives messages may use these fields.
+	cancelReply context.CancelFunc // nil if no reply is in progress
+	replyEnded  chan struct{}      // closed once the reply's goroutine has ended
+	replyDone   *atomic.Bool       // whether the reply is complete or interrupted
 }
 
-// Session returns the session under which the program's talk is published.
+// Session returns the session ID in the events of the program's conversation.
 func (c *Conn) Session() string { return c.session }
 
-// Log returns the server's logger with the program's address.
+// Log returns a logger that adds the program's address to each entry.
 func (c *Conn) Log() *slog.Logger { return c.log }
 
-// serve serves the program until it leaves or ctx ends, and waits for all its goroutines.
+// serve serves the program until it disconnects or ctx ends. It returns once all goroutines
+// of the connection have ended.
 func (c *Conn) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -57,7 +58,7 @@ func (c *Conn) serve(ctx context.Context) {
 		c.write(ctx)
 	})
 	if err := c.read(ctx); err != nil {
-		c.log.Info("a program is disconnected", "kind", c.server.o.Kind, "err", err)
+		c.log.Info("disconnecting a program", "kind", c.server.o.Kind, "err", err)
 	}
 	if stop() {
 		c.socket.Drop() // aborts a blocked send
@@ -73,14 +74,14 @@ func (c *Conn) serve(ctx context.Context) {
 // to be disconnected.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
-		return fmt.Errorf("greet it: %w", err)
+		return fmt.Errorf("greet the program: %w", err)
 	}
 	close(c.greeted)
 	for ctx.Err() == nil {
 		isText, message, err := c.socket.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			return fmt.Errorf("a message of more than %d bytes came", limit.Message)
+			return fmt.Errorf("the program sent a message of more than %d bytes", limit.Message)
 		case err != nil:
 			return nil
 		case !isText:
@@ -93,8 +94,8 @@ func (c *Conn) read(ctx context.Context) error {
 	return nil
 }
 
-// write sends messages and frames until ctx ends or sending fails. Frames wait until the
-// program is greeted.
+// write sends messages and frames until ctx ends or sending fails. It sends no frames
+// before the program is greeted.
 func (c *Conn) write(ctx context.Context) {
 	ping := time.NewTicker(c.server.paces.ping)
 	defer ping.Stop()
@@ -120,10 +121,10 @@ func (c *Conn) write(ctx context.Context) {
 	}
 }
 
-// errLate ends write: too many frames wait for the program.
+// errLate ends write if too many frames are queued for the program.
 var errLate = errors.New("the program does not read fast enough")
 
-// sendFrames sends the frames that wait.
+// sendFrames sends all queued frames.
 func (c *Conn) sendFrames() error {
 	for {
 		f, late := c.view.Pop()
@@ -145,7 +146,8 @@ func (c *Conn) sendFrames() error {
 	}
 }
 
-// Send sends a message. It blocks while other messages are being sent, until ctx ends.
+// Send sends a message. It blocks until the writing goroutine has accepted the message or
+// ctx ends.
 func (c *Conn) Send(ctx context.Context, message any) error {
 	select {
 	case c.out <- httpserver.Encode(message):
@@ -155,48 +157,49 @@ func (c *Conn) Send(ctx context.Context, message any) error {
 	}
 }
 
-// Answer interrupts the current answer, waits for its end, and runs answer on a new
-// goroutine. It sends the result, the last message, unless that is nil or the answer was
-// interrupted. Only the goroutine that receives may call it.
-func (c *Conn) Answer(ctx context.Context, answer func(ctx context.Context) (last any)) {
+// StartReply interrupts the current reply, waits for its end, and runs reply on a new
+// goroutine. The result of reply is sent as the last message, unless it is nil or the reply
+// was interrupted. Only the goroutine that receives messages may call StartReply.
+func (c *Conn) StartReply(ctx context.Context, reply func(ctx context.Context) (last any)) {
 	c.Interrupt()
-	answering, interrupt := context.WithCancel(ctx)
-	answered, over := make(chan struct{}), &atomic.Bool{}
-	c.interrupt, c.answered, c.over = interrupt, answered, over
+	replyCtx, cancel := context.WithCancel(ctx)
+	ended, done := make(chan struct{}), &atomic.Bool{}
+	c.cancelReply, c.replyEnded, c.replyDone = cancel, ended, done
 	go func() {
-		defer close(answered)
-		if last := answer(answering); over.CompareAndSwap(false, true) && last != nil {
-			_ = c.Send(ctx, last) // the program may have left
+		defer close(ended)
+		if last := reply(replyCtx); done.CompareAndSwap(false, true) && last != nil {
+			_ = c.Send(ctx, last) // fails only if the program has disconnected
 		}
 	}()
 }
 
-// Interrupt ends the current answer and waits until it has ended. It reports whether it
-// interrupted one: an answer that only has its last message to send is not interrupted.
-// Only the goroutine that receives may call it.
+// Interrupt cancels the current reply and waits for its end. It returns false if there was
+// no reply, or only its last message was still to be sent. Only the goroutine that receives
+// messages may call Interrupt.
 func (c *Conn) Interrupt() (interrupted bool) {
-	if c.interrupt == nil {
+	if c.cancelReply == nil {
 		return false
 	}
-	interrupted = c.over.CompareAndSwap(false, true)
-	c.interrupt()
-	<-c.answered
-	c.interrupt = nil
+	interrupted = c.replyDone.CompareAndSwap(false, true)
+	c.cancelReply()
+	<-c.replyEnded
+	c.cancelReply = nil
 	return interrupted
 }
 
-// Chat has a text answered in the program's talk, and passes the replies to take.
-func (c *Conn) Chat(ctx context.Context, text string, take func(agent.Reply) error) error {
-	return c.server.o.Chat.Chat(ctx, c.talk, c.character, text, take)
+// Chat sends text to the agent in the program's conversation, and passes each reply to
+// handle. An error of handle ends the turn.
+func (c *Conn) Chat(ctx context.Context, text string, handle func(agent.Reply) error) error {
+	return c.server.o.Chat.Chat(ctx, c.name, c.character, text, handle)
 }
 
-// ErrorText returns an error of Chat as text for the program. The text of an error without
-// a Code is not disclosed; it is logged.
+// ErrorText returns the text that tells the program of an error of Chat. An error that has
+// no Code method is logged, and its text is not disclosed.
 func (c *Conn) ErrorText(err error) string {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {
 		return err.Error()
 	}
-	c.log.Warn("a program's question was not answered", "kind", c.server.o.Kind, "err", err)
+	c.log.Warn("the agent could not answer a program", "kind", c.server.o.Kind, "err", err)
 	return "the agent could not answer; the log of the appliance says why"
 }

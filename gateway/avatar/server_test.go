@@ -45,8 +45,8 @@ func (s *scripted) Handle(ctx context.Context, message []byte) error {
 }
 
 func (s *scripted) MessageFor(f *feed.Frame) any {
-	n, is := f.Body.(feed.Notice)
-	if !is {
+	n, ok := f.Body.(feed.Notice)
+	if !ok {
 		return nil
 	}
 	if s.show != nil {
@@ -138,13 +138,13 @@ func TestOneAnswerAtATime(t *testing.T) {
 		case "stop":
 			return c.Send(ctx, c.Interrupt())
 		case "await":
-			<-c.answered
+			<-c.replyEnded
 			return nil
 		case "await the last":
 			<-ending
 			return nil
 		}
-		c.Answer(ctx, func(ctx context.Context) any {
+		c.StartReply(ctx, func(ctx context.Context) any {
 			if n := answering.Add(1); n > 1 {
 				t.Errorf("%d answers at a time", n)
 			}
@@ -178,7 +178,7 @@ func TestOneAnswerAtATime(t *testing.T) {
 func TestRunClosesConnections(t *testing.T) {
 	var answered atomic.Bool
 	h, s := start(t, scripted{handle: func(ctx context.Context, c *Conn, _ string) error {
-		c.Answer(ctx, func(ctx context.Context) any {
+		c.StartReply(ctx, func(ctx context.Context) any {
 			_ = c.Send(ctx, "begun")
 			<-ctx.Done()
 			time.Sleep(20 * time.Millisecond) // it has something to put away
@@ -243,7 +243,7 @@ func TestProgramThatReadsNothing(t *testing.T) {
 			if err := c.Send(ctx, "hello"); err != nil {
 				return err
 			}
-			c.Answer(ctx, func(ctx context.Context) any {
+			c.StartReply(ctx, func(ctx context.Context) any {
 				defer close(ended)
 				for c.Send(ctx, strings.Repeat("x", 1<<20)) == nil {
 				}

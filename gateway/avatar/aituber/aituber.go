@@ -1,8 +1,9 @@
 // Package aituber is the server for aituber-kit, a web page with a VRM or Live2D character
-// and its own voice, whose external linkage (/ws, protocol 2) connects to Perch. The agent
-// answers what is typed or spoken there, sentence by sentence, each with its face.
+// that has its own voice. The page's external linkage (/ws, protocol version 2) connects to
+// Perch. The agent answers the text that people type or speak to the page, and the page gets
+// each sentence of the reply with the name of a face.
 //
-// The protocol is aituber-kit's at commit 6be82fe. It has no keys; the page passes
+// The protocol is that of aituber-kit at commit 6be82fe. It has no keys; the page passes
 // Perch's key as httpserver.InUpgrade describes.
 package aituber
 
@@ -25,11 +26,11 @@ type Options struct {
 	Log   *slog.Logger
 }
 
-const mostPerSecond = 50 // messages of one page
+const maxPerSecond = 50 // messages from one page
 
-// New returns a server. Run disconnects the pages at the end.
+// New returns a server for aituber-kit.
 func New(o Options) *avatar.Server {
-	return avatar.New(avatar.Options{Kind: "aituber", Path: "/ws", Feed: o.Feed, Chat: o.Chat, PerSecond: mostPerSecond, Log: o.Log,
+	return avatar.New(avatar.Options{Kind: "aituber", Path: "/ws", Feed: o.Feed, Chat: o.Chat, PerSecond: maxPerSecond, Log: o.Log,
 		New: func(c *avatar.Conn) avatar.Program {
 			return &client{words: o.Words, conn: c, session: "session_" + strings.ToLower(rand.Text())}
 		}})
@@ -37,28 +38,29 @@ func New(o Options) *avatar.Server {
 
 // client is a connected page.
 type client struct {
-	words   *agent.Words
-	conn    *avatar.Conn
-	session string
-	asked   string // id of the current question, or ""; belongs to the goroutine that receives
+	words    *agent.Words
+	conn     *avatar.Conn
+	session  string // ID in each message to the page; random
+	question string // ID of the latest question; used only by the goroutine that receives
 }
 
-// send sends a message in answer to a request.
+// send sends a message of type kind. request is the ID of the message that this one replies to,
+// or "".
 func (c *client) send(ctx context.Context, kind, request string, payload any) error {
 	return c.conn.Send(ctx, newEnvelope(c.session, kind, request, payload))
 }
 
-// acknowledge confirms a message.
+// acknowledge confirms that a message was received.
 func (c *client) acknowledge(ctx context.Context, m message) error {
 	return c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""})
 }
 
-// Greet sends the server's version; until then the page uses version 1.
+// Greet sends the version of the protocol. Until then the page uses version 1.
 func (c *client) Greet(ctx context.Context) error {
 	return c.send(ctx, typeReady, "", ready{version, capabilities()})
 }
 
-// Handle handles a message. The page's progress in speaking (character.*) is ignored.
+// Handle handles a message. It ignores reports of the page's speech (character.*).
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
@@ -81,22 +83,22 @@ func (c *client) Handle(ctx context.Context, data []byte) error {
 		if err := c.acknowledge(ctx, m); err != nil {
 			return err
 		}
-		c.asked = m.id
-		c.conn.Answer(ctx, func(ctx context.Context) any { return c.answer(ctx, m) })
+		c.question = m.id
+		c.conn.StartReply(ctx, func(ctx context.Context) any { return c.reply(ctx, m) })
 	}
 	return nil
 }
 
-// stop interrupts the current answer, and sends the page its end.
+// stop interrupts the current reply, and tells the page that the reply has ended.
 func (c *client) stop(ctx context.Context) error {
 	if !c.conn.Interrupt() {
 		return nil
 	}
-	return c.send(ctx, typeDone, c.asked, nil)
+	return c.send(ctx, typeDone, c.question, nil)
 }
 
-// answer answers a question. It returns the last message.
-func (c *client) answer(ctx context.Context, m message) (last any) {
+// reply sends the reply to a question, except for the last message, which it returns.
+func (c *client) reply(ctx context.Context, m message) (last any) {
 	if c.send(ctx, typeStart, m.id, nil) != nil {
 		return nil
 	}
@@ -108,10 +110,10 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 		case agent.Say:
 			text := r.Text
 			if begun {
-				text = " " + text // the page joins them as they are
+				text = " " + text // the page joins sentences without a space
 			}
 			begun = true
-			return c.send(ctx, typeDelta, m.id, said{Text: text, Role: "assistant", Emotion: c.word(face)})
+			return c.send(ctx, typeDelta, m.id, delta{Text: text, Role: "assistant", Emotion: c.word(face)})
 		}
 		return nil
 	})
@@ -124,13 +126,13 @@ func (c *client) answer(ctx context.Context, m message) (last any) {
 	return newEnvelope(c.session, typeDone, m.id, nil)
 }
 
-// word returns the page's name of a face, as in VRM 1.0.
+// word returns the page's name for a face, which is that of VRM 1.0.
 func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
-// MessageFor returns a message with a tool or a notification. The page speaks a notification
-// that is to be spoken, and shows everything else like code.
+// MessageFor returns a message with a tool or a notification. The page speaks questions and
+// the notifications that are to be spoken, and shows everything else as code.
 func (c *client) MessageFor(f *feed.Frame) any {
-	s := said{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
+	s := delta{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
 	switch b := f.Body.(type) {
 	case feed.Tool:
 		if b.Status == "completed" {

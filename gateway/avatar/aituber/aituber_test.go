@@ -155,7 +155,7 @@ func TestGarbage(t *testing.T) {
 	for _, text := range []string{"", "x", "[]", "{}", `{"version":"3","type":"ping"}`, `{"version":"2","type":1}`,
 		`{"version":"2","type":"ping","id":"` + strings.Repeat("x", 300) + `"}`} {
 		p.Send(text)
-		if got := p.Next(); !strings.HasPrefix(got, `{"type":"ack","payload":{"status":"error","message":"that is no message`) {
+		if got := p.Next(); !strings.HasPrefix(got, `{"type":"ack","payload":{"status":"error","message":"not a message`) {
 			t.Errorf("%.40q is answered with %s", text, got)
 		}
 	}

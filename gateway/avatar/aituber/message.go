@@ -36,7 +36,7 @@ func capabilities() []string {
 		"character.speech.error", "character.response.done"}
 }
 
-// envelope is a message that is sent.
+// envelope is a message to the page.
 type envelope struct {
 	Version   string `json:"version"`
 	ID        string `json:"id"`
@@ -44,10 +44,11 @@ type envelope struct {
 	Session   string `json:"sessionId"`
 	At        string `json:"timestamp"` // ISO 8601
 	Payload   any    `json:"payload"`
-	RequestID string `json:"requestId,omitempty"` // the id of the answered message
+	RequestID string `json:"requestId,omitempty"` // ID of the message that this one replies to
 }
 
-// newEnvelope returns a message of a session. request is the id of the answered message, or "".
+// newEnvelope returns a message of type kind. request is the ID of the message that this one
+// replies to, or "". A nil payload becomes an empty object.
 func newEnvelope(session, kind, request string, payload any) envelope {
 	if payload == nil {
 		payload = struct{}{}
@@ -62,7 +63,7 @@ type ready struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// receipt is the payload of ack.
+// receipt is the payload of ack, which confirms a message or reports its error.
 type receipt struct {
 	RequestID string `json:"requestId,omitempty"`
 	Type      string `json:"type,omitempty"`
@@ -70,13 +71,13 @@ type receipt struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// said is the payload of chat.delta: text of a role. The page speaks text of the role
-// assistant, and shows text of the role console like code.
-type said struct {
+// delta is the payload of chat.delta. The page speaks text with the role assistant, and shows
+// text with the role console as code.
+type delta struct {
 	Text    string `json:"text"`
 	Role    string `json:"role"`
 	Emotion string `json:"emotion"`
-	Legacy  string `json:"legacyType,omitempty"` // "end" for a message outside of an answer
+	Legacy  string `json:"legacyType,omitempty"` // "end" if the text is not part of a reply
 }
 
 // failure is the payload of chat.error, which the page speaks.
@@ -84,14 +85,14 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// message is a message of the page.
+// message is a message from the page. kind is one of the types above, or another one.
 type message struct {
 	kind, id, text string
 }
 
-var errMessage = errors.New("that is no message of the external linkage, version 2 or 1")
+var errMessage = errors.New("not a message of the external linkage, version 2 or 1")
 
-// parse decodes a message. In version 1 the content is a question.
+// parse decodes a message of version 2, or a chat message of version 1.
 func parse(data []byte) (message, error) {
 	var b struct {
 		Version string `json:"version"`
@@ -107,7 +108,7 @@ func parse(data []byte) (message, error) {
 	}
 	switch {
 	case len(b.ID) > limit.Name:
-		return message{}, fmt.Errorf("%w: its id has %d bytes, more than %d", errMessage, len(b.ID), limit.Name)
+		return message{}, fmt.Errorf("%w: id has %d bytes, more than %d", errMessage, len(b.ID), limit.Name)
 	case b.Version == version && b.Type != "":
 		return message{b.Type, b.ID, b.Payload.Text}, nil
 	case b.Version == "" && b.Type == "chat":

@@ -14,72 +14,74 @@ import (
 )
 
 const (
-	slice = 20 * time.Millisecond // of sound for each volume
-	// spare is how long after the end of its sound a client may take to report that.
-	spare = 10 * time.Second
-	// settle is how long after an interruption a client drops sound. Only answers without a
-	// language model are as fast.
-	settle = 500 * time.Millisecond
+	slice = 20 * time.Millisecond // duration of the sound that one volume describes
+	// playedTimeout is how long the server waits for a client's report that it has played all
+	// sound, from the time at which the sound must have ended.
+	playedTimeout = 10 * time.Second
+	// dropsSoundFor is how long a client drops sound after an interruption. Only replies that
+	// need no language model are ready before this time.
+	dropsSoundFor = 500 * time.Millisecond
 )
 
-// converse answers a text, and sends each sentence with its sound.
+// converse has the agent answer a text, and sends each sentence of the reply with its sound.
 func (c *client) converse(ctx context.Context, text string) {
-	o, done := c.server.acquireOptions()
-	defer done()
-	s := speech{Options: o, client: c, from: c.interrupted.Add(settle), mouth: make(chan []float64)}
+	o, release := c.server.acquireOptions()
+	defer release()
+	s := speech{Options: o, client: c, from: c.interrupted.Add(dropsSoundFor), mouth: make(chan []float64)}
 	mouth := o.Loudness.Mouth(c.conn.Session())
 	var moving sync.WaitGroup
-	playing, stop := context.WithCancel(ctx)
+	mouthCtx, stop := context.WithCancel(ctx)
 	defer moving.Wait()
 	defer stop()
-	moving.Go(func() { mouth.Run(playing, s.mouth) })
+	moving.Go(func() { mouth.Run(mouthCtx, s.mouth) })
 	err := c.conn.Chat(ctx, text, func(r agent.Reply) error { return s.sendReply(ctx, r) })
 	switch {
-	case ctx.Err() != nil: // interrupted: the client expects no end
+	case ctx.Err() != nil: // interrupted: the client expects no more messages
 	case err != nil:
-		c.fail(ctx, s.over, c.conn.ErrorText(err))
+		c.fail(ctx, s.until, c.conn.ErrorText(err))
 	default:
-		c.finish(ctx, s.over)
+		c.finish(ctx, s.until)
 	}
 }
 
-// fail ends an answer with an error. It sends the error as a subtitle too, because the client
-// shows an error only for a moment.
-func (c *client) fail(ctx context.Context, over time.Time, sentence string) {
-	c.finish(ctx, over, newFailed(sentence), subtitle(sentence))
+// fail ends a reply with an error. It sends the error as a subtitle too, because the client
+// shows an error only for a moment. until is as in finish.
+func (c *client) fail(ctx context.Context, until time.Time, sentence string) {
+	c.finish(ctx, until, newErrorMessage(sentence), newSubtitle(sentence))
 }
 
-// finish sends the last messages of an answer, and ends it when the client has played its
-// sound, which cannot be before over. A zero over means no sound.
-func (c *client) finish(ctx context.Context, over time.Time, last ...any) {
+// finish sends the last messages of a reply, waits until the client has played the sound, and
+// tells the client that the reply has ended. The sound lasts until the given time; the zero
+// time means that there is no sound.
+func (c *client) finish(ctx context.Context, until time.Time, last ...any) {
 	if c.send(ctx, last...) != nil {
 		return
 	}
-	if !over.IsZero() && !c.isPlayed(ctx, over) {
+	if !until.IsZero() && !c.waitPlayed(ctx, until) {
 		return
 	}
-	_ = c.send(ctx, bare{"force-new-message"}, control("conversation-chain-end")) // the client may have left
+	_ = c.send(ctx, bareMessage{"force-new-message"}, newControl("conversation-chain-end")) // fails only if the client has disconnected
 }
 
-// isPlayed waits until the client has played all sound, and returns false if it was
-// interrupted.
-func (c *client) isPlayed(ctx context.Context, over time.Time) bool {
+// waitPlayed waits until the client has played all sound, which lasts until the given time. It
+// returns false if ctx ends or the client has disconnected.
+func (c *client) waitPlayed(ctx context.Context, until time.Time) bool {
 	select {
-	case <-c.played: // an earlier report: the client repeats each
+	case <-c.played: // discard an earlier report: the client repeats its reports
 	default:
 	}
-	if c.send(ctx, bare{"backend-synth-complete"}) != nil {
+	if c.send(ctx, bareMessage{"backend-synth-complete"}) != nil {
 		return false
 	}
-	late := time.NewTimer(time.Until(over) + spare) // a hidden page does not report
-	defer late.Stop()
+	timer := time.NewTimer(time.Until(until) + playedTimeout) // a hidden page sends no report
+	defer timer.Stop()
 	for {
 		select {
 		case <-c.played:
-			// The report may belong to an interrupted answer, or to a client that plays
-			// nothing, so it does not end the answer before its time.
-			late.Reset(time.Until(over))
-		case <-late.C:
+			// The report may belong to an interrupted reply, or come from a client that plays
+			// no sound, so it does not end the reply before the sound must have ended.
+			timer.Reset(time.Until(until))
+		case <-timer.C:
 			return true
 		case <-ctx.Done():
 			return false
@@ -87,18 +89,18 @@ func (c *client) isPlayed(ctx context.Context, over time.Time) bool {
 	}
 }
 
-// speech is the state of an answer that is being spoken.
+// speech is a reply that is being spoken.
 type speech struct {
-	Options // at the beginning of the answer
+	Options // options when the reply began
 	client  *client
-	face    *actions // for the next sentence
-	begun   bool
-	from    time.Time      // from when on the client plays sound
-	over    time.Time      // the earliest end of all sound; zero without sound
+	face    *actions       // face for the next sentence
+	begun   bool           // whether a sentence was sent
+	from    time.Time      // time before which the client would drop sound
+	until   time.Time      // earliest time at which the client has played all sound; zero if there was none
 	mouth   chan []float64 // receives the levels of the sound
 }
 
-// sendReply sends a sentence with its sound.
+// sendReply sends a sentence with its sound, or sets the face for the next sentence.
 func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 	switch r := r.(type) {
 	case agent.Felt:
@@ -109,24 +111,24 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			s.client.conn.Log().Warn("a sentence was not spoken", "err", err)
-			pcm = nil // the sentence is still shown
+			s.client.conn.Log().Warn("could not speak a sentence", "err", err)
+			pcm = nil // the sentence is only shown
 		}
 		text := r.Text
 		if s.begun {
-			text = " " + text // the client joins them as they are
+			text = " " + text // the client joins sentences without a space
 		}
 		s.begun = true
-		if err := until(ctx, s.from); err != nil {
+		if err := sleepUntil(ctx, s.from); err != nil {
 			return err
 		}
 		if err := s.client.send(ctx, newAudio(pcm, display{Text: text, Name: s.Name}, s.face)); err != nil {
 			return err
 		}
 		if len(pcm) == 0 {
-			return s.client.send(ctx, subtitle(r.Text)) // the client makes subtitles only of sound
+			return s.client.send(ctx, newSubtitle(r.Text)) // the client shows a subtitle by itself only if there is sound
 		}
-		s.over = slices.MaxFunc([]time.Time{s.over, time.Now()}, time.Time.Compare).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
+		s.until = slices.MaxFunc([]time.Time{s.until, time.Now()}, time.Time.Compare).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
 		select {
 		case s.mouth <- voice.LevelsOf(pcm):
 			return nil
@@ -137,13 +139,13 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 	return nil
 }
 
-// until waits until a time, or for the end of ctx.
-func until(ctx context.Context, at time.Time) error {
-	left := time.Until(at)
-	if left <= 0 {
+// sleepUntil waits until a time. It returns the error of ctx if ctx ends earlier.
+func sleepUntil(ctx context.Context, until time.Time) error {
+	remaining := time.Until(until)
+	if remaining <= 0 {
 		return nil
 	}
-	timer := time.NewTimer(left)
+	timer := time.NewTimer(remaining)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -158,9 +160,9 @@ func (o Options) speak(ctx context.Context, sentence string) (pcm []int16, err e
 	if o.Synthesizer == nil {
 		return nil, nil
 	}
-	most := int(voice.LongestSpeech(sentence) * voice.SpeakerRate / time.Second)
-	err = o.Synthesizer.Synthesize(ctx, sentence, o.Speech, func(more []int16) error {
-		if pcm = append(pcm, more...); len(pcm) > most {
+	maxSamples := int(voice.LongestSpeech(sentence) * voice.SpeakerRate / time.Second)
+	err = o.Synthesizer.Synthesize(ctx, sentence, o.Speech, func(chunk []int16) error {
+		if pcm = append(pcm, chunk...); len(pcm) > maxSamples {
 			return voice.ErrEndless
 		}
 		return ctx.Err()
@@ -168,7 +170,8 @@ func (o Options) speak(ctx context.Context, sentence string) (pcm []int16, err e
 	return pcm, err
 }
 
-// newAudio returns the message for a sentence; without samples it is only shown.
+// newAudio returns the message for a sentence. If pcm is empty, the client only shows the
+// sentence.
 func newAudio(pcm []int16, d display, face *actions) audio {
 	a := audio{Type: "audio", Volumes: volumes(pcm), Slice: int(slice / time.Millisecond), Display: d, Actions: face}
 	if len(pcm) == 0 {
@@ -183,25 +186,25 @@ func newAudio(pcm []int16, d display, face *actions) audio {
 	return a
 }
 
-// volumes returns the loudness of each slice relative to the loudest: the root mean square,
-// rounded to two digits.
+// volumes returns the loudness of each slice of pcm: the root mean square of the samples
+// relative to that of the loudest slice, rounded to two digits.
 func volumes(pcm []int16) []float64 {
-	all := []float64{}
-	for piece := range slices.Chunk(pcm, int(slice*voice.SpeakerRate/time.Second)) {
+	levels := []float64{}
+	for samples := range slices.Chunk(pcm, int(slice*voice.SpeakerRate/time.Second)) {
 		var sum float64
-		for _, s := range piece {
+		for _, s := range samples {
 			sum += float64(s) * float64(s)
 		}
-		all = append(all, math.Sqrt(sum/float64(len(piece))))
+		levels = append(levels, math.Sqrt(sum/float64(len(samples))))
 	}
-	if len(all) == 0 {
-		return all
+	if len(levels) == 0 {
+		return levels
 	}
-	most := slices.Max(all)
-	for i := range all {
-		if most > 0 {
-			all[i] = math.Round(100*all[i]/most) / 100
+	loudest := slices.Max(levels)
+	for i := range levels {
+		if loudest > 0 {
+			levels[i] = math.Round(100*levels[i]/loudest) / 100
 		}
 	}
-	return all
+	return levels
 }

@@ -7,31 +7,31 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// line is a message with a type and a text: full-text is a subtitle, control a command to
-// the client, user-input-transcription the question that was recognized.
-type line struct {
+// textMessage is a message with a text. Its type is full-text for a subtitle, control for a
+// command to the client, or user-input-transcription for the text of the user's speech.
+type textMessage struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-func control(command string) line { return line{"control", command} }
+func newControl(command string) textMessage { return textMessage{"control", command} }
 
-func subtitle(text string) line { return line{"full-text", text} }
+func newSubtitle(text string) textMessage { return textMessage{"full-text", text} }
 
-// bare is a message without further fields.
-type bare struct {
+// bareMessage is a message without data.
+type bareMessage struct {
 	Type string `json:"type"`
 }
 
-// failed is an error, which the client shows for a moment.
-type failed struct {
+// errorMessage is an error, which the client shows for a moment.
+type errorMessage struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 }
 
-func newFailed(sentence string) failed { return failed{"error", sentence} }
+func newErrorMessage(sentence string) errorMessage { return errorMessage{"error", sentence} }
 
-// configuration names the model to load, and the character.
+// configuration tells the client which model to load, and the names of the character.
 type configuration struct {
 	Type   string `json:"type"`
 	Model  any    `json:"model_info"`
@@ -40,7 +40,8 @@ type configuration struct {
 	Client string `json:"client_uid"`
 }
 
-// group lists the clients that talk together, which Perch does not support.
+// group lists the clients that share a conversation. Perch does not support this, so the list
+// is always empty.
 type group struct {
 	Type    string   `json:"type"`
 	Members []string `json:"members"`
@@ -49,7 +50,7 @@ type group struct {
 
 func emptyGroup() group { return group{Type: "group-update", Members: []string{}} }
 
-// history is the answer to a request about a history.
+// history is the response to a request about a history.
 type history struct {
 	Type    string `json:"type"`
 	History string `json:"history_uid"`
@@ -61,35 +62,36 @@ type audio struct {
 	Type      string    `json:"type"`
 	Sound     *string   `json:"audio"` // WAV in base64, or nil to show the sentence only
 	Volumes   []float64 `json:"volumes"`
-	Slice     int       `json:"slice_length"` // milliseconds of each volume
+	Slice     int       `json:"slice_length"` // milliseconds of sound that each volume describes
 	Display   display   `json:"display_text"`
 	Actions   *actions  `json:"actions"`
 	Forwarded bool      `json:"forwarded"`
 }
 
-// display is a sentence as it is shown.
+// display is the text that the client shows for a sentence.
 type display struct {
 	Text   string `json:"text"`
 	Name   string `json:"name"`
-	Avatar string `json:"avatar"`
+	Avatar string `json:"avatar"` // always empty
 }
 
-// actions are what the model does during a sentence.
+// actions are the expressions of the model during a sentence.
 type actions struct {
 	Expressions []any `json:"expressions"` // numbers or names of the model's expressions
 }
 
-// tool is the status of a tool.
+// tool is the status of a tool call.
 type tool struct {
 	Type    string `json:"type"`
 	ID      string `json:"tool_id"`
 	Tool    string `json:"tool_name"`
-	Name    string `json:"name"`
+	Name    string `json:"name"`   // name of the character
 	Status  string `json:"status"` // running, completed or error
 	Content string `json:"content"`
 	At      string `json:"timestamp"` // RFC 3339
 }
 
+// newTool returns the message for a tool of the character with a name.
 func newTool(t feed.Tool, name string) tool {
 	return tool{"tool_call_status", t.ID, t.Name, name, t.Status, cmp.Or(t.Content, t.Name), time.Unix(t.TS, 0).UTC().Format(time.RFC3339)}
 }

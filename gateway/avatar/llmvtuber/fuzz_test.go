@@ -66,7 +66,7 @@ func FuzzConversation(f *testing.F) {
 		hear := func(until func() bool) {
 			for !until() {
 				_, text, err := conn.Receive()
-				var m line
+				var m textMessage
 				if err != nil || json.Unmarshal(text, &m) != nil {
 					t.Fatalf("%.200s: %v", text, err)
 				}
@@ -90,7 +90,7 @@ func FuzzConversation(f *testing.F) {
 			case m.kind == "heartbeat":
 				beats++
 				requests++
-			case (&client{server: New(Options{})}).reply(m) != nil:
+			case (&client{server: New(Options{})}).responseTo(m) != nil:
 				requests++
 			}
 		}
@@ -105,7 +105,7 @@ func FuzzConversation(f *testing.F) {
 		if answers < requests+1+wrong {
 			t.Fatalf("%d answers to %d requests and %d messages that are none: %v", answers, requests+1, wrong, told)
 		}
-		if told[control("conversation-chain-end").String()] > told[control("conversation-chain-start").String()] {
+		if told[newControl("conversation-chain-end").String()] > told[newControl("conversation-chain-start").String()] {
 			t.Fatalf("more turns end than begin: %v", told)
 		}
 	})
@@ -119,4 +119,4 @@ func knownMessages() []string {
 }
 
 // String returns the key under which a message is counted.
-func (l line) String() string { return l.Type + " " + l.Text }
+func (l textMessage) String() string { return l.Type + " " + l.Text }

@@ -1,10 +1,10 @@
-// Package llmvtuber is the server for Open-LLM-VTuber's client, the web page or desktop
-// program that draws a Live2D model: it takes the place of that project's own server
-// (/client-ws). The agent answers what is typed or spoken there; each sentence is sent with
-// its sound, the loudness for the mouth and the expression of the face. Running tools and
-// notifications are shown as the client shows its own.
+// Package llmvtuber is a server for the client of Open-LLM-VTuber, a web page or desktop
+// program that draws a Live2D model. It replaces that project's own server (/client-ws). The
+// agent answers the text or speech that the client sends. The client gets each sentence of the
+// reply with its sound, the loudness for the mouth and the expression for the face. It also
+// shows tools and notifications.
 //
-// The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, its client d176e7d). It has
+// The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, client commit d176e7d). It has
 // no keys; the client passes Perch's key as httpserver.InUpgrade describes.
 package llmvtuber
 
@@ -25,51 +25,49 @@ import (
 	"perch/voice"
 )
 
-// Options are the dependencies of a Server. Without a Recognizer speech is not understood;
-// without a Synthesizer sentences are shown but not spoken.
+// Options are the dependencies of a Server.
 type Options struct {
 	Feed        *feed.Feed
 	Chat        avatar.Chat
-	Recognizer  voice.Recognizer
-	Synthesizer voice.Synthesizer
+	Recognizer  voice.Recognizer     // nil if speech cannot be recognized
+	Synthesizer voice.Synthesizer    // nil if sentences are shown but not spoken
 	Hold        func() (done func()) // keeps both engines open until done is called; nil if they are never closed
 	Words       *agent.Words
-	Model       *Model // nil is DefaultModel
-	Name        string // of the speaker, as it is shown
+	Model       *Model // nil for DefaultModel
+	Name        string // name of the character, which the client shows
 	Speech      voice.Options
-	Loudness    *voice.Loudness // of what the clients play, by session
+	Loudness    *voice.Loudness // receives the loudness of the clients' sound; key: session ID
 	Log         *slog.Logger
 }
 
-// Limits of all clients together, which leave the engines to the robots.
 const (
-	mostUtterances = 1 // being recognized
-	mostPerSecond  = 100
+	maxUtterances = 1   // recognized at a time, for all clients: the robots need the engine too
+	maxPerSecond  = 100 // messages from one client
 
-	recognizeWithin = time.Minute
+	recognizeTimeout = time.Minute
 )
 
-// Server accepts clients. Run disconnects them at the end.
+// Server accepts clients.
 type Server struct {
 	*avatar.Server
 	mu          sync.Mutex
 	o           Options
-	recognizers chan struct{} // holds an element for each utterance being recognized
+	recognizers chan struct{} // semaphore of maxUtterances
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{recognizers: make(chan struct{}, mostUtterances)}
+	s := &Server{recognizers: make(chan struct{}, maxUtterances)}
 	s.Apply(o)
-	s.Server = avatar.New(avatar.Options{Kind: "llmvtuber", Path: "/client-ws", Feed: o.Feed, Chat: o.Chat, PerSecond: mostPerSecond,
+	s.Server = avatar.New(avatar.Options{Kind: "llmvtuber", Path: "/client-ws", Feed: o.Feed, Chat: o.Chat, PerSecond: maxPerSecond,
 		Log: o.Log, New: func(c *avatar.Conn) avatar.Program {
 			return &client{server: s, conn: c, id: newID(), played: make(chan struct{}, 1)}
 		}})
 	return s
 }
 
-// Apply replaces the engines, words, model, name and speech options. A current answer
-// continues with the previous ones. After Apply returns the previous Hold is not called.
+// Apply replaces the engines, words, model, name and speech options. A reply in progress
+// continues with the previous ones. The previous Hold is not called after Apply has returned.
 func (s *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
@@ -80,49 +78,52 @@ func (s *Server) Apply(o Options) {
 	s.o = o
 }
 
-// acquireOptions returns the options with the engines held until done is called.
-func (s *Server) acquireOptions() (o Options, done func()) {
+// acquireOptions returns the options, and keeps their engines open until release is called.
+func (s *Server) acquireOptions() (o Options, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.o, s.o.Hold()
 }
 
-// options returns the options, for uses that need no engine.
+// options returns the options. Their engines must not be used, since they may be closed.
 func (s *Server) options() Options {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.o
 }
 
+// newID returns a random ID.
 func newID() string { return strings.ToLower(rand.Text()) }
 
 // client is a connected client.
 type client struct {
-	server *Server
-	conn   *avatar.Conn
-	id     string
-	played chan struct{}    // holds an element after the client says that it has played all sound
-	heard  *voice.Utterance // the utterance being spoken, or nil
+	server    *Server
+	conn      *avatar.Conn
+	id        string
+	played    chan struct{}    // receives an element when the client reports that it has played all sound
+	utterance *voice.Utterance // speech that is being received, or nil
 
-	// interrupted is the time of the client's last interruption. It changes only between
-	// two answers.
+	// interrupted is when the client last interrupted a reply. It is not written while a reply
+	// is in progress.
 	interrupted time.Time
 }
 
-// Greet sends the messages that Open-LLM-VTuber's own server begins with.
+// Greet sends the messages with which Open-LLM-VTuber's own server begins.
 func (c *client) Greet(ctx context.Context) error {
 	microphone := "stop-mic"
 	if c.server.options().Recognizer != nil {
 		microphone = "start-mic"
 	}
-	return c.send(ctx, subtitle("Connection established"), c.configuration(), emptyGroup(), control(microphone))
+	return c.send(ctx, newSubtitle("Connection established"), c.configuration(), emptyGroup(), newControl(microphone))
 }
 
+// configuration returns the message with the model and the character's name.
 func (c *client) configuration() configuration {
 	o := c.server.options()
 	return configuration{"set-model-and-conf", o.Model.info, o.Name, "perch", c.id}
 }
 
+// send sends messages.
 func (c *client) send(ctx context.Context, messages ...any) error {
 	for _, m := range messages {
 		if err := c.conn.Send(ctx, m); err != nil {
@@ -132,32 +133,32 @@ func (c *client) send(ctx context.Context, messages ...any) error {
 	return nil
 }
 
-// Handle handles a message. Like Open-LLM-VTuber's own server it answers an invalid one
-// with an error.
+// Handle handles a message. An invalid message is answered with an error message, as by
+// Open-LLM-VTuber's own server.
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
-		return c.send(ctx, newFailed(err.Error()))
+		return c.send(ctx, newErrorMessage(err.Error()))
 	}
 	switch m.kind {
 	case "text-input":
-		c.conn.Answer(ctx, func(ctx context.Context) any {
+		c.conn.StartReply(ctx, func(ctx context.Context) any {
 			if c.startTurn(ctx) == nil {
 				c.converse(ctx, m.text)
 			}
 			return nil
 		})
 	case "mic-audio-data":
-		if c.heard == nil {
-			c.heard = voice.NewUtterance()
+		if c.utterance == nil {
+			c.utterance = voice.NewUtterance()
 		}
-		c.heard.Write(m.pcm) // drops what exceeds an utterance
+		c.utterance.Write(m.pcm) // drops sound beyond the maximum length
 	case "mic-audio-end":
-		if heard := c.heard; heard != nil {
-			c.heard = nil
-			heard.Finish()
-			c.conn.Answer(ctx, func(ctx context.Context) any {
-				c.understand(ctx, heard)
+		if utterance := c.utterance; utterance != nil {
+			c.utterance = nil
+			utterance.Finish()
+			c.conn.StartReply(ctx, func(ctx context.Context) any {
+				c.answerSpeech(ctx, utterance)
 				return nil
 			})
 		}
@@ -170,19 +171,19 @@ func (c *client) Handle(ctx context.Context, data []byte) error {
 		default:
 		}
 	default:
-		if reply := c.reply(m); reply != nil {
-			return c.send(ctx, reply)
+		if response := c.responseTo(m); response != nil {
+			return c.send(ctx, response)
 		}
 	}
 	return nil
 }
 
-// reply returns the answer to a request, or nil for a message that needs none. Perch has no
-// histories, backgrounds or configurations to choose from.
-func (c *client) reply(m message) any {
+// responseTo returns the response to a request, or nil for a message that needs none. All lists
+// are empty, because Perch has no histories, backgrounds or configurations to choose from.
+func (c *client) responseTo(m message) any {
 	switch m.kind {
 	case "heartbeat":
-		return bare{"heartbeat-ack"}
+		return bareMessage{"heartbeat-ack"}
 	case "request-init-config":
 		return c.configuration()
 	case "request-group-info":
@@ -196,11 +197,11 @@ func (c *client) reply(m message) any {
 	case "fetch-and-set-history":
 		return json.RawMessage(`{"type":"history-data","messages":[]}`)
 	case "create-new-history":
-		return history{"new-history-created", newID(), nil} // the client lists it under this id
+		return history{"new-history-created", newID(), nil} // the client shows this ID in its list
 	case "delete-history":
 		return history{"history-deleted", m.history, new(false)}
 	case "switch-config", "add-client-to-group", "remove-client-from-group":
-		return newFailed("Perch has no groups and no other configurations to switch to")
+		return newErrorMessage("Perch has no groups and no other configurations to switch to")
 	}
 	return nil
 }
@@ -211,31 +212,32 @@ func (c *client) MessageFor(f *feed.Frame) any {
 	case feed.Tool:
 		return newTool(b, c.server.options().Name)
 	case feed.Notice:
-		return subtitle(b.Text)
+		return newSubtitle(b.Text)
 	}
 	return nil
 }
 
+// startTurn tells the client that a reply will follow.
 func (c *client) startTurn(ctx context.Context) error {
-	return c.send(ctx, control("conversation-chain-start"), subtitle("Thinking..."))
+	return c.send(ctx, newControl("conversation-chain-start"), newSubtitle("Thinking..."))
 }
 
-// understand answers an utterance.
-func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
+// answerSpeech recognizes an utterance, and has the agent answer its text.
+func (c *client) answerSpeech(ctx context.Context, utterance *voice.Utterance) {
 	if c.startTurn(ctx) != nil {
 		return
 	}
-	text, err := c.server.recognize(ctx, heard)
+	text, err := c.server.recognize(ctx, utterance)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		c.conn.Log().Warn("speech was not recognized", "err", err)
+		c.conn.Log().Warn("could not recognize speech", "err", err)
 		c.fail(ctx, time.Time{}, "the recognizer did not answer; the log of the appliance says why")
 	case text == "":
-		c.finish(ctx, time.Time{}, subtitle("I did not understand that.")) // replaces "Thinking..."
+		c.finish(ctx, time.Time{}, newSubtitle("I did not understand that.")) // replaces "Thinking..."
 	default:
-		if c.send(ctx, line{"user-input-transcription", text}) == nil {
+		if c.send(ctx, textMessage{"user-input-transcription", text}) == nil {
 			c.converse(ctx, text)
 		}
 	}
@@ -243,22 +245,22 @@ func (c *client) understand(ctx context.Context, heard *voice.Utterance) {
 
 var errNoRecognizer = errors.New("there is no recognizer")
 
-// recognize returns the text of an utterance, or "" if it was not understood.
-func (s *Server) recognize(ctx context.Context, heard *voice.Utterance) (string, error) {
-	o, done := s.acquireOptions()
-	defer done()
+// recognize returns the text of an utterance, or "" if there were no words to understand.
+func (s *Server) recognize(ctx context.Context, utterance *voice.Utterance) (string, error) {
+	o, release := s.acquireOptions()
+	defer release()
 	if o.Recognizer == nil {
 		return "", errNoRecognizer
 	}
-	within, cancel := context.WithTimeout(ctx, recognizeWithin)
+	ctx, cancel := context.WithTimeout(ctx, recognizeTimeout)
 	defer cancel()
 	select {
 	case s.recognizers <- struct{}{}:
 		defer func() { <-s.recognizers }()
-	case <-within.Done():
-		return "", within.Err()
+	case <-ctx.Done():
+		return "", ctx.Err()
 	}
-	t, err := o.Recognizer.Recognize(within, heard, voice.Options{Language: o.Speech.Language})
+	t, err := o.Recognizer.Recognize(ctx, utterance, voice.Options{Language: o.Speech.Language})
 	if err != nil || t.Refused {
 		return "", err
 	}

@@ -132,7 +132,7 @@ func TestPlayed(t *testing.T) {
 	const length = 300 * time.Millisecond
 	for samples, ends := range map[loud]func(took time.Duration) bool{
 		loud(length * voice.SpeakerRate / time.Second): func(took time.Duration) bool { return took >= length },
-		2: func(took time.Duration) bool { return took < spare },
+		2: func(took time.Duration) bool { return took < playedTimeout },
 	} {
 		h := newHarness(t, func(o *Options) { o.Synthesizer = samples })
 		p := h.open(t, "")
@@ -214,7 +214,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	p.Send(`{"type":"text-input","text":"two"}`)
 	p.Expect(begins, thinks, another)
-	if took := time.Since(interrupted); took < settle {
+	if took := time.Since(interrupted); took < dropsSoundFor {
 		t.Errorf("the next answer comes %s after the interruption, when the client drops it", took)
 	}
 	p.Send(`{"type":"text-input","text":"three"}`)
@@ -375,13 +375,13 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{`{"type":"text-input","text":"hello"}`, `{"type":"mic-audio-data","audio":[0,0.5,-1e3,null]}`,
 		`{"type":"delete-history","history_uid":"x"}`, `{"type":"frontend-playback-complete"}`, `[]`, `{"type":"x"}`,
 		`{"type":"mic-audio-end"}`,
-		`{"type":"interrupt-signal"}`, `{"type":"mic-audio-data","audio":[` + strings.Repeat("0,", mostSamples) + `0]}`,
+		`{"type":"interrupt-signal"}`, `{"type":"mic-audio-data","audio":[` + strings.Repeat("0,", maxSamples) + `0]}`,
 		`{"type":"create-new-history","history_uid":"` + strings.Repeat("x", limit.Name+1) + `"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := parse(data)
-		if len(m.pcm) > mostSamples || len(m.history) > limit.Name || err != nil && (m.kind != "" || m.pcm != nil) {
+		if len(m.pcm) > maxSamples || len(m.history) > limit.Name || err != nil && (m.kind != "" || m.pcm != nil) {
 			t.Errorf("%q is %v, %v", data, m, err)
 		}
 	})

@@ -8,18 +8,18 @@ import (
 	"perch/limit"
 )
 
-// mostSamples bounds the sound in a message. The client sends 4096.
-const mostSamples = 1 << 16
+// maxSamples is the maximum of samples in a message. The client sends 4096.
+const maxSamples = 1 << 16
 
-// message is a message of the client.
+// message is a message from the client.
 type message struct {
 	kind    string
-	text    string  // of text-input
-	pcm     []int16 // of mic-audio-data: from the microphone, at 16 kHz
-	history string
+	text    string  // for text-input
+	pcm     []int16 // for mic-audio-data: sound from the microphone, 16 kHz
+	history string  // ID of a history
 }
 
-// parse decodes a message. Unknown fields and types are not errors.
+// parse decodes a message. Unknown fields and unknown types are not errors.
 func parse(data []byte) (message, error) {
 	var b struct {
 		Type    string    `json:"type"`
@@ -30,17 +30,17 @@ func parse(data []byte) (message, error) {
 	err := json.Unmarshal(data, &b)
 	switch {
 	case err != nil:
-		return message{}, fmt.Errorf("that is no message of Open-LLM-VTuber's client: %w", err)
-	case len(b.Audio) > mostSamples:
-		return message{}, fmt.Errorf("%d samples in a message are more than %d", len(b.Audio), mostSamples)
+		return message{}, fmt.Errorf("not a message of Open-LLM-VTuber's client: %w", err)
+	case len(b.Audio) > maxSamples:
+		return message{}, fmt.Errorf("audio has %d samples, more than %d", len(b.Audio), maxSamples)
 	case len(b.History) > limit.Name:
 		return message{}, fmt.Errorf("history_uid has %d bytes, more than %d", len(b.History), limit.Name)
 	}
-	return message{b.Type, b.Text, samples(b.Audio), b.History}, nil
+	return message{b.Type, b.Text, toPCM(b.Audio), b.History}, nil
 }
 
-// samples converts a browser's samples, from -1 to 1, to 16-bit PCM.
-func samples(floats []float32) []int16 {
+// toPCM converts a browser's samples, which range from -1 to 1, to 16-bit PCM.
+func toPCM(floats []float32) []int16 {
 	pcm := make([]int16, len(floats))
 	for i, f := range floats {
 		pcm[i] = int16(max(min(float64(f), 1), -1) * math.MaxInt16)

@@ -9,21 +9,21 @@ import (
 	"perch/agent"
 )
 
-// Model is a description of a Live2D model as Open-LLM-VTuber uses it. The client receives
-// it, and loads the model from the address in it.
+// Model is Open-LLM-VTuber's description of a Live2D model. The client receives the
+// description, which contains the URL of the model.
 type Model struct {
 	info        json.RawMessage
-	expressions map[string]any // numbers or names, by the face's word in lower case
+	expressions map[string]any // expression numbers (float64) or names; key: word for a face, in lower case
 }
 
 // ErrModel is wrapped by the errors of ReadModel.
-var ErrModel = errors.New("no description of a Live2D model")
+var ErrModel = errors.New("not a description of a Live2D model")
 
-// mostExpressions bounds the words for faces in a description.
-const mostExpressions = 200
+// maxExpressions is the maximum of expressions in a description.
+const maxExpressions = 200
 
 // ReadModel decodes an entry of Open-LLM-VTuber's model_dict.json, or the first entry of a
-// list.
+// JSON list.
 func ReadModel(text []byte) (*Model, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
@@ -41,9 +41,9 @@ func ReadModel(text []byte) (*Model, error) {
 	}
 	switch {
 	case m.URL == "":
-		return nil, fmt.Errorf("%w: it has no url, where the client finds the model", ErrModel)
-	case len(m.Expressions) > mostExpressions:
-		return nil, fmt.Errorf("%w: %d entries of emotionMap are more than %d", ErrModel, len(m.Expressions), mostExpressions)
+		return nil, fmt.Errorf("%w: url, from which the client loads the model, is missing", ErrModel)
+	case len(m.Expressions) > maxExpressions:
+		return nil, fmt.Errorf("%w: emotionMap has %d entries, more than %d", ErrModel, len(m.Expressions), maxExpressions)
 	}
 	model := &Model{info: json.RawMessage(text), expressions: map[string]any{}}
 	for word, e := range m.Expressions {
@@ -51,13 +51,13 @@ func ReadModel(text []byte) (*Model, error) {
 		case float64, string:
 			model.expressions[strings.ToLower(word)] = e
 		default:
-			return nil, fmt.Errorf("%w: emotionMap: %.40q is neither a number nor the name of an expression", ErrModel, word)
+			return nil, fmt.Errorf("%w: emotionMap: the value of %.40q is neither the number nor the name of an expression", ErrModel, word)
 		}
 	}
 	return model, nil
 }
 
-// DefaultModel returns the model that comes with Open-LLM-VTuber, at its address on that
+// DefaultModel returns the model that Open-LLM-VTuber includes. Its URL is a path on that
 // project's server.
 func DefaultModel() *Model {
 	m, err := ReadModel([]byte(`{"name":"mao_pro","url":"/live2d-models/mao_pro/runtime/mao_pro.model3.json",` +
@@ -70,15 +70,16 @@ func DefaultModel() *Model {
 	return m
 }
 
-// expression returns the model's expression for a face, or nil if it has none. It tries the
-// language model's own word first, and then the vocabularies that Live2D models use.
+// expression returns the expression for a face, or nil if the model has none. It looks for the
+// language model's own word, for the name of the face, and for the words of the vocabularies
+// that Live2D models use, in this order.
 func (m *Model) expression(words *agent.Words, f agent.Felt) *actions {
-	tried := []string{f.Tag, f.Emotion.Name}
+	candidates := []string{f.Tag, f.Emotion.Name}
 	for _, v := range []agent.Vocabulary{agent.VocabularyLive2D, agent.VocabularyRFC, agent.VocabularyVRM} {
-		tried = append(tried, words.Word(v, f.Emotion.Name))
+		candidates = append(candidates, words.Word(v, f.Emotion.Name))
 	}
-	for _, word := range tried {
-		if e, known := m.expressions[strings.ToLower(word)]; known {
+	for _, word := range candidates {
+		if e, found := m.expressions[strings.ToLower(word)]; found {
 			return &actions{[]any{e}}
 		}
 	}
