@@ -13,47 +13,48 @@ import (
 	"perch/limit"
 )
 
-// turnWithin bounds a turn.
-const turnWithin = 3 * time.Minute
+// turnTimeout is the maximum duration of a turn.
+const turnTimeout = 3 * time.Minute
 
-// turns holds the conversations that have a turn.
+// turns limits the turns in progress: one in each conversation, and limit.Turns in total.
 type turns struct {
 	mu   sync.Mutex
-	busy map[string]bool
+	busy map[string]bool // keys of the conversations that have a turn
 }
 
-// errBusy is the error when another turn has to end first.
-var errBusy error = &busy{httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
+// errBusy is returned if a turn cannot begin before another one has ended.
+var errBusy error = &busyFault{httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
 
-// busy is a fault with a Retry-After.
-type busy struct{ httpserver.Fault }
+// busyFault is a fault with a Retry-After header.
+type busyFault struct{ httpserver.Fault }
 
-// RetryAfter returns how long to wait, in seconds.
-func (*busy) RetryAfter() int { return 3 }
+// RetryAfter returns the value of the Retry-After header in seconds.
+func (*busyFault) RetryAfter() int { return 3 }
 
-// enter begins a turn. leave ends it after calling publish, so that a client that sees the
-// end can begin the next turn, and no event of that precedes the end.
-func (t *turns) enter(conversation string) (leave func(publish func()), err error) {
+// start begins a turn in the conversation with a key. The caller must call end, whose argument
+// publishes the end of the turn. No other turn begins during end: a client that receives the
+// end can begin its next turn at once, and the events of that turn follow the end.
+func (t *turns) start(key string) (end func(publish func()), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.busy[conversation] || len(t.busy) >= limit.Turns {
+	if t.busy[key] || len(t.busy) >= limit.Turns {
 		return nil, errBusy
 	}
-	t.busy[conversation] = true
+	t.busy[key] = true
 	return func(publish func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		publish()
-		delete(t.busy, conversation)
+		delete(t.busy, key)
 	}, nil
 }
 
-// chat answers a question. It passes the text to out, and the status of tools to tools if that
-// is not nil, while the agent answers.
-func (s *Server) chat(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
-	p := prose{table: s.o.Words, words: q.words, face: agent.Neutral.Name, word: s.o.Words.Word(q.words, agent.Neutral.Name)}
-	return s.answer(ctx, q, func(r agent.Reply) error {
-		if t, is := r.(agent.ToolStatus); is && tools != nil {
+// chatText answers a question. While the agent answers, the text of its replies is passed to out,
+// and the status of its tools to tools. tools may be nil.
+func (s *Server) chatText(ctx context.Context, q question, out func(text string) error, tools func(event.ToolStatus) error) error {
+	p := textWriter{table: s.o.Words, words: q.words, face: agent.Neutral.Name, word: s.o.Words.Word(q.words, agent.Neutral.Name)}
+	return s.runTurn(ctx, q, func(r agent.Reply) error {
+		if t, ok := r.(agent.ToolStatus); ok && tools != nil {
 			return tools(t.ToolStatus)
 		}
 		if text := p.add(r); text != "" {
@@ -63,84 +64,89 @@ func (s *Server) chat(ctx context.Context, q question, out func(text string) err
 	})
 }
 
-// SessionOf returns the session under which a talk is published, such as "vtb_desk" for desk.
-// "robot:" and an id or a name is the talk of that robot. The error has a Code.
-func (s *Server) SessionOf(talk string) (session string, err error) {
-	t, err := s.talkOf(talk, "")
-	return t.session, err
+// SessionOf returns the session ID in the events of the conversation with a name, such as
+// "vtb_desk" for desk. The name of a robot's conversation is "robot:" and the robot's ID or
+// name. The error has a Code method.
+func (s *Server) SessionOf(name string) (session string, err error) {
+	c, err := s.findConversation(name, "")
+	return c.session, err
 }
 
-// Chat answers a text for other servers, by the rules of this one. talk is as for SessionOf;
-// an empty character stands for the household's. It passes the replies to take, whose error
-// ends the turn, as the end of ctx does, and publishes events under the talk's session. The
-// error has a Code if the turn could not begin, such as agent_busy, or bad_request for a text
-// that is empty or too long.
-func (s *Server) Chat(ctx context.Context, talk, character, text string, take func(agent.Reply) error) error {
-	t, err := s.talkOf(talk, "")
+// Chat sends text to a character in the conversation with a name (see SessionOf), and passes each
+// reply to handle. An empty character is the household's. The turn ends early if handle returns an
+// error or ctx ends. Its events are published under the conversation's session. If the turn could
+// not begin, the error has a Code method, which returns a code such as agent_busy, or bad_request
+// for a text that is empty or too long.
+func (s *Server) Chat(ctx context.Context, name, character, text string, handle func(agent.Reply) error) error {
+	c, err := s.findConversation(name, "")
 	if err != nil {
 		return err
 	}
 	if character != "" && !s.hasCharacter(character) {
 		return noModel(character)
 	}
-	q := question{talk: t.with(character), character: character, text: printable(text)}
+	q := question{conversation: c.with(character), character: character, text: printable(text)}
 	switch {
 	case q.text == "":
 		return badChat("the text is empty")
 	case len(q.text) > limit.Question:
 		return badChat("the text has %d bytes, more than %d", len(q.text), limit.Question)
 	}
-	return s.answer(ctx, q, take)
+	return s.runTurn(ctx, q, handle)
 }
 
-// answer answers a question in a turn, and publishes its events.
-func (s *Server) answer(ctx context.Context, q question, take func(agent.Reply) error) error {
-	a := &answer{server: s, talk: q.talk, take: take}
-	leave, err := s.turns.enter(q.talk.conversation)
+// runTurn has the agent answer a question, publishes the events of the turn, and passes each reply
+// to handle.
+func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Reply) error) error {
+	a := &activeTurn{server: s, conversation: q.conversation, handle: handle}
+	end, err := s.turns.start(q.conversation.key)
 	if err != nil {
 		return err
 	}
 	failed := errors.New("the turn was broken off")
-	defer leave(func() { a.finish(ctx, failed) })
-	within, cancel := context.WithTimeout(ctx, turnWithin)
+	defer end(func() { a.publishEnd(ctx, failed) })
+	turnCtx, cancel := context.WithTimeout(ctx, turnTimeout)
 	defer cancel()
-	turn := agent.Turn{Conversation: q.talk.conversation, Robot: q.talk.robot, Session: q.talk.session, Text: q.text,
-		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.talk.robot), History: q.history}
+	turn := agent.Turn{Conversation: q.conversation.key, Robot: q.conversation.robot, Session: q.conversation.session, Text: q.text,
+		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.conversation.robot), History: q.history}
 	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // a stranger's history must not act in the owner's home
-	if s.o.Characters != nil && turn.Robot == "" {                      // a robot's talk has the robot's character
+	if s.o.Characters != nil && turn.Robot == "" {                      // otherwise the robot's own character replies
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
-	// A robot's state is that of its own session. The events of this turn are published
-	// below under a session without a robot.
-	turn.Unpublished = q.talk.robot != ""
+	// The agent would publish events of a joined robot's turn under the robot, whose state is
+	// that of the robot's own session. activeTurn publishes them without a robot instead.
+	turn.Unpublished = q.conversation.robot != ""
 	a.publish(event.Heard{Text: q.text})
-	said, failed := agent.AnswerText(within, s.o.Mind, turn, a.handleReply)
-	a.remember(turn, said.Text)
+	reply, failed := agent.AnswerText(turnCtx, s.o.Mind, turn, a.handleReply)
+	a.remember(turn, reply.Text)
 	switch {
 	case failed == nil || ctx.Err() != nil:
 		return failed
-	case errors.Is(failed, agent.ErrNoBrain), within.Err() != nil:
-		s.o.Log.Warn("a chat was not answered", "robot", q.talk.robot, "session", q.talk.session, "err", failed)
+	case errors.Is(failed, agent.ErrNoBrain), turnCtx.Err() != nil:
+		s.o.Log.Warn("the agent could not answer a chat", "robot", q.conversation.robot, "session", q.conversation.session, "err", failed)
 		return &httpserver.Fault{Word: "no_brain", HTTP: http.StatusServiceUnavailable,
-			Sentence: "no brain could answer; GET /ready says which are away, and the log why"}
+			Sentence: "no brain could answer; GET /ready lists the unavailable ones, and the log says why"}
 	}
 	return failed
 }
 
-// answer is the state of an answer.
-type answer struct {
-	server   *Server
-	talk     talk
-	take     func(agent.Reply) error
-	speaking bool
+// activeTurn is a turn in progress.
+type activeTurn struct {
+	server       *Server
+	conversation conversation
+	handle       func(agent.Reply) error
+	speaking     bool // whether event.SpeakingStarted was published
 }
 
-func (a *answer) publish(e event.Event) { a.server.o.Bus.Publish("", a.talk.session, e) }
+// publish publishes an event under the conversation's session.
+func (a *activeTurn) publish(e event.Event) {
+	a.server.o.Bus.Publish("", a.conversation.session, e)
+}
 
-// handleReply publishes a reply's events, and passes it on. In a joined talk the agent itself
-// publishes none.
-func (a *answer) handleReply(r agent.Reply) error {
-	joined := a.talk.robot != ""
+// handleReply publishes the events of a reply, and passes the reply to a.handle. Events of tools,
+// faces and gestures are published only in a robot's conversation; in others the agent does that.
+func (a *activeTurn) handleReply(r agent.Reply) error {
+	joined := a.conversation.robot != ""
 	switch r := r.(type) {
 	case agent.ToolStatus:
 		if joined {
@@ -151,8 +157,8 @@ func (a *answer) handleReply(r agent.Reply) error {
 			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity, Tag: r.Tag})
 		}
 	case agent.Cue:
-		if g, is := r.Gesture(); is && joined {
-			a.gesture(g)
+		if g, ok := r.Gesture(); ok && joined {
+			a.publishGesture(g)
 		}
 	case agent.Say:
 		if !a.speaking {
@@ -161,32 +167,33 @@ func (a *answer) handleReply(r agent.Reply) error {
 		}
 		a.publish(event.Said{Text: r.Text})
 	}
-	return a.take(r)
+	return a.handle(r)
 }
 
-// gesture publishes a gesture for skins, and for the robot whose talk was joined unless it is a
-// stranger.
-func (a *answer) gesture(g event.Gesture) {
+// publishGesture publishes a gesture for skins, and for the conversation's robot unless that is a
+// stranger's robot.
+func (a *activeTurn) publishGesture(g event.Gesture) {
 	a.publish(g)
-	if id := a.talk.robot; a.server.o.Robots.Trusts(id) {
+	if id := a.conversation.robot; a.server.o.Robots.Trusts(id) {
 		a.server.o.Bus.Publish(id, "", g)
 	}
 }
 
-// remember has the agent remember the turn, unless the client does.
-func (a *answer) remember(t agent.Turn, said string) {
+// remember adds the turn to the agent's memory of the conversation. It deletes that memory instead
+// if no later request can continue the conversation.
+func (a *activeTurn) remember(t agent.Turn, reply string) {
 	mind := a.server.o.Mind
-	if !a.talk.named {
+	if !a.conversation.named {
 		if err := mind.Forget(t.Conversation); err != nil {
-			a.server.o.Log.Warn("a talk was not forgotten", "err", err)
+			a.server.o.Log.Warn("could not forget a conversation", "err", err)
 		}
-	} else if said != "" {
-		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: said}, t.Now)
+	} else if reply != "" {
+		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply}, t.Now)
 	}
 }
 
-// finish publishes the end of the turn.
-func (a *answer) finish(ctx context.Context, err error) {
+// publishEnd publishes the end of the turn. ctx is the context of the request.
+func (a *activeTurn) publishEnd(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
 		a.publish(event.TurnEnded{End: event.EndCancelled})
@@ -197,18 +204,18 @@ func (a *answer) finish(ctx context.Context, err error) {
 	}
 }
 
-// prose converts replies to text with tags, which skins read.
-type prose struct {
+// textWriter converts replies to text with tags for faces and gestures, such as "[happy] ".
+type textWriter struct {
 	table *agent.Words
-	words agent.Vocabulary
-	face  string // the current one
-	word  string // its tag
-	tags  string // for the next sentence
-	begun bool
+	words agent.Vocabulary // vocabulary of the tags
+	face  string           // name of the current face
+	word  string           // tag of the current face
+	tags  string           // tags before the next sentence
+	begun bool             // whether a sentence was added
 }
 
-// add returns the text that a reply adds.
-func (p *prose) add(r agent.Reply) string {
+// add returns the text to append for a reply.
+func (p *textWriter) add(r agent.Reply) string {
 	switch r := r.(type) {
 	case agent.Felt:
 		face, word := r.Emotion.Name, p.table.Tag(p.words, r.Emotion.Name, r.Tag)

@@ -331,7 +331,7 @@ func TestRefusedChats(t *testing.T) {
 				body = stream + body[1:]
 			}
 			answer, text := h.ask(t, http.MethodPost, chatPath, body, c.header...)
-			var shown failure
+			var shown errorResponse
 			if err := json.Unmarshal([]byte(text), &shown); err != nil {
 				t.Errorf("%s: %s", c.name, text)
 			}
@@ -549,14 +549,14 @@ func FuzzChat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, session string) {
 		q, err := s.parse(body, session)
 		if err != nil {
-			if status, shown := openAI(err); status < 400 || status >= 500 || shown.Error.Message == "" || len(shown.Error.Message) > 2000 {
+			if status, shown := openAIError(err); status < 400 || status >= 500 || shown.Error.Message == "" || len(shown.Error.Message) > 2000 {
 				t.Errorf("%v: %d", err, status)
 			}
 			return
 		}
-		if q.text == "" || len(q.text) > limit.Question || len(q.history) > mostMessages || !strings.HasPrefix(q.talk.session, "vtb_") ||
-			len(q.talk.session) > 60 ||
-			!s.o.Words.Knows(q.words) || q.talk.robot == "" && !strings.HasPrefix(q.talk.conversation, "skin:") {
+		if q.text == "" || len(q.text) > limit.Question || len(q.history) > maxMessages || !strings.HasPrefix(q.conversation.session, "vtb_") ||
+			len(q.conversation.session) > 60 ||
+			!s.o.Words.Knows(q.words) || q.conversation.robot == "" && !strings.HasPrefix(q.conversation.key, "skin:") {
 			t.Errorf("%+v", q)
 		}
 	})

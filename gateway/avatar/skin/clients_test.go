@@ -62,9 +62,9 @@ func TestStreamBeginsWithin3Seconds(t *testing.T) {
 			r, w := io.Pipe()
 			began, got := time.Now(), ""
 			go func() {
-				err := s.answerStream(t.Context(), pen{Writer: w}, q)
+				err := s.stream(t.Context(), pen{Writer: w}, q)
 				if err != nil {
-					_, shown := openAI(err)
+					_, shown := openAIError(err)
 					fmt.Fprintf(w, "%s\n", shown.Error.Code)
 				}
 				w.Close()
@@ -112,7 +112,7 @@ func TestUnsupportedParameters(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = said()
 	for more, want := range map[string]string{
-		`,"n":2`: "n is 1",
+		`,"n":2`: "n must be 1",
 		`,"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{}}}`: "response_format",
 		`,"response_format":{"type":"json_object"}`:                                        "response_format",
 		`,"response_format":{"type":"text"}`:                                               "",

@@ -14,29 +14,30 @@ import (
 	"perch/limit"
 )
 
-// mostSessions bounds the sessions of a filter.
-const mostSessions = 64
+// maxSessions is the maximum of sessions in a filter.
+const maxSessions = 64
 
 // command is a valid command of a skin.
 type command struct {
-	kind   string      // subscribe, ping, ack or answer; "" for none
-	filter feed.Filter // of subscribe
-	id     string      // of the notification of ack, or the question of answer
-	allow  bool        // of answer
+	kind   string      // subscribe, ping, ack or answer; empty if the command is invalid
+	filter feed.Filter // for subscribe
+	id     string      // ID of the notification to acknowledge, or of the question to answer
+	allow  bool        // for answer: whether the answer is yes
 }
 
-// wrong is the error of a command, as it is sent to the skin.
-type wrong struct{ code, message string }
+// commandError is the error of a command. The skin is sent both fields.
+type commandError struct{ code, message string }
 
-func badCommand(format string, args ...any) *wrong {
-	return &wrong{"bad_command", fmt.Sprintf(format, args...)}
+// badCommand returns an error about the syntax of a command.
+func badCommand(format string, args ...any) *commandError {
+	return &commandError{"bad_command", fmt.Sprintf(format, args...)}
 }
 
-// finder returns the robot with a MAC address or a name.
-type finder func(robot string) (device.ID, error)
+// findRobot returns the ID of the robot with a MAC address or a name.
+type findRobot func(robot string) (device.ID, error)
 
-// body is the JSON of a command. Unknown keys are ignored.
-type body struct {
+// commandBody is the JSON of a command. Unknown keys are ignored.
+type commandBody struct {
 	Type       string    `json:"type"`
 	Events     *[]string `json:"events"`
 	States     string    `json:"states"`
@@ -46,11 +47,12 @@ type body struct {
 	Allow      *bool     `json:"allow"`
 }
 
-// parseCommand decodes a command. A command that is valid in part is returned with its error.
-func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
-	var b body
+// parseCommand decodes a command. vocabulary applies if the command names none. The command is
+// valid in spite of the error if only some of its events are unknown.
+func parseCommand(text []byte, vocabulary agent.Vocabulary, words *agent.Words, find findRobot) (command, *commandError) {
+	var b commandBody
 	if err := json.Unmarshal(text, &b); err != nil {
-		return command{}, badCommand("a command is a JSON object such as {\"type\":\"ping\"}: %s", httpserver.WhyNotJSON(err))
+		return command{}, badCommand("a command must be a JSON object such as {\"type\":\"ping\"}: %s", httpserver.WhyNotJSON(err))
 	}
 	switch b.Type {
 	case "ping":
@@ -61,29 +63,29 @@ func parseCommand(text []byte, usual agent.Vocabulary, words *agent.Words, find 
 		}
 		return command{kind: b.Type, id: b.ID}, nil
 	case "answer":
-		// Only an explicit yes or no is an answer.
 		if b.ID == "" || len(b.ID) > limit.ID || b.Allow == nil {
 			return command{}, badCommand("answer needs the question_id of a notification as id, and allow: true or false")
 		}
 		return command{kind: b.Type, id: b.ID, allow: *b.Allow}, nil
 	case "subscribe":
-		return b.subscribe(usual, words, find)
+		return b.parseSubscribe(vocabulary, words, find)
 	}
-	return command{}, &wrong{"unknown_command", fmt.Sprintf("there is no command %.40q; there are subscribe, ping, ack and answer", b.Type)}
+	return command{}, &commandError{"unknown_command", fmt.Sprintf("there is no command %.40q; use subscribe, ping, ack or answer", b.Type)}
 }
 
-func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder) (command, *wrong) {
-	f := feed.Filter{Kinds: feed.RFCKinds(), Words: usual}
+// parseSubscribe is parseCommand for a subscribe command.
+func (b commandBody) parseSubscribe(vocabulary agent.Vocabulary, words *agent.Words, find findRobot) (command, *commandError) {
+	f := feed.Filter{Kinds: feed.RFCKinds(), Words: vocabulary}
 	switch b.States {
 	case "", "rfc":
 	case "all":
 		f.AllStates = true
 	default:
-		return command{}, badCommand("states is \"all\" for the ten, or left out for the seven of the RFC, not %.40q", b.States)
+		return command{}, badCommand("states must be \"all\" for all ten states, or omitted for the RFC's seven, not %.40q", b.States)
 	}
 	if v := agent.Vocabulary(b.Vocabulary); v != "" {
 		if !words.Knows(v) {
-			return command{}, badCommand("there is no vocabulary %.40q; there are %s", v, vocabularies(words))
+			return command{}, badCommand("there is no vocabulary %.40q; use one of %s", v, vocabularyNames(words))
 		}
 		f.Words = v
 	}
@@ -98,12 +100,12 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 		return command{kind: b.Type, filter: f}, nil
 	}
 	known := feed.AllKinds()
-	var unknown *wrong
+	var unknown *commandError
 	f.Kinds = nil
 	for _, kind := range *b.Events {
 		switch {
 		case !slices.Contains(known, kind):
-			unknown = &wrong{"unknown_event", fmt.Sprintf("there are no events %.40q; there are %s", kind, strings.Join(known, ", "))}
+			unknown = &commandError{"unknown_event", fmt.Sprintf("there are no events %.40q; use some of %s", kind, strings.Join(known, ", "))}
 		case !slices.Contains(f.Kinds, kind):
 			f.Kinds = append(f.Kinds, kind)
 		}
@@ -111,29 +113,31 @@ func (b body) subscribe(usual agent.Vocabulary, words *agent.Words, find finder)
 	return command{kind: b.Type, filter: f}, unknown
 }
 
-// sessionFilter returns the sessions of a filter, never nil: an empty filter matches none.
-func sessionFilter(names []string, find finder) ([]string, *wrong) {
-	if len(names) > mostSessions {
-		return nil, badCommand("session_ids may name %d sessions, not %d", mostSessions, len(names))
+// sessionFilter converts session_ids to feed.Filter.Sessions. The result is not nil, because a
+// nil Sessions would match all sessions.
+func sessionFilter(names []string, find findRobot) ([]string, *commandError) {
+	if len(names) > maxSessions {
+		return nil, badCommand("session_ids may contain at most %d sessions, not %d", maxSessions, len(names))
 	}
 	sessions := []string{}
 	for _, name := range names {
-		if robot, is := strings.CutPrefix(name, feed.OfRobot); is {
+		if robot, ok := strings.CutPrefix(name, feed.OfRobot); ok {
 			id, err := find(robot)
 			if err != nil {
-				return nil, badCommand("session_ids: robot: is followed by the robot's MAC address or its name, not %.40q", robot)
+				return nil, badCommand("session_ids: robot: must be followed by a robot's MAC address or name, not %.40q", robot)
 			}
 			name = feed.OfRobot + string(id)
 		}
 		if name == "" || len(name) > limit.Word {
-			return nil, badCommand("a session's id has 1 to %d bytes", limit.Word)
+			return nil, badCommand("a session id must have 1 to %d bytes", limit.Word)
 		}
 		sessions = append(sessions, name)
 	}
 	return sessions, nil
 }
 
-func vocabularies(words *agent.Words) string {
+// vocabularyNames returns the names of all vocabularies, separated by commas.
+func vocabularyNames(words *agent.Words) string {
 	var names []string
 	for _, v := range words.Vocabularies() {
 		names = append(names, string(v))
@@ -141,11 +145,13 @@ func vocabularies(words *agent.Words) string {
 	return strings.Join(names, ", ")
 }
 
+// pongFrame replies to the command ping.
 type pongFrame struct {
 	Type string `json:"type"`
 	TS   int64  `json:"ts"` // seconds since 1970
 }
 
+// errorFrame reports the error of a command.
 type errorFrame struct {
 	Type    string `json:"type"`
 	TS      int64  `json:"ts"`
@@ -157,6 +163,6 @@ func newPongFrame(at time.Time) *feed.Frame {
 	return feed.NewReply("pong", pongFrame{"pong", at.Unix()})
 }
 
-func newErrorFrame(at time.Time, w *wrong) *feed.Frame {
-	return feed.NewReply("error", errorFrame{"error", at.Unix(), w.code, w.message})
+func newErrorFrame(at time.Time, e *commandError) *feed.Frame {
+	return feed.NewReply("error", errorFrame{"error", at.Unix(), e.code, e.message})
 }

@@ -15,7 +15,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// completion is an answer in OpenAI's shape, or a chunk of one.
+// completion is a chat completion of OpenAI's API, or a chunk of a streamed one.
 type completion struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`
@@ -25,15 +25,16 @@ type completion struct {
 	Usage   *usage   `json:"usage,omitempty"`
 }
 
-// usage is how many tokens a chat has, as far as Perch can estimate them: the brain may have read more.
+// usage is an estimate of the tokens of a chat completion. The brain may have read more.
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
 }
 
-func (q question) usage(answer string) *usage {
-	u := usage{Prompt: thinker.Tokens(q.system) + thinker.Tokens(q.text), Completion: thinker.Tokens(answer)}
+// usage returns the estimate for a reply to the question.
+func (q question) usage(reply string) *usage {
+	u := usage{Prompt: thinker.Tokens(q.system) + thinker.Tokens(q.text), Completion: thinker.Tokens(reply)}
 	for _, e := range q.history {
 		u.Prompt += thinker.Tokens(e.Heard) + thinker.Tokens(e.Said)
 	}
@@ -41,123 +42,129 @@ func (q question) usage(answer string) *usage {
 	return &u
 }
 
+// choice is the reply in a completion.
 type choice struct {
-	Index   int     `json:"index"`
-	Message *spoken `json:"message,omitempty"` // of an answer
-	Delta   *spoken `json:"delta,omitempty"`   // of a chunk
-	Finish  *string `json:"finish_reason"`
+	Index   int           `json:"index"`
+	Message *replyMessage `json:"message,omitempty"` // nil in a chunk
+	Delta   *replyMessage `json:"delta,omitempty"`   // nil except in a chunk
+	Finish  *string       `json:"finish_reason"`     // "stop" at the end of the reply
 }
 
-type spoken struct {
+// replyMessage is the text of a reply, or a part of the text.
+type replyMessage struct {
 	Role    string  `json:"role,omitempty"`
 	Content *string `json:"content,omitempty"`
 }
 
-const assistant = "assistant"
+const assistant = "assistant" // the role of the agent
 
+// newCompletion returns a completion without a reply. object is its type in OpenAI's API.
 func newCompletion(object, model string, now time.Time) completion {
 	return completion{ID: "chatcmpl-" + rand.Text(), Object: object, Created: now.Unix(), Model: model}
 }
 
-// answerWhole answers a question in one piece.
-func (s *Server) answerWhole(ctx context.Context, q question) (completion, error) {
+// complete answers a question, and returns the whole reply.
+func (s *Server) complete(ctx context.Context, q question) (completion, error) {
 	var text strings.Builder
-	err := s.chat(ctx, q, func(more string) error {
-		text.WriteString(more)
+	err := s.chatText(ctx, q, func(part string) error {
+		text.WriteString(part)
 		return nil
 	}, nil)
 	c := newCompletion("chat.completion", q.model, time.Now())
-	c.Choices = []choice{{Message: &spoken{assistant, new(text.String())}, Finish: new("stop")}}
+	c.Choices = []choice{{Message: &replyMessage{assistant, new(text.String())}, Finish: new("stop")}}
 	c.Usage = q.usage(text.String())
 	return c, err
 }
 
-// answerStream answers a question by server-sent events. An error before the first event is
-// returned, to be rendered as the answer; a later one is sent as the last event.
-func (s *Server) answerStream(ctx context.Context, w http.ResponseWriter, q question) error {
+// stream answers a question with server-sent events. An error before the first event is
+// returned, and becomes the response; a later error is sent as the last event.
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q question) error {
 	c := newCompletion("chat.completion.chunk", q.model, time.Now())
-	chunk := func(delta spoken, finish *string) string {
+	chunk := func(delta replyMessage, finish *string) string {
 		c.Choices = []choice{{Delta: &delta, Finish: finish}}
 		return "data: " + string(httpserver.Encode(c)) + "\n\n"
 	}
-	out := newStream(w, chunk(spoken{Role: assistant}, nil))
+	out := newStream(w, chunk(replyMessage{Role: assistant}, nil))
 	var tools func(event.ToolStatus) error
 	if q.tools {
 		tools = newProgress(out.send).sendStatus
 	}
-	var said strings.Builder
-	err := s.chat(ctx, q, func(text string) error {
-		said.WriteString(text)
-		return out.send(chunk(spoken{Content: &text}, nil))
+	var reply strings.Builder
+	err := s.chatText(ctx, q, func(text string) error {
+		reply.WriteString(text)
+		return out.send(chunk(replyMessage{Content: &text}, nil))
 	}, tools)
 	defer out.finish()
 	if err == nil {
-		if err := out.send(chunk(spoken{}, new("stop"))); err != nil {
+		if err := out.send(chunk(replyMessage{}, new("stop"))); err != nil {
 			return err
 		}
 		end := "data: [DONE]\n\n"
 		if q.countUsage {
-			c.Choices, c.Usage = []choice{}, q.usage(said.String())
+			c.Choices, c.Usage = []choice{}, q.usage(reply.String())
 			end = "data: " + string(httpserver.Encode(c)) + "\n\n" + end
 		}
 		return out.send(end)
 	}
-	if out.silence() && ctx.Err() == nil {
-		_, shown := openAI(err)
+	if out.stopKeepAlive() && ctx.Err() == nil {
+		_, shown := openAIError(err)
 		if out.send("data: "+string(httpserver.Encode(shown))+"\n\n") == nil {
-			return nil // the client has the error
+			return nil // the client has received the error
 		}
 	}
 	return err
 }
 
-// Intervals of a stream.
+// Intervals of an eventStream.
 const (
-	beginWithin = 3 * time.Second // some clients give up after 5 s without a byte
-	keepAlive   = 15 * time.Second
-	readWithin  = 10 * time.Second // the most that a write may take
+	beginWithin  = 3 * time.Second // some clients give up after 5 s without a byte
+	keepAlive    = 15 * time.Second
+	writeTimeout = 10 * time.Second
 )
 
-// stream sends server-sent events. Without an event it sends its beginning after beginWithin,
-// and then comments, which clients skip, every keepAlive.
-type stream struct {
+// eventStream sends server-sent events. While there is no event to send, it sends the headers
+// and the first event after beginWithin, and then a comment, which clients skip, every keepAlive.
+type eventStream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	timer   *time.Timer
-	first   string // sent before everything else
+	timer   *time.Timer // calls sendKeepAlive
+	first   string      // event to send before all others
 
 	mu    sync.Mutex
-	begun bool
-	ended bool
+	begun bool // whether the headers and the first event were written
+	ended bool // whether writing is an error
 }
 
-func newStream(w http.ResponseWriter, first string) *stream {
-	s := &stream{w: w, control: http.NewResponseController(w), first: first}
-	s.mu.Lock() // the timer may fire at once
+// newStream returns a stream whose first event is first.
+func newStream(w http.ResponseWriter, first string) *eventStream {
+	s := &eventStream{w: w, control: http.NewResponseController(w), first: first}
+	s.mu.Lock() // the timer may fire before s.timer is set
 	defer s.mu.Unlock()
-	s.timer = time.AfterFunc(beginWithin, s.sendSign)
+	s.timer = time.AfterFunc(beginWithin, s.sendKeepAlive)
 	return s
 }
 
-// sendSign sends the beginning, or else a comment.
-func (s *stream) sendSign() {
+// sendKeepAlive sends the first event if the stream has not begun, and otherwise a comment.
+func (s *eventStream) sendKeepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sign := ""
+	comment := ""
 	if s.begun {
-		sign = ": still thinking\n\n"
+		comment = ": still thinking\n\n"
 	}
-	_ = s.write(sign) // the next send meets the same failure
+	_ = s.write(comment) // the next send returns the same error
 }
 
-// send writes events, and the headers and the beginning before the first.
-func (s *stream) send(text string) error {
+// send sends events.
+func (s *eventStream) send(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.write(text)
 }
 
-func (s *stream) write(text string) error {
+// write writes text, preceded by the headers and the first event if the stream has not begun.
+// s.mu must be held.
+func (s *eventStream) write(text string) error {
 	if s.ended {
 		return io.ErrClosedPipe
 	}
@@ -170,16 +177,16 @@ func (s *stream) write(text string) error {
 		text = s.first + text
 	}
 	s.timer.Reset(keepAlive)
-	_ = s.control.SetWriteDeadline(time.Now().Add(readWithin)) // fails only in tests
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only in tests
 	if _, err := io.WriteString(s.w, text); err != nil {
-		return fmt.Errorf("stream an answer: %w", err)
+		return fmt.Errorf("stream a reply: %w", err)
 	}
 	return s.control.Flush()
 }
 
-// silence stops the timer, and reports whether the stream has begun. If it has not, it never
-// will: the caller answers otherwise.
-func (s *stream) silence() (begun bool) {
+// stopKeepAlive stops the timer. If the stream has not begun, nothing can be written afterwards,
+// and the caller can send another response.
+func (s *eventStream) stopKeepAlive() (begun bool) {
 	s.timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,8 +194,9 @@ func (s *stream) silence() (begun bool) {
 	return s.begun
 }
 
-// finish ends the stream, and removes the deadline for the next answer on the connection.
-func (s *stream) finish() {
+// finish ends the stream, and removes the write deadline, which would apply to the connection's
+// next response.
+func (s *eventStream) finish() {
 	s.timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -151,7 +151,7 @@ func TestConnectionsFromOneAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(in) != mostOfOne {
+	if len(in) != maxPerAddress {
 		t.Errorf("%d were let in", len(in))
 	}
 	in[0].Drop()

@@ -11,30 +11,30 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// failure is the shape of an error in OpenAI's API.
-type failure struct {
-	Error failed `json:"error"`
+// errorResponse is the body of an error response in OpenAI's API.
+type errorResponse struct {
+	Error errorDetail `json:"error"`
 }
 
-type failed struct {
+type errorDetail struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    string  `json:"code"`
 }
 
-// coded is an error with a code and a status.
-type coded interface {
+// codedError is an error with a code and an HTTP status.
+type codedError interface {
 	error
 	Code() string
 	Status() int
 }
 
-// openAI renders an error for a client of OpenAI's API. The text of an error that is not coded
-// is not disclosed.
-func openAI(err error) (status int, shown failure) {
+// openAIError converts an error to a response of OpenAI's API. The text of an error that is not a
+// codedError is not disclosed.
+func openAIError(err error) (status int, shown errorResponse) {
 	status, code, text := http.StatusInternalServerError, "internal", "internal error; the log says more"
-	var c coded
+	var c codedError
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &c):
@@ -48,27 +48,28 @@ func openAI(err error) (status int, shown failure) {
 	if status >= http.StatusInternalServerError {
 		kind = "server_error"
 	}
-	return status, failure{failed{text, cmp.Or(kind, "invalid_request_error"), nil, code}}
+	return status, errorResponse{errorDetail{text, cmp.Or(kind, "invalid_request_error"), nil, code}}
 }
 
-// retryAfter returns how long a client should wait, in seconds, or 0.
+// retryAfter returns the value of the Retry-After header in seconds, or 0 for no header.
 func retryAfter(status int, err error) int {
-	var soon interface{ RetryAfter() int }
+	var busy interface{ RetryAfter() int }
 	switch {
-	case errors.As(err, &soon):
-		return soon.RetryAfter()
+	case errors.As(err, &busy):
+		return busy.RetryAfter()
 	case status == http.StatusTooManyRequests:
-		return 60 // after too many wrong keys
+		return 60 // the client has sent too many wrong keys
 	}
 	return 0
 }
 
-// errResponses answers OpenAI's newer API, which its libraries try first.
+// errResponses is the error for requests to OpenAI's newer Responses API, which its libraries use
+// by default.
 var errResponses error = &httpserver.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
-	Sentence: "the Responses API is not spoken here; use POST /v1/chat/completions " +
+	Sentence: "the Responses API is not supported; use POST /v1/chat/completions " +
 		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
 
-// model is an agent in OpenAI's list of models.
+// model is an entry of OpenAI's list of models: a character, or the household's agent.
 type model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -76,16 +77,17 @@ type model struct {
 	Owner   string `json:"owned_by"`
 }
 
+// models is OpenAI's list of models.
 type models struct {
 	Object string  `json:"object"`
 	Data   []model `json:"data"`
 }
 
-// models returns the household's agent under each of its names, and the characters.
+// models returns the household's agent, once for each vocabulary, and the characters.
 func (s *Server) models() models {
-	list := models{Object: "list", Data: []model{s.model(usualModel)}}
+	list := models{Object: "list", Data: []model{s.model(agentModel)}}
 	for _, v := range s.o.Words.Vocabularies() {
-		list.Data = append(list.Data, s.model(usualModel+"/"+string(v)))
+		list.Data = append(list.Data, s.model(agentModel+"/"+string(v)))
 	}
 	if s.o.Characters == nil {
 		return list
@@ -96,26 +98,28 @@ func (s *Server) models() models {
 	return list
 }
 
-func (s *Server) model(id string) model { return model{id, "model", s.began.Unix(), usualModel} }
+// model returns the list entry for an ID, which need not exist.
+func (s *Server) model(id string) model { return model{id, "model", s.created.Unix(), agentModel} }
 
-// oneModel returns the model of that name.
-func (s *Server) oneModel(id string) (model, error) {
+// findModel returns the model with an ID.
+func (s *Server) findModel(id string) (model, error) {
 	for _, m := range s.models().Data {
 		if m.ID == id {
 			return m, nil
 		}
 	}
-	if name, words, is := strings.Cut(id, "/"); is && s.hasCharacter(name) && s.o.Words.Knows(agent.Vocabulary(words)) {
+	if name, words, ok := strings.Cut(id, "/"); ok && s.hasCharacter(name) && s.o.Words.Knows(agent.Vocabulary(words)) {
 		return s.model(id), nil
 	}
 	return model{}, noModel(id)
 }
 
-// hasCharacter reports whether there is a character of that name.
+// hasCharacter reports whether a character has that name.
 func (s *Server) hasCharacter(name string) bool {
 	return s.o.Characters != nil && s.o.Characters.Exists(name)
 }
 
+// noModel returns the error for an unknown model.
 func noModel(id string) error {
 	return &httpserver.Fault{Word: "model_not_found", HTTP: http.StatusNotFound,
 		Sentence: fmt.Sprintf("there is no model %.60q; GET /v1/models lists them", id)}

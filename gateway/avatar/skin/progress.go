@@ -11,41 +11,42 @@ import (
 	"perch/plain"
 )
 
-// progressHeader requests the status of tools in a stream of chat completions. The events are
-// those of Hermes Agent's API server (NousResearch/hermes-agent,
-// gateway/platforms/api_server_openai_routes.py), which sends them to all clients; a change
-// proposed there (pull request 49069) uses this header to switch them off. Clients that take
-// every event for a chunk fail on them, so here the header has to request them.
+// progressHeader is the request header that adds the status of tools to a streamed chat
+// completion. The format of these events is that of Hermes Agent's API server
+// (NousResearch/hermes-agent, gateway/platforms/api_server_openai_routes.py). Hermes sends the
+// events to all clients, and has a proposal (pull request 49069) to disable them by this header.
+// Perch sends them only on request, because some clients fail on events that are not chunks.
 const progressHeader = "X-Hermes-Tool-Progress"
 
-func asksForProgress(header string) bool {
+// wantsProgress reports whether a value of progressHeader requests the status of tools.
+func wantsProgress(header string) bool {
 	return slices.Contains([]string{"1", "on", "true", "yes"}, strings.ToLower(strings.TrimSpace(header)))
 }
 
 // progress sends the status of tools in a stream.
 type progress struct {
 	send func(text string) error
-	open map[string]bool // calls whose start was sent
+	open map[string]bool // IDs of the calls whose start was sent
 }
 
 func newProgress(send func(string) error) *progress { return &progress{send, map[string]bool{}} }
 
-// toolProgress is one event. The end of a call, also of a failed one, has neither emoji nor
-// label.
+// toolProgress is the data of an event. Emoji and Label are empty at the end of a call.
 type toolProgress struct {
 	Tool   string `json:"tool"`
 	Emoji  string `json:"emoji,omitempty"`
 	Label  string `json:"label,omitempty"`
 	CallID string `json:"toolCallId"`
-	Status string `json:"status"` // running or completed
+	Status string `json:"status"` // running or completed, which includes failed
 }
 
+// sendStatus sends the start or the end of a tool call.
 func (p *progress) sendStatus(t event.ToolStatus) error {
 	e := toolProgress{Tool: plain.Clip(t.Name, limit.Name), CallID: plain.Clip(t.ID, limit.Name), Status: "completed"}
 	running := t.Status == event.ToolRunning
 	switch {
 	case !running && !p.open[t.ID]:
-		return nil // its start was not sent
+		return nil // the start of the call was not sent
 	case running:
 		e.Status, e.Emoji, e.Label = "running", "🔧", plain.Clip(cmp.Or(t.Detail, t.Name), limit.Line)
 		p.open[t.ID] = true

@@ -18,8 +18,8 @@ import (
 	"perch/plain"
 )
 
-// mostMessages bounds the messages of a chat request.
-const mostMessages = 1000
+// maxMessages is the maximum of messages in a chat request.
+const maxMessages = 1000
 
 // chatRequest is the body of POST /v1/chat/completions. Other fields of OpenAI's API are
 // ignored.
@@ -32,7 +32,7 @@ type chatRequest struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
-	// Refused if they ask for what Perch does not do, because the client relies on them.
+	// Values that Perch does not support are errors, because the client relies on their effect.
 	Number *float64 `json:"n"`
 	Format struct {
 		Type string `json:"type"`
@@ -44,10 +44,10 @@ type message struct {
 	Content content `json:"content"`
 }
 
-// content is a text, or the texts of a list of parts.
+// content is the content of a message: a text, or a list of parts whose texts are joined.
 type content struct {
 	text  string
-	other string // the type of a part that is not text
+	other string // type of the last part that is not text, or ""
 }
 
 // UnmarshalJSON decodes a text or a list of parts.
@@ -60,7 +60,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 		Text string `json:"text"`
 	}
 	if err := json.Unmarshal(data, &parts); err != nil {
-		return errors.New("content is a text or a list of parts")
+		return errors.New("content must be a text or a list of parts")
 	}
 	var texts []string
 	for _, p := range parts {
@@ -74,58 +74,56 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// question is a text for the agent.
+// question is a text for the agent, and how to send the reply.
 type question struct {
-	model  string
-	words  agent.Vocabulary
-	stream bool
-	tools  bool // the stream includes the status of tools
+	model        string
+	words        agent.Vocabulary // vocabulary of the tags in the reply
+	stream       bool             // whether to stream the reply
+	tools        bool             // whether the stream includes the status of tools
+	countUsage   bool             // whether the stream ends with the number of tokens
+	conversation conversation
+	text         string
+	history      []agent.Exchange // exchanges that the client has sent before the question
 
-	countUsage bool // the stream ends with the number of tokens
-
-	talk    talk
-	text    string
-	history []agent.Exchange
-
-	character string // chosen by the model's name; empty stands for the household's
-	system    string // the client's system messages, if Options.System allows them
+	character string // name of the character that replies; empty for the household's
+	system    string // the client's system messages; empty unless Options.System is set
 }
 
-// talk is a conversation.
-type talk struct {
-	session      string    // under which it is published
-	conversation string    // the agent's key for it
-	robot        device.ID // whose talk was joined, or ""
-	named        bool      // a later request may continue it
+// conversation identifies a conversation with the agent.
+type conversation struct {
+	session string    // session ID in the published events
+	key     string    // agent.Turn.Conversation
+	robot   device.ID // the robot whose conversation the client has joined, or ""
+	named   bool      // whether a later request can continue the conversation
 }
 
-// usualModel is the name of the agent as a model. A slash and a vocabulary after it select the
-// words for faces, because most clients let their owner set nothing but the model's name.
-const usualModel = "perch"
+// agentModel is the name of the household's agent as a model. It may be followed by a slash and a
+// vocabulary for the tags: most clients allow their users to set only the name of the model.
+const agentModel = "perch"
 
-// parse decodes a chat request. session is its X-Session-Id.
+// parse decodes a chat request. session is the value of X-Session-Id.
 func (s *Server) parse(text []byte, session string) (question, error) {
 	var r chatRequest
 	if err := json.Unmarshal(text, &r); err != nil {
-		return question{}, badChat("the body is not the JSON object that belongs here: %s", httpserver.WhyNotJSON(err))
+		return question{}, badChat("the body is not a JSON object with messages: %s", httpserver.WhyNotJSON(err))
 	}
 	switch {
 	case r.Number != nil && *r.Number != 1:
-		return question{}, badChat("n is 1: the mind gives one answer, not %v", *r.Number)
+		return question{}, badChat("n must be 1, not %v: the agent gives one reply", *r.Number)
 	case r.Format.Type != "" && r.Format.Type != "text":
 		return question{},
-			badChat("response_format %.40q is not held here: the mind answers in sentences to be spoken; leave it out, or ask a language model itself", r.Format.Type)
+			badChat("response_format %.40q is not supported: the agent replies in sentences to be spoken; omit response_format, or use a language model directly", r.Format.Type)
 	}
-	if len(r.Messages) > mostMessages {
-		return question{}, badChat("messages has %d entries, more than %d; leave out the oldest", len(r.Messages), mostMessages)
+	if len(r.Messages) > maxMessages {
+		return question{}, badChat("messages has %d entries, more than %d; omit the oldest", len(r.Messages), maxMessages)
 	}
 	q := question{model: r.Model, stream: r.Stream, countUsage: r.Options.Usage, words: s.o.Vocabulary}
-	q.model = cmp.Or(q.model, usualModel)
-	name, words, faces := strings.Cut(q.model, "/")
+	q.model = cmp.Or(q.model, agentModel)
+	name, words, hasWords := strings.Cut(q.model, "/")
 	if s.hasCharacter(name) {
 		q.character = name
 	}
-	if faces && (name == usualModel || q.character != "") {
+	if hasWords && (name == agentModel || q.character != "") {
 		if q.words = agent.Vocabulary(words); !s.o.Words.Knows(q.words) {
 			return question{}, noModel(r.Model)
 		}
@@ -135,12 +133,12 @@ func (s *Server) parse(text []byte, session string) (question, error) {
 		last--
 	}
 	if last < 0 {
-		return question{}, badChat("messages holds nothing that a user has said")
+		return question{}, badChat("messages has no message with the role user")
 	}
-	asked := r.Messages[last].Content
-	if q.text = printable(asked.text); q.text == "" {
-		if asked.other != "" {
-			return question{}, badChat("the last message of the user holds no text, only %.40q; text is all that is read here", asked.other)
+	body := r.Messages[last].Content
+	if q.text = printable(body.text); q.text == "" {
+		if body.other != "" {
+			return question{}, badChat("the last message of the user has no text, only %.40q; only text is supported", body.other)
 		}
 		return question{}, badChat("the last message of the user is empty")
 	}
@@ -149,37 +147,37 @@ func (s *Server) parse(text []byte, session string) (question, error) {
 	}
 	q.history = exchanges(r.Messages[:last])
 	if s.o.System {
-		q.system = plain.Clip(system(r.Messages), limit.Question)
+		q.system = plain.Clip(systemText(r.Messages), limit.Question)
 	}
-	t, err := s.talkOf(session, r.User)
-	q.talk = t.with(q.character)
+	c, err := s.findConversation(session, r.User)
+	q.conversation = c.with(q.character)
 	return q, err
 }
 
-// with returns the talk with a character: each remembers its own conversation. A robot's talk
-// stays that of the robot's character.
-func (t talk) with(character string) talk {
-	if character != "" && t.robot == "" {
-		t.conversation = ofCharacter + character + "/" + t.conversation
+// with returns the conversation with a character, which differs from the one with another
+// character. A robot's conversation is always with the robot's own character.
+func (c conversation) with(character string) conversation {
+	if character != "" && c.robot == "" {
+		c.key = characterPrefix + character + "/" + c.key
 	}
-	return t
+	return c
 }
 
-// ofCharacter is the prefix of a conversation with a character chosen by a skin.
-const ofCharacter = "as:"
+// characterPrefix is the prefix of conversation.key for a character that a skin has chosen.
+const characterPrefix = "as:"
 
-// system returns the text of the system messages.
-func system(messages []message) string {
-	var all []string
+// systemText returns the text of the system messages.
+func systemText(messages []message) string {
+	var texts []string
 	for _, m := range messages {
 		if m.Role == "system" || m.Role == "developer" {
-			all = append(all, printable(m.Content.text))
+			texts = append(texts, printable(m.Content.text))
 		}
 	}
-	return strings.TrimSpace(strings.Join(all, "\n\n"))
+	return strings.TrimSpace(strings.Join(texts, "\n\n"))
 }
 
-// exchanges returns the history that a client sends, without system messages.
+// exchanges converts the messages of a client to exchanges. It skips system messages.
 func exchanges(messages []message) []agent.Exchange {
 	list := []agent.Exchange{}
 	for _, m := range messages {
@@ -196,22 +194,22 @@ func exchanges(messages []message) []agent.Exchange {
 	return list
 }
 
-// talkOf returns the talk of a session's name, or else of a user's name, or else a new one.
-func (s *Server) talkOf(session, user string) (talk, error) {
+// findConversation returns the conversation that the X-Session-Id names or, if that is empty, the
+// one of the user. If both are empty, it returns a new conversation.
+func (s *Server) findConversation(session, user string) (conversation, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
-		return talk{}, badChat("X-Session-Id and user have at most %d bytes", limit.Session)
+		return conversation{}, badChat("X-Session-Id and user must have at most %d bytes", limit.Session)
 	}
-	if robot, is := strings.CutPrefix(session, feed.OfRobot); is {
-		joined, err := s.join(robot, s.o.Find)
+	if robot, ok := strings.CutPrefix(session, feed.OfRobot); ok {
+		joined, err := s.robotConversation(robot, s.o.Find)
 		if err != nil {
-			return talk{}, fault(fmt.Errorf("X-Session-Id: %w", err))
+			return conversation{}, fault(fmt.Errorf("X-Session-Id: %w", err))
 		}
 		return joined, nil
 	}
-	if robot, is := strings.CutPrefix(session, agent.OfChat); is {
-		// The name that a client was sent when it joined a robot's talk, or a chat that is
-		// called like a robot.
-		if joined, err := s.join(robot, device.ParseID); err == nil {
+	if robot, ok := strings.CutPrefix(session, agent.OfChat); ok {
+		// A client may send back the session ID of a robot's conversation that it has joined.
+		if joined, err := s.robotConversation(robot, device.ParseID); err == nil {
 			return joined, nil
 		}
 	}
@@ -219,24 +217,25 @@ func (s *Server) talkOf(session, user string) (talk, error) {
 	switch {
 	case name != "":
 	case user != "":
-		name = "user " + user // hashed because of the space: it may be an email address
+		name = "user " + user // SafeName hashes this because of the space: user may be an email address
 	default:
 		name, named = strings.ToLower(rand.Text()[:16]), false
 	}
 	name = feed.SafeName(name)
-	return talk{session: agent.OfChat + name, conversation: "skin:" + name, named: named}, nil
+	return conversation{session: agent.OfChat + name, key: "skin:" + name, named: named}, nil
 }
 
-// join returns the talk of a robot.
-func (s *Server) join(robot string, find finder) (talk, error) {
+// robotConversation returns the conversation of a registered robot.
+func (s *Server) robotConversation(robot string, find findRobot) (conversation, error) {
 	id, err := find(robot)
 	if err == nil {
 		_, err = s.o.Robots.Get(id)
 	}
-	return talk{session: agent.OfChat + string(id), conversation: string(id), robot: id, named: true}, err
+	return conversation{session: agent.OfChat + string(id), key: string(id), robot: id, named: true}, err
 }
 
-// printable removes control characters except tabs and line ends, and invalid UTF-8.
+// printable returns text without invalid UTF-8, surrounding white space, and control characters
+// other than tabs and line feeds.
 func printable(text string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -246,6 +245,7 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "")))
 }
 
+// badChat returns an error about a chat request.
 func badChat(format string, args ...any) error {
 	return &httpserver.Fault{Word: "bad_request", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusBadRequest}
 }

@@ -22,19 +22,21 @@ import (
 //go:embed schema/vtuber.v1.json
 var schema []byte
 
-// Routes mounts the API behind locks, or behind none for programs on this machine. A key that a
-// browser had to put elsewhere is passed to the locks in the header.
+// Routes mounts the API. Each lock checks the key in a request's Authorization header; there are
+// none for programs on this machine. A browser cannot set that header in a WebSocket request, so
+// its key is moved there from the subprotocol or the query before the check.
 func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
-	ours := make([]func(*http.Request) error, len(locks))
+	checks := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
-		ours[i] = httpserver.InUpgrade(s.o.QueryToken, lock)
+		checks[i] = httpserver.InUpgrade(s.o.QueryToken, lock)
 	}
-	guard := httpserver.Guard(ours...)
+	guard := httpserver.Guard(checks...)
 	s.vtuberRoutes(r.Group("/v1/vtuber", guard))
-	// Errors are rendered in OpenAI's shape, also those of the key checks.
-	s.chatRoutes(r.Group("/v1", s.asOpenAI, guard, httpserver.Limit(limit.File)))
+	// sendOpenAIError is first, and so also sends the errors of the key checks.
+	s.chatRoutes(r.Group("/v1", s.sendOpenAIError, guard, httpserver.Limit(limit.File)))
 }
 
+// vtuberRoutes mounts the WebSocket and the notifications.
 func (s *Server) vtuberRoutes(r gin.IRouter) {
 	r.GET("/ws", func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {
@@ -56,10 +58,11 @@ func (s *Server) vtuberRoutes(r gin.IRouter) {
 	})
 }
 
+// chatRoutes mounts OpenAI's API.
 func (s *Server) chatRoutes(r gin.IRouter) {
 	r.GET("/models", func(c *gin.Context) { c.JSON(http.StatusOK, s.models()) })
 	r.GET("/models/*id", func(c *gin.Context) { // a model's name may contain a slash
-		m, err := s.oneModel(strings.TrimPrefix(c.Param("id"), "/"))
+		m, err := s.findModel(strings.TrimPrefix(c.Param("id"), "/"))
 		if err != nil {
 			_ = c.Error(err)
 			return
@@ -77,37 +80,37 @@ func (s *Server) chatRoutes(r gin.IRouter) {
 			q, err = s.parse(body, c.GetHeader(sessionHeader))
 		}
 		if err == nil {
-			c.Header(sessionHeader, q.talk.session)
-			q.tools = asksForProgress(c.GetHeader(progressHeader))
+			c.Header(sessionHeader, q.conversation.session)
+			q.tools = wantsProgress(c.GetHeader(progressHeader))
 			if q.stream {
-				err = s.answerStream(c.Request.Context(), c.Writer, q)
+				err = s.stream(c.Request.Context(), c.Writer, q)
 			} else {
-				var whole completion
-				if whole, err = s.answerWhole(c.Request.Context(), q); err == nil {
-					c.JSON(http.StatusOK, whole)
+				var reply completion
+				if reply, err = s.complete(c.Request.Context(), q); err == nil {
+					c.JSON(http.StatusOK, reply)
 				}
 			}
 		}
-		// After the client has gone, an error is no failure.
+		// An error does not matter if the client has disconnected.
 		if err != nil && c.Request.Context().Err() == nil {
 			_ = c.Error(err)
 		}
 	})
 }
 
-// sessionHeader names the talk, in requests and answers.
+// sessionHeader is the header that identifies the conversation, in requests and responses.
 const sessionHeader = "X-Session-Id"
 
-// asOpenAI renders the last error of the handlers after it in OpenAI's shape.
-func (s *Server) asOpenAI(c *gin.Context) {
-	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // pages see no other headers
+// sendOpenAIError calls the next handlers, and sends their last error in OpenAI's format.
+func (s *Server) sendOpenAIError(c *gin.Context) {
+	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // web pages cannot read other headers
 	c.Next()
 	if len(c.Errors) == 0 || c.Writer.Written() {
 		return
 	}
 	err := c.Errors.Last().Err
-	c.Errors = nil // rendered here
-	status, shown := openAI(err)
+	c.Errors = nil // this function sends the error
+	status, shown := openAIError(err)
 	if status == http.StatusInternalServerError {
 		s.o.Log.Error("a request failed", "path", c.Request.URL.Path, "err", err)
 	}
@@ -118,13 +121,13 @@ func (s *Server) asOpenAI(c *gin.Context) {
 	c.JSON(status, shown)
 }
 
-// notify accepts a notification's JSON, and returns its id.
+// notify stores a notification from its JSON, and returns the notification's ID.
 func (s *Server) notify(body []byte) (id string, err error) {
 	n, err := notice.ParseBy(body, s.o.Find)
 	if err == nil && n.Robot != "" {
-		_, err = s.o.Robots.Get(n.Robot) // a notification for an unknown robot would wait forever
+		_, err = s.o.Robots.Get(n.Robot) // a notification for an unknown robot would never be spoken
 		if err == nil && !s.o.Robots.Trusts(n.Robot) {
-			err = fmt.Errorf("%w: it is not adopted by name; perch robot adopt %s does that", device.ErrUnknownRobot, n.Robot)
+			err = fmt.Errorf("%w: the robot is not adopted by name; perch robot adopt %s does that", device.ErrUnknownRobot, n.Robot)
 		}
 	}
 	if err == nil {
@@ -133,7 +136,7 @@ func (s *Server) notify(body []byte) (id string, err error) {
 	return n.ID, err
 }
 
-// fault gives errors of other packages an HTTP status.
+// fault converts errors of other packages to faults with an HTTP status.
 func fault(err error) error {
 	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},

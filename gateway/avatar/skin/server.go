@@ -1,9 +1,9 @@
 // Package skin serves skins: programs that draw the agent on a screen or in a headset. A
-// WebSocket sends what the agent is doing (Tier-2 of the VTuber adapter's RFC), chat
-// completions in OpenAI's shape let a skin talk with the agent (Tier-1), and notifications
-// for all skins are accepted. docs/skins.md is for the authors of skins.
+// WebSocket sends frames that show what the agent is doing (Tier-2 of the VTuber adapter's
+// RFC). Chat completions in OpenAI's format let a skin talk with the agent (Tier-1). The API
+// also accepts notifications for all skins. docs/skins.md is for the authors of skins.
 //
-// The frames are those of package feed. A skin that does not read delays no other.
+// Package feed makes the frames. A skin that does not read does not delay the others.
 package skin
 
 import (
@@ -38,13 +38,16 @@ type robots interface {
 
 // questions are the open questions.
 type questions interface {
-	// Reply returns agent.ErrNoQuestion if no question with that id is open.
+	// Reply answers a question. It returns agent.ErrNoQuestion if no question with that ID is
+	// open.
 	Reply(id string, allow bool) error
 }
 
 // mind is the agent.
 type mind interface {
+	// Answer answers a turn, and passes each reply to out.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	// Remembered adds an exchange to a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 	Forget(conversation string) error
 }
@@ -53,8 +56,8 @@ type mind interface {
 type characters interface {
 	Names() []string
 	Exists(name string) bool
-	// Play sets the character of a turn; an empty name stands for the household's. system is
-	// the text of the client's system messages.
+	// Play sets the character of a turn; an empty name is the household's character. system
+	// is the text of the client's system messages.
 	Play(t *agent.Turn, name, system string)
 }
 
@@ -70,18 +73,18 @@ type Options struct {
 	Find func(robot string) (device.ID, error)
 
 	Questions  questions
-	Characters characters // nil allows only the household's
-	System     bool       // system messages are heard
+	Characters characters // nil if there is only the household's character
+	System     bool       // whether characters follow the system messages of clients
 	Words      *agent.Words
-	Vocabulary agent.Vocabulary // for skins that select none; empty is the RFC's
-	QueryToken bool             // the key may be the ?token= of a WebSocket
-	// Language returns the language of a robot, BCP 47, or of the household for no robot. It
-	// must not block. It may be nil.
+	Vocabulary agent.Vocabulary // for skins that select none; empty for the RFC's vocabulary
+	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
+	// Language returns the BCP 47 language tag of a robot, or that of the household if the ID
+	// is empty. It must not block. It may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location
 	Log      *slog.Logger
 
-	serving *httpserver.Serving // nil has the usual limits; the benchmark has more
+	serving *httpserver.Serving // nil for the default limits; set by the benchmark
 }
 
 // Server accepts skins.
@@ -90,33 +93,33 @@ type Server struct {
 	serving *httpserver.Serving
 	turns   *turns
 	paces   paces
-	began   time.Time
+	created time.Time // shown as the creation time of the models
 
 	mu    sync.Mutex
-	skins map[*skin]bool
+	skins map[*skin]bool // connected skins
 }
 
 // Limits of the connected skins.
 const (
-	mostSkins = 1000
-	mostOfOne = 100 // from one address
+	maxSkins      = 1000
+	maxPerAddress = 100
 )
 
-// New returns a server. o.Feed must be running. Run disconnects the skins at the end.
+// New returns a server. o.Feed must be running.
 func New(o Options) *Server {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
 	if o.Language == nil {
 		o.Language = func(device.ID) string { return "" }
 	}
-	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", mostSkins, mostOfOne)), skins: map[*skin]bool{},
-		turns: &turns{busy: map[string]bool{}}, paces: usualPaces(), began: time.Now()}
+	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", maxSkins, maxPerAddress)), skins: map[*skin]bool{},
+		turns: &turns{busy: map[string]bool{}}, paces: defaultPaces(), created: time.Now()}
 }
 
-// Run accepts skins until ctx ends. It then closes every WebSocket with 1001, and returns when
-// all have ended.
+// Run accepts skins until ctx ends. It then closes every WebSocket with status 1001 (going
+// away), and returns once all connections have ended.
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
-// Connected returns the number of skins.
+// Connected returns the number of connected skins.
 func (s *Server) Connected() int { return len(s.connected()) }
 
 // Skin is a connected skin.
@@ -127,23 +130,24 @@ type Skin struct {
 
 // Skins returns the connected skins in the order of their connection.
 func (s *Server) Skins() []Skin {
-	all := []Skin{}
+	skins := []Skin{}
 	for _, one := range s.connected() {
-		all = append(all, Skin{one.address, one.since})
+		skins = append(skins, Skin{one.address, one.since})
 	}
-	slices.SortFunc(all, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
-	return all
+	slices.SortFunc(skins, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
+	return skins
 }
 
-// setConnected adds a skin to the connected ones, or removes it.
-func (s *Server) setConnected(one *skin, is bool) {
+// setConnected adds one to the connected skins, or removes it.
+func (s *Server) setConnected(one *skin, connected bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.skins[one] = is; !is {
+	if s.skins[one] = connected; !connected {
 		delete(s.skins, one)
 	}
 }
 
+// connected returns the connected skins, in no particular order.
 func (s *Server) connected() []*skin {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"perch/socket"
 )
 
-// skin is a connected skin. One goroutine receives its commands, another sends.
+// skin is a connected skin. One goroutine receives commands, another sends frames.
 type skin struct {
 	server *Server
 	conn   *socket.Conn
@@ -28,31 +28,32 @@ type skin struct {
 	address string
 	since   time.Time
 
-	ended chan struct{} // closed by the reader
+	ended chan struct{} // closed once read has returned
 }
 
 // paces are the intervals of a connection; tests shorten them.
 type paces struct {
-	ping  time.Duration // between two pings
-	quiet time.Duration // without any message or pong, after which the connection is broken
-	send  time.Duration // the most that one frame may take
+	ping  time.Duration // interval between pings
+	quiet time.Duration // the connection is dropped after this time without a message or pong
+	send  time.Duration // maximum time for sending one frame
 }
 
-func usualPaces() paces {
+// defaultPaces returns the intervals outside tests.
+func defaultPaces() paces {
 	return paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 5 * time.Second}
 }
 
-// smallBuffer, in bytes, is enough for nearly every frame.
+// smallBuffer is the size of a connection's buffer in bytes. Nearly every frame fits in it.
 const smallBuffer = 1024
 
-// mostCommands bounds the commands of one skin per second.
-const mostCommands = 50
+// maxCommands is the maximum of commands per second from one skin.
+const maxCommands = 50
 
 // open upgrades a request and serves the skin on other goroutines.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	remote := r.RemoteAddr
 	return avatar.Accept(s.serving, w, r, socket.Options{
-		MaxMessage: limit.Question, SendWithin: s.paces.send, Quiet: s.paces.quiet, Buffer: smallBuffer, PerSecond: mostCommands,
+		MaxMessage: limit.Question, SendWithin: s.paces.send, Quiet: s.paces.quiet, Buffer: smallBuffer, PerSecond: maxCommands,
 		Subprotocols: []string{avatar.Subprotocol},
 	}, func(ctx context.Context, conn *socket.Conn) {
 		one := &skin{server: s, conn: conn, ended: make(chan struct{}), address: remote, since: time.Now(), log: s.o.Log.With("address", remote),
@@ -64,10 +65,11 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// serve serves the skin until it leaves or ctx ends, and waits for both goroutines.
+// serve serves the skin until it disconnects or ctx ends. It returns once both goroutines have
+// ended.
 func (s *skin) serve(ctx context.Context) {
 	closed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { // may block, if the skin does not read
+	stop := context.AfterFunc(ctx, func() { // blocks if the skin does not read
 		defer close(closed)
 		s.conn.Close(socket.GoingAway, httpserver.GoingAway)
 	})
@@ -92,20 +94,20 @@ func (s *skin) read() {
 		isText, text, err := s.conn.Receive()
 		switch {
 		case errors.Is(err, socket.ErrTooBig):
-			s.log.Info("a skin sent a command that is too big; it is disconnected", "limit", limit.Question)
+			s.log.Info("disconnecting a skin that sent too large a command", "limit", limit.Question)
 			return
 		case err != nil:
 			return
 		case !isText:
-			s.view.Send(newErrorFrame(time.Now(), badCommand("a command is a text message, this one is binary")))
+			s.view.Send(newErrorFrame(time.Now(), badCommand("a command must be a text message, not a binary one")))
 			continue
 		}
-		s.run(text)
+		s.runCommand(text)
 	}
 }
 
-// run carries out a command.
-func (s *skin) run(text []byte) {
+// runCommand carries out a command, and sends the skin a pong or an error.
+func (s *skin) runCommand(text []byte) {
 	o := s.server.o
 	c, bad := parseCommand(text, o.Vocabulary, o.Words, o.Find)
 	now := time.Now()
@@ -115,27 +117,28 @@ func (s *skin) run(text []byte) {
 	case "subscribe":
 		s.view.Subscribe(c.filter)
 	case "ack":
-		bad = s.refusal(s.server.o.Notifier.Acknowledge(c.id), "a notification was not acknowledged")
+		bad = s.commandError(s.server.o.Notifier.Acknowledge(c.id), "could not acknowledge a notification")
 	case "answer":
-		bad = s.refusal(s.server.o.Questions.Reply(c.id, c.allow), "a question was not answered") // the first answer counts
+		bad = s.commandError(s.server.o.Questions.Reply(c.id, c.allow), "could not answer a question")
 	}
 	if bad != nil {
 		s.view.Send(newErrorFrame(now, bad))
 	}
 }
 
-// refusal returns the error of a command for the skin. An internal error is logged as failed.
-func (s *skin) refusal(err error, failed string) *wrong {
+// commandError converts the error of a command to the one that the skin is sent. It returns nil
+// if err is nil. An unexpected error is logged as logMessage, and its text is not disclosed.
+func (s *skin) commandError(err error, logMessage string) *commandError {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, notice.ErrNotFound):
-		return &wrong{"unknown_notification", "there is no such notification; it was acknowledged already, or its time is over"}
+		return &commandError{"unknown_notification", "there is no such notification; it was acknowledged already, or has expired"}
 	case errors.Is(err, agent.ErrNoQuestion):
-		return &wrong{"unknown_question", "no question waits for an answer under that id; it was answered already, or its time is over"}
+		return &commandError{"unknown_question", "no question with that id is open; it was answered already, or has expired"}
 	}
-	s.log.Error(failed, "err", err)
-	return &wrong{"internal", "internal error; the appliance's log says more"}
+	s.log.Error(logMessage, "err", err)
+	return &commandError{"internal", "internal error; the appliance's log says more"}
 }
 
 // write sends frames and pings until the connection ends.
@@ -159,9 +162,10 @@ func (s *skin) write() {
 	}
 }
 
-// flush sends the frames that wait, and reports whether the connection lasts. It pings, because
-// this may take long.
-func (s *skin) flush(pings <-chan time.Time) bool {
+// flush sends all queued frames. It also sends a ping for each element of pings, because a
+// long queue may take longer than the interval between pings. It returns false if the
+// connection has ended.
+func (s *skin) flush(pings <-chan time.Time) (connected bool) {
 	for {
 		select {
 		case <-pings:
@@ -173,14 +177,14 @@ func (s *skin) flush(pings <-chan time.Time) bool {
 		f, late := s.view.Pop()
 		switch {
 		case late:
-			s.log.Info("a skin cannot keep up; it is disconnected")
-			s.conn.Close(socket.TryLater, "you do not read fast enough; come back and take a snapshot")
+			s.log.Info("disconnecting a skin that does not read fast enough")
+			s.conn.Close(socket.TryLater, "you do not read fast enough; reconnect to get a snapshot")
 			return false
 		case f == nil:
 			return true
 		}
 		if s.conn.SendText(f.Data) != nil {
-			return false // read ends when the connection is dropped
+			return false // write drops the connection, which ends read
 		}
 		s.view.Shown(f)
 	}
