@@ -2,8 +2,8 @@ package notice
 
 import "time"
 
-// clock reads two clocks. The wall clock may jump: a Raspberry Pi has no battery-backed
-// clock and learns the time minutes after it has started.
+// clock reads the wall clock and a running clock. The wall clock may jump: a Raspberry Pi
+// has no battery-backed clock and gets the time from the network minutes after its start.
 type clock interface {
 	// Now returns the time of the wall clock.
 	Now() time.Time
@@ -11,9 +11,11 @@ type clock interface {
 	Running() time.Duration
 }
 
-type systemClock struct{ began time.Time }
+// systemClock is the clock of the machine.
+type systemClock struct{ started time.Time }
 
-// Now has no monotonic reading, which would hide jumps from comparisons.
+// Now returns the time without its monotonic reading, which would hide jumps.
 func (systemClock) Now() time.Time { return time.Now().Round(0) }
 
-func (m systemClock) Running() time.Duration { return time.Since(m.began) }
+// Running returns the time since s.started.
+func (s systemClock) Running() time.Duration { return time.Since(s.started) }

@@ -14,38 +14,41 @@ import (
 )
 
 const (
-	checkEvery     = time.Minute // while a notification waits: the wall clock may have jumped
-	mostJump       = 2 * time.Second
-	announceWithin = 5 * time.Second
+	// checkInterval is the longest time between two passes while a notification waits,
+	// because the wall clock may jump and the store may recover.
+	checkInterval   = time.Minute
+	maxClockDrift   = 2 * time.Second // a larger difference between the clocks is a jump of the wall clock
+	announceTimeout = 5 * time.Second
 )
 
 // dispatcher is the state of a running Notifier. It is not safe for concurrent use.
 type dispatcher struct {
 	*Notifier
 	robots  robots
-	open    map[device.ID]string // the reachable robots, each with its session if that is known
-	waiting map[string]*waiting  // all notifications
-	holds   map[device.ID]time.Time
-	refused map[device.ID]time.Duration // robots that get no offers until then, on the running clock
+	open    map[device.ID]string        // session of each reachable robot; "" if unknown
+	waiting map[string]*waiting         // the notifications that have not ended, by ID
+	holds   map[device.ID]time.Time     // until when a robot's channel is held open
+	refused map[device.ID]time.Duration // until when a robot that refused an offer gets none, on the running clock
 
-	lastSeq  uint64             // Seq of the last handled event
-	listed   map[device.ID]bool // the robots that were open at listedAt
-	listedAt uint64             // Seq when robots were last listed
+	lastSeq  uint64             // sequence number of the last handled event
+	listed   map[device.ID]bool // the robots that were reachable at listedAt
+	listedAt uint64             // sequence number of the bus when the robots were last listed
 
-	wall        time.Time     // both clocks at the same moment, to detect a jump
-	running     time.Duration // of the wall clock
-	storeDown   bool          // the store fails, which was logged
-	storeFailed bool          // the store has failed in this pass
+	wall        time.Time     // wall clock at the last known jump
+	running     time.Duration // running clock at the same moment
+	storeDown   bool          // whether the store is failing, which has been logged
+	storeFailed bool          // whether the store has failed in the current pass
 }
 
-// waiting is a notification with the open robots that it was offered to.
+// waiting is a notification that has not ended.
 type waiting struct {
 	Notification
-	offered  map[device.ID]bool
-	unstored bool // not stored because of a fault
-	unsaved  bool // the store has an earlier state
+	offered  map[device.ID]bool // the reachable robots that have accepted the notification
+	unstored bool               // whether the notification could not be stored
+	unsaved  bool               // whether the latest state could not be stored
 }
 
+// newWaiting returns a notification that has not been offered to any robot.
 func newWaiting(n Notification) *waiting {
 	return &waiting{Notification: n, offered: map[device.ID]bool{}}
 }
@@ -56,13 +59,13 @@ func newDispatcher(n *Notifier, r robots) *dispatcher {
 		holds: map[device.ID]time.Time{}, refused: map[device.ID]time.Duration{},
 		wall: n.o.Clock.Now(), running: n.o.Clock.Running(),
 	}
-	d.reread()
+	d.reload()
 	return d
 }
 
-// await returns when there is something to do. It first handles all events published
-// until then, so that a robot that just said hello again is not mistaken for its earlier
-// session. It returns false at the end of ctx or of the events.
+// await waits for an event, a changed timer or the alarm that requires a pass. Before it
+// returns, it handles all published events: otherwise a robot that has just reconnected
+// could be mistaken for its earlier session. It returns false when ctx or the events end.
 func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, alarm <-chan time.Time) bool {
 	for wake := false; !wake; {
 		select {
@@ -89,9 +92,9 @@ func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, al
 	return true
 }
 
-// reread reads everything, at the start and after missed events. All offers are then
-// forgotten: a repeated announcement is better than none.
-func (d *dispatcher) reread() {
+// reload lists the robots and reads the store, at the start and after missed events. It
+// forgets all offers, because a repeated announcement is better than a missing one.
+func (d *dispatcher) reload() {
 	ids := d.robots.Open()
 	d.listedAt = d.o.Bus.Seq()
 	open := map[device.ID]string{}
@@ -102,17 +105,19 @@ func (d *dispatcher) reread() {
 	d.open = open
 	clear(d.holds)
 	clear(d.refused)
-	d.refresh()
+	d.readStore()
 	for _, w := range d.waiting {
 		clear(w.offered)
 	}
 }
 
-func (d *dispatcher) refresh() {
+// readStore replaces d.waiting by the stored notifications and those that could not be
+// stored. States that could not be stored remain.
+func (d *dispatcher) readStore() {
 	stored := map[string]bool{}
 	for _, n := range d.o.Store.all() {
 		stored[n.ID] = true
-		if w, known := d.waiting[n.ID]; known {
+		if w, ok := d.waiting[n.ID]; ok {
 			if w.unsaved {
 				n.State = w.State
 			}
@@ -125,47 +130,48 @@ func (d *dispatcher) refresh() {
 		if stored[id] || w.unstored {
 			return false
 		}
-		_, there, err := d.o.Store.lookup(id) // an unreadable store says nothing
-		return err == nil && !there
+		_, ok, err := d.o.Store.lookup(id) // all skips notifications that cannot be read
+		return err == nil && !ok
 	})
 }
 
-// handleEvent applies an event, and reports whether there may be something to do.
+// handleEvent applies an event, and reports whether it requires a pass.
 func (d *dispatcher) handleEvent(e event.Envelope) bool {
 	d.lastSeq = max(d.lastSeq, e.Seq)
 	switch ev := e.Event.(type) {
 	case event.RobotOnline, event.RobotOffline, event.RobotConnected, event.RobotDisconnected:
-		d.session(e)
+		d.handleConnection(e)
 		return true
 	case event.Notification:
-		return d.received(e, ev)
+		return d.handleNotification(e, ev)
 	case event.NotificationChanged:
-		return d.changed(ev)
-	case event.Missed, event.RobotAdopted: // an adopted robot may be connected already
-		d.reread()
+		return d.handleChange(ev)
+	case event.Missed, event.RobotAdopted: // the adopted robot may already be connected
+		d.reload()
 		return true
 	}
 	return false
 }
 
-// session handles a session that has just said hello or has ended. Notifications that
-// were offered to it and not announced are offered to the next one. If the robot was
-// listed after the event, it already has its next session.
-func (d *dispatcher) session(e event.Envelope) {
+// handleConnection handles the start or end of a robot's session or MQTT connection.
+// Notifications that the earlier session has not announced are offered again. An event that
+// is older than the list of reachable robots does not end the listed session.
+func (d *dispatcher) handleConnection(e event.Envelope) {
 	if e.Seq > d.listedAt || !d.listed[e.Robot] {
-		d.closed(e.Robot)
+		d.removeRobot(e.Robot)
 	}
 	if _, opened := e.Event.(event.RobotOnline); opened {
 		d.open[e.Robot] = e.Session
 		return
 	}
-	// A robot connected by MQTT is reachable without a session.
-	if _, known := d.open[e.Robot]; !known && slices.Contains(d.robots.Open(), e.Robot) {
+	// A robot that is connected by MQTT is reachable without a session.
+	if _, ok := d.open[e.Robot]; !ok && slices.Contains(d.robots.Open(), e.Robot) {
 		d.open[e.Robot] = ""
 	}
 }
 
-func (d *dispatcher) closed(id device.ID) {
+// removeRobot removes a robot that can no longer be reached.
+func (d *dispatcher) removeRobot(id device.ID) {
 	delete(d.open, id)
 	delete(d.holds, id)
 	delete(d.refused, id)
@@ -174,59 +180,63 @@ func (d *dispatcher) closed(id device.ID) {
 	}
 }
 
-// received adds a new notification, unless refresh has already read it.
-func (d *dispatcher) received(e event.Envelope, ev event.Notification) bool {
-	n, there, err := d.o.Store.lookup(ev.ID)
+// handleNotification adds a new notification, unless readStore has already read it. It
+// reports whether it added the notification.
+func (d *dispatcher) handleNotification(e event.Envelope, ev event.Notification) bool {
+	n, ok, err := d.o.Store.lookup(ev.ID)
 	switch {
 	case err != nil:
-		d.fault(err)
+		d.logFault(err)
 		n = Notification{ID: ev.ID, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Robot: e.Robot, SessionID: e.Session,
 			Speak: ev.Speak, Received: e.At.Round(0), Expires: ev.ExpiresAt}
-	case !there:
+	case !ok:
 		return false
 	}
-	known, ok := d.waiting[ev.ID]
-	if ok && known.Received.Equal(n.Received) && known.Text == n.Text {
+	before, ok := d.waiting[ev.ID]
+	if ok && before.Received.Equal(n.Received) && before.Text == n.Text {
 		return false
 	}
-	// Earlier reports of robots were about the previous notification of this id.
+	// A stored later state belongs to the previous notification with this ID.
 	n.State = Received
 	d.waiting[ev.ID] = newWaiting(n)
 	return true
 }
 
-// changed applies a step of a notification, as a session or a screen reports it.
-func (d *dispatcher) changed(e event.NotificationChanged) bool {
-	w, known := d.waiting[e.ID]
-	if !known {
+// handleChange applies a new state that a session, a screen or a person has reported. It
+// reports whether the notification was waiting.
+func (d *dispatcher) handleChange(e event.NotificationChanged) bool {
+	w, ok := d.waiting[e.ID]
+	if !ok {
 		return false
 	}
 	switch e.State {
 	case Acknowledged, Expired:
 		delete(d.waiting, e.ID)
 	case Shown, Spoken:
-		if step(e.State) > step(w.State) {
+		if stateIndex(e.State) > stateIndex(w.State) {
 			w.State, w.unsaved = e.State, true
-			d.save(w)
+			d.saveState(w)
 		}
 	}
 	return true
 }
 
-func (d *dispatcher) save(w *waiting) {
+// saveState stores the state of a notification.
+func (d *dispatcher) saveState(w *waiting) {
 	_, err := d.o.Store.Change(w.ID, w.State)
 	if err == nil || errors.Is(err, ErrNotFound) {
 		w.unsaved = false
 		return
 	}
-	d.fault(err)
+	d.logFault(err)
 }
 
-// dispatchDue does everything that is due, and returns the time until the next call.
-func (d *dispatcher) dispatchDue(ctx context.Context) (wait time.Duration, some bool) {
+// dispatchDue makes a pass: it does everything that is due. It returns the time until the
+// next pass; ok is false if no further pass is needed before an event.
+func (d *dispatcher) dispatchDue(ctx context.Context) (wait time.Duration, ok bool) {
 	d.storeFailed = false
 	d.followClock()
-	d.fault(d.o.Timers.correctDue())
+	d.logFault(d.o.Timers.correctDueTimes())
 	for _, due := range d.o.Timers.dueTimers() {
 		d.ring(due)
 	}
@@ -235,68 +245,69 @@ func (d *dispatcher) dispatchDue(ctx context.Context) (wait time.Duration, some 
 	d.offer(ctx)
 	d.holdChannels()
 	d.storeDown = d.storeFailed
-	return d.next()
+	return d.nextPass()
 }
 
-// followClock corrects all times if the wall clock has jumped since the last call.
+// followClock corrects all times if the wall clock has jumped.
 func (d *dispatcher) followClock() {
 	wall, running := d.o.Clock.Now(), d.o.Clock.Running()
-	by := wall.Sub(d.wall) - (running - d.running)
-	if by.Abs() <= mostJump {
+	jump := wall.Sub(d.wall) - (running - d.running)
+	if jump.Abs() <= maxClockDrift {
 		return
 	}
 	d.wall, d.running = wall, running
-	d.fault(d.o.Timers.clockJumped(by))
-	d.o.Store.clockJumped(by)
-	d.refresh()
+	d.logFault(d.o.Timers.clockJumped(jump))
+	d.o.Store.clockJumped(jump)
+	d.readStore()
 }
 
-// ring turns a due timer into a notification, which is stored before the timer is
-// removed, so that a crash cannot lose it. A robot that rings by itself needs no
-// notification.
-func (d *dispatcher) ring(r agent.Timer) {
-	d.o.Timers.markRung(r.ID)
-	d.o.Bus.Publish(r.Robot, "", event.TimerRang{ID: r.ID, Text: r.Text, OnRobot: r.OnRobot})
-	if r.OnRobot {
+// ring turns a due timer into a notification. The notification is stored before the timer
+// is removed, so that a crash cannot lose both. A timer on the robot needs no notification.
+func (d *dispatcher) ring(t agent.Timer) {
+	d.o.Timers.markRung(t.ID)
+	d.o.Bus.Publish(t.Robot, "", event.TimerRang{ID: t.ID, Text: t.Text, OnRobot: t.OnRobot})
+	if t.OnRobot {
 		return
 	}
 	now := d.o.Clock.Now()
-	n, err := Notification{ID: r.ID, Text: r.Text, Urgency: UrgencyHigh, Robot: r.Robot, Speak: true}.prepare(now)
+	n, err := Notification{ID: t.ID, Text: t.Text, Urgency: UrgencyHigh, Robot: t.Robot, Speak: true}.prepare(now)
 	if err != nil {
-		d.fault(err) // the table was edited by hand
+		d.logFault(err) // possible only if the table was edited by hand
 		return
 	}
 	w := newWaiting(n)
 	d.waiting[n.ID] = w
-	d.persist(w)
+	d.insert(w)
 	d.publish(n)
 }
 
-func (d *dispatcher) persist(w *waiting) {
+// insert stores a notification.
+func (d *dispatcher) insert(w *waiting) {
 	dropped, err := d.o.Store.insert(w.Notification, d.o.Clock.Now())
-	d.fault(err)
+	d.logFault(err)
 	w.unstored = err != nil
 	d.publishExpired(dropped...)
 }
 
-// retryStore stores what could not be stored, and removes rung timers.
+// retryStore repeats the writes that have failed, and removes the timers that have rung.
 func (d *dispatcher) retryStore() {
 	for _, w := range d.waiting {
-		if w.unstored && !w.announced() {
-			d.persist(w)
+		if w.unstored && !w.isAnnounced() {
+			d.insert(w)
 		}
 		if w.unsaved {
-			d.save(w)
+			d.saveState(w)
 		}
 	}
 	for _, id := range d.o.Timers.rung() {
-		if w, waits := d.waiting[id]; waits && w.unstored && !w.announced() {
-			continue // the timer is its only stored copy
+		if w, ok := d.waiting[id]; ok && w.unstored && !w.isAnnounced() {
+			continue // the timer is the only stored copy of the notification
 		}
-		d.fault(d.o.Timers.remove(id))
+		d.logFault(d.o.Timers.remove(id))
 	}
 }
 
+// expire ends the notifications that have expired.
 func (d *dispatcher) expire() {
 	now := d.o.Clock.Now()
 	for id, w := range d.waiting {
@@ -307,22 +318,22 @@ func (d *dispatcher) expire() {
 		switch {
 		case err == nil || w.unstored:
 			d.publishExpired(w.Notification)
-		case !errors.Is(err, ErrNotFound): // not found: it was already ended and published elsewhere
-			d.fault(err)
+		case !errors.Is(err, ErrNotFound):
+			d.logFault(err)
 			continue
-		}
+		} // otherwise another caller of Change has ended the notification and published that
 		delete(d.waiting, id)
 	}
 }
 
-// offer hands unannounced notifications to robots, urgent ones first.
+// offer offers the notifications that are not announced yet to robots, urgent ones first.
 func (d *dispatcher) offer(ctx context.Context) {
 	list := slices.Collect(maps.Values(d.waiting))
 	slices.SortFunc(list, func(a, b *waiting) int {
-		return cmp.Or(b.urgent()-a.urgent(), a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(b.priority()-a.priority(), a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID))
 	})
 	for _, w := range list {
-		if w.announced() {
+		if w.isAnnounced() {
 			continue
 		}
 		for _, id := range d.recipients(w) {
@@ -333,17 +344,17 @@ func (d *dispatcher) offer(ctx context.Context) {
 	}
 }
 
-// urgent is 1 for a notification that interrupts, and otherwise 0.
-func (w *waiting) urgent() int {
+// priority returns 1 for a notification of high urgency, and otherwise 0.
+func (w *waiting) priority() int {
 	if w.Urgency == UrgencyHigh {
 		return 1
 	}
 	return 0
 }
 
-// recipients returns the robots for a notification. One for all robots is offered to
-// those with an open channel. Others get it only after those have closed their
-// channels without announcing it.
+// recipients returns the robots to which a notification is offered. A notification for all
+// robots is offered to all that are reachable at the same time. If they all disconnect
+// without announcing it, it is offered again.
 func (d *dispatcher) recipients(w *waiting) []device.ID {
 	switch {
 	case w.Robot != "":
@@ -361,55 +372,55 @@ func (d *dispatcher) recipients(w *waiting) []device.ID {
 	return slices.Sorted(maps.Keys(d.open))
 }
 
+// announce offers a notification to a reachable robot.
 func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
-	ctx, cancel := context.WithTimeout(ctx, announceWithin)
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
 	err := d.robots.Announce(ctx, id, Announcement{ID: w.ID, Text: w.Text, Speak: w.Speak, Urgent: w.Urgency == UrgencyHigh})
 	switch {
 	case err == nil:
 		w.offered[id] = true
 	case slices.Contains(d.robots.Open(), id):
-		d.refused[id] = d.o.Clock.Running() + checkEvery
+		d.refused[id] = d.o.Clock.Running() + checkInterval
 	default:
-		d.closed(id)
+		d.removeRobot(id)
 	}
 }
 
-// holdChannels holds the channels of robots that will soon announce a timer.
+// holdChannels holds open the channels of the robots that will soon announce a timer.
 func (d *dispatcher) holdChannels() {
 	for id := range d.open {
 		until := d.o.Timers.holdUntil(id)
-		if until.Sub(d.holds[id]).Abs() > mostDrift {
+		if until.Sub(d.holds[id]).Abs() > maxDueError {
 			d.holds[id] = until
 			d.robots.KeepOpen(id, until)
 		}
 	}
 }
 
-// next returns the time until the next call. It is short while a notification waits,
-// because clocks jump and stores recover.
-func (d *dispatcher) next() (wait time.Duration, some bool) {
-	wait, some = d.o.Timers.next()
-	if !some || wait > checkEvery {
-		wait = checkEvery
+// nextPass returns the time until the next pass. ok is false if nothing waits.
+func (d *dispatcher) nextPass() (wait time.Duration, ok bool) {
+	wait, ok = d.o.Timers.nextDue()
+	if !ok || wait > checkInterval {
+		wait = checkInterval
 	}
 	now := d.o.Clock.Now()
 	for _, w := range d.waiting {
-		some = true
-		if left := w.Expires.Sub(now); left > 0 { // otherwise the store has failed to end it
+		ok = true
+		if left := w.Expires.Sub(now); left > 0 { // an expired notification is retried after checkInterval
 			wait = min(wait, left)
 		}
 	}
-	return wait, some
+	return wait, ok
 }
 
-// fault logs an error of the store, once until the store works again.
-func (d *dispatcher) fault(err error) {
+// logFault logs an error of the store, once until the store works again. It ignores nil.
+func (d *dispatcher) logFault(err error) {
 	if err == nil {
 		return
 	}
 	if !d.storeDown {
-		d.o.Log.Error("notifications and timers cannot be stored; they are announced all the same", "err", err)
+		d.o.Log.Error("notifications and timers cannot be stored; they are still announced", "err", err)
 	}
 	d.storeDown, d.storeFailed = true, true
 }

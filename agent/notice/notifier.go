@@ -13,27 +13,27 @@ import (
 
 // Announcement is a notification for one robot.
 type Announcement struct {
-	ID     string // of the notification
+	ID     string // ID of the notification
 	Text   string
-	Speak  bool // if false, it is only shown
-	Urgent bool // it may interrupt
+	Speak  bool // if false, the text is only shown
+	Urgent bool // whether the announcement may interrupt the robot
 }
 
-// robots announce notifications to people.
+// robots makes robots announce notifications to people.
 type robots interface {
-	// Open lists the reachable robots: those whose channel is open and whose hello was
-	// answered, and those connected by MQTT.
+	// Open returns the reachable robots: those with an open channel that have received
+	// the response to their hello, and those connected by MQTT.
 	Open() []device.ID
-	// Announce passes an announcement to the robot's session, which publishes
-	// NotificationChanged: shown when the robot shows it, spoken when it was played
-	// completely. It replaces a waiting announcement of the same id. Announce fails if
-	// the channel is closed.
+	// Announce passes an announcement to the robot's session. The session publishes
+	// NotificationChanged with Shown when the robot has shown the text, and with Spoken
+	// when the speech has been played completely. The announcement replaces a waiting one
+	// with the same ID. Announce returns an error if the robot cannot be reached.
 	Announce(ctx context.Context, id device.ID, a Announcement) error
-	// KeepOpen keeps the robot's channel open until then. The zero time ends the hold.
+	// KeepOpen keeps the robot's channel open until a time. The zero time ends the hold.
 	KeepOpen(id device.ID, until time.Time)
 }
 
-// Options of a Notifier.
+// Options configure a Notifier.
 type Options struct {
 	Store  *Store
 	Timers *Timers
@@ -42,22 +42,21 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Notifier has robots announce notifications, and timers when they ring. A
-// notification that no connected robot announces waits for the next robot that
-// says hello. Each is announced at least once, and not again once a robot has
-// reported it as announced.
+// Notifier makes robots announce notifications, and timers when they ring. If no reachable
+// robot announces a notification, it waits for the next robot that connects. Each
+// notification is announced at least once, and not again after a robot has reported the
+// announcement.
 type Notifier struct{ o Options }
 
-// New returns a notifier that is not running yet.
+// New returns a notifier. Run starts it.
 func New(o Options) *Notifier {
 	o.Clock = cmp.Or[clock](o.Clock, systemClock{time.Now()})
 	return &Notifier{o}
 }
 
-// Notify stores a notification durably, publishes it and returns it with its id.
-// The robot it names announces it; without a robot, all robots with an open channel do. It
-// waits for the next hello if nobody can announce it. At most 40 wait for one robot: beyond
-// that the oldest of low urgency expires, or else the oldest. Errors wrap ErrInvalid.
+// Notify stores a notification durably, publishes it and returns it with its ID. At most 40
+// notifications wait for one robot: one more makes the oldest of low urgency expire, or else
+// the oldest. Errors wrap ErrInvalid or are those of the store.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
 	now := s.o.Clock.Now()
 	n, err := n.prepare(now)
@@ -73,24 +72,26 @@ func (s *Notifier) Notify(n Notification) (Notification, error) {
 	return n, nil
 }
 
-// NotifyAll has all robots speak a text. An empty urgency is normal.
+// NotifyAll makes all robots speak a text. An empty urgency means UrgencyNormal.
 func (s *Notifier) NotifyAll(text, urgency string) error {
 	_, err := s.Notify(Notification{Text: text, Urgency: urgency, Speak: true})
 	return err
 }
 
+// publish publishes a new notification.
 func (s *Notifier) publish(n Notification) {
 	s.o.Bus.Publish(n.Robot, n.SessionID, n.Event())
 }
 
+// publishExpired publishes that notifications have expired.
 func (s *Notifier) publishExpired(expired ...Notification) {
 	for _, n := range expired {
 		s.o.Bus.Publish(n.Robot, "", event.NotificationChanged{ID: n.ID, State: Expired})
 	}
 }
 
-// Acknowledge ends a notification durably, because a person has noticed it. It may
-// return ErrNotFound.
+// Acknowledge ends a notification durably, because a person has noticed it. It returns
+// ErrNotFound if the notification is not stored.
 func (s *Notifier) Acknowledge(id string) error {
 	n, err := s.o.Store.Change(id, Acknowledged)
 	if err != nil {
@@ -100,8 +101,8 @@ func (s *Notifier) Acknowledge(id string) error {
 	return nil
 }
 
-// Run announces until ctx or the bus ends. It logs faults of the store and retries;
-// notifications that cannot be stored are still announced.
+// Run announces notifications until ctx ends or the bus is closed. It logs failures of the
+// store and retries; notifications that cannot be stored are still announced.
 func (s *Notifier) Run(ctx context.Context, r robots) error {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)
@@ -114,7 +115,7 @@ func (s *Notifier) Run(ctx context.Context, r robots) error {
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for {
-		if wait, some := d.dispatchDue(ctx); some {
+		if wait, ok := d.dispatchDue(ctx); ok {
 			alarm.Reset(wait)
 		} else {
 			alarm.Stop()

@@ -1,6 +1,6 @@
-// Package notice stores notifications and timers, and has robots announce them.
-// Each is announced at least once, despite restarts of the appliance, jumps of the wall
-// clock and a failing store.
+// Package notice stores notifications and timers and makes robots announce them. Each is
+// announced at least once, despite restarts of the appliance, jumps of the wall clock and
+// failures of the store.
 package notice
 
 import (
@@ -27,7 +27,7 @@ import (
 const (
 	UrgencyLow    = "low"
 	UrgencyNormal = "normal"
-	UrgencyHigh   = "high" // interrupts
+	UrgencyHigh   = "high" // may interrupt the robot
 )
 
 // The states of a notification, in order. Acknowledged and Expired are final.
@@ -39,38 +39,40 @@ const (
 	Expired      = "expired"
 )
 
-// Notification is a message to people, until it is acknowledged or expires.
+// Notification is a message for people. It is announced by Robot or by SessionID, or by all
+// robots if both are empty.
 type Notification struct {
 	ID        string    `json:"id"`
 	Text      string    `json:"text"`
 	Urgency   string    `json:"urgency"`
-	ActionURL string    `json:"action_url,omitempty"`
-	Robot     device.ID `json:"robot,omitempty"`      // the only robot that announces it
-	SessionID string    `json:"session_id,omitempty"` // the only session that announces it; without robot and session, all robots do
-	Speak     bool      `json:"speak"`                // if false, it is only shown
+	ActionURL string    `json:"action_url,omitempty"` // for a link on screens
+	Robot     device.ID `json:"robot,omitempty"`
+	SessionID string    `json:"session_id,omitempty"`
+	Speak     bool      `json:"speak"` // if false, the text is only shown
 	State     string    `json:"state"`
 	Received  time.Time `json:"received"`
 	Expires   time.Time `json:"expires,omitzero"`
 }
 
-// Event returns the event that announces the notification on the bus.
+// Event returns the event that publishes the notification on the bus.
 func (n Notification) Event() event.Notification {
 	return event.Notification{ID: n.ID, Text: n.Text, Urgency: n.Urgency, ActionURL: n.ActionURL, Speak: n.Speak, ExpiresAt: n.Expires}
 }
 
-// announced reports whether a robot or screen has announced it.
-func (n Notification) announced() bool {
+// isAnnounced reports whether a robot or a screen has announced the notification.
+func (n Notification) isAnnounced() bool {
 	return n.State == Spoken || n.State == Shown && !n.Speak
 }
 
-// Waits reports whether a notification still has to be announced. It is true if the
+// Waits reports whether a notification still has to be announced. It returns true if the
 // notification cannot be read.
 func (s *Store) Waits(id string) bool {
-	n, there, err := s.lookup(id)
-	return err != nil || there && !n.announced()
+	n, ok, err := s.lookup(id)
+	return err != nil || ok && !n.isAnnounced()
 }
 
-// table stores notifications by id. Put and Delete are durable when they return.
+// table stores notifications by ID. The effects of Put and Delete are durable when these
+// return; those of PutSoon and DeleteSoon are not.
 type table interface {
 	Get(key string) (Notification, bool, error)
 	Put(key string, n Notification) error
@@ -82,31 +84,31 @@ type table interface {
 
 // Errors of the notifications.
 var (
-	// ErrInvalid is wrapped by Accept and ParseBy.
+	// ErrInvalid is wrapped for an invalid notification.
 	ErrInvalid = errors.New("not a notification")
-	// ErrNotFound is returned by Change for an id that is not stored.
+	// ErrNotFound is returned by Change for an ID that is not stored.
 	ErrNotFound = errors.New("no such notification")
 )
 
 const (
-	mostStored  = 500
-	mostWaiting = 40             // for one robot, one session, or all
-	lifetime    = 24 * time.Hour // of a notification without expires_at
+	maxStored  = 500
+	maxWaiting = 40             // unannounced notifications with the same Robot and SessionID
+	lifetime   = 24 * time.Hour // of a notification without expires_at
 )
 
 // Store stores the notifications. It is safe for concurrent use.
 type Store struct {
 	table   table
 	mu      sync.Mutex
-	thisRun map[string]bool // the ids accepted in this run
+	thisRun map[string]bool // IDs of the notifications stored in this run; guarded by mu
 }
 
-// NewStore returns the notifications in a table.
+// NewStore returns a store of the notifications in t.
 func NewStore(t table) *Store { return &Store{table: t, thisRun: map[string]bool{}} }
 
-// Accept stores a notification durably and returns it with its id. It replaces an
-// earlier one of the same id. If too many are stored, the oldest of low urgency is
-// dropped, or else the oldest. Errors wrap ErrInvalid.
+// Accept stores a notification durably and returns it with its ID. It replaces an earlier
+// notification with the same ID. If too many are stored, it drops the oldest of low urgency,
+// or else the oldest. Errors wrap ErrInvalid or are those of the table.
 func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 	n, err := n.prepare(now)
 	if err != nil {
@@ -133,7 +135,7 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	case n.Robot != "" && n.SessionID != "":
 		return Notification{}, fmt.Errorf("%w: name a robot or a session_id, not both", ErrInvalid)
 	case !n.Expires.IsZero() && !now.Before(n.Expires):
-		return Notification{}, fmt.Errorf("%w: expires_at %s is in the past, it is %s", ErrInvalid,
+		return Notification{}, fmt.Errorf("%w: expires_at %s is in the past; the time is now %s", ErrInvalid,
 			n.Expires.Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 	if err := checkActionURL(n.ActionURL); err != nil {
@@ -151,40 +153,41 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	return n, nil
 }
 
-// insert stores a prepared notification and returns the dropped ones.
+// insert stores a prepared notification durably and returns those that it dropped for it.
 func (s *Store) insert(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.table.Put(n.ID, n); err != nil {
-		return nil, fmt.Errorf("keep a notification: %w", err)
+		return nil, fmt.Errorf("store a notification: %w", err)
 	}
 	s.thisRun[n.ID] = true
-	dropped = s.tooMany(n, now)
-	for _, g := range dropped {
-		delete(s.thisRun, g.ID)
-		s.table.DeleteSoon(g.ID)
+	dropped = s.surplus(n, now)
+	for _, d := range dropped {
+		delete(s.thisRun, d.ID)
+		s.table.DeleteSoon(d.ID)
 	}
 	return dropped, nil
 }
 
-// tooMany returns the notifications to drop now that n is stored.
-func (s *Store) tooMany(n Notification, now time.Time) (dropped []Notification) {
+// surplus returns the notifications to drop after n has been stored. The caller holds s.mu.
+func (s *Store) surplus(n Notification, now time.Time) (dropped []Notification) {
 	others := slices.DeleteFunc(s.open(now), func(o Notification) bool { return o.ID == n.ID })
 	waiting := slices.DeleteFunc(slices.Clone(others), func(o Notification) bool {
-		return o.announced() || o.Robot != n.Robot || o.SessionID != n.SessionID
+		return o.isAnnounced() || o.Robot != n.Robot || o.SessionID != n.SessionID
 	})
-	if len(waiting) >= mostWaiting {
-		dropped = append(dropped, least(waiting))
+	if len(waiting) >= maxWaiting {
+		dropped = append(dropped, leastImportant(waiting))
 		others = slices.DeleteFunc(others, func(o Notification) bool { return o.ID == dropped[0].ID })
 	}
-	if len(others) >= mostStored {
-		dropped = append(dropped, least(others))
+	if len(others) >= maxStored {
+		dropped = append(dropped, leastImportant(others))
 	}
 	return dropped
 }
 
-// least returns the oldest notification of low urgency, or else the oldest.
-func least(list []Notification) Notification {
+// leastImportant returns the oldest notification of low urgency, or else the oldest. The
+// list is sorted by age and not empty.
+func leastImportant(list []Notification) Notification {
 	for _, n := range list {
 		if n.Urgency == UrgencyLow {
 			return n
@@ -193,21 +196,21 @@ func least(list []Notification) Notification {
 	return list[0]
 }
 
-// Change moves a notification to a later state and returns it. Earlier states are
-// ignored: a notification spoken by one robot stays spoken when another has only
-// shown it. Change deletes a notification in a final state: durably if it was
-// acknowledged, because the caller reports success to a person.
+// Change changes the state of a notification and returns the notification. It ignores a
+// state before the present one: a notification that one robot has spoken remains spoken when
+// another robot shows it. Change deletes a notification in a final state, durably if it is
+// Acknowledged, because the caller reports success to a person.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, there, err := s.table.Get(id)
+	n, ok, err := s.table.Get(id)
 	if err != nil {
 		return Notification{}, fmt.Errorf("change a notification: %w", err)
 	}
-	if !there {
+	if !ok {
 		return Notification{}, ErrNotFound
 	}
-	if step(state) <= step(n.State) {
+	if stateIndex(state) <= stateIndex(n.State) {
 		return n, nil
 	}
 	n.State = state
@@ -217,7 +220,7 @@ func (s *Store) Change(id, state string) (Notification, error) {
 			return Notification{}, fmt.Errorf("acknowledge a notification: %w", err)
 		}
 		delete(s.thisRun, id)
-	case Expired: // found again at a start after a power cut
+	case Expired: // if a power cut undoes the deletion, the next start expires it again
 		delete(s.thisRun, id)
 		s.table.DeleteSoon(id)
 	default:
@@ -226,18 +229,19 @@ func (s *Store) Change(id, state string) (Notification, error) {
 	return n, nil
 }
 
-// step returns the position of a state in their order.
-func step(state string) int {
+// stateIndex returns the position of a state in the order of states.
+func stateIndex(state string) int {
 	return slices.Index([]string{Received, Shown, Spoken, Acknowledged, Expired}, state)
 }
 
-// Open returns the notifications in a non-final state, oldest first.
+// Open returns the notifications that have neither been acknowledged nor expired, oldest first.
 func (s *Store) Open(now time.Time) []Notification {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open(now.Round(0))
 }
 
+// open is Open for a caller that holds s.mu.
 func (s *Store) open(now time.Time) []Notification {
 	list := []Notification{}
 	for _, n := range s.table.All() {
@@ -249,8 +253,8 @@ func (s *Store) open(now time.Time) []Notification {
 	return list
 }
 
-// lookup returns the notification of an id, if it is stored.
-func (s *Store) lookup(id string) (Notification, bool, error) {
+// lookup returns the notification with an ID. ok is false if it is not stored.
+func (s *Store) lookup(id string) (n Notification, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.table.Get(id)
@@ -266,9 +270,9 @@ func (s *Store) all() (list []Notification) {
 	return list
 }
 
-// clockJumped corrects this run's times after a jump of the wall clock. Expiry times set
-// by the sender stay.
-func (s *Store) clockJumped(by time.Duration) {
+// clockJumped corrects the times of this run's notifications after a jump of the wall clock.
+// Expiry times that the sender has set do not change.
+func (s *Store) clockJumped(jump time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, n := range s.table.All() {
@@ -276,9 +280,9 @@ func (s *Store) clockJumped(by time.Duration) {
 			continue
 		}
 		if n.Expires.Sub(n.Received) == lifetime {
-			n.Expires = n.Expires.Add(by)
+			n.Expires = n.Expires.Add(jump)
 		}
-		n.Received = n.Received.Add(by)
+		n.Received = n.Received.Add(jump)
 		s.table.PutSoon(id, n)
 	}
 }
@@ -291,14 +295,15 @@ type request struct {
 	ID        string `json:"id"`
 	ExpiresAt string `json:"expires_at"` // RFC 3339
 	Speak     *bool  `json:"speak"`      // true if absent
-	Robot     string `json:"robot"`      // a MAC in any spelling, or a name
+	Robot     string `json:"robot"`      // a MAC address in any notation, or a name
 	SessionID string `json:"session_id"`
 }
 
 // ParseBy parses the JSON of a notification: {text, urgency: low|normal|high,
-// action_url?, id?, expires_at?, speak?, robot?|session_id?}. find returns the robot
-// of a name. Unknown keys are ignored, because clients of other servers send more.
-// Errors wrap ErrInvalid. Unlike Accept, ParseBy allows an expires_at in the past.
+// action_url?, id?, expires_at?, speak?, robot?|session_id?}. find returns the ID of the
+// robot with a name or MAC address. Unknown keys are ignored, because clients of other
+// servers send more. Errors wrap ErrInvalid. Unlike Accept, ParseBy allows an expires_at in
+// the past.
 func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
 	if len(body) > limit.Question {
 		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), limit.Question)
@@ -322,14 +327,14 @@ func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notificat
 			return Notification{}, fmt.Errorf("%w: expires_at is in the past", ErrInvalid)
 		}
 	}
-	// At the zero time no notification has expired, so that prepare checks everything else.
+	// At the zero time no notification has expired: prepare checks only the other fields.
 	if _, err := n.prepare(time.Time{}); err != nil {
 		return Notification{}, err
 	}
 	return n, nil
 }
 
-// checkActionURL accepts only http and https addresses.
+// checkActionURL checks that an action_url is empty or an http or https address.
 func checkActionURL(text string) error {
 	if text == "" {
 		return nil

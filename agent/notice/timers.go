@@ -20,42 +20,42 @@ import (
 	"perch/limit"
 )
 
-// Bounds of a timer.
 const (
-	shortestTimer = time.Second
-	mostTimerText = 300 // bytes
-	mostTimers    = 20  // of one robot
-	undoWithin    = 5 * time.Second
+	minTimer          = time.Second // until a timer rings
+	maxTimerText      = 300         // bytes
+	maxTimersPerRobot = 20
+	undoTimeout       = 5 * time.Second // for stopping a reminder on the robot after an error
 )
 
-// timerTable stores timers by id. Put and Delete are durable when they return.
+// timerTable stores timers by ID. The effects of Put and Delete are durable when these
+// return.
 type timerTable interface {
 	Put(key string, t agent.Timer) error
 	Delete(key string) error
 	All() iter.Seq2[string, agent.Timer]
 }
 
-// Timers stores the timers and reminders, through restarts and jumps of the wall
-// clock. A Notifier announces them. It is safe for concurrent use.
+// Timers stores timers and reminders. They survive restarts and jumps of the wall clock.
+// A Notifier announces them. Timers is safe for concurrent use.
 type Timers struct {
 	table   timerTable
 	clock   clock
-	changed chan struct{} // wakes the notifier
+	changed chan struct{} // receives a value for the Notifier after a change
 
-	mu       sync.Mutex
-	pending  map[string]*pending
-	onChange func(id string) // called after each change; may be nil
+	mu       sync.Mutex          // guards pending, and is held while onChange is called
+	pending  map[string]*pending // by ID
+	onChange func(id string)     // called after each change; may be nil
 }
 
-// pending is a timer that has not rung, with its state in this run.
+// pending is a timer that has not been removed yet.
 type pending struct {
 	agent.Timer
-	thisRun bool          // set in this run
-	at      time.Duration // the latest time to ring, on the running clock; unused for a reminder at a time of day
-	rang    bool          // it has rung, but could not be deleted
+	thisRun bool          // whether the timer was set in this run
+	at      time.Duration // when to ring at the latest, on the running clock; unused if Length is 0
+	rang    bool          // whether the timer has rung
 }
 
-// NewTimers returns the timers in a table. A nil clock means the system clock.
+// NewTimers returns the timers in table. A nil clock means the system clock.
 func NewTimers(table timerTable, c clock) *Timers {
 	c = cmp.Or[clock](c, systemClock{time.Now()})
 	s := &Timers{table: table, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
@@ -66,24 +66,24 @@ func NewTimers(table timerTable, c clock) *Timers {
 	return s
 }
 
-// Watch sets a function that is called once with the id of each timer that is set,
-// cancelled, moved or has rung. It must be called before any other method, and the
-// function must not call the timers.
+// Watch sets a function that is called with the ID of each timer that is set, cancelled or
+// moved, or has rung. Watch must be called before any other method. The function must not
+// call methods of s.
 func (s *Timers) Watch(changed func(id string)) { s.onChange = changed }
 
-// notifyChanged calls onChange. The caller holds s.mu, so that changes stay in order.
+// notifyChanged calls onChange. The caller holds s.mu, which keeps the changes in order.
 func (s *Timers) notifyChanged(id string) {
 	if s.onChange != nil {
 		s.onChange(id)
 	}
 }
 
-// Set stores a timer durably and returns it with its id; only then may a robot confirm
-// it. The timer rings after its Length, or at its Due if Length is 0. If the body has a
-// tool for reminders, the robot rings by itself. Errors wrap ErrTimer and
-// ErrTooManyTimers. If ctx ends first, Set returns its error and sets nothing.
+// Set stores a timer durably and returns it with its ID. The timer rings after its Length,
+// or at Due if Length is 0. If the robot's body has a tool for reminders, the robot rings by
+// itself. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or are those of the table.
+// If ctx ends first, Set returns the error of ctx and does not set the timer.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
-	began := s.clock.Running()
+	started := s.clock.Running()
 	t, err := prepareTimer(t, now.Round(0))
 	if err != nil {
 		return agent.Timer{}, err
@@ -94,34 +94,35 @@ func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now ti
 	if err != nil {
 		return agent.Timer{}, err
 	}
-	t.RobotID, t.OnRobot = create(ctx, body, t)
+	t.RobotID, t.OnRobot = createReminder(ctx, body, t)
 	if err = ctx.Err(); err == nil {
-		err = s.insert(t, began)
+		err = s.insert(t, started)
 	}
 	if err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
-		if ringing := stop(undo, body, t); ringing != nil {
-			err = errors.Join(err, ringing)
+		if undoErr := stopReminder(undo, body, t); undoErr != nil {
+			err = errors.Join(err, undoErr)
 		}
 		return agent.Timer{}, err
 	}
-	s.wake()
+	s.wakeNotifier()
 	return t, nil
 }
 
-func (s *Timers) wake() {
+// wakeNotifier notifies the Notifier of a change. It does not block.
+func (s *Timers) wakeNotifier() {
 	select {
 	case s.changed <- struct{}{}:
-	default: // a wake-up is already pending
+	default: // already notified
 	}
 }
 
 // prepareTimer checks a new timer and fills in its defaults.
 func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 	t.ID, t.Set, t.OnRobot, t.RobotID = cmp.Or(t.ID, rand.Text()[:12]), now, false, ""
-	if len(t.Text) > mostTimerText {
-		return agent.Timer{}, fmt.Errorf("%w: its text has %d bytes, more than %d", agent.ErrTimer, len(t.Text), mostTimerText)
+	if len(t.Text) > maxTimerText {
+		return agent.Timer{}, fmt.Errorf("%w: its text has %d bytes, more than %d", agent.ErrTimer, len(t.Text), maxTimerText)
 	}
 	if t.Text = agent.Speakable(t.Text); t.Text == "" {
 		return agent.Timer{}, fmt.Errorf("%w: it has no text", agent.ErrTimer)
@@ -133,13 +134,13 @@ func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 		t.Due = now.Add(t.Length)
 	}
 	t.Due = t.Due.Round(0)
-	if wait := t.Due.Sub(now); t.Length < 0 || wait < shortestTimer || wait > agent.LongestTimer {
-		return agent.Timer{}, fmt.Errorf("%w: it waits from one second to a day, not %s", agent.ErrTimer, wait)
+	if wait := t.Due.Sub(now); t.Length < 0 || wait < minTimer || wait > agent.LongestTimer {
+		return agent.Timer{}, fmt.Errorf("%w: a timer waits from one second to a day, not %s", agent.ErrTimer, wait)
 	}
 	return t, nil
 }
 
-// checkLimit returns an error if the robot has too many timers.
+// checkLimit returns an error if the robot of t has too many other timers. The caller holds s.mu.
 func (s *Timers) checkLimit(t agent.Timer) error {
 	count := 0
 	for id, p := range s.pending {
@@ -147,30 +148,30 @@ func (s *Timers) checkLimit(t agent.Timer) error {
 			count++
 		}
 	}
-	if count >= mostTimers {
+	if count >= maxTimersPerRobot {
 		return fmt.Errorf("%w: %d are set", agent.ErrTooManyTimers, count)
 	}
 	return nil
 }
 
-// insert stores a timer that started at that reading of the running clock.
-func (s *Timers) insert(t agent.Timer, began time.Duration) error {
+// insert stores a timer. started is the time of the running clock when it was set.
+func (s *Timers) insert(t agent.Timer, started time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.checkLimit(t); err != nil {
 		return err
 	}
 	if err := s.table.Put(t.ID, t); err != nil {
-		return fmt.Errorf("keep a timer: %w", err)
+		return fmt.Errorf("store a timer: %w", err)
 	}
-	s.pending[t.ID] = &pending{Timer: t, thisRun: true, at: began + t.Length}
+	s.pending[t.ID] = &pending{Timer: t, thisRun: true, at: started + t.Length}
 	s.notifyChanged(t.ID)
 	return nil
 }
 
-// Cancel removes a robot's timers, all of them or those with the ids, and returns
-// how many it removed. A timer that the robot rings by itself is first stopped on the
-// robot. If that fails, the timer stays and an error is returned.
+// Cancel removes the timers of a robot that have one of the IDs, or all timers of the robot
+// if ids is empty. It returns the number of removed timers. A timer on the robot is first
+// stopped there; if that fails, the timer remains and the error wraps ErrOnRobot.
 func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error) {
 	var failures []error
 	cancelled := 0
@@ -178,7 +179,7 @@ func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, i
 		if len(ids) > 0 && !slices.Contains(ids, t.ID) {
 			continue
 		}
-		err := stop(ctx, body, t)
+		err := stopReminder(ctx, body, t)
 		if err == nil {
 			err = s.remove(t.ID)
 		}
@@ -188,30 +189,31 @@ func (s *Timers) Cancel(ctx context.Context, body agent.Body, robot device.ID, i
 		}
 		cancelled++
 	}
-	s.wake()
+	s.wakeNotifier()
 	return cancelled, errors.Join(failures...)
 }
 
+// remove deletes a timer durably.
 func (s *Timers) remove(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.table.Delete(id); err != nil {
-		return fmt.Errorf("forget a timer: %w", err)
+		return fmt.Errorf("delete a timer: %w", err)
 	}
-	if p, there := s.pending[id]; there && !p.rang { // otherwise onChange was called when it rang
+	if p, ok := s.pending[id]; ok && !p.rang { // for a timer that has rung, onChange has already been called
 		s.notifyChanged(id)
 	}
 	delete(s.pending, id)
 	return nil
 }
 
-// Pending returns a robot's timers that have not rung, the next first. Due is correct
-// despite jumps of the clock.
+// Pending returns the timers of a robot that have not rung, the next one first. Their Due is
+// corrected for jumps of the clock.
 func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
 	return slices.DeleteFunc(s.All(now), func(t agent.Timer) bool { return t.Robot != robot })
 }
 
-// All returns the timers of all robots that have not rung, as Pending does.
+// All returns the timers of all robots that have not rung, like Pending.
 func (s *Timers) All(now time.Time) []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,21 +230,22 @@ func (s *Timers) All(now time.Time) []agent.Timer {
 	return list
 }
 
-// The Stack-chan firmware's tools for reminders on the robot itself. They are
-// matched by the end of their names, because other builds use other prefixes.
+// The Stack-chan firmware's tools for reminders that the robot rings by itself. Only the end
+// of a tool's name is compared, because prefixes differ between builds.
 const (
-	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat}; returns its id
-	stopTool   = "stop_reminder"   // {id}; returns whether it existed
+	createTool = "create_reminder" // {duration_seconds 1..86400, message, repeat}; returns the ID
+	stopTool   = "stop_reminder"   // {id}; returns whether the reminder existed
 )
 
-// ErrOnRobot is wrapped by Cancel if a reminder on the robot cannot be stopped.
+// ErrOnRobot is wrapped by the errors of Cancel if a reminder on the robot cannot be stopped.
 var ErrOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
-// create sets a reminder on the robot. If onRobot is false, the appliance has to ring.
-func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
+// createReminder sets a reminder on the robot. onRobot is false if the robot cannot, so that
+// the appliance has to ring.
+func createReminder(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
 	const duration = "duration_seconds"
-	tool, found := robotTool(body, createTool, duration)
-	if !found {
+	tool, ok := findTool(body, createTool, duration)
+	if !ok {
 		return "", false
 	}
 	seconds := int(math.Ceil(t.Due.Sub(t.Set).Seconds()))
@@ -251,7 +254,7 @@ func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onR
 	}
 	arguments := map[string]any{duration: seconds}
 	for name, value := range map[string]any{"message": t.Text, "repeat": false} {
-		if _, has := tool.Schema.Properties[name]; has {
+		if _, ok := tool.Schema.Properties[name]; ok {
 			arguments[name] = value
 		}
 	}
@@ -259,11 +262,12 @@ func create(ctx context.Context, body agent.Body, t agent.Timer) (id string, onR
 	if err != nil || strings.TrimSpace(result.Text) == "false" {
 		return "", false
 	}
-	return reminderID(result.Text), true
+	return parseReminderID(result.Text), true
 }
 
-// reminderID parses create_reminder's result: a number, or an object with one.
-func reminderID(text string) string {
+// parseReminderID parses the result of create_reminder: a number, or an object with the key
+// id. It returns "" for any other text.
+func parseReminderID(text string) string {
 	text = strings.TrimSpace(text)
 	if _, err := strconv.Atoi(text); err == nil {
 		return text
@@ -275,16 +279,16 @@ func reminderID(text string) string {
 	return strconv.Itoa(*object.ID)
 }
 
-// stop removes a reminder from the robot. A robot that does not know the reminder was
-// restarted and will not ring.
-func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
+// stopReminder stops a reminder on the robot. A robot that no longer has the reminder was
+// restarted and will not ring: this is not an error.
+func stopReminder(ctx context.Context, body agent.Body, t agent.Timer) error {
 	if !t.OnRobot {
 		return nil
 	}
-	tool, found := robotTool(body, stopTool, "id")
+	tool, ok := findTool(body, stopTool, "id")
 	id, err := strconv.Atoi(t.RobotID)
-	if !found || err != nil {
-		return fmt.Errorf("%w: it lists no tool to do so, or did not say which it is", ErrOnRobot)
+	if !ok || err != nil {
+		return fmt.Errorf("%w: the robot has no tool for this, or the reminder's id is unknown", ErrOnRobot)
 	}
 	if _, err := body.Call(ctx, tool.Name, map[string]any{"id": id}); err != nil {
 		return fmt.Errorf("%w: %w", ErrOnRobot, err)
@@ -292,13 +296,13 @@ func stop(ctx context.Context, body agent.Body, t agent.Timer) error {
 	return nil
 }
 
-// robotTool returns the tool whose name has that end and that has that integer argument.
-func robotTool(body agent.Body, name, argument string) (device.Tool, bool) {
+// findTool returns the tool that has a name ending in suffix and an integer argument.
+func findTool(body agent.Body, suffix, argument string) (tool device.Tool, ok bool) {
 	if body == nil {
 		return device.Tool{}, false
 	}
 	for _, t := range body.Tools() {
-		if a, has := t.Schema.Properties[argument]; has && a.Type == "integer" && strings.HasSuffix(t.Name, name) {
+		if a, ok := t.Schema.Properties[argument]; ok && a.Type == "integer" && strings.HasSuffix(t.Name, suffix) {
 			return t, true
 		}
 	}

@@ -10,25 +10,25 @@ import (
 	"perch/device"
 )
 
-// When the wall clock jumps:
-//   - A timer with a length that was set in this run follows the running clock,
-//     and its time of day is corrected.
-//   - A timer with a length from an earlier run follows the wall clock, because no
-//     other clock ran while the appliance was off. It waits at most its length, in case
-//     the wall clock is behind.
-//   - A reminder at a time of day follows the wall clock. After a jump of more than
-//     mostSlip, a reminder of this run was set on a wrong day, and moves to the next
-//     such time of day.
+// Timers handle jumps of the wall clock as follows. A timer has a Length; a reminder has
+// a time of day and no Length.
+//   - A timer that was set in this run follows the running clock. Its stored Due is
+//     corrected after a jump.
+//   - A timer of an earlier run follows the wall clock, because no other clock ran while the
+//     appliance was off. It waits no longer than its Length, in case the wall clock is slow.
+//   - A reminder follows the wall clock. If the clock jumps by more than maxReminderDelay, a
+//     reminder that was set in this run has the wrong date, and moves to the next occurrence
+//     of its time of day.
 
-// mostSlip bounds how late a reminder rings after a jump of the clock.
-const mostSlip = time.Hour
+// maxReminderDelay is how late a reminder may ring after a jump of the clock.
+const maxReminderDelay = time.Hour
 
-// mostDrift is how wrong a stored time of day may be before it is corrected. A clock
-// that is being slewed must not wear out the disk.
-const mostDrift = time.Second
+// maxDueError is the largest error of a stored Due that is not corrected. It prevents a
+// write for every small adjustment of the clock.
+const maxDueError = time.Second
 
-// holdFor is how long before its time a timer keeps a robot's channel open.
-const holdFor = 30 * time.Minute
+// holdBefore is how long before a timer rings the channel of its robot is held open.
+const holdBefore = 30 * time.Minute
 
 // left returns the time until a timer rings; 0 or less means now.
 func (p *pending) left(now time.Time, running time.Duration) time.Duration {
@@ -42,33 +42,33 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 	return min(byWall, byRunning)
 }
 
-// clockJumped moves this run's reminders after a jump of the wall clock: one for
-// seven o'clock is for the next seven o'clock.
-func (s *Timers) clockJumped(by time.Duration) error {
+// clockJumped moves the reminders of this run after a jump of the wall clock: a reminder for
+// seven o'clock moves to the next seven o'clock.
+func (s *Timers) clockJumped(jump time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	var failure error
 	for id, p := range s.pending {
-		if !p.thisRun || p.Length != 0 || p.rang || by.Abs() <= mostSlip {
+		if !p.thisRun || p.Length != 0 || p.rang || jump.Abs() <= maxReminderDelay {
 			continue
 		}
 		t := p.Timer
-		t.Due, t.Set = next(t.Due, now.Add(-mostSlip)), t.Set.Add(by)
+		t.Due, t.Set = nextOccurrence(t.Due, now.Add(-maxReminderDelay)), t.Set.Add(jump)
 		if t.Due.Equal(p.Due) {
 			continue
 		}
 		p.Timer = t
 		s.notifyChanged(id)
 		if err := s.table.Put(id, t); err != nil {
-			failure = fmt.Errorf("keep a timer: %w", err)
+			failure = fmt.Errorf("store a timer: %w", err)
 		}
 	}
 	return failure
 }
 
-// next returns the first time after after with due's time of day.
-func next(due, after time.Time) time.Time {
+// nextOccurrence returns the first time later than after that has the time of day of due.
+func nextOccurrence(due, after time.Time) time.Time {
 	after = after.In(due.Location())
 	year, month, day := after.Date()
 	for d := 0; ; d++ {
@@ -79,9 +79,9 @@ func next(due, after time.Time) time.Time {
 	}
 }
 
-// correctDue corrects the times of day made wrong by a jump of the clock, so that they
-// are right after a restart.
-func (s *Timers) correctDue() error {
+// correctDueTimes corrects the stored Due of this run's timers after a jump of the wall
+// clock. A later run will follow Due.
+func (s *Timers) correctDueTimes() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, running := s.clock.Now(), s.clock.Running()
@@ -91,13 +91,13 @@ func (s *Timers) correctDue() error {
 			continue
 		}
 		due := now.Add(p.at - running)
-		if off := due.Sub(p.Due); off.Abs() <= mostDrift {
+		if due.Sub(p.Due).Abs() <= maxDueError {
 			continue
 		}
 		t := p.Timer
 		t.Due, t.Set = due, due.Add(-t.Length)
 		if err := s.table.Put(id, t); err != nil {
-			failure = fmt.Errorf("keep a timer: %w", err)
+			failure = fmt.Errorf("store a timer: %w", err)
 			continue
 		}
 		p.Timer = t
@@ -106,8 +106,8 @@ func (s *Timers) correctDue() error {
 	return failure
 }
 
-// dueTimers returns the timers that are due, in order. They stay due until they are
-// removed or marked as rung.
+// dueTimers returns the timers that are due, in the order in which they were due. They
+// remain due until they are removed or marked as rung.
 func (s *Timers) dueTimers() []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,24 +121,24 @@ func (s *Timers) dueTimers() []agent.Timer {
 	slices.SortFunc(list, func(a, b *pending) int {
 		return cmp.Compare(a.left(now, running), b.left(now, running))
 	})
-	all := make([]agent.Timer, len(list))
+	timers := make([]agent.Timer, len(list))
 	for i, p := range list {
-		all[i] = p.Timer
+		timers[i] = p.Timer
 	}
-	return all
+	return timers
 }
 
-// markRung marks a timer that has rung and is not removed yet.
+// markRung marks a timer as rung. It is removed later.
 func (s *Timers) markRung(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p, there := s.pending[id]; there && !p.rang {
+	if p, ok := s.pending[id]; ok && !p.rang {
 		p.rang = true
 		s.notifyChanged(id)
 	}
 }
 
-// rung returns the ids of the timers that have rung and are not removed yet.
+// rung returns the IDs of the timers that have rung and are not removed yet.
 func (s *Timers) rung() (ids []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,8 +150,9 @@ func (s *Timers) rung() (ids []string) {
 	return ids
 }
 
-// next returns the time until a timer rings or needs an open channel.
-func (s *Timers) next() (wait time.Duration, some bool) {
+// nextDue returns the time until a timer rings or needs an open channel. ok is false if there
+// are no timers.
+func (s *Timers) nextDue() (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, running := s.clock.Now(), s.clock.Running()
@@ -159,27 +160,27 @@ func (s *Timers) next() (wait time.Duration, some bool) {
 		left := p.left(now, running)
 		switch {
 		case p.rang:
-			left = checkEvery
-		case left > holdFor:
-			left -= holdFor
+			left = checkInterval
+		case left > holdBefore:
+			left -= holdBefore
 		}
-		if !some || left < wait {
+		if !ok || left < wait {
 			wait = left
 		}
-		some = true
+		ok = true
 	}
-	return max(wait, 0), some
+	return max(wait, 0), ok
 }
 
-// holdUntil returns until when a robot's channel must stay open so that the robot can
-// announce its timers; the zero time if it has none.
+// holdUntil returns until when a robot's channel must be held open because the robot will
+// announce timers. It returns the zero time if no timer of the robot is due soon.
 func (s *Timers) holdUntil(robot device.ID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now, running := s.clock.Now(), s.clock.Running()
 	longest := time.Duration(0)
 	for _, p := range s.pending {
-		if left := p.left(now, running); p.Robot == robot && !p.OnRobot && !p.rang && left <= holdFor {
+		if left := p.left(now, running); p.Robot == robot && !p.OnRobot && !p.rang && left <= holdBefore {
 			longest = max(longest, left)
 		}
 	}
