@@ -12,9 +12,9 @@ import (
 	"perch/device"
 )
 
-// Entry records one act of a character. It contains the hash of the previous entry.
+// Entry records one action of a character. It contains the hash of the previous entry.
 type Entry struct {
-	Seq       uint64          `json:"seq"` // counts up from 1
+	Seq       uint64          `json:"seq"` // sequence number; the first is 1
 	At        time.Time       `json:"at"`  // UTC
 	Character string          `json:"agent"`
 	Robot     device.ID       `json:"robot,omitempty"`
@@ -22,84 +22,90 @@ type Entry struct {
 	Type      action.Type     `json:"type"` // one of Types
 	Payload   json.RawMessage `json:"payload"`
 	Skill     string          `json:"sourceSkill,omitempty"`
-	Prev      string          `json:"prev"`                // hash of the entry before; empty for the first
-	Hash      string          `json:"hash"`                // SHA-256 of all of the above, in hex
-	Signature []byte          `json:"signature,omitempty"` // Ed25519 of seq and hash, where the diary may be cut after this entry
+	Prev      string          `json:"prev"`                // Hash of the previous entry; empty for the first
+	Hash      string          `json:"hash"`                // SHA-256 of the fields above, in hex
+	Signature []byte          `json:"signature,omitempty"` // Ed25519 signature of Seq and Hash; only with it the chain may be cut after this entry
 }
 
-// hash is the SHA-256, in hex, of the entry's JSON without hash and signature.
+// hash returns the SHA-256, in hex, of the entry's JSON with empty Hash and Signature. If the
+// payload is not valid JSON, it returns "", which never equals a stored hash.
 func (e Entry) hash() string {
 	e.Hash, e.Signature = "", nil
 	text, err := json.Marshal(e)
-	if err != nil { // the payload is not JSON, and no stored hash equals ""
+	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(append([]byte(forEntry), text...))
+	sum := sha256.Sum256(append([]byte(entryPrefix), text...))
 	return hex.EncodeToString(sum[:])
 }
 
-// Point is a position in the chain: after the entry of that number and hash. The zero
-// value is the beginning.
+// Point is the position in the chain after the entry with Seq and Hash. The zero value is the
+// beginning.
 type Point struct {
 	Seq       uint64 `json:"seq"`
 	Hash      string `json:"hash,omitempty"`
-	Signature []byte `json:"signature,omitempty"` // of seq and hash; empty at the beginning
+	Signature []byte `json:"signature,omitempty"` // Ed25519 signature of Seq and Hash; empty at the beginning
 }
 
-func (p Point) text() []byte { return fmt.Appendf(nil, "%s%d\n%s\n", forPoint, p.Seq, p.Hash) }
+// text returns the text that is signed for a point.
+func (p Point) text() []byte { return fmt.Appendf(nil, "%s%d\n%s\n", pointPrefix, p.Seq, p.Hash) }
 
-// signed reports whether the point has a valid signature of the key.
-func (p Point) signed(public ed25519.PublicKey) bool {
+// isSigned reports whether the point has a valid signature of the key, or is the beginning.
+func (p Point) isSigned(public ed25519.PublicKey) bool {
 	return p.Seq == 0 && p.Hash == "" || len(public) == ed25519.PublicKeySize && ed25519.Verify(public, p.text(), p.Signature)
 }
 
-// Head is the signed beginning and end of the chain, rewritten with each change. It
-// includes the newest entries, so that these and the signature are stored atomically.
+// Head is the signed beginning and end of the chain. It is replaced with each change. It
+// contains the newest entries, because these and the signature must be stored atomically.
 type Head struct {
-	Root      Point     `json:"root"` // the stored entries begin after it
-	Last      Point     `json:"last"`
-	At        time.Time `json:"at"`      // UTC
-	Address   string    `json:"address"` // of the key
-	Signature []byte    `json:"signature"`
-	Newest    []Entry   `json:"newest,omitempty"` // ascending; the last is at Last
-	Before    []Origin  `json:"before,omitempty"` // ascending; the appliances whose diary this one continues
+	Root      Point     `json:"root"`      // the stored entries begin after this point
+	Last      Point     `json:"last"`      // the end of the chain
+	At        time.Time `json:"at"`        // time of the change, UTC
+	Address   string    `json:"address"`   // address of the key that signed the head
+	Signature []byte    `json:"signature"` // Ed25519 signature of text
+	Newest    []Entry   `json:"newest,omitempty"` // the newest entries, ascending
+	Before    []Origin  `json:"before,omitempty"` // the appliances that wrote earlier parts of the chain, ascending
 }
 
-// Origin is another appliance whose diary was restored from a backup.
+// Origin is another appliance that wrote a part of the chain, which was restored from a
+// backup.
 type Origin struct {
-	Address string `json:"address"` // of its key
-	Last    Point  `json:"last"`    // the end of its entries
+	Address string `json:"address"` // address of the other appliance's key
+	Last    Point  `json:"last"`    // the end of the other appliance's entries
 }
 
+// text returns the text that is signed for a head.
 func (h Head) text() []byte {
-	text := fmt.Appendf(nil, "%s%d\n%s\n%d\n%s\n%s\n", forHead, h.Root.Seq, h.Root.Hash, h.Last.Seq, h.Last.Hash, h.At.UTC().Format(time.RFC3339Nano))
+	text := fmt.Appendf(nil, "%s%d\n%s\n%d\n%s\n%s\n", headPrefix, h.Root.Seq, h.Root.Hash, h.Last.Seq, h.Last.Hash, h.At.UTC().Format(time.RFC3339Nano))
 	for _, o := range h.Before {
 		text = fmt.Appendf(text, "%s\n%d\n%s\n", o.Address, o.Last.Seq, o.Last.Hash)
 	}
 	return text
 }
 
-// key returns the key that signed the entry of a number, or nil if the head has no
-// address.
+// key returns the public key of the appliance that wrote an entry, or nil if the appliance's
+// address is invalid.
 func (h Head) key(seq uint64) ed25519.PublicKey {
 	for _, o := range h.Before {
 		if seq <= o.Last.Seq {
-			return publicOf(o.Address)
+			return parseAddress(o.Address)
 		}
 	}
-	return publicOf(h.Address)
+	return parseAddress(h.Address)
 }
 
-// signed reports whether the head has a valid signature of the key.
-func (h Head) signed(public ed25519.PublicKey) bool {
+// isSigned reports whether the head has a valid signature of the key.
+func (h Head) isSigned(public ed25519.PublicKey) bool {
 	return len(public) == ed25519.PublicKeySize && ed25519.Verify(public, h.text(), h.Signature)
 }
 
+// signPoint returns the point with a signature.
 func (k Key) signPoint(p Point) Point {
 	p.Signature = ed25519.Sign(k.private, p.text())
 	return p
 }
 
+// signHead returns the head with the key's address and signature.
 func (k Key) signHead(h Head) Head {
 	h.Address, h.Signature = k.Address(), ed25519.Sign(k.private, h.text())
 	return h

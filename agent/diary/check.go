@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// mostFaults bounds the reported faults.
-const mostFaults = 20
+// maxFaults is the largest number of faults in a report.
+const maxFaults = 20
 
 // Fault is a place where the chain is broken.
 type Fault struct {
-	Seq  uint64 `json:"seq"`  // of the entry; 0 for the head
-	What string `json:"what"` // text for people
+	Seq  uint64 `json:"seq"`  // sequence number of the entry; 0 for the head
+	What string `json:"what"` // description of the fault
 }
 
 // Report is the result of verifying the whole chain.
 type Report struct {
-	Whole   bool       `json:"whole"`          // no faults, and signed by this appliance only
-	Entries int        `json:"entries"`        // number of them
-	From    uint64     `json:"from,omitempty"` // of the oldest
-	To      uint64     `json:"to,omitempty"`   // of the newest
-	Hash    string     `json:"hash,omitempty"` // of the newest
-	At      *time.Time `json:"at,omitempty"`   // of the newest signature
-	Address string     `json:"address"`        // of the appliance's key
-	Faults  []Fault    `json:"faults"`         // at most 20; may be empty, but is not null
-	Further int        `json:"further_faults"` // number of further faults
-	// Foreign lists the other appliances that signed a part of it, ascending. Such a diary
-	// without faults is consistent; the owner decides whether to trust their keys.
+	Whole   bool       `json:"whole"`          // whether there are no faults, and only this appliance has signed the chain
+	Entries int        `json:"entries"`        // number of entries
+	From    uint64     `json:"from,omitempty"` // Seq of the oldest entry
+	To      uint64     `json:"to,omitempty"`   // Seq of the newest entry
+	Hash    string     `json:"hash,omitempty"` // Hash of the newest entry
+	At      *time.Time `json:"at,omitempty"`   // time of the head
+	Address string     `json:"address"`        // address of the appliance's key
+	Faults  []Fault    `json:"faults"`         // at most 20; never null
+	Further int        `json:"further_faults"` // number of faults that are not in Faults
+	// Foreign lists the other appliances that have signed a part of the chain, ascending. The
+	// owner decides whether to trust their keys.
 	Foreign []Foreign `json:"foreign,omitempty"`
 }
 
-// Foreign is another appliance whose diary this one continues.
+// Foreign is another appliance that has signed a part of the chain.
 type Foreign struct {
-	Address string `json:"address"` // of its key
-	To      uint64 `json:"to"`      // the last entry that it has signed
+	Address string `json:"address"` // address of the other appliance's key
+	To      uint64 `json:"to"`      // Seq of the last entry that the other appliance has signed
 }
 
-// Fits reports whether the diary has no fault, and is signed only by this appliance and
-// by trusted keys.
+// Fits reports whether the chain has no fault and is signed only by this appliance and the
+// trusted addresses.
 func (r Report) Fits(trusted ...string) bool {
 	for _, f := range r.Foreign {
 		if !slices.Contains(trusted, f.Address) {
@@ -50,20 +50,21 @@ func (r Report) Fits(trusted ...string) bool {
 	return len(r.Faults) == 0
 }
 
+// fault adds a fault to the report.
 func (r *Report) fault(seq uint64, format string, args ...any) {
-	if len(r.Faults) == mostFaults {
+	if len(r.Faults) == maxFaults {
 		r.Further++
 		return
 	}
 	r.Faults = append(r.Faults, Fault{seq, fmt.Sprintf(format, args...)})
 }
 
-// Check verifies a whole chain: the entries of the table, ascending by seq, and the head. A nil head is a fault.
-// Public is the appliance's key; other signers are listed in Foreign, and the report is then not Whole.
+// Check verifies a whole chain: the head and the entries of the table, ascending by Seq. A nil
+// head is a fault. public is the key of the appliance.
 func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	r := Report{Address: Address(public), Faults: []Fault{}}
 	if head == nil {
-		r.fault(0, "the signed head of the diary is not there")
+		r.fault(0, "the signed head of the diary is missing")
 		for range table {
 			r.Entries++
 		}
@@ -75,18 +76,18 @@ func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 		if o.Address != r.Address {
 			r.Foreign = append(r.Foreign, Foreign{o.Address, o.Last.Seq})
 		}
-		if !o.Last.signed(publicOf(o.Address)) {
+		if !o.Last.isSigned(parseAddress(o.Address)) {
 			r.fault(0, "the last entry, %d, is not signed by %.60s", o.Last.Seq, o.Address)
 		}
 	}
-	if !head.signed(publicOf(head.Address)) {
-		r.fault(0, "the signature does not fit the head: it was changed")
+	if !head.isSigned(parseAddress(head.Address)) {
+		r.fault(0, "the signature of the head is invalid: the head was changed")
 	}
-	if !head.Root.signed(head.key(head.Root.Seq)) {
+	if !head.Root.isSigned(head.key(head.Root.Seq)) {
 		r.fault(0, "the diary is cut after entry %d, which was never signed", head.Root.Seq)
 	}
 	c := chain{report: &r, head: head, at: head.Root}
-	for e := range joined(*head, table, &r) {
+	for e := range joinEntries(*head, table, &r) {
 		c.verify(e)
 	}
 	if c.at.Seq != head.Last.Seq {
@@ -98,21 +99,22 @@ func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	return r
 }
 
-// joined yields the entries of the table and then those only in the head. Entries at or
-// before the root were cut off and wait to be removed; they are skipped.
-func joined(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
+// joinEntries yields the entries of the table and then those of the head, each once. It skips
+// entries that were cut off and are not deleted yet. It adds a fault to r for an entry that
+// differs between the table and the head.
+func joinEntries(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		own := map[uint64]string{}
+		inHead := map[uint64]string{} // hashes by Seq
 		for _, e := range head.Newest {
-			own[e.Seq] = e.Hash
+			inHead[e.Seq] = e.Hash
 		}
 		for e := range table {
-			hash, also := own[e.Seq]
+			hash, isDuplicate := inHead[e.Seq]
 			switch {
 			case e.Seq <= head.Root.Seq:
-			case also && (hash != e.Hash || e.hash() != e.Hash):
-				r.fault(e.Seq, "entry %d is there twice, and differs", e.Seq)
-			case also:
+			case isDuplicate && (hash != e.Hash || e.hash() != e.Hash):
+				r.fault(e.Seq, "entry %d is stored twice with different contents", e.Seq)
+			case isDuplicate:
 			case !yield(e):
 				return
 			}
@@ -125,13 +127,14 @@ func joined(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 	}
 }
 
-// chain verifies the entries in order.
+// chain is the state of Check: it verifies the entries one by one.
 type chain struct {
 	report *Report
 	head   *Head
-	at     Point // after the entry before
+	at     Point // after the previous entry
 }
 
+// verify verifies the next entry and adds its faults to the report.
 func (c *chain) verify(e Entry) {
 	c.report.Entries++
 	if c.report.From == 0 {
@@ -145,13 +148,13 @@ func (c *chain) verify(e Entry) {
 	case e.Seq <= c.at.Seq:
 		c.report.fault(e.Seq, "entry %d is out of order", e.Seq)
 	case e.Prev != c.at.Hash:
-		c.report.fault(e.Seq, "entry %d is not bound to the entry before it", e.Seq)
+		c.report.fault(e.Seq, "entry %d does not contain the hash of the previous entry", e.Seq)
 	}
 	if e.hash() != e.Hash {
 		c.report.fault(e.Seq, "entry %d was changed", e.Seq)
 	}
-	if p := (Point{e.Seq, e.Hash, e.Signature}); e.Signature != nil && !p.signed(c.head.key(e.Seq)) {
-		c.report.fault(e.Seq, "the signature of entry %d does not fit", e.Seq)
+	if p := (Point{e.Seq, e.Hash, e.Signature}); e.Signature != nil && !p.isSigned(c.head.key(e.Seq)) {
+		c.report.fault(e.Seq, "the signature of entry %d is invalid", e.Seq)
 	}
 	c.at = Point{Seq: e.Seq, Hash: e.Hash}
 }

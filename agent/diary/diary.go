@@ -1,8 +1,8 @@
-// Package diary records what the appliance's characters did, so that manipulation is
-// detected: each entry contains the hash of the previous one, and the chain's head is
-// signed with the appliance's Ed25519 key. Somebody with that key can write another
-// diary, and an older copy of the whole diary passes as current: store the hash of a
-// head elsewhere, and compare.
+// Package diary records the actions of the appliance's characters in a way that reveals
+// later changes: each entry contains the hash of the previous entry, and the head of this
+// chain is signed with the appliance's Ed25519 key. Two kinds of changes are not revealed:
+// a new diary written by somebody who has the key, and the replacement of the whole diary
+// by an older copy. To detect these, store the hash of a head elsewhere and compare.
 package diary
 
 import (
@@ -24,12 +24,15 @@ import (
 // headKey is the only key in the table of heads.
 const headKey = "head"
 
-// Batch limits. A batch is stored at once to spare the SD card; a power cut may lose the last seconds.
+// Limits of a batch. Entries are stored in batches because frequent writes wear out an SD
+// card. A power cut may lose the current batch.
 const (
-	mostBatch = 64              // entries
-	every     = 2 * time.Second // between the first event of a batch and its writing
+	maxBatch   = 64              // entries
+	writeDelay = 2 * time.Second // between the first entry of a batch and the write
 )
 
+// entries is the table of entries, sorted by key. The effects of PutSoon and DeleteSoon are
+// not durable at once.
 type entries interface {
 	PutSoon(key string, e Entry)
 	DeleteSoon(key string)
@@ -38,43 +41,44 @@ type entries interface {
 	Err() error
 }
 
+// heads is the table of heads. The effect of Put is durable when it returns.
 type heads interface {
 	Get(key string) (Head, bool, error)
 	Put(key string, h Head) error
 }
 
-// Options of a diary.
+// Options configure a Diary.
 type Options struct {
 	Entries   entries
 	Heads     heads
 	Key       Key
-	Begins    bool             // the key is new, so there is no diary yet
-	Keep      int              // most entries, of all characters; 0 stores none
+	Begins    bool             // whether the key is new, so that there is no diary yet
+	Keep      int              // largest number of entries of all characters; 0 disables the diary
 	Who       action.Who       // returns the acting character
-	Sentiment action.Sentiment // of spoken text; nil is neutral
-	// Publish publishes each stored entry, and must not call the diary; it may be nil. The
-	// event has no session, because an ended session must not come back to life.
+	Sentiment action.Sentiment // of spoken texts; nil means neutral
+	// Publish publishes each stored entry. It may be nil, and must not call the diary. It is
+	// called without a session, because that may have ended.
 	Publish func(robot device.ID, session string, e event.Event)
 	Log     *slog.Logger
 }
 
-// Diary is safe for concurrent use. Run writes it.
+// Diary is a chain of entries. It is safe for concurrent use. Run appends entries.
 type Diary struct {
 	o    Options
-	keep atomic.Int64 // Options.Keep, or the bound set by Bound
+	keep atomic.Int64 // largest number of entries
 
-	changing sync.Mutex // held while the chain is changed or verified
-	reported []uint64   // ascending seqs of the entries reported by viewers; used by Run only
-	full     bool       // viewers' reports are being dropped; used by Run only
+	changing sync.Mutex // held while the chain is changed or verified; acquired before mu
+	reported []uint64   // Seqs of the entries reported by viewers, ascending; used only by Run
+	full     bool       // whether reports of viewers are being dropped; used only by Run
 
 	mu   sync.Mutex
-	head *Head // as stored; changed with changing held
-	err  error // why the latest batch was not stored
+	head *Head // the stored head, never modified; replaced with changing and mu held
+	err  error // why the latest batch was not stored; nil if it was
 }
 
-// Open reads the head. With a new key it stores the head of an empty diary. A head that
-// is missing or not this appliance's is not replaced by a valid one: new entries are not
-// chained to the existing ones, so that Verify continues to report the fault.
+// Open opens a diary. With a new key it stores the head of an empty diary. If the head is
+// missing or has an invalid signature, Open does not repair the chain: new entries are not
+// chained to the existing ones, and Verify continues to report the fault.
 func Open(o Options) (*Diary, error) {
 	d := &Diary{o: o}
 	d.keep.Store(int64(o.Keep))
@@ -85,12 +89,12 @@ func Open(o Options) (*Diary, error) {
 	if found {
 		d.head = &head
 	}
-	if found && head.Address == o.Key.Address() && head.signed(o.Key.Public()) {
-		d.sweep()
+	if found && head.Address == o.Key.Address() && head.isSigned(o.Key.Public()) {
+		d.deleteCut()
 		return d, nil
 	}
-	if found && d.inherited() {
-		o.Log.Warn("the diary is of another appliance, as after a restore, and goes on here; perch diary verify says more", "address", head.Address)
+	if found && d.inherit() {
+		o.Log.Warn("the diary was begun by another appliance, as after a restore, and is continued; see perch diary verify", "address", head.Address)
 		return d, nil
 	}
 	var last uint64
@@ -103,42 +107,44 @@ func Open(o Options) (*Diary, error) {
 		}
 		return d, nil
 	}
-	o.Log.Error("the diary's head is missing or is not signed with this appliance's key; perch diary verify shows it")
+	o.Log.Error("the diary's head is missing or not signed with this appliance's key; see perch diary verify")
 	d.head = &Head{Last: Point{Seq: max(1, last, head.Last.Seq)}, Newest: head.Newest}
 	return d, nil
 }
 
-// inherited reports whether the diary is consistent and signed with another key. It is
-// then continued: new entries are chained to it, and the other signatures remain.
-func (d *Diary) inherited() bool {
-	found := *d.head
-	if found.Address == d.o.Key.Address() {
+// inherit continues the diary of another appliance, if it is valid and signed with another
+// key. It reports whether that is so. The other appliance's signatures remain.
+func (d *Diary) inherit() bool {
+	head := *d.head
+	if head.Address == d.o.Key.Address() {
 		return false
 	}
 	r, err := d.Verify()
 	if err != nil || len(r.Faults) > 0 {
 		return false
 	}
-	found.Before = append(slices.Clone(found.Before), Origin{found.Address, found.Last})
-	d.head = &found
+	head.Before = append(slices.Clone(head.Before), Origin{head.Address, head.Last})
+	d.head = &head
 	return true
 }
 
-// Placed returns an entry as stored under a key of the table. One under a wrong key
-// loses its hash, so that Check finds it.
-func Placed(at string, e Entry) Entry {
-	if at != key(e.Seq) {
+// Placed returns an entry that was stored under a key of the table. If the key does not
+// belong to the entry, its hash is removed, which Check reports as a fault.
+func Placed(tableKey string, e Entry) Entry {
+	if tableKey != key(e.Seq) {
 		e.Hash = ""
 	}
 	return e
 }
 
+// key returns the key of an entry in the table.
 func key(seq uint64) string { return fmt.Sprintf("%020d", seq) }
 
-// Run records published events until ctx or the bus ends, and then stores the rest.
+// Run records the events of a reader until ctx ends or the bus is closed. It then stores the
+// last batch.
 func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 	events := make(chan event.Envelope)
-	go from.Pump(ctx, events) // which closes them at its end
+	go from.Pump(ctx, events) // closes events when it returns
 	d.cut()
 	d.loadReported()
 	var batch []Entry
@@ -152,66 +158,67 @@ func (d *Diary) Run(ctx context.Context, from *event.Reader) {
 			}
 			batch = d.appendEvent(batch, e)
 			if due == nil && len(batch) > 0 {
-				due = time.After(every)
+				due = time.After(writeDelay)
 			}
-			if len(batch) < mostBatch {
+			if len(batch) < maxBatch {
 				continue
 			}
 		case <-due:
 		}
-		if d.write(batch); d.Err() == nil || len(batch) >= mostBatch {
+		if d.write(batch); d.Err() == nil || len(batch) >= maxBatch {
 			batch = nil
 		}
-		if due = nil; len(batch) > 0 { // retry later
-			due = time.After(every)
+		if due = nil; len(batch) > 0 { // the write failed and is retried
+			due = time.After(writeDelay)
 		}
 	}
 }
 
-// appendEvent adds the entry of an event to a batch, if the diary records it.
+// appendEvent returns a batch with the entry of an event, if the diary records the event.
 func (d *Diary) appendEvent(batch []Entry, e event.Envelope) []Entry {
 	if missed, lost := e.Event.(event.Missed); lost {
-		d.o.Log.Warn("events came faster than the diary could keep them", "count", missed.N)
+		d.o.Log.Warn("events were published faster than the diary could record them", "count", missed.N)
 		return batch
 	}
 	if d.keep.Load() == 0 {
 		return batch
 	}
 	entry, ok := d.entryOf(e)
-	if !ok || entry.reported() && !d.fits(batch) {
+	if !ok || entry.isReported() && !d.hasRoomForReport(batch) {
 		return batch
 	}
 	return append(batch, entry)
 }
 
-// loadReported finds the stored entries reported by viewers.
+// loadReported sets d.reported to the stored entries that viewers have reported.
 func (d *Diary) loadReported() {
 	d.reported = nil
-	for e := range joined(*d.head, d.table(), &Report{}) {
-		if e.reported() {
+	for e := range joinEntries(*d.head, d.table(), &Report{}) {
+		if e.isReported() {
 			d.reported = append(d.reported, e.Seq)
 		}
 	}
 }
 
-// fits reports whether one more entry may be a viewer's: at most a tenth of the diary
-// may be. The chain is only cut at its beginning, so that without a bound viewers'
-// entries would displace the characters' own.
-func (d *Diary) fits(batch []Entry) bool {
+// hasRoomForReport reports whether the diary has room for one more entry that a viewer has
+// reported. Viewers may report a tenth of the entries: since the oldest entries are deleted
+// first, viewers could otherwise displace the characters' own entries.
+func (d *Diary) hasRoomForReport(batch []Entry) bool {
 	n := len(d.reported)
 	for _, e := range batch {
-		if e.reported() {
+		if e.isReported() {
 			n++
 		}
 	}
-	was := d.full
-	if d.full = n >= (int(d.keep.Load())+9)/10; d.full && !was {
-		d.o.Log.Warn("viewers have reported as much as the diary keeps of them, and more is not kept until older entries are gone", "count", n)
+	wasFull := d.full
+	if d.full = n >= (int(d.keep.Load())+9)/10; d.full && !wasFull {
+		d.o.Log.Warn("the diary has as many entries from viewers as it stores; further ones are dropped until older entries are deleted", "count", n)
 	}
 	return !d.full
 }
 
-// write chains a batch and stores it. A batch that cannot be stored is lost, and logged.
+// write appends a batch to the chain and publishes its entries. It records an error of the
+// store for Err.
 func (d *Diary) write(batch []Entry) {
 	if len(batch) == 0 {
 		return
@@ -229,18 +236,19 @@ func (d *Diary) write(batch []Entry) {
 	}
 }
 
-// recordResult records the result of the latest change.
+// recordResult sets the result of Err, and logs the first of successive errors.
 func (d *Diary) recordResult(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil && d.err == nil {
-		d.o.Log.Error("the diary cannot be kept", "err", err)
+		d.o.Log.Error("the diary cannot be stored", "err", err)
 	}
 	d.err = err
 }
 
-// append stores a batch of at least one entry. The previous head's entries move to the table: they are on the disk with a
-// signature already, so that a power cut leaves no entry unsigned. The caller holds changing.
+// append stores a batch of at least one entry in a new head. The entries of the previous head
+// move to the table. They were stored with a signature before: a power cut therefore leaves
+// no entry without a signature. The caller holds d.changing.
 func (d *Diary) append(batch []Entry) error {
 	next := Head{At: time.Now().UTC().Round(0), Root: d.head.Root, Last: d.head.Last, Before: d.head.Before, Newest: make([]Entry, len(batch))}
 	for _, e := range d.head.Newest {
@@ -258,7 +266,7 @@ func (d *Diary) append(batch []Entry) error {
 		return err
 	}
 	for _, e := range d.head.Newest {
-		if e.reported() {
+		if e.isReported() {
 			d.reported = append(d.reported, e.Seq)
 		}
 	}
@@ -266,13 +274,14 @@ func (d *Diary) append(batch []Entry) error {
 	return nil
 }
 
-// storeHead signs and stores a head, cut to the bound, and then removes what was cut off. The caller holds changing.
+// storeHead cuts the chain if it has too many entries, signs and stores its head, and then
+// deletes the entries that were cut off. The caller holds d.changing.
 func (d *Diary) storeHead(next Head) error {
 	next.Address = d.o.Key.Address()
-	if next.Root = d.cutAt(next); next.Root.Seq == next.Last.Seq {
+	if next.Root = d.cutPoint(next); next.Root.Seq == next.Last.Seq {
 		next.Newest = nil
 	}
-	if !next.Last.signed(d.o.Key.Public()) { // the other appliance's: a restored diary is cut before its first new entry
+	if !next.Last.isSigned(d.o.Key.Public()) { // signed by another appliance, if an inherited diary is cut before its first new entry
 		next.Last = d.o.Key.signPoint(next.Last)
 	}
 	next.Before = slices.DeleteFunc(slices.Clone(next.Before), func(o Origin) bool { return o.Last.Seq < next.Root.Seq })
@@ -285,35 +294,36 @@ func (d *Diary) storeHead(next Head) error {
 	d.head = &next
 	d.mu.Unlock()
 	if cut {
-		d.sweep()
+		d.deleteCut()
 	}
 	return nil
 }
 
-// cutAt returns the first signed point after which the diary is within its bound. The caller holds changing.
-func (d *Diary) cutAt(h Head) Point {
+// cutPoint returns the first signed point after which the chain has at most d.keep entries.
+// The caller holds d.changing.
+func (d *Diary) cutPoint(h Head) Point {
 	if h.Last.Seq <= h.Root.Seq+uint64(d.keep.Load()) {
 		return h.Root
 	}
 	for _, e := range d.o.Entries.All() {
 		p := Point{e.Seq, e.Hash, e.Signature}
-		if e.Seq > h.Root.Seq && e.Seq+uint64(d.keep.Load()) >= h.Last.Seq && e.Signature != nil && p.signed(h.key(e.Seq)) {
+		if e.Seq > h.Root.Seq && e.Seq+uint64(d.keep.Load()) >= h.Last.Seq && e.Signature != nil && p.isSigned(h.key(e.Seq)) {
 			return p
 		}
 	}
 	if d.o.Entries.Err() != nil {
-		return h.Root // the remaining entries exist but cannot be read
+		return h.Root // there may be later points that cannot be read
 	}
 	return h.Last
 }
 
-// Bound sets the number of stored entries, and cuts off older ones.
+// Bound sets the largest number of stored entries, and deletes older ones.
 func (d *Diary) Bound(keep int) {
 	d.keep.Store(int64(keep))
 	d.cut()
 }
 
-// cut applies a reduced bound.
+// cut cuts the chain if it has too many entries.
 func (d *Diary) cut() {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -325,8 +335,9 @@ func (d *Diary) cut() {
 	d.recordResult(d.storeHead(next))
 }
 
-// sweep removes entries before the root. The caller holds changing, or is the only user of d.
-func (d *Diary) sweep() {
+// deleteCut deletes the entries that were cut off. The caller holds d.changing, or is the
+// only user of d.
+func (d *Diary) deleteCut() {
 	for k, e := range d.o.Entries.All() {
 		if e.Seq > d.head.Root.Seq {
 			return
@@ -342,10 +353,10 @@ func (d *Diary) Err() error {
 	return d.err
 }
 
-// Newest returns the newest n entries, the newest first.
+// Newest returns the newest entries, at most n, in descending order.
 func (d *Diary) Newest(n int) []Entry {
 	d.mu.Lock()
-	head := d.head // replaced but never modified
+	head := d.head
 	d.mu.Unlock()
 	list := []Entry{}
 	for i := len(head.Newest) - 1; i >= 0 && len(list) < n; i-- {
@@ -353,16 +364,16 @@ func (d *Diary) Newest(n int) []Entry {
 			list = append(list, e)
 		}
 	}
-	own := uint64(len(head.Newest))
-	for _, e := range d.o.Entries.Newest(n + len(head.Newest)) { // the table may contain the head's entries too
-		if e.Seq > head.Root.Seq && e.Seq+own <= head.Last.Seq && len(list) < n {
+	inHead := uint64(len(head.Newest))
+	for _, e := range d.o.Entries.Newest(n + len(head.Newest)) { // the table may also contain the entries of the head
+		if e.Seq > head.Root.Seq && e.Seq+inHead <= head.Last.Seq && len(list) < n {
 			list = append(list, e)
 		}
 	}
 	return list
 }
 
-// Verify checks the whole stored chain. Nothing is written during that time.
+// Verify checks the whole stored chain, see Check. It blocks changes of the diary.
 func (d *Diary) Verify() (Report, error) {
 	d.changing.Lock()
 	defer d.changing.Unlock()
@@ -377,7 +388,7 @@ func (d *Diary) Verify() (Report, error) {
 	return Check(d.Public(), stored, d.table()), d.o.Entries.Err()
 }
 
-// table yields the entries that are not only in the head, ascending.
+// table yields the entries of the table, ascending.
 func (d *Diary) table() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for k, e := range d.o.Entries.All() {
@@ -388,5 +399,5 @@ func (d *Diary) table() iter.Seq[Entry] {
 	}
 }
 
-// Public returns the key to verify signatures with.
+// Public returns the appliance's public key.
 func (d *Diary) Public() ed25519.PublicKey { return d.o.Key.Public() }

@@ -89,7 +89,7 @@ func live(t *testing.T, d *Diary, n int) {
 			bus.Publish(robot, "", event.Said{Text: fmt.Sprintf("sentence <%d> & more", i)})
 			if i%7 == 6 {
 				synctest.Wait()
-				time.Sleep(2 * every) // it has written by then: with every alone both would wake at once
+				time.Sleep(2 * writeDelay) // it has written by then: with every alone both would wake at once
 			}
 		}
 	})
@@ -150,7 +150,7 @@ func TestBoundAndCutAtSignedPoints(t *testing.T) {
 	d := open(t, on, 100)
 	live(t, d, 500)
 	r := verify(t, d)
-	if !r.Whole || r.Entries > 100 || r.Entries < 100-mostBatch || r.To != 500 || !d.head.Root.signed(d.Public()) {
+	if !r.Whole || r.Entries > 100 || r.Entries < 100-maxBatch || r.To != 500 || !d.head.Root.isSigned(d.Public()) {
 		t.Fatalf("%+v", r)
 	}
 	if n := len(on.entries.Kept); n > 100 {
@@ -333,7 +333,7 @@ func TestViewersPushOutNothing(t *testing.T) {
 	}
 	counted := func(d *Diary) (own, reported int) {
 		for _, e := range d.Newest(1000) {
-			if e.reported() {
+			if e.isReported() {
 				reported++
 			} else {
 				own++
@@ -377,13 +377,13 @@ func TestARefusedBatchIsWrittenLater(t *testing.T) {
 	running(t, d, func(bus *event.Bus) {
 		on.heads.RefuseDurable(errors.New("the disk is full"))
 		bus.Publish(robot, "", event.Said{Text: "hello"})
-		time.Sleep(2 * every)
+		time.Sleep(2 * writeDelay)
 		synctest.Wait()
 		if d.Err() == nil || len(d.Newest(1)) > 0 {
 			t.Errorf("before: %v, %v", d.Newest(1), d.Err())
 		}
 		on.heads.RefuseDurable(nil)
-		time.Sleep(2 * every)
+		time.Sleep(2 * writeDelay)
 		synctest.Wait()
 		if d.Err() != nil || len(d.Newest(1)) != 1 {
 			t.Errorf("after: %v, %v", d.Newest(1), d.Err())
@@ -407,7 +407,7 @@ func TestReadingWhileTheDiaryIsVerified(t *testing.T) {
 // signed reports whether the signature, in base64, is the public key's of the message.
 func signed(public ed25519.PublicKey, message, signature string) bool {
 	raw, err := base64.StdEncoding.DecodeString(signature)
-	return err == nil && ed25519.Verify(public, []byte(forMessage+message), raw)
+	return err == nil && ed25519.Verify(public, []byte(messagePrefix+message), raw)
 }
 
 func TestSignaturesAndKeys(t *testing.T) {

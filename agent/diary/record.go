@@ -15,15 +15,15 @@ func Types() []action.Type {
 	return []action.Type{action.Speak, action.Remember, action.Sign, action.SkillDone, action.Validate, action.LoadEnd}
 }
 
-// reported reports whether the entry was reported by a viewer.
-func (e Entry) reported() bool {
+// isReported reports whether a viewer has reported the entry.
+func (e Entry) isReported() bool {
 	var p struct {
 		By string `json:"by"`
 	}
 	return json.Unmarshal(e.Payload, &p) == nil && p.By == event.ByViewer
 }
 
-// entryOf returns the entry of an event; ok is false if the diary does not record it.
+// entryOf returns the entry for an event. ok is false if the diary does not record the event.
 func (d *Diary) entryOf(e event.Envelope) (_ Entry, ok bool) {
 	a, ok := action.Of(e, d.o.Who(e.Robot, e.Session), d.o.Sentiment)
 	if !ok || !slices.Contains(Types(), a.Type) {
