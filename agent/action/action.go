@@ -1,9 +1,9 @@
-// Package action describes what an agent does in the words of the three.ws agent
-// system: an action has one of fourteen types. One table maps our events to actions,
-// another the actions of viewers to our events. A Log stores the latest actions of each
-// character, and Rates limits the actions of viewers.
+// Package action represents what an agent does as actions of the three.ws agent system,
+// which have one of fourteen types. Of converts Perch's events to actions, and Action.Event
+// converts the actions of viewers to events. A Log stores the latest actions of each
+// character, and Rates limits the rate of viewers' actions.
 //
-// The package has only values: nothing here opens a connection or reads a clock.
+// Nothing in the package opens a connection or reads a clock.
 package action
 
 import (
@@ -46,29 +46,29 @@ func Types() []Type {
 	return []Type{Speak, Think, Gesture, Emote, LookAt, PerformSkill, SkillDone, SkillError, Remember, Sign, LoadStart, LoadEnd, Validate, Presence}
 }
 
-// Valid reports whether t is one of the fourteen types.
+// Valid reports whether t is one of Types.
 func (t Type) Valid() bool { return slices.Contains(Types(), t) }
 
-// Action is one thing that an agent did.
+// Action is one action of an agent.
 type Action struct {
 	Type      Type            `json:"type"`
-	Payload   json.RawMessage `json:"payload"`     // an object; what it holds depends on the type
+	Payload   json.RawMessage `json:"payload"`     // a JSON object with fields that depend on the type
 	Timestamp int64           `json:"timestamp"`   // milliseconds since 1970
-	Agent     string          `json:"agentId"`     // the character's id
-	Skill     *string         `json:"sourceSkill"` // the running skill, or null
+	Agent     string          `json:"agentId"`     // ID of the character
+	Skill     *string         `json:"sourceSkill"` // name of the running skill, or null
 }
 
-// Sentiment is how a text sounds, from -1 to 1.
+// Sentiment returns the sentiment of a text, from -1 to 1.
 type Sentiment func(text string) float64
 
-// Bounds of an action. Longer texts of ours are cut, those of viewers refused.
+// Limits of a viewer's action.
 const (
-	mostDuration = 60_000 // milliseconds of a gesture
-	mostFindings = 1_000_000
+	maxGestureDuration = 60_000 // milliseconds
+	maxFindings        = 1_000_000
 )
 
-// The payloads as the agent system defines them. Our extension by comes last: it is
-// "viewer" for what a viewer has reported, and is ignored in its reports.
+// The payloads as the agent system defines them, with the extension By: it is "viewer" if a
+// viewer has reported the action. In the actions of viewers By is ignored.
 type (
 	speech struct {
 		Text      string  `json:"text"`
@@ -120,7 +120,7 @@ type (
 		Content string `json:"content"`
 		Name    string `json:"name,omitempty"`
 		ID      string `json:"id,omitempty"`
-		Body    string `json:"body,omitempty"` // some viewers' name for content
+		Body    string `json:"body,omitempty"` // some viewers send this instead of content
 		By      string `json:"by,omitempty"`
 	}
 	signature struct {
@@ -145,10 +145,10 @@ type (
 	}
 )
 
-// count is a number of findings; a viewer may send the list of them instead.
+// count is a number of findings.
 type count int
 
-// UnmarshalJSON accepts a number or a list.
+// UnmarshalJSON parses a number, or a list of findings.
 func (c *count) UnmarshalJSON(text []byte) error {
 	var list []json.RawMessage
 	if json.Unmarshal(text, &list) == nil {
@@ -158,15 +158,16 @@ func (c *count) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*int)(c))
 }
 
-// Of returns the action of an event of the character with that id. ok is false if the
-// event is not an action. sentiment may be nil: then every text is neutral.
+// Of returns the action that an event reports. agent is the ID of the acting character. ok is
+// false if the event does not report an action. sentiment may be nil, which makes every text
+// neutral.
 func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool) {
-	kind, payload, skill := outward(e.Event, sentiment)
+	kind, payload, skill := fromEvent(e.Event, sentiment)
 	if kind == "" {
 		return Action{}, false
 	}
 	text, err := json.Marshal(payload)
-	if err != nil { // invalid JSON in the arguments of a skill
+	if err != nil { // the arguments of a skill are not valid JSON
 		return Action{}, false
 	}
 	a = Action{Type: kind, Payload: text, Timestamp: e.At.UnixMilli(), Agent: agent}
@@ -176,8 +177,9 @@ func Of(e event.Envelope, agent string, sentiment Sentiment) (a Action, ok bool)
 	return a, true
 }
 
-// outward maps events to actions; inward is the reverse.
-func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
+// fromEvent returns the type, the payload and the skill of the action that an event reports.
+// The type is "" if the event does not report an action.
+func fromEvent(e event.Event, sentiment Sentiment) (kind Type, payload any, skill string) {
 	switch e := e.(type) {
 	case event.Said:
 		s := speech{Text: plain.Clip(e.Text, limit.Text), By: e.By}
@@ -196,7 +198,7 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	case event.LookAt:
 		target := e.Target
 		if target == "center" {
-			target = "model" // the name for it on the agent system's bus
+			target = "model" // the name in the agent system
 		}
 		return LookAt, look{target, e.By}, ""
 	case event.Remembered:
@@ -210,8 +212,8 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 		}
 		return PerformSkill, p, e.Skill
 	case event.SkillDone:
-		well := true
-		return SkillDone, done{plain.Clip(e.Skill, limit.Name), result{&well, plain.Clip(e.Output, limit.Text), e.Sentiment}, e.By}, e.Skill
+		success := true
+		return SkillDone, done{plain.Clip(e.Skill, limit.Name), result{&success, plain.Clip(e.Output, limit.Text), e.Sentiment}, e.By}, e.Skill
 	case event.SkillFailed:
 		return SkillError, failure{plain.Clip(e.Skill, limit.Name), plain.Clip(e.Error, limit.Text), e.By}, e.Skill
 	case event.LoadStarted:
@@ -226,29 +228,30 @@ func outward(e event.Event, sentiment Sentiment) (kind Type, payload any, skill 
 	return "", nil, ""
 }
 
-// Private reports whether actions of a type are for the owner only, because they
-// contain what the agent knows of the household.
+// Private reports whether only the owner may see actions of a type, because they contain
+// what the agent knows about the household.
 func (t Type) Private() bool { return t == Remember || t == Sign }
 
-// Shown returns the action as a viewer may see it: without a skill's arguments and
-// output. ok is false if its type is private.
-func (a Action) Shown() (_ Action, ok bool) {
+// Shown returns the form of the action that a viewer may see: without the arguments and the
+// output of a skill. ok is false if the type is private.
+func (a Action) Shown() (shown Action, ok bool) {
 	switch a.Type {
 	case PerformSkill:
-		a.Payload = without(a.Payload, func(p *perform) { p.Args = nil })
+		a.Payload = editPayload(a.Payload, func(p *perform) { p.Args = nil })
 	case SkillDone:
-		a.Payload = without(a.Payload, func(p *done) { p.Result.Output = "" })
+		a.Payload = editPayload(a.Payload, func(p *done) { p.Result.Output = "" })
 	}
 	return a, !a.Type.Private()
 }
 
-// without returns a payload after take has removed fields from it.
-func without[P any](payload json.RawMessage, take func(*P)) json.RawMessage {
+// editPayload decodes a payload, calls edit and encodes it again. It returns an empty object
+// for an invalid payload.
+func editPayload[P any](payload json.RawMessage, edit func(*P)) json.RawMessage {
 	var p P
-	err := json.Unmarshal(payload, &p)
-	take(&p)
-	text, wrong := json.Marshal(p)
-	if err != nil || wrong != nil {
+	decodeErr := json.Unmarshal(payload, &p)
+	edit(&p)
+	text, err := json.Marshal(p)
+	if decodeErr != nil || err != nil {
 		return json.RawMessage("{}")
 	}
 	return text
@@ -257,94 +260,96 @@ func without[P any](payload json.RawMessage, take func(*P)) json.RawMessage {
 // ErrBad is wrapped by the errors for an invalid action.
 var ErrBad = errors.New("not an action")
 
+// bad returns an error that wraps ErrBad.
 func bad(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBad, fmt.Sprintf(format, args...))
 }
 
-// Event returns the event of a viewer's action. Errors wrap ErrBad and name the
-// invalid field.
+// Event returns the event for a viewer's action. Errors wrap ErrBad and name the invalid
+// field.
 func (a Action) Event() (event.Event, error) {
 	if !a.Type.Valid() {
-		return nil, bad("there is no type %.40q; there are %s", a.Type, names())
+		return nil, bad("there is no type %.40q; the types are %s", a.Type, typeNames())
 	}
-	e, err := inward(a.Type, a.Payload)
-	if g, is := e.(event.Gesture); is && a.Skill != nil {
+	e, err := toEvent(a.Type, a.Payload)
+	if g, ok := e.(event.Gesture); ok && a.Skill != nil {
 		g.Skill = plain.Clip(*a.Skill, limit.Name)
 		e = g
 	}
 	return e, err
 }
 
-func names() string {
-	var all []string
+// typeNames returns the names of all types, separated by commas.
+func typeNames() string {
+	var names []string
 	for _, t := range Types() {
-		all = append(all, string(t))
+		names = append(names, string(t))
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(names, ", ")
 }
 
-// inward maps a viewer's actions to events.
-func inward(kind Type, payload json.RawMessage) (event.Event, error) {
+// toEvent returns the event for a type and a payload from a viewer.
+func toEvent(kind Type, payload json.RawMessage) (event.Event, error) {
 	if len(payload) == 0 || payload[0] != '{' {
 		return nil, bad("payload is an object")
 	}
 	switch kind {
 	case Speak:
-		return read(payload, func(p speech) (event.Event, error) {
+		return decodePayload(payload, func(p speech) (event.Event, error) {
 			return event.Said{Text: p.Text, By: event.ByViewer}, requireText("text", p.Text, limit.Text)
 		})
 	case Think:
-		return read(payload, func(p thought) (event.Event, error) {
+		return decodePayload(payload, func(p thought) (event.Event, error) {
 			return event.Thought{Text: p.Thought}, requireText("thought", p.Thought, limit.Text)
 		})
 	case Gesture:
-		return read(payload, gesture.event)
+		return decodePayload(payload, gesture.event)
 	case Emote:
-		return read(payload, emote.event)
+		return decodePayload(payload, emote.event)
 	case LookAt:
-		return read(payload, look.event)
+		return decodePayload(payload, look.event)
 	case Remember:
-		return read(payload, memory.event)
+		return decodePayload(payload, memory.event)
 	case Sign:
-		return read(payload, signature.event)
+		return decodePayload(payload, signature.event)
 	case PerformSkill:
-		return read(payload, perform.event)
+		return decodePayload(payload, perform.event)
 	case SkillDone:
-		return read(payload, done.event)
+		return decodePayload(payload, done.event)
 	case SkillError:
-		return read(payload, func(p failure) (event.Event, error) {
+		return decodePayload(payload, func(p failure) (event.Event, error) {
 			return event.SkillFailed{Skill: p.Skill, Error: p.Error, By: event.ByViewer},
 				errors.Join(requireText("skill", p.Skill, limit.Name), checkLength("error", p.Error, limit.Text))
 		})
 	case LoadStart:
-		return read(payload, func(p load) (event.Event, error) {
+		return decodePayload(payload, func(p load) (event.Event, error) {
 			return event.LoadStarted{URI: p.URI}, requireText("uri", p.URI, limit.Line)
 		})
 	case LoadEnd:
-		return read(payload, func(p load) (event.Event, error) {
+		return decodePayload(payload, func(p load) (event.Event, error) {
 			return event.LoadEnded{URI: p.URI, Error: p.Error}, errors.Join(checkLength("uri", p.URI, limit.Line), checkLength("error", p.Error, limit.Text))
 		})
 	case Validate:
-		return read(payload, validation.event)
+		return decodePayload(payload, validation.event)
 	case Presence:
-		return read(payload, func(p state) (event.Event, error) {
+		return decodePayload(payload, func(p state) (event.Event, error) {
 			return event.Presence{State: p.State}, requireText("state", p.State, limit.Name)
 		})
 	}
 	return nil, bad("there is no type %.40q", kind)
 }
 
-// read decodes a payload and converts it to an event.
-func read[P any](payload json.RawMessage, made func(P) (event.Event, error)) (event.Event, error) {
+// decodePayload decodes a payload and converts it to an event.
+func decodePayload[P any](payload json.RawMessage, toEvent func(P) (event.Event, error)) (event.Event, error) {
 	var p P
 	if err := json.Unmarshal(payload, &p); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) && wrong.Field != "" {
-			return nil, bad("payload.%.60s may not be a JSON %s", wrong.Field, wrong.Value)
+		var typeErr *json.UnmarshalTypeError
+		if errors.As(err, &typeErr) && typeErr.Field != "" {
+			return nil, bad("payload.%.60s may not be a JSON %s", typeErr.Field, typeErr.Value)
 		}
-		return nil, bad("payload is not the object that belongs to this type")
+		return nil, bad("payload is not the expected object for this type")
 	}
-	e, err := made(p)
+	e, err := toEvent(p)
 	if err != nil {
 		return nil, err
 	}
@@ -353,16 +358,17 @@ func read[P any](payload json.RawMessage, made func(P) (event.Event, error)) (ev
 
 func (p gesture) event() (event.Event, error) {
 	err := requireText("name", p.Name, limit.Name)
-	if !(p.Duration >= 0 && p.Duration <= mostDuration) {
-		err = errors.Join(err, bad("payload.duration is milliseconds, from 0 to %d", mostDuration))
+	if !(p.Duration >= 0 && p.Duration <= maxGestureDuration) {
+		err = errors.Join(err, bad("payload.duration is milliseconds, from 0 to %d", maxGestureDuration))
 	}
 	return event.Gesture{Name: p.Name, Duration: int64(p.Duration), By: event.ByViewer}, err
 }
 
-const usualWeight = .7
+// defaultWeight is the weight of an emote without one.
+const defaultWeight = .7
 
 func (p emote) event() (event.Event, error) {
-	weight := usualWeight
+	weight := defaultWeight
 	if p.Weight != nil {
 		weight = *p.Weight
 	}
@@ -418,39 +424,40 @@ func (p memory) event() (event.Event, error) {
 		errors.Join(requireText("content", p.Content, limit.Text), checkLength("name", p.Name, limit.Name))
 }
 
-// ours is the prefix of the appliance's key addresses. A viewer's signature is made
-// with another key and must not pass for it.
-const ours = "ed25519:"
+// applianceAddressPrefix is the prefix of the address of the appliance's key. Viewers use
+// other keys and may not claim such an address.
+const applianceAddressPrefix = "ed25519:"
 
 func (p signature) event() (event.Event, error) {
 	err := errors.Join(requireText("message", p.Message, limit.Text), requireText("address", p.Address, limit.Name), checkLength("signature", p.Signature, limit.Name))
 	if strings.ContainsFunc(p.Address, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		err = errors.Join(err, bad("payload.address is one word of ASCII"))
+		err = errors.Join(err, bad("payload.address is not one word of ASCII"))
 	}
-	if strings.HasPrefix(strings.ToLower(p.Address), ours) {
-		err = errors.Join(err, bad("payload.address is a viewer's own; %s is the appliance's", ours))
+	if strings.HasPrefix(strings.ToLower(p.Address), applianceAddressPrefix) {
+		err = errors.Join(err, bad("payload.address must not begin with %s, which is for the appliance's key", applianceAddressPrefix))
 	}
 	return event.Signed{Message: p.Message, Address: p.Address, Signature: p.Signature, By: event.ByViewer}, err
 }
 
 func (p validation) event() (event.Event, error) {
-	if p.Errors < 0 || p.Warnings < 0 || p.Errors > mostFindings || p.Warnings > mostFindings {
-		return nil, bad("payload.errors and payload.warnings are numbers from 0 to %d, or lists", mostFindings)
+	if p.Errors < 0 || p.Warnings < 0 || p.Errors > maxFindings || p.Warnings > maxFindings {
+		return nil, bad("payload.errors and payload.warnings are numbers from 0 to %d, or lists", maxFindings)
 	}
 	return event.Validated{Errors: int(p.Errors), Warnings: int(p.Warnings)}, nil
 }
 
-// requireText returns an error for a field that is empty or too long.
-func requireText(field, text string, most int) error {
+// requireText checks that a text field is not empty and has at most maxBytes bytes.
+func requireText(field, text string, maxBytes int) error {
 	if strings.TrimSpace(text) == "" {
 		return bad("payload.%s is needed", field)
 	}
-	return checkLength(field, text, most)
+	return checkLength(field, text, maxBytes)
 }
 
-func checkLength(field, text string, most int) error {
-	if len(text) > most {
-		return bad("payload.%s has at most %d bytes, not %d", field, most, len(text))
+// checkLength checks that a text field has at most maxBytes bytes.
+func checkLength(field, text string, maxBytes int) error {
+	if len(text) > maxBytes {
+		return bad("payload.%s has at most %d bytes, not %d", field, maxBytes, len(text))
 	}
 	return nil
 }

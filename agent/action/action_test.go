@@ -165,26 +165,26 @@ func TestBadActions(t *testing.T) {
 // TestTheLogIsBounded has more actions of more characters than are kept.
 func TestTheLogIsBounded(t *testing.T) {
 	l := NewLog(func(_ device.ID, session string) string { return session }, nil)
-	for c := range mostCharacters + 3 {
-		for n := range mostActions + 5 {
+	for c := range maxCharacters + 3 {
+		for n := range maxActions + 5 {
 			l.Record(event.Envelope{Seq: uint64(n), At: time.UnixMilli(int64(c*1000 + n)), Session: fmt.Sprint(c),
 				Event: event.Presence{State: fmt.Sprint(n)}})
 		}
 	}
-	if len(l.of) != mostCharacters || len(l.of[fmt.Sprint(mostCharacters)]) != mostActions {
-		t.Errorf("%d characters, %d actions", len(l.of), len(l.of[fmt.Sprint(mostCharacters)]))
+	if len(l.actions) != maxCharacters || len(l.actions[fmt.Sprint(maxCharacters)]) != maxActions {
+		t.Errorf("%d characters, %d actions", len(l.actions), len(l.actions[fmt.Sprint(maxCharacters)]))
 	}
 	if got := l.Recent("0", nil, 5); len(got) != 0 {
 		t.Errorf("the quietest character is kept: %v", got)
 	}
-	got := l.Recent(fmt.Sprint(mostCharacters+2), []Type{Presence}, 2)
-	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d","by":"viewer"}`, mostActions+4) {
+	got := l.Recent(fmt.Sprint(maxCharacters+2), []Type{Presence}, 2)
+	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d","by":"viewer"}`, maxActions+4) {
 		t.Errorf("the latest two are %v", got)
 	}
 	if got := l.Recent("", []Type{Speak}, 10); len(got) != 0 {
 		t.Errorf("of another type: %v", got)
 	}
-	if got := l.Recent("", nil, 100_000); len(got) != mostActions*mostCharacters {
+	if got := l.Recent("", nil, 100_000); len(got) != maxActions*maxCharacters {
 		t.Errorf("all are %d", len(got))
 	}
 }

@@ -12,39 +12,40 @@ import (
 	"perch/limit"
 )
 
-// Bounds of the log.
+// Limits of the log.
 const (
-	mostActions    = 200 // of each character
-	mostCharacters = 64  // beyond this the longest inactive is dropped
+	maxActions    = 200 // for each character
+	maxCharacters = 64  // one more replaces the character that has been inactive for the longest time
 )
 
-// Who returns the id of the character that acts in a session. It must not block.
+// Who returns the ID of the character that acts in a session. It must not block.
 type Who func(robot device.ID, session string) string
 
-// Log stores the latest actions of each character. Run fills it.
+// Log stores the latest actions of each character. Run fills it. It is safe for concurrent
+// use.
 type Log struct {
 	who       Who
 	sentiment Sentiment
 
-	mu   sync.Mutex
-	of   map[string][]Action // by the character's id, the oldest first
-	seen uint64              // Seq of the latest recorded event
-	news chan struct{}       // closed when seen changes; nil while nobody waits
+	mu       sync.Mutex          // guards the fields below
+	actions  map[string][]Action // by the character's ID, the oldest action first
+	recorded uint64              // sequence number of the latest event passed to Record
+	changed  chan struct{}       // closed when recorded changes; nil while nobody waits
 }
 
-// NewLog returns an empty log. sentiment may be nil: then every text is neutral.
+// NewLog returns an empty log. sentiment may be nil, which makes every text neutral.
 func NewLog(who Who, sentiment Sentiment) *Log {
-	return &Log{who: who, sentiment: sentiment, of: map[string][]Action{}}
+	return &Log{who: who, sentiment: sentiment, actions: map[string][]Action{}}
 }
 
-// Run records the events of a reader until ctx or the bus ends.
+// Run records the events of a reader until ctx ends or the bus is closed.
 func (l *Log) Run(ctx context.Context, r *event.Reader) { r.Each(ctx, l.Record) }
 
-// Of returns the action of an event, with its character. ok is false if the event is
-// not an action.
+// Of returns the action that an event reports. ok is false if the event does not report an
+// action.
 func (l *Log) Of(e event.Envelope) (a Action, ok bool) {
-	if kind, _, _ := outward(e.Event, nil); kind == "" {
-		return Action{}, false // most events; avoids looking up the character
+	if kind, _, _ := fromEvent(e.Event, nil); kind == "" {
+		return Action{}, false // avoids calling l.who for most events
 	}
 	return Of(e, l.who(e.Robot, e.Session), l.sentiment)
 }
@@ -57,73 +58,74 @@ func (l *Log) Record(e event.Envelope) {
 	if ok {
 		l.append(a)
 	}
-	l.seen = e.Seq
-	if l.news != nil {
-		close(l.news)
-		l.news = nil
+	l.recorded = e.Seq
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
 	}
 }
 
+// append adds an action. The caller holds l.mu.
 func (l *Log) append(a Action) {
-	list, known := l.of[a.Agent]
-	if !known && len(l.of) >= mostCharacters {
-		delete(l.of, limit.First(l.of, func(a, b []Action) int { return cmp.Compare(a[len(a)-1].Timestamp, b[len(b)-1].Timestamp) }))
+	list, ok := l.actions[a.Agent]
+	if !ok && len(l.actions) >= maxCharacters {
+		delete(l.actions, limit.First(l.actions, func(a, b []Action) int { return cmp.Compare(a[len(a)-1].Timestamp, b[len(b)-1].Timestamp) }))
 	}
-	if len(list) >= mostActions {
-		list = slices.Delete(list, 0, len(list)-mostActions+1)
+	if len(list) >= maxActions {
+		list = slices.Delete(list, 0, len(list)-maxActions+1)
 	}
-	l.of[a.Agent] = append(list, a)
+	l.actions[a.Agent] = append(list, a)
 }
 
-// Upto waits until the event with that number has been recorded, so that its publisher
-// finds it. It returns ctx.Err() if ctx ends first.
+// Upto waits until the event with a sequence number has been recorded. It returns ctx.Err()
+// if ctx ends first.
 func (l *Log) Upto(ctx context.Context, seq uint64) error {
 	for {
-		news := l.after(seq)
-		if news == nil {
+		changed := l.waitFor(seq)
+		if changed == nil {
 			return nil
 		}
 		select {
-		case <-news:
+		case <-changed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// after returns a channel that is closed when another event is recorded, or nil if the
-// one with that number already is.
-func (l *Log) after(seq uint64) <-chan struct{} {
+// waitFor returns nil if the event with a sequence number has been recorded, and otherwise
+// a channel that is closed when the next event is recorded.
+func (l *Log) waitFor(seq uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.seen >= seq {
+	if l.recorded >= seq {
 		return nil
 	}
-	if l.news == nil {
-		l.news = make(chan struct{})
+	if l.changed == nil {
+		l.changed = make(chan struct{})
 	}
-	return l.news
+	return l.changed
 }
 
-// Recent returns the latest n actions, the oldest first: of one character, or of all if
-// agent is empty, and of the given types, or of all if types is empty.
+// Recent returns the latest actions, at most n, the oldest first. If agent is not empty, it
+// returns only the actions of that character; if types is not empty, only those of the types.
 func (l *Log) Recent(agent string, types []Type, n int) []Action {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := []Action{}
-	for _, id := range slices.Sorted(maps.Keys(l.of)) {
+	found := []Action{}
+	for _, id := range slices.Sorted(maps.Keys(l.actions)) {
 		if agent != "" && id != agent {
 			continue
 		}
-		for _, a := range l.of[id] {
+		for _, a := range l.actions[id] {
 			if len(types) == 0 || slices.Contains(types, a.Type) {
-				all = append(all, a)
+				found = append(found, a)
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Action) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
-	return all[max(0, len(all)-n):]
+	slices.SortStableFunc(found, func(a, b Action) int { return cmp.Compare(a.Timestamp, b.Timestamp) })
+	return found[max(0, len(found)-n):]
 }
 
-// Who returns the id of the character that acts in a session.
+// Who returns the ID of the character that acts in a session.
 func (l *Log) Who(robot device.ID, session string) string { return l.who(robot, session) }

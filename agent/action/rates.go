@@ -12,18 +12,18 @@ import (
 
 // The rate limits of the agent system.
 const (
-	gestureEvery = 600 * time.Millisecond // the first of a burst passes, the others are dropped
-	emoteWithin  = 150 * time.Millisecond // those of one trigger are merged into the one of the largest weight
-	lookAfter    = 100 * time.Millisecond // of quiet; the latest counts
+	minGestureInterval = 600 * time.Millisecond // a gesture that arrives earlier is dropped
+	emoteDelay         = 150 * time.Millisecond // of the emotes with one trigger within this time, the strongest is published
+	lookDelay          = 100 * time.Millisecond // a look is published unless another arrives within this time
 
-	burstWithin = 100 * time.Millisecond
-	coolFor     = time.Second // after a burst
+	burstInterval = 100 * time.Millisecond
+	cooldown      = time.Second // no action of the type is accepted for this time after too large a burst
 
-	mostPlaces = 256 // with stored rates
+	maxPlaces = 256 // one more replaces the least recently used place
 )
 
-// burst returns how many actions of a type may arrive within burstWithin.
-func burst(kind Type) int {
+// maxBurst returns how many actions of a type may arrive within burstInterval.
+func maxBurst(kind Type) int {
 	switch kind {
 	case PerformSkill:
 		return 10
@@ -35,32 +35,33 @@ func burst(kind Type) int {
 	return 100
 }
 
-// ErrRate is wrapped by the error for a burst, which names the type.
+// ErrRate is wrapped by the error for too large a burst, which names the type.
 var ErrRate = errors.New("too many actions")
 
-// Rates limits the actions of viewers, for each place separately. A place is where an
-// event is published. Rates is not safe for concurrent use and reads no clock.
+// Rates limits the rate of viewers' actions, separately for each Place, such as a robot or a
+// session. Rates is not safe for concurrent use and reads no clock.
 type Rates[Place comparable] struct {
-	of map[Place]*rates
+	places map[Place]*rates
 }
 
 // rates is the state of one place.
 type rates struct {
-	used    time.Time
-	bursts  map[Type]*window
-	gesture time.Time // when the latest one passed
-	emotes  map[string]*waiting
-	look    *waiting
+	used    time.Time           // when Admit was last called for the place
+	bursts  map[Type]*burst     // the latest burst of each type
+	gesture time.Time           // when a gesture was last admitted
+	emotes  map[string]*delayed // the delayed emotes, by trigger
+	look    *delayed            // the delayed look; nil if there is none
 }
 
-// window counts the actions of a type within burstWithin.
-type window struct {
-	began time.Time
-	count int
-	until time.Time // end of a cooldown, until which nothing passes
+// burst counts the actions of a type within burstInterval.
+type burst struct {
+	started time.Time
+	count   int
+	blocked time.Time // end of the cooldown; zero without a cooldown
 }
 
-type waiting struct {
+// delayed is an event that is published later.
+type delayed struct {
 	event event.Event
 	due   time.Time
 }
@@ -71,110 +72,112 @@ type Ready[Place comparable] struct {
 	Event event.Event
 }
 
-// NewRates returns empty rates.
-func NewRates[Place comparable]() *Rates[Place] { return &Rates[Place]{of: map[Place]*rates{}} }
+// NewRates returns Rates that have not admitted any action.
+func NewRates[Place comparable]() *Rates[Place] { return &Rates[Place]{places: map[Place]*rates{}} }
 
-// Admit handles an event of a type. pass reports whether to publish it now; otherwise it
-// is dropped, or delayed and possibly merged, until Ready returns it. The error wraps ErrRate.
-func (r *Rates[Place]) Admit(now time.Time, at Place, kind Type, e event.Event) (pass bool, err error) {
-	one := r.place(now, at)
-	if !one.within(now, kind) {
-		return false, fmt.Errorf("%w: more than %d of %s within %d ms; none is taken for %d ms", ErrRate,
-			burst(kind), kind, burstWithin.Milliseconds(), coolFor.Milliseconds())
+// Admit handles an event of an action. If publish is true, the caller publishes the event
+// now. Otherwise the event is dropped, or delayed: then the method Ready returns it later,
+// merged with similar events. Errors wrap ErrRate.
+func (r *Rates[Place]) Admit(now time.Time, at Place, kind Type, e event.Event) (publish bool, err error) {
+	p := r.place(now, at)
+	if !p.count(now, kind) {
+		return false, fmt.Errorf("%w: more than %d of %s within %d ms; none is accepted for %d ms", ErrRate,
+			maxBurst(kind), kind, burstInterval.Milliseconds(), cooldown.Milliseconds())
 	}
 	switch e := e.(type) {
 	case event.Gesture:
-		if now.Sub(one.gesture) < gestureEvery {
+		if now.Sub(p.gesture) < minGestureInterval {
 			return false, nil
 		}
-		one.gesture = now
+		p.gesture = now
 		return true, nil
 	case event.Emote:
-		if delayed := one.emotes[e.Trigger]; delayed == nil {
-			one.emotes[e.Trigger] = &waiting{e, now.Add(emoteWithin)}
-		} else if before, is := delayed.event.(event.Emote); is && e.Weight > before.Weight {
-			delayed.event = e
+		if earlier := p.emotes[e.Trigger]; earlier == nil {
+			p.emotes[e.Trigger] = &delayed{e, now.Add(emoteDelay)}
+		} else if emote, ok := earlier.event.(event.Emote); ok && e.Weight > emote.Weight {
+			earlier.event = e
 		}
 		return false, nil
 	case event.LookAt:
-		one.look = &waiting{e, now.Add(lookAfter)}
+		p.look = &delayed{e, now.Add(lookDelay)}
 		return false, nil
 	}
 	return true, nil
 }
 
-// place returns the rates of a place. Beyond the bound it drops the least recently used
-// place, preferring those without delayed events.
+// place returns the state of a place. If there are too many places, it drops the least
+// recently used one, preferably one without delayed events.
 func (r *Rates[Place]) place(now time.Time, at Place) *rates {
-	one := r.of[at]
-	if one == nil {
-		if len(r.of) >= mostPlaces {
-			delete(r.of, limit.First(r.of, func(a, b *rates) int { return cmp.Or(a.waiting()-b.waiting(), a.used.Compare(b.used)) }))
+	p := r.places[at]
+	if p == nil {
+		if len(r.places) >= maxPlaces {
+			delete(r.places, limit.First(r.places, func(a, b *rates) int { return cmp.Or(a.rank()-b.rank(), a.used.Compare(b.used)) }))
 		}
-		one = &rates{bursts: map[Type]*window{}, emotes: map[string]*waiting{}}
-		r.of[at] = one
+		p = &rates{bursts: map[Type]*burst{}, emotes: map[string]*delayed{}}
+		r.places[at] = p
 	}
-	one.used = now
-	return one
+	p.used = now
+	return p
 }
 
-// waiting returns 1 if an event is delayed, and otherwise 0.
-func (o *rates) waiting() int {
-	if len(o.emotes) == 0 && o.look == nil {
+// rank returns 1 if an event is delayed, and otherwise 0. Places with a lower rank are
+// dropped first.
+func (p *rates) rank() int {
+	if len(p.emotes) == 0 && p.look == nil {
 		return 0
 	}
 	return 1
 }
 
-// within counts an action, and reports whether it is within its type's burst limit.
-func (o *rates) within(now time.Time, kind Type) bool {
-	w := o.bursts[kind]
-	if w == nil {
-		w = &window{}
-		o.bursts[kind] = w
+// count counts an action, and reports whether the burst limit of its type permits it.
+func (p *rates) count(now time.Time, kind Type) bool {
+	b := p.bursts[kind]
+	if b == nil {
+		b = &burst{}
+		p.bursts[kind] = b
 	}
-	if now.Before(w.until) {
+	if now.Before(b.blocked) {
 		return false
 	}
-	if now.Sub(w.began) >= burstWithin {
-		w.began, w.count = now, 0
+	if now.Sub(b.started) >= burstInterval {
+		b.started, b.count = now, 0
 	}
-	if w.count++; w.count > burst(kind) {
-		*w = window{until: now.Add(coolFor)}
+	if b.count++; b.count > maxBurst(kind) {
+		*b = burst{blocked: now.Add(cooldown)}
 		return false
 	}
 	return true
 }
 
-// Ready returns the delayed events that are due.
-func (r *Rates[Place]) Ready(now time.Time) (all []Ready[Place]) {
-	for at, one := range r.of {
-		for trigger, delayed := range one.emotes {
-			if !now.Before(delayed.due) {
-				all = append(all, Ready[Place]{at, delayed.event})
-				delete(one.emotes, trigger)
+// Ready returns the delayed events that are due, and removes them.
+func (r *Rates[Place]) Ready(now time.Time) (due []Ready[Place]) {
+	for at, p := range r.places {
+		for trigger, d := range p.emotes {
+			if !now.Before(d.due) {
+				due = append(due, Ready[Place]{at, d.event})
+				delete(p.emotes, trigger)
 			}
 		}
-		if delayed := one.look; delayed != nil && !now.Before(delayed.due) {
-			all = append(all, Ready[Place]{at, delayed.event})
-			one.look = nil
+		if d := p.look; d != nil && !now.Before(d.due) {
+			due = append(due, Ready[Place]{at, d.event})
+			p.look = nil
 		}
 	}
-	return all
+	return due
 }
 
 // NextReady returns when the next delayed event is due; the zero time means never.
 func (r *Rates[Place]) NextReady() (next time.Time) {
-	sooner := func(delayed *waiting) {
-		if delayed != nil && (next.IsZero() || delayed.due.Before(next)) {
-			next = delayed.due
+	include := func(d *delayed) {
+		if d != nil && (next.IsZero() || d.due.Before(next)) {
+			next = d.due
 		}
 	}
-	for _, one := range r.of {
-		for _, delayed := range one.emotes {
-			sooner(delayed)
+	for _, p := range r.places {
+		for _, d := range p.emotes {
+			include(d)
 		}
-		sooner(one.look)
+		include(p.look)
 	}
 	return next
 }
