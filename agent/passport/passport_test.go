@@ -57,13 +57,13 @@ func TestAPassportIsTheOwnersOverTheCharacters(t *testing.T) {
 
 func TestInvalidPassports(t *testing.T) {
 	full := Passport{}
-	for i := range mostFields {
+	for i := range maxFields {
 		full[strings.Repeat("f", i+1)] = json.RawMessage("1")
 	}
 	for body, want := range map[string]error{
 		`[]`: Err, `null`: Err, `"x"`: Err, `{`: Err, ``: Err,
 		`{"id":"aria"}`: ErrOther, `{"id":7}`: ErrOther, `{"id":null}`: ErrOther,
-		`{"name":""}`: Err, `{"name":7}`: Err, `{"name":"a\u0000b"}`: Err, `{"name":"` + strings.Repeat("x", mostName+1) + `"}`: Err,
+		`{"name":""}`: Err, `{"name":7}`: Err, `{"name":"a\u0000b"}`: Err, `{"name":"` + strings.Repeat("x", maxNameRunes+1) + `"}`: Err,
 		`{"description":"` + strings.Repeat("x", limit.Said+1) + `"}`: Err,
 		`{"homeUrl":"javascript:alert(1)"}`:                           Err, `{"homeUrl":"https://me:secret@x.example/"}`: Err, `{"homeUrl":"x"}`: Err,
 		`{"image":"file:///etc/passwd"}`: Err, `{"image":"data:text/html,x"}`: Err,
@@ -76,14 +76,14 @@ func TestInvalidPassports(t *testing.T) {
 		`{"registrations":[{"agentId":1.5,"agentRegistry":"eip155:1:0x1"}]}`: Err, `{"supportedTrust":[""]}`: Err,
 		`{"privateKey":"x"}`: ErrSecret, `{"private_key":null}`: ErrSecret, `{"Mnemonic":"x"}`: ErrSecret, `{"seedPhrase":"x"}`: ErrSecret,
 		`{"meta":{"a":[{"encrypted_wallet_key":"x"}]}}`: ErrSecret, `{"meta":{"Secret Recovery Phrase":"x"}}`: ErrSecret,
-		`{"x":"` + strings.Repeat("x", Most) + `"}`: Err,
+		`{"x":"` + strings.Repeat("x", MaxBytes) + `"}`: Err,
 	} {
 		if p, err := full.Change("leo", []byte(body)); !errors.Is(err, want) {
 			t.Errorf("%.80s: %v, %v", body, p, err)
 		}
 	}
 	if _, err := full.Change("leo", []byte(`{"name":"Leo"}`)); !errors.Is(err, Err) {
-		t.Errorf("%d fields: %v", mostFields+1, err)
+		t.Errorf("%d fields: %v", maxFields+1, err)
 	}
 	if _, err := (Passport{}).Change("leo", []byte(strings.Repeat(`{"x":`, 9000)+"1"+strings.Repeat("}", 9000))); !errors.Is(err, Err) {
 		t.Errorf("a deep one: %v", err)

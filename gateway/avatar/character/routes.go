@@ -93,7 +93,7 @@ const me = "me"
 
 // Owned mounts the API for the owner.
 func (a *API) Owned(r gin.IRouter) {
-	agents := r.Group("/api/agents", httpserver.Limit(passport.Most))
+	agents := r.Group("/api/agents", httpserver.Limit(passport.MaxBytes))
 	agents.PUT("/:id", a.handlePassport(a.o.Passports.Change))
 	agents.POST("/:id/wallet", a.handlePassport(func(id string, body []byte) (map[string]any, error) {
 		linked, err := passport.Wallet(body)
