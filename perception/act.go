@@ -6,42 +6,43 @@ import (
 	"perch/event"
 )
 
-// Act is an action of a robot. The set is closed: the types of this file and rule.go.
+// Act is an action of a robot. All implementations are in this file and in rule.go.
 type Act interface{ isAct() }
 
-// Say has a text spoken.
+// Say speaks a text.
 type Say struct {
 	Text     string
-	Person   string // fills {name} in the text
-	Usual    bool   // the default text, which is spoken in the robot's language
-	Greeting bool   // it greets a face, and is dropped if that face has left
+	Person   string // replaces {name} in the text
+	Usual    bool   // a text of DefaultTuning is spoken in the robot's language
+	Greeting bool   // the text greets a face
 }
 
-// Abort makes the robot quiet.
+// Abort stops the robot's speech.
 type Abort struct{}
 
-// TurnHead turns the head, in degrees and the firmware's units of speed.
+// TurnHead turns the head.
 type TurnHead struct {
-	Yaw      int // negative is the robot's own left
-	Pitch    *int
-	Speed    int // 100-1000
+	Yaw      int  // degrees; negative: to the robot's left
+	Pitch    *int // degrees; nil means unchanged
+	Speed    int  // in the firmware's units, 100-1000
 	Priority Priority
-	Hold     time.Duration // no lower or equal priority moves it for that long
+	Hold     time.Duration // how long turns of the same or a lower priority are rejected
 }
 
-// FindHead asks the robot for the position of its head, after somebody else has turned it.
+// FindHead asks the robot for the position of its head, after a client has moved the head.
 type FindHead struct{}
 
-// Lights sets the whole ring, each colour 0-168. All 0 is off.
+// Lights sets the colour of all lights. Each component is 0-168; all 0 means off.
 type Lights struct{ Red, Green, Blue int }
 
-// Play plays a sound by its base name.
-type Play struct{ Sound string }
+// Play plays a sound.
+type Play struct{ Sound string } // base name of the sound's file
 
-// RefreshFace renews a known face's mark, which the firmware turns off after 4 s.
+// RefreshFace prolongs the mark that the firmware shows for a recognized face, and turns
+// off after 4 s.
 type RefreshFace struct{}
 
-// SetState puts the firmware into one of its states.
+// SetState puts the firmware into a state, see State.Mode.
 type SetState struct{ State string }
 
 func (Say) isAct()         {}
@@ -53,41 +54,42 @@ func (Play) isAct()        {}
 func (RefreshFace) isAct() {}
 func (SetState) isAct()    {}
 
-// Priority decides who may turn a head that is in use.
+// Priority decides whether a turn may replace an earlier one whose Hold has not ended.
 type Priority int
 
 // Priorities, the lowest first.
 const (
-	PriorityMood     Priority = iota + 1 // what its agent feels shows
+	PriorityMood     Priority = iota + 1 // the pose of the agent's mood
 	PriorityIdle                         // looking around
-	PrioritySound                        // a sound came from a side
-	PriorityWakeWord                     // its wake word came from a side
-	PriorityGesture                      // a gesture, or a look, was asked for
-	PriorityRule                         // a rule of its owner's
-	PriorityTalk                         // its brain, or a client, is moving it
+	PrioritySound                        // turning to a sound
+	PriorityWakeWord                     // turning to the wake word
+	PriorityGesture                      // a requested gesture or look
+	PriorityRule                         // an owner's rule
+	PriorityTalk                         // a tool call by the agent or a client
 )
 
-// priorityOf returns the priority of a gesture or a look by who asked for it.
-func priorityOf(by string) Priority {
+// priorityOfRequest returns the priority of a gesture or a look. by is the By field of the
+// event that requested it.
+func priorityOfRequest(by string) Priority {
 	if by == event.ByMood {
 		return PriorityMood
 	}
 	return PriorityGesture
 }
 
-// head arbitrates who turns a robot's head.
+// head is the reservation of a robot's head.
 type head struct {
-	by    Priority
-	until time.Time // reserved until then
+	priority Priority  // of the latest turn
+	until    time.Time // end of the reservation
 }
 
-// grant reports whether a turn is allowed, and if so reserves the head. The turns of one
-// gesture do not block each other.
-func (h *head) grant(now time.Time, by Priority, hold time.Duration) bool {
-	goesOn := by == h.by && (by == PriorityGesture || by == PriorityMood)
-	if now.Before(h.until) && by <= h.by && !goesOn {
+// reserve reserves the head for a turn. It reports false if the head is reserved for a
+// turn of the same or a higher priority. The turns of one gesture do not exclude each other.
+func (h *head) reserve(now time.Time, p Priority, hold time.Duration) bool {
+	sameGesture := p == h.priority && (p == PriorityGesture || p == PriorityMood)
+	if now.Before(h.until) && p <= h.priority && !sameGesture {
 		return false
 	}
-	h.by, h.until = by, now.Add(hold)
+	h.priority, h.until = p, now.Add(hold)
 	return true
 }

@@ -6,55 +6,57 @@ import (
 	"perch/event"
 )
 
-// behaviour reacts for one robot. It reads no clock: it receives every event in
-// order, and returns the acts to execute.
+// behaviour decides how one robot reacts. It reads no clock: it receives every event in
+// order and returns the acts to execute.
 type behaviour interface {
-	// name returns its key in the configuration.
+	// name returns the behaviour's configuration key, or a name for the log.
 	name() string
-	// step receives an event, or the time that nextStep requested.
+	// step is called with every event, and without one when nextStep is due.
 	step(m moment) []Act
 	// nextStep returns when to call step without an event; the zero time means never.
 	nextStep() time.Time
 }
 
-// moment is an event of a robot, with the state at that time.
+// moment is the argument of a behaviour's step: an event or a point in time, and the
+// robot's state.
 type moment struct {
 	now   time.Time
-	local time.Time   // the same, in the owner's time zone
+	local time.Time   // now in the owner's time zone
 	event event.Event // nil if only time has passed
 	state State       // at now, including the event
 
-	greeted time.Time // a face was last greeted
-	played  time.Time // a sound was last played
-	quiet   bool      // the quiet hours are on
-	poses   time.Time // when the gesture under way ends
-	moved   bool      // an agent or a client was the last to turn the head
-	lit     time.Time // when a rule, an agent or a client last set the lights
+	greetedAt     time.Time // when a face was last greeted
+	playedAt      time.Time // when a behaviour last played a sound
+	quiet         bool      // whether now is within the quiet hours
+	gestureEnds   time.Time // when the gesture under way ends; zero without a gesture
+	movedByClient bool      // whether an agent or a client, not a behaviour, turned the head last
+	litAt         time.Time // when a rule, an agent or a client last set the lights
 }
 
-// perceived returns the name of what was sensed, or "" for other events.
+// perceived returns the name of the perception, or "" if the event is not a perception.
 func (m moment) perceived() string {
 	p, _ := m.event.(event.Perceived)
 	return p.Name
 }
 
-// idleFor reports whether nobody has talked for that long, and the robot is silent.
+// idleFor reports whether no turn is under way and no person has taken part in a
+// conversation for the duration after.
 func (m moment) idleFor(after time.Duration) bool {
-	return !m.state.talk.turn && !m.state.talking(m.now, after)
+	return !m.state.conversation.turn && !m.state.inConversation(m.now, after)
 }
 
-// passed reports whether d has passed since a time. It is true for the zero time.
-func (m moment) passed(since time.Time, d time.Duration) bool {
+// hasPassed reports whether at least d has passed since a time. It is true for the zero time.
+func (m moment) hasPassed(since time.Time, d time.Duration) bool {
 	return since.IsZero() || m.now.Sub(since) >= d
 }
 
-// behaviours returns the enabled behaviours, in the order of their priority. They
-// observe later changes of the tuning.
-func behaviours(t *Tuning, known Gestures) []behaviour {
-	var on []behaviour
-	add := func(b behaviour, wanted bool) {
-		if wanted {
-			on = append(on, b)
+// enabledBehaviours returns the behaviours that t enables, highest priority first. They
+// retain pointers into t and so observe later changes.
+func enabledBehaviours(t *Tuning, gestures Gestures) []behaviour {
+	var enabled []behaviour
+	add := func(b behaviour, on bool) {
+		if on {
+			enabled = append(enabled, b)
 		}
 	}
 	add(&sleeper{QuietTuning: &t.Quiet}, t.Quiet.Sleep)
@@ -66,11 +68,10 @@ func behaviours(t *Tuning, known Gestures) []behaviour {
 	add(&purrPlayer{PurrTuning: &t.Purr}, t.Purr.On)
 	add(&danceReflector{DanceTuning: &t.Dance}, t.Dance.On)
 	add(&idleGazer{GazeTuning: &t.Gaze}, t.Gaze.On)
-	on = append(on, &looker{}, &gesturer{known: known}, &moodDisplay{})
-	return on
+	return append(enabled, &looker{}, &gesturer{gestures: gestures}, &moodDisplay{})
 }
 
-// noTimer is embedded by behaviours that only react to events.
+// noTimer is embedded in behaviours that react only to events.
 type noTimer struct{}
 
 func (noTimer) nextStep() time.Time { return time.Time{} }

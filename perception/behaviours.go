@@ -12,47 +12,48 @@ import (
 	"perch/event"
 )
 
-// robots execute acts. Each method returns an error if the robot's channel is closed,
-// except Say, which queues its text for the next hello.
+// robots executes acts on robots. The methods return an error if the robot's channel is
+// closed, except Speak, which queues the text for the next hello.
 type robots interface {
-	// Speak has a text spoken, at once or after the turn under way.
+	// Speak speaks a text at once, or after the turn under way.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// Abort stops the turn under way.
 	Abort(ctx context.Context, id device.ID) error
-	// Play plays a sound by its base name, unless the robot speaks.
+	// Play plays a sound by its base name, unless the robot is speaking.
 	Play(ctx context.Context, id device.ID, sound string) error
 	Tools(id device.ID) []device.Tool
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 }
 
-// Options of Behaviours.
+// Options configure Behaviours.
 type Options struct {
 	Tuning   Tuning
-	Rules    []Rule         // the owner's
-	Gestures Gestures       // the known ones
-	Zone     *time.Location // time zone of the hours; nil is the machine's
+	Rules    []Rule         // the owner's rules
+	Gestures Gestures       // the gestures that can be requested by name
+	Zone     *time.Location // time zone of all Hours; nil means time.Local
 	Bus      *event.Bus
-	// Phrase returns one of the appliance's phrases by name, in a robot's language; if
-	// nil, texts are spoken unchanged.
+	// Phrase returns a phrase in a robot's language by its name in the vocabulary, such as
+	// "hello". If nil, default texts are spoken in English.
 	Phrase func(id device.ID, name string) string
 	Log    *slog.Logger
 }
 
-// Behaviours react to what robots sense.
+// Behaviours makes robots react to their perceptions.
 type Behaviours struct {
 	o        Options
 	reader   *event.Reader
 	reactors map[device.ID]*reactor
 
-	woken chan struct{} // a head was moved, or the configuration changed
-	mu    sync.Mutex
-	next  *Options                // set by Apply, not yet applied by Run
-	moved map[device.ID]time.Time // heads moved by others than behaviours
-	lit   map[device.ID]time.Time // lights set by others than behaviours
+	changed chan struct{}           // receives a value after next or moved has changed
+	mu      sync.Mutex              // guards the fields below
+	next    *Options                // set by Apply; nil once Run has applied it
+	moved   map[device.ID]time.Time // when a client last moved a robot's head
+	lit     map[device.ID]time.Time // when a client last set a robot's lights
 }
 
-// NewBehaviours checks the tuning and the rules and returns behaviours for Run. They
-// react to what is published from now on. Errors wrap ErrTuning and ErrRule, with a
-// sentence for every invalid key.
+// NewBehaviours checks the tuning and the rules. The result reacts to events that are
+// published from now on, once Run is called. Errors wrap ErrTuning or ErrRule and contain
+// a message for every invalid key.
 func NewBehaviours(o Options) (*Behaviours, error) {
 	o.Zone = cmp.Or(o.Zone, time.Local)
 	if err := o.Tuning.Check(); err != nil {
@@ -61,28 +62,28 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, woken: make(chan struct{}, 1),
+	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, changed: make(chan struct{}, 1),
 		moved: map[device.ID]time.Time{}, lit: map[device.ID]time.Time{}}, nil
 }
 
-// Apply changes the tuning and the rules, which have been checked. Robots continue
-// their current acts.
+// Apply replaces the tuning and the rules. The caller must have checked them. Robots
+// continue their current acts.
 func (b *Behaviours) Apply(t Tuning, rules []Rule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = &Options{Tuning: t, Rules: rules}
-	b.wake()
+	b.notifyRun()
 }
 
-// wake notifies Run of a change.
-func (b *Behaviours) wake() {
+// notifyRun notifies Run of a change. It does not block.
+func (b *Behaviours) notifyRun() {
 	select {
-	case b.woken <- struct{}{}:
+	case b.changed <- struct{}{}:
 	default: // already notified
 	}
 }
 
-// applyOptions applies the options set by Apply.
+// applyOptions applies the options set by Apply, if any.
 func (b *Behaviours) applyOptions() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -95,7 +96,8 @@ func (b *Behaviours) applyOptions() {
 	}
 }
 
-// Run reacts until ctx ends or the bus is closed, and all acts are done.
+// Run reacts to events until ctx ends or the bus is closed. It returns after all acts have
+// ended.
 func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	ctx, cancel := context.WithCancel(ctx)
 	executor := newExecutor(r, o, b.o)
@@ -116,7 +118,7 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 				return
 			}
 			b.handleEvent(ctx, executor, e)
-		case <-b.woken:
+		case <-b.changed:
 			now := time.Now()
 			for id, c := range b.reactors {
 				b.applyMoves(c, id, now)
@@ -142,13 +144,13 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	if e.Robot == "" {
 		return
 	}
-	if _, gone := e.Event.(event.RobotForgotten); gone {
+	if _, forgotten := e.Event.(event.RobotForgotten); forgotten {
 		delete(b.reactors, e.Robot)
 		return
 	}
 	c := b.reactors[e.Robot]
 	if c == nil {
-		if len(b.reactors) >= mostRobots && !b.makeRoom() {
+		if len(b.reactors) >= maxRobots && !b.makeRoom() {
 			return
 		}
 		c = newReactor(b.o)
@@ -158,36 +160,37 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	executor.enqueue(ctx, e.Robot, e.At, c.handleEvent(e))
 }
 
-// Moves reports that a client is about to call a robot's tool. Like its brain, the
-// client then reserves a head that it moves and lights that it sets for a while. Moves
-// is safe for concurrent use and never blocks.
+// Moves tells the behaviours that a client is about to call a robot's tool. If the tool
+// moves the head or sets the lights, behaviours leave these alone for a while, as they do
+// after a tool call by the robot's agent. Moves is safe for concurrent use and never blocks.
 func (b *Behaviours) Moves(id device.ID, tool string) {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if movesHead(tool) {
-		maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= talkHolds })
+		maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= clientHold })
 		b.moved[id] = now
-		b.wake()
+		b.notifyRun()
 	}
 	if setsLights(tool) {
-		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= lightsAreOther })
+		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= foreignLightHold })
 		b.lit[id] = now
 	}
 }
 
-// applyMoves passes the moves by others than behaviours to a robot's reactor.
+// applyMoves tells a robot's reactor when a client last moved the head and set the lights.
 func (b *Behaviours) applyMoves(c *reactor, id device.ID, now time.Time) {
 	b.mu.Lock()
 	moved, lit := b.moved[id], b.lit[id]
 	b.mu.Unlock()
-	c.movedAt(now, moved)
-	if lit.After(c.lit) {
-		c.lit = lit
+	c.reserveHead(now, moved)
+	if lit.After(c.litAt) {
+		c.litAt = lit
 	}
 }
 
-// makeRoom drops a robot that has not sensed anything yet.
+// makeRoom drops a robot that has not sensed anything yet, and reports whether there was
+// one.
 func (b *Behaviours) makeRoom() bool {
 	for id, c := range b.reactors {
 		if c.state.Sensed.IsZero() {
@@ -198,12 +201,13 @@ func (b *Behaviours) makeRoom() bool {
 	return false
 }
 
-// looksAgain is the longest wait of behaviours. They wait by the monotonic clock, but
-// hours are those of the wall clock, which may be set.
-const looksAgain = time.Minute
+// maxWait is the longest time that Run waits. Timers follow the monotonic clock, but hours
+// depend on the wall clock, which may be set.
+const maxWait = time.Minute
 
+// nextStep returns when Run must call the reactors without an event.
 func (b *Behaviours) nextStep() time.Time {
-	due := time.Now().Add(looksAgain)
+	due := time.Now().Add(maxWait)
 	for _, c := range b.reactors {
 		if at := c.nextStep(); !at.IsZero() && at.Before(due) {
 			due = at

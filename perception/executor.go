@@ -14,12 +14,12 @@ import (
 
 // Time limits of acts.
 const (
-	actWithin        = 2 * time.Second  // an act that has waited longer is stale
-	waitingActWithin = time.Minute      // for acts of the owner's rules
-	mostActing       = 15 * time.Second // for executing one act
+	maxActDelay     = 2 * time.Second  // an act that has waited longer is dropped
+	maxPatientDelay = time.Minute      // the same for patient requests
+	actTimeout      = 15 * time.Second // for the execution of one act
 )
 
-// executor executes the acts of behaviours.
+// executor executes the acts of behaviours. The acts of one robot are executed in order.
 type executor struct {
 	o       Options
 	robots  robots
@@ -27,42 +27,46 @@ type executor struct {
 
 	lanes   device.Lanes
 	mu      sync.Mutex
-	failing map[failure]bool // already logged
+	failing map[failure]bool // failures that have been logged; guarded by mu
 }
 
-// failure is a kind of failure. It is logged once until the act works again.
+// failure identifies the failures of one behaviour of one robot. They are logged once
+// until an act of the behaviour succeeds.
 type failure struct {
 	robot device.ID
-	by    string
+	by    string // name of the behaviour
 }
 
 func newExecutor(r robots, outside outside, o Options) *executor {
 	return &executor{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
 }
 
-// enqueue queues acts. If too many wait, it drops the rest.
+// enqueue queues the requested acts of a robot. Acts that exceed the length of the queue
+// are dropped.
 func (h *executor) enqueue(ctx context.Context, id device.ID, now time.Time, requests []request) {
-	for _, d := range requests {
-		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.work(ctx, id, d, now) }}) {
-			h.logOnce(failure{id, d.by}, fmt.Errorf("%d acts wait already", device.MostJobs))
+	for _, r := range requests {
+		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.executeInTime(ctx, id, r, now) }}) {
+			h.logOnce(failure{id, r.by}, fmt.Errorf("%d acts are already waiting", device.MostJobs))
 		}
 	}
 }
 
-// work executes one act, unless it has waited too long.
-func (h *executor) work(ctx context.Context, id device.ID, d request, since time.Time) {
-	limit := actWithin
-	if d.patient {
-		limit = waitingActWithin
+// executeInTime executes a request that was queued at the time queued, unless it has
+// waited too long.
+func (h *executor) executeInTime(ctx context.Context, id device.ID, r request, queued time.Time) {
+	maxDelay := maxActDelay
+	if r.patient {
+		maxDelay = maxPatientDelay
 	}
 	var err error
-	if time.Since(since) <= limit {
-		err = h.execute(ctx, id, d)
+	if time.Since(queued) <= maxDelay {
+		err = h.execute(ctx, id, r)
 	}
-	h.logOnce(failure{id, d.by}, err)
+	h.logOnce(failure{id, r.by}, err)
 }
 
-// logOnce logs a failure once, until the act works again.
+// logOnce logs a failure, unless it has been logged since the last success. A nil error
+// means success.
 func (h *executor) logOnce(f failure, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -76,7 +80,8 @@ func (h *executor) logOnce(f failure, err error) {
 	h.failing[f] = true
 }
 
-// text returns the text to say, replacing a default text by the robot's language's.
+// text returns the text to speak: a default text in the robot's language, with {name}
+// replaced.
 func (h *executor) text(id device.ID, a Say) string {
 	text := a.Text
 	if name := defaultPhrases()[text]; a.Usual && name != "" && h.o.Phrase != nil {
@@ -94,7 +99,7 @@ func defaultPhrases() map[string]string {
 	return map[string]string{t.Greeter.Hello: "hello", t.Greeter.Named: "hello_named", t.Dance.Text: "danced"}
 }
 
-// Tools of the firmware that acts use.
+// Names of the firmware's tools that execute acts.
 const (
 	headTool  = "self.robot.set_head_angles"
 	lightTool = "self.robot.set_led_color"
@@ -103,10 +108,10 @@ const (
 )
 
 // execute executes one act.
-func (h *executor) execute(ctx context.Context, id device.ID, d request) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, mostActing)
+func (h *executor) execute(ctx context.Context, id device.ID, r request) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, actTimeout)
 	defer cancel()
-	switch a := d.act.(type) {
+	switch a := r.act.(type) {
 	case Say:
 		_, err = h.robots.Speak(ctx, id, h.text(id, a))
 	case Abort:
@@ -114,9 +119,9 @@ func (h *executor) execute(ctx context.Context, id device.ID, d request) (err er
 	case Play:
 		err = h.robots.Play(ctx, id, a.Sound)
 	case TurnHead:
-		err = h.turn(ctx, id, d.by, a)
+		err = h.turnHead(ctx, id, r.by, a)
 	case FindHead:
-		err = h.findHead(ctx, id, d.by)
+		err = h.findHead(ctx, id, r.by)
 	case Lights:
 		_, err = h.call(ctx, id, lightTool, map[string]any{"red": a.Red, "green": a.Green, "blue": a.Blue})
 	case RefreshFace:
@@ -135,8 +140,8 @@ func (h *executor) execute(ctx context.Context, id device.ID, d request) (err er
 	return err
 }
 
-// turn turns the head and publishes the turn.
-func (h *executor) turn(ctx context.Context, id device.ID, by string, a TurnHead) error {
+// turnHead turns the head and publishes the turn.
+func (h *executor) turnHead(ctx context.Context, id device.ID, by string, a TurnHead) error {
 	arguments := map[string]any{"yaw": a.Yaw, "speed": a.Speed}
 	data := map[string]any{"yaw": a.Yaw, "by": by}
 	if a.Pitch != nil {
@@ -150,40 +155,41 @@ func (h *executor) turn(ctx context.Context, id device.ID, by string, a TurnHead
 	return nil
 }
 
-// findHead asks a robot for its head's position, and publishes that as a turn. Missing
-// or invalid angles change nothing.
+// findHead asks a robot for the position of its head and publishes the position as a turn.
+// Nothing is published if the robot cannot report its angles.
 func (h *executor) findHead(ctx context.Context, id device.ID, by string) error {
-	tool, tells := device.FindAngles(h.robots.Tools(id))
-	if !tells {
+	tool, ok := device.FindAngles(h.robots.Tools(id))
+	if !ok {
 		return nil
 	}
-	answer, err := h.robots.Call(ctx, id, tool.Name, map[string]any{})
+	result, err := h.robots.Call(ctx, id, tool.Name, map[string]any{})
 	if err != nil {
 		return fmt.Errorf("call %s: %w", tool.Name, err)
 	}
-	var at struct{ Yaw, Pitch *float64 }
-	if json.Unmarshal([]byte(answer.Text), &at) != nil || at.Yaw == nil || at.Pitch == nil {
+	var position struct{ Yaw, Pitch *float64 }
+	if json.Unmarshal([]byte(result.Text), &position) != nil || position.Yaw == nil || position.Pitch == nil {
 		return nil
 	}
-	within := func(angle, least, most float64) int { return int(min(max(angle, least), most)) }
-	h.publishTurn(id, map[string]any{"by": by, "yaw": within(*at.Yaw, -device.MaxHeadYaw, device.MaxHeadYaw),
-		"pitch": within(*at.Pitch, 0, device.FirmwareHeadPitch)})
+	clamp := func(angle, lower, upper float64) int { return int(min(max(angle, lower), upper)) }
+	h.publishTurn(id, map[string]any{"by": by, "yaw": clamp(*position.Yaw, -device.MaxHeadYaw, device.MaxHeadYaw),
+		"pitch": clamp(*position.Pitch, 0, device.FirmwareHeadPitch)})
 	return nil
 }
 
+// publishTurn publishes a turn of the head by a behaviour.
 func (h *executor) publishTurn(id device.ID, data map[string]any) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		panic(err) // a map of numbers and a name
+		panic(err) // impossible for numbers and a text
 	}
 	h.o.Bus.Publish(id, "", event.Perceived{Name: headTurn, Data: text})
 }
 
-// call calls one of the robot's tools, with the arguments in that robot's form. If
-// the robot lacks the tool, called is false.
+// call calls a tool with the arguments fitted to the robot's schema. called is false if the
+// robot does not have the tool.
 func (h *executor) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (called bool, err error) {
-	tool, there := device.FindTool(h.robots.Tools(id), name)
-	if !there {
+	tool, ok := device.FindTool(h.robots.Tools(id), name)
+	if !ok {
 		return false, nil
 	}
 	fitted, err := tool.Fit(arguments)

@@ -7,79 +7,79 @@ import (
 	"perch/event"
 )
 
-// How gestures are carried out.
+// Parameters of gestures.
 const (
-	gestureEvery = 600 * time.Millisecond // the shortest interval between gestures
-	holdsBeyond  = 500 * time.Millisecond // how long after a due keyframe a gesture reserves the head
-	restPitch    = 15                     // degrees: the default position of the head
-	restSpeed    = 250
-	neutralFace  = "neutral"
+	minGestureInterval = 600 * time.Millisecond // between the starts of two gestures
+	holdMargin         = 500 * time.Millisecond // how long the head stays reserved after the next keyframe is due
+	restPitch          = 15                     // degrees; the default position of the head
+	restSpeed          = 250                    // of the turn that restores the head, in the firmware's units
+	neutralFace        = "neutral"
 )
 
-// gesturer performs gestures, one at a time, and restores the robot afterwards.
-// Speech, a touch or a new talk cancels a gesture.
+// gesturer performs gestures, one at a time, and restores the robot afterwards. A person
+// who speaks or strokes the robot cancels a gesture, as does a new connection.
 type gesturer struct {
-	known Gestures
+	gestures Gestures // the gestures that can be requested
 
-	doing  Gesture // the gesture under way; without frames, none
-	asked  event.Gesture
-	began  time.Time
-	slower float64 // factor for times
-	next   int     // index of the next keyframe
-	speed  int
-	from   Head // where the head was
-	to     Head // where it is
-	moved  bool
-	faced  bool
-	lit    bool
+	current   Gesture       // the gesture under way; without one, there are no keyframes
+	request   event.Gesture // the request for the current gesture
+	started   time.Time     // start of the latest gesture
+	stretch   float64       // factor for all times of the current gesture
+	nextFrame int           // index of the next keyframe
+	speed     int           // of the head, in the firmware's units
+	from      Head          // position before the gesture
+	to        Head          // position of the latest keyframe
+	moved     bool          // whether the gesture has moved the head
+	faced     bool          // whether the gesture has changed the face
+	lit       bool          // whether the gesture has changed the lights
 }
 
 func (*gesturer) name() string { return "gesture" }
 
 func (g *gesturer) nextStep() time.Time {
 	switch {
-	case len(g.doing.Frames) == 0:
+	case len(g.current.Frames) == 0:
 		return time.Time{}
-	case g.next < len(g.doing.Frames):
-		return g.began.Add(g.stretched(g.doing.Frames[g.next].At))
+	case g.nextFrame < len(g.current.Frames):
+		return g.started.Add(g.stretched(g.current.Frames[g.nextFrame].At))
 	}
 	return g.ends()
 }
 
-// ends returns when the gesture under way has ended and the robot is restored, or the
-// zero time.
+// ends returns when the gesture under way ends, or the zero time without one.
 func (g *gesturer) ends() time.Time {
-	if len(g.doing.Frames) == 0 {
+	if len(g.current.Frames) == 0 {
 		return time.Time{}
 	}
-	return g.began.Add(g.stretched(g.doing.Duration))
+	return g.started.Add(g.stretched(g.current.Duration))
 }
 
+// stretched returns a number of milliseconds multiplied by g.stretch.
 func (g *gesturer) stretched(ms int64) time.Duration {
-	return time.Duration(float64(ms) * g.slower * float64(time.Millisecond))
+	return time.Duration(float64(ms) * g.stretch * float64(time.Millisecond))
 }
 
 func (g *gesturer) step(m moment) (acts []Act) {
-	if e, is := m.event.(event.Gesture); is {
+	if e, ok := m.event.(event.Gesture); ok {
 		g.start(m, e)
 	}
-	if len(g.doing.Frames) == 0 {
+	if len(g.current.Frames) == 0 {
 		return nil
 	}
-	if interrupts(m) || !m.state.Online {
-		return g.rest(m)
+	if interruptsGesture(m) || !m.state.Online {
+		return g.restore(m)
 	}
-	for g.next < len(g.doing.Frames) && !m.now.Before(g.nextStep()) {
-		acts = append(acts, g.frame(m)...)
+	for g.nextFrame < len(g.current.Frames) && !m.now.Before(g.nextStep()) {
+		acts = append(acts, g.performFrame(m)...)
 	}
 	if !m.now.Before(g.ends()) {
-		acts = append(acts, g.rest(m)...)
+		acts = append(acts, g.restore(m)...)
 	}
 	return acts
 }
 
-// interrupts reports whether a person has precedence over a gesture.
-func interrupts(m moment) bool {
+// interruptsGesture reports whether an event ends a gesture.
+func interruptsGesture(m moment) bool {
 	switch e := m.event.(type) {
 	case event.Heard, event.RobotOnline, event.RobotOffline:
 		return true
@@ -89,45 +89,48 @@ func interrupts(m moment) bool {
 	return m.perceived() == petStarted || m.perceived() == petHold
 }
 
-// start starts a gesture. It is dropped if it comes too soon after another. A gesture of
-// the mood yields to any other gesture and to the quiet hours.
+// start starts the requested gesture. It ignores requests too soon after another, and, for
+// gestures of the mood, requests during another gesture, a dance and the quiet hours. Only
+// the owner can request a gesture while the robot sleeps.
 func (g *gesturer) start(m moment, e event.Gesture) {
-	one, known := g.known.Named(e.Name)
-	felt := e.By == event.ByMood
-	under := len(g.doing.Frames) > 0
-	if !known || !m.passed(g.began, gestureEvery) || felt && (under || m.quiet || m.state.Dancing) || m.state.asleep() && e.By != event.ByOwner {
+	gesture, ok := g.gestures.Named(e.Name)
+	byMood := e.By == event.ByMood
+	underWay := len(g.current.Frames) > 0
+	if !ok || !m.hasPassed(g.started, minGestureInterval) || byMood && (underWay || m.quiet || m.state.Dancing) ||
+		m.state.isAsleep() && e.By != event.ByOwner {
 		return
 	}
 	from := Head{Yaw: m.state.Head.Yaw, Pitch: m.state.Head.Pitch}
 	if from.Pitch < device.MinHeadPitch {
 		from.Pitch = restPitch
 	}
-	if under {
+	if underWay {
 		from = g.from
 	}
-	g.doing, g.asked, g.began, g.next, g.speed = one, e, m.now, 0, gestureSpeed
+	g.current, g.request, g.started, g.nextFrame, g.speed = gesture, e, m.now, 0, defaultGestureSpeed
 	g.from, g.to = from, from
-	g.slower = one.slower(time.Duration(min(e.Duration, mostGesture.Milliseconds())) * time.Millisecond)
+	g.stretch = gesture.stretchTo(time.Duration(min(e.Duration, maxGestureDuration.Milliseconds())) * time.Millisecond)
 }
 
-// slower returns the factor that stretches a gesture to that duration, as far as a robot
-// can follow; 0 means the gesture's default duration.
-func (one Gesture) slower(lasts time.Duration) float64 {
-	if lasts <= 0 {
+// stretchTo returns the factor that stretches a gesture to a duration, as far as the limits
+// of gestures permit. The duration 0 means the gesture's own duration.
+func (g Gesture) stretchTo(d time.Duration) float64 {
+	if d <= 0 {
 		return 1
 	}
-	factor := min(max(lasts, leastGesture), mostGesture).Seconds() * 1000 / float64(one.Duration)
-	for i := 1; i < len(one.Frames); i++ {
-		gap := one.Frames[i].At - one.Frames[i-1].At
-		factor = max(factor, float64(leastFrame.Milliseconds())/float64(gap))
+	factor := min(max(d, minGestureDuration), maxGestureDuration).Seconds() * 1000 / float64(g.Duration)
+	for i := 1; i < len(g.Frames); i++ {
+		gap := g.Frames[i].At - g.Frames[i-1].At
+		factor = max(factor, float64(minKeyframeGap.Milliseconds())/float64(gap))
 	}
 	return factor
 }
 
-// frame executes the next keyframe. While an answer is spoken its face has precedence.
-func (g *gesturer) frame(m moment) (acts []Act) {
-	f := g.doing.Frames[g.next]
-	g.next++
+// performFrame returns the acts of the next keyframe. It leaves the face unchanged during a
+// turn, which sets the face itself.
+func (g *gesturer) performFrame(m moment) (acts []Act) {
+	f := g.current.Frames[g.nextFrame]
+	g.nextFrame++
 	if f.Speed != 0 {
 		g.speed = f.Speed
 	}
@@ -139,9 +142,9 @@ func (g *gesturer) frame(m moment) (acts []Act) {
 			g.to.Pitch = *f.Pitch
 		}
 		g.moved = true
-		acts = append(acts, g.turn(m, g.to, int(float64(g.speed)/g.slower)))
+		acts = append(acts, g.turn(m, g.to, int(float64(g.speed)/g.stretch)))
 	}
-	if f.Face != "" && !m.state.talk.turn {
+	if f.Face != "" && !m.state.conversation.turn {
 		g.faced = true
 		acts = append(acts, Feel{f.Face})
 	}
@@ -152,71 +155,69 @@ func (g *gesturer) frame(m moment) (acts []Act) {
 	return acts
 }
 
-// turn returns a turn of the head, within the range of its servos.
+// turn returns a turn of the head, limited to the range of the servos.
 func (g *gesturer) turn(m moment, to Head, speed int) TurnHead {
 	pitch := min(max(to.Pitch, device.MinHeadPitch), device.MaxHeadPitch)
 	hold := time.Duration(0)
 	if due := g.nextStep(); due.After(m.now) {
-		hold = due.Sub(m.now) + holdsBeyond
+		hold = due.Sub(m.now) + holdMargin
 	}
-	return TurnHead{Yaw: min(max(to.Yaw, -mostYaw), mostYaw), Pitch: &pitch, Speed: min(max(speed, leastSpeed), mostSpeed),
-		Priority: priorityOf(g.asked.By), Hold: hold}
+	return TurnHead{Yaw: min(max(to.Yaw, -maxYaw), maxYaw), Pitch: &pitch, Speed: min(max(speed, minSpeed), maxSpeed),
+		Priority: priorityOfRequest(g.request.By), Hold: hold}
 }
 
-// rest ends the gesture: it restores the head, the lights and the face.
-func (g *gesturer) rest(m moment) (acts []Act) {
-	g.doing = Gesture{}
+// restore ends the gesture and returns the acts that restore the head, the lights and the
+// face.
+func (g *gesturer) restore(m moment) (acts []Act) {
+	g.current = Gesture{}
 	if g.moved {
 		acts = append(acts, g.turn(m, g.from, restSpeed))
 	}
 	if g.lit {
 		acts = append(acts, Lights{})
 	}
-	if g.faced && !m.state.talk.turn {
+	if g.faced && !m.state.conversation.turn {
 		acts = append(acts, Feel{neutralFace})
 	}
 	g.moved, g.lit, g.faced = false, false, false
 	return acts
 }
 
-// looker turns the head to the target of a look.
+// looker turns the head to a requested target.
 type looker struct{ noTimer }
 
 func (*looker) name() string { return "look_at" }
 
-// Parameters of looks. A person is assumed to be above the robot, at the side of the
-// last sound if that is recent.
+// Parameters of looks. A person is assumed to be above the robot, on the side of the latest
+// sound if that sound is recent.
 const (
-	lookHolds   = 2 * time.Second
-	lookSpeed   = 250
-	lookAside   = 35 // degrees
-	lookUp      = 30
-	lookDown    = device.MinHeadPitch
-	soundIsWho  = 30 * time.Second
-	lookAtUser  = "user"
-	lookAtUpper = "up"
-	lookAtLower = "down"
+	lookHold    = 2 * time.Second
+	lookSpeed   = 250                 // in the firmware's units
+	lookAside   = 35                  // yaw in degrees
+	lookUp      = 30                  // pitch in degrees
+	lookDown    = device.MinHeadPitch // pitch in degrees
+	recentSound = 30 * time.Second    // age up to which a sound is assumed to be the person's
 )
 
 func (*looker) step(m moment) []Act {
-	e, is := m.event.(event.LookAt)
-	if !is || m.state.asleep() && e.By != event.ByOwner || e.By == event.ByMood && m.quiet {
+	e, ok := m.event.(event.LookAt)
+	if !ok || m.state.isAsleep() && e.By != event.ByOwner || e.By == event.ByMood && m.quiet {
 		return nil
 	}
 	yaw, pitch := 0, restPitch
 	switch e.Target {
-	case lookAtUser:
+	case "user":
 		pitch = lookUp
-		if !m.state.Sound.At.IsZero() && m.now.Sub(m.state.Sound.At) < soundIsWho {
-			yaw = toSide(m.state.Sound.Direction, lookAside)
+		if !m.state.Sound.At.IsZero() && m.now.Sub(m.state.Sound.At) < recentSound {
+			yaw = yawTo(m.state.Sound.Direction, lookAside)
 		}
-	case "camera", lookAtUpper: // the camera is in its face: who looks into it is in front
+	case "camera", "up": // a person who looks into the camera is in front of the robot
 		pitch = lookUp
-	case lookAtLower:
+	case "down":
 		pitch = lookDown
 	case "center", "model":
 	default:
-		return nil // possible only for a drawn avatar
+		return nil // only a drawn avatar can look there
 	}
-	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: lookSpeed, Priority: priorityOf(e.By), Hold: lookHolds}}
+	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: lookSpeed, Priority: priorityOfRequest(e.By), Hold: lookHold}}
 }

@@ -64,20 +64,20 @@ func TestGesturesStayWithinLimits(t *testing.T) {
 					if !is {
 						continue
 					}
-					if turn.Yaw < -mostYaw || turn.Yaw > mostYaw || *turn.Pitch < device.MinHeadPitch || *turn.Pitch > device.MaxHeadPitch ||
-						turn.Speed < leastSpeed || turn.Speed > mostSpeed {
+					if turn.Yaw < -maxYaw || turn.Yaw > maxYaw || *turn.Pitch < device.MinHeadPitch || *turn.Pitch > device.MaxHeadPitch ||
+						turn.Speed < minSpeed || turn.Speed > maxSpeed {
 						t.Errorf("%s turns the head by %+v", one.Name, turn)
 					}
-					if now.Sub(last) < leastFrame-time.Millisecond {
+					if now.Sub(last) < minKeyframeGap-time.Millisecond {
 						t.Errorf("%s in %d ms has two turns within %s", one.Name, lasts, now.Sub(last))
 					}
 					last = now
 				}
-				ends := c.poses()
+				ends := c.gestureEnds()
 				if ends.IsZero() {
 					break
 				}
-				if ends.Sub(noon) > mostGesture {
+				if ends.Sub(noon) > maxGestureDuration {
 					t.Fatalf("%s ends after %s", one.Name, ends.Sub(noon))
 				}
 				now = now.Add(time.Millisecond)
@@ -100,10 +100,10 @@ func TestTenThousandGesturesASecond(t *testing.T) {
 	if acts > 2*10 {
 		t.Errorf("they brought about %d acts", acts)
 	}
-	for !c.poses().IsZero() {
-		c.step(c.poses(), nil)
+	for !c.gestureEnds().IsZero() {
+		c.step(c.gestureEnds(), nil)
 	}
-	if h := c.head; h.by != PriorityGesture {
+	if h := c.head; h.priority != PriorityGesture {
 		t.Errorf("the head is %+v", h)
 	}
 }

@@ -42,7 +42,7 @@ func FuzzGestures(f *testing.F) {
 		}
 		for _, g := range all {
 			if name, ok := event.GestureName(g.Name); !ok || name != g.Name || g.Duration < 500 || g.Duration > 10_000 ||
-				len(g.Frames) == 0 || len(g.Frames) > mostFrames {
+				len(g.Frames) == 0 || len(g.Frames) > maxKeyframes {
 				t.Fatalf("%+v", g)
 			}
 			last := int64(-100)
@@ -66,7 +66,7 @@ func TestGesturesOfAnOwner(t *testing.T) {
 		{"instead of ours", one("wave", `"duration_ms": 900, "frames": [`+frame+`]`), ""},
 		{"no JSON", "wave", "write {"},
 		{"a key of another name", one("a", `"duration": 900, "frames": [`+frame+`]`), `unknown field "duration"`},
-		{"no name", one("A b", `"duration_ms": 900, "frames": [`+frame+`]`), "small letters"},
+		{"no name", one("A b", `"duration_ms": 900, "frames": [`+frame+`]`), "lower-case letters"},
 		{"for ever", one("a", `"duration_ms": 9223372036854775807, "frames": [`+frame+`]`), "is not from 500 to 10000"},
 		{"without keyframes", one("a", `"duration_ms": 900, "frames": []`), "there are 0"},
 		{"too far", one("a", `"duration_ms": 900, "frames": [{"at_ms": 0, "yaw": 91}]`), "frames[0].yaw: 91 is not from -90 to 90"},

@@ -7,83 +7,84 @@ import (
 	"perch/limit"
 )
 
-// mostGreeted bounds the people remembered as greeted.
-const mostGreeted = 64
+// maxAcquaintances is the largest number of people that the greeter remembers.
+const maxAcquaintances = 64
 
-// greeter greets a face when it appears, and again with the name when it is recognized.
-// A person who stays is not greeted again.
+// greeter greets a face when it appears, and again with the name when the person is
+// recognized. A person who stays is not greeted again.
 type greeter struct {
 	*GreeterTuning
-	hello time.Time // when a face without a name was last greeted
-	at    time.Time // when to greet; zero means not at all
-	known map[string]acquaintance
+	lastHello     time.Time               // when a face without a name was last greeted
+	helloDue      time.Time               // when to greet a face without a name; zero means never
+	acquaintances map[string]acquaintance // by name
 }
 
-// acquaintance is the greeter's memory of a person.
+// acquaintance holds when a person was last seen and last greeted.
 type acquaintance struct{ seen, greeted time.Time }
 
 func (*greeter) name() string          { return "greeter" }
-func (g *greeter) nextStep() time.Time { return g.at }
+func (g *greeter) nextStep() time.Time { return g.helloDue }
 
 func (g *greeter) step(m moment) []Act {
 	switch m.perceived() {
 	case faceDetected:
-		if g.meets(m) {
-			g.at = m.now.Add(g.Wait)
+		if g.isNewFace(m) {
+			g.helloDue = m.now.Add(g.Wait)
 		}
 	case faceRecognized:
-		return g.person(m)
+		return g.greetByName(m)
 	}
 	_, opened := m.event.(event.ListeningStarted)
-	if g.at.IsZero() || m.now.Before(g.at) && !opened && !m.state.Listening {
+	if g.helloDue.IsZero() || m.now.Before(g.helloDue) && !opened && !m.state.Listening {
 		return nil
 	}
-	g.at = time.Time{}
-	if !g.may(m) || !m.idleFor(g.AfterTalk) {
+	g.helloDue = time.Time{}
+	if !g.mayGreet(m) || !m.idleFor(g.AfterTalk) {
 		return nil
 	}
-	g.hello = m.now
+	g.lastHello = m.now
 	return []Act{Say{Text: g.Hello, Usual: true, Greeting: true}}
 }
 
-// meets reports whether to greet a face without a name. A person who has just
-// opened the microphone wants to talk.
-func (g *greeter) meets(m moment) bool {
-	return g.Hello != "" && m.passed(m.state.talk.listened, g.AfterTalk) &&
-		m.passed(m.state.Woken, g.AfterTalk) && m.passed(g.hello, g.Every) && m.state.Face.Identity == "" && m.state.Face.Since.Equal(m.now)
+// isNewFace reports whether a face without a name has just appeared and should be greeted.
+// A person who has just opened the microphone wants to talk and is not greeted.
+func (g *greeter) isNewFace(m moment) bool {
+	return g.Hello != "" && m.hasPassed(m.state.conversation.listened, g.AfterTalk) && m.hasPassed(m.state.Woken, g.AfterTalk) &&
+		m.hasPassed(g.lastHello, g.Every) && m.state.Face.Identity == "" && m.state.Face.Since.Equal(m.now)
 }
 
-// person greets a person by name, once per stay.
-func (g *greeter) person(m moment) []Act {
+// greetByName greets a recognized person, once per stay.
+func (g *greeter) greetByName(m moment) []Act {
 	face := m.state.Face
 	if face.Identity == "" || !face.Identified.Equal(m.now) {
-		return nil // there is no name in it
+		return nil // the event does not contain a name
 	}
-	before := g.known[face.Identity]
-	now := before
-	now.seen = m.now
-	defer func() { g.remember(face.Identity, now) }()
+	before := g.acquaintances[face.Identity]
+	after := acquaintance{seen: m.now, greeted: before.greeted}
+	defer func() { g.remember(face.Identity, after) }()
 	stayed := !before.greeted.IsZero() && !face.Since.After(before.greeted)
-	if g.Named == "" || stayed || !m.passed(before.seen, g.EveryName) ||
-		!g.may(m) || m.state.talking(m.now, g.AfterTalk) {
+	if g.Named == "" || stayed || !m.hasPassed(before.seen, g.EveryName) ||
+		!g.mayGreet(m) || m.state.inConversation(m.now, g.AfterTalk) {
 		return nil
 	}
-	now.greeted, g.at = m.now, time.Time{}
+	after.greeted, g.helloDue = m.now, time.Time{}
 	return []Act{Say{Text: g.Named, Person: face.Identity, Usual: true, Greeting: true}, RefreshFace{}}
 }
 
-func (g *greeter) may(m moment) bool {
-	inHours := g.Hours == (Hours{}) || g.Hours.Contains(m.local) // zero is all day, as for rules
-	return inHours && !m.quiet && !m.state.Dancing && !m.state.asleep() && m.state.Face.Present
+// mayGreet reports whether greetings are allowed now, and a face is present.
+func (g *greeter) mayGreet(m moment) bool {
+	inHours := g.Hours == (Hours{}) || g.Hours.Contains(m.local)
+	return inHours && !m.quiet && !m.state.Dancing && !m.state.isAsleep() && m.state.Face.Present
 }
 
-// remember stores a person, and forgets the one not seen for the longest time if necessary.
+// remember stores an acquaintance. If there are too many, it deletes the one that has not
+// been seen for the longest time.
 func (g *greeter) remember(name string, a acquaintance) {
-	if g.known == nil {
-		g.known = map[string]acquaintance{}
+	if g.acquaintances == nil {
+		g.acquaintances = map[string]acquaintance{}
 	}
-	if _, there := g.known[name]; !there && len(g.known) >= mostGreeted {
-		delete(g.known, limit.First(g.known, func(a, b acquaintance) int { return a.seen.Compare(b.seen) }))
+	if _, ok := g.acquaintances[name]; !ok && len(g.acquaintances) >= maxAcquaintances {
+		delete(g.acquaintances, limit.First(g.acquaintances, func(a, b acquaintance) int { return a.seen.Compare(b.seen) }))
 	}
-	g.known[name] = a
+	g.acquaintances[name] = a
 }

@@ -9,38 +9,39 @@ import (
 	"perch/event"
 )
 
-// Parameters of showing a mood.
+// Parameters of moods.
 const (
-	moodEvery      = time.Second      // the shortest interval between changes
-	moodAfterTurn  = time.Second      // after a turn: the firmware removes the face when it listens again
-	moodHeadSpeed  = 120              // of the head
-	moodLeastTurn  = 3                // degrees: smaller turns are not worth a servo's noise
-	moodYaw        = 30               // degrees to either side
-	facesAreOthers = time.Minute      // how long others' faces have precedence
-	lightsAreOther = 10 * time.Minute // how long others' lights have precedence
-	ownFaceWithin  = 2 * time.Second  // the event of a face requested here arrives within this time
-	expressionFor  = 8 * time.Second  // how long an expression covers the mood
+	minMoodInterval    = time.Second      // between two changes
+	moodDelayAfterTurn = time.Second      // pause after a turn: the firmware clears the face when it listens again
+	moodHeadSpeed      = 120              // of the head, in the firmware's units
+	minMoodTurn        = 3                // degrees; smaller turns are not worth the noise of the servos
+	maxMoodYaw         = 30               // degrees to either side
+	foreignFaceHold    = time.Minute      // how long another program's face has precedence
+	foreignLightHold   = 10 * time.Minute // how long lights set by a rule, an agent or a client have precedence
+	ownFaceTimeout     = 2 * time.Second  // longest time between a requested face and its event
+	expressionDuration = 8 * time.Second  // how long an expression replaces the mood's face
 )
 
-// moodDisplay shows the agent's mood on a robot while nobody talks with it: by its face,
-// by its head's position, and by a glow. Requests of others for these have precedence.
+// moodDisplay shows the agent's mood on a robot while nobody talks with the robot: by the
+// face, the position of the head and the lights. Faces, turns and lights that an agent, a
+// rule or a client has set have precedence for a while.
 type moodDisplay struct {
-	mood      event.Mood
-	felt      bool // there is a mood
-	over      string
-	overUntil time.Time
+	mood            event.Mood
+	hasMood         bool
+	expression      string    // face that replaces the mood's until expressionUntil
+	expressionUntil time.Time // zero without an expression
 
-	next   time.Time // zero means not at all
-	last   time.Time // when something was last changed
-	rests  time.Time // until when nothing is shown
-	yields time.Time // until when the face is somebody else's
-	asked  time.Time // when a face was requested whose event has not arrived
+	next         time.Time // when to update the display; zero means never
+	updated      time.Time // when the display last changed something
+	pausedUntil  time.Time // until then nothing is changed
+	foreignUntil time.Time // until then another program's face is left alone
+	requested    time.Time // when the display requested a face without seeing its event yet; zero if none
 
-	base  Head // the head's position, as set by others
-	face  string
-	light [3]int
-	dark  bool // a gesture may have turned off the light
-	pose  Head // relative to base
+	face      string // latest face of the display; "" if unknown
+	light     [3]int // latest colour of the display
+	lightLost bool   // whether a gesture may have turned off the lights
+	base      Head   // position of the head before the display turned it
+	pose      Head   // latest turn of the display, relative to base
 }
 
 func (*moodDisplay) name() string          { return "mood" }
@@ -53,40 +54,41 @@ func (w *moodDisplay) step(m moment) []Act {
 	}
 	w.next = time.Time{}
 	switch {
-	case !w.felt && w.overUntil.IsZero():
+	case !w.hasMood && w.expressionUntil.IsZero():
 		return nil
-	case !w.may(m):
-		return w.off(m)
+	case !w.canShow(m):
+		return w.turnOff(m)
 	}
-	for _, from := range []time.Time{w.rests, m.poses, w.last.Add(moodEvery)} {
-		if m.now.Before(from) && w.next.Before(from) {
-			w.next = from
+	for _, earliest := range []time.Time{w.pausedUntil, m.gestureEnds, w.updated.Add(minMoodInterval)} {
+		if m.now.Before(earliest) && w.next.Before(earliest) {
+			w.next = earliest
 		}
 	}
 	if !w.next.IsZero() {
 		return nil
 	}
-	if m.now.Before(w.overUntil) {
-		w.next = w.overUntil
+	if m.now.Before(w.expressionUntil) {
+		w.next = w.expressionUntil
 	} else {
-		w.overUntil = time.Time{}
+		w.expressionUntil = time.Time{}
 	}
 	acts := w.update(m)
 	if len(acts) > 0 {
-		w.last = m.now
+		w.updated = m.now
 	}
 	return acts
 }
 
-// may reports whether a mood may be shown: not during speech, sleep and the quiet hours.
-func (w *moodDisplay) may(m moment) bool {
+// canShow reports whether a mood may be shown: not during a turn, a dance, sleep and the
+// quiet hours.
+func (w *moodDisplay) canShow(m moment) bool {
 	s := m.state
-	return s.Online && !m.quiet && !s.asleep() && !s.Dancing && m.idleFor(0)
+	return s.Online && !m.quiet && !s.isAsleep() && !s.Dancing && m.idleFor(0)
 }
 
-// off turns off the glow if the robot must be dark.
-func (w *moodDisplay) off(m moment) []Act {
-	if w.light == ([3]int{}) || !m.quiet && !m.state.asleep() {
+// turnOff turns off the lights during sleep and the quiet hours.
+func (w *moodDisplay) turnOff(m moment) []Act {
+	if w.light == ([3]int{}) || !m.quiet && !m.state.isAsleep() {
 		return nil
 	}
 	w.light = [3]int{}
@@ -94,48 +96,49 @@ func (w *moodDisplay) off(m moment) []Act {
 }
 
 // handleEvent applies an event, and reports whether to update the display.
-func (w *moodDisplay) handleEvent(m moment) (changed bool) {
+func (w *moodDisplay) handleEvent(m moment) (update bool) {
 	switch e := m.event.(type) {
 	case event.Mood:
-		w.mood, w.felt = e, true
+		w.mood, w.hasMood = e, true
 		return w.next.IsZero()
 	case event.Expression:
-		w.over, w.overUntil = expressionFace(e), m.now.Add(expressionFor)
+		w.expression, w.expressionUntil = expressionFace(e), m.now.Add(expressionDuration)
 		return true
 	case event.TurnEnded, event.ListeningStarted, event.RobotOnline:
-		w.face, w.rests = "", m.now.Add(moodAfterTurn)
+		w.face, w.pausedUntil = "", m.now.Add(moodDelayAfterTurn)
 		return true
-	case event.RobotSeen: // it has booted
+	case event.RobotSeen: // the robot has booted
 		w.light, w.pose, w.base = [3]int{}, Head{}, Head{}
 	case event.Emotion:
-		w.shown(m)
+		w.handleEmotion(m)
 	case event.Gesture:
-		w.face, w.dark = "", true
+		w.face, w.lightLost = "", true
 		return true
 	case event.Perceived:
-		if f := field(e.Data); e.Name == headTurn && f.By != w.name() && f.By != (&gesturer{}).name() {
+		if f := decodeFields(e.Data); e.Name == headTurn && f.By != w.name() && f.By != (&gesturer{}).name() {
 			w.base, w.pose = m.state.Head, Head{}
 		}
 	}
 	return false
 }
 
-// shown records that the robot was given a face: by the mood, a gesture, or others.
-func (w *moodDisplay) shown(m moment) {
+// handleEmotion applies a change of the robot's face, which the display itself, a gesture
+// or another program has caused.
+func (w *moodDisplay) handleEmotion(m moment) {
 	switch {
-	case !w.asked.IsZero() && m.now.Sub(w.asked) < ownFaceWithin:
-		w.asked = time.Time{}
-	case !m.now.Before(m.poses) && m.idleFor(0):
-		w.face, w.yields = "", m.now.Add(facesAreOthers)
+	case !w.requested.IsZero() && m.now.Sub(w.requested) < ownFaceTimeout:
+		w.requested = time.Time{}
+	case !m.now.Before(m.gestureEnds) && m.idleFor(0):
+		w.face, w.foreignUntil = "", m.now.Add(foreignFaceHold)
 	}
 }
 
-// expressionFace returns the firmware's emotion for an expression, or "" if it is too
-// weak.
+// expressionFace returns the firmware's emotion for an expression. Weak expressions are
+// neutral.
 func expressionFace(e event.Expression) string {
-	const least = 0.2
+	const minIntensity = 0.2
 	switch {
-	case e.Intensity < least:
+	case e.Intensity < minIntensity:
 		return neutralFace
 	case e.Preset == "focused":
 		return "thinking"
@@ -143,33 +146,35 @@ func expressionFace(e event.Expression) string {
 	return e.Preset
 }
 
-// update returns the acts for what has changed.
+// update returns the acts that change the face, the lights and the head to the mood's.
 func (w *moodDisplay) update(m moment) (acts []Act) {
 	face := cmp.Or(w.mood.Face, neutralFace)
-	if m.now.Before(w.overUntil) {
-		face = cmp.Or(w.over, neutralFace)
+	if m.now.Before(w.expressionUntil) {
+		face = cmp.Or(w.expression, neutralFace)
 	}
-	bare := w.face == "" && face == neutralFace
-	if face != w.face && !bare && !m.now.Before(w.yields) {
-		w.face, w.asked = face, m.now
+	alreadyNeutral := w.face == "" && face == neutralFace
+	if face != w.face && !alreadyNeutral && !m.now.Before(w.foreignUntil) {
+		w.face, w.requested = face, m.now
 		acts = append(acts, Feel{face})
 	}
-	light := glow(w.mood)
-	if relit := w.dark && light != [3]int{}; (light != w.light || relit) && m.passed(m.lit, lightsAreOther) {
-		w.light, w.dark = light, false
+	light := moodColour(w.mood)
+	mustRelight := w.lightLost && light != [3]int{}
+	if (light != w.light || mustRelight) && m.hasPassed(m.litAt, foreignLightHold) {
+		w.light, w.lightLost = light, false
 		acts = append(acts, Lights{light[0], light[1], light[2]})
 	}
-	return append(acts, w.turn(m)...)
+	return append(acts, w.turnHead(m)...)
 }
 
-// turn returns a turn of the head, relative to where others have turned it. After a turn
-// by an agent or a client that position is unknown.
-func (w *moodDisplay) turn(m moment) []Act {
+// turnHead returns a turn of the head relative to w.base, if the mood's pose has changed
+// enough. After a turn by an agent or a client, the position is unknown and the head is
+// left alone.
+func (w *moodDisplay) turnHead(m moment) []Act {
 	h := w.mood.Head
 	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.
-	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -moodYaw), moodYaw))), Pitch: int(math.Round(-h.Lean))}
-	far := max(pose.Yaw-w.pose.Yaw, w.pose.Yaw-pose.Yaw, pose.Pitch-w.pose.Pitch, w.pose.Pitch-pose.Pitch)
-	if m.moved || far < moodLeastTurn && (pose != Head{} || w.pose == Head{}) {
+	pose := Head{Yaw: int(math.Round(min(max(h.Yaw+h.Tilt/2, -maxMoodYaw), maxMoodYaw))), Pitch: int(math.Round(-h.Lean))}
+	change := max(pose.Yaw-w.pose.Yaw, w.pose.Yaw-pose.Yaw, pose.Pitch-w.pose.Pitch, w.pose.Pitch-pose.Pitch)
+	if m.movedByClient || change < minMoodTurn && (pose != Head{} || w.pose == Head{}) {
 		return nil
 	}
 	w.pose = pose
@@ -178,25 +183,25 @@ func (w *moodDisplay) turn(m moment) []Act {
 		base = restPitch
 	}
 	pitch := min(max(base+pose.Pitch, device.MinHeadPitch), device.MaxHeadPitch)
-	yaw := min(max(w.base.Yaw+pose.Yaw, -mostYaw), mostYaw)
+	yaw := min(max(w.base.Yaw+pose.Yaw, -maxYaw), maxYaw)
 	return []Act{TurnHead{Yaw: yaw, Pitch: &pitch, Speed: moodHeadSpeed, Priority: PriorityMood}}
 }
 
-// glow returns the lights' colour for a mood, in steps, so that a fading feeling changes
-// it only a few times.
-func glow(m event.Mood) [3]int {
+// moodColour returns the colour of the lights for a mood. The brightness has four steps,
+// because a fading feeling would otherwise change the lights every second.
+func moodColour(m event.Mood) [3]int {
 	const steps = 4
 	f := m.Feelings
-	lit := map[string]struct {
-		colour [3]int // at its brightest: a glow, not a lamp
-		felt   float64
+	dominant := map[string]struct {
+		colour   [3]int  // at full strength, dim enough for a glow
+		strength float64 // 0-1
 	}{
 		"concern": {[3]int{64, 20, 0}, f.Concern}, "celebration": {[3]int{56, 48, 0}, f.Celebration}, "patience": {[3]int{0, 12, 56}, f.Patience},
 		"curiosity": {[3]int{0, 52, 52}, f.Curiosity}, "empathy": {[3]int{60, 8, 36}, f.Empathy}, "uncertain": {[3]int{36, 0, 56}, f.Uncertain},
 	}[m.Dominant]
-	step := math.Ceil(min(max(lit.felt, 0), 1) * steps)
-	for i := range lit.colour {
-		lit.colour[i] = int(float64(lit.colour[i]) * step / steps)
+	step := math.Ceil(min(max(dominant.strength, 0), 1) * steps)
+	for i := range dominant.colour {
+		dominant.colour[i] = int(float64(dominant.colour[i]) * step / steps)
 	}
-	return lit.colour
+	return dominant.colour
 }

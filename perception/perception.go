@@ -1,12 +1,13 @@
-// Package perception handles what robots sense: it checks, timestamps, stores and reacts
-// to it.
+// Package perception handles the perceptions of robots, such as faces, sounds and
+// touches: it checks, timestamps and stores them, and makes the robots react to them.
 //
 //	robot, program, broker -> Intake -> bus -> States      the state of each robot
 //	                                       \-> Behaviours  acts -> robots
 //
-// Every perception enters through an [Intake]. [Fold] turns a robot's events into its
-// state, and [States] owns and stores the states. [Behaviours] react. Neither Fold nor
-// behaviours read a clock, so that tests can describe a whole day of a robot as a table.
+// Every perception enters through an [Intake]. [Fold] computes a robot's state from its
+// events, [States] stores the states, and [Behaviours] decide how robots react. Neither
+// Fold nor behaviours read a clock, which allows tests to describe a robot's whole day as
+// a table.
 package perception
 
 import (
@@ -30,14 +31,15 @@ import (
 	"perch/plain"
 )
 
-// Names of events known to this package. Others are passed on unchanged.
+// Names of the events that this package interprets. Events with other names are published
+// unchanged.
 const (
 	faceDetected   = "face_detected"
 	faceLost       = "face_lost"
 	faceRecognized = "face_recognized"
 	soundEvent     = "sound_event"
-	wakeWord       = "wake_word"          // of a robot that detected a text
-	wakeDetected   = "wake_word_detected" // of a fork's event, with a direction
+	wakeWord       = "wake_word"          // a robot's "detect" message
+	wakeDetected   = "wake_word_detected" // an event frame of a firmware fork, with a direction
 	stateChanged   = "state_changed"
 	danceStarted   = "dance_started"
 	danceEnded     = "dance_ended"
@@ -46,28 +48,28 @@ const (
 	petHold        = "head_pet_hold"
 	chatStatus     = "chat_status"
 	idleMotion     = "idle_motion"
-	headTurn       = "head_turn" // published here: a behaviour has turned the head
+	headTurn       = "head_turn" // published by this package after a behaviour has turned the head
 )
 
-// oneFace is how long a face from the camera and a face from the text that opens
-// a talk count as one face: the channel opens in between.
-const oneFace = 5 * time.Second
+// sameFaceWithin is the longest time between the camera's event for a face and the
+// detected text "face" for the same face. The robot opens its channel in between.
+const sameFaceWithin = 5 * time.Second
 
-// Errors of incoming perceptions. Each is wrapped in an error with a sentence,
-// a Code and a Status for HTTP.
+// Errors of an Intake. Each is wrapped in an error that has a message for the sender of
+// the event and the methods Code and Status for HTTP responses.
 var (
 	// ErrEvent is wrapped for an invalid event.
 	ErrEvent = errors.New("not an event")
-	// ErrTooMany is wrapped if a robot sends more than it may.
+	// ErrTooMany is wrapped if the events of one robot exceed the rate limit.
 	ErrTooMany = errors.New("too many events")
 )
 
-// refusal is an error that the sender of an event may see.
+// refusal is an error for the sender of an event.
 type refusal struct {
-	kind   error
-	code   string
-	status int
-	text   string
+	kind   error  // the wrapped error, such as ErrEvent
+	code   string // machine-readable, such as "bad_event"
+	status int    // HTTP status
+	text   string // for people
 }
 
 func (r *refusal) Error() string { return r.text }
@@ -75,53 +77,55 @@ func (r *refusal) Code() string  { return r.code }
 func (r *refusal) Status() int   { return r.status }
 func (r *refusal) Unwrap() error { return r.kind }
 
-func refuse(format string, a ...any) error {
+// badEvent returns a refusal that wraps ErrEvent.
+func badEvent(format string, a ...any) error {
 	return &refusal{ErrEvent, "bad_event", 400, fmt.Sprintf(format, a...)}
 }
 
-// registry contains the known robots.
+// registry contains the registered robots.
 type registry interface {
 	Get(id device.ID) (device.Robot, error)
-	// Trusts reports whether a robot is adopted. It does not wait.
+	// Trusts reports whether a robot is adopted. It does not block.
 	Trusts(id device.ID) bool
 }
 
-// Intake accepts perceptions from robots, programs and brokers. Those of strangers
-// are dropped, because rules, feeds and the agent act on what is published here.
-// It is safe for concurrent use, and its methods never block.
+// Intake accepts perceptions from robots, programs and brokers, and publishes them on the
+// bus. It drops the perceptions of robots that are not adopted, because rules, feeds and
+// the agent act on published events. It is safe for concurrent use, and its methods never
+// block.
 type Intake struct {
 	bus    *event.Bus
 	robots registry
 	log    *slog.Logger
 
-	dropped atomic.Uint64
+	dropped atomic.Uint64 // number of events above the rate limit, for all robots
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards sources, and is held while publishing
 	sources map[device.ID]*source
 }
 
 // source is the recent history of one robot's events.
 type source struct {
 	rate     *rate.Limiter
-	over     bool // the limit was exceeded; reset once the full burst is available again
-	dropped  int
-	face     time.Time // the latest face
-	fromText bool      // the face was reported by a detected text, not by the camera's event
+	over     bool      // whether the limit was exceeded and the full burst is not yet available again
+	dropped  int       // number of events above the rate limit
+	face     time.Time // time of the latest face; zero after that face was lost
+	fromText bool      // whether a detected text reported that face, not the camera's event
 }
 
-// NewIntake returns an intake that publishes on a bus.
+// NewIntake returns an intake that publishes on bus the perceptions of adopted robots.
 func NewIntake(bus *event.Bus, robots registry, log *slog.Logger) *Intake {
 	return &Intake{bus: bus, robots: robots, log: log, sources: map[device.ID]*source{}}
 }
 
-// FromRobot accepts an event frame of a robot's own channel. Data may be empty.
-// It wraps ErrEvent and ErrTooMany.
+// FromRobot accepts an event frame that a robot sent on its own channel. Data may be empty.
+// Errors wrap ErrEvent or ErrTooMany.
 func (in *Intake) FromRobot(id device.ID, session, name string, data json.RawMessage) error {
 	return in.accept(id, session, name, data, false)
 }
 
-// Detected accepts the text that woke a robot. Forks also send words for a face and a
-// hand. It wraps ErrTooMany.
+// Detected accepts the text of a robot's "detect" message: a wake word, or "face" and
+// "head_pet_hold" from firmware forks. Errors wrap ErrTooMany.
 func (in *Intake) Detected(id device.ID, session, text string) error {
 	switch text {
 	case "face":
@@ -131,27 +135,29 @@ func (in *Intake) Detected(id device.ID, session, text string) error {
 	}
 	data, err := json.Marshal(map[string]string{"text": plain.Clip(text, limit.Name)})
 	if err != nil {
-		panic(err) // a map of strings
+		panic(err) // impossible for a map of strings
 	}
 	return in.accept(id, session, wakeWord, data, true)
 }
 
-// FromProgram accepts what another program reports for a robot, over HTTP or MQTT. It wraps
-// ErrEvent, ErrTooMany and device.ErrUnknownRobot.
+// FromProgram accepts a perception that another program reports for a robot, over HTTP or
+// MQTT. Errors wrap ErrEvent, ErrTooMany or device.ErrUnknownRobot.
 func (in *Intake) FromProgram(id device.ID, name string, data json.RawMessage) error {
 	robot, err := in.robots.Get(id)
 	if err != nil {
-		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is known here; perch robot list lists those that are", id)}
+		return &refusal{err, "unknown_robot", 404, fmt.Sprintf("no robot %s is registered; perch robot list shows the registered robots", id)}
 	}
 	if !robot.Adopted() {
-		return &refusal{ErrEvent, "not_adopted", 409, fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", id, id)}
+		return &refusal{ErrEvent, "not_adopted", 409, fmt.Sprintf("the robot %s is not adopted; run perch robot adopt %s", id, id)}
 	}
 	return in.accept(id, "", name, data, false)
 }
 
-// Dropped returns the number of events above the limit, of all robots since the start.
+// Dropped returns the number of events above the rate limit since the start, for all robots.
 func (in *Intake) Dropped() uint64 { return in.dropped.Load() }
 
+// accept checks an event and publishes it. fromText means that the event was derived from
+// a detected text. Events of robots that are not adopted are dropped without an error.
 func (in *Intake) accept(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
 	if !in.robots.Trusts(id) {
 		return nil
@@ -162,11 +168,11 @@ func (in *Intake) accept(id device.ID, session, name string, data json.RawMessag
 	if err := checkName(name); err != nil {
 		return err
 	}
-	data, err := object(data)
+	data, err := compactObject(data)
 	if err != nil {
 		return err
 	}
-	// The lock is held while publishing, so that a robot's events keep their order.
+	// Publishing under the lock keeps a robot's events in order.
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.source(id).isRepeat(name, time.Now(), fromText) {
@@ -176,43 +182,45 @@ func (in *Intake) accept(id device.ID, session, name string, data json.RawMessag
 	return nil
 }
 
-// admit returns an error if a robot sends too much. It logs the first one.
+// admit returns an error if a robot exceeds the rate limit. It logs once until the full
+// burst is available again.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	s := in.source(id)
-	s.over = s.over && s.rate.TokensAt(now) < eventsAtOnce
+	s.over = s.over && s.rate.TokensAt(now) < maxEventBurst
 	if s.rate.AllowN(now, 1) {
 		return nil
 	}
 	in.dropped.Add(1)
 	if !s.over {
-		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", eventsASecond, "dropped_before",
+		in.log.Warn("a robot sends too many perceptions; the excess is dropped", "robot", id, "most_a_second", maxEventRate, "dropped_before",
 			s.dropped)
 	}
 	s.over, s.dropped = true, s.dropped+1
-	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second of one robot; send fewer", eventsASecond)}
+	return &refusal{ErrTooMany, "too_many_events", 429, fmt.Sprintf("more than %d events a second for one robot; send fewer", maxEventRate)}
 }
 
-// source returns a robot's source. The caller holds the lock.
+// source returns the history of a robot's events. The caller holds in.mu.
 func (in *Intake) source(id device.ID) *source {
 	s := in.sources[id]
 	if s == nil {
-		s = &source{rate: rate.NewLimiter(eventsASecond, eventsAtOnce)}
+		s = &source{rate: rate.NewLimiter(maxEventRate, maxEventBurst)}
 		in.sources[id] = s
 	}
 	return s
 }
 
-// isRepeat reports whether the camera or the text has just reported this face.
+// isRepeat reports whether an event repeats the latest face: the camera and the detected
+// text report the same face, in either order.
 func (s *source) isRepeat(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:
-		if s.fromText { // the camera's event of that face has arrived; the next is of another
+		if s.fromText { // the camera's next event is for another face
 			s.face = time.Time{}
 		}
 	case faceDetected:
-		if !s.face.IsZero() && s.fromText != fromText && now.Sub(s.face) < oneFace {
+		if !s.face.IsZero() && s.fromText != fromText && now.Sub(s.face) < sameFaceWithin {
 			return true
 		}
 		s.face, s.fromText = now, fromText
@@ -220,37 +228,38 @@ func (s *source) isRepeat(name string, now time.Time, fromText bool) bool {
 	return false
 }
 
+// checkName checks the name of an event. Errors wrap ErrEvent.
 func checkName(name string) error {
 	if name == "" || len(name) > limit.Word {
-		return refuse("name: it has %d bytes; an event's name has 1 to %d", len(name), limit.Word)
+		return badEvent("name: it has %d bytes; an event's name has 1 to %d", len(name), limit.Word)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) || strings.TrimSpace(name) != name {
-		return refuse("name: %.80q is not of characters that can be shown, or has space around it", name)
+		return badEvent("name: %.80q contains characters that cannot be shown, or begins or ends with a space", name)
 	}
 	return nil
 }
 
-// object returns data as one JSON object, on one line and in UTF-8: the firmware
-// concatenates it by hand, and a truncated text would break every reader's JSON.
-func object(data json.RawMessage) (json.RawMessage, error) {
+// compactObject returns data as a JSON object on one line, with invalid UTF-8 replaced.
+// The firmware builds its JSON by concatenation and may cut a character in half.
+func compactObject(data json.RawMessage) (json.RawMessage, error) {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0, string(data) == "null":
 		return json.RawMessage("{}"), nil
 	case len(data) > limit.Data:
-		return nil, refuse("data: it has %d bytes, more than %d", len(data), limit.Data)
+		return nil, badEvent("data: it has %d bytes, more than %d", len(data), limit.Data)
 	case data[0] != '{':
-		return nil, refuse("data: it must be a JSON object")
+		return nil, badEvent("data: it must be a JSON object")
 	}
-	var flat bytes.Buffer
-	if err := json.Compact(&flat, bytes.ToValidUTF8(data, []byte("�"))); err != nil {
-		return nil, refuse("data: %v", err)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, bytes.ToValidUTF8(data, []byte("�"))); err != nil {
+		return nil, badEvent("data: %v", err)
 	}
-	return flat.Bytes(), nil
+	return compact.Bytes(), nil
 }
 
-// Rate limits of one robot's events.
+// Limits of one robot's events.
 const (
-	eventsASecond = 50
-	eventsAtOnce  = 100
+	maxEventRate  = 50 // events a second
+	maxEventBurst = 100
 )

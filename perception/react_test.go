@@ -388,7 +388,7 @@ func TestTooManyActs(t *testing.T) {
 			t.Errorf("%d lights: %s", got, h.all())
 		}
 		if got := h.log.String(); strings.Count(got, "could not act") != 1 || !strings.Contains(got, "behaviour=two") ||
-			!strings.Contains(got, "32 acts wait") {
+			!strings.Contains(got, "32 acts are already waiting") {
 			t.Errorf("logged:\n%s", got)
 		}
 	})
@@ -400,11 +400,11 @@ func TestMissedEventsEndATalk(t *testing.T) {
 	executor := newExecutor(nil, nil, b.o)
 	b.handleEvent(t.Context(), executor, envelope(noon, event.RobotOnline{}))
 	b.handleEvent(t.Context(), executor, envelope(noon, event.Heard{Text: "x"}))
-	if c := b.reactors[chan1]; !c.state.talking(noon, 0) {
+	if c := b.reactors[chan1]; !c.state.inConversation(noon, 0) {
 		t.Fatal("nobody talks")
 	}
 	b.handleEvent(t.Context(), executor, event.Envelope{At: noon, Event: event.Missed{N: 9}})
-	if c := b.reactors[chan1]; c.state.talking(noon, 0) || !c.state.Online {
+	if c := b.reactors[chan1]; c.state.inConversation(noon, 0) || !c.state.Online {
 		t.Error("the talk goes on for ever")
 	}
 }
@@ -413,13 +413,13 @@ func TestMissedEventsEndATalk(t *testing.T) {
 func TestRobotsAreBounded(t *testing.T) {
 	board := NewStates(nil)
 	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
-	for n := range mostRobots + 50 {
+	for n := range maxRobots + 50 {
 		e := envelope(noon, event.RobotOnline{})
 		e.Robot = device.ID(fmt.Sprintf("%012x", n))
 		board.HandleEvent(e)
 		b.handleEvent(t.Context(), newExecutor(nil, nil, b.o), e)
 	}
-	if states, _ := board.Snapshot(noon); len(states) != mostRobots || len(b.reactors) != mostRobots {
+	if states, _ := board.Snapshot(noon); len(states) != maxRobots || len(b.reactors) != maxRobots {
 		t.Errorf("%d and %d are followed", len(states), len(b.reactors))
 	}
 }

@@ -6,29 +6,29 @@ import (
 	"perch/event"
 )
 
-// soundTurner turns the head towards sounds while there is no face to look at and
-// nobody to listen to.
+// soundTurner turns the head towards sounds while no face is present and nobody talks with
+// the robot.
 type soundTurner struct {
 	*SoundTuning
 	noTimer
-	turned time.Time
+	turned time.Time // when the head was last turned towards a sound
 }
 
 func (*soundTurner) name() string { return "sound" }
 
 func (t *soundTurner) step(m moment) []Act {
 	heard := m.state.Sound
-	if m.perceived() != soundEvent || !heard.At.Equal(m.now) || m.quiet || m.state.asleep() || m.state.Dancing || m.state.Face.Present ||
-		!m.idleFor(t.AfterTalk) || !m.passed(m.played, t.AfterPlay) || !m.passed(t.turned, t.Every) {
+	if m.perceived() != soundEvent || !heard.At.Equal(m.now) || m.quiet || m.state.isAsleep() || m.state.Dancing || m.state.Face.Present ||
+		!m.idleFor(t.AfterTalk) || !m.hasPassed(m.playedAt, t.AfterPlay) || !m.hasPassed(t.turned, t.Every) {
 		return nil
 	}
 	t.turned = m.now
 	pitch := t.Pitch
-	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Pitch: &pitch, Speed: t.Speed, Priority: PrioritySound, Hold: t.Every}}
+	return []Act{TurnHead{Yaw: yawTo(heard.Direction, t.Yaw), Pitch: &pitch, Speed: t.Speed, Priority: PrioritySound, Hold: t.Every}}
 }
 
-// toSide returns the yaw of a direction.
-func toSide(direction string, yaw int) int {
+// yawTo returns the signed yaw for a direction. yaw is the angle to either side in degrees.
+func yawTo(direction string, yaw int) int {
 	switch direction {
 	case left:
 		return -yaw
@@ -38,7 +38,7 @@ func toSide(direction string, yaw int) int {
 	return 0
 }
 
-// wakeWordTurner turns the head towards the wake word.
+// wakeWordTurner turns the head towards the speaker of the wake word.
 type wakeWordTurner struct {
 	*WakeWordTuning
 	noTimer
@@ -49,19 +49,18 @@ func (*wakeWordTurner) name() string { return "wake_word" }
 func (t *wakeWordTurner) step(m moment) []Act {
 	heard := m.state.Sound
 	if m.perceived() != wakeDetected || !heard.At.Equal(m.now) || heard.Direction == centre ||
-		m.state.asleep() || m.state.Dancing || m.state.Face.Present || m.state.talk.person {
+		m.state.isAsleep() || m.state.Dancing || m.state.Face.Present || m.state.conversation.person {
 		return nil
 	}
-	return []Act{TurnHead{Yaw: toSide(heard.Direction, t.Yaw), Speed: t.Speed, Priority: PriorityWakeWord, Hold: t.Hold}}
+	return []Act{TurnHead{Yaw: yawTo(heard.Direction, t.Yaw), Speed: t.Speed, Priority: PriorityWakeWord, Hold: t.Hold}}
 }
 
-// idleGazer makes an idle robot with working senses look around, unless it does so by
-// itself.
+// idleGazer makes an idle robot look around, unless the firmware does this by itself.
 type idleGazer struct {
 	*GazeTuning
-	next time.Time
-	idle bool
-	n    int
+	next time.Time // when to turn, or to check again; zero means never
+	idle bool      // whether the robot was idle at the last step
+	n    int       // number of turns so far
 }
 
 func (*idleGazer) name() string          { return "gaze" }
@@ -70,67 +69,67 @@ func (g *idleGazer) nextStep() time.Time { return g.next }
 func (g *idleGazer) step(m moment) []Act {
 	s := m.state
 	before := g.idle
-	g.idle = s.Online && !s.Stale && !s.Face.Present && !s.Touch.Petting && !s.Listening && !s.Dancing && !s.asleep() && !m.quiet &&
-		(s.Mode == "" || s.Mode == modeIdle) && m.idleFor(g.AfterTalk) && m.passed(s.OwnGaze, g.AfterOwn) && m.passed(s.Sound.At, g.Every)
+	g.idle = s.Online && !s.Stale && !s.Face.Present && !s.Touch.Petting && !s.Listening && !s.Dancing && !s.isAsleep() && !m.quiet &&
+		(s.Mode == "" || s.Mode == modeIdle) && m.idleFor(g.AfterTalk) && m.hasPassed(s.OwnGaze, g.AfterOwn) && m.hasPassed(s.Sound.At, g.Every)
 	switch {
 	case !s.Online:
 		g.next = time.Time{}
 		return nil
 	case !g.idle || !before:
-		g.next = m.now.Add(g.Every) // checks again then
+		g.next = m.now.Add(g.Every)
 		return nil
 	case m.now.Before(g.next):
 		return nil
 	}
 	g.next = m.now.Add(g.Every)
-	yaw := gaze()[g.n%len(gaze())] * g.Yaw / 100
+	yaw := gazePattern()[g.n%len(gazePattern())] * g.Yaw / 100
 	g.n++
 	return []Act{TurnHead{Yaw: yaw, Speed: g.Speed, Priority: PriorityIdle}}
 }
 
-// gaze returns the sequence of directions in percent of the maximum. It returns to the
-// middle, where people are.
-func gaze() []int { return []int{-60, 0, 40, 100, 0, -100, -20, 0, 70, 0} }
+// gazePattern returns the sequence of yaws, in percent of the maximum. The head often
+// returns to the middle, since people are usually in front of the robot.
+func gazePattern() []int { return []int{-60, 0, 40, 100, 0, -100, -20, 0, 70, 0} }
 
-// faceLostAborter stops a greeting if its face has left and does not come back. It does
-// not interrupt a conversation.
+// faceLostAborter stops a greeting if the greeted face disappears and does not come back.
+// It does not interrupt a conversation.
 type faceLostAborter struct {
 	*FaceLostTuning
-	at time.Time // when to stop; zero means not at all
+	abortAt time.Time // when to stop the greeting; zero means never
 }
 
 func (*faceLostAborter) name() string          { return "face_lost" }
-func (a *faceLostAborter) nextStep() time.Time { return a.at }
+func (a *faceLostAborter) nextStep() time.Time { return a.abortAt }
 
 func (a *faceLostAborter) step(m moment) []Act {
 	switch m.event.(type) {
 	case event.Heard, event.Asked, event.TurnEnded, event.RobotOnline, event.RobotOffline:
-		a.at = time.Time{}
+		a.abortAt = time.Time{}
 	}
 	switch m.perceived() {
 	case faceLost:
-		if !m.greeted.IsZero() && m.now.Sub(m.greeted) <= a.Within && !m.state.talk.person {
-			a.at = m.now.Add(a.Grace)
+		if !m.greetedAt.IsZero() && m.now.Sub(m.greetedAt) <= a.Within && !m.state.conversation.person {
+			a.abortAt = m.now.Add(a.Grace)
 		}
 	case faceDetected, faceRecognized:
 		if m.state.Face.Present {
-			a.at = time.Time{}
+			a.abortAt = time.Time{}
 		}
 	}
-	if a.at.IsZero() || m.now.Before(a.at) {
+	if a.abortAt.IsZero() || m.now.Before(a.abortAt) {
 		return nil
 	}
-	a.at = time.Time{}
-	if !m.state.talk.turn || m.state.talk.person {
-		return nil // it has already ended
+	a.abortAt = time.Time{}
+	if !m.state.conversation.turn || m.state.conversation.person {
+		return nil // the greeting has already ended
 	}
 	return []Act{Abort{}}
 }
 
-// identifiedRefresher keeps a known face's mark lit.
+// identifiedRefresher keeps the firmware's mark for a recognized face lit.
 type identifiedRefresher struct {
 	*IdentifiedTuning
-	next time.Time
+	next time.Time // when to refresh the mark; zero means never
 }
 
 func (*identifiedRefresher) name() string          { return "identified" }
@@ -138,8 +137,8 @@ func (r *identifiedRefresher) nextStep() time.Time { return r.next }
 
 func (r *identifiedRefresher) step(m moment) []Act {
 	face := m.state.Face
-	here := face.Present || m.now.Sub(face.Lost) <= r.Gone
-	if face.Identity == "" || !here || m.now.Sub(face.Identified) > r.For || m.state.asleep() || m.state.Dancing {
+	present := face.Present || m.now.Sub(face.Lost) <= r.Gone
+	if face.Identity == "" || !present || m.now.Sub(face.Identified) > r.For || m.state.isAsleep() || m.state.Dancing {
 		r.next = time.Time{}
 		return nil
 	}
@@ -158,44 +157,44 @@ func (r *identifiedRefresher) step(m moment) []Act {
 type purrPlayer struct {
 	*PurrTuning
 	noTimer
-	purred time.Time
+	purred time.Time // when the robot last purred
 }
 
 func (*purrPlayer) name() string { return "purr" }
 
 func (p *purrPlayer) step(m moment) []Act {
-	if m.perceived() != petStarted || m.quiet || m.state.asleep() || m.state.Dancing || m.state.talk.turn || !m.passed(p.purred, p.Every) {
+	if m.perceived() != petStarted || m.quiet || m.state.isAsleep() || m.state.Dancing || m.state.conversation.turn || !m.hasPassed(p.purred, p.Every) {
 		return nil
 	}
 	p.purred = m.now
 	return []Act{Play{p.Sound}}
 }
 
-// danceReflector makes the robot say something after a dance. The firmware
-// reports a dance by its events, by its state, or by both.
+// danceReflector makes the robot say something after a dance. The firmware reports a dance
+// by dance events, by its state, or by both.
 type danceReflector struct {
 	*DanceTuning
 	noTimer
-	since time.Time // start of the dance under way; zero means none
-	said  time.Time
+	started  time.Time // start of the dance under way; zero without a dance
+	remarked time.Time // when the robot last spoke after a dance
 }
 
 func (*danceReflector) name() string { return "dance" }
 
 func (d *danceReflector) step(m moment) []Act {
 	if m.state.Dancing {
-		if d.since.IsZero() {
-			d.since = m.now
+		if d.started.IsZero() {
+			d.started = m.now
 		}
 		return nil
 	}
-	since := d.since
-	d.since = time.Time{}
+	started := d.started
+	d.started = time.Time{}
 	ended := m.perceived() == danceEnded || m.perceived() == stateChanged
-	if since.IsZero() || !ended || m.now.Sub(since) < d.After || d.Text == "" || m.quiet || m.state.asleep() || !m.idleFor(0) ||
-		!m.passed(d.said, d.Every) {
+	if started.IsZero() || !ended || m.now.Sub(started) < d.After || d.Text == "" || m.quiet || m.state.isAsleep() || !m.idleFor(0) ||
+		!m.hasPassed(d.remarked, d.Every) {
 		return nil
 	}
-	d.said = m.now
+	d.remarked = m.now
 	return []Act{Say{Text: d.Text, Usual: true}}
 }

@@ -231,16 +231,16 @@ func TestGreeter(t *testing.T) {
 func TestGreeterForgetsTheOldest(t *testing.T) {
 	c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC})
 	g := c.behaviours[0].(*greeter)
-	for i := range 3 * mostGreeted {
+	for i := range 3 * maxAcquaintances {
 		c.handleEvent(event.Envelope{At: noon.Add(time.Duration(i) * time.Second), Robot: chan1, Event: scriptEvent(t, fmt.Sprintf("known N%d", i))})
 	}
-	if len(g.known) != mostGreeted {
-		t.Errorf("it remembers %d", len(g.known))
+	if len(g.acquaintances) != maxAcquaintances {
+		t.Errorf("it remembers %d", len(g.acquaintances))
 	}
-	if _, there := g.known[fmt.Sprintf("N%d", 3*mostGreeted-1)]; !there {
+	if _, there := g.acquaintances[fmt.Sprintf("N%d", 3*maxAcquaintances-1)]; !there {
 		t.Error("the latest is forgotten")
 	}
-	if _, there := g.known["N0"]; there {
+	if _, there := g.acquaintances["N0"]; there {
 		t.Error("the oldest is remembered")
 	}
 }

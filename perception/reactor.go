@@ -9,25 +9,24 @@ import (
 	"perch/event"
 )
 
-// reactor holds the behaviours of one robot with the state, the head's reservation and
-// the latest acts. It reads no clock.
+// reactor runs the behaviours of one robot. It reads no clock.
 type reactor struct {
 	tuning     Tuning
 	zone       *time.Location
 	behaviours []behaviour
 	state      State
 	head       head
-	lost       time.Time // when to ask the robot for its head's position; zero means never
-	greeted    time.Time
-	played     time.Time
-	lit        time.Time // when the lights were last set, except by a mood or a gesture
+	findHeadAt time.Time // when to request FindHead; zero means never
+	greetedAt  time.Time // when a face was last greeted
+	playedAt   time.Time // when a behaviour last played a sound
+	litAt      time.Time // when a rule, an agent or a client last set the lights
 }
 
 // request is an act requested by a behaviour.
 type request struct {
-	by  string
+	by  string // name of the behaviour
 	act Act
-	// patient marks acts of the owner's rules, which may wait for earlier ones.
+	// patient marks an act that is executed even after a longer wait for earlier acts.
 	patient bool
 }
 
@@ -37,11 +36,11 @@ func newReactor(o Options) *reactor {
 	return c
 }
 
-// applyOptions applies a tuning and rules. Behaviours that stay enabled retain their state.
+// applyOptions applies the tuning and the rules. Behaviours and rules that remain keep their state.
 func (c *reactor) applyOptions(o Options) {
 	before := c.behaviours
 	c.tuning = o.Tuning
-	c.behaviours = append(behaviours(&c.tuning, o.Gestures), ruleBehaviours(o.Rules)...)
+	c.behaviours = append(enabledBehaviours(&c.tuning, o.Gestures), ruleBehaviours(o.Rules)...)
 	for i, b := range c.behaviours {
 		same := slices.IndexFunc(before, func(old behaviour) bool {
 			return reflect.TypeOf(old) == reflect.TypeOf(b) && (!isRule(b) || reflect.DeepEqual(old.(*rule).Rule, b.(*rule).Rule))
@@ -52,86 +51,88 @@ func (c *reactor) applyOptions(o Options) {
 	}
 }
 
-// talkHolds is how long a brain or client reserves the head that it moved.
-const talkHolds = 10 * time.Second
+// clientHold is how long the head stays reserved after an agent or a client has moved it.
+const clientHold = 10 * time.Second
 
-// hasWord reports whether the name of a tool contains one of some words.
+// hasWord reports whether the name of a tool contains one of the words.
 func hasWord(tool string, words ...string) bool {
-	own := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
-	return slices.ContainsFunc(own, func(w string) bool { return slices.Contains(words, w) })
+	parts := strings.FieldsFunc(tool, func(r rune) bool { return r == '.' || r == '_' || r == '-' })
+	return slices.ContainsFunc(parts, func(p string) bool { return slices.Contains(words, p) })
 }
 
-// movesHead reports whether a tool moves the head, rather than only reading its angles.
+// movesHead reports whether a tool may move the head.
 func movesHead(tool string) bool { return strings.Contains(tool, "head") && !hasWord(tool, "get") }
 
 // setsLights reports whether a tool may change the robot's lights.
 func setsLights(tool string) bool { return hasWord(tool, "led", "light", "lights", "lamp") }
 
-// movedAt reserves the head for a client that moved it then; the zero time means no move.
-func (c *reactor) movedAt(now, at time.Time) {
-	if until := at.Add(talkHolds); !at.IsZero() && now.Before(until) {
-		c.head, c.lost = head{PriorityTalk, until}, until
+// reserveHead reserves the head after a move by an agent or a client at the time moved.
+// The zero time means that there was no move.
+func (c *reactor) reserveHead(now, moved time.Time) {
+	if until := moved.Add(clientHold); !moved.IsZero() && now.Before(until) {
+		c.head, c.findHeadAt = head{PriorityTalk, until}, until
 	}
 }
 
-// headFinder is the name under which FindHead is requested.
+// headFinder is the requester of FindHead.
 const headFinder = "head"
 
-// finds reports whether to ask for the head's position: it is not reserved, and no
-// gesture is under way.
-func (c *reactor) finds() bool {
-	return !c.lost.IsZero() && c.state.Online && c.poses().IsZero()
+// canFindHead reports whether FindHead is due or will be due: a client has moved the head
+// of an online robot, and no gesture is under way.
+func (c *reactor) canFindHead() bool {
+	return !c.findHeadAt.IsZero() && c.state.Online && c.gestureEnds().IsZero()
 }
 
 // handleEvent applies an event and returns the requested acts.
 func (c *reactor) handleEvent(e event.Envelope) []request {
 	c.state = fold(c.state, e)
-	if p, is := e.Event.(event.Perceived); is && p.Name == headTurn && field(p.Data).By == headFinder && !e.At.Before(c.head.until) {
-		c.head = head{} // its position is known
+	if p, ok := e.Event.(event.Perceived); ok && p.Name == headTurn && decodeFields(p.Data).By == headFinder && !e.At.Before(c.head.until) {
+		c.head = head{} // the position is known again
 	}
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning {
 		if movesHead(t.Name) {
-			c.movedAt(e.At, e.At)
+			c.reserveHead(e.At, e.At)
 		}
 		if setsLights(t.Name) {
-			c.lit = e.At
+			c.litAt = e.At
 		}
 	}
 	return c.step(e.At, e.Event)
 }
 
-// step returns the acts for an event, or the due acts if it is nil.
+// step returns the requested acts after an event, or the due acts if e is nil.
 func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
-	if c.finds() && !now.Before(c.lost) {
-		c.lost = time.Time{}
+	if c.canFindHead() && !now.Before(c.findHeadAt) {
+		c.findHeadAt = time.Time{}
 		requests = append(requests, request{by: headFinder, act: FindHead{}})
 	}
-	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now), poses: c.poses(), moved: c.head.by == PriorityTalk}
+	m := moment{now: now, local: now.In(c.zone), event: e, state: c.state.At(now), gestureEnds: c.gestureEnds(),
+		movedByClient: c.head.priority == PriorityTalk}
 	m.quiet = c.tuning.Quiet.Hours.Contains(m.local)
 	for _, b := range c.behaviours {
 		if due := b.nextStep(); e == nil && (due.IsZero() || now.Before(due)) {
 			continue
 		}
-		m.greeted, m.played, m.lit = c.greeted, c.played, c.lit
+		m.greetedAt, m.playedAt, m.litAt = c.greetedAt, c.playedAt, c.litAt
 		acts := b.step(m)
 		patient := isRule(b)
-		asked := false // it handles the quiet hours itself
+		handlesQuiet := false // whether the behaviour itself respects the quiet hours
 		switch b.(type) {
 		case *gesturer:
-			m.poses = c.poses()
-			asked, patient = true, m.poses.IsZero() // the robot must be restored, even if late
+			m.gestureEnds = c.gestureEnds()
+			handlesQuiet, patient = true, m.gestureEnds.IsZero() // the end of a gesture must restore the robot, even if late
 		case *looker, *moodDisplay:
-			asked = true
+			handlesQuiet = true
 		}
 		for _, a := range acts {
-			if n, is := a.(Notify); is && m.quiet {
+			if n, ok := a.(Notify); ok && m.quiet {
 				n.Silent = true
 				a = n
 			}
 			if _, lights := a.(Lights); lights && isRule(b) {
-				c.lit = now
+				c.litAt = now
 			}
-			if c.may(m, a, asked) {
+			if c.permit(m, a, handlesQuiet) {
 				requests = append(requests, request{b.name(), a, patient})
 			}
 		}
@@ -139,10 +140,10 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 	return requests
 }
 
-// poses returns when the gesture under way ends, or the zero time.
-func (c *reactor) poses() time.Time {
+// gestureEnds returns when the gesture under way ends, or the zero time without one.
+func (c *reactor) gestureEnds() time.Time {
 	for _, b := range c.behaviours {
-		if g, is := b.(*gesturer); is {
+		if g, ok := b.(*gesturer); ok {
 			return g.ends()
 		}
 	}
@@ -150,14 +151,15 @@ func (c *reactor) poses() time.Time {
 }
 
 func isRule(b behaviour) bool {
-	_, is := b.(*rule)
-	return is
+	_, ok := b.(*rule)
+	return ok
 }
 
-// may reports whether to execute an act, and records it. A robot with a closed
-// channel cannot be reached, and immediate acts must not wait for it.
-func (c *reactor) may(m moment, a Act, asked bool) bool {
-	if m.quiet && suppressed(a) && !asked {
+// permit reports whether to execute an act now, and if so records it. Acts are dropped in
+// the quiet hours, unless the behaviour handles these itself, and while the robot cannot
+// be reached.
+func (c *reactor) permit(m moment, a Act, handlesQuiet bool) bool {
+	if m.quiet && isSuppressed(a) && !handlesQuiet {
 		return false
 	}
 	switch a.(type) {
@@ -169,27 +171,27 @@ func (c *reactor) may(m moment, a Act, asked bool) bool {
 	}
 	switch a := a.(type) {
 	case TurnHead:
-		return c.head.grant(m.now, a.Priority, a.Hold)
+		return c.head.reserve(m.now, a.Priority, a.Hold)
 	case Say:
 		if !m.state.Talking && !m.state.speaks {
-			return false // it would be said in the next talk
+			return false // the text would be queued until the next conversation
 		}
 		if a.Greeting {
-			c.greeted = m.now
+			c.greetedAt = m.now
 		}
 	case Play:
 		if !m.state.Talking {
 			return false
 		}
-		c.played = m.now
+		c.playedAt = m.now
 	}
 	return true
 }
 
 // nextStep returns when step must be called; the zero time means never.
 func (c *reactor) nextStep() (due time.Time) {
-	if c.finds() {
-		due = c.lost
+	if c.canFindHead() {
+		due = c.findHeadAt
 	}
 	for _, b := range c.behaviours {
 		if at := b.nextStep(); !at.IsZero() && (due.IsZero() || at.Before(due)) {

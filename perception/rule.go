@@ -19,46 +19,46 @@ import (
 // ErrRule is wrapped by the errors for an invalid rule.
 var ErrRule = errors.New("not a rule")
 
-// Rule is the owner's reaction to an event of a robot.
+// Rule is an owner's rule: acts to execute after a perception.
 type Rule struct {
-	Name string // for the log; empty means its number
-	When When
-	// Every is the shortest interval between two executions.
-	Every time.Duration
-	Hours Hours // when it applies; zero means all day
-	// InTalk also executes the rule during a talk with a person.
+	Name  string // for the log; if empty, "rules[N]" is logged
+	When  When
+	Every time.Duration // shortest interval between two executions
+	Hours Hours         // when the rule applies; zero means all day
+	// InTalk also executes the rule during a conversation with a person.
 	InTalk bool
-	Do     []Act // in order
+	Do     []Act // executed in order
 }
 
 // When is the condition of a rule.
 type When struct {
-	Event string             // its name, as sent by the robot
+	Event string             // name of the perception, as sent by the robot
 	Robot device.ID          // empty means every robot
-	If    map[string]Compare // on the event's data, by key; all must hold
+	If    map[string]Compare // conditions on the fields of the perception's data, by key; all must hold
 }
 
-// Compare is a condition on a value. Nil or empty fields are ignored.
+// Compare is a condition on a value. All conditions that are set must hold.
 type Compare struct {
-	Is    any      // equal to this text, number or boolean
-	Not   any      // anything else, including no value
-	OneOf []any    // one of these
-	Above *float64 // a number above this
-	Below *float64 // a number below this
+	Is    any      // the value equals this text, number or boolean
+	Not   any      // the value differs from this one, or is missing
+	OneOf []any    // the value equals one of these
+	Above *float64 // the value is a number greater than this
+	Below *float64 // the value is a number less than this
 }
 
-// Acts of rules only.
+// Acts that only rules request, except Feel.
 type (
 	// CallTool calls one of the robot's tools. Robots without the tool are skipped.
 	CallTool struct {
 		Name      string
 		Arguments map[string]any
 	}
-	// Feel shows a face on the robot.
+	// Feel shows an emotion on the robot's face.
 	Feel struct{ Emotion string }
-	// Publish publishes on a topic of the MQTT broker.
+	// Publish publishes a message on the MQTT broker.
 	Publish struct{ Topic, Payload string }
-	// Notify sends a notification, which is not spoken in the quiet hours.
+	// Notify sends a notification to the robot's owner. It is not spoken in the quiet hours,
+	// or if Silent.
 	Notify struct {
 		Text   string
 		Silent bool
@@ -77,19 +77,19 @@ type outside interface {
 	Notify(ctx context.Context, id device.ID, text string, aloud bool) error
 }
 
-// Bounds of the rules.
+// Limits of the rules.
 const (
-	mostRules = 100
-	mostDo    = 20
-	mostTopic = 256 // bytes
+	maxRules      = 100
+	maxActs       = 20  // of one rule
+	maxTopicBytes = 256 // bytes
 )
 
-// CheckRules returns all faults of the rules, each with its key, such as
-// "rules[2].do[0].say". It wraps ErrRule.
+// CheckRules returns an error with all faults of the rules, each with its configuration
+// key, such as "rules[2].do[0].say". The error wraps ErrRule.
 func CheckRules(rules []Rule) error {
 	var c checker
-	if len(rules) > mostRules {
-		c.fault("rules", fmt.Errorf("there are %d, more than %d", len(rules), mostRules))
+	if len(rules) > maxRules {
+		c.fault("rules", fmt.Errorf("there are %d, more than %d", len(rules), maxRules))
 	}
 	for i, r := range rules {
 		r.check(&c, fmt.Sprintf("rules[%d]", i))
@@ -100,6 +100,7 @@ func CheckRules(rules []Rule) error {
 	return nil
 }
 
+// check adds the faults of a rule to c.
 func (r Rule) check(c *checker, key string) {
 	if err := checkName(r.When.Event); err != nil {
 		c.fault(key+".when.event", err)
@@ -114,33 +115,35 @@ func (r Rule) check(c *checker, key string) {
 	}
 	c.every(key+".every", r.Every)
 	c.hours(key+".hours", r.Hours)
-	if len(r.Do) == 0 || len(r.Do) > mostDo {
-		c.fault(key+".do", fmt.Errorf("it does %d things; a rule does 1 to %d", len(r.Do), mostDo))
+	if len(r.Do) == 0 || len(r.Do) > maxActs {
+		c.fault(key+".do", fmt.Errorf("it has %d acts; a rule has 1 to %d", len(r.Do), maxActs))
 	}
 	for i, a := range r.Do {
 		checkAct(c, fmt.Sprintf("%s.do[%d]", key, i), a)
 	}
 }
 
+// check adds the faults of a condition to c.
 func (q Compare) check(c *checker, key string) {
 	if q.Is == nil && q.Not == nil && q.OneOf == nil && q.Above == nil && q.Below == nil {
-		c.fault(key, errors.New("it asks nothing; give is, not, one_of, above or below"))
+		c.fault(key, errors.New("the condition is empty; give is, not, one_of, above or below"))
 	}
 	for _, v := range append([]any{q.Is, q.Not}, q.OneOf...) {
 		switch v.(type) {
 		case nil, string, bool, int, float64:
 		default:
-			c.fault(key, fmt.Errorf("%s is no text, number or truth", plain.Clip(fmt.Sprint(v), 40)))
+			c.fault(key, fmt.Errorf("%s is not a text, number or boolean", plain.Clip(fmt.Sprint(v), 40)))
 		}
 	}
 }
 
+// checkAct adds the faults of a rule's act to c.
 func checkAct(c *checker, key string, a Act) {
 	switch a := a.(type) {
 	case Say:
-		c.words(key+".say", a.Text)
+		c.spokenText(key+".say", a.Text)
 	case Notify:
-		c.words(key+".notify", a.Text)
+		c.spokenText(key+".notify", a.Text)
 	case TurnHead:
 		pitch := 0
 		if a.Pitch != nil {
@@ -161,39 +164,41 @@ func checkAct(c *checker, key string, a Act) {
 		c.required(key+".state", a.State)
 	case Publish:
 		c.required(key+".publish.topic", a.Topic)
-		if len(a.Topic) > mostTopic || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > limit.Data {
-			c.fault(key+".publish", fmt.Errorf("a topic has no + and no #, at most %d bytes and %d of payload", mostTopic, limit.Data))
+		if len(a.Topic) > maxTopicBytes || strings.ContainsAny(a.Topic, "+#\x00") || len(a.Payload) > limit.Data {
+			c.fault(key+".publish", fmt.Errorf("a topic has at most %d bytes, without + and #, and its payload at most %d bytes", maxTopicBytes, limit.Data))
 		}
 	case Abort, RefreshFace:
 	default:
-		c.fault(key, errors.New("it does nothing"))
+		c.fault(key, errors.New("it has no act"))
 	}
 }
 
-func (c *checker) words(key, s string) {
+// spokenText checks a text that must not be empty.
+func (c *checker) spokenText(key, s string) {
 	c.text(key, s)
 	c.required(key, strings.TrimSpace(s))
 }
 
+// required checks that s is not empty.
 func (c *checker) required(key, s string) {
 	if s == "" {
 		c.fault(key, errors.New("it is empty"))
 	}
 }
 
-// ruleHolds is how long a rule's turn reserves the head.
-const ruleHolds = 5 * time.Second
+// ruleHold is how long a rule's turn of the head reserves it.
+const ruleHold = 5 * time.Second
 
-// rule executes one rule for one robot.
+// rule is the behaviour that executes one rule.
 type rule struct {
 	Rule
 	noTimer
-	executed time.Time
+	executed time.Time // when the rule was last executed
 }
 
-// ruleBehaviours returns rules as behaviours.
+// ruleBehaviours returns a behaviour for each rule.
 func ruleBehaviours(rules []Rule) []behaviour {
-	all := make([]behaviour, 0, len(rules))
+	result := make([]behaviour, 0, len(rules))
 	for i, r := range rules {
 		if r.Name == "" {
 			r.Name = fmt.Sprintf("rules[%d]", i)
@@ -201,21 +206,21 @@ func ruleBehaviours(rules []Rule) []behaviour {
 		r.Do = slices.Clone(r.Do)
 		for i, a := range r.Do {
 			if turn, ok := a.(TurnHead); ok {
-				turn.Priority, turn.Hold = PriorityRule, ruleHolds
+				turn.Priority, turn.Hold = PriorityRule, ruleHold
 				r.Do[i] = turn
 			}
 		}
-		all = append(all, &rule{Rule: r})
+		result = append(result, &rule{Rule: r})
 	}
-	return all
+	return result
 }
 
 func (r *rule) name() string { return r.Name }
 
 func (r *rule) step(m moment) []Act {
-	p, sensed := m.event.(event.Perceived)
-	if !sensed || p.Name != r.When.Event || r.When.Robot != "" && r.When.Robot != m.state.Robot ||
-		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.talk.person || !m.passed(r.executed, r.Every) ||
+	p, ok := m.event.(event.Perceived)
+	if !ok || p.Name != r.When.Event || r.When.Robot != "" && r.When.Robot != m.state.Robot ||
+		r.Hours != (Hours{}) && !r.Hours.Contains(m.local) || !r.InTalk && m.state.conversation.person || !m.hasPassed(r.executed, r.Every) ||
 		!r.When.matches(p.Data) {
 		return nil
 	}
@@ -223,7 +228,7 @@ func (r *rule) step(m moment) []Act {
 	return r.Do
 }
 
-// matches reports whether an event's data meets the rule's conditions.
+// matches reports whether the data of a perception meets the conditions w.If.
 func (w When) matches(data json.RawMessage) bool {
 	if len(w.If) == 0 {
 		return true
@@ -240,18 +245,19 @@ func (w When) matches(data json.RawMessage) bool {
 	return true
 }
 
+// matches reports whether a decoded JSON value meets the condition.
 func (q Compare) matches(v any) bool {
-	n, number := v.(float64)
-	return (q.Is == nil || same(v, q.Is)) &&
-		(q.Not == nil || !same(v, q.Not)) &&
-		(q.OneOf == nil || slices.ContainsFunc(q.OneOf, func(one any) bool { return same(v, one) })) &&
-		(q.Above == nil || number && n > *q.Above) &&
-		(q.Below == nil || number && n < *q.Below)
+	n, isNumber := v.(float64)
+	return (q.Is == nil || isEqual(v, q.Is)) &&
+		(q.Not == nil || !isEqual(v, q.Not)) &&
+		(q.OneOf == nil || slices.ContainsFunc(q.OneOf, func(want any) bool { return isEqual(v, want) })) &&
+		(q.Above == nil || isNumber && n > *q.Above) &&
+		(q.Below == nil || isNumber && n < *q.Below)
 }
 
-// same compares a value of JSON with one of the configuration.
-func same(v, want any) bool {
-	if n, whole := want.(int); whole {
+// isEqual reports whether a decoded JSON value equals a value of the configuration.
+func isEqual(v, want any) bool {
+	if n, isInt := want.(int); isInt {
 		want = float64(n)
 	}
 	switch want.(type) {

@@ -2,39 +2,39 @@ package perception
 
 import "time"
 
-// sleeper makes the robot sleep in the quiet hours. It does not disturb a talk, and
-// wakes only a robot that it has put to sleep.
+// sleeper puts the robot to sleep in the quiet hours and wakes it afterwards. It waits
+// for the end of a conversation, and wakes only a robot that it has put to sleep.
 type sleeper struct {
 	*QuietTuning
-	begun bool // the start of these quiet hours was handled
-	put   bool // it put the robot to sleep
-	again time.Time
+	handled    bool      // whether the sleeper has acted on the current quiet hours
+	putToSleep bool      // whether the sleeper has put the robot to sleep
+	nextCheck  time.Time // zero before the first step
 }
 
 func (*sleeper) name() string          { return "quiet" }
-func (s *sleeper) nextStep() time.Time { return s.again }
+func (s *sleeper) nextStep() time.Time { return s.nextCheck }
 
-// The sleeper's interval, and how long after a talk a robot may sleep.
 const (
-	sleeperLooks = 30 * time.Second
-	sleepsAfter  = 30 * time.Second
+	sleeperInterval = 30 * time.Second // between two checks of the clock
+	sleepAfterTalk  = 30 * time.Second // shortest time between a conversation and sleep
 )
 
 func (s *sleeper) step(m moment) []Act {
-	if !m.now.Before(s.again) {
-		s.again = m.now.Add(sleeperLooks)
+	if !m.now.Before(s.nextCheck) {
+		s.nextCheck = m.now.Add(sleeperInterval)
 	}
 	switch {
 	case !m.state.Online:
-		return nil // it is put to sleep when its channel opens
-	case m.quiet && !s.begun && m.idleFor(sleepsAfter):
-		s.begun, s.put = true, m.state.Mode != modeSleep
-		if s.put {
+		return nil // a later step puts the robot to sleep, once it is online
+	case m.quiet && !s.handled && m.idleFor(sleepAfterTalk):
+		s.handled, s.putToSleep = true, m.state.Mode != modeSleep
+		if s.putToSleep {
 			return []Act{SetState{modeSleep}}
 		}
-	case !m.quiet && s.begun:
-		wake := s.put && (m.state.Mode == modeSleep || m.state.Mode == "") // otherwise something else has woken it
-		s.begun, s.put = false, false
+	case !m.quiet && s.handled:
+		stillAsleep := m.state.Mode == modeSleep || m.state.Mode == "" // "" if the robot does not report its state
+		wake := s.putToSleep && stillAsleep
+		s.handled, s.putToSleep = false, false
 		if wake {
 			return []Act{SetState{modeIdle}}
 		}
@@ -42,9 +42,9 @@ func (s *sleeper) step(m moment) []Act {
 	return nil
 }
 
-// suppressed reports whether an act is left out in the quiet hours. Acts that make
-// a robot quieter, and acts that the robot does not execute, remain.
-func suppressed(a Act) bool {
+// isSuppressed reports whether an act is dropped in the quiet hours. Acts that make the
+// robot quieter, and acts that other programs execute, are not.
+func isSuppressed(a Act) bool {
 	switch a := a.(type) {
 	case Abort, Publish, Notify:
 		return false

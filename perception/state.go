@@ -16,82 +16,82 @@ import (
 )
 
 const (
-	staleAfter = 300 * time.Second // after so long without a perception the robot's surroundings are unknown
-	mostRecent = 50                // stored events
-	samePerson = 2 * time.Second   // a face that is back within this time is the lost one
+	staleAfter       = 300 * time.Second // without a perception for this long, the robot's surroundings are unknown
+	maxRecent        = 50                // events in State.Recent
+	samePersonWithin = 2 * time.Second   // a face that reappears within this time is the same person's
 )
 
-// State is the known state of one robot: the fold of its events. It is a value;
-// Fold never modifies its argument.
+// State is the state of one robot, computed by Fold from its events. It is a value: Fold
+// never modifies its argument.
 type State struct {
 	Robot  device.ID `json:"robot"`
-	Sensed time.Time `json:"sensed,omitzero"` // the latest perception
-	// Stale means that the latest perception is too old to know who is in front of the
-	// robot. At sets it.
+	Sensed time.Time `json:"sensed,omitzero"` // time of the latest perception
+	// Stale means that the latest perception is too old to tell who is in front of the
+	// robot. The method At sets it.
 	Stale     bool      `json:"stale"`
-	Online    bool      `json:"online"`            // it can be reached: its channel is open, or it is connected by MQTT
-	Talking   bool      `json:"talking,omitempty"` // its channel is open
+	Online    bool      `json:"online"`            // whether the robot's channel is open or the robot is connected by MQTT
+	Talking   bool      `json:"talking,omitempty"` // whether the robot's channel is open
 	Face      Face      `json:"face"`
 	Sound     Sound     `json:"sound,omitzero"`
-	Mode      string    `json:"mode,omitempty"` // as the firmware calls its state: idle, talk, story_time, security, sleep, dance
-	GoodNight bool      `json:"good_night"`     // it was sent to sleep, and was not woken since
+	Mode      string    `json:"mode,omitempty"` // the firmware's state: idle, talk, story_time, security, sleep or dance
+	GoodNight bool      `json:"good_night"`     // whether the robot was sent to sleep and has not been woken since
 	Listening bool      `json:"listening"`
 	Dancing   bool      `json:"dancing"`
-	Battery   *int      `json:"battery"` // 0-100; nil is unknown
-	Charging  *bool     `json:"charging"`
+	Battery   *int      `json:"battery"`  // percent; nil if unknown
+	Charging  *bool     `json:"charging"` // nil if unknown
 	Touch     Touch     `json:"touch,omitzero"`
 	Head      Head      `json:"head,omitzero"`
-	Recent    []Record  `json:"recent,omitempty"` // the latest, oldest first
-	Woken     time.Time `json:"woken,omitzero"`   // by its wake word
-	OwnGaze   time.Time `json:"own_gaze,omitzero"`
+	Recent    []Record  `json:"recent,omitempty"`  // the latest perceptions, oldest first
+	Woken     time.Time `json:"woken,omitzero"`    // when the wake word was last detected
+	OwnGaze   time.Time `json:"own_gaze,omitzero"` // when the firmware last looked around by itself
 
-	talk      talk
-	connected bool // by MQTT
-	speaks    bool // also between talks
+	conversation conversation
+	connected    bool // whether the robot is connected by MQTT
+	speaks       bool // whether the robot can speak while its channel is closed
 }
 
 // Face describes the person in front of the robot.
 type Face struct {
 	Present    bool      `json:"present"`
-	Since      time.Time `json:"since,omitzero"` // when the latest face appeared
-	Lost       time.Time `json:"lost,omitzero"`
-	Identity   string    `json:"identity,omitempty"`
-	Identified time.Time `json:"identified,omitzero"`
+	Since      time.Time `json:"since,omitzero"`      // when the latest face appeared
+	Lost       time.Time `json:"lost,omitzero"`       // when a face last disappeared
+	Identity   string    `json:"identity,omitempty"`  // name of the recognized person; "" if unknown
+	Identified time.Time `json:"identified,omitzero"` // when the person was last recognized
 }
 
 // Sound is the latest sound with a direction.
 type Sound struct {
 	At        time.Time `json:"at"`
-	Direction string    `json:"direction"`         // left, centre, right, as the robot sees it
-	Balance   float64   `json:"balance,omitempty"` // from -1, right, to 1, left
-	Energy    float64   `json:"energy,omitempty"`
+	Direction string    `json:"direction"`         // left, centre or right, from the robot's point of view
+	Balance   float64   `json:"balance,omitempty"` // from -1 (right) to 1 (left)
+	Energy    float64   `json:"energy,omitempty"`  // loudness in the firmware's units
 }
 
 // Touch is the latest touch of the robot's head.
 type Touch struct {
 	At      time.Time `json:"at"`
-	Kind    string    `json:"kind"` // the event's name
-	Petting bool      `json:"petting"`
+	Kind    string    `json:"kind"`    // name of the event
+	Petting bool      `json:"petting"` // whether the touch has not ended yet
 }
 
-// Head is the head's position in degrees, after the latest turn by a behaviour.
+// Head is the head's position in degrees after the latest turn by a behaviour.
 type Head struct {
 	At    time.Time `json:"at"`
-	Yaw   int       `json:"yaw"` // negative is the robot's own left
+	Yaw   int       `json:"yaw"` // negative: to the robot's left
 	Pitch int       `json:"pitch"`
 }
 
-// Record is a stored event.
+// Record is a perception in State.Recent.
 type Record struct {
 	At   time.Time       `json:"at"`
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// size estimates the size of an event as JSON, in bytes.
+// size estimates the size of the record as JSON, in bytes.
 func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
 
-// size estimates the size of the events as JSON, in bytes.
+// size estimates the size of s.Recent as JSON, in bytes.
 func (s State) size() (n int) {
 	for _, r := range s.Recent {
 		n += r.size()
@@ -99,41 +99,44 @@ func (s State) size() (n int) {
 	return n
 }
 
-// talk is the current talk, as behaviours need it. It is not stored.
-type talk struct {
+// conversation holds what behaviours need to know about the current conversation. It is
+// not stored.
+type conversation struct {
 	session  string
-	turn     bool      // a turn is under way
-	person   bool      // a person takes part in it
+	turn     bool      // whether a turn is under way
+	person   bool      // whether a person takes part in the turn under way
 	last     time.Time // when a person last took part in a turn
-	listened time.Time // when the microphone was opened
+	listened time.Time // when the microphone was last opened
 }
 
-// At returns the state at that time. After 300 s without a perception it is stale, and
-// nobody is known to be in front of the robot.
+// At returns the state as of the time now. After 300 s without a perception the state is
+// stale, and its face is not present.
 func (s State) At(now time.Time) State {
-	if s.stale(now) {
-		s = s.forget()
+	if s.isStale(now) {
+		s = s.forgetSurroundings()
 		s.Stale = true
 	}
 	return s
 }
 
-func (s State) stale(now time.Time) bool {
+// isStale reports whether the state is stale at the time now.
+func (s State) isStale(now time.Time) bool {
 	return s.Stale || s.Sensed.IsZero() || now.Sub(s.Sensed) >= staleAfter
 }
 
-// forget clears what is only valid while the robot reports it.
-func (s State) forget() State {
+// forgetSurroundings clears the fields that are true only as long as the robot keeps
+// reporting them.
+func (s State) forgetSurroundings() State {
 	s.Face.Present, s.Dancing, s.Touch.Petting, s.Mode = false, false, false, ""
 	return s
 }
 
-// Fold returns the state after one more event of the robot. It is pure: it reads no clock.
+// Fold returns the state after one more event of the robot. It reads no clock.
 func Fold(s State, e event.Envelope) State {
 	s = fold(s, e)
 	if p, ok := e.Event.(event.Perceived); ok {
 		latest := Record{e.At, p.Name, p.Data}
-		before := s.Recent[max(0, len(s.Recent)-mostRecent+1):]
+		before := s.Recent[max(0, len(s.Recent)-maxRecent+1):]
 		room := limit.Question - latest.size()
 		for n := len(before) - 1; n >= 0; n-- {
 			if room -= before[n].size(); room < 0 {
@@ -141,30 +144,30 @@ func Fold(s State, e event.Envelope) State {
 				break
 			}
 		}
-		s.Recent = append(append(make([]Record, 0, len(before)+1), before...), latest) // never appends to the argument's array
+		s.Recent = slices.Concat(before, []Record{latest}) // a new array, since the argument's is shared
 	}
 	return s
 }
 
-// fold is Fold without recording the event.
+// fold is Fold without the recording of perceptions in State.Recent.
 func fold(s State, e event.Envelope) State {
 	s.Robot = cmp.Or(s.Robot, e.Robot)
 	switch ev := e.Event.(type) {
 	case event.Perceived:
-		return s.perceive(ev, e.At)
-	case event.RobotSeen: // it has booted and not sensed anything yet
+		return s.foldPerception(ev, e.At)
+	case event.RobotSeen: // the robot has booted and not sensed anything yet
 		if ev.Waiting {
-			return s // another client uses the robot's MAC as its name
+			return s // from another client that uses the MAC address of this robot
 		}
-		s = s.forget()
+		s = s.forgetSurroundings()
 		s.GoodNight = false
 	case event.RobotOnline:
 		s.Online, s.Talking, s.Listening = true, true, false
-		s.talk = s.talk.turnEnded(e.At)
-		s.talk.session = e.Session
+		s.conversation = s.conversation.turnEnded(e.At)
+		s.conversation.session = e.Session
 	case event.RobotOffline:
 		s.Online, s.Talking, s.Listening = s.connected, false, false
-		s.talk = s.talk.turnEnded(e.At)
+		s.conversation = s.conversation.turnEnded(e.At)
 	case event.RobotConnected:
 		s.connected, s.Online, s.speaks = true, true, ev.Speaks
 	case event.RobotDisconnected:
@@ -177,74 +180,76 @@ func fold(s State, e event.Envelope) State {
 			s.Charging = ev.Charging
 		}
 	case event.Missed: // the end of a turn may be among the missed events
-		s.talk = s.talk.turnEnded(e.At)
+		s.conversation = s.conversation.turnEnded(e.At)
 	default:
-		return s.converse(e)
+		return s.foldConversation(e)
 	}
 	return s
 }
 
-// converse applies the events of a talk.
-func (s State) converse(e event.Envelope) State {
-	if e.Session != s.talk.session {
+// foldConversation applies an event of a conversation.
+func (s State) foldConversation(e event.Envelope) State {
+	if e.Session != s.conversation.session {
 		return s // another session has replaced this one
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted:
-		s.Listening, s.talk.listened = true, e.At
+		s.Listening, s.conversation.listened = true, e.At
 	case event.Misheard:
 		s.Listening = true
 	case event.Heard:
 		s.Listening, s.GoodNight = false, false
-		s.talk = s.talk.with(e.At)
+		s.conversation = s.conversation.withPerson(e.At)
 	case event.Asked:
-		s.talk = s.talk.with(e.At)
+		s.conversation = s.conversation.withPerson(e.At)
 	case event.ThinkingStarted, event.SpeakingStarted, event.Said, event.SoundStarted:
-		s.Listening, s.talk.turn = false, true
+		s.Listening, s.conversation.turn = false, true
 	case event.SoundEnded:
-		s.talk = s.talk.turnEnded(e.At)
+		s.conversation = s.conversation.turnEnded(e.At)
 	case event.TurnEnded:
-		s.talk = s.talk.turnEnded(e.At)
+		s.conversation = s.conversation.turnEnded(e.At)
 		s.GoodNight = s.GoodNight || ev.End == event.EndSleep
 	}
 	return s
 }
 
-// with returns the talk after a person has joined its turn.
-func (t talk) with(now time.Time) talk {
-	t.turn, t.person, t.last = true, true, now
-	return t
+// withPerson returns the conversation after a person has joined the turn under way or has
+// begun one.
+func (c conversation) withPerson(now time.Time) conversation {
+	c.turn, c.person, c.last = true, true, now
+	return c
 }
 
-// turnEnded returns the talk after the end of a turn, if one was under way.
-func (t talk) turnEnded(now time.Time) talk {
-	if t.turn && t.person {
-		t.last = now
+// turnEnded returns the conversation without a turn under way.
+func (c conversation) turnEnded(now time.Time) conversation {
+	if c.turn && c.person {
+		c.last = now
 	}
-	t.turn, t.person = false, false
-	return t
+	c.turn, c.person = false, false
+	return c
 }
 
-// talking reports whether a person talks with the robot, or did within that time.
-func (s State) talking(now time.Time, after time.Duration) bool {
-	return s.talk.person || !s.talk.last.IsZero() && now.Sub(s.talk.last) < after
+// inConversation reports whether a person is talking with the robot, or was less than
+// the duration after ago.
+func (s State) inConversation(now time.Time, after time.Duration) bool {
+	return s.conversation.person || !s.conversation.last.IsZero() && now.Sub(s.conversation.last) < after
 }
 
-// asleep reports whether the robot sleeps.
-func (s State) asleep() bool { return s.GoodNight || s.Mode == modeSleep }
+// isAsleep reports whether the robot sleeps.
+func (s State) isAsleep() bool { return s.GoodNight || s.Mode == modeSleep }
 
-// perceive applies a perception.
-func (s State) perceive(p event.Perceived, at time.Time) State {
+// foldPerception applies a perception.
+func (s State) foldPerception(p event.Perceived, at time.Time) State {
 	if p.Name == headTurn { // published by a behaviour
-		f := field(p.Data)
+		f := decodeFields(p.Data)
 		s.Head = Head{at, f.Yaw, s.Head.Pitch}
-		if f.Pitch != nil { // otherwise unchanged
+		if f.Pitch != nil {
 			s.Head.Pitch = *f.Pitch
 		}
 		return s
 	}
-	if s.stale(at) {
-		s = s.forget() // what was true before so long a silence may not be true now
+	if s.isStale(at) {
+		s = s.forgetSurroundings()
 	}
 	s.Sensed, s.Stale = at, false
 	switch p.Name {
@@ -255,7 +260,7 @@ func (s State) perceive(p event.Perceived, at time.Time) State {
 			s.Face.Present, s.Face.Lost = false, at
 		}
 	case faceRecognized:
-		if who := identity(p.Data); who != "" {
+		if who := parseIdentity(p.Data); who != "" {
 			s.Face = s.Face.seenAt(at)
 			s.Face.Identity, s.Face.Identified = who, at
 		}
@@ -266,13 +271,14 @@ func (s State) perceive(p event.Perceived, at time.Time) State {
 	case petEnded:
 		s.Touch.Petting = false
 	default:
-		s = s.change(p, at)
+		s = s.foldActivity(p, at)
 	}
 	return s
 }
 
+// withSound applies a sound or a wake word.
 func (s State) withSound(p event.Perceived, at time.Time) State {
-	if heard, ok := sound(p.Data); ok {
+	if heard, ok := parseSound(p.Data); ok {
 		heard.At = at
 		s.Sound = heard
 	}
@@ -282,11 +288,11 @@ func (s State) withSound(p event.Perceived, at time.Time) State {
 	return s
 }
 
-// change applies a state change that the robot reports.
-func (s State) change(p event.Perceived, at time.Time) State {
+// foldActivity applies an event that reports the robot's own activity.
+func (s State) foldActivity(p event.Perceived, at time.Time) State {
 	switch p.Name {
 	case stateChanged:
-		mode := field(p.Data).State
+		mode := decodeFields(p.Data).State
 		if checkName(mode) != nil {
 			return s
 		}
@@ -296,26 +302,26 @@ func (s State) change(p event.Perceived, at time.Time) State {
 	case danceEnded:
 		s.Dancing = false
 	case chatStatus:
-		s.Listening = field(p.Data).Listening
+		s.Listening = decodeFields(p.Data).Listening
 	case idleMotion:
 		s.OwnGaze = at
 	}
 	return s
 }
 
-// seenAt returns the face after it was seen.
+// seenAt returns the face after a face was seen at the time at.
 func (f Face) seenAt(at time.Time) Face {
 	if f.Present {
 		return f
 	}
-	if at.Sub(f.Lost) > samePerson {
+	if at.Sub(f.Lost) > samePersonWithin {
 		f.Identity, f.Identified = "", time.Time{}
 	}
 	f.Present, f.Since = true, at
 	return f
 }
 
-// fields are the used fields of any event's data.
+// fields are the fields of perceptions' data that this package reads, for all names.
 type fields struct {
 	Identity  string  `json:"identity"`
 	Direction string  `json:"direction"`
@@ -328,15 +334,17 @@ type fields struct {
 	By        string  `json:"by"`
 }
 
-// field decodes an event's data. A value of another type is left out.
-func field(data json.RawMessage) (f fields) {
-	// An error leaves out only that field.
-	_ = json.Unmarshal(data, &f)
+// decodeFields decodes the data of a perception. A field with a value of the wrong type
+// remains zero.
+func decodeFields(data json.RawMessage) (f fields) {
+	_ = json.Unmarshal(data, &f) // a type error does not prevent the decoding of the other fields
 	return f
 }
 
-func sound(data json.RawMessage) (Sound, bool) {
-	f := field(data)
+// parseSound decodes the sound of a perception. ok is false if the direction is missing or
+// unknown.
+func parseSound(data json.RawMessage) (s Sound, ok bool) {
+	f := decodeFields(data)
 	if f.Direction == "center" {
 		f.Direction = centre
 	}
@@ -346,7 +354,7 @@ func sound(data json.RawMessage) (Sound, bool) {
 	return Sound{Direction: f.Direction, Balance: max(-1, min(1, f.Balance)), Energy: max(0, min(math.MaxInt32, f.Energy))}, true
 }
 
-// The used states of the firmware, and directions of a sound.
+// Values of State.Mode and Sound.Direction.
 const (
 	modeIdle  = "idle"
 	modeSleep = "sleep"
@@ -357,11 +365,12 @@ const (
 	right  = "right"
 )
 
-// identity returns the name of a recognized person, reduced to speakable words, because
-// it is spoken, shown and sent to a language model.
-func identity(data json.RawMessage) string {
+// parseIdentity returns the name of a recognized person, or "" if the person is unknown.
+// The name is reduced to letters, digits and -'. in words, because the name is spoken,
+// shown and sent to a language model.
+func parseIdentity(data json.RawMessage) string {
 	var name strings.Builder
-	for _, word := range strings.FieldsFunc(field(data).Identity, func(r rune) bool {
+	for _, word := range strings.FieldsFunc(decodeFields(data).Identity, func(r rune) bool {
 		return !(unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || strings.ContainsRune("-'.", r))
 	}) {
 		if name.Len()+1+len(word) > limit.Word {
@@ -378,51 +387,54 @@ func identity(data json.RawMessage) string {
 	return name.String()
 }
 
-// Who describes the person in front of the robot: "in front of you since 12 s:
-// Ann". It is empty if no face is known to be there.
+// Who describes the person in front of the robot, such as "in front of you since 12 s:
+// Ann". It returns "" if no face is present.
 func (s State) Who(now time.Time) string {
 	s = s.At(now)
 	if !s.Face.Present {
 		return ""
 	}
-	who := cmp.Or(s.Face.Identity, "somebody you do not know by name")
-	return fmt.Sprintf("in front of you since %s: %s", rough(now.Sub(s.Face.Since)), who)
+	name := cmp.Or(s.Face.Identity, "somebody you do not know by name")
+	return fmt.Sprintf("in front of you since %s: %s", formatRoughly(now.Sub(s.Face.Since)), name)
 }
 
-// rough formats a duration in seconds or minutes, for people.
-func rough(d time.Duration) string {
+// formatRoughly formats a duration in whole seconds or minutes.
+func formatRoughly(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d s", int(max(d, 0).Seconds()))
 	}
 	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
-// Senses describes for people in a few words each what a robot notices: who is in front
-// of it, its last sound and touch of the last minute, and its activity. It is nil if
-// nothing is known.
+// Senses describes the robot's present perceptions for people, in a few words each: the
+// person in front of it, the latest sound and touch within a minute, and its activity. It
+// returns nil if the state is stale.
 func (s State) Senses(now time.Time) (words []string) {
 	s = s.At(now)
 	if s.Stale {
 		return nil
 	}
 	if face := s.Face; face.Present {
-		words = append(words, fmt.Sprintf("%s in front of it since %s", cmp.Or(face.Identity, "a face"), rough(now.Sub(face.Since))))
+		words = append(words, fmt.Sprintf("%s in front of it since %s", cmp.Or(face.Identity, "a face"), formatRoughly(now.Sub(face.Since))))
 	}
 	recent := func(at time.Time) bool { return !at.IsZero() && now.Sub(at) < time.Minute }
 	if recent(s.Sound.At) {
-		whence := strings.ReplaceAll("on the "+s.Sound.Direction, "on the "+centre, "ahead")
-		words = append(words, fmt.Sprintf("a sound %s %s ago", whence, rough(now.Sub(s.Sound.At))))
+		side := "on the " + s.Sound.Direction
+		if s.Sound.Direction == centre {
+			side = "ahead"
+		}
+		words = append(words, fmt.Sprintf("a sound %s %s ago", side, formatRoughly(now.Sub(s.Sound.At))))
 	}
 	switch {
 	case s.Touch.Petting:
 		words = append(words, "stroked")
 	case recent(s.Touch.At):
-		words = append(words, fmt.Sprintf("touched %s ago", rough(now.Sub(s.Touch.At))))
+		words = append(words, fmt.Sprintf("touched %s ago", formatRoughly(now.Sub(s.Touch.At))))
 	}
 	switch {
 	case s.Dancing:
 		words = append(words, "dances")
-	case s.asleep():
+	case s.isAsleep():
 		words = append(words, "sleeps")
 	}
 	return words

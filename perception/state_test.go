@@ -141,21 +141,21 @@ func TestReplacedSessionIsIgnored(t *testing.T) {
 	for _, e := range []event.Event{event.TurnEnded{}, event.ListeningStarted{}} {
 		s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: "before", Event: e})
 	}
-	if !s.talking(noon.Add(time.Hour), 0) || s.Listening {
-		t.Errorf("it is %+v", s.talk)
+	if !s.inConversation(noon.Add(time.Hour), 0) || s.Listening {
+		t.Errorf("it is %+v", s.conversation)
 	}
 }
 
 // TestSoundIsATurnWithoutAPerson.
 func TestSoundIsATurnWithoutAPerson(t *testing.T) {
 	s := replay(t, State{}, "online")
-	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.talk.session, Event: event.SoundStarted{Name: "purr"}})
-	if !s.talk.turn || s.talking(noon, time.Hour) {
-		t.Errorf("while it plays it is %+v", s.talk)
+	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.conversation.session, Event: event.SoundStarted{Name: "purr"}})
+	if !s.conversation.turn || s.inConversation(noon, time.Hour) {
+		t.Errorf("while it plays it is %+v", s.conversation)
 	}
-	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.talk.session, Event: event.SoundEnded{Name: "purr", End: event.EndDone}})
-	if s.talk.turn || s.talking(noon, time.Hour) {
-		t.Errorf("afterwards it is %+v", s.talk)
+	s = Fold(s, event.Envelope{At: noon, Robot: chan1, Session: s.conversation.session, Event: event.SoundEnded{Name: "purr", End: event.EndDone}})
+	if s.conversation.turn || s.inConversation(noon, time.Hour) {
+		t.Errorf("afterwards it is %+v", s.conversation)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestStatesSpareTheDisk(t *testing.T) {
 		if kept.Puts > 2 {
 			t.Errorf("10 minutes are %d writes", kept.Puts)
 		}
-		time.Sleep(storeEvery)
+		time.Sleep(storeInterval)
 		before := kept.Puts
 		for range 100 {
 			bus.Publish(chan1, "s", event.SpeakingStarted{})
@@ -347,11 +347,11 @@ func TestStatesAfterMissedEvents(t *testing.T) {
 	board := NewStates(nil)
 	board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: scriptEvent(t, "face")})
 	board.HandleEvent(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
-	if !board.Robot(chan1, noon).talking(noon, 0) {
+	if !board.Robot(chan1, noon).inConversation(noon, 0) {
 		t.Fatal("nobody talks")
 	}
 	board.HandleEvent(event.Envelope{Seq: 9, At: noon, Event: event.Missed{N: 7}})
-	if s := board.Robot(chan1, noon); s.talking(noon, 0) || !s.Face.Present {
+	if s := board.Robot(chan1, noon); s.inConversation(noon, 0) || !s.Face.Present {
 		t.Errorf("it is %+v", s)
 	}
 	if states, seq := board.Snapshot(noon); seq != 9 || len(states) != 1 {

@@ -14,59 +14,61 @@ import (
 	"perch/limit"
 )
 
-// table stores the states by robot; a power cut may lose the latest.
+// table stores states by robot ID. The writes are asynchronous: a power cut may lose the
+// latest ones.
 type table interface {
 	PutSoon(key string, s State)
 	DeleteSoon(key string)
 	All() iter.Seq2[string, State]
 }
 
-// storeEvery is how often changed states are stored, to spare an SD card.
-const storeEvery = 5 * time.Minute
+// storeInterval is the interval between two writes of the changed states. It is long
+// because frequent writes wear out an SD card.
+const storeInterval = 5 * time.Minute
 
-// mostRobots bounds the stored robots. If the events of all robots exceed limit.Message
-// bytes, a state is stored without its events.
-const mostRobots = 1000
+// maxRobots is the largest number of robots with a state.
+const maxRobots = 1000
 
-// States owns the state of every robot and the Seq of its last event. Feeds, mirror and
-// prompt all read it. It is safe for concurrent use.
+// States holds the state of every robot. Feeds, the Home Assistant mirror and the agent's
+// prompt read it. It is safe for concurrent use.
 type States struct {
-	table table
+	table table // nil if states are not stored
 
 	storing sync.Mutex        // held while states are stored or dropped; acquired before mu
-	bytes   map[device.ID]int // size of the stored events; guarded by storing
-	mu      sync.Mutex
-	seq     uint64
-	states  map[device.ID]State
-	dirty   map[device.ID]bool
+	bytes   map[device.ID]int // size of the stored events of each robot; guarded by storing
+
+	mu     sync.Mutex // guards the fields below
+	seq    uint64     // sequence number of the last event
+	states map[device.ID]State
+	dirty  map[device.ID]bool // robots with a state that has changed since it was stored
 }
 
-// NewStates returns the states stored in a table, marked as stale, because later events
-// are unknown. With a nil table nothing is stored.
-func NewStates(stored table) *States {
-	b := &States{table: stored, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
-	if stored == nil {
+// NewStates returns the states stored in t. They are marked as stale, because the events
+// since then are unknown. If t is nil, states are not stored.
+func NewStates(t table) *States {
+	b := &States{table: t, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+	if t == nil {
 		return b
 	}
-	for key, s := range stored.All() {
+	for key, s := range t.All() {
 		id, err := device.ParseID(key)
-		if err != nil || len(b.states) >= mostRobots {
+		if err != nil || len(b.states) >= maxRobots {
 			continue
 		}
 		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = id, true, false, false, false
-		b.states[id], b.bytes[id] = s.forget(), s.size()
+		b.states[id], b.bytes[id] = s.forgetSurroundings(), s.size()
 	}
 	return b
 }
 
-// Run applies and stores the events of the bus, until ctx or the bus ends.
+// Run applies the events of r and stores the states, until ctx ends or the bus is closed.
 func (b *States) Run(ctx context.Context, r *event.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	var flusher sync.WaitGroup
 	flusher.Go(func() {
 		for ctx.Err() == nil {
 			select {
-			case <-time.After(storeEvery):
+			case <-time.After(storeInterval):
 			case <-ctx.Done():
 			}
 			b.Flush()
@@ -77,7 +79,8 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	flusher.Wait()
 }
 
-// Flush stores the changed states.
+// Flush stores the changed states. If the events of all robots would exceed limit.Message
+// bytes, a state is stored without its events.
 func (b *States) Flush() {
 	b.storing.Lock()
 	defer b.storing.Unlock()
@@ -92,18 +95,18 @@ func (b *States) Flush() {
 		return
 	}
 	for _, s := range changed {
-		before, all := b.bytes[s.Robot], 0
+		before, total := b.bytes[s.Robot], 0
 		for _, n := range b.bytes {
-			all += n
+			total += n
 		}
-		if b.bytes[s.Robot] = s.size(); all-before+s.size() > limit.Message {
+		if b.bytes[s.Robot] = s.size(); total-before+s.size() > limit.Message {
 			s.Recent, b.bytes[s.Robot] = nil, 0
 		}
 		b.table.PutSoon(string(s.Robot), s)
 	}
 }
 
-// HandleEvent folds one event.
+// HandleEvent applies one event to the state of its robot.
 func (b *States) HandleEvent(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,15 +117,15 @@ func (b *States) HandleEvent(e event.Envelope) {
 		}
 		return
 	}
-	if _, gone := e.Event.(event.RobotForgotten); gone {
+	if _, forgotten := e.Event.(event.RobotForgotten); forgotten {
 		b.drop(e.Robot)
 		return
 	}
-	before, known := b.states[e.Robot]
-	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
-		return // its owner has removed it
+	before, hasState := b.states[e.Robot]
+	if _, disconnected := e.Event.(event.RobotDisconnected); disconnected && !hasState {
+		return // the owner has removed the robot
 	}
-	if e.Robot == "" || !known && len(b.states) >= mostRobots && !b.makeRoom() {
+	if e.Robot == "" || !hasState && len(b.states) >= maxRobots && !b.makeRoom() {
 		return
 	}
 	b.states[e.Robot] = Fold(before, e)
@@ -131,7 +134,8 @@ func (b *States) HandleEvent(e event.Envelope) {
 	}
 }
 
-// makeRoom drops a robot that has not sensed anything yet. The caller holds b.mu.
+// makeRoom drops the state of a robot that has not sensed anything yet, and reports
+// whether there was one. The caller holds b.mu.
 func (b *States) makeRoom() bool {
 	for id, s := range b.states {
 		if s.Sensed.IsZero() {
@@ -142,14 +146,14 @@ func (b *States) makeRoom() bool {
 	return false
 }
 
-// drop removes a robot. The caller holds b.mu.
+// drop removes a robot's state. The caller holds b.mu.
 func (b *States) drop(id device.ID) {
 	delete(b.states, id)
 	delete(b.dirty, id)
 }
 
-// Snapshot returns the states of all robots at that time, by robot, and the Seq of the
-// last event: a reader continues with the bus from Seq + 1.
+// Snapshot returns the states of all robots at the time now, sorted by robot ID, and the
+// sequence number of the last applied event. Reading the bus from seq+1 misses nothing.
 func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +165,7 @@ func (b *States) Snapshot(now time.Time) (states []State, seq uint64) {
 	return states, b.seq
 }
 
-// Robot returns the state of a robot at that time.
+// Robot returns the state of a robot at the time now.
 func (b *States) Robot(id device.ID, now time.Time) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -170,28 +174,28 @@ func (b *States) Robot(id device.ID, now time.Time) State {
 	return s.At(now)
 }
 
-// Who returns the name of the person in front of a robot, or "" if unknown.
+// Who describes the person in front of a robot, see State.Who.
 func (b *States) Who(id device.ID, now time.Time) string { return b.Robot(id, now).Who(now) }
 
-// Senses returns what a robot notices, in words.
+// Senses describes a robot's present perceptions in words, see State.Senses.
 func (b *States) Senses(id device.ID, now time.Time) []string { return b.Robot(id, now).Senses(now) }
 
 // Perception returns a robot's state for an agent, with only the latest ten events.
 func (b *States) Perception(id device.ID, now time.Time) any {
-	const latest = 10
+	const maxEvents = 10
 	s := b.Robot(id, now)
-	s.Recent = s.Recent[max(0, len(s.Recent)-latest):]
+	s.Recent = s.Recent[max(0, len(s.Recent)-maxEvents):]
 	return s
 }
 
-// Robots lists the robots with a state.
+// Robots returns the robots that have a state, in no particular order.
 func (b *States) Robots() []device.ID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.states))
 }
 
-// Forget drops the state of a robot.
+// Forget deletes the state of a robot, including the stored one.
 func (b *States) Forget(id device.ID) {
 	b.storing.Lock()
 	defer b.storing.Unlock()

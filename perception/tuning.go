@@ -11,15 +11,14 @@ import (
 	"perch/limit"
 )
 
-// Hours are a part of every day, see device.Hours.
+// Hours is a part of every day, see device.Hours.
 type Hours = device.Hours
 
-// ErrTuning is wrapped by Tuning.Check.
+// ErrTuning is wrapped by the errors of Tuning.Check.
 var ErrTuning = errors.New("the behaviours cannot be set up")
 
-// Tuning holds the settings of the behaviours. Begin with DefaultTuning, which uses the
-// numbers of the forks' own servers if they have some. The tags are the configuration's
-// keys, which Check also uses.
+// Tuning holds the settings of the behaviours. DefaultTuning returns usable ones; the zero
+// value is not valid. The tags are configuration keys, which Check repeats in its errors.
 type Tuning struct {
 	Quiet      QuietTuning      `yaml:"quiet"`
 	Greeter    GreeterTuning    `yaml:"greeter"`
@@ -32,87 +31,88 @@ type Tuning struct {
 	Gaze       GazeTuning       `yaml:"gaze"`
 }
 
-// QuietTuning sets when nothing speaks or moves by itself. People are still answered.
+// QuietTuning configures the quiet hours, in which behaviours neither speak nor move the
+// robot. The robot still replies to people.
 type QuietTuning struct {
-	Hours Hours `yaml:"hours"` // none by default
-	Sleep bool  `yaml:"sleep"` // also puts the robot into its own sleep, with camera and microphone off
+	Hours Hours `yaml:"hours"` // zero means no quiet hours
+	Sleep bool  `yaml:"sleep"` // also put the firmware to sleep, with camera and microphone off
 }
 
-// GreeterTuning configures greeting faces.
+// GreeterTuning configures the greeting of faces.
 type GreeterTuning struct {
 	On        bool          `yaml:"enabled"`
-	Hello     string        `yaml:"hello"`      // for a face without a name; if empty, only known people are greeted
-	Named     string        `yaml:"named"`      // for a face with a name, which replaces {name}; if empty, nobody is greeted by name
-	Hours     Hours         `yaml:"hours"`      // when it greets; zero means all day
-	Every     time.Duration `yaml:"every"`      // a face without a name
-	EveryName time.Duration `yaml:"every_name"` // one with a name
-	AfterTalk time.Duration `yaml:"after_talk"` // quiet after a talk
-	// Wait is how long a greeting waits at most for the talk that the same face opens,
-	// whose beginning would cut it off.
+	Hello     string        `yaml:"hello"`      // text for a face without a name; if empty, only recognized people are greeted
+	Named     string        `yaml:"named"`      // text for a recognized person, with {name}; if empty, nobody is greeted by name
+	Hours     Hours         `yaml:"hours"`      // when to greet; zero means all day
+	Every     time.Duration `yaml:"every"`      // shortest interval between greetings without a name
+	EveryName time.Duration `yaml:"every_name"` // how long a recognized person must be absent to be greeted again
+	AfterTalk time.Duration `yaml:"after_talk"` // shortest time between a conversation and a greeting
+	// Wait is how long a greeting waits for the robot to open its microphone: a robot that
+	// opens it because of the same face would cut the greeting off.
 	Wait time.Duration `yaml:"wait"`
 }
 
-// FaceLostTuning configures stopping a greeting after its face has left.
+// FaceLostTuning configures the end of a greeting after the greeted face has disappeared.
 type FaceLostTuning struct {
 	On     bool          `yaml:"enabled"`
-	Within time.Duration `yaml:"within"` // of the greeting
-	Grace  time.Duration `yaml:"grace"`  // for the face to come back
+	Within time.Duration `yaml:"within"` // longest time between the greeting and the disappearance
+	Grace  time.Duration `yaml:"grace"`  // how long to wait for the face to come back
 }
 
 // SoundTuning configures turning the head towards sounds.
 type SoundTuning struct {
 	On        bool          `yaml:"enabled"`
-	Yaw       int           `yaml:"yaw"`   // degrees to either side
-	Pitch     int           `yaml:"pitch"` // degrees
-	Speed     int           `yaml:"speed"`
-	Every     time.Duration `yaml:"every"`
-	AfterTalk time.Duration `yaml:"after_talk"`
-	AfterPlay time.Duration `yaml:"after_play"` // how long sounds may be the robot's own
+	Yaw       int           `yaml:"yaw"`        // degrees to either side
+	Pitch     int           `yaml:"pitch"`      // degrees
+	Speed     int           `yaml:"speed"`      // in the firmware's units, 100-1000
+	Every     time.Duration `yaml:"every"`      // shortest interval between turns
+	AfterTalk time.Duration `yaml:"after_talk"` // shortest time between a conversation and a turn
+	AfterPlay time.Duration `yaml:"after_play"` // how long sounds are ignored after a sound was played on the robot
 }
 
-// WakeWordTuning configures turning the head towards the wake word.
+// WakeWordTuning configures turning the head towards the speaker of the wake word.
 type WakeWordTuning struct {
 	On    bool          `yaml:"enabled"`
-	Yaw   int           `yaml:"yaw"` // degrees to either side
-	Speed int           `yaml:"speed"`
-	Hold  time.Duration `yaml:"hold"` // sounds do not turn it away
+	Yaw   int           `yaml:"yaw"`   // degrees to either side
+	Speed int           `yaml:"speed"` // in the firmware's units, 100-1000
+	Hold  time.Duration `yaml:"hold"`  // how long sounds do not turn the head away
 }
 
-// IdentifiedTuning configures keeping a known face's mark lit.
+// IdentifiedTuning configures keeping the mark of a recognized face lit.
 type IdentifiedTuning struct {
 	On    bool          `yaml:"enabled"`
-	Every time.Duration `yaml:"every"`
-	For   time.Duration `yaml:"for"`  // after it was last recognized
-	Gone  time.Duration `yaml:"gone"` // after the face has left
+	Every time.Duration `yaml:"every"` // interval between refreshes
+	For   time.Duration `yaml:"for"`   // how long to refresh after the person was last recognized
+	Gone  time.Duration `yaml:"gone"`  // how long to refresh after the face has disappeared
 }
 
 // PurrTuning configures purring when the head is stroked.
 type PurrTuning struct {
 	On    bool          `yaml:"enabled"`
-	Sound string        `yaml:"sound"`
-	Every time.Duration `yaml:"every"`
+	Sound string        `yaml:"sound"` // base name of the sound's file
+	Every time.Duration `yaml:"every"` // shortest interval between purrs
 }
 
 // DanceTuning configures the remark after a dance.
 type DanceTuning struct {
 	On    bool          `yaml:"enabled"`
-	Text  string        `yaml:"text"`
-	After time.Duration `yaml:"after"` // the shortest dance that counts
-	Every time.Duration `yaml:"every"`
+	Text  string        `yaml:"text"`  // if empty, nothing is said
+	After time.Duration `yaml:"after"` // duration of the shortest dance with a remark
+	Every time.Duration `yaml:"every"` // shortest interval between remarks
 }
 
 // GazeTuning configures looking around while idle.
 type GazeTuning struct {
 	On        bool          `yaml:"enabled"`
-	Every     time.Duration `yaml:"every"`
-	Yaw       int           `yaml:"yaw"` // degrees to either side, at most
-	Speed     int           `yaml:"speed"`
-	AfterTalk time.Duration `yaml:"after_talk"`
-	// AfterOwn is the pause after a robot has looked around by itself.
-	AfterOwn time.Duration `yaml:"after_own"`
+	Every     time.Duration `yaml:"every"`      // interval between turns
+	Yaw       int           `yaml:"yaw"`        // largest angle to either side, in degrees
+	Speed     int           `yaml:"speed"`      // in the firmware's units, 100-1000
+	AfterTalk time.Duration `yaml:"after_talk"` // shortest time between a conversation and a turn
+	AfterOwn  time.Duration `yaml:"after_own"`  // pause after the firmware has looked around by itself
 }
 
-// DefaultTuning enables all behaviours, without quiet hours.
+// DefaultTuning enables all behaviours, without quiet hours. Most numbers are those of the
+// servers that the firmware forks come with.
 func DefaultTuning() Tuning {
 	return Tuning{
 		Greeter: GreeterTuning{
@@ -129,18 +129,18 @@ func DefaultTuning() Tuning {
 	}
 }
 
-// Bounds of the tuning.
+// Limits of the tuning.
 const (
-	mostSaid   = 500               // bytes of a text to be said
-	mostYaw    = device.MaxHeadYaw // degrees
-	mostPitch  = device.FirmwareHeadPitch
-	leastSpeed = 100
-	mostSpeed  = 1000
-	leastEvery = time.Second // the shortest interval
+	maxTextBytes = 500                      // of a text to speak
+	maxYaw       = device.MaxHeadYaw        // degrees to either side
+	maxPitch     = device.FirmwareHeadPitch // degrees
+	minSpeed     = 100                      // of the head, in the firmware's units
+	maxSpeed     = 1000
+	minInterval  = time.Second // of the settings named Every
 )
 
-// Check returns all faults of the settings, each with its key in the configuration. It
-// wraps ErrTuning.
+// Check returns an error with all faults of the settings, each with its configuration key.
+// The error wraps ErrTuning.
 func (t Tuning) Check() error {
 	var c checker
 	c.hours("quiet.hours", t.Quiet.Hours)
@@ -148,7 +148,7 @@ func (t Tuning) Check() error {
 	c.text("greeter.hello", t.Greeter.Hello)
 	c.text("greeter.named", t.Greeter.Named)
 	if named := t.Greeter.Named; named != "" && !strings.Contains(named, "{name}") {
-		c.fault("greeter.named", fmt.Errorf("%q greets nobody by name; write {name} where it belongs", named))
+		c.fault("greeter.named", fmt.Errorf("%q does not contain a name; write {name} where the name belongs", named))
 	}
 	c.every("greeter.every", t.Greeter.Every)
 	c.every("greeter.every_name", t.Greeter.EveryName)
@@ -183,14 +183,16 @@ func (t Tuning) Check() error {
 	return nil
 }
 
-// checker collects faults.
+// checker checks values of the configuration and collects their faults.
 type checker struct{ faults []error }
 
-func (c *checker) fault(key string, why error) { c.faults = append(c.faults, language.OfKey(key, why)) }
+// fault adds a fault of the value at key.
+func (c *checker) fault(key string, err error) { c.faults = append(c.faults, language.OfKey(key, err)) }
 
+// text checks the length of a text to speak.
 func (c *checker) text(key, s string) {
-	if len(s) > mostSaid {
-		c.fault(key, fmt.Errorf("it has %d bytes, more than %d", len(s), mostSaid))
+	if len(s) > maxTextBytes {
+		c.fault(key, fmt.Errorf("it has %d bytes, more than %d", len(s), maxTextBytes))
 	}
 }
 
@@ -200,33 +202,36 @@ func (c *checker) hours(key string, h Hours) {
 	}
 }
 
+// every checks the interval between two acts.
 func (c *checker) every(key string, d time.Duration) {
-	if d < leastEvery || d > 24*time.Hour {
-		c.fault(key, fmt.Errorf("%s is not from %s to a day", d, leastEvery))
+	if d < minInterval || d > 24*time.Hour {
+		c.fault(key, fmt.Errorf("%s is not from %s to a day", d, minInterval))
 	}
 }
 
+// wait checks a waiting time, which may be 0.
 func (c *checker) wait(key string, d time.Duration) {
 	if d < 0 || d > 24*time.Hour {
-		c.fault(key, fmt.Errorf("%s is not from nothing to a day", d))
+		c.fault(key, fmt.Errorf("%s is not from 0s to a day", d))
 	}
 }
 
+// head checks a turn of the head.
 func (c *checker) head(key string, yaw, pitch, speed int) {
-	if yaw < -mostYaw || yaw > mostYaw {
-		c.fault(key+".yaw", fmt.Errorf("%d is more than a head turns, %d degrees", yaw, mostYaw))
+	if yaw < -maxYaw || yaw > maxYaw {
+		c.fault(key+".yaw", fmt.Errorf("%d is out of range; a head turns up to %d degrees", yaw, maxYaw))
 	}
-	if pitch < 0 || pitch > mostPitch {
-		c.fault(key+".pitch", fmt.Errorf("%d is not from 0 to %d degrees", pitch, mostPitch))
+	if pitch < 0 || pitch > maxPitch {
+		c.fault(key+".pitch", fmt.Errorf("%d is not from 0 to %d degrees", pitch, maxPitch))
 	}
-	if speed < leastSpeed || speed > mostSpeed {
-		c.fault(key+".speed", fmt.Errorf("%d is not from %d to %d", speed, leastSpeed, mostSpeed))
+	if speed < minSpeed || speed > maxSpeed {
+		c.fault(key+".speed", fmt.Errorf("%d is not from %d to %d", speed, minSpeed, maxSpeed))
 	}
 }
 
-// sound checks a base name, which must not contain a folder.
+// sound checks the base name of a sound's file.
 func (c *checker) sound(key, s string) {
 	if s == "" || len(s) > limit.Word || strings.ContainsAny(s, `/\`) || strings.HasPrefix(s, ".") {
-		c.fault(key, fmt.Errorf("%.80q is no sound's base name", s))
+		c.fault(key, fmt.Errorf("%.80q is not the base name of a sound", s))
 	}
 }

@@ -73,7 +73,7 @@ func TestHeadReservation(t *testing.T) {
 		{11, PriorityWakeWord, 3, false},
 		{12, PriorityIdle, 0, true},
 	} {
-		if got := h.grant(noon.Add(c.at), c.by, c.hold); got != c.want {
+		if got := h.reserve(noon.Add(c.at), c.by, c.hold); got != c.want {
 			t.Errorf("%d: at %d it is %t", i, c.at, got)
 		}
 	}
