@@ -1,7 +1,7 @@
-// Package mood models what an agent feels: six feelings that events raise and that decay
-// over time, the face and head pose that show them, and the gestures they cause. Step is
-// pure; Moods runs it for every robot and for every session without one.
-// docs/character.md describes the visible behaviour.
+// Package mood models the mood of an agent: six feelings that events raise and that decay
+// over time, the face and the pose of the head that show them, and the gestures that they
+// cause. Step is a pure function; Moods calls it for every robot, and for every session
+// without a robot. docs/character.md describes the visible behaviour.
 package mood
 
 import (
@@ -10,10 +10,10 @@ import (
 	"perch/event"
 )
 
-// Feeling is one of the six feelings, or Neutral, which is the absence of them.
+// Feeling is one of the six feelings, or Neutral.
 type Feeling int
 
-// The feelings. Of two equal ones the first is dominant.
+// The feelings. If two are equally strong, the first is dominant.
 const (
 	Neutral Feeling = iota - 1
 	Concern
@@ -22,10 +22,10 @@ const (
 	Curiosity
 	Empathy
 	Uncertain
-	feelings = iota - 1 // their number
+	feelings = iota - 1 // number of feelings without Neutral
 )
 
-// String is the feeling's name in events.
+// String returns the feeling's name in events.
 func (f Feeling) String() string {
 	if f < 0 || f >= feelings {
 		return "neutral"
@@ -33,8 +33,8 @@ func (f Feeling) String() string {
 	return [feelings]string{"concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}[f]
 }
 
-// Named returns the feeling of that name. ok is false for any other name, and for
-// neutral, which cannot be raised.
+// Named returns the feeling with a name. ok is false for an unknown name, and for "neutral",
+// which cannot be raised.
 func Named(name string) (f Feeling, ok bool) {
 	for f = range feelings {
 		if f.String() == name {
@@ -44,7 +44,7 @@ func Named(name string) (f Feeling, ok bool) {
 	return Neutral, false
 }
 
-// decay returns what each feeling loses per second.
+// decay returns how much each feeling decreases per second.
 func decay() [feelings]float64 { return [feelings]float64{.08, .18, .035, .12, .055, .10} }
 
 // face returns the firmware's emotion for a feeling.
@@ -55,75 +55,77 @@ func (f Feeling) face() string {
 	return [feelings]string{"sad", "happy", "relaxed", "thinking", "loving", "confused"}[f]
 }
 
-// Constants of the rendering. Rates are the share of the remaining way per second.
+// Constants of the face, the head and the gestures. A rate is the share of the remaining
+// distance to the target that is covered per second.
 const (
 	morphRate = 4
 	tiltRate  = 3
 	leanRate  = 2
-	yawRate   = .08 * 60 // 8 % of the way in each of 60 frames a second
+	yawRate   = .08 * 60 // 8 % of the distance in each of 60 frames a second
 
-	mostYaw, mostTilt, mostLean = 45, 25, 25 // degrees
+	maxYaw, maxTilt, maxLean = 45, 25, 25 // degrees
 
-	talkingMouth = .4
-	startleFor   = .6 // seconds
-	startledBrow = .9
-	startledJaw  = .3
-	meetingAfter = .6 // seconds from the first face until joy
-	expressFor   = 6  // seconds until an expression fades
-	thinkingYaw  = -.15 * 180 / math.Pi
+	talkingMouthOpen   = .4                   // weight of mouthOpen
+	startleDuration    = .6                   // seconds
+	startledBrow       = .9                   // weight of browInnerUp
+	startledJaw        = .3                   // weight of mouthOpen
+	meetingDelay       = .6                   // seconds from the first face until the agent is glad about it
+	expressionDuration = 6                    // seconds until an expression fades
+	thinkingYaw        = -.15 * 180 / math.Pi // degrees
 
-	hysteresis = .15 // a feeling must exceed the dominant one by so much to replace it
-	showFor    = 1   // minimum seconds that a dominant feeling or a face shows
+	hysteresis = .15 // a feeling replaces the dominant one if it is stronger by more than this
+	minShown   = 1   // seconds that a dominant feeling or a face is shown at least
 
-	gestureAbove = .6
+	gestureThreshold = .6 // a feeling above this causes a gesture
 )
 
-// State is what one agent feels and shows. The zero value feels nothing. It is a value:
-// Step never modifies its argument.
+// State is the mood of one agent and its visible form. The zero value is neutral. State is a
+// value: Step never modifies its argument.
 type State struct {
 	feelings [feelings]float64 // each from 0 to 1
 	streak   int               // consecutive failures
-	met      bool              // a face has been seen
+	met      bool              // whether a face has been seen
 
-	morphs morphs  // of the feelings, interpolated
-	mouth  float64 // how far talking opens the mouth, interpolated
-	tilt   float64 // degrees, interpolated
-	lean   float64
-	yaw    float64
-	gaze   float64 // the target of yaw, in degrees
+	// Visible values, which approach their targets over time.
+	morphs morphs  // weights of the feelings
+	mouth  float64 // weight of mouthOpen due to talking
+	tilt   float64 // degrees
+	lean   float64 // degrees
+	yaw    float64 // degrees
+	gaze   float64 // target of yaw in degrees
 
-	preset  Preset  // the expression over the feelings
-	layer   morphs  // its morphs, interpolated from those of the previous one
-	cover   float64 // opacity of the expression, from 0 to 1
-	covers  float64 // target of cover while express lasts
-	express float64 // seconds left; so are talk, startle, meeting and busy
+	preset         Preset  // the expression that is shown instead of the feelings
+	presetMorphs   morphs  // weights of the expression, which approach those of preset
+	cover          float64 // opacity of the expression, from 0 to 1
+	maxCover       float64 // target of cover while expressionLeft is not 0
+	expressionLeft float64 // seconds until the expression fades
 
-	talk    float64
-	startle float64
-	meeting float64 // until joy about the first face
-	busy    float64 // of the gesture under way
+	talkLeft    float64 // seconds until the agent stops talking
+	startleLeft float64 // seconds until the startled face ends
+	meetingLeft float64 // seconds until the first face raises feelings
+	busyLeft    float64 // seconds until the gesture under way ends
 
-	dominant Feeling // plus 1, so that the zero value is neutral
-	face     string  // empty is neutral
-	hold     float64 // minimum seconds left for dominant
-	faceHold float64
+	dominant     Feeling // the dominant feeling plus 1: the zero value is Neutral
+	face         string  // the firmware's emotion; "" means neutral
+	dominantHold float64 // seconds that dominant does not change
+	faceHold     float64 // seconds that face does not change
 
-	gesture Gesture // that begins with this step
+	gesture Gesture // starts with the last step
 }
 
-// Gesture is a gesture caused by a feeling or by a viewer that handles a model.
+// Gesture is a gesture that a feeling causes, or a viewer that loads or validates a model.
 type Gesture struct {
-	Name    string // celebrate, concern, think or nod; empty for no gesture
+	Name    string // celebrate, concern, think or nod; "" means no gesture
 	Seconds float64
 }
 
-// Gesture returns the gesture that begins with the step that made the state.
+// Gesture returns the gesture that starts with the last step.
 func (s State) Gesture() Gesture { return s.gesture }
 
-// Dominant returns the feeling that shows.
+// Dominant returns the dominant feeling, which determines the face.
 func (s State) Dominant() Feeling { return s.dominant - 1 }
 
-// Face returns the firmware's emotion to show: the expression's, or the feeling's.
+// Face returns the firmware's emotion for the expression, or else for the dominant feeling.
 func (s State) Face() string {
 	if s.face == "" {
 		return Neutral.face()
@@ -140,9 +142,9 @@ func (s State) Neutral() float64 {
 	return max(0, 1-sum)
 }
 
-// Head returns the angles of the head, within a neck's bounds.
+// Head returns the angles of the head, limited to a human neck's range.
 func (s State) Head() event.HeadPose {
-	return event.HeadPose{Tilt: within(s.tilt, mostTilt), Lean: within(s.lean, mostLean), Yaw: within(s.yaw, mostYaw)}
+	return event.HeadPose{Tilt: clamp(s.tilt, maxTilt), Lean: clamp(s.lean, maxLean), Yaw: clamp(s.yaw, maxYaw)}
 }
 
 // Feelings returns the six feelings and neutral, each from 0 to 1.
@@ -154,112 +156,122 @@ func (s State) Feelings() event.Feelings {
 
 // Mood returns the published form of the state.
 func (s State) Mood() event.Mood {
-	return event.Mood{Dominant: s.Dominant().String(), Face: s.Face(), Feelings: s.Feelings(), Morphs: s.shown().event(), Head: s.Head()}
+	return event.Mood{Dominant: s.Dominant().String(), Face: s.Face(), Feelings: s.Feelings(), Morphs: s.shownMorphs().event(), Head: s.Head()}
 }
 
-// Step returns the state after dt seconds, at whose end the stimulus happened; the zero
-// Stimulus has no effect. It allocates nothing.
-func Step(s State, happened Stimulus, dt float64) State {
+// Step returns the state after dt seconds, followed by a stimulus. The zero Stimulus has no
+// effect. Step does not allocate memory.
+func Step(s State, stimulus Stimulus, dt float64) State {
 	if !(dt > 0) { // also excludes NaN
 		dt = 0
 	}
 	s.gesture = Gesture{}
 	s.fade(dt)
 	s.move(dt)
-	s.feel(&happened)
-	s.decide()
-	s.gesticulate()
+	s.apply(&stimulus)
+	s.chooseShown()
+	s.startGesture()
 	return s
 }
 
-// fade lets feelings decay and timers run.
+// fade advances the feelings and the timers by dt seconds.
 func (s *State) fade(dt float64) {
 	for i, rate := range decay() {
 		s.feelings[i] = max(0, s.feelings[i]-rate*dt)
 	}
-	if s.meeting > 0 && s.meeting <= dt {
+	if s.meetingLeft > 0 && s.meetingLeft <= dt {
 		s.raise(Curiosity, .9)
 		s.raise(Celebration, .4)
 	}
-	for _, left := range []*float64{&s.talk, &s.startle, &s.meeting, &s.busy, &s.express, &s.hold, &s.faceHold} {
+	for _, left := range []*float64{&s.talkLeft, &s.startleLeft, &s.meetingLeft, &s.busyLeft, &s.expressionLeft, &s.dominantHold, &s.faceHold} {
 		*left = max(0, *left-dt)
 	}
 }
 
-func (s *State) raise(f Feeling, by float64) { s.feelings[f] = min(1, s.feelings[f]+by) }
+// raise raises a feeling by an amount, at most to 1.
+func (s *State) raise(f Feeling, amount float64) { s.feelings[f] = min(1, s.feelings[f]+amount) }
 
-// move interpolates face and head towards their targets.
+// move moves the face and the head towards their targets for dt seconds.
 func (s *State) move(dt float64) {
-	to := s.targetMorphs()
-	for i := range to {
-		s.morphs[i] = toward(s.morphs[i], to[i], morphRate*dt, .001)
+	target := s.targetMorphs()
+	for i := range target {
+		s.morphs[i] = approach(s.morphs[i], target[i], morphRate*dt, .001)
 	}
-	s.mouth = toward(s.mouth, s.talking(), morphRate*dt, .001)
-	s.tilt = toward(s.tilt, s.targetTilt(), tiltRate*dt, .05)
-	s.lean = toward(s.lean, s.targetLean(), leanRate*dt, .05)
-	s.yaw = toward(s.yaw, s.gaze, yawRate*dt, .05)
-	s.cover = toward(s.cover, s.targetCover(), morphRate*dt, .001)
+	s.mouth = approach(s.mouth, s.targetMouth(), morphRate*dt, .001)
+	s.tilt = approach(s.tilt, s.targetTilt(), tiltRate*dt, .05)
+	s.lean = approach(s.lean, s.targetLean(), leanRate*dt, .05)
+	s.yaw = approach(s.yaw, s.gaze, yawRate*dt, .05)
+	s.cover = approach(s.cover, s.targetCover(), morphRate*dt, .001)
 	for i, w := range s.preset.expression().morphs {
-		s.layer[i] = toward(s.layer[i], w, morphRate*dt, .001)
+		s.presetMorphs[i] = approach(s.presetMorphs[i], w, morphRate*dt, .001)
 	}
 }
 
-// toward moves by that share of the way, or to the target if less than near is left.
-func toward(from, to, share, near float64) float64 {
-	if at := from + (to-from)*min(1, share); math.Abs(to-at) >= near {
-		return at
+// approach returns from moved towards to by a share of their distance. It returns to if the
+// remaining distance is less than near.
+func approach(from, to, share, near float64) float64 {
+	if x := from + (to-from)*min(1, share); math.Abs(to-x) >= near {
+		return x
 	}
 	return to
 }
 
-func within(x, most float64) float64 { return max(-most, min(most, x)) }
+// clamp limits x to the range from -limit to limit.
+func clamp(x, limit float64) float64 { return max(-limit, min(limit, x)) }
 
-func (s State) talking() float64 {
-	if s.talk > 0 {
-		return talkingMouth
+// targetMouth returns the target of s.mouth.
+func (s State) targetMouth() float64 {
+	if s.talkLeft > 0 {
+		return talkingMouthOpen
 	}
 	return 0
 }
 
+// targetTilt returns the target of s.tilt.
 func (s State) targetTilt() float64 {
 	return s.feelings[Curiosity]*12 + s.feelings[Empathy]*9 + s.feelings[Concern]*4
 }
 
+// targetLean returns the target of s.lean.
 func (s State) targetLean() float64 {
 	return (s.feelings[Curiosity]*.03 - s.feelings[Patience]*.02) * 180 / math.Pi
 }
 
+// targetCover returns the target of s.cover.
 func (s State) targetCover() float64 {
-	if s.express > 0 {
-		return s.covers
+	if s.expressionLeft > 0 {
+		return s.maxCover
 	}
 	return 0
 }
 
-// decide chooses the feeling and the face to show, each for at least a second.
-func (s *State) decide() {
-	by := hysteresis
+// chooseShown chooses the dominant feeling and the face. Both remain for at least minShown
+// seconds.
+func (s *State) chooseShown() {
+	margin := hysteresis
 	if s.Dominant() == Neutral {
-		by = 0 // no feeling is being replaced
+		margin = 0 // no feeling is replaced
 	}
-	if strongest := s.strongest(); s.hold == 0 && s.strength(strongest) > s.strength(s.Dominant())+by {
-		s.dominant, s.hold = strongest+1, showFor
+	if strongest := s.strongest(); s.dominantHold == 0 && s.strength(strongest) > s.strength(s.Dominant())+margin {
+		s.dominant, s.dominantHold = strongest+1, minShown
 	}
 	if face := s.targetFace(); s.faceHold == 0 && face != s.Face() {
-		s.face, s.faceHold = face, showFor
+		s.face, s.faceHold = face, minShown
 	}
 }
 
+// strongest returns the strongest feeling, or Neutral.
 func (s State) strongest() Feeling {
-	best := Neutral
+	strongest := Neutral
 	for f := range feelings {
-		if s.strength(Feeling(f)) > s.strength(best) {
-			best = Feeling(f)
+		if s.strength(Feeling(f)) > s.strength(strongest) {
+			strongest = Feeling(f)
 		}
 	}
-	return best
+	return strongest
 }
 
+// strength returns the strength of a feeling, from 0 to 1.
 func (s State) strength(f Feeling) float64 {
 	if f == Neutral {
 		return s.Neutral()
@@ -267,35 +279,35 @@ func (s State) strength(f Feeling) float64 {
 	return s.feelings[f]
 }
 
+// targetFace returns the face to show.
 func (s State) targetFace() string {
-	if s.express > 0 && s.covers >= .5 {
+	if s.expressionLeft > 0 && s.maxCover >= .5 {
 		return s.preset.expression().face
 	}
 	return s.Dominant().face()
 }
 
-// gesticulate starts a gesture unless one is under way: the gesture of the stimulus, or
-// else of a strong feeling.
-func (s *State) gesticulate() {
-	if s.busy > 0 {
+// startGesture starts the gesture of the stimulus, or else of a strong feeling, unless a
+// gesture is under way.
+func (s *State) startGesture() {
+	if s.busyLeft > 0 {
 		return
 	}
 	switch {
 	case s.gesture.Name != "":
-	case s.feelings[Celebration] > gestureAbove:
+	case s.feelings[Celebration] > gestureThreshold:
 		s.gesture = Gesture{"celebrate", 2}
-	case s.feelings[Concern] > gestureAbove:
+	case s.feelings[Concern] > gestureThreshold:
 		s.gesture = Gesture{"concern", 2}
-	case s.feelings[Curiosity] > gestureAbove:
+	case s.feelings[Curiosity] > gestureThreshold:
 		s.gesture = Gesture{"think", 1.5}
 	}
-	s.busy = s.gesture.Seconds
+	s.busyLeft = s.gesture.Seconds
 }
 
-// Still reports whether time alone changes nothing visible any more, so that nothing
-// needs to be computed until the next stimulus.
+// Still reports whether the visible state remains the same until the next stimulus.
 func (s State) Still() bool {
-	if s.feelings != [feelings]float64{} || s.talk > 0 || s.startle > 0 || s.meeting > 0 || s.express > 0 {
+	if s.feelings != [feelings]float64{} || s.talkLeft > 0 || s.startleLeft > 0 || s.meetingLeft > 0 || s.expressionLeft > 0 {
 		return false
 	}
 	return s.morphs == s.targetMorphs() && s.mouth == 0 && s.tilt == 0 && s.lean == 0 && s.yaw == s.gaze && s.cover == 0 &&

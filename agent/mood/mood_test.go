@@ -38,7 +38,7 @@ func TestDecay(t *testing.T) {
 		Concern: {.08, 12.5}, Celebration: {.18, 1 / .18}, Patience: {.035, 1 / .035},
 		Curiosity: {.12, 1 / .12}, Empathy: {.055, 1 / .055}, Uncertain: {.1, 10},
 	} {
-		full := felt(raised(f, 1))
+		full := felt(raise(f, 1))
 		near(t, f.String()+" after a second", pass(full, 1).feelings[f], 1-want.rate)
 		near(t, f.String()+" at half its time", pass(full, want.zero/2).feelings[f], .5)
 		near(t, f.String()+" at its end", pass(full, want.zero).feelings[f], 0)
@@ -79,7 +79,7 @@ func TestStimuli(t *testing.T) {
 		"an emote of no weight":   {of(t, event.Emote{Trigger: "concern"}), feels(0, 0, 0, 0, 0, 0)},
 		"an emote of too much":    {of(t, event.Emote{Trigger: "concern", Weight: 99}), feels(1, 0, 0, 0, 0, 0)},
 		"a look":                  {of(t, event.LookAt{Target: "user"}), feels(0, 0, 0, .3, 0, 0)},
-		"an interruption":         {Step(felt(raised(Patience, 1)), Interrupted(), 0), feels(0, 0, 0, .5, 0, 0)},
+		"an interruption":         {Step(felt(raise(Patience, 1)), Interrupted(), 0), feels(0, 0, 0, .5, 0, 0)},
 		"a word of a person":      {of(t, event.Heard{}), feels(0, 0, 0, .07, 0, 0)},
 		"a face":                  {of(t, event.Perceived{Name: "face_detected"}), feels(0, 0, 0, 0, 0, 0)},
 		"the first face, .6 s on": {pass(of(t, event.Perceived{Name: "face_detected"}), .6), feels(0, .4, 0, .9, 0, 0)},
@@ -164,7 +164,7 @@ func run(s State, seconds float64) State {
 
 // An expression covers what is felt, and leaves it as it is.
 func TestExpressionIsALayer(t *testing.T) {
-	sadly := felt(raised(Concern, 1))
+	sadly := felt(raise(Concern, 1))
 	s := run(Step(sadly, Express(Happy, 1), 0), 3)
 	if m := s.Mood(); m.Morphs.MouthSmile < .99 || m.Morphs.MouthFrown > .01 || m.Face != "happy" {
 		t.Errorf("a happy expression over concern shows %+v", m)
@@ -233,12 +233,12 @@ func TestGestures(t *testing.T) {
 		{.6, .6, .61, Gesture{"think", 1.5}},
 		{.6, .6, .6, Gesture{}},
 	} {
-		s := felt(raised(Celebration, c.celebration).and(Concern, c.concern).and(Curiosity, c.curiosity))
+		s := felt(raise(Celebration, c.celebration).and(Concern, c.concern).and(Curiosity, c.curiosity))
 		if s.Gesture() != c.want {
 			t.Errorf("%+v begins %v", c, s.Gesture())
 		}
 	}
-	s := felt(raised(Concern, 1))
+	s := felt(raise(Concern, 1))
 	if s = pass(s, 1.9); s.Gesture().Name != "" {
 		t.Error("a gesture begins while another is being made")
 	}
@@ -246,7 +246,7 @@ func TestGestures(t *testing.T) {
 		t.Error("a feeling that stays strong makes no second gesture")
 	}
 	made, _ := Of(event.Gesture{Name: "wave", Duration: 3000, By: event.ByModel})
-	if s := Step(felt(made), raised(Celebration, 1), 0); s.Gesture().Name != "" || s.busy != 3 {
+	if s := Step(felt(made), raise(Celebration, 1), 0); s.Gesture().Name != "" || s.busyLeft != 3 {
 		t.Error("it waves and celebrates at once")
 	}
 }
@@ -289,18 +289,18 @@ func TestFoundErrorsAreOfTheStreak(t *testing.T) {
 
 // What shows changes by .15 at least, and stays a second at least.
 func TestHysteresis(t *testing.T) {
-	s := felt(raised(Concern, .7))
+	s := felt(raise(Concern, .7))
 	if s.Dominant() != Concern || s.Face() != "sad" {
 		t.Fatalf("concern shows as %s, %s", s.Dominant(), s.Face())
 	}
-	soon := Step(s, raised(Celebration, 1), .5)
+	soon := Step(s, raise(Celebration, 1), .5)
 	if soon.Dominant() != Concern {
 		t.Error("it changed within a second")
 	}
-	if s = Step(s, raised(Celebration, .76), 1); s.Dominant() != Concern { // .62 is left
+	if s = Step(s, raise(Celebration, .76), 1); s.Dominant() != Concern { // .62 is left
 		t.Error("it changed for .14 more")
 	}
-	if s = Step(s, raised(Celebration, .2), 0); s.Dominant() != Celebration || s.Face() != "happy" {
+	if s = Step(s, raise(Celebration, .2), 0); s.Dominant() != Celebration || s.Face() != "happy" {
 		t.Error("it did not change for .34 more")
 	}
 }
@@ -321,7 +321,7 @@ func TestFaces(t *testing.T) {
 func drawn(t *rapid.T) Stimulus {
 	weight, sentiment := rapid.Float64Range(0, 1), rapid.Float64Range(-1, 1).Draw(t, "sentiment")
 	return rapid.SampledFrom([]Stimulus{{},
-		raised(Feeling(rapid.IntRange(0, feelings-1).Draw(t, "feeling")), weight.Draw(t, "weight")),
+		raise(Feeling(rapid.IntRange(0, feelings-1).Draw(t, "feeling")), weight.Draw(t, "weight")),
 		Spoken(Sentiment{sentiment, weight.Draw(t, "arousal"), weight.Draw(t, "uncertain")}, rapid.Float64Range(0, 20).Draw(t, "talk")),
 		Started(), Done(nil), Done(&sentiment), Failed(), Interrupted(), FaceSeen(), Addressed(), loadStarted(), validated(3, 0),
 		loadEnded(false), validated(0, 0),
@@ -341,7 +341,7 @@ func lived(t *rapid.T) (s State) {
 func TestEverythingStaysInItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := lived(t)
-		w := s.shown()
+		w := s.shownMorphs()
 		for _, x := range slices.Concat(s.feelings[:], w[:]) {
 			if !(x >= 0 && x <= 1) {
 				t.Fatalf("out of bounds: %+v", s)
@@ -365,7 +365,7 @@ func TestMoodSettlesWithoutEvents(t *testing.T) {
 
 // A step that is not a time changes nothing.
 func TestStepWithoutTimeChangesNothing(t *testing.T) {
-	s := felt(raised(Concern, .5))
+	s := felt(raise(Concern, .5))
 	for _, dt := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
 		if got := pass(s, dt); got != s {
 			t.Errorf("%v seconds made %+v of %+v", dt, got, s)
@@ -374,7 +374,7 @@ func TestStepWithoutTimeChangesNothing(t *testing.T) {
 }
 
 func TestAStepAllocatesNothing(t *testing.T) {
-	s, happened := felt(raised(Concern, 1)), Express(Happy, 1).and(Celebration, .1)
+	s, happened := felt(raise(Concern, 1)), Express(Happy, 1).and(Celebration, .1)
 	if n := testing.AllocsPerRun(100, func() { s = Step(s, happened, .01) }); n > 0 {
 		t.Errorf("a step makes %v allocations", n)
 	}

@@ -12,36 +12,36 @@ import (
 	"perch/limit"
 )
 
-// Bounds of Moods.
 const (
-	every     = 100 * time.Millisecond // the shortest interval between two published moods
-	mostMoods = 500                    // stored agents; see store
-	mostTools = 32                     // concurrent tool calls tracked for one agent
-	mostSince = time.Hour              // longest step: by then every feeling has faded
+	publishInterval = 100 * time.Millisecond // the shortest interval between two published moods of an agent
+	maxAgents       = 500                    // agents with a mood
+	maxToolCalls    = 32                     // concurrent tool calls of one agent
+	maxStep         = time.Hour              // a longer time has the same effect, since every feeling has faded
 
-	visible        = .02 // smallest visible change of a feeling or a morph
-	visibleDegrees = 1
+	minVisible        = .02 // smallest change of a feeling or a morph that is published
+	minVisibleDegrees = 1   // smallest change of an angle of the head that is published
 )
 
-// Options of Moods.
+// Options configure Moods.
 type Options struct {
 	Bus   *event.Bus
 	Words Words
-	// Language returns a robot's preferred language: "de". May be nil.
+	// Language returns a robot's preferred language, such as "de". It may be nil.
 	Language func(device.ID) string
-	// Off reports whether moods are off; existing feelings then fade. Nil means never.
+	// Off reports whether moods are turned off; existing feelings then fade. Nil means never.
 	Off func() bool
 }
 
-// Moods tracks the mood of every robot, of every session without one, and of the default
-// character otherwise, and publishes changes. It computes only while something changes.
+// Moods computes the moods of all robots, of sessions without a robot, and of the default
+// character for events without either, and publishes changes. While nothing changes, it
+// only waits for events.
 type Moods struct {
 	Options
-	agents map[string]*agent // by robot, or else by session; empty is the default character
-	moving map[string]*agent
+	agents map[string]*agent // key: ID of the robot, or else the session; "" for the default character
+	moving map[string]*agent // the agents with a mood that changes over time
 }
 
-// New returns moods without any feelings.
+// New returns Moods in which no agent has a feeling.
 func New(o Options) *Moods {
 	return &Moods{Options: o, agents: map[string]*agent{}, moving: map[string]*agent{}}
 }
@@ -49,21 +49,21 @@ func New(o Options) *Moods {
 // agent is the mood of one robot or session.
 type agent struct {
 	robot   device.ID
-	session string // its latest
+	session string // the latest session
 
-	state     State
-	at        time.Time // of state
-	touched   time.Time // time of the latest stimulus
-	published State
-	speaking  bool
-	tools     []string // ids of running calls
-	felt      int      // how many of them were skills, whose end was already felt
+	state       State
+	at          time.Time // time of state
+	touched     time.Time // time of the latest stimulus
+	published   State     // the state that was last published
+	speaking    bool      // whether the agent has spoken in the present turn
+	tools       []string  // IDs of the running tool calls
+	skillsEnded int       // number of tools whose skill has ended, so that their own end has no effect
 }
 
 // Run reads the bus until ctx ends or the bus is closed.
 func (m *Moods) Run(ctx context.Context) {
 	events := make(chan event.Envelope)
-	go m.Bus.ReadFrom(1).Pump(ctx, events) // which closes them at its end
+	go m.Bus.ReadFrom(1).Pump(ctx, events) // closes events when it returns
 	var next <-chan time.Time              // nil while nothing changes
 	for {
 		select {
@@ -77,15 +77,15 @@ func (m *Moods) Run(ctx context.Context) {
 			m.tick(now)
 		}
 		if next == nil && len(m.moving) > 0 {
-			next = time.After(every)
+			next = time.After(publishInterval)
 		}
 	}
 }
 
-// handleEvent applies an event to the agent that it is about.
+// handleEvent applies an event to the mood of its agent.
 func (m *Moods) handleEvent(e event.Envelope) {
-	key := cmp.Or(string(e.Robot), e.Session) // empty is the default character, without robot and session
-	if _, gone := e.Event.(event.RobotForgotten); gone {
+	key := cmp.Or(string(e.Robot), e.Session)
+	if _, forgotten := e.Event.(event.RobotForgotten); forgotten {
 		delete(m.agents, key)
 		delete(m.moving, key)
 		return
@@ -94,8 +94,8 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	if a == nil {
 		a = &agent{robot: e.Robot, session: e.Session, at: e.At}
 	}
-	s, moves := m.stimulus(a, e.Event)
-	if !moves || m.Off != nil && m.Off() {
+	s, ok := m.stimulus(a, e.Event)
+	if !ok || m.Off != nil && m.Off() {
 		return
 	}
 	if e.Session != "" {
@@ -107,43 +107,45 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	m.moving[key] = a
 }
 
-// store stores an agent. Beyond the bound it drops the agent that was not touched for the
-// longest time: of a session, before any of a robot, because programs invent sessions while robots
-// are adopted. If its mood was published, so is its end.
+// store stores an agent. If there are too many, it drops the agent with the oldest stimulus:
+// first agents of sessions, since any program can begin sessions, and then those of robots.
+// If the mood of the dropped agent was published, the neutral mood is published for it.
 func (m *Moods) store(key string, a *agent) {
-	if m.agents[key] == nil && len(m.agents) >= mostMoods {
-		oldest := limit.First(m.agents, func(a, b *agent) int { return cmp.Or(a.worth()-b.worth(), a.touched.Compare(b.touched)) })
+	if m.agents[key] == nil && len(m.agents) >= maxAgents {
+		oldest := limit.First(m.agents, func(a, b *agent) int { return cmp.Or(a.rank()-b.rank(), a.touched.Compare(b.touched)) })
 		evicted := m.agents[oldest]
 		delete(m.agents, oldest)
 		delete(m.moving, oldest)
-		if rest := (State{}).Mood(); evicted.published.Mood() != rest {
-			m.Bus.Publish(evicted.robot, evicted.session, rest)
+		if neutral := (State{}).Mood(); evicted.published.Mood() != neutral {
+			m.Bus.Publish(evicted.robot, evicted.session, neutral)
 		}
 	}
 	m.agents[key] = a
 }
 
-// worth is 1 for a robot and the default character, and 0 for a session without a robot.
-func (a *agent) worth() int {
+// rank returns 0 for a session without a robot, and otherwise 1. Agents with a lower rank are
+// dropped first.
+func (a *agent) rank() int {
 	if a.robot == "" && a.session != "" {
 		return 0
 	}
 	return 1
 }
 
-// stimulus returns the stimulus of an event, and updates the agent's memory of it.
-func (m *Moods) stimulus(a *agent, e event.Event) (Stimulus, bool) {
+// stimulus returns the stimulus of an event and updates what a remembers about the turn. ok
+// is false if the event has no effect.
+func (m *Moods) stimulus(a *agent, e event.Event) (s Stimulus, ok bool) {
 	switch e := e.(type) {
 	case event.Said:
 		a.speaking = true
 		return Spoken(m.Words.Analyse(e.Text, m.language(a.robot)), TalkFor(CountWords(e.Text))), true
 	case event.ToolStatus:
-		return a.tool(e)
+		return a.toolStimulus(e)
 	case event.SkillStarted, event.SkillDone, event.SkillFailed:
-		return a.skill(e)
+		return a.skillStimulus(e)
 	case event.TurnEnded:
 		interrupted := a.speaking && e.End == event.EndCancelled
-		a.speaking, a.tools, a.felt = false, nil, 0
+		a.speaking, a.tools, a.skillsEnded = false, nil, 0
 		if interrupted {
 			return Interrupted(), true
 		}
@@ -151,6 +153,7 @@ func (m *Moods) stimulus(a *agent, e event.Event) (Stimulus, bool) {
 	return Of(e)
 }
 
+// language returns a robot's preferred language, or "" if unknown.
 func (m *Moods) language(robot device.ID) string {
 	if m.Language == nil || robot == "" {
 		return ""
@@ -158,21 +161,21 @@ func (m *Moods) language(robot device.ID) string {
 	return m.Language(robot)
 }
 
-// tool handles a tool call, which is reported more than once.
-func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
-	at := slices.Index(a.tools, e.ID)
+// toolStimulus returns the stimulus of an event about a tool call. An event may be repeated.
+func (a *agent) toolStimulus(e event.ToolStatus) (s Stimulus, ok bool) {
+	i := slices.Index(a.tools, e.ID)
 	if e.Status == event.ToolRunning {
-		if at >= 0 || len(a.tools) >= mostTools {
+		if i >= 0 || len(a.tools) >= maxToolCalls {
 			return Stimulus{}, false
 		}
 		a.tools = append(a.tools, e.ID)
 		return Started(), true
 	}
-	if at >= 0 {
-		a.tools = slices.Delete(a.tools, at, at+1)
+	if i >= 0 {
+		a.tools = slices.Delete(a.tools, i, i+1)
 	}
-	if at >= 0 && a.felt > 0 {
-		a.felt--
+	if i >= 0 && a.skillsEnded > 0 {
+		a.skillsEnded--
 		return Stimulus{}, false
 	}
 	switch e.Status {
@@ -184,21 +187,22 @@ func (a *agent) tool(e event.ToolStatus) (Stimulus, bool) {
 	return Stimulus{}, false
 }
 
-// skill handles a skill's events. A model uses a skill through a tool call: that is felt
-// once, at the call's start and at the skill's end, which has a sentiment.
-func (a *agent) skill(e event.Event) (Stimulus, bool) {
-	s, moves := Of(e)
-	_, begins := e.(event.SkillStarted)
+// skillStimulus returns the stimulus of an event about a skill. A model performs a skill
+// through a tool call, which has events too. Of these four events, only the start of the
+// call and the end of the skill have an effect; the end of the skill has a sentiment.
+func (a *agent) skillStimulus(e event.Event) (s Stimulus, ok bool) {
+	s, ok = Of(e)
+	_, starts := e.(event.SkillStarted)
 	switch {
-	case begins && len(a.tools) > 0:
+	case starts && len(a.tools) > 0:
 		return Stimulus{}, false
-	case !begins && a.felt < len(a.tools):
-		a.felt++
+	case !starts && a.skillsEnded < len(a.tools):
+		a.skillsEnded++
 	}
-	return s, moves
+	return s, ok
 }
 
-// tick advances the moving agents, and publishes what has changed.
+// tick advances the agents that change over time, and publishes visible changes.
 func (m *Moods) tick(now time.Time) {
 	for key, a := range m.moving {
 		m.step(a, now, Stimulus{})
@@ -206,36 +210,37 @@ func (m *Moods) tick(now time.Time) {
 		if still {
 			delete(m.moving, key)
 		}
-		if mood := a.state.Mood(); differs(a.state, a.published) || still && mood != a.published.Mood() {
+		if mood := a.state.Mood(); visiblyDiffers(a.state, a.published) || still && mood != a.published.Mood() {
 			a.published = a.state
 			m.Bus.Publish(a.robot, a.session, mood)
 		}
 	}
 }
 
-// step advances an agent to a time, at which the stimulus happened.
-func (m *Moods) step(a *agent, now time.Time, happened Stimulus) {
-	since := min(max(0, now.Sub(a.at)), mostSince)
+// step advances an agent to the time now and then applies a stimulus.
+func (m *Moods) step(a *agent, now time.Time, stimulus Stimulus) {
+	elapsed := min(max(0, now.Sub(a.at)), maxStep)
 	if now.After(a.at) {
 		a.at = now
 	}
-	a.state = Step(a.state, happened, since.Seconds())
+	a.state = Step(a.state, stimulus, elapsed.Seconds())
 	if g := a.state.Gesture(); g.Name != "" {
 		m.Bus.Publish(a.robot, a.session, event.Gesture{Name: g.Name, Duration: int64(g.Seconds * 1000), By: event.ByMood})
 	}
 }
 
-// differs reports whether the difference between two states is visible.
-func differs(a, b State) bool {
-	x, y, p, q := a.shown(), b.shown(), a.Head(), b.Head()
+// visiblyDiffers reports whether the difference between two states is visible.
+func visiblyDiffers(a, b State) bool {
+	x, y, p, q := a.shownMorphs(), b.shownMorphs(), a.Head(), b.Head()
 	return a.Dominant() != b.Dominant() || a.Face() != b.Face() ||
-		apart(a.feelings[:], b.feelings[:], visible) || apart(x[:], y[:], visible) ||
-		apart([]float64{p.Tilt, p.Lean, p.Yaw}, []float64{q.Tilt, q.Lean, q.Yaw}, visibleDegrees)
+		differ(a.feelings[:], b.feelings[:], minVisible) || differ(x[:], y[:], minVisible) ||
+		differ([]float64{p.Tilt, p.Lean, p.Yaw}, []float64{q.Tilt, q.Lean, q.Yaw}, minVisibleDegrees)
 }
 
-func apart(x, y []float64, by float64) bool {
+// differ reports whether two values with the same index differ by at least minimum.
+func differ(x, y []float64, minimum float64) bool {
 	for i := range x {
-		if math.Abs(x[i]-y[i]) >= by {
+		if math.Abs(x[i]-y[i]) >= minimum {
 			return true
 		}
 	}

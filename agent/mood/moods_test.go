@@ -68,7 +68,7 @@ func TestAMoodIsHeardSeenAndFades(t *testing.T) {
 			if e.Robot != "r1" || e.Session != "s1" {
 				t.Errorf("a mood of %q, %q", e.Robot, e.Session)
 			}
-			if i > 0 && e.At.Sub(moods[i-1].At) < every {
+			if i > 0 && e.At.Sub(moods[i-1].At) < publishInterval {
 				t.Errorf("two moods within %s", e.At.Sub(moods[i-1].At))
 			}
 		}
@@ -93,7 +93,7 @@ func TestToolCalls(t *testing.T) {
 		for range 3 {
 			bus.Publish("", "s", event.ToolStatus{ID: "1", Status: event.ToolRunning})
 		}
-		time.Sleep(every + 1)
+		time.Sleep(publishInterval + 1)
 		synctest.Wait()
 		if got := seen[event.Mood](bus)[0].Event.(event.Mood).Feelings.Patience; got < .39 || got > .4 {
 			t.Errorf("patience is %v", got)
@@ -101,7 +101,7 @@ func TestToolCalls(t *testing.T) {
 		for i := range 3 {
 			bus.Publish("", "s", event.ToolStatus{ID: fmt.Sprint(i), Status: event.ToolFailed})
 		}
-		time.Sleep(every)
+		time.Sleep(publishInterval)
 		synctest.Wait()
 		moods := seen[event.Mood](bus)
 		if got := moods[len(moods)-1].Event.(event.Mood); got.Feelings.Empathy < .98 || got.Dominant != "concern" {
@@ -178,13 +178,13 @@ func TestForgottenAndTooManyAgents(t *testing.T) {
 		if len(m.agents)+len(m.moving) != 0 {
 			t.Error("a forgotten robot still feels")
 		}
-		for i := range mostMoods + 10 {
+		for i := range maxAgents + 10 {
 			bus.Publish(device.ID(fmt.Sprint(i)), "s", event.SkillStarted{})
 			synctest.Wait()
 			time.Sleep(time.Nanosecond)
 		}
 		synctest.Wait()
-		if len(m.agents) != mostMoods || len(m.moving) > mostMoods || m.agents["0"] != nil {
+		if len(m.agents) != maxAgents || len(m.moving) > maxAgents || m.agents["0"] != nil {
 			t.Errorf("%d agents feel, %d of them move", len(m.agents), len(m.moving))
 		}
 	})
@@ -197,8 +197,8 @@ func TestSessionsPushOutNoRobot(t *testing.T) {
 		for _, first := range []string{"r", ""} {
 			bus.Publish(device.ID(first), "first", event.Emote{Trigger: "patience", Weight: 1})
 		}
-		time.Sleep(every + 1)
-		for i := range mostMoods {
+		time.Sleep(publishInterval + 1)
+		for i := range maxAgents {
 			bus.Publish("", fmt.Sprint("made up ", i), event.Emote{Trigger: "concern", Weight: .1})
 			synctest.Wait()
 		}
@@ -208,7 +208,7 @@ func TestSessionsPushOutNoRobot(t *testing.T) {
 				told[e.Robot] = e.Event.(event.Mood)
 			}
 		}
-		if len(m.agents) != mostMoods || m.agents["r"] == nil || told["r"].Dominant != "patience" {
+		if len(m.agents) != maxAgents || m.agents["r"] == nil || told["r"].Dominant != "patience" {
 			t.Errorf("the robot is %+v, and shows %s", m.agents["r"], told["r"].Dominant)
 		}
 		if rest := (State{}).Mood(); m.agents["first"] != nil || told[""] != rest {

@@ -27,7 +27,7 @@ const (
 	mouthFrownRight
 	noseSneerLeft
 	noseSneerRight
-	morphTargets // their number
+	morphTargets // number of the constants above
 )
 
 // morphs are the weights of all morph targets, each from 0 to 1.
@@ -47,22 +47,23 @@ func (s State) targetMorphs() (m morphs) {
 	m[eyesClosed] = s.feelings[Patience] * .15
 	m[cheekPuff] = celebration * .2
 	m[noseSneerLeft], m[noseSneerRight] = concern*.15, concern*.15
-	if s.startle > 0 {
+	if s.startleLeft > 0 {
 		m[browInnerUp], m[mouthOpen] = max(m[browInnerUp], startledBrow), max(m[mouthOpen], startledJaw)
 	}
 	return m
 }
 
-// shown returns the weights of the feelings, covered by the expression, with the mouth
-// opened by talking.
-func (s State) shown() (m morphs) {
+// shownMorphs returns the visible weights: a mix of those of the feelings and of the
+// expression, with the mouth opened by talking.
+func (s State) shownMorphs() (m morphs) {
 	for i := range m {
-		m[i] = s.morphs[i]*(1-s.cover) + s.layer[i]*s.cover
+		m[i] = s.morphs[i]*(1-s.cover) + s.presetMorphs[i]*s.cover
 	}
 	m[mouthOpen] = min(1, m[mouthOpen]+s.mouth)
 	return m
 }
 
+// event returns the weights as published.
 func (m morphs) event() event.Morphs {
 	return event.Morphs{
 		MouthSmile: m[mouthSmile], MouthOpen: m[mouthOpen], MouthFrown: m[mouthFrown], MouthPressLeft: m[mouthPressLeft],
@@ -75,11 +76,10 @@ func (m morphs) event() event.Morphs {
 	}
 }
 
-// Preset is a requested expression. The zero value removes the expression, so that
-// feelings show again.
+// Preset is a requested expression.
 type Preset int
 
-// The presets.
+// The presets. Plain ends an expression: the feelings are shown again.
 const (
 	Plain Preset = iota // "neutral"
 	Happy
@@ -87,16 +87,17 @@ const (
 	Surprised
 	Confused
 	Focused
-	presets // their number
+	presets // number of the constants above
 )
 
-// expression is how a preset is named and shown.
+// expression describes a preset.
 type expression struct {
-	name   string // in events
+	name   string // name in events
 	face   string // the firmware's emotion
 	morphs morphs
 }
 
+// expression returns the description of the preset.
 func (p Preset) expression() expression {
 	return [presets]expression{
 		Plain:     {"neutral", "neutral", morphs{}},
@@ -108,7 +109,7 @@ func (p Preset) expression() expression {
 	}[p]
 }
 
-// PresetNamed returns the preset of that name. ok is false for any other name.
+// PresetNamed returns the preset with a name. ok is false for an unknown name.
 func PresetNamed(name string) (p Preset, ok bool) {
 	for p = range presets {
 		if p.expression().name == name {

@@ -19,48 +19,51 @@ import (
 	"perch/plain"
 )
 
-// Sentiment is the feeling in the words of a sentence.
+// Sentiment describes the feelings that a sentence expresses.
 type Sentiment struct {
 	Valence   float64 // from -1 (bad) to 1 (good)
 	Arousal   float64 // from 0 to 1
 	Uncertain float64 // from 0 to 1
 }
 
-// Words holds the word lists for judging sentences: the built-in ones, and the owner's.
+// Words contains lists of words that express feelings: the built-in lists and the owner's.
 // It is immutable.
 type Words struct {
 	languages []lexicon // in the order of their codes
 }
 
-// lexicon holds the words of one language.
+// lexicon contains the words of one language.
 type lexicon struct {
-	code    string  // "en"
-	entries []entry // longest first, so that "not sure" is not also "sure"
+	code    string  // language code, such as "en"
+	entries []entry // longest first: "not sure" is found before "sure"
 }
 
 // entry is a word or phrase that expresses one or more feelings.
 type entry struct {
-	text     string // lower case; with surrounding spaces in scripts that have them
-	feelings uint   // a bit each
+	text     string // normalized
+	feelings uint   // bit set; bit n is Feeling(n)
 }
 
-// Bounds of word lists.
+// Limits of word lists.
 const (
-	mostWords = 5000 // of a list
-	mostEntry = 100  // bytes of an entry
+	maxEntries    = 5000 // in a list
+	maxEntryBytes = 100
 )
 
+// builtinLists contains the built-in word lists.
+//
 //go:embed words/*.txt
-var own embed.FS
+var builtinLists embed.FS
 
+// listName matches the file names of word lists. The submatch is the language code.
 var listName = regexp.MustCompile(`^([a-z]{2,3})\.txt$`)
 
-// ReadWords returns the built-in lists merged with those of an owner's directory, named
-// LANGUAGE.txt, such as de.txt. The directory may be missing. Lists with errors are left
-// out and reported in err; the others are still returned.
+// ReadWords returns the built-in lists merged with the owner's lists. These are files in
+// directory, which may be missing, with names such as de.txt. Invalid lists are skipped and
+// reported in the error; the other lists are still returned.
 func ReadWords(directory string) (Words, error) {
 	lists := map[string]map[string]uint{}
-	builtIn, err := fs.Sub(own, "words")
+	builtIn, err := fs.Sub(builtinLists, "words")
 	if err == nil {
 		err = readLists(builtIn, "", lists)
 	}
@@ -80,7 +83,8 @@ func ReadWords(directory string) (Words, error) {
 	return w, err
 }
 
-// readLists adds the lists of a directory.
+// readLists adds the lists in a file system to the map to, which contains the feelings of
+// each entry by language and text. directory is the name of from in errors.
 func readLists(from fs.FS, directory string, to map[string]map[string]uint) (failed error) {
 	files, err := fs.ReadDir(from, ".")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,31 +94,33 @@ func readLists(from fs.FS, directory string, to map[string]map[string]uint) (fai
 		return fmt.Errorf("the lists of words in %s cannot be read: %w", directory, err)
 	}
 	for _, f := range files {
-		named := listName.FindStringSubmatch(f.Name())
-		if named == nil {
+		match := listName.FindStringSubmatch(f.Name())
+		if match == nil {
 			continue
 		}
+		code := match[1]
 		list, err := readList(from, f.Name())
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", filepath.Join(directory, f.Name()), err))
 			continue
 		}
-		if to[named[1]] == nil {
-			to[named[1]] = map[string]uint{}
+		if to[code] == nil {
+			to[code] = map[string]uint{}
 		}
 		for text, feelings := range list {
-			to[named[1]][text] |= feelings
+			to[code][text] |= feelings
 		}
 	}
 	return failed
 }
 
+// readList reads a word list. It returns the feelings of each entry by text.
 func readList(from fs.FS, name string) (map[string]uint, error) {
 	f, err := from.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // it was only read
+	defer f.Close() //nolint:errcheck // the file was only read
 	text, err := io.ReadAll(io.LimitReader(f, limit.List+1))
 	if err != nil {
 		return nil, err
@@ -125,7 +131,7 @@ func readList(from fs.FS, name string) (map[string]uint, error) {
 	return parseList(string(text))
 }
 
-// parseList parses lines such as "concern: error, went wrong".
+// parseList parses a word list, which has lines such as "concern: error, went wrong".
 func parseList(text string) (map[string]uint, error) {
 	list := map[string]uint{}
 	n := 0
@@ -135,20 +141,20 @@ func parseList(text string) (map[string]uint, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		name, words, colon := strings.Cut(line, ":")
-		feeling, known := Named(strings.TrimSpace(name))
-		if !colon || !known {
-			return nil, fmt.Errorf("line %d: it begins with none of the feelings; write for example \"concern: error, went wrong\"", n)
+		name, words, hasColon := strings.Cut(line, ":")
+		feeling, ok := Named(strings.TrimSpace(name))
+		if !hasColon || !ok {
+			return nil, fmt.Errorf("line %d: it does not begin with a feeling; write for example \"concern: error, went wrong\"", n)
 		}
 		for word := range strings.SplitSeq(words, ",") {
 			text := normalize(word)
 			switch {
 			case strings.TrimSpace(text) == "":
 				continue
-			case len(text) > mostEntry:
-				return nil, fmt.Errorf("line %d: a word has at most %d bytes; separate words with commas", n, mostEntry)
-			case len(list) >= mostWords:
-				return nil, fmt.Errorf("line %d: a list has at most %d words; make it smaller", n, mostWords)
+			case len(text) > maxEntryBytes:
+				return nil, fmt.Errorf("line %d: a word has at most %d bytes; separate words with commas", n, maxEntryBytes)
+			case len(list) >= maxEntries:
+				return nil, fmt.Errorf("line %d: a list has at most %d words; make it smaller", n, maxEntries)
 			}
 			list[text] |= 1 << uint(feeling)
 		}
@@ -156,9 +162,9 @@ func parseList(text string) (map[string]uint, error) {
 	return list, nil
 }
 
-// normalize normalizes a text for comparing words: lower case, no punctuation, one space
-// between words and at both ends. Text in scripts without spaces has none, and is found
-// inside other text.
+// normalize prepares a text for comparing words: it returns the text in lower case without
+// punctuation, with one space between words and at both ends. A text in a script without
+// spaces gets no spaces at the ends.
 func normalize(text string) string {
 	fields := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.N) && r != '\'' && r != '’' && r != '-'
@@ -170,67 +176,71 @@ func normalize(text string) string {
 		}
 	}
 	joined := strings.Join(words, " ")
-	if strings.ContainsFunc(joined, unspaced) {
+	if strings.ContainsFunc(joined, isUnspaced) {
 		return joined
 	}
 	return " " + joined + " "
 }
 
-// unspaced reports whether r is of a script without spaces between words.
-func unspaced(r rune) bool {
+// isUnspaced reports whether r belongs to a script without spaces between words.
+func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) || r == 'ー'
 }
 
-// CountWords returns the number of words of a text. In scripts without spaces two
-// letters count as one word.
+// CountWords returns the number of words in a text. In scripts without spaces, two
+// characters count as one word.
 func CountWords(text string) int { return countWords(normalize(plain.Clip(text, limit.Data)), false) }
 
+// countWords counts the words in a normalized text. If unique is true, repeated words count
+// once, except in scripts without spaces.
 func countWords(text string, unique bool) (n int) {
-	seen, letters := map[string]bool{}, 0
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || unspaced(r) }) {
+	seen, unspaced := map[string]bool{}, 0
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ' ' || isUnspaced(r) }) {
 		if !unique || !seen[word] {
 			n++
 		}
 		seen[word] = true
 	}
 	for _, r := range text {
-		if unspaced(r) {
-			letters++
+		if isUnspaced(r) {
+			unspaced++
 		}
 	}
-	return n + (letters+1)/2
+	return n + (unspaced+1)/2
 }
 
-// Analyse judges a sentence by the language that matches most of its words; of equals,
-// by the preferred one ("de", or "de-CH"; may be empty).
+// Analyse returns the sentiment of a sentence. It uses the language with the most matching
+// entries. If several languages have equally many, it uses the preferred one, such as "de" or
+// "de-CH"; preferred may be empty.
 func (w Words) Analyse(text, preferred string) Sentiment {
 	text = plain.Clip(text, limit.Data)
 	preferred, _, _ = strings.Cut(strings.ToLower(preferred), "-")
 	sentence := normalize(text)
 	if !strings.HasPrefix(sentence, " ") {
-		sentence = " " + sentence + " " // in mixed scripts, words with spaces must be found too
+		sentence = " " + sentence + " " // in mixed scripts, the first and last word may need their spaces
 	}
 	var best [feelings]int
-	most, kana := 0, strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) })
+	maxHits := 0
+	isJapanese := strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) })
 	for _, l := range w.languages {
-		if l.code == "zh" && kana {
+		if l.code == "zh" && isJapanese {
 			continue
 		}
 		hits, n := l.count(sentence)
-		if n > most || n == most && n > 0 && l.code == preferred {
-			best, most = hits, n
+		if n > maxHits || n == maxHits && n > 0 && l.code == preferred {
+			best, maxHits = hits, n
 		}
 	}
-	return sentiment(best, max(1, countWords(sentence, true)), text)
+	return newSentiment(best, max(1, countWords(sentence, true)), text)
 }
 
-// count returns how many words of a sentence express each feeling, and any feeling.
+// count returns the number of entries in a sentence for each feeling, and in total.
 func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	for _, e := range l.entries {
 		if !strings.Contains(sentence, e.text) {
 			continue
 		}
-		sentence = strings.ReplaceAll(sentence, e.text, "  ") // prevents shorter words inside it from matching
+		sentence = strings.ReplaceAll(sentence, e.text, "  ") // prevents matches of shorter entries inside this one
 		for left := e.feelings; left != 0; left &= left - 1 {
 			hits[bits.TrailingZeros(left)]++
 		}
@@ -239,8 +249,9 @@ func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	return hits, n
 }
 
-// sentiment converts the counts to a Sentiment.
-func sentiment(hits [feelings]int, words int, text string) Sentiment {
+// newSentiment computes the sentiment of a text with a number of words and of entries for
+// each feeling.
+func newSentiment(hits [feelings]int, words int, text string) Sentiment {
 	var score [feelings]float64
 	for i, n := range hits {
 		score[i] = min(3*float64(n)/float64(words), 1)
@@ -255,7 +266,7 @@ func sentiment(hits [feelings]int, words int, text string) Sentiment {
 		}
 	}
 	return Sentiment{
-		Valence:   within(.8*score[Celebration]-.7*score[Concern]-.3*score[Empathy], 1),
+		Valence:   clamp(.8*score[Celebration]-.7*score[Concern]-.3*score[Empathy], 1),
 		Arousal:   min(1, .9*score[Curiosity]+.3*score[Patience]+min(marks, .5)),
 		Uncertain: score[Uncertain],
 	}

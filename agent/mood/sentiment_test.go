@@ -80,7 +80,7 @@ func TestOwnersWords(t *testing.T) {
 		must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	w, err := ReadWords(dir)
-	for _, want := range []string{"fr.txt: line 1: it begins with none of the feelings", "es.txt: line 1: a word has at most 100 bytes",
+	for _, want := range []string{"fr.txt: line 1: it does not begin with a feeling", "es.txt: line 1: a word has at most 100 bytes",
 		"pt.txt: the list is larger than"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, without %q", err, want)

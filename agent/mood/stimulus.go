@@ -6,47 +6,49 @@ import (
 	"perch/event"
 )
 
-// Stimulus is the effect of one event on an agent.
+// Stimulus is the effect of one event on an agent. Step applies it.
 type Stimulus struct {
-	raises [feelings]float64 // by how much each feeling rises
-	calms  bool              // ends patience, before anything is raised
-	fails  bool              // a failure, which is felt the more the longer the streak of them is
-	faulty bool              // a failure of the streak that is felt as something else
-	ends   bool              // ends the streak
+	raises       [feelings]float64 // amount that is added to each feeling
+	endsPatience bool              // resets patience before feelings are raised
+	isFailure    bool              // prolongs the streak of failures, and raises empathy by its length
+	isFault      bool              // prolongs the streak without raising empathy
+	endsStreak   bool              // ends the streak of failures
 
-	startles bool
-	meets    bool    // a face is present
-	hushes   bool    // the agent has stopped talking
-	talk     float64 // minimum seconds of talking
-	busy     float64 // seconds that a gesture takes
-	gesture  Gesture // that accompanies it, unless another is under way
+	startles bool    // shows a startled face for a moment
+	hasFace  bool    // a person's face is present
+	endsTalk bool    // the agent has stopped talking
+	talk     float64 // seconds that the agent talks at least
+	busy     float64 // seconds that a requested gesture takes
+	gesture  Gesture // starts, unless another gesture is under way
 
-	expresses bool
+	hasPreset bool // requests the expression preset
 	preset    Preset
-	intensity float64 // from 0 to 1
+	intensity float64 // of preset, from 0 to 1
 
-	looks bool
+	looks bool    // turns the head to yaw
 	yaw   float64 // degrees
 }
 
-func raised(f Feeling, by float64) (s Stimulus) {
-	s.raises[f] = by
+// raise returns a stimulus that raises a feeling by an amount.
+func raise(f Feeling, amount float64) (s Stimulus) {
+	s.raises[f] = amount
 	return s
 }
 
 // and returns a stimulus that also raises another feeling.
-func (s Stimulus) and(f Feeling, by float64) Stimulus {
-	s.raises[f] += by
+func (s Stimulus) and(f Feeling, amount float64) Stimulus {
+	s.raises[f] += amount
 	return s
 }
 
-// Spoken returns the stimulus of a sentence that the agent takes that long to say.
+// Spoken returns the stimulus of a sentence with a sentiment. The agent takes a number of
+// seconds to speak the sentence.
 func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	switch {
 	case m.Valence > .3:
-		s = raised(Celebration, .7*m.Valence)
+		s = raise(Celebration, .7*m.Valence)
 	case m.Valence < -.2:
-		s = raised(Concern, -.8*m.Valence)
+		s = raise(Concern, -.8*m.Valence)
 	}
 	if m.Arousal > .5 {
 		s = s.and(Curiosity, .5*m.Arousal)
@@ -58,95 +60,100 @@ func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	return s
 }
 
-// TalkFor returns for how many seconds the mouth moves for a sentence of so many words.
+// TalkFor returns the number of seconds that the mouth moves for a sentence with a number
+// of words.
 func TalkFor(words int) float64 { return max(1.5, .3*float64(words)) }
 
-// Started returns the stimulus of a tool or skill that starts.
-func Started() Stimulus { return raised(Patience, .4) }
+// Started returns the stimulus of the start of a tool or skill.
+func Started() Stimulus { return raise(Patience, .4) }
 
-// Done returns the stimulus of a tool or skill that succeeded. Sentiment is from -1 to
-// 1, or nil if unknown.
+// Done returns the stimulus of the success of a tool or skill. The sentiment of the result
+// is from -1 to 1; nil means unknown.
 func Done(sentiment *float64) (s Stimulus) {
 	switch {
 	case sentiment == nil:
-		s = raised(Celebration, .4)
+		s = raise(Celebration, .4)
 	case *sentiment > .3:
-		s = raised(Celebration, .8*min(1, *sentiment))
+		s = raise(Celebration, .8*min(1, *sentiment))
 	case *sentiment < -.2:
-		s = raised(Concern, .7*min(1, -*sentiment))
+		s = raise(Concern, .7*min(1, -*sentiment))
 	}
-	s.ends = true
+	s.endsStreak = true
 	return s
 }
 
-// Failed returns the stimulus of a tool or skill that failed. A longer streak raises more empathy.
+// Failed returns the stimulus of the failure of a tool or skill. A longer streak of failures
+// raises more empathy.
 func Failed() Stimulus {
-	s := raised(Concern, .7)
-	s.fails = true
+	s := raise(Concern, .7)
+	s.isFailure = true
 	return s
 }
 
-// with returns a stimulus that causes a gesture, regardless of the feeling's strength.
-func (s Stimulus) with(gesture string, seconds float64) Stimulus {
-	s.gesture = Gesture{gesture, seconds}
+// withGesture returns a stimulus that also starts a gesture.
+func (s Stimulus) withGesture(name string, seconds float64) Stimulus {
+	s.gesture = Gesture{name, seconds}
 	return s
 }
 
-// loadStarted, loadEnded and validated are a viewer's events about a model.
-func loadStarted() Stimulus { return raised(Patience, .6).and(Curiosity, .3).with("think", 2) }
+// loadStarted returns the stimulus of a viewer that starts to load a model.
+func loadStarted() Stimulus { return raise(Patience, .6).and(Curiosity, .3).withGesture("think", 2) }
 
+// loadEnded returns the stimulus of a viewer that has loaded a model.
 func loadEnded(failed bool) Stimulus {
 	if failed {
-		return raised(Concern, .8)
+		return raise(Concern, .8)
 	}
-	return raised(Celebration, .7).and(Curiosity, .5).with("nod", 1)
+	return raise(Celebration, .7).and(Curiosity, .5).withGesture("nod", 1)
 }
 
+// validated returns the stimulus of a viewer that has validated a model.
 func validated(errors, warnings int) Stimulus {
 	switch {
 	case errors > 0:
-		s := raised(Concern, min(.4+.1*float64(errors), .95))
-		s.faulty = true // regardless of how many
+		s := raise(Concern, min(.4+.1*float64(errors), .95))
+		s.isFault = true
 		return s
 	case warnings > 0:
-		return raised(Concern, .3)
+		return raise(Concern, .3)
 	}
-	return raised(Celebration, .85).with("celebrate", 1.5)
+	return raise(Celebration, .85).withGesture("celebrate", 1.5)
 }
 
-// emoted returns the stimulus that a viewer requests.
-func emoted(trigger string, weight float64) (Stimulus, bool) {
+// emoted returns the stimulus of a feeling that a viewer requests. ok is false for an invalid request.
+func emoted(trigger string, weight float64) (s Stimulus, ok bool) {
 	f, ok := Named(trigger)
 	if !ok || math.IsNaN(weight) {
 		return Stimulus{}, false
 	}
-	return raised(f, within(max(0, weight), 1)), true
+	return raise(f, clamp(max(0, weight), 1)), true
 }
 
 // Interrupted returns the stimulus of a person who interrupts the agent.
 func Interrupted() Stimulus {
-	s := raised(Curiosity, .5)
-	s.calms, s.startles, s.hushes, s.looks = true, true, true, true
+	s := raise(Curiosity, .5)
+	s.endsPatience, s.startles, s.endsTalk, s.looks = true, true, true, true
 	return s
 }
 
-// FaceSeen returns the stimulus of a face. Only the first one has an effect.
-func FaceSeen() Stimulus { return Stimulus{meets: true} }
+// FaceSeen returns the stimulus of a face. Only an agent's first face has an effect.
+func FaceSeen() Stimulus { return Stimulus{hasFace: true} }
 
-// Addressed returns the stimulus of a person who addresses the agent, by a word or a key.
+// Addressed returns the stimulus of a person who speaks or writes to the agent.
 func Addressed() Stimulus {
-	s := raised(Curiosity, .07)
+	s := raise(Curiosity, .07)
 	s.looks = true
 	return s
 }
 
 // Express returns the stimulus of a requested expression.
 func Express(p Preset, intensity float64) Stimulus {
-	return Stimulus{expresses: true, preset: p, intensity: min(1, max(0, intensity))}
+	return Stimulus{hasPreset: true, preset: p, intensity: min(1, max(0, intensity))}
 }
 
-// Of returns the stimulus of an event. ok is false for events without effect. Speech
-// and tool calls need more context: see Spoken, Started, Done and Failed.
+// Of returns the stimulus of an event. ok is false if the event has no effect. It does not
+// handle speech and tool calls, which depend on more than the event: see Spoken, Started,
+// Done and Failed.
 func Of(e event.Event) (s Stimulus, ok bool) {
 	switch e := e.(type) {
 	case event.SkillStarted:
@@ -164,12 +171,12 @@ func Of(e event.Event) (s Stimulus, ok bool) {
 	case event.Emote:
 		return emoted(e.Trigger, e.Weight)
 	case event.LookAt:
-		s = raised(Curiosity, .3)
+		s = raise(Curiosity, .3)
 		s.looks = true
 		return s, true
 	case event.Expression:
-		p, known := PresetNamed(e.Preset)
-		return Express(p, e.Intensity), known
+		p, ok := PresetNamed(e.Preset)
+		return Express(p, e.Intensity), ok
 	case event.Gesture:
 		return Stimulus{busy: gestureSeconds(e)}, e.By != event.ByMood
 	case event.ThinkingStarted:
@@ -192,53 +199,53 @@ func gestureSeconds(e event.Gesture) float64 {
 	return min(float64(e.Duration)/1000, 10)
 }
 
-// feel applies a stimulus.
-func (s *State) feel(e *Stimulus) {
-	if e.calms {
+// apply applies a stimulus.
+func (s *State) apply(e *Stimulus) {
+	if e.endsPatience {
 		s.feelings[Patience] = 0
 	}
-	if e.fails || e.faulty {
+	if e.isFailure || e.isFault {
 		s.streak++
 	}
-	if e.fails {
+	if e.isFailure {
 		s.raise(Empathy, min(.25*float64(s.streak), .9))
 	}
-	if e.ends {
+	if e.endsStreak {
 		s.streak = 0
 	}
-	for f, by := range e.raises {
-		s.raise(Feeling(f), by)
+	for f, amount := range e.raises {
+		s.raise(Feeling(f), amount)
 	}
 	if e.startles {
-		s.startle = startleFor
+		s.startleLeft = startleDuration
 	}
-	if e.hushes {
-		s.talk = 0
+	if e.endsTalk {
+		s.talkLeft = 0
 	}
-	s.talk, s.busy = max(s.talk, e.talk), max(s.busy, e.busy)
-	if e.meets && !s.met {
-		s.met, s.meeting = true, meetingAfter
+	s.talkLeft, s.busyLeft = max(s.talkLeft, e.talk), max(s.busyLeft, e.busy)
+	if e.hasFace && !s.met {
+		s.met, s.meetingLeft = true, meetingDelay
 	}
 	if e.looks {
-		s.gaze = within(e.yaw, mostYaw)
+		s.gaze = clamp(e.yaw, maxYaw)
 	}
-	if e.expresses {
+	if e.hasPreset {
 		s.setExpression(e.preset, e.intensity)
 	}
-	if s.busy == 0 {
+	if s.busyLeft == 0 {
 		s.gesture = e.gesture
 	}
 }
 
-// setExpression puts an expression over the feelings. The face moves from a previous
-// expression, or starts at once from the feelings.
+// setExpression shows an expression instead of the feelings. Plain ends an expression, which
+// then fades.
 func (s *State) setExpression(p Preset, intensity float64) {
 	if p == Plain {
-		s.express = 0 // the previous face fades
+		s.expressionLeft = 0
 		return
 	}
 	if s.cover == 0 {
-		s.layer = p.expression().morphs
+		s.presetMorphs = p.expression().morphs
 	}
-	s.preset, s.covers, s.express = p, intensity, expressFor
+	s.preset, s.maxCover, s.expressionLeft = p, intensity, expressionDuration
 }

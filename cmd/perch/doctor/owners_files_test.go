@@ -41,17 +41,17 @@ func TestOwnersFilesAreRefusedWithCauseAndCure(t *testing.T) {
 		return "; perch skill check " + folder + "/" + name + " reads it again; restart the appliance then"
 	}
 	want := []string{
-		data + `/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is no name; it has 1 to 40 small letters, digits, - and _` +
+		data + `/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is not a name; write 1 to 40 lower-case letters, digits, - and _` +
 			"\ngestures[0].frames: there are 0; a gesture has 1 to 64; correct or remove it, and restart the appliance",
-		data + `/words/de.txt: line 2: it begins with none of the feelings; write for example "concern: error, went wrong"; ` +
+		data + `/words/de.txt: line 2: it does not begin with a feeling; write for example "concern: error, went wrong"; ` +
 			"correct or remove it, and restart the appliance",
 		data + "/characters/leo.json: not an agent manifest: the front matter's language is one line of at most 200 bytes; " +
 			"correct it (perch character check), or remove it",
 		data + `/personas/anna.md: not a persona: line 3: the front matter has no key "age"; correct or remove it`,
-		folder + `/a: manifest.json: dependencies: wind: "new" is no version; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *` + again("a"),
+		folder + `/a: manifest.json: dependencies: wind: "new" is not a version range; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *` + again("a"),
 		folder + `/b: manifest.json: a schema of arguments is a JSON Schema of type object and at most 8192 bytes: ` +
-			`"hour" is no type of JSON Schema` + again("b"),
-		"the skill is not trusted: nobody has signed it; perch skill sign " + folder + "/c signs it as this appliance's owner" + again("c"),
+			`"hour" is not a type of JSON Schema` + again("b"),
+		"the skill is not trusted: it is not signed; run perch skill sign " + folder + "/c to sign it as this appliance's owner" + again("c"),
 		`not words for faces: rfc: the word "so sad": a word has 1 to 64 bytes, of letters, digits, - and _`,
 	}
 	var got []string
