@@ -10,12 +10,12 @@ import (
 	"perch/agent"
 )
 
-// front parses the YAML before the instructions, whose keys are those of brain, or
-// brain itself, and returns the text after it.
-func (m *Manifest) front(text string) (body string, err error) {
+// parseFrontMatter parses the YAML before the instructions and returns the text after it. The
+// YAML has the keys of brain, the key brain with these keys, or both.
+func (m *Manifest) parseFrontMatter(text string) (body string, err error) {
 	head, body, closed := agent.FrontMatter(text)
 	if !closed {
-		return "", fault(errors.New("the front matter of the instructions is not closed by a line of ---"))
+		return "", invalid(errors.New("the front matter of the instructions is not closed by a line of ---"))
 	}
 	type brain struct {
 		Provider    *string  `yaml:"provider"`
@@ -23,15 +23,15 @@ func (m *Manifest) front(text string) (body string, err error) {
 		Temperature *float64 `yaml:"temperature"`
 		MaxTokens   *int     `yaml:"maxTokens"`
 	}
-	var said struct {
+	var fields struct {
 		brain    `yaml:",inline"`
 		Brain    brain  `yaml:"brain"`
 		Language string `yaml:"language"`
 	}
-	if err := yaml.Unmarshal([]byte(head), &said); err != nil {
-		return "", fault(fmt.Errorf("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " ")))
+	if err := yaml.Unmarshal([]byte(head), &fields); err != nil {
+		return "", invalid(fmt.Errorf("the front matter of the instructions: %.200s", strings.Join(strings.Fields(err.Error()), " ")))
 	}
-	for _, b := range []brain{said.brain, said.Brain} {
+	for _, b := range []brain{fields.brain, fields.Brain} {
 		override(&m.Brain.Provider, b.Provider)
 		override(&m.Brain.Model, b.Model)
 		override(&m.Brain.MaxTokens, b.MaxTokens)
@@ -39,7 +39,7 @@ func (m *Manifest) front(text string) (body string, err error) {
 			m.Brain.Temperature = b.Temperature
 		}
 	}
-	m.Language = said.Language
+	m.Language = fields.Language
 	return body, nil
 }
 

@@ -1,6 +1,6 @@
-// Package manifest parses characters in the formats agent-manifest/0.1 and 0.2: a JSON
-// file, or a bundle of it with the Markdown file of its instructions. Fields that this
-// appliance does not use are preserved unchanged.
+// Package manifest parses characters in the formats agent-manifest/0.1 and 0.2: a JSON file,
+// or a bundle of the JSON file and a Markdown file with the instructions. Fields that this
+// appliance does not use are preserved.
 package manifest
 
 import (
@@ -21,38 +21,38 @@ import (
 	"perch/limit"
 )
 
-// Most bounds a manifest, its instructions and a zip of both, in bytes each.
-const Most = 1 << 20
+// maxBytes is the largest size of a manifest, of its instructions and of a zip file.
+const maxBytes = 1 << 20
 
-// mostEntries bounds a list of a manifest.
-const mostEntries = 100
+// maxEntries is the largest number of skills and of tools.
+const maxEntries = 100
 
 // Err is wrapped by the errors for an invalid manifest.
 var Err = errors.New("not an agent manifest")
 
-// Manifest is a character.
+// Manifest describes a character.
 type Manifest struct {
 	Name         string
 	Description  string
-	Instructions string // the system prompt; empty is the household's text
-	Language     string // BCP 47, of the instructions' front matter; empty is the household's
+	Instructions string // the system prompt; if empty, the household's applies
+	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's applies
 	Brain        Brain
 	Voice        Voice
 	Skills       []Skill  // the enabled skills of the appliance; nil means all
-	Tools        []string // the enabled built-in tools; nil means all
-	MemoryTokens int      // of the memory in its prompt; 0 is the brain's default
-	// Remarks are sentences about unsupported requests of the manifest.
+	Tools        []string // names of the enabled built-in tools; nil means all
+	MemoryTokens int      // largest size of the memory in the prompt; 0 means the brain's default
+	// Remarks are sentences about parts of the manifest that this appliance does not support.
 	Remarks []string
 
-	raw map[string]json.RawMessage // as it was parsed, with inlined instructions
+	raw map[string]json.RawMessage // all fields, with the instructions inlined
 }
 
 // Brain selects and configures the model.
 type Brain struct {
-	Provider    string // one of Providers; empty is the household's first
-	Model       string
-	Temperature *float64 // 0 to 2
-	MaxTokens   int      // of one answer
+	Provider    string   // None, Anthropic, OpenAI or Local; empty means the household's first brain
+	Model       string   // empty means the brain's default
+	Temperature *float64 // from 0 to 2; nil means the brain's default
+	MaxTokens   int      // largest size of one reply; 0 means the brain's default
 }
 
 // Voice selects the synthesizer and its voice.
@@ -67,7 +67,7 @@ type Skill struct {
 // Name returns the name of the skill: the last part of its URI.
 func (s Skill) Name() string { return path.Base(strings.TrimSuffix(s.URI, "/")) }
 
-// The providers of a brain. Local is a server in the household.
+// Values of Brain.Provider. Local is a server in the household.
 const (
 	None      = agent.NoBrain
 	Anthropic = "anthropic"
@@ -75,14 +75,14 @@ const (
 	Local     = "local"
 )
 
-// Open reads another file of a bundle, by its slash-separated path below the
-// manifest. Its error wraps fs.ErrNotExist for a missing file.
+// Open reads another file of a bundle. name is a slash-separated path relative to the
+// manifest. If the file is missing, the error wraps fs.ErrNotExist.
 type Open func(name string) ([]byte, error)
 
-// Alone is the Open of a manifest without a bundle.
+// Alone is an Open for a manifest without a bundle: there are no other files.
 func Alone(string) ([]byte, error) { return nil, fs.ErrNotExist }
 
-// document is the part of the manifest's JSON that is used here.
+// document contains the fields of a manifest that this appliance uses.
 type document struct {
 	Spec        string `json:"spec"`
 	Name        string `json:"name"`
@@ -114,29 +114,29 @@ type document struct {
 	Tools []string `json:"tools"`
 }
 
-// Parse parses a manifest, and reads the file of its instructions with open. Errors
-// wrap Err and name the field.
+// Parse parses a manifest. If the instructions are in a file, Parse reads it with open. Errors
+// wrap Err and name the invalid field.
 func Parse(data []byte, open Open) (Manifest, error) {
-	if len(data) > Most {
-		return Manifest{}, fault(fmt.Errorf("it has more than %d bytes", Most))
+	if len(data) > maxBytes {
+		return Manifest{}, invalid(fmt.Errorf("it has more than %d bytes", maxBytes))
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	m, d := Manifest{}, document{}
 	if err := json.Unmarshal(data, &d); err != nil {
-		return Manifest{}, fault(why(err))
+		return Manifest{}, invalid(describeJSONError(err))
 	}
 	if err := json.Unmarshal(data, &m.raw); err != nil || m.raw == nil {
-		return Manifest{}, fault(errors.New("it is no JSON object"))
+		return Manifest{}, invalid(errors.New("it is no JSON object"))
 	}
 	if d.Spec != "agent-manifest/0.1" && d.Spec != "agent-manifest/0.2" {
-		return Manifest{}, fault(fmt.Errorf("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec))
+		return Manifest{}, invalid(fmt.Errorf("spec is agent-manifest/0.1 or agent-manifest/0.2, not %.60q", d.Spec))
 	}
 	m.Name, m.Description = strings.TrimSpace(d.Name), d.Description
 	if n := utf8.RuneCountInString(m.Name); n < 1 || n > limit.Called || agent.Speakable(m.Name) != m.Name {
-		return Manifest{}, fault(fmt.Errorf("name is a line of 1 to %d letters", limit.Called))
+		return Manifest{}, invalid(fmt.Errorf("name is a line of 1 to %d letters", limit.Called))
 	}
 	m.Brain = Brain{d.Brain.Provider, d.Brain.Model, d.Brain.Temperature, d.Brain.MaxTokens}
-	if err := m.instructions(d.Brain.Instructions, open); err != nil {
+	if err := m.loadInstructions(d.Brain.Instructions, open); err != nil {
 		return Manifest{}, err
 	}
 	m.Voice = Voice{d.Voice.TTS.Provider, d.Voice.TTS.VoiceID}
@@ -144,24 +144,24 @@ func Parse(data []byte, open Open) (Manifest, error) {
 	if err := m.check(); err != nil {
 		return Manifest{}, err
 	}
-	m.remark(d)
+	m.addRemarks(d)
 	return m, nil
 }
 
-// check returns an error for a value that is out of bounds.
+// check returns an error for the first invalid value.
 func (m *Manifest) check() error {
 	b := m.Brain
 	switch {
 	case b.Provider != "" && !slices.Contains([]string{None, Anthropic, OpenAI, Local}, b.Provider):
-		return fault(fmt.Errorf("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider))
+		return invalid(fmt.Errorf("brain.provider is none, anthropic, openai or local, not %.60q", b.Provider))
 	case b.Temperature != nil && !(*b.Temperature >= 0 && *b.Temperature <= 2):
-		return fault(errors.New("brain.temperature is a number from 0 to 2"))
+		return invalid(errors.New("brain.temperature is a number from 0 to 2"))
 	case b.MaxTokens < 0 || b.MaxTokens > limit.Tokens:
-		return fault(fmt.Errorf("brain.maxTokens is a whole number from 1 to %d", limit.Tokens))
+		return invalid(fmt.Errorf("brain.maxTokens is a whole number from 1 to %d", limit.Tokens))
 	case m.MemoryTokens < 0 || m.MemoryTokens > limit.Tokens:
-		return fault(fmt.Errorf("memory.maxTokens is a whole number from 1 to %d", limit.Tokens))
-	case len(m.Skills) > mostEntries || len(m.Tools) > mostEntries:
-		return fault(fmt.Errorf("skills and tools have at most %d entries each", mostEntries))
+		return invalid(fmt.Errorf("memory.maxTokens is a whole number from 1 to %d", limit.Tokens))
+	case len(m.Skills) > maxEntries || len(m.Tools) > maxEntries:
+		return invalid(fmt.Errorf("skills and tools have at most %d entries each", maxEntries))
 	}
 	words := map[string]string{"brain.model": b.Model, "voice.tts.voiceId": m.Voice.ID, "voice.tts.provider": m.Voice.Provider}
 	for i, s := range m.Skills {
@@ -178,59 +178,62 @@ func (m *Manifest) check() error {
 	return checkShort(errors.New("the front matter's language"), m.Language)
 }
 
-// checkShort returns an error unless text is short and one line. field is a name, or a sentence.
+// checkShort checks that a text is one line of at most limit.Name bytes. field is a name, or an
+// error with a description of the field.
 func checkShort(field any, text string) error {
 	if len(text) > limit.Name || agent.Speakable(text) != text {
-		return fault(fmt.Errorf("%s is one line of at most %d bytes", field, limit.Name))
+		return invalid(fmt.Errorf("%s is one line of at most %d bytes", field, limit.Name))
 	}
 	return nil
 }
 
-// remark adds remarks on unsupported requests.
-func (m *Manifest) remark(d document) {
+// addRemarks adds remarks about parts of the manifest that this appliance does not support.
+func (m *Manifest) addRemarks(d document) {
 	if m.Voice.Provider == "browser" || d.Voice.STT.Provider == "browser" {
-		m.addRemark("A browser's voice or speech recognition is not here: it hears and speaks with the engines of this appliance.")
+		m.addRemark("A browser's voice or speech recognition is not available: the character uses the engines of this appliance.")
 	}
 	if m.Voice.Provider == "none" {
 		m.addRemark("A character that does not speak is not possible: robots speak with the voice of this appliance.")
 	}
 	if strings.HasPrefix(d.Body.URI, "ipfs://") {
-		m.addRemark("body.uri is on IPFS, which is not read here: the body is the robot, or the skin's own model.")
+		m.addRemark("body.uri is on IPFS, which this appliance does not read: the body is the robot, or the model of the skin.")
 	}
 	for _, s := range m.Skills {
 		if strings.HasPrefix(s.URI, "ipfs://") {
-			m.addRemark("The skill %s is on IPFS, which is not read here: put its folder into the directory of skills.", s.URI)
+			m.addRemark("The skill %s is on IPFS, which this appliance does not read: put its folder into the directory of skills.", s.URI)
 		}
 	}
 	if mode := d.Memory.Mode; mode != "" && mode != "local" {
-		m.addRemark("memory.mode %.60q is not possible: its memory is on the disk of this appliance, as with local.", mode)
+		m.addRemark("memory.mode %.60q is not possible: the memory is stored on this appliance, as with local.", mode)
 	}
 }
 
+// addRemark adds a remark.
 func (m *Manifest) addRemark(format string, args ...any) {
 	m.Remarks = append(m.Remarks, fmt.Sprintf(format, args...))
 }
 
-// file matches instructions that name a file of the bundle.
-var file = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`) })
+// fileFormat matches instructions that are the path of a file in the bundle.
+var fileFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`) })
 
-// instructions sets the instructions from the manifest itself or from a file.
-func (m *Manifest) instructions(text string, open Open) error {
-	place := strings.TrimSpace(text)
+// loadInstructions sets the instructions. text is brain.instructions: the instructions
+// themselves or the path of a file.
+func (m *Manifest) loadInstructions(text string, open Open) error {
+	file := strings.TrimSpace(text)
 	switch {
-	case place == "":
+	case file == "":
 		return nil
-	case strings.HasPrefix(place, "ipfs://"):
-		m.addRemark("brain.instructions are on IPFS, which is not read here: it has the household's.")
+	case strings.HasPrefix(file, "ipfs://"):
+		m.addRemark("brain.instructions are on IPFS, which this appliance does not read: the household's instructions apply.")
 		return nil
-	case file().MatchString(place):
-		name := path.Clean(place)
+	case fileFormat().MatchString(file):
+		name := path.Clean(file)
 		if !fs.ValidPath(name) {
-			return fault(fmt.Errorf("brain.instructions: %.200q is outside of the bundle", place))
+			return invalid(fmt.Errorf("brain.instructions: %.200q is outside of the bundle", file))
 		}
 		data, err := open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			m.addRemark("brain.instructions names %s, which is not beside the manifest: it has the household's.", name)
+			m.addRemark("brain.instructions names %s, which is missing in the bundle: the household's instructions apply.", name)
 			return nil
 		}
 		if err != nil {
@@ -246,36 +249,35 @@ func (m *Manifest) setInstructions(text string) error {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
 	case len(text) > limit.Instructions:
-		return fault(fmt.Errorf("the instructions have more than %d bytes", limit.Instructions))
+		return invalid(fmt.Errorf("the instructions have more than %d bytes", limit.Instructions))
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return fault(errors.New("the instructions are not text in UTF-8"))
+		return invalid(errors.New("the instructions are not UTF-8 text"))
 	}
-	body, err := m.front(text)
+	body, err := m.parseFrontMatter(text)
 	if err != nil {
 		return err
 	}
 	m.Instructions = strings.TrimSpace(body)
-	return m.inline(text)
+	return m.inlineInstructions(text)
 }
 
-// inline puts the instructions into the manifest, so that it is one file. Their front
-// matter is included, even without text after it.
-func (m *Manifest) inline(text string) error {
+// inlineInstructions replaces brain.instructions in m.raw by a text with front matter.
+func (m *Manifest) inlineInstructions(text string) error {
 	brain := map[string]json.RawMessage{}
 	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
-		return fault(errors.New("brain is no JSON object"))
+		return invalid(errors.New("brain is not a JSON object"))
 	}
 	var err error
 	if brain["instructions"], err = json.Marshal(text); err == nil {
 		m.raw["brain"], err = json.Marshal(brain)
 	}
 	if err != nil {
-		return fmt.Errorf("keep the instructions: %w", err)
+		return fmt.Errorf("inline the instructions: %w", err)
 	}
 	return nil
 }
 
-// Export returns the manifest as one file, with every field that it was parsed with.
+// Export returns the manifest as one JSON file, with all fields of the parsed manifest.
 func (m Manifest) Export() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -287,8 +289,8 @@ func (m Manifest) Export() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Text returns an otherwise unused field as text: Text("id", "chain"). It is "" if the
-// field is missing or neither text nor number.
+// Text returns a text or number of the parsed manifest as text: Text("id", "chain") returns
+// the field chain of the object id. Text returns "" for other fields and missing ones.
 func (m Manifest) Text(path ...string) string {
 	fields := m.raw
 	for _, name := range path[:len(path)-1] {
@@ -310,7 +312,7 @@ func (m Manifest) Text(path ...string) string {
 	return ""
 }
 
-// Of returns the manifest of a persona that was written as Markdown.
+// Of returns a manifest for a persona that the owner has written as Markdown.
 func Of(p agent.Persona) (Manifest, error) {
 	brain := map[string]any{"instructions": p.Text}
 	if p.Language != "" {
@@ -325,35 +327,36 @@ func Of(p agent.Persona) (Manifest, error) {
 	if p.Brain.MaxTokens != 0 {
 		brain["maxTokens"] = p.Brain.MaxTokens
 	}
-	all := map[string]any{"spec": "agent-manifest/0.2", "name": p.Name, "brain": brain}
+	fields := map[string]any{"spec": "agent-manifest/0.2", "name": p.Name, "brain": brain}
 	if p.Voice != "" {
-		all["voice"] = map[string]any{"tts": map[string]any{"voiceId": p.Voice}}
+		fields["voice"] = map[string]any{"tts": map[string]any{"voiceId": p.Voice}}
 	}
-	data, err := json.Marshal(all)
+	data, err := json.Marshal(fields)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("write the manifest: %w", err)
 	}
 	return Parse(data, Alone)
 }
 
-// ID returns the id of a character by its name: "Coach Leo" is coach-leo. It is
-// empty if the name has no usable characters.
+// ID derives the ID of the character from the name: "coach-leo" for "Coach Leo". It returns ""
+// if the name contains no ASCII letters or digits.
 func (m Manifest) ID() string {
 	words := strings.FieldsFunc(strings.ToLower(m.Name), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
 	return strings.Join(words, "-")
 }
 
-// why describes a JSON error in few words.
-func why(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
+// describeJSONError returns a short error for people instead of an error of package json.
+func describeJSONError(err error) error {
+	var syntaxErr *json.SyntaxError
+	var typeErr *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &syntax):
-		return fmt.Errorf("it is no JSON: byte %d: %s", syntax.Offset, syntax)
-	case errors.As(err, &kind):
-		return fmt.Errorf("%s is no %s", kind.Field, kind.Value)
+	case errors.As(err, &syntaxErr):
+		return fmt.Errorf("it is no JSON: byte %d: %s", syntaxErr.Offset, syntaxErr)
+	case errors.As(err, &typeErr):
+		return fmt.Errorf("%s is no %s", typeErr.Field, typeErr.Value)
 	}
 	return errors.New("it is no JSON")
 }
 
-func fault(why error) error { return fmt.Errorf("%w: %w", Err, why) }
+// invalid returns an error that wraps Err and err.
+func invalid(err error) error { return fmt.Errorf("%w: %w", Err, err) }

@@ -35,7 +35,7 @@ func TestPublishedManifests(t *testing.T) {
 		!slices.Equal(leo.Skills, skills) || leo.Voice != (manifest.Voice{Provider: "elevenlabs", ID: "pNInz6obpgDQGcFmaJgB"}) {
 		t.Errorf("%+v", leo)
 	}
-	remarked(t, leo, "instructions.md, which is not beside", "football-drills/ is on IPFS", "body.uri is on IPFS",
+	remarked(t, leo, "instructions.md, which is missing in the bundle", "football-drills/ is on IPFS", "body.uri is on IPFS",
 		"A browser's voice or speech recognition")
 	for _, m := range []manifest.Manifest{aria, leo} {
 		given := read(t, "testdata/"+map[string]string{"Aria": "aria", "Coach Leo": "leo"}[m.Name]+".json")
@@ -155,9 +155,9 @@ func TestAddresses(t *testing.T) {
 	}))
 	defer long.Close()
 	for place, want := range map[string]string{
-		"http://a.example/m.json": "begins with https://",
-		"https://u:p@a.example/m": "begins with https://",
-		"ipfs://bafy/m.json":      "ipfs:// is not read here",
+		"http://a.example/m.json": "must begin with https://",
+		"https://u:p@a.example/m": "must begin with https://",
+		"ipfs://bafy/m.json":      "ipfs:// addresses are not supported",
 		long.URL + "/m.json?k=s3": "more than 1048576 bytes",
 		long.URL + "/away":        "away from https",
 		"testdata/none.json":      "no such file",

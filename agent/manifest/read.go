@@ -16,22 +16,22 @@ import (
 	"strings"
 )
 
-// usual is the name of a bundle's manifest.
-const usual = "manifest.json"
+// manifestName is the name of the manifest in a bundle.
+const manifestName = "manifest.json"
 
-// Read reads the manifest of a file, of a folder or zip with a manifest.json, or of an
-// https address, which client fetches once.
-func Read(ctx context.Context, client *http.Client, place string) (Manifest, error) {
-	if strings.Contains(place, "://") {
-		return Fetch(ctx, client, place)
+// Read reads a manifest. source is the path of a manifest, the path of a bundle, which is a
+// folder or a zip file with a manifest.json, or an https address, see Fetch.
+func Read(ctx context.Context, client *http.Client, source string) (Manifest, error) {
+	if strings.Contains(source, "://") {
+		return Fetch(ctx, client, source)
 	}
-	info, err := os.Stat(place)
+	info, err := os.Stat(source)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
-	dir, name := filepath.Dir(place), filepath.Base(place)
+	dir, name := filepath.Dir(source), filepath.Base(source)
 	if info.IsDir() {
-		dir, name = place, usual
+		dir, name = source, manifestName
 	}
 	root, err := os.OpenRoot(dir) // prevents links from leading out of the bundle
 	if err != nil {
@@ -39,107 +39,113 @@ func Read(ctx context.Context, client *http.Client, place string) (Manifest, err
 	}
 	defer root.Close()
 	if strings.EqualFold(filepath.Ext(name), ".zip") && !info.IsDir() {
-		return unzip(root.FS(), name)
+		return readZip(root.FS(), name)
 	}
-	return bundle(root.FS(), name)
+	return readBundle(root.FS(), name)
 }
 
-// bundle reads the manifest of that name, and the files it names below its folder.
-func bundle(files fs.FS, name string) (Manifest, error) {
-	data, err := bounded(files, name)
+// readBundle reads a manifest and the files that it names. name is the path of the manifest.
+func readBundle(files fs.FS, name string) (Manifest, error) {
+	data, err := readFile(files, name)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	dir := path.Dir(name)
-	m, err := Parse(data, func(other string) ([]byte, error) { return bounded(files, path.Join(dir, other)) })
+	m, err := Parse(data, func(other string) ([]byte, error) { return readFile(files, path.Join(dir, other)) })
 	for _, s := range m.Skills {
-		at := path.Clean(s.URI)
-		if !fs.ValidPath(at) {
-			continue // an address, or outside the bundle
+		folder := path.Clean(s.URI)
+		if !fs.ValidPath(folder) {
+			continue // an address, or a path outside of the bundle
 		}
-		if _, wrong := fs.Stat(files, path.Join(dir, at, usual)); wrong == nil {
-			m.addRemark("The skill in %s of the bundle is not imported with it: copy this folder into the appliance's directory of skills.", at)
+		if _, err := fs.Stat(files, path.Join(dir, folder, manifestName)); err == nil {
+			m.addRemark("The skill in %s of the bundle is not imported: copy this folder into the appliance's directory of skills.", folder)
 		}
 	}
 	return m, err
 }
 
-func unzip(files fs.FS, name string) (Manifest, error) {
-	data, err := bounded(files, name)
+// readZip reads a bundle in a zip file. The zip file contains the files of the bundle, or its
+// folder.
+func readZip(files fs.FS, name string) (Manifest, error) {
+	data, err := readFile(files, name)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read a manifest: %w", err)
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return Manifest{}, fault(fmt.Errorf("%s is no zip", name))
+		return Manifest{}, invalid(fmt.Errorf("%s is not a zip file", name))
 	}
-	for _, f := range z.File { // the folder itself may have been packed
-		if parts := strings.Split(f.Name, "/"); parts[len(parts)-1] == usual && len(parts) <= 2 {
-			return bundle(z, f.Name)
+	for _, f := range z.File {
+		if parts := strings.Split(f.Name, "/"); parts[len(parts)-1] == manifestName && len(parts) <= 2 {
+			return readBundle(z, f.Name)
 		}
 	}
-	return Manifest{}, fault(fmt.Errorf("%s has no %s", name, usual))
+	return Manifest{}, invalid(fmt.Errorf("%s has no %s", name, manifestName))
 }
 
-func bounded(files fs.FS, name string) ([]byte, error) {
+// readFile reads a regular file of at most maxBytes bytes.
+func readFile(files fs.FS, name string) ([]byte, error) {
 	f, err := files.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", name)
+		return nil, fmt.Errorf("%s is not a regular file", name)
 	}
-	return upToMost(f, name)
+	return readBounded(f, name)
 }
 
-func upToMost(r io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, Most+1))
-	if err == nil && len(data) > Most {
-		err = fault(fmt.Errorf("%s has more than %d bytes", name, Most))
+// readBounded reads at most maxBytes bytes. name is the name of r in errors.
+func readBounded(r io.Reader, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err == nil && len(data) > maxBytes {
+		err = invalid(fmt.Errorf("%s has more than %d bytes", name, maxBytes))
 	}
 	return data, err
 }
 
-// Fetch reads the manifest at an https address, and its instructions from the same
-// server. An ipfs:// address is an error.
+// Fetch downloads the manifest at an https address, and its instructions from the same
+// server.
 func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, error) {
-	at, err := url.Parse(address)
+	base, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return Manifest{}, fault(fmt.Errorf("%.200q is no address", address))
-	case at.Scheme == "ipfs":
-		return Manifest{}, fault(errors.New("ipfs:// is not read here; download the manifest, and import the file"))
-	case at.Scheme != "https" || at.Host == "" || at.User != nil:
-		return Manifest{}, fault(errors.New("the address of a manifest begins with https:// and holds no password"))
+		return Manifest{}, invalid(fmt.Errorf("%.200q is no address", address))
+	case base.Scheme == "ipfs":
+		return Manifest{}, invalid(errors.New("ipfs:// addresses are not supported; download the manifest, and import the file"))
+	case base.Scheme != "https" || base.Host == "" || base.User != nil:
+		return Manifest{}, invalid(errors.New("the address of a manifest must begin with https:// and must not contain a password"))
 	}
 	c := *client
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" || len(via) > 3 {
-			return errors.New("it leads away from https, or too far")
+			return errors.New("it redirects away from https, or too often")
 		}
 		return nil
 	}
-	data, err := fetchFile(ctx, &c, at)
+	data, err := fetchFile(ctx, &c, base)
 	if err != nil {
 		return Manifest{}, err
 	}
 	return Parse(data, func(name string) ([]byte, error) {
-		return fetchFile(ctx, &c, at.ResolveReference(&url.URL{Path: name}))
+		return fetchFile(ctx, &c, base.ResolveReference(&url.URL{Path: name}))
 	})
 }
 
-func fetchFile(ctx context.Context, client *http.Client, at *url.URL) ([]byte, error) {
-	shown := at.Host + at.Path // without the query, which may contain a key
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+// fetchFile downloads a file. If the server does not have it, the error wraps
+// fs.ErrNotExist.
+func fetchFile(ctx context.Context, client *http.Client, address *url.URL) ([]byte, error) {
+	shown := address.Host + address.Path // for errors, without the query, which may contain a key
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", shown, err)
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		var of *url.Error
-		if errors.As(err, &of) {
-			err = of.Err
+		var urlErr *url.Error
+		if errors.As(err, &urlErr) {
+			err = urlErr.Err // without the address
 		}
 		return nil, fmt.Errorf("fetch %s: %w", shown, err)
 	}
@@ -148,7 +154,7 @@ func fetchFile(ctx context.Context, client *http.Client, at *url.URL) ([]byte, e
 		return nil, fmt.Errorf("fetch %s: %w", shown, fs.ErrNotExist)
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("fetch %s: the server answers %s", shown, response.Status)
+		return nil, fmt.Errorf("fetch %s: the server returned %s", shown, response.Status)
 	}
-	return upToMost(response.Body, shown)
+	return readBounded(response.Body, shown)
 }
