@@ -77,11 +77,11 @@ func (l *Log) append(a Action) {
 	l.actions[a.Agent] = append(list, a)
 }
 
-// Upto waits until the event with a sequence number has been recorded. It returns ctx.Err()
+// WaitFor waits until the event with a sequence number has been recorded. It returns ctx.Err()
 // if ctx ends first.
-func (l *Log) Upto(ctx context.Context, seq uint64) error {
+func (l *Log) WaitFor(ctx context.Context, seq uint64) error {
 	for {
-		changed := l.waitFor(seq)
+		changed := l.nextChange(seq)
 		if changed == nil {
 			return nil
 		}
@@ -93,9 +93,9 @@ func (l *Log) Upto(ctx context.Context, seq uint64) error {
 	}
 }
 
-// waitFor returns nil if the event with a sequence number has been recorded, and otherwise
+// nextChange returns nil if the event with a sequence number has been recorded, and otherwise
 // a channel that is closed when the next event is recorded.
-func (l *Log) waitFor(seq uint64) <-chan struct{} {
+func (l *Log) nextChange(seq uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.recorded >= seq {

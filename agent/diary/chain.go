@@ -58,11 +58,11 @@ func (p Point) isSigned(public ed25519.PublicKey) bool {
 // Head is the signed beginning and end of the chain. It is replaced with each change. It
 // contains the newest entries, because these and the signature must be stored atomically.
 type Head struct {
-	Root      Point     `json:"root"`      // the stored entries begin after this point
-	Last      Point     `json:"last"`      // the end of the chain
-	At        time.Time `json:"at"`        // time of the change, UTC
-	Address   string    `json:"address"`   // address of the key that signed the head
-	Signature []byte    `json:"signature"` // Ed25519 signature of text
+	Root      Point     `json:"root"`             // the stored entries begin after this point
+	Last      Point     `json:"last"`             // the end of the chain
+	At        time.Time `json:"at"`               // time of the change, UTC
+	Address   string    `json:"address"`          // address of the key that signed the head
+	Signature []byte    `json:"signature"`        // Ed25519 signature of text
 	Newest    []Entry   `json:"newest,omitempty"` // the newest entries, ascending
 	Before    []Origin  `json:"before,omitempty"` // the appliances that wrote earlier parts of the chain, ascending
 }

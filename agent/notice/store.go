@@ -299,12 +299,12 @@ type request struct {
 	SessionID string `json:"session_id"`
 }
 
-// ParseBy parses the JSON of a notification: {text, urgency: low|normal|high,
+// Parse parses the JSON of a notification: {text, urgency: low|normal|high,
 // action_url?, id?, expires_at?, speak?, robot?|session_id?}. find returns the ID of the
 // robot with a name or MAC address. Unknown keys are ignored, because clients of other
-// servers send more. Errors wrap ErrInvalid. Unlike Accept, ParseBy allows an expires_at in
+// servers send more. Errors wrap ErrInvalid. Unlike Accept, Parse allows an expires_at in
 // the past.
-func ParseBy(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
+func Parse(body []byte, find func(robot string) (device.ID, error)) (Notification, error) {
 	if len(body) > limit.Question {
 		return Notification{}, fmt.Errorf("%w: its JSON has %d bytes, more than %d", ErrInvalid, len(body), limit.Question)
 	}

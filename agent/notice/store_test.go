@@ -121,7 +121,7 @@ func TestParse(t *testing.T) {
 			Expires: time.Date(2026, 1, 2, 13, 0, 0, 0, time.FixedZone("", 3600))},
 		`{"text":"Tea","session_id":"s1","colour":"green"}`: {Text: "Tea", Speak: true, SessionID: "s1"},
 	} {
-		n, err := notice.ParseBy([]byte(body), device.ParseID)
+		n, err := notice.Parse([]byte(body), device.ParseID)
 		same := n.Expires.Equal(want.Expires)
 		n.Expires, want.Expires = time.Time{}, time.Time{}
 		if err != nil || n != want || !same {
@@ -151,7 +151,7 @@ func TestParse(t *testing.T) {
 		fmt.Sprintf(`{"text":"a","action_url":"http://a/%s"}`, strings.Repeat("x", 2048)): "2057 bytes",
 		fmt.Sprintf(`{"text":"a","x":%q}`, strings.Repeat("x", 20000)):                    "its JSON has",
 	} {
-		if _, err := notice.ParseBy([]byte(body), device.ParseID); !errors.Is(err, notice.ErrInvalid) || !strings.Contains(err.Error(), cause) {
+		if _, err := notice.Parse([]byte(body), device.ParseID); !errors.Is(err, notice.ErrInvalid) || !strings.Contains(err.Error(), cause) {
 			t.Errorf("%.60s\ngave %v\nwant %s", body, err, cause)
 		}
 	}
@@ -163,7 +163,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"text":"\ud800","action_url":"https://[::1]:8080/x?y#z","session_id":"s"}`))
 	f.Add([]byte(`{"text":"a","expires_at":"9999-12-31T23:59:59Z"}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		n, err := notice.ParseBy(body, device.ParseID)
+		n, err := notice.Parse(body, device.ParseID)
 		if err != nil {
 			if !errors.Is(err, notice.ErrInvalid) {
 				t.Fatalf("%v", err)

@@ -29,7 +29,7 @@ func (a *API) Routes(r gin.IRouter, isOwner func(*http.Request) bool) {
 		}
 		v, err := parseView(c, isOwner)
 		if err == nil {
-			err = a.o.Log.Upto(c.Request.Context(), a.o.Bus.Seq())
+			err = a.o.Log.WaitFor(c.Request.Context(), a.o.Bus.Seq())
 		}
 		if err != nil {
 			_ = c.Error(err)

@@ -123,7 +123,7 @@ func (s *Server) sendOpenAIError(c *gin.Context) {
 
 // notify stores a notification from its JSON, and returns the notification's ID.
 func (s *Server) notify(body []byte) (id string, err error) {
-	n, err := notice.ParseBy(body, s.o.Find)
+	n, err := notice.Parse(body, s.o.Find)
 	if err == nil && n.Robot != "" {
 		_, err = s.o.Robots.Get(n.Robot) // a notification for an unknown robot would never be spoken
 		if err == nil && !s.o.Robots.Trusts(n.Robot) {

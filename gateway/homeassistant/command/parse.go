@@ -167,7 +167,7 @@ func parseNotification(robot device.ID, text string, find func(string) (device.I
 			return n, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
 		}
 		var err error
-		if n, err = notice.ParseBy([]byte(text), find); err != nil {
+		if n, err = notice.Parse([]byte(text), find); err != nil {
 			return n, err
 		}
 		if robot != "" && n.Robot != "" && n.Robot != robot {

@@ -345,7 +345,7 @@ func (a *API) forgetConversation(name string) error {
 
 // notify stores a notification in JSON and returns its ID.
 func (a *API) notify(body []byte) (id string, err error) {
-	n, err := notice.ParseBy(body, a.o.Robots.Resolve)
+	n, err := notice.Parse(body, a.o.Robots.Resolve)
 	if err == nil && n.Robot != "" {
 		var robot device.Robot
 		robot, err = a.o.Robots.Get(n.Robot) // a notification for an unknown robot would wait forever
