@@ -8,9 +8,9 @@ import (
 	"perch/plain"
 )
 
-// Aloud returns a tool's title without characters that a voice cannot
-// speak, and without formatting characters that reorder displayed text.
-func Aloud(title string) string {
+// SpokenTitle returns the title of a tool without characters that voices cannot speak, and
+// without format characters (Unicode category Cf), which can reorder displayed text.
+func SpokenTitle(title string) string {
 	title = strings.Map(func(r rune) rune {
 		switch {
 		case strings.ContainsRune("`*_#|<>[]{}\"", r):
@@ -24,15 +24,16 @@ func Aloud(title string) string {
 	return strings.TrimRight(words, " .!?:")
 }
 
-// Permission returns the question whether a tool of that kind may run, as one
-// sentence. People decide by what they hear, so shell operators are spoken as words,
-// and a title that was cut, here to most bytes or before, is announced as cut.
-func Permission(w *language.Words, kind, title string, most int, cut bool) string {
+// Permission returns the question whether a tool of this kind and title may run, as one
+// sentence. Shell operators are replaced by words, because people decide by what they hear.
+// The title is cut to maxTitle bytes. The question says that the title is incomplete if it
+// is cut here, or if cut tells that it was cut before.
+func Permission(w *language.Words, kind, title string, maxTitle int, cut bool) string {
 	if kind == "execute" {
-		title = shellAloud(title, w)
+		title = spokenCommand(title, w)
 	}
-	if title = Aloud(title); cut || len(title) > most {
-		title = w.Message("ask.cut", "title", strings.TrimSpace(plain.Clip(title, most)))
+	if title = SpokenTitle(title); cut || len(title) > maxTitle {
+		title = w.Message("ask.cut", "title", strings.TrimSpace(plain.Clip(title, maxTitle)))
 	}
 	if !w.Has("may." + kind) {
 		kind = "other"
@@ -43,21 +44,21 @@ func Permission(w *language.Words, kind, title string, most int, cut bool) strin
 	return w.Message("may."+kind, "title", title)
 }
 
-// shellAloud replaces the operators of a shell command by words, because voices
-// skip them: a person must hear where a command writes, and what follows.
-func shellAloud(command string, w *language.Words) string {
-	spoken := func(key string) string { return " " + w.Message(key) + " " }
-	return strings.NewReplacer(">>", spoken("shell.append"), ">", spoken("shell.into"), "<", spoken("shell.from"), "|", spoken("shell.pipe"),
-		"\n", spoken("shell.then")).Replace(command)
+// spokenCommand replaces the operators in a shell command by words. Voices skip operators,
+// and then a person would not hear which file a command writes to.
+func spokenCommand(command string, w *language.Words) string {
+	words := func(key string) string { return " " + w.Message(key) + " " }
+	return strings.NewReplacer(">>", words("shell.append"), ">", words("shell.into"), "<", words("shell.from"), "|", words("shell.pipe"),
+		"\n", words("shell.then")).Replace(command)
 }
 
 // Speakable returns a text as one line of valid UTF-8 without control characters.
 func Speakable(text string) string {
-	spaced := strings.Map(func(r rune) rune {
+	line := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, ""))
-	return strings.TrimSpace(spaced)
+	return strings.TrimSpace(line)
 }

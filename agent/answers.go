@@ -9,43 +9,43 @@ import (
 	"perch/plain"
 )
 
-// vocabulary holds the words of answers in all languages together, because a person
-// asked in one language may answer in another. An answer is a yes only if all its words are known; a single no makes it a no. An answer that is
-// not understood costs another question; a misunderstood one may cost a file.
+// vocabulary holds the words that mean yes or no in all languages, because people may
+// answer in another language than the question's.
 type vocabulary struct {
-	kinds    map[string]string // "yes", "no" or "fillers", by the word
-	together []string          // words that mean yes together
-	longest  int               // bytes of a word
+	kinds     map[string]string // key: word in lower case; value: "yes", "no" or "fillers"
+	yesGroups []string          // groups of words that mean yes only together
+	maxWord   int               // bytes of the longest word
 }
 
+// newVocabulary returns the vocabulary of a catalogue.
 func newVocabulary(words *language.Catalogue) vocabulary {
 	v := vocabulary{kinds: map[string]string{}}
 	for _, tag := range language.All() {
 		w := words.In(string(tag))
 		for kind, text := range map[string]string{"fillers": w.Message("answers.fillers"), "yes": w.Message("answers.yes"), "no": w.Message("answers.no")} {
 			for word := range strings.FieldsSeq(text) {
-				// A word that means no in any language means no; yes outranks a filler.
-				if had := v.kinds[word]; had != "no" && (had != "yes" || kind == "no") {
+				// A word with several meanings in the languages means "no" if it does in one, or else "yes".
+				if previous := v.kinds[word]; previous != "no" && (previous != "yes" || kind == "no") {
 					v.kinds[word] = kind
 				}
-				v.longest = max(v.longest, len(word))
+				v.maxWord = max(v.maxWord, len(word))
 			}
 		}
-		for together := range strings.SplitSeq(w.Message("answers.together"), ",") {
-			v.together = append(v.together, strings.TrimSpace(together))
+		for group := range strings.SplitSeq(w.Message("answers.together"), ",") {
+			v.yesGroups = append(v.yesGroups, strings.TrimSpace(group))
 		}
 	}
 	return v
 }
 
-// cut splits text written without spaces into known words, the longest first, and
-// single characters.
-func (v vocabulary) cut(text string) (words []string) {
+// split splits a word of a script without spaces, such as Japanese, into words of the
+// vocabulary, each as long as possible, and single characters. It returns other words whole.
+func (v vocabulary) split(text string) (words []string) {
 	if !strings.ContainsFunc(text, language.Spaceless) || v.kinds[text] != "" {
 		return []string{text}
 	}
 	for text != "" {
-		n := min(len(text), v.longest)
+		n := min(len(text), v.maxWord)
 		for n > 1 && v.kinds[text[:n]] == "" {
 			n--
 		}
@@ -58,29 +58,30 @@ func (v vocabulary) cut(text string) (words []string) {
 	return words
 }
 
-// YesOrNo interprets an answer in any language of the catalogue; yes is false if not
-// understood.
+// YesOrNo interprets an answer in any language of the catalogue. An answer with a word that
+// means no is a no. It is a yes if it contains a yes and no unknown words. Other answers are
+// not understood: to ask again is better than to run a tool by mistake.
 func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
-	spoken := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {
+	fields := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\'' && r != 'ー'
 	})
-	v, strange := newVocabulary(words), false
-	for _, s := range spoken {
-		for _, w := range v.cut(s) {
+	v, hasUnknown := newVocabulary(words), false
+	for _, field := range fields {
+		for _, w := range v.split(field) {
 			switch v.kinds[w] {
 			case "no":
 				return false, true
 			case "yes":
 				yes = true
 			case "":
-				strange = true
+				hasUnknown = true
 			}
 		}
 	}
-	line := " " + strings.Join(spoken, " ") + " "
-	for _, together := range v.together {
-		yes = yes || strings.Contains(line, " "+together+" ")
+	line := " " + strings.Join(fields, " ") + " "
+	for _, group := range v.yesGroups {
+		yes = yes || strings.Contains(line, " "+group+" ")
 	}
-	yes = yes && !strange
+	yes = yes && !hasUnknown
 	return yes, yes
 }

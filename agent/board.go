@@ -13,123 +13,122 @@ import (
 	"perch/limit"
 )
 
-// Board owns the state of every session and the Seq it is true at. The feeds
-// of skins, MQTT and recordings follow it (see Follower) and fold nothing
-// themselves, so they cannot disagree.
+// Board holds the current state of every session, which it derives from the events of the
+// bus. The feeds of skins, MQTT and recordings read states from a board through a Follower,
+// so they all show the same.
 type Board struct {
 	mu     sync.Mutex
 	states states
 }
 
-// OfChat begins the id of every session of a chat without a microphone, so
-// that it cannot pass for a robot's. A chat with a robot appends the robot's id.
-const OfChat = "vtb_"
+// ChatPrefix is the prefix of the session IDs of text chats. Robots' session IDs never have
+// it. In a chat with a robot the robot's ID follows.
+const ChatPrefix = "vtb_"
 
 // NewBoard returns an empty board.
-func NewBoard() *Board { return &Board{states: states{bySession: map[string]stated{}}} }
+func NewBoard() *Board { return &Board{states: states{bySession: map[string]timedState{}}} }
 
-// Run applies the events of r until ctx ends or the bus is closed.
+// Run applies the events that r reads, until ctx ends or the bus is closed.
 func (b *Board) Run(ctx context.Context, r *event.Reader) {
 	r.Each(ctx, b.HandleEvent)
 }
 
-// HandleEvent folds one event into the states.
+// HandleEvent updates the states by an event.
 func (b *Board) HandleEvent(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.states.fold(e)
+	b.states.apply(e)
 }
 
-// Snapshot returns every state, in a fixed order, and the Seq they are true
-// at: a reader goes on with the bus from Seq + 1 and sees neither a gap nor
-// an old value after a new one.
+// Snapshot returns all states, sorted by robot and session, and the sequence number of the
+// latest event in them. A reader that continues with event seq+1 misses no event.
 func (b *Board) Snapshot() (all []State, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.states.all(), b.states.seq
 }
 
-// Robot returns the state of a robot's latest session.
+// Robot returns the state of the latest session of a robot, or a default state.
 func (b *Board) Robot(id device.ID) State {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.states.robot(id)
 }
 
-// states holds all sessions by State.Key, and the rules that change them.
+// states holds the states of all sessions.
 type states struct {
-	seq       uint64
-	bySession map[string]stated
-	swept     time.Time
-	gone      []State // dropped by the latest event
+	seq       uint64                // sequence number of the latest event
+	bySession map[string]timedState // key: State.Key
+	swept     time.Time             // when outdated states were last removed
+	removed   []State               // states that the latest event has removed
 }
 
-// stated is a state with the time of its session's latest event.
-type stated struct {
+// timedState is a state with the time of its latest event.
+type timedState struct {
 	State
 	at time.Time
 }
 
-// Bounds of the remembered sessions. From manyStates on, finished sessions without
-// a robot are dropped. A robot is dropped a week after its channel closed, and is
-// then unknown; a session without a robot after a day without an event.
+// Limits of the stored states.
 const (
-	mostStates = 2000
-	manyStates = 100
-	goneFor    = 7 * 24 * time.Hour
-	silentFor  = 24 * time.Hour
-	sweepEvery = time.Minute
+	maxStates      = 2000
+	maxIdle        = 100                // with more states, idle sessions without a robot are removed
+	offlineExpiry  = 7 * 24 * time.Hour // after which an offline robot is removed
+	inactiveExpiry = 24 * time.Hour     // without an event, after which a session without a robot is removed
+	sweepInterval  = time.Minute        // between removals of outdated states
 )
 
-// fold folds one event. It returns the changed session's key, or "" if nothing changed.
-func (s *states) fold(e event.Envelope) (key string) {
+// apply updates the states by an event. It returns the key of the session whose visible
+// state has changed, or "".
+func (s *states) apply(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
-	s.seq, s.gone = e.Seq, s.gone[:0]
-	if _, gone := e.Event.(event.RobotForgotten); gone {
-		s.drop(key)
+	s.seq, s.removed = e.Seq, s.removed[:0]
+	if _, ok := e.Event.(event.RobotForgotten); ok {
+		s.remove(key)
 		return ""
 	}
-	_, feels := e.Event.(event.Mood)
-	if one, known := s.bySession[key]; feels && (known || e.Robot == "") {
-		if known {
-			s.bySession[key] = stated{Fold(one.State, e), one.at}
+	_, isMood := e.Event.(event.Mood)
+	if state, ok := s.bySession[key]; isMood && (ok || e.Robot == "") {
+		if ok {
+			s.bySession[key] = timedState{Fold(state.State, e), state.at}
 		}
-		return "" // the visible state and its age stay
+		return "" // a mood is not visible, and does not keep the state from expiring
 	}
-	if key == "" || !feels && presence(e.Event) != (e.Session == "") {
-		return "" // about no session and no robot's connection: nothing visible
+	if key == "" || !isMood && isConnectionEvent(e.Event) != (e.Session == "") {
+		return "" // neither about a session nor about a robot's connection
 	}
-	if _, is := e.Event.(event.Notification); is {
-		return "" // it carries the sender's session, which may be unknown
+	if _, ok := e.Event.(event.Notification); ok {
+		return "" // its session is the sender's, which need not exist
 	}
-	if e.At.Sub(s.swept) >= sweepEvery {
+	if e.At.Sub(s.swept) >= sweepInterval {
 		s.swept = e.At
-		s.dropWhere(func(one stated) bool { return one.outdated(e.At) })
+		s.removeFunc(func(state timedState) bool { return state.isOutdated(e.At) })
 	}
-	before, known := s.bySession[key]
-	if _, gone := e.Event.(event.RobotDisconnected); gone && !known {
-		return "" // its owner has forgotten it
+	before, ok := s.bySession[key]
+	if _, disconnected := e.Event.(event.RobotDisconnected); disconnected && !ok {
+		return "" // the owner has removed the robot
 	}
-	if !known && len(s.bySession) >= manyStates {
-		s.dropWhere(func(one stated) bool { return one.Robot == "" && one.At(e.At) == Idle })
+	if !ok && len(s.bySession) >= maxIdle {
+		s.removeFunc(func(state timedState) bool { return state.Robot == "" && state.At(e.At) == Idle })
 	}
-	if !known && len(s.bySession) >= mostStates {
-		if first := limit.First(s.bySession, stated.compare); s.bySession[first].evictable() {
-			s.drop(first)
+	if !ok && len(s.bySession) >= maxStates {
+		if first := limit.First(s.bySession, timedState.compare); s.bySession[first].isEvictable() {
+			s.remove(first)
 		}
 	}
-	if !known && len(s.bySession) >= mostStates {
+	if !ok && len(s.bySession) >= maxStates {
 		return ""
 	}
-	s.bySession[key] = stated{Fold(before.State, e), e.At}
-	if feels {
-		return "" // a first mood does not change what is visible
+	s.bySession[key] = timedState{Fold(before.State, e), e.At}
+	if isMood {
+		return "" // a mood is not visible
 	}
 	return key
 }
 
-// presence reports whether an event is about a robot's connection rather than a session.
-func presence(e event.Event) bool {
+// isConnectionEvent reports whether an event is about the MQTT connection of a robot, and
+// therefore has no session.
+func isConnectionEvent(e event.Event) bool {
 	switch e.(type) {
 	case event.RobotConnected, event.RobotDisconnected:
 		return true
@@ -137,66 +136,70 @@ func presence(e event.Event) bool {
 	return false
 }
 
-func (s *states) drop(key string) {
-	if one, known := s.bySession[key]; known {
-		s.gone = append(s.gone, one.State)
+// remove removes the state with this key, if there is one.
+func (s *states) remove(key string) {
+	if state, ok := s.bySession[key]; ok {
+		s.removed = append(s.removed, state.State)
 		delete(s.bySession, key)
 	}
 }
 
-func (s *states) dropWhere(is func(stated) bool) {
-	for key, one := range s.bySession {
-		if is(one) {
-			s.drop(key)
+// removeFunc removes the states for which cond is true.
+func (s *states) removeFunc(cond func(timedState) bool) {
+	for key, state := range s.bySession {
+		if cond(state) {
+			s.remove(key)
 		}
 	}
 }
 
-// outdated reports whether a session has been offline or silent for too long.
-func (s stated) outdated(now time.Time) bool {
-	silent := now.Sub(s.at)
-	return s.Robot == "" && silent >= silentFor || s.evictable() && silent >= goneFor
+// isOutdated reports whether a session has been offline or without an event for too long.
+func (s timedState) isOutdated(now time.Time) bool {
+	age := now.Sub(s.at)
+	return s.Robot == "" && age >= inactiveExpiry || s.isEvictable() && age >= offlineExpiry
 }
 
-// evictable reports whether a state may give way to a new one: it is of a robot that is offline.
-func (s stated) evictable() bool { return s.Robot != "" && !s.Online }
+// isEvictable reports whether the state may be removed to make room: its robot is offline.
+func (s timedState) isEvictable() bool { return s.Robot != "" && !s.Online }
 
-// compare is negative if a state gives way before another: the robot that is offline for longest.
-func (s stated) compare(other stated) int {
+// compare orders states for eviction: evictable ones come first, and of these the one with
+// the oldest event.
+func (s timedState) compare(other timedState) int {
 	switch {
-	case s.evictable() == other.evictable():
+	case s.isEvictable() == other.isEvictable():
 		return s.at.Compare(other.at)
-	case s.evictable():
+	case s.isEvictable():
 		return -1
 	}
 	return 1
 }
 
-// all returns every state, in a fixed order.
+// all returns all states, sorted by robot and session.
 func (s *states) all() (all []State) {
-	for _, one := range s.bySession {
-		all = append(all, one.State)
+	for _, state := range s.bySession {
+		all = append(all, state.State)
 	}
 	slices.SortFunc(all, func(a, b State) int { return cmp.Or(cmp.Compare(a.Robot, b.Robot), cmp.Compare(a.Session, b.Session)) })
 	return all
 }
 
+// robot returns the state of the latest session of a robot, or a default state.
 func (s *states) robot(id device.ID) State {
-	if one, known := s.bySession[string(id)]; known {
-		return one.State
+	if state, ok := s.bySession[string(id)]; ok {
+		return state.State
 	}
-	return unknown(id, "")
+	return newState(id, "")
 }
 
-// unknown returns the state of a robot or session without any event.
-func unknown(id device.ID, session string) State {
+// newState returns the state of a robot or session before its first event.
+func newState(id device.ID, session string) State {
 	return State{Robot: id, Session: session, Emotion: Neutral, base: Idle}
 }
 
-// Follower is one reader of a board: it starts with a snapshot and returns, for each
-// event, the states that it changes, folded by the board's own rules. Its states are
-// as of the last applied event; the board may be ahead or behind. A Follower is not
-// safe for concurrent use.
+// Follower follows the states of a board. It starts with a snapshot, and returns for each
+// event the changes that the event causes. Its states are those after the latest event that
+// it has handled; the board may have handled more events, or fewer. A Follower is not safe
+// for concurrent use.
 //
 //	f := board.NewFollower(time.Now())
 //	// show f.States()
@@ -208,97 +211,102 @@ func unknown(id device.ID, session string) State {
 type Follower struct {
 	board   *Board
 	states  states
-	due     map[string]time.Time // when a session's state changes by itself
-	changes []Change
+	due     map[string]time.Time // key: State.Key; value: when the state expires
+	changes []Change             // the latest result, whose memory is reused
 }
 
-// Change is the new state of a session.
+// Change is a change of a session's state.
 type Change struct {
 	State State
-	At    time.Time
-	// By is the event that changed it: Missed after lost events, when the state comes
-	// from the board. It is nil if a state expired or the session is no longer known.
+	At    time.Time // when the state changed
+	// By is the event that caused the change. It is event.Missed for states that were read
+	// from the board again after events were lost, and nil if a state has expired or was
+	// removed.
 	By   event.Event
-	Gone bool // the session is no longer known, and State is as before its first event
+	Gone bool // the state was removed; State is then a default state
 }
 
-// NewFollower returns a follower that starts with the present states.
+// NewFollower returns a follower that starts with the current states.
 func (b *Board) NewFollower(now time.Time) *Follower {
 	f := &Follower{board: b, due: map[string]time.Time{}}
-	f.copy()
+	f.copyStates()
 	for _, s := range f.states.bySession {
 		f.schedule(s.State, now)
 	}
 	return f
 }
 
-func (f *Follower) copy() {
+// copyStates copies the states of the board.
+func (f *Follower) copyStates() {
 	f.board.mu.Lock()
 	defer f.board.mu.Unlock()
 	f.states = f.board.states
-	f.states.bySession, f.states.gone = maps.Clone(f.board.states.bySession), nil
+	f.states.bySession, f.states.removed = maps.Clone(f.board.states.bySession), nil
 }
 
-// States returns the states as of the last applied event, in a fixed order.
+// States returns all states, sorted by robot and session.
 func (f *Follower) States() []State { return f.states.all() }
 
-// Robot returns the state of a robot's latest session.
+// Robot returns the state of the latest session of a robot, or a default state.
 func (f *Follower) Robot(id device.ID) State { return f.states.robot(id) }
 
-// Seq returns the number of the last applied event.
+// Seq returns the sequence number of the latest event that was handled.
 func (f *Follower) Seq() uint64 { return f.states.seq }
 
 // Reader returns a reader of the events after Seq.
 func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.states.seq + 1) }
 
-// HandleEvent folds an event and returns the changes that it causes, in order: the expiry
-// of the session's earlier state, sessions that are no longer known, and the event's
-// own change. After Missed it returns every state of the board. For an event older
-// than the states it returns nothing. The result is valid until the next call.
+// HandleEvent handles an event and returns the changes that it causes, in this order: the
+// expiry of the session's previous state, removed states, and the new state of the session.
+// After event.Missed it returns all states of the board. It ignores events up to Seq. The
+// result is valid until the next call.
 func (f *Follower) HandleEvent(e event.Envelope) []Change {
 	f.changes = f.changes[:0]
-	if _, lost := e.Event.(event.Missed); lost {
+	if _, ok := e.Event.(event.Missed); ok {
 		f.reread(e)
 		return f.changes
 	}
 	if e.Seq <= f.states.seq {
 		return nil
 	}
-	f.expireOne(keyOf(e.Robot, e.Session), e.At)
-	key := f.states.fold(e)
-	for _, s := range f.states.gone {
-		f.forget(s, e.At)
+	f.expireState(keyOf(e.Robot, e.Session), e.At)
+	key := f.states.apply(e)
+	for _, s := range f.states.removed {
+		f.addRemoval(s, e.At)
 	}
 	if key != "" {
-		f.change(f.states.bySession[key].State, e)
+		f.addChange(f.states.bySession[key].State, e)
 	}
 	return f.changes
 }
 
-// reread copies the board's states after events were lost.
+// reread copies the states of the board after events were lost.
 func (f *Follower) reread(e event.Envelope) {
 	before := f.states.all()
-	f.copy()
+	f.copyStates()
 	for _, s := range before {
-		if _, known := f.states.bySession[s.Key()]; !known {
-			f.forget(s, e.At)
+		if _, ok := f.states.bySession[s.Key()]; !ok {
+			f.addRemoval(s, e.At)
 		}
 	}
 	for _, s := range f.states.all() {
-		f.change(s, e)
+		f.addChange(s, e)
 	}
 }
 
-func (f *Follower) forget(s State, at time.Time) {
+// addRemoval adds to f.changes that the state s was removed.
+func (f *Follower) addRemoval(s State, at time.Time) {
 	delete(f.due, s.Key())
-	f.changes = append(f.changes, Change{State: unknown(s.Robot, s.Session), At: at, Gone: true})
+	f.changes = append(f.changes, Change{State: newState(s.Robot, s.Session), At: at, Gone: true})
 }
 
-func (f *Follower) change(s State, e event.Envelope) {
+// addChange adds the new state s, caused by e, to f.changes.
+func (f *Follower) addChange(s State, e event.Envelope) {
 	f.schedule(s, e.At)
 	f.changes = append(f.changes, Change{State: s, At: e.At, By: e.Event})
 }
 
+// schedule sets when the state s expires.
 func (f *Follower) schedule(s State, now time.Time) {
 	if due := s.ExpiresAt(); due.After(now) && s.At(due) != s.At(now) {
 		f.due[s.Key()] = due
@@ -307,22 +315,24 @@ func (f *Follower) schedule(s State, now time.Time) {
 	}
 }
 
-// NextExpiry returns when the next state expires, or the zero time if none does.
+// NextExpiry returns when the next state expires, or the zero time.
 func (f *Follower) NextExpiry() time.Time {
 	return f.due[limit.First(f.due, time.Time.Compare)]
 }
 
-// Expire returns the states that have expired by now. The result is valid until the next call.
+// Expire returns a change for each state that has expired by now and was not returned yet.
+// The result is valid until the next call.
 func (f *Follower) Expire(now time.Time) []Change {
 	f.changes = f.changes[:0]
 	for key := range f.due {
-		f.expireOne(key, now)
+		f.expireState(key, now)
 	}
 	return f.changes
 }
 
-func (f *Follower) expireOne(key string, now time.Time) {
-	if due, waits := f.due[key]; waits && !due.After(now) {
+// expireState adds a change to f.changes if the state with this key has expired.
+func (f *Follower) expireState(key string, now time.Time) {
+	if due, ok := f.due[key]; ok && !due.After(now) {
 		delete(f.due, key)
 		f.changes = append(f.changes, Change{State: f.states.bySession[key].State, At: due})
 	}

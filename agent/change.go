@@ -1,38 +1,45 @@
 package agent
 
-// change is a set of changes to the memory that is stored in one write. The index has
-// them at once and is restored if the write fails. The caller holds Memory.mu.
+// change is a set of changes to the memory that is stored in one write. The changes are
+// made in the index immediately, and undone if the write fails. The caller holds Memory.mu.
 type change struct {
-	index  *index
-	now    map[string]*Entry   // by id; nil means removed
-	before map[string]*indexed // nil means it did not exist
+	index *index
+	after map[string]*Entry // key: entry ID; value: the new entry, or nil if it was removed
+	// before holds the previous entries, with the same keys as after; a value is nil if
+	// there was no such entry.
+	before map[string]*indexed
 }
 
+// newChange returns an empty change.
 func (m *Memory) newChange() change {
 	return change{&m.index, map[string]*Entry{}, map[string]*indexed{}}
 }
 
+// insert adds an entry, or replaces the one with the same ID.
 func (c *change) insert(e Entry) { c.record(e.ID, &e, c.index.insert(e)) }
 
+// remove removes the entry with this ID.
 func (c *change) remove(id string) { c.record(id, nil, c.index.remove(id)) }
 
-func (c *change) record(id string, now *Entry, before *indexed) {
-	if _, recorded := c.now[id]; !recorded {
+// record records a change that has been made in the index.
+func (c *change) record(id string, after *Entry, before *indexed) {
+	if _, ok := c.after[id]; !ok {
 		c.before[id] = before
 	}
-	c.now[id] = now
+	c.after[id] = after
 }
 
+// commit stores the changes in the table.
 func (c *change) commit() error {
 	put, removed := map[string]Entry{}, []string(nil)
-	for id, e := range c.now {
+	for id, e := range c.after {
 		if e != nil {
 			put[id] = *e
 		} else {
 			removed = append(removed, id)
 		}
 	}
-	if len(c.now) == 0 {
+	if len(c.after) == 0 {
 		return nil
 	}
 	err := c.index.table.Change(put, removed)

@@ -6,22 +6,21 @@ import (
 	"unicode/utf8"
 )
 
-// Emotion is a face, by the firmware's name for it, with the emoji that stands for
-// it in a reply. Two emotions of the same name are the same face but may differ in
-// their emoji.
+// Emotion is a face of a robot. Emotions with the same name are the same face, even if
+// their emoji differ.
 type Emotion struct {
-	Name  string `json:"name"`
-	Emoji string `json:"emoji"`
+	Name  string `json:"name"`  // the firmware's name of the face
+	Emoji string `json:"emoji"` // the emoji for it in a reply
 }
 
 // Faces that the code refers to by name.
 var (
 	// Neutral is the face of an agent without a particular emotion.
 	Neutral = Emotion{"neutral", "😐"}
-	// Sleepy means good night. A Stack-chan keeps this face until it restarts, so only a
-	// turn that ends with Sleep sends it unchanged; all others go through On.
+	// Sleepy means good night. A Stack-chan shows this face until it restarts. Therefore it
+	// is sent to a robot only with a turn that ends with Sleep; Emotion.On replaces it otherwise.
 	Sleepy = Emotion{"sleepy", "😴"}
-	// Doubtful is a face that only the Stack-chan has. No reply can select it.
+	// Doubtful is a face that only the Stack-chan has. Replies cannot select it.
 	Doubtful = Emotion{"doubtful", "🤨"}
 )
 
@@ -35,9 +34,8 @@ func Emotions() []Emotion {
 	}
 }
 
-// OfferedEmotions returns the nine faces that a prompt offers to a model. A small set
-// keeps faces predictable. A model may still use others, which renderers map to
-// what they can show (see On).
+// OfferedEmotions returns the nine faces that a prompt offers to a model. They are few so
+// that a model's choice is predictable. Models may use the other faces too.
 func OfferedEmotions() []Emotion {
 	return []Emotion{
 		{"happy", "😊"}, {"laughing", "😆"}, {"sad", "😢"}, {"surprised", "😮"}, {"thinking", "🤔"},
@@ -45,8 +43,8 @@ func OfferedEmotions() []Emotion {
 	}
 }
 
-// emotionAliases maps other emoji that models write to the names of the 21 faces. It
-// includes the firmware's own list of emoji.
+// emotionAliases maps further emoji to the names of the 21 faces: those that models write
+// often, and those in the firmware's list.
 func emotionAliases() map[string]string {
 	return map[string]string{
 		"🙂": "happy", "😀": "happy", "😃": "happy", "😄": "happy", "😁": "happy", "☺": "happy",
@@ -56,31 +54,30 @@ func emotionAliases() map[string]string {
 	}
 }
 
-// SplitEmotion cuts the emoji off the beginning of a reply. A reply without one of
-// the 21 is neutral. All other emoji are removed from the text, because voices read
-// them out.
+// SplitEmotion returns the face of the emoji at the beginning of a reply, or Neutral, and
+// the text of the reply without any emoji, because voices read emoji out.
 func SplitEmotion(reply string) (Emotion, string) {
 	reply = strings.TrimSpace(reply)
 	first, size := utf8.DecodeRuneInString(reply)
-	if e, found := EmotionOf(first); found {
+	if e, ok := EmotionOf(first); ok {
 		return e, withoutEmoji(reply[size:])
 	}
 	return Neutral, withoutEmoji(reply)
 }
 
-// EmotionOf returns the face that an emoji stands for.
-func EmotionOf(r rune) (Emotion, bool) {
+// EmotionOf returns the face of an emoji; ok is false if r is not the emoji of a face.
+func EmotionOf(r rune) (face Emotion, ok bool) {
 	emoji := string(r)
 	for _, e := range Emotions() {
 		if e.Emoji == emoji {
 			return e, true
 		}
 	}
-	name, found := emotionAliases()[emoji]
-	return Emotion{name, emoji}, found
+	name, ok := emotionAliases()[emoji]
+	return Emotion{name, emoji}, ok
 }
 
-// Offered returns the nearest offered face, for past answers in a prompt.
+// Offered returns the most similar of the offered faces. Prompts use it for past replies.
 func (e Emotion) Offered() Emotion {
 	name := cmp.Or(nearestOffered()[e.Name], e.Name)
 	for _, o := range OfferedEmotions() {
@@ -91,42 +88,44 @@ func (e Emotion) Offered() Emotion {
 	return Neutral
 }
 
-// nearestOffered maps the twelve other faces to the nine offered ones.
+// nearestOffered maps the names of the other twelve faces to those of the most similar
+// offered faces.
 func nearestOffered() map[string]string {
 	return map[string]string{
 		"funny": "laughing", "silly": "laughing", "crying": "sad", "shocked": "surprised", "kissy": "loving",
 		"winking": "happy", "cool": "happy", "relaxed": "happy", "delicious": "happy", "confident": "happy",
-		"embarrassed": "thinking", "confused": "thinking", // unsure of itself
+		"embarrassed": "thinking", "confused": "thinking",
 	}
 }
 
-// withoutEmoji removes pictographs, and the characters that join and colour them.
+// withoutEmoji returns a text without the characters for which IsEmoji is true, its words
+// separated by one space.
 func withoutEmoji(text string) string {
-	spoken := strings.Map(func(r rune) rune {
+	text = strings.Map(func(r rune) rune {
 		if IsEmoji(r) {
 			return -1
 		}
 		return r
 	}, text)
-	return strings.Join(strings.Fields(spoken), " ")
+	return strings.Join(strings.Fields(text), " ")
 }
 
-// IsEmoji reports whether r is a pictograph, an arrow, or joins or colours one.
+// IsEmoji reports whether r is a pictograph or arrow, a character that joins pictographs or
+// changes their colour, or an invalid character.
 func IsEmoji(r rune) bool {
 	return r >= 0x1F000 && r <= 0x1FAFF || r >= 0x2600 && r <= 0x27BF || r >= 0x2190 && r <= 0x21FF || r >= 0x2300 && r <= 0x23FF ||
 		r >= 0x2B00 && r <= 0x2BFF || r >= 0xE0020 && r <= 0xE007F || r == 0x200B || r == 0x200D ||
 		r == 0xFE0E || r == 0xFE0F || r == 0x20E3 || r == 0xFEFF || r == utf8.RuneError
 }
 
-// On returns the face as a robot's board can show it, with the reply's emoji. Most
-// boards know all 21. A Stack-chan knows eight and shows any other name as neutral,
-// so the others are mapped to the nearest of those. There sleepy becomes neutral:
-// the firmware writes "Zzz" next to the face and stops moving until it is restarted,
-// which only a good night should cause (see Sleepy).
+// On returns the most similar face that a robot with this board can show; the emoji is
+// unchanged. Most boards have all 21 faces. A Stack-chan has eight and shows other names as
+// neutral. Sleepy becomes neutral on a Stack-chan, because its firmware then writes "Zzz"
+// next to the face and does not move until it is restarted (see Sleepy).
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):
-		// Other names, such as icons, are shown as neutral anyway.
+		// Names of other faces, such as icons, become neutral.
 		e.Name = StockWords().Word(VocabularyStackChan, e.Name)
 	case e.Name == Doubtful.Name:
 		e.Name = "thinking"
@@ -134,7 +133,8 @@ func (e Emotion) On(board string) Emotion {
 	return e
 }
 
-// isStackChan recognizes the firmware's name of the board, "m5stack-stack-chan".
+// isStackChan reports whether a board's name in the firmware is a Stack-chan's, such as
+// "m5stack-stack-chan".
 func isStackChan(board string) bool {
 	board = strings.ToLower(board)
 	return strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan")

@@ -8,13 +8,14 @@ import (
 	"perch/limit"
 )
 
-// Conversation is a stored conversation: its latest exchanges, oldest first.
+// Conversation is a conversation as it is stored on disk.
 type Conversation struct {
-	Exchanges []Exchange `json:"exchanges"`
-	Used      time.Time  `json:"used"`
+	Exchanges []Exchange `json:"exchanges"` // the latest ones, oldest first
+	Used      time.Time  `json:"used"`      // time of the latest turn
 }
 
-// conversations stores conversations. Delete is durable when it returns.
+// conversations is a table of conversations on disk; the key is the conversation ID. Delete
+// returns when the deletion is durable.
 type conversations interface {
 	PutSoon(key string, c Conversation)
 	DeleteSoon(key string)
@@ -22,8 +23,8 @@ type conversations interface {
 	All() iter.Seq2[string, Conversation]
 }
 
-// Restore restores the conversations of a table, and from now on stores new exchanges
-// there, within seconds. It must be called before the first turn.
+// Restore reads the conversations of a table, and makes m store new exchanges in it, within
+// seconds. It must be called before the first turn.
 func (m *Mind) Restore(table conversations) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,13 +34,13 @@ func (m *Mind) Restore(table conversations) {
 		restored.history, restored.used, restored.stored = latest(c.Exchanges), c.Used, true
 		m.conversations[id] = restored
 	}
-	for len(m.conversations) > mostConversations {
+	for len(m.conversations) > maxConversations {
 		m.evict()
 	}
 }
 
-// store stores a conversation, unless it is a stranger's or its id is too long: such a
-// one lasts as long as this run. The caller holds m.mu.
+// store writes a conversation to the table, except conversations of strangers and those
+// whose ID is too long. The caller holds m.mu.
 func (m *Mind) store(id string, c *conversation) {
 	if m.table == nil || c.stranger || id == "" || len(id) > limit.Session {
 		return
@@ -48,15 +49,16 @@ func (m *Mind) store(id string, c *conversation) {
 	c.stored = true
 }
 
-// latest returns the part of a history that is retained.
-func latest(all []Exchange) []Exchange {
-	from, left := len(all), limit.Instructions
-	for from > 0 && len(all)-from < mostHistory {
-		e := all[from-1]
+// latest returns the latest exchanges of a history, at most maxHistory and
+// limit.Instructions bytes.
+func latest(history []Exchange) []Exchange {
+	from, left := len(history), limit.Instructions
+	for from > 0 && len(history)-from < maxHistory {
+		e := history[from-1]
 		if left -= len(e.Heard) + len(e.Said); left < 0 {
 			break
 		}
 		from--
 	}
-	return slices.Clone(all[from:])
+	return slices.Clone(history[from:])
 }

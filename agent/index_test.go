@@ -34,7 +34,7 @@ func TestSearchEqualsAPlainScan(t *testing.T) {
 	now := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	found, byParts := 0, 0
 	for range 60 {
-		x := index{table: discard{}}
+		x := index{table: noTable{}}
 		x.load()
 		for n := range 1 + r.IntN(80) {
 			e := Entry{ID: fmt.Sprint(n), Type: MemoryTypes()[r.IntN(4)], Created: now.Add(-time.Duration(r.IntN(9)) * time.Hour),
@@ -74,13 +74,13 @@ func plainScan(all []*indexed, q Query, now time.Time) (found []*indexed) {
 		}
 		return n
 	}
-	fit := slices.DeleteFunc(slices.Clone(all), func(e *indexed) bool { return e.expired(now) || q.Type != "" && q.Type != e.Type })
+	fit := slices.DeleteFunc(slices.Clone(all), func(e *indexed) bool { return e.isExpired(now) || q.Type != "" && q.Type != e.Type })
 	for _, e := range fit {
 		if has(e, words) == len(words) {
 			found = append(found, e)
 		}
 	}
-	if whole, parts := partsOf(words); len(found) == 0 {
+	if whole, parts := splitParts(words); len(found) == 0 {
 		most := 0
 		for _, e := range fit {
 			if n := has(e, parts); n > 0 && 4*n >= len(parts) && has(e, whole) == len(whole) {
@@ -92,7 +92,7 @@ func plainScan(all []*indexed, q Query, now time.Time) (found []*indexed) {
 		if q.N > 0 && len(found) > q.N {
 			slices.SortStableFunc(found, func(a, b *indexed) int { return cmp.Compare(has(b, parts), has(a, parts)) })
 			found = found[:q.N]
-			slices.SortFunc(found, byRank)
+			slices.SortFunc(found, compareRank)
 		}
 	}
 	if q.N > 0 {
@@ -142,7 +142,7 @@ func TestConcurrentRememberSharesOneWrite(t *testing.T) {
 	waiting := func(n int) {
 		for {
 			m.queue.mu.Lock()
-			now := len(m.queue.waiting)
+			now := len(m.queue.pending)
 			m.queue.mu.Unlock()
 			if now == n && !m.mu.TryLock() {
 				return

@@ -17,58 +17,58 @@ import (
 	"perch/limit"
 )
 
-// Kinds of memory.
+// Types of memory entries.
 const (
-	MemoryUser      = "user"      // about the people of the household
-	MemoryFeedback  = "feedback"  // how they want things done
-	MemoryProject   = "project"   // what is going on
-	MemoryReference = "reference" // where things are
+	MemoryUser      = "user"      // facts about the people of the household
+	MemoryFeedback  = "feedback"  // how people want things done
+	MemoryProject   = "project"   // current plans and events
+	MemoryReference = "reference" // where to find things
 )
 
-// Entry is one remembered fact, from a brain, the bridge or a [REMEMBER: ...] marker.
+// Entry is a remembered fact.
 type Entry struct {
 	ID          string    `json:"id"`
-	Key         string    `json:"key,omitempty"` // a newer entry of the same key replaces this one
+	Key         string    `json:"key,omitempty"` // a new entry replaces the one with the same key; "" means none
 	Name        string    `json:"name"`
 	Description string    `json:"description,omitempty"`
 	Type        string    `json:"type"`
 	Body        string    `json:"body"`
 	Tags        []string  `json:"tags,omitempty"`
-	Important   bool      `json:"important,omitempty"` // it has the greatest salience
+	Important   bool      `json:"important,omitempty"` // gives the entry the maximum salience
 	Robot       device.ID `json:"robot,omitempty"`
-	Source      string    `json:"source,omitempty"` // of the fact: "reflex", "bridge"
+	Source      string    `json:"source,omitempty"` // origin of the fact, such as "reflex", "bridge" or SourceViewer
 	Created     time.Time `json:"created"`
-	Used        time.Time `json:"used,omitzero"`
-	Expires     time.Time `json:"expires,omitzero"`
-	Session     string    `json:"-"` // that remembers it; its viewers are notified
+	Used        time.Time `json:"used,omitzero"`    // time of the latest Recall; zero before the first
+	Expires     time.Time `json:"expires,omitzero"` // zero means never
+	Session     string    `json:"-"`                // session in which it is being remembered
 }
 
-// SourceViewer is the source of facts reported by programs that show an agent. They are
-// evicted first, displace no other entry, and fill at most a tenth of the memory.
+// SourceViewer is the source of facts reported by programs that show an agent. Such entries
+// fill at most a tenth of the memory, are evicted first, and do not replace other entries.
 const SourceViewer = "viewer"
 
-func (e Entry) reported() bool { return e.Source == SourceViewer }
+// isViewers reports whether a viewer has reported the entry.
+func (e Entry) isViewers() bool { return e.Source == SourceViewer }
 
-const viewersPart = 10
-
-// Bounds of the memory.
+// Limits of the memory.
 const (
-	mostEntries = 2000
-	mostPruned  = 100 // entries removed in one write
+	maxEntries  = 2000 // default number of entries
+	maxEvicted  = 100  // entries evicted in one write
+	viewersPart = 10   // viewers' entries fill at most one part in viewersPart
 )
 
 // Errors of the memory.
 var (
-	// ErrForgotten is returned for an id that is not in the memory.
+	// ErrForgotten is returned for an ID that is not in the memory.
 	ErrForgotten = errors.New("nothing is remembered under that id")
 	// ErrTooMuch is wrapped by Remember and Edit for an entry that is too long.
 	ErrTooMuch = errors.New("too long to remember")
-	// ErrFull is returned for a viewer's entry while the owner's entries fill the memory.
-	ErrFull = errors.New("the memory is full, and what a viewer reports takes no other fact's place; forget something, or raise memory.most")
+	// ErrFull is returned for a viewer's entry while other entries fill the memory.
+	ErrFull = errors.New("the memory is full, and facts reported by a viewer do not replace others; forget something, or raise memory.most")
 )
 
-// entries stores the memory by id. Change is durable when it returns, and changes
-// nothing if it fails.
+// entries is a table of entries on disk; the key is the entry ID. Change is durable when it
+// returns, and changes nothing if it fails.
 type entries interface {
 	Change(put map[string]Entry, remove []string) error
 	PutSoon(key string, e Entry)
@@ -77,162 +77,166 @@ type entries interface {
 	Err() error
 }
 
-// Memory is what agents remember. It is safe for concurrent use.
+// Memory stores the facts that agents remember. It is safe for concurrent use.
 type Memory struct {
-	most       atomic.Int64 // entries
-	index      index
-	queue      queue
-	mu         sync.Mutex // one change at a time, so that a key has one entry
-	strangers  map[device.ID]*stranger
-	changed    func(id string) // called with the id after each change; may be nil
-	remembered func(Entry)     // called after each entry is remembered; may be nil
+	capacity     atomic.Int64 // maximum number of entries
+	index        index
+	queue        queue
+	mu           sync.Mutex // held for each change, so that at most one entry has a key
+	strangers    map[device.ID]*stranger
+	onChange     func(id string) // called after each change; may be nil
+	onRemembered func(Entry)     // called after each entry is remembered; may be nil
 }
 
 // NewMemory returns the memory stored in a table.
 func NewMemory(table entries) *Memory {
 	m := &Memory{index: index{table: table}, strangers: map[device.ID]*stranger{}}
-	m.Bound(mostEntries)
+	m.Bound(maxEntries)
 	return m
 }
 
-// Bound limits the memory to most entries instead of 2000. Surplus entries are
-// evicted when the next one is remembered.
-func (m *Memory) Bound(most int) { m.most.Store(int64(most)) }
+// Bound limits the memory to n entries instead of 2000. Surplus entries are evicted when
+// the next entry is remembered.
+func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 
-// Watch sets a function that is called with the id of each entry that is remembered,
-// edited or forgotten, except by strangers. Watch must be called before any other
-// method, and the function must not call the memory.
-func (m *Memory) Watch(changed func(id string)) { m.changed = changed }
+// Watch sets a function that is called with the ID of each entry that is remembered,
+// edited or forgotten, except in the memories of strangers. Watch must be called before any
+// other method, and the function must not call the memory.
+func (m *Memory) Watch(onChange func(id string)) { m.onChange = onChange }
 
-// Announce sets a function that is called with each entry that is remembered, except
-// by strangers. It must be called before any other method, and the function must not
-// call the memory.
-func (m *Memory) Announce(remembered func(Entry)) { m.remembered = remembered }
+// Announce sets a function that is called with each entry that is remembered, except in the
+// memories of strangers. It must be called before any other method, and the function must
+// not call the memory.
+func (m *Memory) Announce(onRemembered func(Entry)) { m.onRemembered = onRemembered }
 
-// notifyChanged calls changed. The caller holds the lock, so that changes stay in order.
-func (m *Memory) notifyChanged(id string) {
-	if m.changed != nil {
-		m.changed(id)
+// notifyChange calls onChange. The caller holds mu, so that the calls are in the order of
+// the changes.
+func (m *Memory) notifyChange(id string) {
+	if m.onChange != nil {
+		m.onChange(id)
 	}
 }
 
-// Remember stores an entry durably and returns it with its id. It replaces an
-// entry of the same key. If the memory is full it deletes expired entries first, then
-// those of the lowest rank. Errors wrap ErrTooMuch or ErrEntry for an invalid entry.
-// Concurrent calls share one write.
+// Remember stores an entry durably and returns it with its ID. It replaces an entry with
+// the same key. If the memory is full, it evicts expired entries, then viewers' entries,
+// then those with the lowest rank. An error wraps ErrTooMuch or ErrEntry for an invalid
+// entry. Concurrent calls share one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
-	if !e.fits() {
+	if !e.hasValidSize() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(e.Body))
 	}
 	if err := e.check(now); err != nil {
 		return Entry{}, err
 	}
 	e.Created = now
-	w := &pendingEntry{entry: e}
-	m.queue.add(w)
+	p := &pendingEntry{entry: e}
+	m.queue.add(p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !w.done { // otherwise the previous lock holder stored it
+	if !p.done { // otherwise another call has stored the entry
 		m.rememberAll(m.queue.drain())
 	}
-	if w.err != nil {
-		return Entry{}, fmt.Errorf("remember: %w", w.err)
+	if p.err != nil {
+		return Entry{}, fmt.Errorf("remember: %w", p.err)
 	}
-	return w.entry, nil
+	return p.entry, nil
 }
 
-// pendingEntry is an entry to remember, with its result.
+// pendingEntry is an entry that Remember has to store.
 type pendingEntry struct {
 	entry Entry
-	done  bool // under Memory.mu
-	err   error
+	done  bool  // whether rememberAll has handled the entry; guarded by Memory.mu
+	err   error // why the entry was not stored
 }
 
-// queue holds the entries to remember, oldest first.
+// queue holds the entries that calls of Remember have to store, oldest first.
 type queue struct {
 	mu      sync.Mutex
-	waiting []*pendingEntry
+	pending []*pendingEntry
 }
 
-func (q *queue) add(w *pendingEntry) {
+// add appends an entry.
+func (q *queue) add(p *pendingEntry) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, w)
+	q.pending = append(q.pending, p)
 }
 
+// drain removes and returns all entries.
 func (q *queue) drain() []*pendingEntry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	all := q.waiting
-	q.waiting = nil
-	return all
+	pending := q.pending
+	q.pending = nil
+	return pending
 }
 
-// rememberAll stores entries one after the other, in one write.
-func (m *Memory) rememberAll(all []*pendingEntry) {
+// rememberAll stores the entries in this order, in one write.
+func (m *Memory) rememberAll(pending []*pendingEntry) {
 	c := m.newChange()
-	for _, w := range all {
-		w.done = true
-		surplus, err := m.place(&w.entry)
+	for _, p := range pending {
+		p.done = true
+		evicted, err := m.assignID(&p.entry)
 		if err != nil {
-			w.err = err
+			p.err = err
 			continue
 		}
-		for _, one := range surplus {
-			c.remove(one.ID)
+		for _, e := range evicted {
+			c.remove(e.ID)
 		}
-		c.insert(w.entry)
+		c.insert(p.entry)
 	}
 	err := c.commit()
-	for _, w := range all {
-		if w.err = cmp.Or(w.err, err); w.err != nil {
+	for _, p := range pending {
+		if p.err = cmp.Or(p.err, err); p.err != nil {
 			continue
 		}
-		m.notifyChanged(w.entry.ID)
-		if m.remembered != nil {
-			m.remembered(w.entry)
+		m.notifyChange(p.entry.ID)
+		if m.onRemembered != nil {
+			m.onRemembered(p.entry)
 		}
 	}
 }
 
-// place gives an entry its id. It returns the entries to evict so that it fits.
-func (m *Memory) place(e *Entry) (surplus []*indexed, err error) {
-	if old, there := m.index.keyed(e.Key); there {
+// assignID sets the ID of an entry: that of the entry with the same key, or else a new one.
+// It returns the entries that must be evicted to make room.
+func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
+	if old, ok := m.index.byKey(e.Key); ok {
 		e.ID = old.ID
 		return nil, nil
 	}
 	e.ID = rand.Text()[:12]
-	most := int(m.most.Load())
-	surplus = m.index.surplus(most-1, e.Created, nil)
-	if !e.reported() {
-		return surplus, nil
+	capacity := int(m.capacity.Load())
+	evicted = m.index.surplus(capacity-1, e.Created, nil)
+	if !e.isViewers() {
+		return evicted, nil
 	}
-	for _, other := range surplus {
-		if !other.reported() && !other.expired(e.Created) {
+	for _, other := range evicted {
+		if !other.isViewers() && !other.isExpired(e.Created) {
 			return nil, ErrFull
 		}
 	}
-	return append(surplus, m.index.surplus(max(most/viewersPart, 1)-1, e.Created, (*indexed).reported)...), nil
+	return append(evicted, m.index.surplus(max(capacity/viewersPart, 1)-1, e.Created, (*indexed).isViewers)...), nil
 }
 
-// Edit replaces the text of an entry durably and returns the entry. An entry named
-// after its own text is renamed with it; nothing else changes.
+// Edit replaces the body of an entry durably and returns the entry. If the name is equal to
+// the body, it replaces the name as well.
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, there := m.index.byID(id)
-	if err := m.index.table.Err(); !there && err != nil {
+	e, ok := m.index.byID(id)
+	if err := m.index.table.Err(); !ok && err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
-	if !there || e.expired(now) {
+	if !ok || e.isExpired(now) {
 		return Entry{}, ErrForgotten
 	}
 	text = strings.TrimSpace(text)
 	if e.Name == e.Body {
 		e.Name = text
 	}
-	if e.Body = text; !e.fits() {
+	if e.Body = text; !e.hasValidSize() {
 		return Entry{}, fmt.Errorf("%w: %d bytes", ErrTooMuch, len(text))
 	}
 	c := m.newChange()
@@ -240,16 +244,16 @@ func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	if err := c.commit(); err != nil {
 		return Entry{}, fmt.Errorf("edit what is remembered: %w", err)
 	}
-	m.notifyChanged(id)
+	m.notifyChange(id)
 	return e, nil
 }
 
-// fits reports whether an entry has a text and respects the size limits.
-func (e Entry) fits() bool {
+// hasValidSize reports whether an entry has a body and is not too long.
+func (e Entry) hasValidSize() bool {
 	return e.Body != "" && len(e.Body)+len(e.Name)+len(e.Description) <= limit.Said
 }
 
-// LastUsed returns when an entry was last recalled, or else when it was created.
+// LastUsed returns when the entry was last recalled or, if it never was, created.
 func (e Entry) LastUsed() time.Time {
 	if e.Used.After(e.Created) {
 		return e.Used
@@ -257,13 +261,13 @@ func (e Entry) LastUsed() time.Time {
 	return e.Created
 }
 
-// Recall returns the entry of a key and records that it was used. It does not wait for
-// the disk.
+// Recall returns the entry with this key and records that it was used. It does not wait
+// for the disk.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return m.index.use(key, now)
 }
 
-// Search returns the entries with every word of the query, oldest first.
+// Search returns the entries that contain every word of the query, oldest first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	found := []Entry{}
 	for _, e := range m.index.search(Query{Text: query}, now) {
@@ -273,7 +277,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// All iterates over the entries, the best first, copying each when it is reached.
+// All iterates over the entries, the highest rank first.
 func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, e := range m.index.search(Query{}, now) {
@@ -284,14 +288,14 @@ func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	}
 }
 
-// Err returns why All, Recall and Search may have missed entries, or nil.
+// Err returns the reason why All, Recall and Search may not have found all entries, or nil.
 func (m *Memory) Err() error { return m.index.table.Err() }
 
 // Forget deletes an entry durably.
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there := m.index.byID(id); !there {
+	if _, ok := m.index.byID(id); !ok {
 		if err := m.index.table.Err(); err != nil {
 			return fmt.Errorf("forget: %w", err)
 		}
@@ -302,56 +306,58 @@ func (m *Memory) Forget(id string) error {
 	if err := c.commit(); err != nil {
 		return fmt.Errorf("forget: %w", err)
 	}
-	m.notifyChanged(id)
+	m.notifyChange(id)
 	return nil
 }
 
-func (e Entry) expired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
+// isExpired reports whether the entry has expired.
+func (e Entry) isExpired(now time.Time) bool { return !e.Expires.IsZero() && !now.Before(e.Expires) }
 
-// Bounds of the strangers' memories: robots, and entries of each.
+// Limits of strangers' memories.
 const (
-	mostStrangers  = 32
-	mostOfStranger = 20
+	maxStrangers       = 32 // strangers with a memory
+	maxStrangerEntries = 20 // entries of each stranger
 )
 
-// Of returns the memory for a turn. A stranger has a separate memory, for this run at
-// most, and neither reads nor changes the owner's.
+// Of returns the memory for a turn. A stranger has a separate memory, which is never stored
+// on disk, and can neither read nor change the owner's.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	own, known := m.strangers[t.Robot]
-	if !known {
-		if len(m.strangers) >= mostStrangers {
+	s, ok := m.strangers[t.Robot]
+	if !ok {
+		if len(m.strangers) >= maxStrangers {
 			delete(m.strangers, limit.First(m.strangers, func(a, b *stranger) int { return a.used.Compare(b.used) }))
 		}
-		own = &stranger{memory: NewMemory(discard{})}
-		own.memory.Bound(mostOfStranger)
-		m.strangers[t.Robot] = own
+		s = &stranger{memory: NewMemory(noTable{})}
+		s.memory.Bound(maxStrangerEntries)
+		m.strangers[t.Robot] = s
 	}
-	own.used = t.Now
-	return own.memory
+	s.used = t.Now
+	return s.memory
 }
 
-// Dismiss drops the memory of a stranger.
+// Dismiss deletes the memory of a stranger.
 func (m *Memory) Dismiss(id device.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.strangers, id)
 }
 
-// stranger is the memory of a robot that nobody has adopted.
+// stranger is the memory of a robot that the owner has not adopted.
 type stranger struct {
 	memory *Memory
-	used   time.Time
+	used   time.Time // time of the latest turn
 }
 
-// discard is the table of a memory that is not stored: its index alone has the entries.
-type discard struct{}
+// noTable implements entries for a memory that is not stored on disk: only its index holds
+// the entries.
+type noTable struct{}
 
-func (discard) Change(map[string]Entry, []string) error { return nil }
-func (discard) PutSoon(string, Entry)                   {}
-func (discard) All() iter.Seq2[string, Entry]           { return maps.All[map[string]Entry](nil) }
-func (discard) Err() error                              { return nil }
+func (noTable) Change(map[string]Entry, []string) error { return nil }
+func (noTable) PutSoon(string, Entry)                   {}
+func (noTable) All() iter.Seq2[string, Entry]           { return maps.All[map[string]Entry](nil) }
+func (noTable) Err() error                              { return nil }

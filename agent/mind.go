@@ -17,12 +17,12 @@ import (
 	"perch/limit"
 )
 
-// publisher is the bus.
+// publisher publishes events; event.Bus implements it.
 type publisher interface {
 	Publish(robot device.ID, session string, e event.Event)
 }
 
-// Mind owns the conversations and passes each turn to the first brain that can answer it.
+// Mind holds the conversations, and passes each turn to the first brain that can answer it.
 type Mind struct {
 	brains Brains
 	memory *Memory
@@ -30,57 +30,58 @@ type Mind struct {
 	log    *slog.Logger
 
 	mu            sync.Mutex
-	conversations map[string]*conversation
-	table         conversations // nil if conversations are not stored
+	conversations map[string]*conversation // key: conversation ID
+	table         conversations            // nil if conversations are not stored on disk
 
-	complete func(*Turn) // nil leaves turns as they are
+	complete func(*Turn) // see Complete; may be nil
 }
 
-// conversation is the history of one robot or skin. Its turn channel is a lock that
-// can be awaited with a context.
+// conversation is a conversation with a robot or skin.
 type conversation struct {
-	turn    chan struct{}
-	history []Exchange
-	used    time.Time
-	emoji   string // of the current turn's first face
+	turn chan struct{} // lock of capacity 1: holds an element while a turn runs
 
-	robot    bool // the id is a robot's
-	stranger bool // never stored on disk
-	stored   bool
+	// The following are guarded by Mind.mu.
+	history  []Exchange // oldest first
+	used     time.Time  // time of the latest turn
+	emoji    string     // emoji of the first face in the current turn; "" before
+	robot    bool       // whether the conversation ID is a robot ID
+	stranger bool       // whether the latest turn was a stranger's; then it is not stored on disk
+	stored   bool       // whether it is stored on disk
 }
 
+// newConversation returns an empty conversation.
 func newConversation(id string) *conversation {
 	_, err := device.ParseID(id)
 	return &conversation{turn: make(chan struct{}, 1), robot: err == nil}
 }
 
-// Bounds of the conversations.
+// Limits of the conversations.
 const (
-	mostHistory       = 20
-	mostConversations = 500
+	maxHistory       = 20 // exchanges of each conversation
+	maxConversations = 500
 )
 
-// Brains returns the brains for one turn in the order to ask them, and a function to call
-// when the turn has ended.
+// Brains returns the brains for one turn in the order to ask them, and a function that must
+// be called when the turn has ended.
 type Brains func() (brains []Brain, done func())
 
-// Always returns the same brains for every turn.
+// Always returns a Brains that returns these brains for every turn.
 func Always(brains ...Brain) Brains {
 	return func() ([]Brain, func()) { return brains, func() {} }
 }
 
-// NewMind returns a Mind.
+// NewMind returns a Mind without conversations.
 func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mind {
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Complete sets a function that fills in the missing persona and name of a robot's
-// turn, such as a skin's turn in a robot's conversation. It must be called before the
+// Complete sets a function that sets the persona and name of a turn with a robot but
+// without them, as a skin sends in a robot's conversation. It must be called before the
 // first turn.
-func (m *Mind) Complete(who func(*Turn)) { m.complete = who }
+func (m *Mind) Complete(complete func(*Turn)) { m.complete = complete }
 
-// Forget resets a conversation: durably if it is stored, and in the brains that have
-// histories themselves. A turn under way still has the old history.
+// Forget deletes the history of a conversation, also on disk and in brains with histories.
+// A running turn still has the old history.
 func (m *Mind) Forget(conversation string) error {
 	brains, done := m.brains()
 	defer done()
@@ -91,8 +92,8 @@ func (m *Mind) Forget(conversation string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c, known := m.conversations[conversation]
-	if !known {
+	c, ok := m.conversations[conversation]
+	if !ok {
 		return nil
 	}
 	if c.history = nil; !c.stored {
@@ -105,21 +106,22 @@ func (m *Mind) Forget(conversation string) error {
 	return nil
 }
 
-// Dismiss drops the conversation of a stranger, which is in memory only.
+// Dismiss deletes the history of a stranger's conversation. It has no effect on other
+// conversations.
 func (m *Mind) Dismiss(conversation string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c, known := m.conversations[conversation]; known && c.stranger {
+	if c, ok := m.conversations[conversation]; ok && c.stranger {
 		c.history = nil
 	}
 }
 
-// ErrNoBrain is wrapped by Answer if no brain could answer the turn.
+// ErrNoBrain is wrapped by the errors of Answer if no brain could answer the turn.
 var ErrNoBrain = errors.New("no brain answers")
 
-// Answer has a turn answered through out, in order, ending with Done. Turns of one
-// conversation wait for each other. The caller reports what was really spoken
-// with Remembered. A conversation without a history uses the turn's own History.
+// Answer has a brain answer a turn, and calls out for each of its replies, the last of which
+// is Done. Turns of one conversation run one after the other. The caller must report what
+// was really spoken with Remembered. If the conversation has no history, t.History is used.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -133,7 +135,8 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	}
 	m.mu.Lock()
 	if t.Stranger() && !c.stranger {
-		c.history = nil // it belongs to another robot with this MAC, or to the time before the owner removed the robot
+		// The history is of another robot with this ID, or from before the owner removed this one.
+		c.history = nil
 	}
 	c.stranger = t.Stranger()
 	if len(c.history) > 0 || t.History == nil {
@@ -146,7 +149,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	sink := sink{mind: m, turn: t, out: out, conversation: c}
 	brains, done := m.brains()
 	defer done()
-	for _, brain := range order(brains, t.Brain) {
+	for _, brain := range sortBrains(brains, t.Brain) {
 		m.publish(t, event.ThinkingStarted{Brain: brain.Name()})
 		err := brain.Think(ctx, t, sink.send)
 		if err == nil {
@@ -155,8 +158,8 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if sink.refused != nil {
-			return sink.refused // the receiver failed, not the brain
+		if sink.outErr != nil {
+			return sink.outErr // out has failed, not the brain
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", brain.Name(), err))
 		if sink.spoke || !errors.Is(err, ErrAway) {
@@ -166,44 +169,46 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// order returns the brains in the order to ask them: the wanted one first, if it exists,
-// and a Silent brain alone for NoBrain. The second brain of a kind is "openai 2".
-func order(brains []Brain, wanted string) []Brain {
-	switch wanted {
+// sortBrains returns the brains in the order to ask them. The brain called first, a value of
+// Turn.Brain, comes first if it exists. For NoBrain it returns only a Silent brain.
+func sortBrains(brains []Brain, first string) []Brain {
+	switch first {
 	case "":
 		return brains
 	case NoBrain:
 		return []Brain{Silent{}}
 	}
-	of := map[string]int{}
+	count := map[string]int{} // key: kind of brain
 	for i, brain := range brains {
 		name := brain.Name()
-		if of[name]++; of[name] > 1 {
-			name = fmt.Sprintf("%s %d", name, of[name])
+		if count[name]++; count[name] > 1 {
+			name = fmt.Sprintf("%s %d", name, count[name])
 		}
-		if name == wanted {
+		if name == first {
 			return slices.Concat(brains[i:i+1], brains[:i], brains[i+1:])
 		}
 	}
 	return brains
 }
 
-// Remembered adds what was heard and really spoken to a conversation.
+// Remembered adds an exchange to the history of a conversation. It holds the text that was
+// really spoken, which may be only a part of the answer.
 func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.Emoji = cmp.Or(e.Emoji, c.emoji) // a model continues in the style of its answers
+	e.Emoji = cmp.Or(e.Emoji, c.emoji) // models begin an answer like the previous ones
 	c.history = latest(append(c.history, e))
 	m.store(id, c)
 }
 
+// conversation returns the conversation with this ID, which it creates if necessary.
 func (m *Mind) conversation(id string, now time.Time) *conversation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c, known := m.conversations[id]
-	if !known {
-		if len(m.conversations) >= mostConversations {
+	c, ok := m.conversations[id]
+	if !ok {
+		if len(m.conversations) >= maxConversations {
 			m.evict()
 		}
 		c = newConversation(id)
@@ -213,19 +218,20 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 	return c
 }
 
-// evict drops the conversation of the lowest worth that has not been used for longest.
-// The caller holds m.mu.
+// evict deletes one of the conversations with the lowest priority: the one that has been
+// unused for longest. The caller holds m.mu.
 func (m *Mind) evict() {
-	id := limit.First(m.conversations, func(a, b *conversation) int { return cmp.Or(a.worth()-b.worth(), a.used.Compare(b.used)) })
+	id := limit.First(m.conversations, func(a, b *conversation) int { return cmp.Or(a.priority()-b.priority(), a.used.Compare(b.used)) })
 	if m.conversations[id].stored {
 		m.table.DeleteSoon(id)
 	}
 	delete(m.conversations, id)
 }
 
-// worth is 2 for an adopted robot, which belongs to the owner, while anybody on the network
-// may start other conversations. Those without a history go first.
-func (c *conversation) worth() int {
+// priority returns 2 for the conversation of an adopted robot, and otherwise 1 if there is a
+// history and 0 if there is none. Anybody on the network may start conversations, and they
+// must not evict those of the owner's robots.
+func (c *conversation) priority() int {
 	switch {
 	case c.robot && !c.stranger:
 		return 2
@@ -235,49 +241,51 @@ func (c *conversation) worth() int {
 	return 0
 }
 
-// sink passes the replies of a turn's brains to their receiver, publishes what is visible,
-// and removes markers from the text.
+// sink passes the replies of brains in a turn to out. It publishes events for them, and
+// removes markers of facts from the text.
 type sink struct {
-	mind    *Mind
-	turn    Turn
-	out     func(Reply) error
-	spoke   bool
-	refused error // the receiver's error
+	mind   *Mind
+	turn   Turn
+	out    func(Reply) error
+	spoke  bool  // whether a Say was passed to out
+	outErr error // error of the latest call of out
 
 	conversation *conversation
-	face, tag    string // the face and tag shown in this turn; empty before the first
+	face, tag    string // name of the latest face in this turn, and its Felt.Tag; "" before the first
 }
 
+// send handles a reply, and stores the error.
 func (s *sink) send(r Reply) error {
-	s.refused = s.handleReply(r)
-	return s.refused
+	s.outErr = s.handleReply(r)
+	return s.outErr
 }
 
+// handleReply handles a reply of a brain.
 func (s *sink) handleReply(r Reply) error {
 	switch r := r.(type) {
 	case Felt:
 		if r.Assumed && s.face != "" {
 			return nil
 		}
-		same := r.Emotion.Name == s.face
-		if same && r.Tag == s.tag {
-			return nil // one reply for each change, no matter which brain asks for it
+		sameFace := r.Emotion.Name == s.face
+		if sameFace && r.Tag == s.tag {
+			return nil
 		}
 		s.face, s.tag = r.Emotion.Name, r.Tag
 		s.mind.mu.Lock()
 		s.conversation.emoji = cmp.Or(s.conversation.emoji, r.Emotion.Emoji)
 		s.mind.mu.Unlock()
-		shown := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
-		if r.Intensity > 0 && r.Intensity < 1 { // 1 is omitted
-			shown.Intensity = r.Intensity
+		e := event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Tag: r.Tag}
+		if r.Intensity > 0 && r.Intensity < 1 { // in the event, 0 stands for 1
+			e.Intensity = r.Intensity
 		}
-		s.mind.publish(s.turn, shown)
-		if same && s.turn.Body != nil {
+		s.mind.publish(s.turn, e)
+		if sameFace && s.turn.Body != nil {
 			return nil // a robot already shows the face, and ignores the tag
 		}
 		return s.out(r)
 	case Say:
-		r.Text = s.mind.cutMarkers(r.Text, s.turn)
+		r.Text = s.mind.rememberMarkers(r.Text, s.turn)
 		if r.Text == "" {
 			return nil
 		}
@@ -290,7 +298,7 @@ func (s *sink) handleReply(r Reply) error {
 		s.mind.publish(s.turn, r.ToolStatus)
 		return s.out(r)
 	case Cue:
-		if g, is := r.Gesture(); is && s.turn.Body == nil { // a robot's gesture is published with its speech
+		if g, ok := r.Gesture(); ok && s.turn.Body == nil { // a robot's gesture is published when it is performed
 			s.mind.publish(s.turn, g)
 		}
 		return s.out(r)
@@ -298,29 +306,31 @@ func (s *sink) handleReply(r Reply) error {
 	return s.out(r)
 }
 
-// publish publishes an event of a turn, unless the caller publishes them.
+// publish publishes an event of a turn, unless the caller of Answer publishes its events.
 func (m *Mind) publish(t Turn, e event.Event) {
 	if !t.Unpublished {
 		m.bus.Publish(t.Robot, t.Session, e)
 	}
 }
 
-// marker matches a request to remember a fact, for brains that do not use thinker.Speech.
+// marker matches a marker of a fact to remember. It serves brains that do not use
+// thinker.Speech, which parses markers itself.
 var marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\[(REMEMBER[^\]:]{0,100}:\s*[^\]]{1,300})\]`) })
 
-// cutMarkers returns a text without its requests to remember facts, and remembers these.
-func (m *Mind) cutMarkers(text string, t Turn) string {
-	return strings.TrimSpace(marker().ReplaceAllStringFunc(text, func(found string) string {
-		note, is := ReadNote(found[1 : len(found)-1])
-		if !is {
-			return found
+// rememberMarkers remembers the facts in the markers of a text, and returns the text
+// without the markers.
+func (m *Mind) rememberMarkers(text string, t Turn) string {
+	return strings.TrimSpace(marker().ReplaceAllStringFunc(text, func(match string) string {
+		note, ok := ParseNote(match[1 : len(match)-1])
+		if !ok {
+			return match
 		}
 		m.rememberNote(note, t)
 		return ""
 	}))
 }
 
-// rememberNote stores a fact that was cut out of an answer in the turn's memory.
+// rememberNote stores a fact in the memory for the turn.
 func (m *Mind) rememberNote(n Note, t Turn) {
 	fact := Entry{Name: n.Text, Body: n.Text, Type: n.Type, Tags: strings.Fields(n.Tags), Important: n.Important,
 		Robot: t.Robot, Session: t.Session, Source: "marker"}

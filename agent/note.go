@@ -5,28 +5,29 @@ import (
 	"strings"
 )
 
-// The marker of a fact: [REMEMBER: the fact], optionally with its type, tags and
-// importance: [REMEMBER feedback #lamp important: no bright light in the evening].
+// A model writes a marker to have a fact remembered: [REMEMBER: the fact], optionally with
+// a type, tags and importance before the colon, as in
+// [REMEMBER feedback #lamp important: no bright light in the evening].
 const (
 	noteWord  = "remember"
 	important = "important"
-	mostHead  = 100 // bytes before the colon
+	maxHead   = 100 // bytes between noteWord and the colon
 )
 
-// ReadNote parses the content of the square brackets around a fact.
-func ReadNote(content string) (n Note, is bool) {
-	head, fact, found := strings.Cut(content, ":")
-	words, begun := markerHead(head)
-	if !found || !begun {
+// ParseNote parses the content of a marker, without its brackets.
+func ParseNote(content string) (n Note, ok bool) {
+	head, fact, hasColon := strings.Cut(content, ":")
+	words, ok := parseHead(head)
+	if !hasColon || !ok {
 		return Note{}, false
 	}
 	var tags []string
 	for _, w := range words {
-		tag, tagged := strings.CutPrefix(w, "#")
+		tag, isTag := strings.CutPrefix(w, "#")
 		switch {
-		case tagged && len(tags) < mostTags:
+		case isTag && len(tags) < maxTags:
 			tags = append(tags, tag)
-		case tagged:
+		case isTag:
 		case w == important:
 			n.Important = true
 		case slices.Contains(MemoryTypes(), w):
@@ -39,42 +40,44 @@ func ReadNote(content string) (n Note, is bool) {
 	return n, true
 }
 
-// NoteBegun reports whether content, the beginning of a bracket's text, may become a note.
-func NoteBegun(content string) bool {
+// IsNotePrefix reports whether content, the text after an opening bracket, may be the
+// beginning of a marker. It must not contain a colon.
+func IsNotePrefix(content string) bool {
 	content = strings.ToLower(strings.TrimLeft(content, " *_`"))
 	if content != "" && len(content) < len(noteWord) {
 		return strings.HasPrefix(noteWord, content)
 	}
-	words, begun := markerHead(content)
+	words, ok := parseHead(content)
 	for i, w := range words {
-		open := i == len(words)-1 && strings.HasSuffix(content, w)
-		if !isMarkerWord(w, open) {
+		incomplete := i == len(words)-1 && strings.HasSuffix(content, w)
+		if !isHeadWord(w, incomplete) {
 			return false
 		}
 	}
-	return begun
+	return ok
 }
 
-// markerHead returns the words between REMEMBER and the colon, in lower case.
-func markerHead(head string) (words []string, begun bool) {
+// parseHead returns the words after noteWord in head, the part of a marker before the
+// colon, in lower case.
+func parseHead(head string) (words []string, ok bool) {
 	head = strings.ToLower(strings.TrimLeft(head, " *_`"))
-	rest, begun := strings.CutPrefix(head, noteWord)
-	if !begun || len(rest) > mostHead || rest != "" && rest[0] != ' ' {
+	rest, ok := strings.CutPrefix(head, noteWord)
+	if !ok || len(rest) > maxHead || rest != "" && rest[0] != ' ' {
 		return nil, false
 	}
 	words = strings.Fields(rest)
 	for _, w := range words {
-		if tag, tagged := strings.CutPrefix(w, "#"); tagged && tag != "" && (len(tag) > mostTag || CheckWord(tag) != nil) {
+		if tag, isTag := strings.CutPrefix(w, "#"); isTag && tag != "" && (len(tag) > maxTag || CheckWord(tag) != nil) {
 			return nil, false
 		}
 	}
 	return words, true
 }
 
-// isMarkerWord reports whether a word may stand before the colon, or, if it is open,
-// whether it may begin such a word.
-func isMarkerWord(word string, open bool) bool {
+// isHeadWord reports whether a word may stand before the colon of a marker. A word that is
+// incomplete only has to be the beginning of such a word.
+func isHeadWord(word string, incomplete bool) bool {
 	return strings.HasPrefix(word, "#") || slices.ContainsFunc(append(MemoryTypes(), important), func(w string) bool {
-		return w == word || open && strings.HasPrefix(w, word)
+		return w == word || incomplete && strings.HasPrefix(w, word)
 	})
 }

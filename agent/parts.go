@@ -9,16 +9,16 @@ import (
 	"perch/language"
 )
 
-// mostParts bounds the parts of a query that are searched in each entry.
-const mostParts = 16
+// maxParts is the maximum number of parts of a query that are searched for.
+const maxParts = 16
 
-// partsOf splits the words of scripts without spaces, whose word boundaries are
-// unknown, into parts to search for: each pair of adjacent letters of one script, or
-// a letter that stands alone, such as "鍵" in "鍵はどこ". Hiragana carries the grammar
-// of a sentence, and counts only if nothing else is left. Words of other scripts are
-// returned whole.
-func partsOf(words []string) (whole, parts []string) {
-	var grammar []string
+// splitParts separates words of scripts with spaces, which it returns whole, from text of
+// scripts without spaces, which it splits into parts to search for: each pair of adjacent
+// letters of one script, and each letter between letters of other scripts, such as "鍵" in
+// "鍵はどこ". Parts in Hiragana, which are mostly grammar, are returned only if there are no
+// others.
+func splitParts(words []string) (whole, parts []string) {
+	var hiragana []string
 	for _, w := range words {
 		letters := language.Split(w)
 		if !slices.ContainsFunc(letters, func(letter string) bool { return scriptOf(letter) != nil }) {
@@ -30,23 +30,24 @@ func partsOf(words []string) (whole, parts []string) {
 			for script != nil && n < len(letters) && scriptOf(letters[n]) == script {
 				n++
 			}
-			all := &parts
+			dst := &parts
 			if script == unicode.Hiragana {
-				all = &grammar
+				dst = &hiragana
 			}
 			for i := range max(n-1, 1) {
-				*all = append(*all, strings.Join(letters[i:min(i+2, n)], ""))
+				*dst = append(*dst, strings.Join(letters[i:min(i+2, n)], ""))
 			}
 			letters = letters[n:]
 		}
 	}
 	if len(parts) == 0 {
-		parts = grammar
+		parts = hiragana
 	}
-	return whole, parts[:min(len(parts), mostParts)]
+	return whole, parts[:min(len(parts), maxParts)]
 }
 
-// scriptOf returns the spaceless script of a letter, or nil for a word of another script.
+// scriptOf returns the script of a letter if it is one without spaces; otherwise, and for a
+// word of several letters, it returns nil.
 func scriptOf(letter string) *unicode.RangeTable {
 	r, _ := utf8.DecodeRuneInString(letter)
 	switch {
@@ -57,39 +58,39 @@ func scriptOf(letter string) *unicode.RangeTable {
 	case unicode.Is(unicode.Han, r):
 		return unicode.Han
 	}
-	return unicode.Katakana // or any other spaceless script
+	return unicode.Katakana // stands for all other scripts without spaces
 }
 
-// mostOf returns, in their order, the entries with more than half as many of the parts
-// as the best entry; if those are more than n, the n best. An entry needs a quarter of
-// the parts.
-func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (found []*indexed) {
-	each := make([]sought, len(parts))
+// searchParts returns the entries that satisfy cond and contain many of the parts: at least
+// a quarter of them, and more than half as many as the best entry contains. If these are
+// more than n, and n is not 0, it returns the n best. The order is that of entries.
+func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) bool) (found []*indexed) {
+	patterns := make([]pattern, len(parts))
 	for i, part := range parts {
-		each[i] = newSought([]string{part})
+		patterns[i] = newPattern([]string{part})
 	}
 	type hit struct {
 		*indexed
-		parts int
+		parts int // parts that the entry contains
 	}
 	var hits []hit
-	most := 0 // parts
-	for _, e := range all {
-		is := 0
-		for i := range each {
-			if each[i].in(e) {
-				is++
+	maxParts := 0 // of all hits
+	for _, e := range entries {
+		count := 0
+		for i := range patterns {
+			if patterns[i].matches(e) {
+				count++
 			}
 		}
-		if is > 0 && 4*is >= len(parts) && fits(e) {
-			hits, most = append(hits, hit{e, is}), max(most, is)
+		if count > 0 && 4*count >= len(parts) && cond(e) {
+			hits, maxParts = append(hits, hit{e, count}), max(maxParts, count)
 		}
 	}
-	hits = slices.DeleteFunc(hits, func(h hit) bool { return 2*h.parts <= most })
+	hits = slices.DeleteFunc(hits, func(h hit) bool { return 2*h.parts <= maxParts })
 	if n > 0 && len(hits) > n {
 		slices.SortStableFunc(hits, func(a, b hit) int { return b.parts - a.parts })
 		hits = hits[:n]
-		slices.SortFunc(hits, func(a, b hit) int { return byRank(a.indexed, b.indexed) })
+		slices.SortFunc(hits, func(a, b hit) int { return compareRank(a.indexed, b.indexed) })
 	}
 	for _, h := range hits {
 		found = append(found, h.indexed)
@@ -97,39 +98,41 @@ func mostOf(all []*indexed, parts []string, n int, fits func(*indexed) bool) (fo
 	return found
 }
 
-// sought is a set of texts that an entry must all contain.
-type sought struct {
-	texts []string
-	bits  []bits
+// pattern matches entries that contain all of several texts.
+type pattern struct {
+	texts  []string
+	filter []filterWord // the words of the texts' trigrams that are not zero
 }
 
-// bits are the hash bits of one word of letters that an entry needs to contain the texts.
-type bits struct {
-	word int
-	set  uint64
+// filterWord is a word of trigrams.
+type filterWord struct {
+	index int
+	bits  uint64
 }
 
-func newSought(texts []string) sought {
-	var all letters
+// newPattern returns a pattern for these texts, which must be folded (see language.Fold).
+func newPattern(texts []string) pattern {
+	var t trigrams
 	for _, text := range texts {
-		all.add(text)
+		t.add(text)
 	}
-	s := sought{texts: texts}
-	for i, set := range all {
-		if set != 0 {
-			s.bits = append(s.bits, bits{i, set})
+	p := pattern{texts: texts}
+	for i, bits := range t {
+		if bits != 0 {
+			p.filter = append(p.filter, filterWord{i, bits})
 		}
 	}
-	return s
+	return p
 }
 
-func (s *sought) in(e *indexed) bool {
-	for _, b := range s.bits {
-		if e.letters[b.word]&b.set != b.set {
+// matches reports whether an entry contains all texts of the pattern.
+func (p *pattern) matches(e *indexed) bool {
+	for _, w := range p.filter {
+		if e.trigrams[w.index]&w.bits != w.bits {
 			return false
 		}
 	}
-	for _, text := range s.texts {
+	for _, text := range p.texts {
 		if !strings.Contains(e.text, text) {
 			return false
 		}
@@ -137,15 +140,16 @@ func (s *sought) in(e *indexed) bool {
 	return true
 }
 
-// letters is a Bloom filter of the three-byte sequences of a text. Three bytes are three
-// letters, or one of a script without spaces. A text that lacks a bit of another
-// does not contain the other, and need not be searched.
-type letters [16]uint64
+// trigrams is a Bloom filter of the sequences of three bytes in texts. A text whose filter
+// lacks a bit of another text's filter does not contain that other text, and need not be
+// searched for it.
+type trigrams [16]uint64
 
-func (l *letters) add(text string) {
+// add adds the trigrams of a text.
+func (t *trigrams) add(text string) {
 	for i := range len(text) - 2 {
-		three := uint32(text[i]) | uint32(text[i+1])<<8 | uint32(text[i+2])<<16
-		bit := three * 2654435761 >> 22 // Knuth's multiplicative hash to 10 bits
-		l[bit>>6] |= 1 << (bit & 63)
+		trigram := uint32(text[i]) | uint32(text[i+1])<<8 | uint32(text[i+2])<<16
+		bit := trigram * 2654435761 >> 22 // Knuth's multiplicative hash to 10 bits
+		t[bit>>6] |= 1 << (bit & 63)
 	}
 }

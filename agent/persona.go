@@ -14,43 +14,45 @@ import (
 	"perch/limit"
 )
 
-// DefaultCharacter is the id of the character of robots and skins without one
-// assigned to them.
+// DefaultCharacter is the ID of the character that robots and skins have unless another one
+// is assigned to them.
 const DefaultCharacter = "default"
 
-// NoBrain is the brain of a character that does not answer but still moves and shows moods.
+// NoBrain is the kind of a brain that never answers. A robot with it still moves and shows
+// moods.
 const NoBrain = "none"
 
 // Persona is the character of a robot.
 type Persona struct {
-	ID       string // of the character; empty is DefaultCharacter
+	ID       string // character ID; "" means DefaultCharacter
 	Name     string // the robot's name
-	Language string // BCP 47; empty is the household's
-	Voice    string // the synthesizer's name for it; empty is its default
+	Language string // BCP 47 tag; "" means the household's language
+	Voice    string // the synthesizer's name of the voice; "" means its default voice
 	Brain    BrainOptions
-	Text     string // the model's description of itself
+	Text     string // description of the character for the model
 
-	Tools        []string // names of its built-in tools; nil means all, and an empty list none
-	MemoryTokens int      // of the memory in its prompt; 0 is the brain's default
+	Tools        []string // names of the built-in tools it may use; nil means all, and an empty list none
+	MemoryTokens int      // tokens of the memory in its prompt; 0 means the brain's default
 }
 
-// BrainOptions are a persona's model settings.
+// BrainOptions are the model settings of a persona.
 type BrainOptions struct {
-	Model       string
-	Temperature *float64 // 0 to 2; nil is the model's default
-	MaxTokens   int      // of one answer; 0 is the model's default
+	Model       string   // name of the model; "" means the brain's
+	Temperature *float64 // 0 to 2; nil means the model's default
+	MaxTokens   int      // maximum tokens of an answer; 0 means the model's default
 }
 
 // ErrPersona is wrapped by the errors of an invalid persona.
 var ErrPersona = errors.New("not a persona")
 
-// DefaultPersona is the persona if none is configured.
+// DefaultPersona returns the persona that is used if none is configured.
 func DefaultPersona() Persona {
 	return Persona{Name: "Chan", Text: "You are a small robot that lives with the people of this house. You are kind, curious and brief, " +
 		"and you like a little joke. You say so when you do not know something, and you never claim to have done what no tool has done."}
 }
 
-// LoadPersona reads a persona's file. Errors name the file and the line.
+// LoadPersona reads and parses the file of a persona. An error contains the file name and
+// the line number.
 func LoadPersona(file string) (Persona, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -68,25 +70,25 @@ func LoadPersona(file string) (Persona, error) {
 	return p, nil
 }
 
-// ParsePersona parses a persona: Markdown that is passed to the model unchanged,
-// optionally after YAML between two lines of three hyphens, with name, language,
-// voice and brain {model, temperature, max_tokens}, all optional. Errors wrap
-// ErrPersona and name the line.
+// ParsePersona parses a persona: Markdown, which becomes Persona.Text, optionally preceded by
+// YAML between two lines of three hyphens. The YAML has the optional keys name, language,
+// voice and brain, and brain has the optional keys model, temperature and max_tokens. An
+// error wraps ErrPersona and contains the line number.
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	if len(data) > limit.Instructions {
 		return Persona{}, fmt.Errorf("%w: it has more than %d bytes", ErrPersona, limit.Instructions)
 	}
-	if at := invalid(data); at > 0 {
-		return Persona{}, fmt.Errorf("%w: line %d: this is not text in UTF-8", ErrPersona, at)
+	if line := invalidLine(data); line > 0 {
+		return Persona{}, fmt.Errorf("%w: line %d: this is not text in UTF-8", ErrPersona, line)
 	}
 	p := DefaultPersona()
 	front, body, closed := FrontMatter(string(data))
 	if !closed {
 		return Persona{}, fmt.Errorf("%w: line 1: the front matter that begins here is not closed by a line of ---", ErrPersona)
 	}
-	if err := p.front(front); err != nil {
+	if err := p.parseFrontMatter(front); err != nil {
 		return Persona{}, err
 	}
 	if body = strings.Trim(body, "\n- \t"); body != "" {
@@ -95,8 +97,9 @@ func ParsePersona(data []byte) (Persona, error) {
 	return p, nil
 }
 
-// invalid returns the number of the first line that is not UTF-8 or has a zero byte, or 0.
-func invalid(data []byte) int {
+// invalidLine returns the number of the first line that is not UTF-8 or has a zero byte, or
+// 0 if all lines are valid.
+func invalidLine(data []byte) int {
 	for i, line := range bytes.Split(data, []byte("\n")) {
 		if !utf8.Valid(line) || bytes.IndexByte(line, 0) >= 0 {
 			return i + 1
@@ -105,9 +108,10 @@ func invalid(data []byte) int {
 	return 0
 }
 
-// FrontMatter separates the YAML between two lines of three hyphens, at the beginning of a
-// text, from the body after them. The YAML includes the first line, so that line numbers
-// stay right; without front matter it is empty. closed is false if the second line is missing.
+// FrontMatter splits a text into its front matter, the YAML between two lines of three
+// hyphens at its beginning, and the body after it. The front matter is "" if there is none.
+// It includes the first line of hyphens, so that line numbers in it are those of the text.
+// closed is false if the second line of hyphens is missing.
 func FrontMatter(text string) (front, body string, closed bool) {
 	first, after, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" {
@@ -123,7 +127,8 @@ func FrontMatter(text string) (front, body string, closed bool) {
 	return text, "", false
 }
 
-func (p *Persona) front(text string) error {
+// parseFrontMatter sets the fields that the front matter contains.
+func (p *Persona) parseFrontMatter(text string) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		return fmt.Errorf("%w: %s", ErrPersona, strings.TrimPrefix(err.Error(), "yaml: "))
@@ -131,73 +136,77 @@ func (p *Persona) front(text string) error {
 	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
 		return nil
 	}
-	return eachKey(doc.Content[0], errors.New("the front matter"), map[string]func(*yaml.Node) error{
+	return decodeKeys(doc.Content[0], errors.New("the front matter"), map[string]func(*yaml.Node) error{
 		"name": func(n *yaml.Node) error {
-			if err := word(n, &p.Name); err != nil {
+			if err := decodeLine(n, &p.Name); err != nil {
 				return err
 			}
 			if l := utf8.RuneCountInString(p.Name); l < 1 || l > limit.Called {
-				return fault(n, fmt.Errorf("a name has 1 to %d letters", limit.Called))
+				return lineError(n, fmt.Errorf("a name has 1 to %d letters", limit.Called))
 			}
 			return nil
 		},
-		"language": func(n *yaml.Node) error { return word(n, &p.Language) },
-		"voice":    func(n *yaml.Node) error { return word(n, &p.Voice) },
-		"brain":    p.Brain.read,
+		"language": func(n *yaml.Node) error { return decodeLine(n, &p.Language) },
+		"voice":    func(n *yaml.Node) error { return decodeLine(n, &p.Voice) },
+		"brain":    p.Brain.decode,
 	})
 }
 
-func (o *BrainOptions) read(n *yaml.Node) error {
-	return eachKey(n, "brain", map[string]func(*yaml.Node) error{
-		"model": func(n *yaml.Node) error { return word(n, &o.Model) },
+// decode sets the fields that a YAML mapping contains.
+func (o *BrainOptions) decode(n *yaml.Node) error {
+	return decodeKeys(n, "brain", map[string]func(*yaml.Node) error{
+		"model": func(n *yaml.Node) error { return decodeLine(n, &o.Model) },
 		"temperature": func(n *yaml.Node) error {
 			var t float64
 			if err := n.Decode(&t); err != nil || !(t >= 0 && t <= 2) {
-				return fault(n, errors.New("temperature is a number from 0 to 2"))
+				return lineError(n, errors.New("temperature is a number from 0 to 2"))
 			}
 			o.Temperature = &t
 			return nil
 		},
 		"max_tokens": func(n *yaml.Node) error {
 			if err := n.Decode(&o.MaxTokens); err != nil || o.MaxTokens < 1 || o.MaxTokens > limit.Tokens {
-				return fault(n, fmt.Errorf("max_tokens is a whole number from 1 to %d", limit.Tokens))
+				return lineError(n, fmt.Errorf("max_tokens is a whole number from 1 to %d", limit.Tokens))
 			}
 			return nil
 		},
 	})
 }
 
-// eachKey decodes the keys of a map, each at most once. what names the map in errors.
-func eachKey(n *yaml.Node, what any, keys map[string]func(*yaml.Node) error) error {
+// decodeKeys decodes a YAML mapping by calling the function of each key that it contains.
+// Other keys and duplicates are errors, in which name stands for the mapping.
+func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
-		return fault(n, fmt.Errorf("%s is keys with values, such as name: Chan", what))
+		return lineError(n, fmt.Errorf("%s is keys with values, such as name: Chan", name))
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
-		read, known := keys[key.Value]
+		decode, ok := decoders[key.Value]
 		switch {
-		case !known:
-			return fault(key, fmt.Errorf("%s has no key %.40q", what, key.Value))
+		case !ok:
+			return lineError(key, fmt.Errorf("%s has no key %.40q", name, key.Value))
 		case seen[key.Value]:
-			return fault(key, fmt.Errorf("%s has %s twice", what, key.Value))
+			return lineError(key, fmt.Errorf("%s has %s twice", name, key.Value))
 		}
 		seen[key.Value] = true
-		if err := read(n.Content[i+1]); err != nil {
+		if err := decode(n.Content[i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func word(n *yaml.Node, into *string) error {
+// decodeLine sets *dst to a scalar that is one line of text.
+func decodeLine(n *yaml.Node, dst *string) error {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > limit.Name || Speakable(n.Value) != strings.TrimSpace(n.Value) {
-		return fault(n, fmt.Errorf("this is one line of at most %d bytes", limit.Name))
+		return lineError(n, fmt.Errorf("this is one line of at most %d bytes", limit.Name))
 	}
-	*into = strings.TrimSpace(n.Value)
+	*dst = strings.TrimSpace(n.Value)
 	return nil
 }
 
-func fault(n *yaml.Node, why error) error {
-	return fmt.Errorf("%w: line %d: %w", ErrPersona, n.Line, why)
+// lineError adds ErrPersona and the line of n to an error.
+func lineError(n *yaml.Node, err error) error {
+	return fmt.Errorf("%w: line %d: %w", ErrPersona, n.Line, err)
 }

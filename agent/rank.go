@@ -13,34 +13,35 @@ import (
 	"perch/language"
 )
 
-// Ranking of entries. The salience is from 0 to 1; the score is the salience, halved
-// for each half-life without use.
+// Parameters of the ranking. Salience and score are from 0 to 1. The score is the salience,
+// halved for each half-life since the latest use.
 const (
-	leastSalience = 0.5
-	tagBonus      = 0.05
-	mostTagBonus  = 0.2
-	ln2           = 0.693
-	halfLife      = 7 * 24 * time.Hour
+	minSalience = 0.5
+	tagBonus    = 0.05 // salience added for each tag
+	maxTagBonus = 0.2
+	ln2         = 0.693
+	halfLife    = 7 * 24 * time.Hour
 )
 
-// Bounds of queries, tags and expiry.
+// Limits of queries, tags and expiry.
 const (
-	mostQuery  = 500 // bytes
-	mostSought = 16  // words of a query
-	mostTags   = 8
-	mostTag    = 40 // bytes
-	mostExpiry = 10 * 365 * 24 * time.Hour
+	maxQuery      = 500 // bytes of a query
+	maxQueryWords = 16
+	maxTags       = 8
+	maxTag        = 40 // bytes of a tag
+	maxExpiry     = 10 * 365 * 24 * time.Hour
 )
 
 // ErrEntry is wrapped by Remember for an entry with an invalid type, tag or expiry.
 var ErrEntry = errors.New("cannot be remembered so")
 
-// MemoryTypes returns the kinds of memory.
+// MemoryTypes returns the types of memory entries.
 func MemoryTypes() []string {
 	return []string{MemoryUser, MemoryFeedback, MemoryProject, MemoryReference}
 }
 
-// CheckMemoryType accepts a kind of memory or the empty string. An error wraps ErrEntry.
+// CheckMemoryType returns an error that wraps ErrEntry, unless kind is one of MemoryTypes
+// or "".
 func CheckMemoryType(kind string) error {
 	if kind != "" && !slices.Contains(MemoryTypes(), kind) {
 		return fmt.Errorf("%w: type is one of %s, not %.40q", ErrEntry, strings.Join(MemoryTypes(), ", "), kind)
@@ -48,40 +49,42 @@ func CheckMemoryType(kind string) error {
 	return nil
 }
 
-// check validates an entry and normalizes its type and tags.
+// check sets a missing type, normalizes the tags, and returns an error if the entry is
+// invalid.
 func (e *Entry) check(now time.Time) error {
 	e.Type = cmp.Or(e.Type, MemoryUser)
 	var err error
-	if e.Tags, err = tagsOf(e.Tags); err != nil {
+	if e.Tags, err = normalizeTags(e.Tags); err != nil {
 		return err
 	}
-	if !e.Expires.IsZero() && e.expired(now) {
+	if !e.Expires.IsZero() && e.isExpired(now) {
 		return fmt.Errorf("%w: expires is a time to come", ErrEntry)
 	}
-	if e.Expires.After(now.Add(mostExpiry)) {
+	if e.Expires.After(now.Add(maxExpiry)) {
 		return fmt.Errorf("%w: it may expire within ten years; leave that out for a fact that stays", ErrEntry)
 	}
 	return nil
 }
 
-// tagsOf returns tags in lower case, each once, without a "#".
-func tagsOf(given []string) (tags []string, err error) {
+// normalizeTags returns the tags in lower case, without duplicates and without a "#" before
+// them.
+func normalizeTags(given []string) (tags []string, err error) {
 	for _, tag := range given {
 		tag = strings.ToLower(strings.TrimPrefix(strings.TrimSpace(tag), "#"))
-		if len(tag) > mostTag || CheckWord(tag) != nil {
-			return nil, fmt.Errorf("%w: a tag is one word of at most %d bytes, of letters, digits, - and _, not %.60q", ErrEntry, mostTag, tag)
+		if len(tag) > maxTag || CheckWord(tag) != nil {
+			return nil, fmt.Errorf("%w: a tag is one word of at most %d bytes, of letters, digits, - and _, not %.60q", ErrEntry, maxTag, tag)
 		}
 		if !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
-		if len(tags) > mostTags {
-			return nil, fmt.Errorf("%w: an entry has at most %d tags", ErrEntry, mostTags)
+		if len(tags) > maxTags {
+			return nil, fmt.Errorf("%w: an entry has at most %d tags", ErrEntry, maxTags)
 		}
 	}
 	return tags, nil
 }
 
-// Salience returns how much an entry matters while it is new, from 0 to 1.
+// Salience returns the importance of an entry when it is new, from 0 to 1.
 func (e Entry) Salience() float64 {
 	if e.Important {
 		return 1
@@ -95,24 +98,24 @@ func (e Entry) Salience() float64 {
 	case MemoryProject:
 		bonus = 0.1
 	}
-	return min(leastSalience+bonus+min(tagBonus*float64(len(e.Tags)), mostTagBonus), 1)
+	return min(minSalience+bonus+min(tagBonus*float64(len(e.Tags)), maxTagBonus), 1)
 }
 
-// Score returns the salience, decayed since the entry was last used.
+// Score returns the salience, decayed by the time since LastUsed.
 func (e Entry) Score(now time.Time) float64 {
 	age := max(now.Sub(e.LastUsed()), 0)
 	return e.Salience() * math.Exp(-ln2*age.Seconds()/halfLife.Seconds())
 }
 
-// Query selects entries. The zero Query selects all.
+// Query selects entries. The zero Query selects all entries.
 type Query struct {
-	Type string
-	Tags []string // an entry has all of them
-	// Text is at most 16 words of 500 bytes in all. An entry must contain each of them.
-	// A text in a script without spaces, such as Chinese, must be contained as it is; if
-	// no entry contains it, those with most of its parts are found.
+	Type string   // "" means any
+	Tags []string // an entry must have all of them
+	// Text is at most 16 words and 500 bytes. An entry must contain each of the words. If
+	// no entry does, and the text is in a script without spaces, such as Chinese, entries
+	// that contain many parts of the text are selected.
 	Text string
-	N    int // the N best; 0 means all
+	N    int // maximum number of entries, the highest rank first; 0 means all
 }
 
 // Ranked is an entry with its score.
@@ -121,18 +124,17 @@ type Ranked struct {
 	Score float64 `json:"score"` // from 0 to 1
 }
 
-// Query returns the matching entries, the best first. An error wraps ErrEntry for an
-// invalid type or tag, and for a text that is too long.
+// Query returns the entries that q selects, the highest rank first. An error wraps ErrEntry.
 func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	if err := CheckMemoryType(q.Type); err != nil {
 		return nil, err
 	}
-	tags, err := tagsOf(q.Tags)
+	tags, err := normalizeTags(q.Tags)
 	if err != nil {
 		return nil, err
 	}
-	if len(q.Text) > mostQuery || len(strings.Fields(q.Text)) > mostSought {
-		return nil, fmt.Errorf("%w: a query has at most %d words, and %d bytes; leave out some", ErrEntry, mostSought, mostQuery)
+	if len(q.Text) > maxQuery || len(strings.Fields(q.Text)) > maxQueryWords {
+		return nil, fmt.Errorf("%w: a query has at most %d words, and %d bytes; leave out some", ErrEntry, maxQueryWords, maxQuery)
 	}
 	q.Tags = tags
 	found := m.index.search(q, now)
@@ -143,18 +145,18 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	return ranked, nil
 }
 
-// MemoryStats are the numbers of entries.
+// MemoryStats counts the entries of a memory.
 type MemoryStats struct {
 	Entries   int            `json:"entries"`
-	Most      int            `json:"most"` // the limit
+	Most      int            `json:"most"` // maximum number of entries
 	Important int            `json:"important"`
-	Types     map[string]int `json:"types"`
-	Tags      map[string]int `json:"tags"`
+	Types     map[string]int `json:"types"` // key: type
+	Tags      map[string]int `json:"tags"`  // key: tag
 }
 
 // Stats counts the entries that have not expired.
 func (m *Memory) Stats(now time.Time) MemoryStats {
-	s := MemoryStats{Most: int(m.most.Load()), Types: map[string]int{}, Tags: map[string]int{}}
+	s := MemoryStats{Most: int(m.capacity.Load()), Types: map[string]int{}, Tags: map[string]int{}}
 	for _, e := range m.index.search(Query{}, now) {
 		s.Entries++
 		s.Types[e.Type]++
@@ -168,29 +170,30 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 	return s
 }
 
-// index holds the entries in memory with their search keys, so that a search does not
-// read, decode or sort. It matches the table once that has been read without an error.
+// index holds all entries of a table in memory, so that a search need not read the table.
 type index struct {
 	table  entries
 	mu     sync.RWMutex
-	loaded bool
+	loaded bool // whether contents is equal to the table; false until all of it has been read
 	contents
 }
 
-// contents holds entries by rank, the best first, and by id and key.
+// contents are the entries of an index.
 type contents struct {
-	ranked    []*indexed
-	ids, keys map[string]*indexed
+	ranked []*indexed          // the highest rank first
+	ids    map[string]*indexed // key: Entry.ID
+	keys   map[string]*indexed // key: Entry.Key
 }
 
-// indexed is an entry with its searchable text and its rank. It is immutable.
+// indexed is an entry in an index. It is immutable.
 type indexed struct {
 	Entry
-	text    string
-	letters letters
-	rank    float64
+	text     string   // all searchable text, folded by language.Fold
+	trigrams trigrams // trigrams of text
+	rank     float64  // Entry.rank
 }
 
+// newIndexed returns an entry for the index. Its session is not stored.
 func newIndexed(e Entry) *indexed {
 	e.Session = ""
 	parts := []string{e.Key, e.Description, e.Body, strings.Join(e.Tags, " ")}
@@ -198,58 +201,62 @@ func newIndexed(e Entry) *indexed {
 		parts = append(parts, e.Name)
 	}
 	text := language.Fold(strings.Join(parts, " "))
-	one := &indexed{Entry: e, text: text, rank: e.rank()}
-	one.letters.add(text)
-	return one
+	x := &indexed{Entry: e, text: text, rank: e.rank()}
+	x.trigrams.add(text)
+	return x
 }
 
-// rank is the logarithm of the score up to a term that is the same for all entries at
-// any time: all scores decay at the same rate, so their order is stable. An entry that
-// a wrong clock dated ahead ranks above new ones, though its score is no higher.
+// rank returns a number that orders entries by their score. It is the logarithm of the
+// score plus a term that is the same for all entries, and does not depend on the current
+// time: all scores decay at the same rate, so their order does not change. An entry that a
+// wrong clock has dated into the future ranks above new ones, although its score is not
+// higher.
 func (e Entry) rank() float64 {
 	return math.Log(e.Salience()) + ln2/halfLife.Seconds()*(float64(e.LastUsed().Unix())+float64(e.LastUsed().Nanosecond())/1e9)
 }
 
-// byRank orders the best first, and newer before older of equal rank.
-func byRank(a, b *indexed) int {
+// compareRank orders entries: the highest rank first, and at equal rank the newest first.
+func compareRank(a, b *indexed) int {
 	return cmp.Or(cmp.Compare(b.rank, a.rank), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
 }
 
-// read returns the contents of the table. The caller holds the lock.
+// read returns the contents of the table, from memory if it was loaded. The caller holds mu.
 func (x *index) read() contents {
 	if x.loaded {
 		return x.contents
 	}
-	read := contents{nil, map[string]*indexed{}, map[string]*indexed{}}
+	c := contents{nil, map[string]*indexed{}, map[string]*indexed{}}
 	for id, e := range x.table.All() {
 		e.ID = id
-		read.ranked = append(read.ranked, newIndexed(e))
+		c.ranked = append(c.ranked, newIndexed(e))
 	}
-	slices.SortFunc(read.ranked, byRank)
-	for _, e := range slices.Backward(read.ranked) { // of two with one key, the better wins
-		read.name(e)
+	slices.SortFunc(c.ranked, compareRank)
+	for _, e := range slices.Backward(c.ranked) { // the highest rank last, which wins if two entries have the same key
+		c.addToMaps(e)
 	}
-	return read
+	return c
 }
 
-// name registers an entry under its id and key.
-func (c *contents) name(e *indexed) {
+// addToMaps adds an entry to ids and keys.
+func (c *contents) addToMaps(e *indexed) {
 	c.ids[e.ID] = e
 	if e.Key != "" {
 		c.keys[e.Key] = e
 	}
 }
 
-// load reads the table, unless it has been read. The caller holds the lock for writing.
+// load returns the contents of the table, and loads them unless reading fails. The caller
+// holds mu for writing.
 func (x *index) load() contents {
-	read := x.read()
+	c := x.read()
 	if x.table.Err() == nil {
-		x.contents, x.loaded = read, true
+		x.contents, x.loaded = c, true
 	}
-	return read
+	return c
 }
 
-// view returns the contents, which may be read until done is called.
+// view returns the contents for reading, and a function that the caller must call when it
+// has read them.
 func (x *index) view() (c contents, done func()) {
 	x.mu.RLock()
 	if x.loaded {
@@ -260,40 +267,40 @@ func (x *index) view() (c contents, done func()) {
 	return x.load(), x.mu.Unlock
 }
 
-// insert adds an entry, or replaces and returns the one of the same id.
+// insert adds an entry. If there is one with the same ID, insert replaces and returns it.
 func (x *index) insert(e Entry) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.replace(e)
+	return x.insertLocked(e)
 }
 
-// remove deletes an entry and returns it.
+// remove removes and returns the entry with this ID, or returns nil.
 func (x *index) remove(id string) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.drop(id)
+	return x.removeLocked(id)
 }
 
-// replace is insert for callers that hold the lock.
-func (x *index) replace(e Entry) (before *indexed) {
+// insertLocked is insert for callers that hold mu.
+func (x *index) insertLocked(e Entry) (before *indexed) {
 	if !x.loaded {
 		return nil
 	}
-	before = x.drop(e.ID)
-	one := newIndexed(e)
-	i, _ := slices.BinarySearchFunc(x.ranked, one, byRank)
-	x.ranked = slices.Insert(x.ranked, i, one)
-	x.name(one)
+	before = x.removeLocked(e.ID)
+	added := newIndexed(e)
+	i, _ := slices.BinarySearchFunc(x.ranked, added, compareRank)
+	x.ranked = slices.Insert(x.ranked, i, added)
+	x.addToMaps(added)
 	return before
 }
 
-// drop is remove for callers that hold the lock.
-func (x *index) drop(id string) (before *indexed) {
-	before, there := x.ids[id]
-	if !there {
+// removeLocked is remove for callers that hold mu.
+func (x *index) removeLocked(id string) (before *indexed) {
+	before, ok := x.ids[id]
+	if !ok {
 		return nil
 	}
-	if i, there := slices.BinarySearchFunc(x.ranked, before, byRank); there {
+	if i, ok := slices.BinarySearchFunc(x.ranked, before, compareRank); ok {
 		x.ranked = slices.Delete(x.ranked, i, i+1)
 	}
 	delete(x.ids, id)
@@ -303,98 +310,101 @@ func (x *index) drop(id string) (before *indexed) {
 	return before
 }
 
-func (x *index) byID(id string) (Entry, bool) {
-	all, done := x.view()
+// byID returns the entry with this ID.
+func (x *index) byID(id string) (e Entry, ok bool) {
+	c, done := x.view()
 	defer done()
-	return all.ids[id].copied()
+	return c.ids[id].entry()
 }
 
-// keyed returns the entry of a key, unless the key is empty.
-func (x *index) keyed(key string) (Entry, bool) {
-	all, done := x.view()
+// byKey returns the entry with this key. No entry has the key "".
+func (x *index) byKey(key string) (e Entry, ok bool) {
+	c, done := x.view()
 	defer done()
-	return all.keys[key].copied()
+	return c.keys[key].entry()
 }
 
-// use returns the entry of a key after recording its use in the index and the table,
-// before anybody else can change the entry.
+// use sets Entry.Used of the entry with this key, in the index and the table, and returns
+// the entry.
 func (x *index) use(key string, now time.Time) (Entry, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e, there := x.load().keys[key].copied()
-	if !there || e.expired(now) {
+	e, ok := x.load().keys[key].entry()
+	if !ok || e.isExpired(now) {
 		return Entry{}, false
 	}
 	e.Used = now
 	x.table.PutSoon(e.ID, e)
-	x.replace(e)
+	x.insertLocked(e)
 	return e, true
 }
 
-// copied returns a copy of the entry, if it is not nil.
-func (e *indexed) copied() (Entry, bool) {
+// entry returns the entry; ok is false if e is nil.
+func (e *indexed) entry() (entry Entry, ok bool) {
 	if e == nil {
 		return Entry{}, false
 	}
 	return e.Entry, true
 }
 
-// search returns the entries that match a query, the best first.
+// search returns the entries that a query selects and that have not expired, the highest
+// rank first.
 func (x *index) search(q Query, now time.Time) (found []*indexed) {
-	contents, done := x.view()
+	c, done := x.view()
 	defer done()
-	words := newSought(strings.Fields(language.Fold(q.Text)))
-	fits := func(e *indexed) bool {
-		return !e.expired(now) && (q.Type == "" || e.Type == q.Type) && e.tagged(q.Tags)
+	words := newPattern(strings.Fields(language.Fold(q.Text)))
+	selected := func(e *indexed) bool {
+		return !e.isExpired(now) && (q.Type == "" || e.Type == q.Type) && e.hasTags(q.Tags)
 	}
-	all := contents.ranked
-	for _, e := range all {
-		if words.in(e) && fits(e) {
+	for _, e := range c.ranked {
+		if words.matches(e) && selected(e) {
 			if found = append(found, e); len(found) == q.N {
 				break
 			}
 		}
 	}
-	if whole, parts := partsOf(words.texts); len(found) == 0 && len(parts) > 0 {
-		rest := newSought(whole)
-		found = mostOf(all, parts, q.N, func(e *indexed) bool { return rest.in(e) && fits(e) })
+	if whole, parts := splitParts(words.texts); len(found) == 0 && len(parts) > 0 {
+		wholeWords := newPattern(whole)
+		found = searchParts(c.ranked, parts, q.N, func(e *indexed) bool { return wholeWords.matches(e) && selected(e) })
 	}
 	return found
 }
 
-// surplus returns the entries to delete so that at most most are left, of a kind or in
-// all: first expired ones, then those reported by viewers, each from the lowest rank.
-func (x *index) surplus(most int, now time.Time, kind func(*indexed) bool) []*indexed {
-	contents, done := x.view()
+// surplus returns the entries to evict so that at most maxLeft are left, but no more than
+// maxEvicted: first expired ones, then viewers' entries, then others, each from the lowest
+// rank. If cond is not nil, only entries that satisfy it are counted and evicted.
+func (x *index) surplus(maxLeft int, now time.Time, cond func(*indexed) bool) []*indexed {
+	c, done := x.view()
 	defer done()
-	all := contents.ranked
-	if kind != nil {
-		all = slices.DeleteFunc(slices.Clone(all), func(e *indexed) bool { return !kind(e) })
+	candidates := c.ranked
+	if cond != nil {
+		candidates = slices.DeleteFunc(slices.Clone(candidates), func(e *indexed) bool { return !cond(e) })
 	}
-	surplus := min(max(len(all)-most, 0), mostPruned)
-	if surplus == 0 {
+	n := min(max(len(candidates)-maxLeft, 0), maxEvicted)
+	if n == 0 {
 		return nil
 	}
 	var classes [3][]*indexed
-	for _, e := range slices.Backward(all) {
-		if c := e.class(now); len(classes[c]) < surplus {
-			classes[c] = append(classes[c], e)
+	for _, e := range slices.Backward(candidates) {
+		if class := e.evictionClass(now); len(classes[class]) < n {
+			classes[class] = append(classes[class], e)
 		}
 	}
-	return slices.Concat(classes[:]...)[:surplus]
+	return slices.Concat(classes[:]...)[:n]
 }
 
-// class orders entries for eviction, the lowest first.
-func (e *indexed) class(now time.Time) int {
+// evictionClass returns 0, 1 or 2; entries with a lower class are evicted first.
+func (e *indexed) evictionClass(now time.Time) int {
 	switch {
-	case e.expired(now):
+	case e.isExpired(now):
 		return 0
-	case e.reported():
+	case e.isViewers():
 		return 1
 	}
 	return 2
 }
 
-func (e *indexed) tagged(tags []string) bool {
+// hasTags reports whether the entry has all these tags.
+func (e *indexed) hasTags(tags []string) bool {
 	return !slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(e.Tags, tag) })
 }

@@ -198,21 +198,21 @@ func TestReadNote(t *testing.T) {
 		"Remember important project: the move":         {Text: "the move", Type: agent.MemoryProject, Important: true},
 		"remember reference #" + "x" + ": a place, so": {Text: "a place, so", Type: agent.MemoryReference, Tags: "x"},
 	} {
-		if got, is := agent.ReadNote(content); !is || got != want {
+		if got, is := agent.ParseNote(content); !is || got != want {
 			t.Errorf("%q: %+v, %v", content, got, is)
 		}
 		for n := range len(content) {
-			if head := content[:n]; n > 0 && !strings.Contains(head, ":") && !agent.NoteBegun(head) {
+			if head := content[:n]; n > 0 && !strings.Contains(head, ":") && !agent.IsNotePrefix(head) {
 				t.Errorf("%q does not begin a note", head)
 			}
 		}
 	}
 	for _, content := range []string{"remember me: x", "remembering: x", "remember", "happy", "remember #a b c: x"} {
-		if got, is := agent.ReadNote(content); is {
+		if got, is := agent.ParseNote(content); is {
 			t.Errorf("%q: %+v", content, got)
 		}
 	}
-	if agent.NoteBegun("remember me") || agent.NoteBegun("remember the") {
+	if agent.IsNotePrefix("remember me") || agent.IsNotePrefix("remember the") {
 		t.Error("words in brackets are held back")
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"perch/event"
 )
 
-// Shown is what the agent visibly does. Values may be added, but never removed.
+// Shown is what an agent is doing, as robots and skins show it. Values may be added, but
+// never removed.
 type Shown string
 
 // The values of Shown.
@@ -16,8 +17,8 @@ const (
 	Idle         Shown = "idle"
 	Listening    Shown = "listening"
 	Thinking     Shown = "thinking"
-	Working      Shown = "working"  // one tool is running
-	Juggling     Shown = "juggling" // several are, or another agent
+	Working      Shown = "working"  // one tool runs
+	Juggling     Shown = "juggling" // several tools run, or another agent
 	Speaking     Shown = "speaking"
 	Attention    Shown = "attention"    // a turn has just ended
 	Notification Shown = "notification" // a question waits for an answer
@@ -25,49 +26,53 @@ const (
 	Sleeping     Shown = "sleeping"
 )
 
-// How long the two transient states show.
+// Durations of the transient states.
 const (
 	attentionFor = 4 * time.Second
 	failedFor    = 5 * time.Second
 )
 
-// State is what one session shows: the fold of its events. It is a value;
-// Fold never modifies its argument.
+// State is the visible state of a session. Fold computes it from the session's events. A
+// State is never modified.
 type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`
-	Online  bool      `json:"online"`  // it can be reached: its channel is open, or it is connected by MQTT
-	Talking bool      `json:"talking"` // its channel is open
+	Online  bool      `json:"online"`  // whether the robot can be reached: its audio channel is open, or it is connected by MQTT
+	Talking bool      `json:"talking"` // whether its audio channel is open
 	Emotion Emotion   `json:"emotion"`
-	Tools   int       `json:"tools"` // running now
+	Tools   int       `json:"tools"` // number of running tools
 
 	// SubAgents is the number of other agents that work for this one.
 	SubAgents int `json:"sub_agents"`
 
-	// Mood is the present mood; nil before the first one.
+	// Mood is the current mood; nil before the first one.
 	Mood *event.Mood `json:"mood,omitempty"`
 
-	// Gone means that a robot's MQTT connection has ended, not just its talk.
+	// Gone tells whether the robot's MQTT connection has ended while no audio channel was
+	// open.
 	Gone bool `json:"-"`
 
-	connected bool // by MQTT
+	connected bool // whether the robot is connected by MQTT
 
-	base    Shown     // what shows unless a transient state does
-	passing Shown     // the transient state: Attention or Failed, or empty
-	until   time.Time // when passing ends
-	running []running // tools, in order of their start
-	reports bool      // the agent reports its own state
-	asked   []string  // ids of open questions
+	base      Shown         // shown unless a transient state or question is; "" means Idle
+	passing   Shown         // transient state, Attention or Failed; "" means none
+	until     time.Time     // when passing ends
+	running   []runningTool // in order of their start
+	reports   bool          // whether the agent reports its own state
+	questions []string      // IDs of open questions
 }
 
-type running struct {
+// runningTool is a tool that runs.
+type runningTool struct {
 	id    string
-	agent bool
+	agent bool // whether the tool is another agent
 }
 
-// Key identifies a robot, which shows its latest session, or a session without a robot.
+// Key returns the robot ID, or the session ID if there is no robot. A robot has only one
+// state, which is that of its latest session.
 func (s State) Key() string { return keyOf(s.Robot, s.Session) }
 
+// keyOf returns State.Key for a robot and session.
 func keyOf(robot device.ID, session string) string {
 	if robot != "" {
 		return string(robot)
@@ -75,10 +80,10 @@ func keyOf(robot device.ID, session string) string {
 	return session
 }
 
-// At returns what shows at that time.
+// At returns what is shown at a time.
 func (s State) At(now time.Time) Shown {
 	switch {
-	case len(s.asked) > 0:
+	case len(s.questions) > 0:
 		return Notification
 	case s.passing != "" && now.Before(s.until) && (s.base == Idle || s.base == Sleeping || s.base == ""):
 		return s.passing
@@ -88,16 +93,16 @@ func (s State) At(now time.Time) Shown {
 	return s.base
 }
 
-// ExpiresAt returns when the state changes without an event; the zero time means never.
+// ExpiresAt returns when At changes without an event; the zero time means never.
 func (s State) ExpiresAt() time.Time {
-	if s.passing == "" || len(s.asked) > 0 {
+	if s.passing == "" || len(s.questions) > 0 {
 		return time.Time{}
 	}
 	return s.until
 }
 
-// Fold returns the state after one more event. It is pure: it reads no clock but the time of
-// the event.
+// Fold returns the state after an event. It does not modify s, and uses no clock but the
+// time of the event.
 func Fold(s State, e event.Envelope) State {
 	switch ev := e.Event.(type) {
 	case event.Mood: // a mood outlives its session
@@ -110,18 +115,18 @@ func Fold(s State, e event.Envelope) State {
 		return State{Robot: e.Robot, Session: e.Session, Online: true, Talking: true, Emotion: Neutral, base: Idle, connected: s.connected,
 			Mood: s.Mood}
 	case event.RobotConnected:
-		return s.reachable(e.Robot, true)
+		return s.withConnected(e.Robot, true)
 	case event.RobotDisconnected:
-		return s.reachable(e.Robot, false)
+		return s.withConnected(e.Robot, false)
 	}
 	if s.Session == "" {
 		s.Robot, s.Session, s.Emotion = e.Robot, e.Session, Neutral
 	}
-	if _, closed := e.Event.(event.RobotOffline); closed {
-		return s.offline() // it may be the robot's last session, even one without a hello
+	if _, ok := e.Event.(event.RobotOffline); ok {
+		return s.offline() // whichever session has ended, a robot has only one channel
 	}
 	if e.Session != s.Session {
-		return s // another session has replaced this one
+		return s // the event is of an earlier session
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted, event.Misheard:
@@ -132,69 +137,70 @@ func Fold(s State, e event.Envelope) State {
 		return s.withBase(Speaking)
 	case event.Said:
 		if ev.By == event.ByViewer {
-			return s // no end of a turn would follow
+			return s // it is not part of a turn, and no event would end the speaking
 		}
 		return s.withBase(Speaking)
 	case event.StateTold:
 		s.reports, s.SubAgents = true, ev.SubAgents
 		return s.withBase(Shown(ev.State))
 	case event.ToolStatus:
-		return s.tool(ev)
+		return s.withTool(ev)
 	case event.Emotion:
 		s.Emotion = Emotion{Name: ev.Name, Emoji: ev.Emoji}
 	case event.Asked:
-		s.asked = append(slices.Clone(s.asked), ev.ID)
+		s.questions = append(slices.Clone(s.questions), ev.ID)
 	case event.Answered:
-		s.asked = without(s.asked, func(id string) bool { return id == ev.ID })
+		s.questions = without(s.questions, func(id string) bool { return id == ev.ID })
 	case event.SoundEnded:
 		if ev.End == event.EndFailed {
 			return s.withBase(Idle).withPassing(Failed, e.At.Add(failedFor))
 		}
-		return s.withBase(Idle) // a chime asks for no attention to an answer
+		return s.withBase(Idle) // without Attention, because a sound is not an answer
 	case event.TurnEnded:
-		return s.turnEnded(ev, e.At)
+		return s.withTurnEnded(ev, e.At)
 	case event.Fault:
 		return s.withPassing(Failed, e.At.Add(failedFor))
 	}
 	return s
 }
 
-// reachable returns the state after a robot has connected or disconnected by MQTT. Its
-// talks have separate sessions.
-func (s State) reachable(robot device.ID, on bool) State {
+// withConnected returns the state after a robot has connected (or disconnected) by MQTT.
+func (s State) withConnected(robot device.ID, connected bool) State {
 	if s.Robot == "" {
-		if !on {
-			return s // the board stores nothing for a robot known only by its disconnection
+		if !connected {
+			return s // it has no state, and needs none to be offline
 		}
 		s.Robot, s.Emotion, s.base = robot, Neutral, Idle
 	}
-	s.connected, s.Online, s.Gone = on, on || s.Talking, !on && !s.Talking
+	s.connected, s.Online, s.Gone = connected, connected || s.Talking, !connected && !s.Talking
 	return s
 }
 
-// offline returns the state after the channel closed. A sleeping robot stays asleep.
+// offline returns the state after the robot's audio channel was closed. Sleeping remains.
 func (s State) offline() State {
 	s.Online, s.Talking = s.connected, false
-	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
+	s.running, s.Tools, s.SubAgents, s.questions = nil, 0, 0, nil
 	if s.base != Sleeping {
 		s.base = Idle
 	}
 	return s
 }
 
-// withBase returns the state with a new base, ending a transient state at once.
+// withBase returns the state with a new base and without a transient state.
 func (s State) withBase(base Shown) State {
 	s.base, s.passing, s.until = base, "", time.Time{}
 	return s
 }
 
+// withPassing returns the state with a transient state.
 func (s State) withPassing(passing Shown, until time.Time) State {
 	s.passing, s.until = passing, until
 	return s
 }
 
-func (s State) turnEnded(e event.TurnEnded, at time.Time) State {
-	s.running, s.Tools, s.SubAgents, s.asked = nil, 0, 0, nil
+// withTurnEnded returns the state after the end of a turn.
+func (s State) withTurnEnded(e event.TurnEnded, at time.Time) State {
+	s.running, s.Tools, s.SubAgents, s.questions = nil, 0, 0, nil
 	switch e.End {
 	case event.EndCancelled:
 		return s.withBase(Idle)
@@ -206,16 +212,17 @@ func (s State) turnEnded(e event.TurnEnded, at time.Time) State {
 	return s.withBase(Idle).withPassing(Attention, at.Add(attentionFor))
 }
 
-func (s State) tool(e event.ToolStatus) State {
-	s.running = without(s.running, func(r running) bool { return r.id == e.ID })
+// withTool returns the state after a tool has started or ended.
+func (s State) withTool(e event.ToolStatus) State {
+	s.running = without(s.running, func(t runningTool) bool { return t.id == e.ID })
 	if e.Status == event.ToolRunning {
-		s.running = append(s.running, running{e.ID, e.SubAgent})
+		s.running = append(s.running, runningTool{e.ID, e.SubAgent})
 	}
 	s.Tools = len(s.running)
 	if s.reports {
 		return s
 	}
-	s.SubAgents = len(without(s.running, func(r running) bool { return !r.agent }))
+	s.SubAgents = len(without(s.running, func(t runningTool) bool { return !t.agent }))
 	switch {
 	case s.Tools == 0:
 		return s.withBase(Thinking)
@@ -225,7 +232,7 @@ func (s State) tool(e event.ToolStatus) State {
 	return s.withBase(Working)
 }
 
-// without returns a new slice without the dropped elements, because States share slices.
+// without returns a copy of list without the elements for which drop is true.
 func without[T any](list []T, drop func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), drop)
 }

@@ -9,26 +9,26 @@ import (
 	"sync"
 )
 
-// answerer answers turns, as Mind does.
+// answerer answers turns; Mind implements it.
 type answerer interface {
 	Answer(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
-// Spoken is the spoken answer to a turn.
+// Spoken is the text of an answer.
 type Spoken struct {
-	Text string  // the sentences, with a space between them
-	Face Emotion // the first; zero if the answer has none
+	Text string  // the sentences, separated by spaces
+	Face Emotion // the first face; zero if the answer has none
 }
 
-// AnswerText has a turn answered for a program: a chat, an assistant's pipeline,
-// another agent. Such a program cannot answer questions, so each question of the
-// brain is closed at once, which means no. All replies are passed to out, in order,
-// until ctx ends; out may be nil. On an error, Spoken holds what was said before it.
+// AnswerText has m answer a turn for a program, such as a chat, an assistant's pipeline or
+// another agent. Programs cannot answer questions, so every question in the answer is
+// closed, which means no. AnswerText passes all replies to out until ctx ends; out may be
+// nil. On an error, Spoken holds the text before it.
 func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) (Spoken, error) {
-	var said []string
+	var sentences []string
 	var face Emotion
 	err := m.Answer(ctx, t, func(r Reply) error {
-		if question, is := r.(Ask); is {
+		if question, ok := r.(Ask); ok {
 			question.Answer(Answer{Outcome: AnswerClosed})
 		}
 		if err := ctx.Err(); err != nil {
@@ -40,21 +40,22 @@ func AnswerText(ctx context.Context, m answerer, t Turn, out func(Reply) error) 
 				face = r.Emotion
 			}
 		case Say:
-			said = append(said, r.Text)
+			sentences = append(sentences, r.Text)
 		}
 		if out == nil {
 			return nil
 		}
 		return out(r)
 	})
-	return Spoken{strings.Join(said, " "), face}, err
+	return Spoken{strings.Join(sentences, " "), face}, err
 }
 
-// plainName matches conversation names that are used unchanged.
+// plainName matches the names that ConversationOf does not hash.
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._:-]{1,64}$`) })
 
-// ConversationOf returns a program's conversation by name. A name over 64 bytes, or
-// with characters other than letters, digits and .:_- is replaced by a hash.
+// ConversationOf returns the conversation ID for a program and the program's name of the
+// conversation. A hash replaces a name that is longer than 64 bytes or has characters other
+// than letters, digits and .:_-.
 func ConversationOf(program, name string) string {
 	if name != "" && !plainName().MatchString(name) {
 		sum := sha256.Sum256([]byte(name))

@@ -7,26 +7,26 @@ import (
 	"perch/device"
 )
 
-// Timer is a text to be spoken at a time: a timer's end, or a reminder.
+// Timer is a timer or reminder.
 type Timer struct {
 	ID       string        `json:"id"`
-	Robot    device.ID     `json:"robot,omitempty"` // the robot that announces it; empty is any
-	Text     string        `json:"text"`            // spoken when it rings
-	Set      time.Time     `json:"set"`
-	Due      time.Time     `json:"due"`              // by the wall clock
-	Length   time.Duration `json:"length,omitempty"` // nanoseconds; 0 for a reminder at a clock time
+	Robot    device.ID     `json:"robot,omitempty"`  // the robot that announces it; "" means any
+	Text     string        `json:"text"`             // the text to be spoken when it is due
+	Set      time.Time     `json:"set"`              // when it was set
+	Due      time.Time     `json:"due"`              // when it rings, by the wall clock
+	Length   time.Duration `json:"length,omitempty"` // duration in nanoseconds; 0 for a reminder at a time of day
 	Reminder bool          `json:"reminder,omitempty"`
-	OnRobot  bool          `json:"on_robot,omitempty"` // the robot rings by itself; this copy only shows the timer
-	RobotID  string        `json:"robot_id,omitempty"` // the robot's id for it, if it gave one
+	OnRobot  bool          `json:"on_robot,omitempty"` // whether the robot itself rings; then this copy is only for display
+	RobotID  string        `json:"robot_id,omitempty"` // the robot's ID for the timer; "" if it has none
 }
 
-// LongestTimer is the longest wait of a timer, which is also the firmware's limit.
-const LongestTimer = 24 * time.Hour
+// MaxTimer is the maximum duration of a timer. The firmware has the same limit.
+const MaxTimer = 24 * time.Hour
 
 // Errors of the timers.
 var (
 	// ErrTimer is wrapped by the errors for an invalid timer.
 	ErrTimer = errors.New("not a timer")
-	// ErrTooManyTimers is wrapped if a robot has reached its number of timers.
+	// ErrTooManyTimers is wrapped by the error for a timer beyond a robot's maximum number.
 	ErrTooManyTimers = errors.New("too many timers")
 )

@@ -1,7 +1,7 @@
-// Package agent answers turns: from the words a person spoke to the replies a
-// robot or skin renders. It owns the conversations, the memory and the visible state
-// of agents. Brains are drivers in the packages below; each implements the
-// interface Brain.
+// Package agent answers turns: it gets the text that a person has spoken, and returns the
+// replies that a robot or skin renders. It holds the conversations, the memory and the
+// visible state of agents. The answers come from implementations of Brain, which are in the
+// subdirectories.
 package agent
 
 import (
@@ -17,67 +17,67 @@ import (
 
 // Turn is the input of a brain.
 type Turn struct {
-	Conversation string    // whose history the turn belongs to: a robot's id, or the name of a skin's conversation
-	Robot        device.ID // empty if no robot takes part
+	Conversation string    // conversation ID: a robot ID, or a skin's name of the conversation
+	Robot        device.ID // "" if no robot takes part
 	Session      string
-	Untrusted    bool       // may talk, but not act on the home; an untrusted robot is a stranger
-	Unpublished  bool       // the caller publishes its events, the Mind does not
-	Text         string     // what the person said
-	Now          time.Time  // in the household's zone
-	Language     string     // BCP 47
-	Name         string     // the robot's name in its home; may be empty
-	Persona      *Persona   // of this robot; nil is the household's
-	Brain        string     // the brain to ask first, by its kind, or "openai 2" for the second of a kind; empty is the first in the list
-	Body         Body       // nil if no robot takes part
-	History      []Exchange // replaced by the Mind's history, if it has one
+	Untrusted    bool       // whether the turn must not act on the home; an untrusted robot is a stranger
+	Unpublished  bool       // whether the caller, instead of the Mind, publishes the events of the turn
+	Text         string     // the text that the person said
+	Now          time.Time  // the current time, in the household's time zone
+	Language     string     // BCP 47 tag
+	Name         string     // the robot's name in its home; may be ""
+	Persona      *Persona   // the robot's persona; nil means the household's
+	Brain        string     // kind of the brain to ask first, or "openai 2" for the second one of a kind; "" means the first in the list
+	Body         Body       // the robot; nil if no robot takes part
+	History      []Exchange // past turns; the Mind replaces them by its own, if it has any
 }
 
-// Stranger reports whether the turn is of a robot that nobody has adopted by name.
+// Stranger reports whether the turn is with a robot that the owner has not adopted by name.
 func (t Turn) Stranger() bool { return t.Untrusted && t.Robot != "" }
 
-// Exchange is one past turn: the text heard and the text said in answer.
+// Exchange is a past turn.
 type Exchange struct {
-	Heard string `json:"heard"`
-	Said  string `json:"said"`
-	Emoji string `json:"emoji,omitempty"` // of the face shown with the answer
+	Heard string `json:"heard"`           // text of the person
+	Said  string `json:"said"`            // text of the answer
+	Emoji string `json:"emoji,omitempty"` // emoji of the face shown with the answer; "" means none
 }
 
-// Body is the robot that a turn may act through.
+// Body is the robot in a turn.
 type Body interface {
-	// Tools lists the robot's tools that a brain may use.
+	// Tools returns the robot's tools that a brain may use.
 	Tools() []device.Tool
 	// Call runs a tool and returns its result.
 	Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error)
-	// Reboot restarts the robot after the present speech.
+	// Reboot restarts the robot after it has spoken the current speech.
 	Reboot(ctx context.Context) error
 }
 
-// Reply is one piece of an answer. Replies are one ordered sequence, so that text,
-// face and sound stay in step. The set is closed: Felt, Say, Cue, Note, Ask,
-// ToolStatus and Done.
+// Reply is one part of an answer: Felt, Say, Cue, Note, Ask, ToolStatus or Done. The parts
+// of an answer are one sequence, which keeps text, face and gestures in order.
 type Reply interface{ isReply() }
 
 // Felt changes the face.
 type Felt struct {
 	Emotion   Emotion
-	Intensity float64 // from 0 to 1; 0 is unknown and stands for 1
-	Tag       string  // the model's own word for it, if any
-	// Assumed marks the default face of words without a face. It does not replace a
-	// face that the turn has, such as the face a tool has set.
+	Intensity float64 // from 0 to 1; 0 means unknown and is treated as 1
+	Tag       string  // the model's own word for the emotion; "" if there is none
+	// Assumed marks the default face for text without a face. It does not replace a face
+	// that was shown earlier in the turn, for instance by a tool.
 	Assumed bool
 }
 
 // Say is one sentence to be spoken, without emoji.
 type Say struct{ Text string }
 
-// Cue is a stage direction. Robots make the gesture of an "anim", and ignore others.
+// Cue is a stage direction in the model's text. Robots perform the gesture of the kind
+// "anim", and ignore other kinds.
 type Cue struct {
 	Kind  string // "anim" or "pause"
-	Value string // as the model wrote it: "wave", "1.5"
+	Value string // as the model wrote it, for example "wave" or "1.5"
 }
 
-// Gesture returns the gesture that a cue asks for. ok is false for any other cue and
-// for a value that is not a valid gesture name.
+// Gesture returns the gesture of a cue of kind "anim". ok is false for other kinds and for
+// a value that is not a valid gesture name.
 func (c Cue) Gesture() (_ event.Gesture, ok bool) {
 	name, ok := event.GestureName(c.Value)
 	return event.Gesture{Name: name, By: event.ByModel}, ok && c.Kind == "anim"
@@ -86,37 +86,37 @@ func (c Cue) Gesture() (_ event.Gesture, ok bool) {
 // Note is a fact to remember. The Mind remembers it and does not pass it on.
 type Note struct {
 	Text      string
-	Type      string // user, feedback, project or reference; empty is user
-	Tags      string // words with a space between
+	Type      string // one of MemoryTypes; "" means MemoryUser
+	Tags      string // separated by spaces
 	Important bool
 }
 
-// Ask is a question whose answer the turn waits for. The receiver must call Answer
-// exactly once before it returns.
+// Ask is a question. The brain waits for the answer before it continues. The receiver of
+// the reply must call Answer exactly once before it returns.
 type Ask struct {
 	ID     string
-	Text   string        // to be spoken and shown
-	Within time.Duration // the question expires after this time
+	Text   string        // the question, to be spoken and shown
+	Within time.Duration // time until the question expires
 	Answer func(Answer)
 }
 
-// Outcome is how a question ended.
+// Outcome tells how a question ended.
 type Outcome string
 
-// The outcomes.
+// The outcomes. Those other than AnswerGiven, AnswerTouch and AnswerAllowed mean no.
 const (
-	AnswerGiven   Outcome = "answered"
-	AnswerTouch   Outcome = "touched" // the head was touched: yes
-	AnswerAllowed Outcome = "allowed" // by the robot's owner, on another device
-	AnswerDenied  Outcome = "denied"  // by the robot's owner, on another device
-	AnswerExpired Outcome = "expired"
-	AnswerClosed  Outcome = "closed" // the channel closed, or nobody can be asked: no
+	AnswerGiven   Outcome = "answered" // the person has spoken an answer
+	AnswerTouch   Outcome = "touched"  // the robot's head was touched, which means yes
+	AnswerAllowed Outcome = "allowed"  // the robot's owner has allowed it on another device
+	AnswerDenied  Outcome = "denied"   // the robot's owner has denied it on another device
+	AnswerExpired Outcome = "expired"  // there was no answer in time
+	AnswerClosed  Outcome = "closed"   // the channel was closed, or nobody can be asked
 )
 
-// Answer ends a question.
+// Answer is the answer to a question.
 type Answer struct {
 	Outcome Outcome
-	Text    string // the spoken answer, if any
+	Text    string // the spoken answer, for AnswerGiven
 }
 
 // ToolStatus reports a running or finished tool.
@@ -125,14 +125,14 @@ type ToolStatus struct{ event.ToolStatus }
 // Done ends the sequence of replies.
 type Done struct{ End End }
 
-// End is what happens after a turn.
+// End tells what happens after a turn.
 type End string
 
-// The values that a brain may choose.
+// The values of Done.End.
 const (
-	Continue End = event.EndDone   // the conversation goes on
-	HangUp   End = event.EndHangUp // the channel closes after the last packet
-	Sleep    End = event.EndSleep  // good night: hang up, and show the sleeping state
+	Continue End = event.EndDone   // the conversation continues
+	HangUp   End = event.EndHangUp // the audio channel is closed after the speech
+	Sleep    End = event.EndSleep  // good night: like HangUp, and the sleeping state is shown
 )
 
 func (Felt) isReply()       {}
@@ -145,21 +145,21 @@ func (Done) isReply()       {}
 
 // Brain answers turns.
 type Brain interface {
-	// Name is the brain's kind as the configuration spells it.
+	// Name returns the kind of the brain, as in the configuration.
 	Name() string
-	// Think answers one turn through out and ends with Done. It returns out's
-	// error if out fails, ctx's error if ctx ends, and an error that wraps ErrAway
-	// if the brain cannot answer at the moment.
+	// Think answers a turn: it calls out for each reply, the last of which is Done. It
+	// returns the error of out if out fails, the error of ctx if ctx ends, and an error that
+	// wraps ErrAway if the brain cannot answer at the moment.
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
-// Silent is the brain of kind NoBrain, which answers nothing.
+// Silent is the brain of kind NoBrain, which never answers.
 type Silent struct{}
 
 // Name returns NoBrain.
 func (Silent) Name() string { return NoBrain }
 
-// Think ends the turn without a word.
+// Think replies with Done only.
 func (Silent) Think(_ context.Context, _ Turn, out func(Reply) error) error {
 	return out(Done{End: Continue})
 }
@@ -172,24 +172,24 @@ func SilentDriver() driver.Driver[struct{}, Brain] {
 		New:     func(any, struct{}) (Brain, error) { return Silent{}, nil }}
 }
 
-// ErrAway is wrapped by the errors of a brain that cannot be reached. The next
-// brain in the list is then asked, unless this one has already spoken in the turn.
+// ErrAway is wrapped by the errors of a brain that cannot be reached. The Mind then asks the
+// next brain, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is returned for a stranger by a brain that can act on the home. It wraps
-// ErrAway, and is not a fault of the brain.
+// ErrStranger is returned by brains that can act on the home, for the turn of a stranger. It
+// wraps ErrAway, but the brain works.
 var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch robot adopt ROBOT adopts it", ErrAway)
 
-// ErrNoQuestion is returned for an answer to a question that does not wait for
-// one: it was answered, it has expired, or it was never asked.
+// ErrNoQuestion is returned for an answer to a question that was answered before, has
+// expired, or was never asked.
 var ErrNoQuestion = errors.New("no question waits for an answer under that id")
 
-// Question is a permission request of an agent, answered by yes or no.
+// Question is an open question of an agent, to be answered by yes or no.
 type Question struct {
 	ID      string    `json:"id"`
-	Text    string    `json:"text"`    // as it is asked
+	Text    string    `json:"text"`
 	Robot   device.ID `json:"robot"`   // the robot that asks
-	Session string    `json:"session"` // of the waiting turn
-	Asked   time.Time `json:"asked"`
-	Until   time.Time `json:"until"` // without an answer by then, the answer is no
+	Session string    `json:"session"` // session of the turn that waits for the answer
+	Asked   time.Time `json:"asked"`   // when it was asked
+	Until   time.Time `json:"until"`   // when it expires, which means no
 }

@@ -12,36 +12,37 @@ import (
 	"perch/plain"
 )
 
-// Look is a picture with a question about it.
+// Look is a question about a picture.
 type Look struct {
 	Robot    device.ID // the robot whose camera took the picture
 	Session  string
 	Question string
 	Picture  device.Picture
-	Language string // BCP 47, of the answer
-	Brain    string // the brain to ask first, as in a Turn
-	Now      time.Time
+	Language string    // BCP 47 tag of the language to answer in
+	Brain    string    // the brain to ask first, as in Turn.Brain
+	Now      time.Time // the current time
 }
 
-// Seer is a Brain that can look at a picture. DescribeImage returns the answer in words.
-// Its error wraps ErrAway if the brain cannot be reached, and ErrBlind if its model does
-// not accept pictures.
+// Seer is implemented by brains that can look at pictures. DescribeImage returns the answer
+// to the question. Its error wraps ErrAway if the brain cannot be reached, and ErrBlind if
+// its model does not accept pictures.
 type Seer interface {
 	DescribeImage(ctx context.Context, l Look) (string, error)
 }
 
-// ErrBlind is returned by DescribeImage if no brain can look at pictures.
+// ErrBlind is returned by Mind.DescribeImage if no brain can look at pictures, and wrapped
+// by the error of a Seer whose model cannot.
 var ErrBlind = errors.New("no brain can see")
 
-// DescribeImage has the first brain that can look at a picture answer the question.
-// It belongs to no conversation and publishes nothing: a photo is taken inside a
-// turn, which waits for it and reports the tool. It returns ErrBlind if no brain accepts
-// pictures, and an error that wraps ErrNoBrain if they do and cannot answer.
+// DescribeImage has the first brain that can look at pictures answer the question. It uses
+// no conversation and publishes no events, because it is called by a tool within a turn. It
+// returns ErrBlind if no brain accepts pictures, and an error that wraps ErrNoBrain if none
+// of those that do can answer.
 func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	brains, done := m.brains()
 	defer done()
 	var failures []error
-	for _, brain := range order(brains, l.Brain) {
+	for _, brain := range sortBrains(brains, l.Brain) {
 		seer, ok := brain.(Seer)
 		if !ok {
 			continue
@@ -70,8 +71,8 @@ func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	return "", fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// withoutMarkers returns an answer without its requests to remember facts, because
-// anybody can hold a sign in front of a camera.
+// withoutMarkers returns a text without the markers of facts to remember. Facts in a picture
+// are not remembered, because anybody can hold a sign in front of the camera.
 func withoutMarkers(text string) string {
 	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), limit.Said)
 }

@@ -12,46 +12,48 @@ import (
 	"perch/limit"
 )
 
-// Vocabulary names a set of words for faces, as one renderer knows them.
+// Vocabulary is the name of a set of words for faces. Each renderer uses one of them.
 type Vocabulary string
 
 // The built-in vocabularies.
 const (
-	VocabularyXiaozhi   Vocabulary = "xiaozhi"   // the firmware's 21 names, which all others are mapped from
-	VocabularyRFC       Vocabulary = "rfc"       // the 16 of AniCompanion, the client of the RFC's author
-	VocabularyLive2D    Vocabulary = "live2d"    // the 8 of the OpenAB companion
+	VocabularyXiaozhi   Vocabulary = "xiaozhi"   // the firmware's 21 names
+	VocabularyRFC       Vocabulary = "rfc"       // the 16 names of AniCompanion, the client of the RFC's author
+	VocabularyLive2D    Vocabulary = "live2d"    // the 8 names of the OpenAB companion
 	VocabularyVRM       Vocabulary = "vrm"       // the presets of VRM 1.0
 	VocabularyVRM0      Vocabulary = "vrm0"      // the presets of VRM 0.x
-	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the stock robot
+	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the Stack-chan's firmware
 
-	// VocabularyChatdollKit is the faces of ChatdollKit's models, as found in a text.
+	// VocabularyChatdollKit is the names of ChatdollKit's faces, as they are written in a text.
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
-	// VocabularyVerbatim is the model's own words: a face has the name that the model
-	// wrote, or the firmware's name if it wrote none.
+	// VocabularyVerbatim uses the word that the model wrote for a face, or else the
+	// firmware's name.
 	VocabularyVerbatim Vocabulary = "verbatim"
 )
 
-// ErrWords is wrapped by NewWords for words that cannot be added.
+// ErrWords is wrapped by the errors of NewWords.
 var ErrWords = errors.New("not words for faces")
 
-// mostVocabularies bounds the vocabularies that may be added.
-const mostVocabularies = 32
+// maxVocabularies is the maximum number of vocabularies that can be added.
+const maxVocabularies = 32
 
+// chatdollKitPrefix precedes the names of faces in VocabularyChatdollKit.
 const chatdollKitPrefix = "face:"
 
-// stockVocabularies returns the columns of faceTable.
+// stockVocabularies returns the vocabularies in the order of the columns of faceTable.
 func stockVocabularies() []Vocabulary {
 	return []Vocabulary{VocabularyXiaozhi, VocabularyRFC, VocabularyLive2D, VocabularyVRM, VocabularyVRM0, VocabularyStackChan, VocabularyChatdollKit}
 }
 
-// faceTable returns the words for each face, in the order of Emotions and of
-// stockVocabularies. A word in several rows means the first of them, unless
-// ambiguousWords says otherwise.
+// faceTable returns the words for each face: a row per face of Emotions, and a column per
+// vocabulary of stockVocabularies. A word in several rows means the face of the first row,
+// unless ambiguousWords contains the word.
 //
-// The stock robot has eight faces. Joking is shown as laughing. A wink, pride and
-// contentment are shown as happy, whose eyes are the warmest. Models write surprise
-// for "oh, how nice" far more often than for a fright, so it is happy too. A fright
-// and unsureness are doubtful. Sleepy is not shown; see Emotion.On.
+// The Stack-chan has eight faces. Its laughing also stands for funny and silly. Its happy
+// has the warmest eyes, and also stands for winking, cool, relaxed and similar faces, and for
+// surprised: models use surprised far more often for a nice surprise than for a fright.
+// Its doubtful stands for shocked, thinking, confused and embarrassed. Sleepy becomes
+// neutral; see Emotion.On.
 func faceTable() [][]string {
 	return [][]string{
 		{"neutral", "neutral", "neutral", "neutral", "neutral", "neutral", "face:Neutral"},
@@ -78,19 +80,20 @@ func faceTable() [][]string {
 	}
 }
 
-// ambiguousWords maps words that do not mean the first row that has them.
+// ambiguousWords maps words in several rows of faceTable to the face they mean, if that is
+// not the face of the first row.
 func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
 	}
 }
 
-// readOnlyWords maps words that others use for faces. They are accepted but never
-// written, because there is a nearer word or no such face.
+// readOnlyWords maps further words for faces, which Words.Face accepts but Words.Word never
+// returns, to the names of the faces.
 func readOnlyWords() map[string]string {
 	return map[string]string{
-		"disgusted": "angry", "pain": "crying", "bored": "sleepy", // of the 16
-		"disgust": "angry", // of the 8
+		"disgusted": "angry", "pain": "crying", "bored": "sleepy", // in VocabularyRFC
+		"disgust": "angry", // in VocabularyLive2D
 
 		"joyful": "happy", "smile": "happy", "smiling": "happy", "grateful": "happy",
 		"calm": "neutral", "normal": "neutral", "serious": "neutral", "amused": "laughing",
@@ -99,31 +102,32 @@ func readOnlyWords() map[string]string {
 	}
 }
 
-// Words maps between the 21 faces and their names in all vocabularies. It is
-// immutable and safe for concurrent use.
+// Words maps faces to their words in all vocabularies, and words to faces. It is immutable
+// and safe for concurrent use.
 type Words struct {
-	written map[Vocabulary]map[string]string // by a face's name
-	read    map[string]Emotion               // by a word, in lower case
+	toWord map[Vocabulary]map[string]string // inner key: name of a face; value: word
+	toFace map[string]Emotion               // key: word in lower case
 }
 
-// NewWords returns the stock words and additional vocabularies, which map the names of
-// the 21 faces to words. In a stock vocabulary they replace the stock words. In a new
-// one neutral is required and stands for the faces that are left out. A new word means
-// the first face that has it. Errors wrap ErrWords.
+// NewWords returns the stock words together with added vocabularies, each a map from names
+// of the 21 faces to words. For a stock vocabulary the map replaces single words. A new
+// vocabulary must contain neutral, whose word is used for the faces that it omits. If
+// several faces have the same new word, the word means the first of them. An error wraps
+// ErrWords.
 func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
-	w := &Words{written: map[Vocabulary]map[string]string{}, read: map[string]Emotion{}}
+	w := &Words{toWord: map[Vocabulary]map[string]string{}, toFace: map[string]Emotion{}}
 	for _, v := range stockVocabularies() {
-		w.written[v] = map[string]string{}
+		w.toWord[v] = map[string]string{}
 	}
 	for _, row := range faceTable() {
 		for i, word := range row {
-			w.written[stockVocabularies()[i]][row[0]] = word
+			w.toWord[stockVocabularies()[i]][row[0]] = word
 		}
 	}
-	w.written[VocabularyVerbatim] = w.written[VocabularyXiaozhi]
-	w.readStock()
-	if len(added) > mostVocabularies {
-		return nil, fmt.Errorf("%w: %d vocabularies are more than %d", ErrWords, len(added), mostVocabularies)
+	w.toWord[VocabularyVerbatim] = w.toWord[VocabularyXiaozhi]
+	w.addStockFaces()
+	if len(added) > maxVocabularies {
+		return nil, fmt.Errorf("%w: %d vocabularies are more than %d", ErrWords, len(added), maxVocabularies)
 	}
 	for _, v := range slices.Sorted(maps.Keys(added)) {
 		if err := w.add(v, added[v]); err != nil {
@@ -133,57 +137,59 @@ func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	return w, nil
 }
 
-// readStock sets the faces of the stock words.
-func (w *Words) readStock() {
+// addStockFaces adds the stock words to toFace.
+func (w *Words) addStockFaces() {
 	for _, e := range Emotions() {
-		w.read[e.Name] = e // a face's own name always means that face
+		w.toFace[e.Name] = e // the name of a face always means that face
 	}
-	for _, some := range []map[string]string{ambiguousWords(), readOnlyWords()} {
-		for word, name := range some {
-			w.read[word] = w.read[name]
+	for _, faces := range []map[string]string{ambiguousWords(), readOnlyWords()} {
+		for word, name := range faces {
+			w.toFace[word] = w.toFace[name]
 		}
 	}
 	for _, row := range faceTable() {
 		for _, word := range row {
-			if word = strings.ToLower(word); w.read[word].Name == "" {
-				w.read[word] = w.read[row[0]]
+			if word = strings.ToLower(word); w.toFace[word].Name == "" {
+				w.toFace[word] = w.toFace[row[0]]
 			}
 		}
 	}
 }
 
+// add adds a vocabulary, or replaces words of a stock one.
 func (w *Words) add(v Vocabulary, words map[string]string) error {
 	if err := CheckWord(string(v)); err != nil {
 		return fmt.Errorf("%w: the vocabulary %.40q: %w", ErrWords, v, err)
 	}
 	if v == VocabularyXiaozhi || v == VocabularyVerbatim {
-		return fmt.Errorf("%w: %s is what the others are mapped from, and stays as it is", ErrWords, v)
+		return fmt.Errorf("%w: the words of %s are fixed, because the other vocabularies are mapped from them", ErrWords, v)
 	}
 	for name, word := range words {
 		if !slices.ContainsFunc(Emotions(), func(e Emotion) bool { return e.Name == name }) {
-			return fmt.Errorf("%w: %s: %.40q is none of the 21 faces", ErrWords, v, name)
+			return fmt.Errorf("%w: %s: %.40q is not one of the 21 faces", ErrWords, v, name)
 		}
 		if err := CheckWord(strings.TrimPrefix(word, chatdollKitPrefix)); err != nil {
 			return fmt.Errorf("%w: %s: the word %.40q: %w", ErrWords, v, word, err)
 		}
 	}
-	stock, known := w.written[v]
-	if !known && words[Neutral.Name] == "" {
+	stock, isStock := w.toWord[v]
+	if !isStock && words[Neutral.Name] == "" {
 		return fmt.Errorf("%w: %s needs a word for neutral, which stands for all it leaves out", ErrWords, v)
 	}
-	written := map[string]string{}
+	toWord := map[string]string{}
 	for _, e := range Emotions() {
-		written[e.Name] = cmp.Or(words[e.Name], stock[e.Name], words[Neutral.Name])
-		word := strings.ToLower(written[e.Name])
-		if _, known := w.read[word]; !known {
-			w.read[word] = e
+		toWord[e.Name] = cmp.Or(words[e.Name], stock[e.Name], words[Neutral.Name])
+		word := strings.ToLower(toWord[e.Name])
+		if _, ok := w.toFace[word]; !ok {
+			w.toFace[word] = e
 		}
 	}
-	w.written[v] = written
+	w.toWord[v] = toWord
 	return nil
 }
 
-// CheckWord accepts letters, digits, hyphens and underscores, as in tags.
+// CheckWord returns an error unless word consists of letters, digits, hyphens and
+// underscores, and has 1 to limit.Word bytes.
 func CheckWord(word string) error {
 	if word == "" || len(word) > limit.Word || strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_' && r != '-'
@@ -193,15 +199,15 @@ func CheckWord(word string) error {
 	return nil
 }
 
-// Word returns a vocabulary's word for a face. Any face besides the 21, such as an icon
-// of the firmware, has the word of neutral. An unknown vocabulary is treated as the
-// firmware's.
+// Word returns a vocabulary's word for the face with this name. For a name that is not one
+// of the 21 faces, such as an icon of the firmware, it returns the word for neutral. An
+// unknown vocabulary is treated as VocabularyXiaozhi.
 func (w *Words) Word(v Vocabulary, face string) string {
-	words, known := w.written[v]
-	if !known {
-		words = w.written[VocabularyXiaozhi]
+	words, ok := w.toWord[v]
+	if !ok {
+		words = w.toWord[VocabularyXiaozhi]
 	}
-	if word, known := words[face]; known {
+	if word, ok := words[face]; ok {
 		return word
 	}
 	if face == Doubtful.Name {
@@ -210,7 +216,8 @@ func (w *Words) Word(v Vocabulary, face string) string {
 	return words[Neutral.Name]
 }
 
-// Tag returns a vocabulary's word for a face that a model wrote a tag for, or "".
+// Tag returns a vocabulary's word for a face. The tag is the model's own word for it, or "";
+// only VocabularyVerbatim uses it.
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag
@@ -218,19 +225,19 @@ func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	return w.Word(v, face)
 }
 
-// Face returns the face of a word of any vocabulary, ignoring case.
-func (w *Words) Face(word string) (Emotion, bool) {
-	e, known := w.read[strings.ToLower(strings.TrimSpace(word))]
-	return e, known
+// Face returns the face that a word of any vocabulary means, ignoring case.
+func (w *Words) Face(word string) (face Emotion, ok bool) {
+	face, ok = w.toFace[strings.ToLower(strings.TrimSpace(word))]
+	return face, ok
 }
 
-// Knows reports whether there is a vocabulary of that name.
-func (w *Words) Knows(v Vocabulary) bool { return w.written[v] != nil }
+// Knows reports whether there is a vocabulary with this name.
+func (w *Words) Knows(v Vocabulary) bool { return w.toWord[v] != nil }
 
-// Vocabularies lists all vocabularies, in order.
-func (w *Words) Vocabularies() []Vocabulary { return slices.Sorted(maps.Keys(w.written)) }
+// Vocabularies returns all vocabularies, sorted by name.
+func (w *Words) Vocabularies() []Vocabulary { return slices.Sorted(maps.Keys(w.toWord)) }
 
-// StockWords returns the words without additions.
+// StockWords returns the words without added vocabularies.
 func StockWords() *Words {
 	w, err := NewWords(nil)
 	if err != nil {

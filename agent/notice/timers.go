@@ -134,7 +134,7 @@ func prepareTimer(t agent.Timer, now time.Time) (agent.Timer, error) {
 		t.Due = now.Add(t.Length)
 	}
 	t.Due = t.Due.Round(0)
-	if wait := t.Due.Sub(now); t.Length < 0 || wait < minTimer || wait > agent.LongestTimer {
+	if wait := t.Due.Sub(now); t.Length < 0 || wait < minTimer || wait > agent.MaxTimer {
 		return agent.Timer{}, fmt.Errorf("%w: a timer waits from one second to a day, not %s", agent.ErrTimer, wait)
 	}
 	return t, nil

@@ -150,7 +150,7 @@ func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (s
 		}
 	} else {
 		seconds, err := a.Seconds.Float64()
-		if err != nil || seconds < 1 || seconds > agent.LongestTimer.Seconds() {
+		if err != nil || seconds < 1 || seconds > agent.MaxTimer.Seconds() {
 			return "", errors.New("give seconds from 1 to 86400, or at")
 		}
 		timer.Length = time.Duration(seconds) * time.Second

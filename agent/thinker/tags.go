@@ -18,11 +18,11 @@ func (s *Speech) bracket(end bool) bool {
 	if n >= 0 {
 		content = inner[:n]
 	}
-	if note, is := agent.ReadNote(content); is {
+	if note, is := agent.ParseNote(content); is {
 		return s.remember(at, n, note, end)
 	}
 	switch {
-	case n < 0 && agent.NoteBegun(content):
+	case n < 0 && agent.IsNotePrefix(content):
 		if end {
 			s.removeTag(at, len(s.pending))
 		}

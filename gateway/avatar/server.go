@@ -149,5 +149,5 @@ func sessionsOf(conversation, session string) []string {
 	if !strings.HasPrefix(conversation, feed.OfRobot) {
 		return []string{session}
 	}
-	return []string{session, feed.OfRobot + strings.TrimPrefix(session, agent.OfChat)}
+	return []string{session, feed.OfRobot + strings.TrimPrefix(session, agent.ChatPrefix)}
 }

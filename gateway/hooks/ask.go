@@ -33,7 +33,7 @@ func question(words *language.Words, w request) string {
 		kind, title = "other", w.Tool
 	}
 	asked := agent.Permission(words, kind, remote.Redact(plain.Clip(title, maxRead), maxRead), maxAloud, len(title) > maxRead)
-	if folder := agent.Aloud(path.Base(line(w.CWD, limit.Line))); folder != "" && folder != "." && folder != "/" {
+	if folder := agent.SpokenTitle(path.Base(line(w.CWD, limit.Line))); folder != "" && folder != "." && folder != "/" {
 		return words.Message("ask.session_in", "folder", plain.Clip(folder, limit.Word), "question", asked)
 	}
 	return words.Message("ask.session", "question", asked)

@@ -156,5 +156,5 @@ func (a *API) findPlace(robot, session string) (place, error) {
 	if session == "" {
 		return place{}, nil
 	}
-	return place{session: agent.OfChat + feed.SafeName(strings.TrimPrefix(session, agent.OfChat))}, nil
+	return place{session: agent.ChatPrefix + feed.SafeName(strings.TrimPrefix(session, agent.ChatPrefix))}, nil
 }

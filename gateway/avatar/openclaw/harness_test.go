@@ -51,7 +51,7 @@ func (s *scripted) SessionOf(talk string) (string, error) {
 		if robot != string(robotA) {
 			return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no such robot", HTTP: 404}
 		}
-		return agent.OfChat + robot, nil
+		return agent.ChatPrefix + robot, nil
 	}
 	return talk, nil
 }

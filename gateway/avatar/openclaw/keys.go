@@ -22,7 +22,7 @@ func keyOf(session string, robot device.ID) string {
 	if robot != "" {
 		return ofAgent + household + ":" + feed.OfRobot + string(robot)
 	}
-	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.OfChat)
+	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.ChatPrefix)
 }
 
 // talkOf returns the agent and the talk of a key. A key without an agent is the household's.
@@ -33,9 +33,9 @@ func talkOf(key string) (who, talk string) {
 	}
 	switch {
 	case talk == "":
-		talk = agent.OfChat + household
+		talk = agent.ChatPrefix + household
 	case !strings.HasPrefix(talk, feed.OfRobot):
-		talk = agent.OfChat + talk
+		talk = agent.ChatPrefix + talk
 	}
 	return who, talk
 }

@@ -207,13 +207,13 @@ func (s *Server) findConversation(session, user string) (conversation, error) {
 		}
 		return joined, nil
 	}
-	if robot, ok := strings.CutPrefix(session, agent.OfChat); ok {
+	if robot, ok := strings.CutPrefix(session, agent.ChatPrefix); ok {
 		// A client may send back the session ID of a robot's conversation that it has joined.
 		if joined, err := s.robotConversation(robot, device.ParseID); err == nil {
 			return joined, nil
 		}
 	}
-	name, named := strings.TrimPrefix(session, agent.OfChat), true
+	name, named := strings.TrimPrefix(session, agent.ChatPrefix), true
 	switch {
 	case name != "":
 	case user != "":
@@ -222,7 +222,7 @@ func (s *Server) findConversation(session, user string) (conversation, error) {
 		name, named = strings.ToLower(rand.Text()[:16]), false
 	}
 	name = feed.SafeName(name)
-	return conversation{session: agent.OfChat + name, key: "skin:" + name, named: named}, nil
+	return conversation{session: agent.ChatPrefix + name, key: "skin:" + name, named: named}, nil
 }
 
 // robotConversation returns the conversation of a registered robot.
@@ -231,7 +231,7 @@ func (s *Server) robotConversation(robot string, find findRobot) (conversation, 
 	if err == nil {
 		_, err = s.o.Robots.Get(id)
 	}
-	return conversation{session: agent.OfChat + string(id), key: string(id), robot: id, named: true}, err
+	return conversation{session: agent.ChatPrefix + string(id), key: string(id), robot: id, named: true}, err
 }
 
 // printable returns text without invalid UTF-8, surrounding white space, and control characters

@@ -174,7 +174,7 @@ func agentName(id string) string {
 	if place, coding := strings.CutPrefix(id, "coding-"); coding {
 		return "Coding " + place
 	}
-	if chat, ok := strings.CutPrefix(id, agent.OfChat); ok && chat != "" {
+	if chat, ok := strings.CutPrefix(id, agent.ChatPrefix); ok && chat != "" {
 		return "Chat " + chat
 	}
 	return "Session " + id
