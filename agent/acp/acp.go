@@ -1,20 +1,20 @@
-// Package acp drives an agent that speaks the Agent Client Protocol: a child
-// process, JSON-RPC on its standard input and output, one object to a line,
-// protocol version 1. claude-agent-acp, gemini --acp, codex-acp, goose acp and
-// zeroclaw acp are such agents. The dialect that zeroclaw spoke before it
-// followed the protocol ("session/event", {"approved":true}) is recognised.
+// Package acp drives an agent that implements version 1 of the Agent Client Protocol. The
+// agent is a child process, and exchanges JSON-RPC messages, one per line, over its
+// standard input and output. Examples are claude-agent-acp, gemini --acp, codex-acp, goose
+// acp and zeroclaw acp. The package also supports the older dialect of zeroclaw
+// ("session/event", {"approved":true}).
 //
-// The framing does not use github.com/coder/acp-go-sdk, because that library ends the
-// connection at a line beyond its scanner's buffer and at its 1025th pending
-// notification, while here a speaker may let the agent wait for minutes: a line that
-// is too long is skipped, and text that waits is joined.
+// The package does not use github.com/coder/acp-go-sdk. That library closes the connection
+// when a line is longer than its buffer, and when 1024 notifications are pending, which
+// happens while a robot speaks for minutes. This package skips such a line, and joins
+// pending text.
 //
 // Concurrency: one child serves all conversations, each in a separate session. One
-// goroutine reads its output without ever waiting: the events of a turn go to the
-// turn's bounded inbox. One writes its input from a bounded queue. One owns the
-// process: when the connection ends, it kills the process with its whole group, and
-// Close waits for that. Turns run on the goroutines of their callers. Locks are taken
-// in the order Brain.mu, conn.mu, inbox.mu, and no callback runs under one.
+// goroutine reads the child's output and never blocks: it puts the events of a turn into
+// the turn's bounded inbox. One writes the child's input from a bounded queue. One owns
+// the process: when the connection ends, it kills the process and its process group, and
+// Close waits for that. Turns run on the goroutines of their callers. Locks are acquired
+// in the order Brain.mu, conn.mu, inbox.mu, and no callback runs with a lock held.
 package acp
 
 import (
@@ -37,11 +37,11 @@ import (
 	"perch/remote"
 )
 
-// Options of the brain. Zero values mean the defaults given.
+// Options are the options of a brain. Command and Log are required.
 type Options struct {
 	Command []string `yaml:"command" doc:"The agent's program and its arguments."`
-	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // the current one if empty
-	// Env is added to the appliance's own environment, without variables that begin
+	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // "" means the current directory
+	// Env is added to the environment of this process, without its variables that begin
 	// with PERCH_ or come from the service manager.
 	Env map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
 
@@ -49,37 +49,37 @@ type Options struct {
 	Turns int           `yaml:"turns" doc:"A new session begins after so many turns. If 0, 50."`
 	Age   time.Duration `yaml:"age" doc:"A new session begins after this time. If 0s, 30m."`
 
-	// AllowKinds are kinds of tools that need no permission of a person. The agent itself
-	// reports the kind of a tool.
+	// AllowKinds lists the kinds of tools that need no permission from a person. The agent
+	// reports the kind of each tool.
 	AllowKinds []string `yaml:"allow" doc:"Kinds of tools that need no permission: read, edit, delete, move, search, execute, think, fetch, switch_mode, other."`
 
 	Silence time.Duration `yaml:"within" doc:"The longest time without a sign of life. If 0s, 5m."`
-	Start   time.Duration // for the agent to come up, and to open a session; 30 s
-	Turn    time.Duration // for all of a turn, without the time for listening and questions; half an hour
-	Words   time.Duration // for the words between two tools; 300 s
-	Grace   time.Duration // for a cancelled prompt to be answered; 5 s
+	Start   time.Duration // timeout of the start of the agent, and of opening a session; default: 30 s
+	Turn    time.Duration // maximum waiting time for the agent in one turn; default: 30 minutes
+	Words   time.Duration // maximum waiting time for the text between two tool calls; default: 300 s
+	Grace   time.Duration // timeout of the response to a cancelled prompt; default: 5 s
 
-	// MayAnswer reports whether the robot in the turn may answer a permission: an
-	// adopted one may. If nil, nobody may.
+	// MayAnswer reports whether the person at this robot may decide on permissions. If
+	// nil, nobody may.
 	MayAnswer func(device.ID) bool
 
-	// Tools returns the tools of a turn, and Lend opens an endpoint through which a
-	// session reaches them. An agent gets none if they are nil, or if it does not
+	// Tools returns the tools of a turn, and Lend opens an endpoint that serves them to a
+	// session. The agent gets no tools if one of the two is nil, or if the agent does not
 	// support MCP over HTTP.
 	Tools func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
 	Lend  func() ToolEndpoint
 
-	Phrases agent.Phrases // said if the agent says nothing
+	Phrases agent.Phrases // spoken after a turn without text
 
-	Log *slog.Logger     // needed
-	Now func() time.Time // time.Now
+	Log *slog.Logger
+	Now func() time.Time // default: time.Now
 }
 
-// StartWithin is the default time for an agent to start.
+// StartWithin is the default of Options.Start.
 const StartWithin = 30 * time.Second
 
-// kinds returns the kinds of tools in protocol version 1.
-func kinds() []string {
+// toolKinds returns the kinds of tools in version 1 of the protocol.
+func toolKinds() []string {
 	return []string{"read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"}
 }
 
@@ -89,54 +89,56 @@ type Brain struct {
 	languages language.Catalogue
 	wg        sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	child    *child  // the latest; may have ended
-	launch   *launch // a start under way
-	failures int     // since the last good turn
-	again    time.Time
-	why      error // of the last failure
-	loginErr error // the last prompt was refused because a login is needed
-	talks    map[string]*talk
-	spare    talk // holds a session that Check opened
+	mu            sync.Mutex
+	closed        bool                     // whether Close was called
+	child         *child                   // latest process, which may have ended; nil before the first start
+	launch        *launch                  // start that is running; nil if none
+	failures      int                      // failed starts and ends of the process since the last successful turn
+	retryAt       time.Time                // earliest time of the next start
+	failure       error                    // latest failure to start, or reason for the end of the process
+	loginErr      error                    // set while the agent refuses prompts because it needs a login
+	conversations map[string]*conversation // key: conversation ID
+	spare         conversation             // holds a session that Check opened, for the next conversation
 }
 
-// New checks the options. It starts nothing: the first turn or Check starts the agent.
+// New returns a brain with the options o, or an error if they are invalid. The first turn
+// or Check starts the agent.
 func New(o Options) (*Brain, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	for _, d := range o.deadlines() {
-		*d.of = cmp.Or(*d.of, d.standard)
+	for _, t := range o.timeouts() {
+		*t.value = cmp.Or(*t.value, t.standard)
 	}
 	o.Turns = cmp.Or(o.Turns, 50)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	dir, err := filepath.Abs(o.Dir) // the protocol wants it absolute
+	dir, err := filepath.Abs(o.Dir) // the protocol requires an absolute path
 	if err != nil {
 		return nil, fmt.Errorf("find the agent's folder: %w", err)
 	}
 	o.Dir = dir
-	return &Brain{o: o, talks: map[string]*talk{}}, nil
+	return &Brain{o: o, conversations: map[string]*conversation{}}, nil
 }
 
-// deadline is one of the durations in the options, with its default.
-type deadline struct {
-	name     string
-	of       *time.Duration
-	standard time.Duration
+// timeout is a duration in the options.
+type timeout struct {
+	name     string         // name in error messages
+	value    *time.Duration // field of the options
+	standard time.Duration  // default
 }
 
-func (o *Options) deadlines() []deadline {
-	return []deadline{
+// timeouts returns the durations in the options.
+func (o *Options) timeouts() []timeout {
+	return []timeout{
 		{"idle", &o.Idle, 300 * time.Second}, {"age", &o.Age, 1800 * time.Second}, {"start", &o.Start, StartWithin},
 		{"silence", &o.Silence, 300 * time.Second}, {"grace", &o.Grace, 5 * time.Second}, {"turn", &o.Turn, 30 * time.Minute},
 		{"words", &o.Words, 300 * time.Second},
 	}
 }
 
-// Check returns what New would refuse.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if len(o.Command) == 0 || o.Command[0] == "" {
 		return errors.New("an agent needs a command, such as [claude-agent-acp]")
@@ -145,13 +147,13 @@ func (o Options) Check() error {
 		return errors.New("an agent needs a log")
 	}
 	for _, kind := range o.AllowKinds {
-		if !slices.Contains(kinds(), kind) {
-			return fmt.Errorf("%q is no kind of tool; there are %v", kind, kinds())
+		if !slices.Contains(toolKinds(), kind) {
+			return fmt.Errorf("%q is not a kind of tool; the kinds are %v", kind, toolKinds())
 		}
 	}
-	for _, d := range o.deadlines() {
-		if *d.of < 0 {
-			return fmt.Errorf("an agent's %s is a time, not %v", d.name, *d.of)
+	for _, t := range o.timeouts() {
+		if *t.value < 0 {
+			return fmt.Errorf("an agent's %s must be above zero, not %v", t.name, *t.value)
 		}
 	}
 	if o.Turns < 0 {
@@ -160,30 +162,30 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Name is "acp".
+// Name returns "acp".
 func (*Brain) Name() string { return "acp" }
 
-// name returns the agent's name for errors and the log. Its arguments and
-// environment may hold keys, so they are never shown.
+// name returns the name of the agent's program, for errors and the log. It omits the
+// arguments and the environment, which may contain keys.
 func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 
-// redacted blanks what looks like a key and the values of the agent's environment,
-// and cuts a text to most bytes.
-func (b *Brain) redacted(s string, most int) string {
-	s = plain.Clip(s, 4*most)
+// redact returns s without what looks like a key and without the values of Options.Env,
+// cut to maxBytes.
+func (b *Brain) redact(s string, maxBytes int) string {
+	s = plain.Clip(s, 4*maxBytes)
 	for _, value := range b.o.Env {
 		if len(value) >= 8 {
 			s = strings.ReplaceAll(s, value, "***")
 		}
 	}
-	return remote.Redact(s, most)
+	return remote.Redact(s, maxBytes)
 }
 
-// Think answers one turn, which may ask for permissions on the way. When ctx
-// ends, the agent is notified and Think returns at once; the session can be
-// used again if the agent confirms within Options.Grace, and otherwise the agent is
-// killed as soon as no other turn needs it. An agent that takes longer or says more
-// than a person listens to is stopped, and the robot says that it was cut off.
+// Think implements agent.Brain. It may ask the person for permissions. If ctx ends, Think
+// notifies the agent and returns without waiting. If the agent then responds within
+// Options.Grace, the session is used further; otherwise the agent is killed as soon as no
+// other turn runs. An agent that takes too long or says too much is stopped, and the robot
+// says so.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
 		return agent.ErrStranger
@@ -195,7 +197,7 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	defer b.leave(k)
 	var tools *thinker.TurnTools
 	if b.o.Tools != nil && b.o.Lend != nil {
-		var mu sync.Mutex // tools speak concurrently with the agent
+		var mu sync.Mutex // tools reply concurrently with the agent
 		inner := out
 		out = func(r agent.Reply) error {
 			mu.Lock()
@@ -212,32 +214,32 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		})
 	}
 	defer b.endTools(k)
-	for again := true; ; again = false {
-		s, err := b.session(ctx, k, tools)
+	for retry := true; ; retry = false {
+		s, err := b.openSession(ctx, k, tools)
 		if err != nil {
-			return acted(err, tools)
+			return finalError(err, tools)
 		}
 		err = b.think(ctx, s, t, tools, out)
-		if again && errors.Is(err, errForgotten) {
+		if retry && errors.Is(err, errSessionLost) {
 			b.discard(k)
 			continue
 		}
-		return acted(err, tools)
+		return finalError(err, tools)
 	}
 }
 
-// think runs one turn in an open session.
+// think runs a turn in the session s.
 func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thinker.TurnTools, out func(agent.Reply) error) error {
-	in, err := s.conn.prompt(s, b.words(s, t))
+	in, err := s.conn.prompt(s, b.promptTexts(s, t))
 	if err != nil {
 		return err
 	}
 	r := &turnRun{brain: b, session: s, inbox: in, turn: t, tools: tools, out: out,
-		said: b.languages.In(t.Language), speech: thinker.NewSpeech(t.Language)}
+		words: b.languages.In(t.Language), speech: thinker.NewSpeech(t.Language)}
 	end, err := r.run(ctx)
 	s.used = b.o.Now()
 	if err != nil {
-		s.conn.cancel(s, in, b.o.Grace, r.asking)
+		s.conn.cancel(s, in, b.o.Grace, r.pending)
 		switch {
 		case errors.Is(err, errTooMuch):
 			return r.finish(ended{reason: "max_tokens"})
@@ -247,7 +249,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 		return err
 	}
 	if end.err != nil {
-		return b.refused(s, end.err, r.began || tools != nil && tools.Acted())
+		return b.promptError(s, end.err, r.began || tools != nil && tools.Acted())
 	}
 	if err := r.finish(end); err != nil {
 		return err
@@ -256,12 +258,11 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 	return nil
 }
 
-// Check reports whether the agent can be started and opens a session. It
-// starts the agent if it is not running, and retains the session for the next
-// conversation. An agent may only report with the first prompt that it needs a login;
-// Check then returns that error until a turn succeeds.
+// Check starts the agent if it is not running, and opens a session, which the next
+// conversation uses. It returns an error if one of these fails. Some agents report only on
+// a prompt that they need a login; Check then returns that error until a turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil { // which a free lock would not reveal
+	if err := ctx.Err(); err != nil { // enter may not notice it
 		return err
 	}
 	k, err := b.enter(ctx, "")
@@ -275,9 +276,9 @@ func (b *Brain) Check(ctx context.Context) error {
 	if loginErr != nil {
 		return loginErr
 	}
-	s, err := b.session(ctx, &b.spare, nil)
+	s, err := b.openSession(ctx, &b.spare, nil)
 	if err == nil && b.o.Lend != nil && s.conn.mcp {
-		b.discard(&b.spare) // it has no tools
+		b.discard(&b.spare) // a conversation needs a session with tools
 	}
 	return err
 }

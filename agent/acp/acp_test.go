@@ -178,7 +178,7 @@ func TestTools(t *testing.T) {
 func TestGarbageIsIgnoredAndLoggedOnce(t *testing.T) {
 	r := build(t, "plain")
 	r.want("garbage;words These pieces are one sentence. And more.", "😐|These pieces are one sentence.|And more.|.done")
-	if n := strings.Count(r.log.String(), "not of the protocol"); n != 1 {
+	if n := strings.Count(r.log.String(), "not a message of the protocol"); n != 1 {
 		t.Errorf("garbage is logged %d times", n)
 	}
 	r.want("fs x", "😐|Answer code -32601 message method not found.|.done")
@@ -390,12 +390,12 @@ func TestTheOlderDialect(t *testing.T) {
 func TestOptions(t *testing.T) {
 	good := acp.Options{Command: []string{"x"}, Log: slog.New(slog.DiscardHandler)}
 	for want, change := range map[string]func(*acp.Options){
-		"needs a command":   func(o *acp.Options) { o.Command = nil },
-		"needs a log":       func(o *acp.Options) { o.Log = nil },
-		`"run" is no kind`:  func(o *acp.Options) { o.AllowKinds = []string{"read", "run"} },
-		"idle is a time":    func(o *acp.Options) { o.Idle = -1 },
-		"at least one turn": func(o *acp.Options) { o.Turns = -1 },
-		"":                  func(*acp.Options) {},
+		"needs a command":         func(o *acp.Options) { o.Command = nil },
+		"needs a log":             func(o *acp.Options) { o.Log = nil },
+		`"run" is not a kind`:     func(o *acp.Options) { o.AllowKinds = []string{"read", "run"} },
+		"idle must be above zero": func(o *acp.Options) { o.Idle = -1 },
+		"at least one turn":       func(o *acp.Options) { o.Turns = -1 },
+		"":                        func(*acp.Options) {},
 	} {
 		o := good
 		change(&o)

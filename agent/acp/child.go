@@ -20,38 +20,38 @@ import (
 
 // child is an agent's process and the connection to it.
 type child struct {
-	conn    *conn
-	program *program.Program
-	greeted atomic.Bool   // it has answered initialize
-	exited  chan struct{} // closed when the process has ended and all its output has been read
+	conn        *conn
+	program     *program.Program
+	initialized atomic.Bool   // whether the agent has responded to initialize
+	exited      chan struct{} // closed when the process has ended and all its output has been read
 }
 
-// launch is a start under way.
+// launch is a start of the agent.
 type launch struct {
-	done  chan struct{}
-	child *child
-	err   error
+	done  chan struct{} // closed when child and err are set
+	child *child        // nil if the process could not be started
+	err   error         // why the agent could not be started
 }
 
-// running returns a connection to an initialized agent. If none runs, it starts one;
-// the start continues if ctx ends, and the next turn can use it.
-func (b *Brain) running(ctx context.Context) (*conn, error) {
+// runningConn returns a connection to an initialized agent. If no agent runs, it starts
+// one. If ctx ends meanwhile, the start continues, and the next turn uses the agent.
+func (b *Brain) runningConn(ctx context.Context) (*conn, error) {
 	b.mu.Lock()
-	switch wait := b.again.Sub(b.o.Now()); {
+	switch wait := b.retryAt.Sub(b.o.Now()); {
 	case b.closed:
 		b.mu.Unlock()
 		return nil, errClosed
-	case b.launch == nil && b.child != nil && b.child.conn.why() == nil:
+	case b.launch == nil && b.child != nil && b.child.conn.err() == nil:
 		defer b.mu.Unlock()
 		return b.child.conn, nil
 	case b.launch == nil && wait > 0:
 		defer b.mu.Unlock()
-		return nil, b.why
+		return nil, b.failure
 	case b.launch == nil:
 		l := &launch{done: make(chan struct{})}
 		b.launch = l
-		before := b.child
-		b.wg.Go(func() { b.start(l, before) })
+		previous := b.child
+		b.wg.Go(func() { b.start(l, previous) })
 	}
 	l := b.launch
 	b.mu.Unlock()
@@ -66,17 +66,18 @@ func (b *Brain) running(ctx context.Context) (*conn, error) {
 	return l.child.conn, nil
 }
 
-// start starts the process, once the previous one has ended, and initializes it.
-func (b *Brain) start(l *launch, before *child) {
-	if before != nil {
-		<-before.exited
+// start waits for the end of the previous process, which may be nil, then starts and
+// initializes an agent, and completes l.
+func (b *Brain) start(l *launch, previous *child) {
+	if previous != nil {
+		<-previous.exited
 	}
 	c, err := b.spawn()
 	if err != nil {
 		b.recordFailure(err)
-	} else if err = b.greet(c); err != nil {
+	} else if err = b.initialize(c); err != nil {
 		c.conn.shutdown(err)
-		err = c.conn.why() // the process may have had a better reason
+		err = c.conn.err() // an earlier reason for the end explains more
 	}
 	l.child, l.err = c, err
 	b.mu.Lock()
@@ -85,12 +86,12 @@ func (b *Brain) start(l *launch, before *child) {
 	close(l.done)
 }
 
-// recordFailure records that the agent has ended or could not be started, and delays
-// its next start.
-func (b *Brain) recordFailure(why error) {
+// recordFailure stores why the agent has ended or could not be started, and delays the
+// next start.
+func (b *Brain) recordFailure(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.again, b.why = b.o.Now().Add(limit.Restart(b.failures)), why
+	b.retryAt, b.failure = b.o.Now().Add(limit.Restart(b.failures)), err
 	b.failures++
 }
 
@@ -98,18 +99,18 @@ func (b *Brain) recordFailure(why error) {
 func (b *Brain) recordSuccess() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failures, b.again, b.loginErr = 0, time.Time{}, nil
+	b.failures, b.retryAt, b.loginErr = 0, time.Time{}, nil
 }
 
-// Installed returns why the agent could not be started, as far as can be seen without
-// starting it, or nil.
+// Installed returns an error if the agent's program or folder does not exist. It does not
+// start the agent.
 func (b *Brain) Installed() error {
 	if info, err := os.Stat(b.o.Dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("%w: the folder %s for %s is not there; create it, or name another as cwd", agent.ErrAway, b.o.Dir, b.name())
+		return fmt.Errorf("%w: the folder %s for %s does not exist; create it, or set cwd to another", agent.ErrAway, b.o.Dir, b.name())
 	}
 	file := b.o.Command[0]
 	if strings.ContainsRune(file, filepath.Separator) && !filepath.IsAbs(file) {
-		file = filepath.Join(b.o.Dir, file) // relative to its working folder
+		file = filepath.Join(b.o.Dir, file) // exec.Cmd resolves it relative to Dir
 	}
 	if _, err := exec.LookPath(file); errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%w: %s is not installed; install it, or give its whole path as command", agent.ErrAway, b.name())
@@ -133,16 +134,16 @@ func (b *Brain) spawn() (*child, error) {
 	b.mu.Unlock()
 	b.watch(c)
 	if closed {
-		c.conn.shutdown(errClosed) // Close did not see this child
+		c.conn.shutdown(errClosed) // Close was called before b.child was set
 	}
 	return c, nil
 }
 
-// watch starts the goroutines of a connection and waits for the end of the process,
-// which ends when the connection does.
+// watch starts the goroutines of c. They stop the process when the connection ends, and
+// close the connection when the process ends.
 func (b *Brain) watch(c *child) {
-	heard := make(chan struct{})
-	b.wg.Go(func() { c.conn.read(c.program); c.program.Silent(); close(heard) })
+	readDone := make(chan struct{})
+	b.wg.Go(func() { c.conn.read(c.program); c.program.EndRead(); close(readDone) })
 	b.wg.Go(func() { c.conn.write(c.program) })
 	b.wg.Go(func() {
 		defer close(c.exited)
@@ -151,44 +152,44 @@ func (b *Brain) watch(c *child) {
 			c.program.Close()
 		case <-c.program.Done():
 		}
-		<-heard
+		<-readDone
 		c.conn.shutdown(b.exitError(c))
 		b.logEnd(c)
 	})
 }
 
-// exitError returns the error for a process that ended by itself.
+// exitError returns the error of a process that exited by itself.
 func (b *Brain) exitError(c *child) error {
-	how, _ := c.program.How()
-	if !c.greeted.Load() {
+	status, _ := c.program.ExitStatus()
+	if !c.initialized.Load() {
 		return fmt.Errorf("%w: %s ended at once (%s); run it by hand to see why, and see that its arguments make it an agent", agent.ErrAway,
-			b.name(), how)
+			b.name(), status)
 	}
-	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), how)
+	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), status)
 }
 
-// logEnd logs the end of a process, with the last of its standard error.
+// logEnd logs the end of a process and the end of its standard error, unless Close caused
+// it.
 func (b *Brain) logEnd(c *child) {
-	why := c.conn.why()
-	if errors.Is(why, errClosed) {
+	err := c.conn.err()
+	if errors.Is(err, errClosed) {
 		return
 	}
-	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", why, "stderr", b.redacted(c.program.Stderr(), program.MostStderr))
+	b.o.Log.Warn("an agent has ended", "agent", b.name(), "err", err, "stderr", b.redact(c.program.Stderr(), program.MaxStderr))
 }
 
-// greet sends initialize. An agent that reports no version is assumed to predate the
-// protocol.
-func (b *Brain) greet(c *child) error {
+// initialize sends the request initialize and stores the agent's capabilities.
+func (b *Brain) initialize(c *child) error {
 	var result json.RawMessage
 	var failure error
-	answered := make(chan struct{})
+	responded := make(chan struct{})
 	err := c.conn.call("initialize", map[string]any{
 		"protocolVersion": 1,
 		"clientCapabilities": map[string]any{
 			"fs": map[string]any{"readTextFile": false, "writeTextFile": false}, "terminal": false,
 		},
 		"clientInfo": map[string]any{"name": "perch", "title": "Perch", "version": "1"},
-	}, func(r json.RawMessage, err error) { result, failure = r, err; close(answered) })
+	}, func(r json.RawMessage, err error) { result, failure = r, err; close(responded) })
 	if err != nil {
 		return err
 	}
@@ -196,17 +197,19 @@ func (b *Brain) greet(c *child) error {
 	case <-time.After(b.o.Start):
 		return fmt.Errorf("%w: %s does not answer initialize in %v; see that its arguments make it an agent (gemini wants --acp)",
 			agent.ErrAway, b.name(), b.o.Start)
-	case <-answered:
+	case <-responded:
 		if failure == nil {
 			return b.readCapabilities(c, result)
 		}
-		if c.conn.why() == nil {
-			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))
+		if c.conn.err() == nil {
+			return fmt.Errorf("%w: %s refuses to begin: %s", agent.ErrAway, b.name(), b.redact(failure.Error(), limit.Name))
 		}
 		return failure
 	}
 }
 
+// readCapabilities stores the capabilities in the result of initialize. An agent that
+// reports no version uses the older dialect.
 func (b *Brain) readCapabilities(c *child, result json.RawMessage) error {
 	var r struct {
 		Version      *json.Number `json:"protocolVersion"`
@@ -224,13 +227,13 @@ func (b *Brain) readCapabilities(c *child, result json.RawMessage) error {
 		return fmt.Errorf("%w: %s speaks version %s of the Agent Client Protocol, not 1; use a release that does",
 			agent.ErrAway, b.name(), plain.Clip(r.Version.String(), 20))
 	}
-	closing := r.Capabilities.Session.Close
+	canClose := r.Capabilities.Session.Close
 	c.conn.old = r.Version == nil
-	c.conn.closes = len(closing) > 0 && string(closing) != "null" && string(closing) != "false"
+	c.conn.canClose = len(canClose) > 0 && string(canClose) != "null" && string(canClose) != "false"
 	c.conn.mcp = r.Capabilities.MCP.value.HTTP
 	if b.o.Lend != nil && !c.conn.mcp {
-		b.o.Log.Warn("an agent has neither the robot's tools nor timers nor memory: it does not know MCP over HTTP", "agent", b.name())
+		b.o.Log.Warn("an agent cannot use the robot's tools, timers and memory, because it does not support MCP over HTTP", "agent", b.name())
 	}
-	c.greeted.Store(true)
+	c.initialized.Store(true)
 	return nil
 }

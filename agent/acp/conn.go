@@ -17,11 +17,11 @@ import (
 	"perch/remote"
 )
 
-// mostQueued bounds the messages waiting to be written. It is reached only if the
-// agent floods us with requests and does not read the answers.
-const mostQueued = 256
+// maxQueued is the maximum number of messages waiting to be written. An agent reaches it
+// only if it sends requests without end and does not read the responses.
+const maxQueued = 256
 
-// Reasons for ending a connection from this side.
+// Reasons for closing a connection.
 var (
 	errClosed     = fmt.Errorf("%w: it was closed", agent.ErrAway)
 	errNotReading = fmt.Errorf("%w: the agent does not read its messages", agent.ErrAway)
@@ -30,38 +30,39 @@ var (
 // conn is a connection to an agent, over any transport.
 type conn struct {
 	log   *slog.Logger
-	out   chan []byte
-	done  chan struct{} // closed when it has ended
-	ended func(error)   // called once, before the pending calls end
+	out   chan []byte   // encoded messages to be written
+	done  chan struct{} // closed when the connection has ended
+	onEnd func(error)   // called once with the reason for the end, before the pending calls fail
 
-	malformed sync.Once // the first malformed message was logged
+	malformed sync.Once // logs the first malformed message
 
-	// Capabilities from the agent's initialize result, before any session.
-	old    bool // speaks the dialect from before the protocol
-	closes bool // knows session/close
-	mcp    bool // and MCP over HTTP
+	// Capabilities of the agent, set before the first session is opened.
+	old      bool // uses the older dialect
+	canClose bool // supports session/close
+	mcp      bool // supports MCP over HTTP
 
 	mu       sync.Mutex
-	over     error // why it ended; nil while it is open
-	last     int64 // id given
-	pending  map[int64]func(json.RawMessage, error)
-	sessions map[string]*session
-	ignored  bool // a cancel; ends with the last turn
+	endErr   error                                  // why the connection has ended; nil while it is open
+	lastID   int64                                  // ID of the latest request
+	pending  map[int64]func(json.RawMessage, error) // callbacks of requests without a response; key: request ID
+	sessions map[string]*session                    // open sessions; key: session ID
+	ignored  bool                                   // whether the agent ignored a cancel; it is then stopped after its last running turn
 }
 
-func newConn(log *slog.Logger, ended func(error)) *conn {
-	return &conn{log: log, out: make(chan []byte, mostQueued), done: make(chan struct{}), ended: ended,
+// newConn returns an open connection that logs to log and calls onEnd at its end.
+func newConn(log *slog.Logger, onEnd func(error)) *conn {
+	return &conn{log: log, out: make(chan []byte, maxQueued), done: make(chan struct{}), onEnd: onEnd,
 		pending: map[int64]func(json.RawMessage, error){}, sessions: map[string]*session{}}
 }
 
-// shutdown ends the connection. Only the first reason counts.
-func (c *conn) shutdown(why error) {
+// shutdown closes the connection for the reason err, unless it is already closed.
+func (c *conn) shutdown(err error) {
 	c.mu.Lock()
-	if c.over != nil {
+	if c.endErr != nil {
 		c.mu.Unlock()
 		return
 	}
-	c.over = why
+	c.endErr = err
 	pending := c.pending
 	c.pending = nil
 	sessions := slices.Collect(maps.Values(c.sessions))
@@ -69,27 +70,27 @@ func (c *conn) shutdown(why error) {
 	for _, s := range sessions {
 		s.closeEndpoint()
 	}
-	c.ended(why)
+	c.onEnd(err)
 	close(c.done)
-	for _, then := range pending {
-		then(nil, why)
+	for _, callback := range pending {
+		callback(nil, err)
 	}
 }
 
-// why returns the reason it ended, or nil.
-func (c *conn) why() error {
+// err returns the reason for the end of the connection, or nil while it is open.
+func (c *conn) err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.over
+	return c.endErr
 }
 
-// write sends queued messages to the agent until the connection ends.
+// write writes the queued messages to w until the connection ends.
 func (c *conn) write(w io.Writer) {
 	for {
 		select {
 		case line := <-c.out:
 			if _, err := w.Write(line); err != nil {
-				return // the reader, or the process, has the reason
+				return // the end of the output or of the process closes the connection
 			}
 		case <-c.done:
 			return
@@ -97,11 +98,11 @@ func (c *conn) write(w io.Writer) {
 	}
 }
 
-// read handles the agent's messages until the end of its output.
+// read handles the messages of the agent until the end of its output.
 func (c *conn) read(r io.Reader) {
-	from := remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: mostLine, Ends: 1}
+	lines := remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: maxLine, Ends: 1}
 	for {
-		line, err := from.Next()
+		line, err := lines.Next()
 		line = bytes.TrimSpace(line)
 		switch {
 		case errors.Is(err, remote.ErrTooLong):
@@ -118,15 +119,15 @@ func (c *conn) read(r io.Reader) {
 func (c *conn) handleLine(line []byte) {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
-		c.logMalformed("it is no JSON object")
+		c.logMalformed("it is not a JSON object")
 		return
 	}
 	switch {
-	case m.Method != "" && m.identified():
+	case m.Method != "" && m.hasID():
 		c.handleRequest(m)
 	case m.Method != "":
 		c.handleNotification(m)
-	case m.identified():
+	case m.hasID():
 		c.handleResponse(m)
 	default:
 		c.logMalformed("it has neither a method nor an id")
@@ -134,29 +135,31 @@ func (c *conn) handleLine(line []byte) {
 }
 
 // logMalformed logs the first malformed message.
-func (c *conn) logMalformed(why string) {
-	c.malformed.Do(func() { c.log.Warn("the agent writes what is not of the protocol; such lines are ignored", "err", why) })
+func (c *conn) logMalformed(reason string) {
+	c.malformed.Do(func() {
+		c.log.Warn("the agent wrote a line that is not a message of the protocol; such lines are ignored", "err", reason)
+	})
 }
 
-// handleResponse handles a response of the agent.
+// handleResponse passes a response of the agent to the callback of its request.
 func (c *conn) handleResponse(m message) {
-	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64) // some agents turn it into a string
+	id, err := strconv.ParseInt(string(bytes.Trim(m.ID, `"`)), 10, 64) // some agents return the number as a string
 	c.mu.Lock()
-	then := c.pending[id]
+	callback := c.pending[id]
 	delete(c.pending, id)
 	c.mu.Unlock()
 	switch {
-	case err != nil || then == nil:
-		c.logMalformed("it answers what was not asked")
+	case err != nil || callback == nil:
+		c.logMalformed("it is a response without a request")
 	case m.Error != nil:
-		then(nil, m.Error)
+		callback(nil, m.Error)
 	default:
-		then(m.Result, nil)
+		callback(m.Result, nil)
 	}
 }
 
-// handleRequest handles a request of the agent. Only permissions are supported:
-// initialize declared neither files nor terminals.
+// handleRequest handles a request of the agent. The only supported ones are requests for
+// permission: initialize offers neither files nor terminals.
 func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{Code: codeNoMethod, Message: "method not found"}})
@@ -167,8 +170,8 @@ func (c *conn) handleRequest(m message) {
 		c.send(message{ID: m.ID, Error: &rpcError{Code: codeBadParams, Message: err.Error()}})
 		return
 	}
-	if in := c.inboxOf(p.session); in == nil || !in.enqueue(p) {
-		c.answer(p, cancelled)
+	if in := c.inbox(p.session); in == nil || !in.enqueue(p) {
+		c.sendDecision(p, cancelled)
 	}
 }
 
@@ -183,19 +186,19 @@ func (c *conn) handleNotification(m message) {
 	case "session/event":
 		session, it, err = parseEvent(m.Params)
 	default:
-		return // of an extension
+		return // a notification of an extension
 	}
 	if err != nil {
 		c.logMalformed(err.Error())
 		return
 	}
-	if in := c.inboxOf(session); in != nil && it != nil {
+	if in := c.inbox(session); in != nil && it != nil {
 		in.enqueue(it)
 	}
 }
 
-// inboxOf returns the inbox of the turn that runs in a session, or nil.
-func (c *conn) inboxOf(session string) *inbox {
+// inbox returns the inbox of the turn that runs in the session with this ID, or nil.
+func (c *conn) inbox(session string) *inbox {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s := c.sessions[session]; s != nil {
@@ -204,23 +207,23 @@ func (c *conn) inboxOf(session string) *inbox {
 	return nil
 }
 
-// call sends a request. then is called once, from the reading goroutine, and must not
-// block; if the connection ends before the answer, it gets the reason.
-func (c *conn) call(method string, params any, then func(json.RawMessage, error)) error {
+// call sends a request. It later calls callback once, which must not block, with the result
+// or the error of the response, or with the reason if the connection ends before.
+func (c *conn) call(method string, params any, callback func(json.RawMessage, error)) error {
 	c.mu.Lock()
-	if c.over != nil {
+	if c.endErr != nil {
 		c.mu.Unlock()
-		return c.over
+		return c.endErr
 	}
-	c.last++
-	id := c.last
-	c.pending[id] = then
+	c.lastID++
+	id := c.lastID
+	c.pending[id] = callback
 	c.mu.Unlock()
 	c.send(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method, Params: encode(params)})
 	return nil
 }
 
-// send queues a message. An agent that lets the queue fill up is stopped.
+// send queues a message. If the queue is full, it closes the connection.
 func (c *conn) send(m message) {
 	m.Version = "2.0"
 	line := append(encode(m), '\n')
@@ -232,11 +235,11 @@ func (c *conn) send(m message) {
 	}
 }
 
-// encode marshals a value of this package, which cannot fail.
+// encode marshals a value of this package. All of them can be marshalled.
 func encode(v any) json.RawMessage {
-	text, err := json.Marshal(v)
+	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err)
 	}
-	return text
+	return data
 }

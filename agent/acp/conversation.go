@@ -15,18 +15,21 @@ import (
 	"perch/plain"
 )
 
-// talk is a conversation. Its turn is a lock that can be waited for.
-type talk struct {
-	turn      chan struct{}
-	session   *session // this and the next are guarded by Brain.mu
-	users     int
-	used      time.Time
-	forgotten bool // while in use
+// conversation is a conversation with a robot.
+type conversation struct {
+	turn chan struct{} // lock of capacity 1: holds an element while a turn runs
+
+	// The following are guarded by Brain.mu.
+	session   *session  // nil if there is none yet
+	users     int       // turns that run or wait for the lock
+	used      time.Time // time of the latest turn
+	forgotten bool      // whether Forget was called while the conversation had users
 }
 
-// enter waits for the turn of a conversation, which is not dropped until leave.
-func (b *Brain) enter(ctx context.Context, id string) (*talk, error) {
-	k, err := b.talkFor(id)
+// enter waits until no other turn of the conversation with this ID runs. The conversation
+// is not removed until leave.
+func (b *Brain) enter(ctx context.Context, id string) (*conversation, error) {
+	k, err := b.acquire(id)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +42,13 @@ func (b *Brain) enter(ctx context.Context, id string) (*talk, error) {
 	}
 }
 
-func (b *Brain) talkFor(id string) (*talk, error) {
-	var oldest *talk
+// acquire adds a user to the conversation with this ID, which it creates if necessary. If
+// there are too many conversations, it removes the one that has been unused for longest.
+func (b *Brain) acquire(id string) (*conversation, error) {
+	var oldest *conversation
 	defer func() {
 		if oldest != nil {
-			b.discard(oldest) // it locks
+			b.discard(oldest) // after mu has been released
 		}
 	}()
 	b.mu.Lock()
@@ -51,70 +56,72 @@ func (b *Brain) talkFor(id string) (*talk, error) {
 	if b.closed {
 		return nil, errClosed
 	}
-	k, known := b.talks[id]
-	if !known {
-		if len(b.talks) >= limit.Talks {
-			if oldest = b.dropOldest(); oldest == nil {
+	k, ok := b.conversations[id]
+	if !ok {
+		if len(b.conversations) >= limit.Talks {
+			if oldest = b.removeOldest(); oldest == nil {
 				return nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, limit.Talks)
 			}
 		}
-		k = &talk{turn: make(chan struct{}, 1)}
-		b.talks[id] = k
+		k = &conversation{turn: make(chan struct{}, 1)}
+		b.conversations[id] = k
 	}
 	k.users++
 	k.used = b.o.Now()
 	return k, nil
 }
 
-func (b *Brain) leave(k *talk) {
+// leave ends a turn that began with enter.
+func (b *Brain) leave(k *conversation) {
 	<-k.turn
 	b.release(k)
 }
 
-func (b *Brain) release(k *talk) {
+// release removes a user that acquire added.
+func (b *Brain) release(k *conversation) {
 	b.mu.Lock()
 	k.users--
-	over := k.forgotten && k.users == 0
+	unused := k.forgotten && k.users == 0
 	b.mu.Unlock()
-	if over {
+	if unused {
 		b.discard(k)
 	}
 }
 
-// Forget makes the next turn of a conversation start a new session. A running turn
-// is not affected.
-func (b *Brain) Forget(conversation string) {
+// Forget makes the next turn of the conversation with this ID start a new session. A
+// running turn is not affected.
+func (b *Brain) Forget(id string) {
 	b.mu.Lock()
-	k, known := b.talks[conversation]
-	if !known {
+	k, ok := b.conversations[id]
+	if !ok {
 		b.mu.Unlock()
 		return
 	}
-	delete(b.talks, conversation)
+	delete(b.conversations, id)
 	k.forgotten = true
-	over := k.users == 0
+	unused := k.users == 0
 	b.mu.Unlock()
-	if over {
+	if unused {
 		b.discard(k)
 	}
 }
 
-// dropOldest removes the oldest unused conversation and returns it, or nil. The caller
-// holds the lock.
-func (b *Brain) dropOldest() *talk {
-	oldest := limit.First(b.talks, func(x, y *talk) int { return cmp.Or(min(x.users, 1)-min(y.users, 1), x.used.Compare(y.used)) })
-	k := b.talks[oldest]
+// removeOldest removes the conversation without users that has been unused for longest, and
+// returns it, or nil if all have users. The caller holds mu.
+func (b *Brain) removeOldest() *conversation {
+	oldest := limit.First(b.conversations, func(x, y *conversation) int { return cmp.Or(min(x.users, 1)-min(y.users, 1), x.used.Compare(y.used)) })
+	k := b.conversations[oldest]
 	if k.users > 0 {
-		return nil // all are in use
+		return nil
 	}
-	delete(b.talks, oldest)
+	delete(b.conversations, oldest)
 	return k
 }
 
-// session returns an open session for a conversation: its present one while that is
-// fresh, the spare one, or a new one. The tools of its turn are available by then.
-func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) (*session, error) {
-	c, err := b.running(ctx)
+// openSession returns an open session for a turn of a conversation: the conversation's
+// session if it is fresh, the spare one, or a new one. It makes the turn's tools available.
+func (b *Brain) openSession(ctx context.Context, k *conversation, tools *thinker.TurnTools) (*session, error) {
+	c, err := b.runningConn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -128,54 +135,57 @@ func (b *Brain) session(ctx context.Context, k *talk, tools *thinker.TurnTools) 
 			case <-time.After(b.o.Grace):
 			}
 		}
-		if s.conn == c && c.why() == nil && b.fresh(s) && s.drained() == nil {
+		if s.conn == c && c.err() == nil && b.isFresh(s) && s.drained() == nil {
 			if s.endpoint != nil {
 				s.endpoint.StartTurn(ctx, tools)
 			}
-			return b.ready(ctx, k, s)
+			return b.waitOpened(ctx, k, s)
 		}
 		b.discard(k)
-		if c, err = b.running(ctx); err != nil {
+		if c, err = b.runningConn(ctx); err != nil {
 			return nil, err
 		}
 	}
-	s := b.takeSpare(c)
+	s := b.removeSpare(c)
 	if s == nil {
-		if s, err = c.open(b.o.Dir, b.endpoint(ctx, c, tools), b.o.Now()); err != nil {
+		if s, err = c.requestSession(b.o.Dir, b.newEndpoint(ctx, c, tools), b.o.Now()); err != nil {
 			return nil, err
 		}
 	}
 	b.mu.Lock()
 	k.session = s
 	b.mu.Unlock()
-	return b.ready(ctx, k, s)
+	return b.waitOpened(ctx, k, s)
 }
 
-func (b *Brain) sessionOf(k *talk) *session {
+// sessionOf returns the session of a conversation, or nil.
+func (b *Brain) sessionOf(k *conversation) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return k.session
 }
 
-func (b *Brain) takeSpare(c *conn) *session {
+// removeSpare removes and returns the spare session if it is fresh and on the connection c;
+// otherwise it returns nil.
+func (b *Brain) removeSpare(c *conn) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.spare.session
-	if s == nil || s.conn != c || !b.fresh(s) {
+	if s == nil || s.conn != c || !b.isFresh(s) {
 		return nil
 	}
 	b.spare.session = nil
 	return s
 }
 
-// fresh reports whether a session may be used for another turn.
-func (b *Brain) fresh(s *session) bool {
+// isFresh reports whether a session may be used for another turn.
+func (b *Brain) isFresh(s *session) bool {
 	now := b.o.Now()
-	return s.turns < b.o.Turns && now.Sub(s.used) < b.o.Idle && now.Sub(s.begun) < b.o.Age
+	return s.turns < b.o.Turns && now.Sub(s.used) < b.o.Idle && now.Sub(s.created) < b.o.Age
 }
 
-// discard drops a conversation's session.
-func (b *Brain) discard(k *talk) {
+// discard drops the session of a conversation, if it has one.
+func (b *Brain) discard(k *conversation) {
 	b.mu.Lock()
 	s := k.session
 	k.session = nil
@@ -185,40 +195,42 @@ func (b *Brain) discard(k *talk) {
 	}
 }
 
-// ready waits until a conversation's session is open. An agent that fails to open one
-// is stopped, unless it has other running turns: it may recover after a login or a
-// restart.
-func (b *Brain) ready(ctx context.Context, k *talk, s *session) (*session, error) {
+// waitOpened waits until the session s of the conversation k is open. If the agent fails to
+// open it, waitOpened stops the agent unless a turn runs, because a new process may succeed
+// after a login.
+func (b *Brain) waitOpened(ctx context.Context, k *conversation, s *session) (*session, error) {
 	var err error
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err() // the next turn uses it
+		return nil, ctx.Err() // the next turn can use the session
 	case <-time.After(b.o.Start):
 		err = fmt.Errorf("%w: %s opened no session in %v", agent.ErrAway, b.name(), b.o.Start)
 	case <-s.opened:
-		switch over := s.conn.why(); {
+		switch endErr := s.conn.err(); {
 		case s.err == nil:
 			return s, nil
-		case over != nil:
-			err = over
+		case endErr != nil:
+			err = endErr
 		case needsLogin(s.err):
-			err = b.login()
+			err = b.newLoginError()
 		default:
-			err = fmt.Errorf("%w: %s opens no session: %s", agent.ErrAway, b.name(), b.redacted(s.err.Error(), limit.Name))
+			err = fmt.Errorf("%w: %s opens no session: %s", agent.ErrAway, b.name(), b.redact(s.err.Error(), limit.Name))
 		}
 	}
 	b.discard(k)
-	if !s.conn.inUse() {
+	if !s.conn.isBusy() {
 		s.conn.shutdown(err)
 	}
 	return nil, err
 }
 
-func (b *Brain) login() error {
+// newLoginError returns the error of an agent that needs a login.
+func (b *Brain) newLoginError() error {
 	return fmt.Errorf("%w: %s needs a login; run it once by hand as the user of the appliance, or put its key into env", agent.ErrAway, b.name())
 }
 
-// needsLogin also checks the message, because agents use the code for other errors too.
+// needsLogin reports whether err says that the agent needs a login. It checks the message
+// too, because agents use the same code for other errors.
 func needsLogin(err error) bool {
 	var e *rpcError
 	if !errors.As(err, &e) || e.Code != codeAgent {
@@ -228,65 +240,66 @@ func needsLogin(err error) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(e.Message), word) })
 }
 
-// errForgotten is returned if the agent does not know the session and has not yet
-// sent anything of the turn.
-var errForgotten = errors.New("the session is not known any more")
+// errSessionLost means that the agent no longer knows the session, and that the turn had no
+// effect yet, so that it can be repeated.
+var errSessionLost = errors.New("the session no longer exists")
 
-// refused handles a prompt that was answered by an error.
-func (b *Brain) refused(s *session, failure error, began bool) error {
-	if over := s.conn.why(); over != nil {
-		return over
+// promptError returns the error of a turn to whose prompt the agent responded with failure.
+// began tells whether the turn has had an effect.
+func (b *Brain) promptError(s *session, failure error, began bool) error {
+	if err := s.conn.err(); err != nil {
+		return err
 	}
-	said := strings.ToLower(failure.Error())
-	if !began && strings.Contains(said, "session") && strings.Contains(said, "not found") {
-		return fmt.Errorf("%w: %s: %w", agent.ErrAway, b.name(), errForgotten)
+	text := strings.ToLower(failure.Error())
+	if !began && strings.Contains(text, "session") && strings.Contains(text, "not found") {
+		return fmt.Errorf("%w: %s: %w", agent.ErrAway, b.name(), errSessionLost)
 	}
 	if needsLogin(failure) {
-		err := b.login()
+		err := b.newLoginError()
 		b.mu.Lock()
 		b.loginErr = err
 		b.mu.Unlock()
 		s.conn.shutdown(err)
 		return err
 	}
-	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redacted(failure.Error(), limit.Name))
+	return fmt.Errorf("%w: %s could not answer: %s", agent.ErrAway, b.name(), b.redact(failure.Error(), limit.Name))
 }
 
-// words returns the text to send: the preamble at the beginning of a session, and
-// what was said.
-func (b *Brain) words(s *session, t agent.Turn) []string {
+// promptTexts returns the texts of the prompt for a turn: what the person said, preceded in
+// the first turn of a session by the preamble and the latest exchanges.
+func (b *Brain) promptTexts(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()
 	if s.introduced {
 		return []string{plain.Clip(t.Text, limit.Body)}
 	}
 	s.introduced = true
-	return []string{preamble() + recent(t), plain.Clip(t.Text, limit.Body)}
+	return []string{preamble() + turnContext(t), plain.Clip(t.Text, limit.Body)}
 }
 
-// Bounds of what is sent.
+// Limits of the history that a new session receives.
 const (
-	mostRecent   = 4   // exchanges that a new session receives
-	mostExchange = 300 // bytes of each side
+	maxHistory  = 4   // exchanges
+	maxSideText = 300 // bytes of each side of an exchange
 )
 
-// recent returns the latest exchanges, so that a new session can continue an old one.
-func recent(t agent.Turn) string {
-	var to strings.Builder
+// turnContext returns the turn's language and latest exchanges as text for a new session.
+func turnContext(t agent.Turn) string {
+	var b strings.Builder
 	if t.Language != "" {
-		fmt.Fprintf(&to, " Answer in the language %q.", plain.Clip(t.Language, 35))
+		fmt.Fprintf(&b, " Answer in the language %q.", plain.Clip(t.Language, 35))
 	}
-	history := t.History[max(0, len(t.History)-mostRecent):]
+	history := t.History[max(0, len(t.History)-maxHistory):]
 	if len(history) > 0 {
-		to.WriteString("\n\nWhat was said before:")
+		b.WriteString("\n\nWhat was said before:")
 	}
 	for _, e := range history {
-		fmt.Fprintf(&to, "\nthey: %s\nyou: %s", plain.Clip(e.Heard, mostExchange), plain.Clip(e.Said, mostExchange))
+		fmt.Fprintf(&b, "\nthey: %s\nyou: %s", plain.Clip(e.Heard, maxSideText), plain.Clip(e.Said, maxSideText))
 	}
-	return to.String()
+	return b.String()
 }
 
-// preamble returns the text that an agent receives once per session.
+// preamble returns the instructions that an agent receives once per session.
 func preamble() string {
 	var faces strings.Builder
 	for _, e := range agent.OfferedEmotions() {

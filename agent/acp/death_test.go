@@ -28,7 +28,7 @@ func TestStartFailures(t *testing.T) {
 			"no-such-agent is not installed; install it"},
 		"no such path":    {"plain", func(o *acp.Options) { o.Command[0] = "/no/such/agent" }, "agent is not installed; install it"},
 		"no program":      {"plain", func(o *acp.Options) { o.Command[0] = text }, "notes.txt cannot be started: permission denied"},
-		"no folder":       {"plain", func(o *acp.Options) { o.Dir = "/no/such/folder" }, "the folder /no/such/folder for acp.test is not there; create it"},
+		"no folder":       {"plain", func(o *acp.Options) { o.Dir = "/no/such/folder" }, "the folder /no/such/folder for acp.test does not exist; create it"},
 		"ends at once":    {"exit", nil, "acp.test ended at once (exit status 3); run it by hand"},
 		"says nothing":    {"mute", soon, "does not answer initialize in 200ms; see that its arguments make it an agent"},
 		"another version": {"version 2", nil, "speaks version 2 of the Agent Client Protocol, not 1"},

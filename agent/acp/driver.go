@@ -8,21 +8,24 @@ import (
 	"perch/driver"
 )
 
-// Driver declares the brain acp. Its setup is the options that are no keys.
+// Driver declares the brain acp. The setup is an Options with the fields that the
+// configuration does not set.
 func Driver() driver.Driver[Options, agent.Brain] {
 	return driver.Of(driver.Driver[Options, agent.Brain]{Kind: "acp",
 		Runs:   []string{"a coding agent: claude-agent-acp, gemini, codex-acp, goose, zeroclaw"},
 		Sample: `{kind: acp, command: [claude-agent-acp], cwd: /var/lib/perch/agent, env: {NAME: value}, idle: 5m, turns: 50, age: 30m, allow: [read, search]}`},
-		Options.with, func(o Options) (agent.Brain, error) { return New(o) })
+		Options.withSetup, func(o Options) (agent.Brain, error) { return New(o) })
 }
 
-func (o Options) with(s Options) (Options, error) {
-	o.MayAnswer, o.Tools, o.Lend, o.Phrases, o.Log = s.MayAnswer, s.Tools, s.Lend, s.Phrases, s.Log
+// withSetup returns o with the fields that the configuration does not set: most of them
+// from setup, and a start timeout that is not longer than the timeout for silence.
+func (o Options) withSetup(setup Options) (Options, error) {
+	o.MayAnswer, o.Tools, o.Lend, o.Phrases, o.Log = setup.MayAnswer, setup.Tools, setup.Lend, setup.Phrases, setup.Log
 	o.Start = min(o.Silence, StartWithin)
 	return o, nil
 }
 
-// Patience is how long the agent may be silent: its tools may take long.
+// Patience returns how long the agent may be silent before a turn fails.
 func (o *Options) Patience() time.Duration { return cmp.Or(o.Silence, 5*time.Minute) }
 
 // Where returns the agent's program.

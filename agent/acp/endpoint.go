@@ -11,24 +11,25 @@ import (
 	"perch/agent/thinker"
 )
 
-// serverName is the name under which agents know our tool server.
+// serverName is the name of the tool server that agents receive.
 const serverName = "perch"
 
-// ToolEndpoint is the MCP server of one session, over HTTP. It serves clients that
-// send its bearer token, and its tools work only during a turn.
+// ToolEndpoint is an MCP server over HTTP for one session of an agent. It serves only
+// clients that send its bearer token, and its tools work only during a turn.
 type ToolEndpoint interface {
 	Address() (url, bearer string)
 	// StartTurn makes the tools of a turn available until EndTurn.
 	StartTurn(ctx context.Context, tools *thinker.TurnTools)
-	// EndTurn returns when none of the turn's tools is running any more.
+	// EndTurn makes the tools unavailable, and waits for the end of running calls.
 	EndTurn()
 	// Close closes the endpoint without waiting. EndTurn may still be called.
 	Close()
 }
 
-// endpoint opens an endpoint for a new session, with the tools of its first turn: an
-// agent lists them when it opens the session. It returns nil if the agent gets no tools.
-func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools) ToolEndpoint {
+// newEndpoint opens the endpoint of a new session. It makes the tools of the first turn
+// available at once, because an agent lists them while it opens the session. It returns
+// nil if the agent gets no tools.
+func (b *Brain) newEndpoint(ctx context.Context, c *conn, tools *thinker.TurnTools) ToolEndpoint {
 	if tools == nil || !c.mcp {
 		return nil
 	}
@@ -37,8 +38,8 @@ func (b *Brain) endpoint(ctx context.Context, c *conn, tools *thinker.TurnTools)
 	return p
 }
 
-// servers returns the MCP servers to open a session with.
-func (s *session) servers() []any {
+// mcpServers returns the parameter mcpServers of session/new.
+func (s *session) mcpServers() []any {
 	if s.endpoint == nil {
 		return []any{}
 	}
@@ -47,32 +48,33 @@ func (s *session) servers() []any {
 		"headers": []any{map[string]any{"name": "Authorization", "value": "Bearer " + bearer}}}}
 }
 
-// closeEndpoint closes the endpoint of a session that is over.
+// closeEndpoint closes the endpoint of the session, if there is one and it is open.
 func (s *session) closeEndpoint() {
 	if s.endpoint != nil {
-		s.voiding.Do(s.endpoint.Close)
+		s.closeOnce.Do(s.endpoint.Close)
 	}
 }
 
-// endTools revokes the tools of a conversation's turn.
-func (b *Brain) endTools(k *talk) {
+// endTools makes the tools of the conversation's turn unavailable.
+func (b *Brain) endTools(k *conversation) {
 	if s := b.sessionOf(k); s != nil && s.endpoint != nil {
 		s.endpoint.EndTurn()
 	}
 }
 
-// ownTool reports whether a tool is ours and available in this turn, by the name in the
-// agent's metadata. A title cannot be trusted, because the model may write it.
-func (r *turnRun) ownTool(name string) (own string, is bool) {
-	own, is = strings.CutPrefix(name, "mcp__"+serverName+"__")
-	return own, is && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t thinker.Tool) bool { return t.Name == own })
+// endpointTool returns the name, without its prefix, of a tool that the endpoint offers in
+// this turn; ok is false for other tools. The name must come from the agent's metadata: a
+// title cannot be trusted, because the model may have written it.
+func (r *turnRun) endpointTool(name string) (own string, ok bool) {
+	own, ok = strings.CutPrefix(name, "mcp__"+serverName+"__")
+	return own, ok && r.tools != nil && slices.ContainsFunc(r.tools.Offered(), func(t thinker.Tool) bool { return t.Name == own })
 }
 
-// acted wraps a turn's failure after one of our tools has run, so that no other brain
-// repeats its actions.
-func acted(err error, tools *thinker.TurnTools) error {
+// finalError returns the error of a turn. If a tool of the endpoint has run, the error does
+// not wrap agent.ErrAway, so that no other brain repeats the turn and the tool's action.
+func finalError(err error, tools *thinker.TurnTools) error {
 	if err == nil || tools == nil || !tools.Acted() || !errors.Is(err, agent.ErrAway) {
 		return err
 	}
-	return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
+	return fmt.Errorf("after its tools had run: %v", err)
 }

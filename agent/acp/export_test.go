@@ -29,7 +29,7 @@ func Take(lines ...[]byte) (answers [][]byte) {
 func (b *Brain) Mute() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.again.Sub(b.o.Now()).String()
+	return b.retryAt.Sub(b.o.Now()).String()
 }
 
 // Running reports whether the agent's process is there and the connection
@@ -37,7 +37,7 @@ func (b *Brain) Mute() string {
 func (b *Brain) Running() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.child != nil && b.child.conn.why() == nil
+	return b.child != nil && b.child.conn.err() == nil
 }
 
 // Open is how many sessions are known to the agent's connection, how many of our requests

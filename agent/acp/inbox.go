@@ -6,29 +6,31 @@ import (
 	"perch/limit"
 )
 
-// Bounds of what may wait for a turn that is speaking.
+// Limits of an inbox.
 const (
-	mostItems = 1024
-	mostAsked = 16 // permissions
+	maxItems       = 1024
+	maxPermissions = 16
 )
 
-// inbox holds the events of a turn that have not been handled. Filling it never
-// blocks. Adjacent text is joined, so an agent that writes faster than a robot
-// speaks costs only the memory of its words.
+// inbox holds the events of a turn that have not been handled yet. Adding an event never
+// blocks. Adjacent text is joined, so that an agent that writes faster than the robot
+// speaks needs memory only for the text itself.
 type inbox struct {
-	some chan struct{} // holds one element if there is something new
+	filled chan struct{} // holds one element if items were added or the agent gave a sign of life
 
-	mu     sync.Mutex
-	items  []item // text as *joined
-	bytes  int
-	asked  int
-	over   bool // something was left out
-	closed bool
+	mu          sync.Mutex
+	items       []item // text is stored as *joinedText
+	bytes       int    // bytes of text in items
+	permissions int    // permissions in items
+	overflow    bool   // whether text or an item was dropped because the inbox was full
+	closed      bool   // whether close was called
 }
 
-func newInbox() *inbox { return &inbox{some: make(chan struct{}, 1)} }
+// newInbox returns an empty inbox.
+func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// enqueue reports whether the item was accepted. The end of the turn always is.
+// enqueue adds an item and reports whether there was room for it. There always is for the
+// end of the turn.
 func (in *inbox) enqueue(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -36,7 +38,7 @@ func (in *inbox) enqueue(it item) bool {
 		return false
 	}
 	select {
-	case in.some <- struct{}{}:
+	case in.filled <- struct{}{}:
 	default:
 	}
 	switch it := it.(type) {
@@ -44,22 +46,22 @@ func (in *inbox) enqueue(it item) bool {
 		return true
 	case text:
 		if in.bytes+len(it) > limit.List {
-			in.over = true
+			in.overflow = true
 			return false
 		}
 		in.bytes += len(it)
 		if last := len(in.items) - 1; last >= 0 {
-			if before, ok := in.items[last].(*joined); ok {
-				before.text = append(before.text, it...)
+			if previous, ok := in.items[last].(*joinedText); ok {
+				previous.text = append(previous.text, it...)
 				return true
 			}
 		}
-		return in.add(&joined{text: []byte(it)})
+		return in.add(&joinedText{text: []byte(it)})
 	case permission:
-		if in.asked >= mostAsked {
+		if in.permissions >= maxPermissions {
 			return false
 		}
-		in.asked++
+		in.permissions++
 	case ended:
 		in.items = append(in.items, it)
 		return true
@@ -67,43 +69,44 @@ func (in *inbox) enqueue(it item) bool {
 	return in.add(it)
 }
 
+// add appends an item if there is room, and reports whether there is. The caller holds mu.
 func (in *inbox) add(it item) bool {
-	if len(in.items) >= mostItems {
-		in.over = true
+	if len(in.items) >= maxItems {
+		in.overflow = true
 		return false
 	}
 	in.items = append(in.items, it)
 	return true
 }
 
-// joined is text that grows while it waits.
-type joined struct{ text []byte }
+// joinedText is text in an inbox, to which further text can be appended.
+type joinedText struct{ text []byte }
 
-func (*joined) isItem() {}
+func (*joinedText) isItem() {}
 
-// pop returns the next item, or nil if the inbox is empty. over reports, once only
-// the end remains, that something was left out.
-func (in *inbox) pop() (it item, over bool) {
+// pop returns the next item, or nil if the inbox is empty. With the end of the turn or nil,
+// it also reports whether something was dropped because the inbox was full.
+func (in *inbox) pop() (it item, overflow bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if len(in.items) == 0 {
-		return nil, in.over
+		return nil, in.overflow
 	}
 	it = in.items[0]
 	in.items = in.items[1:]
-	switch waited := it.(type) {
-	case *joined:
-		in.bytes -= len(waited.text)
-		return text(waited.text), false
+	switch it := it.(type) {
+	case *joinedText:
+		in.bytes -= len(it.text)
+		return text(it.text), false
 	case permission:
-		in.asked--
+		in.permissions--
 	case ended:
-		return it, in.over
+		return it, in.overflow
 	}
 	return it, false
 }
 
-// close makes the inbox refuse all items, and returns the unanswered permissions.
+// close makes the inbox refuse further items, and returns the permissions that it holds.
 func (in *inbox) close() []permission {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -9,18 +9,18 @@ import (
 	"perch/plain"
 )
 
-// permission is a request of the agent for permission.
+// permission is the agent's request for the permission to run a tool.
 type permission struct {
-	id      json.RawMessage
-	session string
-	old     bool // of the older dialect, which expects {"approved":true}
-	call    toolChange
-	allow   string // the option that allows it once; may be empty, and always is in the older dialect
-	reject  string
+	id      json.RawMessage // request ID
+	session string          // session ID
+	old     bool            // whether it is in the older dialect, which expects {"approved":true}
+	call    toolChange      // the tool
+	allow   string          // ID of the option to allow the tool once; "" if there is none, and in the older dialect
+	reject  string          // ID of the option to reject the tool once; "" if there is none, and in the older dialect
 }
 
-// parsePermission parses a session/request_permission of either dialect. Its error
-// does not wrap others and may be sent to the agent.
+// parsePermission parses a session/request_permission of either dialect. The error
+// contains no text of the request and may be sent to the agent.
 func parsePermission(m message) (permission, error) {
 	var p struct {
 		sessionID
@@ -34,47 +34,47 @@ func parsePermission(m message) (permission, error) {
 	if err := json.Unmarshal(m.Params, &p); err != nil {
 		return permission{}, errors.New("the parameters cannot be read")
 	}
-	asked := permission{id: slices.Clone(m.ID), session: p.id()}
+	request := permission{id: slices.Clone(m.ID), session: p.id()}
 	if p.Call == nil && p.Options == nil && p.Tool != "" {
-		asked.old = true
-		asked.call.title = plain.Clip(p.Tool, mostRead)
-		return asked, nil
+		request.old = true
+		request.call.title = plain.Clip(p.Tool, maxTitle)
+		return request, nil
 	}
 	if p.Call != nil {
-		asked.call = p.Call.change()
+		request.call = p.Call.change()
 	}
 	for _, o := range p.Options {
 		switch {
 		case o.ID == "" || len(o.ID) > limit.Session:
-		case o.Kind == "allow_once" && asked.allow == "":
-			asked.allow = o.ID
-		case o.Kind == "reject_once" && asked.reject == "":
-			asked.reject = o.ID
+		case o.Kind == "allow_once" && request.allow == "":
+			request.allow = o.ID
+		case o.Kind == "reject_once" && request.reject == "":
+			request.reject = o.ID
 		}
 	}
-	return asked, nil
+	return request, nil
 }
 
-// verdict is the decision on a permission.
-type verdict int
+// decision is the decision on a permission.
+type decision int
 
-// The verdicts.
+// The decisions.
 const (
-	cancelled verdict = iota // its turn has ended
+	cancelled decision = iota // the turn has ended before a decision
 	refused
 	allowed
 )
 
-// answer sends the decision to the agent. Nothing is ever allowed or rejected
-// permanently: a request without a one-time rejection is answered as cancelled.
-func (c *conn) answer(p permission, v verdict) {
+// sendDecision sends the response to a request for permission. It never allows or rejects a
+// tool permanently: without an option to reject it once, the response is "cancelled".
+func (c *conn) sendDecision(p permission, d decision) {
 	outcome := map[string]any{"outcome": "cancelled"}
-	if option := map[verdict]string{allowed: p.allow, refused: p.reject}[v]; option != "" {
+	if option := map[decision]string{allowed: p.allow, refused: p.reject}[d]; option != "" {
 		outcome = map[string]any{"outcome": "selected", "optionId": option}
 	}
 	result := map[string]any{"outcome": outcome}
 	if p.old {
-		result = map[string]any{"approved": v == allowed}
+		result = map[string]any{"approved": d == allowed}
 	}
 	c.send(message{ID: p.id, Result: encode(result)})
 }

@@ -12,38 +12,39 @@ import (
 	"perch/limit"
 )
 
-// session is a session of the agent. The turns of its conversation use it one at a time.
+// session is a session of the agent. It serves one conversation, one turn at a time.
 type session struct {
-	conn   *conn
-	opened chan struct{} // closed when id or err is known
-	id     string
-	err    error
-	begun  time.Time
+	conn    *conn
+	opened  chan struct{} // closed when id or err is set
+	id      string
+	err     error // why the agent did not open the session
+	created time.Time
 
-	used       time.Time // this and the next two belong to the current turn
-	turns      int
-	introduced bool // the preamble was sent
+	// The following are guarded by the lock conversation.turn.
+	used       time.Time // time of the latest use
+	turns      int       // number of turns so far
+	introduced bool      // whether the preamble was sent
 
-	inbox    *inbox        // of the running turn; this and the next are guarded by conn.mu
-	draining chan struct{} // a cancelled prompt; closed when it has been answered
-	dropped  bool          // dropped before it was opened
+	// The following are guarded by conn.mu.
+	inbox    *inbox        // inbox of the running turn; nil between turns
+	draining chan struct{} // closed when the agent has responded to a cancelled prompt; nil if it owes no response
+	dropped  bool          // whether drop was called before the session was opened
 
-	endpoint ToolEndpoint // through which it reaches its tools; nil if it has none
-	voiding  sync.Once
+	endpoint  ToolEndpoint // serves the session's tools; nil if it has none
+	closeOnce sync.Once    // closes endpoint
 }
 
-// open requests a session without waiting for it. If the turn is cancelled first, the
-// next turn uses it.
-func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session, error) {
-	s := &session{conn: c, opened: make(chan struct{}), begun: now, used: now, endpoint: endpoint}
-	params := map[string]any{"cwd": dir, "mcpServers": s.servers()}
+// requestSession requests a new session from the agent, and does not wait for the response.
+func (c *conn) requestSession(dir string, endpoint ToolEndpoint, now time.Time) (*session, error) {
+	s := &session{conn: c, opened: make(chan struct{}), created: now, used: now, endpoint: endpoint}
+	params := map[string]any{"cwd": dir, "mcpServers": s.mcpServers()}
 	if c.old {
 		params = map[string]any{"working_directory": dir}
 	}
 	err := c.call("session/new", params, func(result json.RawMessage, err error) {
 		defer close(s.opened)
 		if s.err = err; err == nil {
-			s.err = c.admit(s, result)
+			s.err = c.addSession(s, result)
 		}
 		if s.err != nil {
 			s.closeEndpoint()
@@ -55,29 +56,31 @@ func (c *conn) open(dir string, endpoint ToolEndpoint, now time.Time) (*session,
 	return s, err
 }
 
-func (c *conn) admit(s *session, result json.RawMessage) error {
+// addSession handles the result of session/new: it sets the ID of s and adds s to the
+// sessions of c, or closes it if it was dropped meanwhile.
+func (c *conn) addSession(s *session, result json.RawMessage) error {
 	var r sessionID
 	if json.Unmarshal(result, &r) != nil || r.id() == "" || len(r.id()) > limit.Session {
 		return errors.New("it opened a session without an id")
 	}
 	c.mu.Lock()
 	s.id = r.id()
-	known := c.sessions[s.id] != nil
-	if !known && !s.dropped {
+	duplicate := c.sessions[s.id] != nil
+	if !duplicate && !s.dropped {
 		c.sessions[s.id] = s
 	}
 	dropped := s.dropped
 	c.mu.Unlock()
 	switch {
-	case known:
+	case duplicate:
 		return errors.New("it opened the same session twice")
 	case dropped:
-		c.shut(s)
+		c.closeSession(s)
 	}
 	return nil
 }
 
-// drop forgets a session, and closes it at the agent if the agent supports that.
+// drop removes a session from c, and closes it if the agent supports that.
 func (c *conn) drop(s *session) {
 	s.closeEndpoint()
 	c.mu.Lock()
@@ -88,35 +91,37 @@ func (c *conn) drop(s *session) {
 	}
 	delete(c.sessions, s.id)
 	c.mu.Unlock()
-	c.shut(s)
+	c.closeSession(s)
 }
 
-func (c *conn) shut(s *session) {
+// closeSession asks the agent to close a session, if the agent supports that.
+func (c *conn) closeSession(s *session) {
 	ignore := func(json.RawMessage, error) {}
 	switch {
 	case c.old:
 		_ = c.call("session/stop", map[string]any{"session_id": s.id}, ignore)
-	case c.closes:
+	case c.canClose:
 		_ = c.call("session/close", map[string]any{"sessionId": s.id}, ignore)
 	}
 }
 
-// prompt starts a turn. All its events, including its end, go to the inbox.
-func (c *conn) prompt(s *session, words []string) (*inbox, error) {
-	blocks := make([]map[string]any, 0, len(words))
-	for _, w := range words {
-		blocks = append(blocks, map[string]any{"type": "text", "text": w})
+// prompt starts a turn with these texts. The inbox receives all events of the turn,
+// including its end.
+func (c *conn) prompt(s *session, texts []string) (*inbox, error) {
+	blocks := make([]map[string]any, 0, len(texts))
+	for _, t := range texts {
+		blocks = append(blocks, map[string]any{"type": "text", "text": t})
 	}
 	params := map[string]any{"sessionId": s.id, "prompt": blocks}
 	if c.old {
-		params = map[string]any{"sessionId": s.id, "session_id": s.id, "prompt": strings.Join(words, "\n\n")}
+		params = map[string]any{"sessionId": s.id, "session_id": s.id, "prompt": strings.Join(texts, "\n\n")}
 	}
 	in := newInbox()
 	c.mu.Lock()
 	s.inbox = in
 	c.mu.Unlock()
 	return in, c.call("session/prompt", params, func(result json.RawMessage, err error) {
-		c.answeredPrompt(s, in)
+		c.endPrompt(s, in)
 		end := ended{err: err}
 		if err == nil {
 			end = parseEnded(result)
@@ -125,31 +130,34 @@ func (c *conn) prompt(s *session, words []string) (*inbox, error) {
 	})
 }
 
-func (c *conn) answeredPrompt(s *session, in *inbox) {
+// endPrompt handles the response to the prompt whose events went to in. If the agent has
+// ignored a cancel and no turn runs any more, it closes the connection.
+func (c *conn) endPrompt(s *session, in *inbox) {
 	c.mu.Lock()
 	if s.inbox == in {
 		s.inbox = nil
 	}
-	drained := s.draining
+	draining := s.draining
 	s.draining = nil
-	last := c.ignored && !c.busy()
+	stop := c.ignored && !c.isBusyLocked()
 	c.mu.Unlock()
-	if drained != nil {
-		close(drained)
+	if draining != nil {
+		close(draining)
 	}
-	if last {
+	if stop {
 		c.shutdown(errIgnoredCancel)
 	}
 }
 
-func (c *conn) inUse() bool {
+// isBusy reports whether a turn runs on the connection.
+func (c *conn) isBusy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.busy()
+	return c.isBusyLocked()
 }
 
-// busy reports whether a turn runs. The caller holds the lock.
-func (c *conn) busy() bool {
+// isBusyLocked is isBusy for callers that hold mu.
+func (c *conn) isBusyLocked() bool {
 	for _, s := range c.sessions {
 		if s.inbox != nil {
 			return true
@@ -158,59 +166,61 @@ func (c *conn) busy() bool {
 	return false
 }
 
-// errIgnoredCancel is the reason for stopping an agent that ignored a cancel.
+// errIgnoredCancel is the reason for closing the connection to an agent that ignored a
+// cancel.
 var errIgnoredCancel = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
-// cancel ends a turn early: the agent is notified, and every open permission is
-// answered as the protocol requires, including the one being asked. It does not
-// block. The session can be used again once the prompt has been answered; if that
-// takes longer than grace, the session is given up.
-func (c *conn) cancel(s *session, in *inbox, grace time.Duration, asking *permission) {
+// cancel ends a turn early, without waiting: it notifies the agent, and responds "cancelled"
+// to the permission pending, which may be nil, and to those in the inbox, as the protocol
+// requires. The session can be used again after the response to the prompt. Without one
+// within grace, abandon is called.
+func (c *conn) cancel(s *session, in *inbox, grace time.Duration, pending *permission) {
 	c.mu.Lock()
-	running := s.inbox == in && c.over == nil
-	drained := make(chan struct{})
+	running := s.inbox == in && c.endErr == nil
+	draining := make(chan struct{})
 	if running {
-		s.inbox, s.draining = nil, drained
+		s.inbox, s.draining = nil, draining
 	}
 	c.mu.Unlock()
 	if running {
-		spelling := "sessionId"
+		key := "sessionId"
 		if c.old {
-			spelling = "session_id"
+			key = "session_id"
 		}
-		c.send(message{Method: "session/cancel", Params: encode(map[string]any{spelling: s.id})})
+		c.send(message{Method: "session/cancel", Params: encode(map[string]any{key: s.id})})
 	}
-	if asking != nil {
-		c.answer(*asking, cancelled)
+	if pending != nil {
+		c.sendDecision(*pending, cancelled)
 	}
 	for _, p := range in.close() {
-		c.answer(p, cancelled)
+		c.sendDecision(p, cancelled)
 	}
 	if running {
 		time.AfterFunc(grace, func() {
 			select {
-			case <-drained:
+			case <-draining:
 			default:
-				c.giveUp(s)
+				c.abandon(s)
 			}
 		})
 	}
 }
 
-// giveUp drops a session that did not stop, and stops the agent as soon as no other
-// turn needs it, so that cancelled work does not continue unseen.
-func (c *conn) giveUp(s *session) {
+// abandon drops a session whose agent ignored a cancel. It closes the connection as soon
+// as no turn runs, so that the agent does not continue the cancelled work.
+func (c *conn) abandon(s *session) {
 	c.drop(s)
 	c.mu.Lock()
 	c.ignored = true
-	idle := !c.busy()
+	idle := !c.isBusyLocked()
 	c.mu.Unlock()
 	if idle {
 		c.shutdown(errIgnoredCancel)
 	}
 }
 
-// drained is closed when a cancelled prompt has been answered or given up.
+// drained returns a channel that is closed when the agent has responded to a cancelled
+// prompt, or nil if the agent owes no such response.
 func (s *session) drained() <-chan struct{} {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

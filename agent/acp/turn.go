@@ -18,54 +18,54 @@ import (
 	"perch/remote"
 )
 
-// Bounds of titles and questions.
+// Limits of titles and questions.
 const (
-	mostRead  = 4 * limit.Name // bytes of a title; it may contain keys, which are blanked
-	mostAloud = 120            // bytes of a title that are spoken
-	askWithin = 60 * time.Second
+	maxTitle       = 4 * limit.Name   // bytes of a title before keys are removed from it
+	maxSpokenTitle = 120              // bytes of a title that are spoken
+	askTimeout     = 60 * time.Second // until a person answers a question
 )
 
-// turnRun is one turn, from the sent prompt to its end.
+// turnRun is a running turn.
 type turnRun struct {
 	brain   *Brain
 	session *session
 	inbox   *inbox
 	turn    agent.Turn
-	out     func(agent.Reply) error
-	said    *language.Words
+	out     func(agent.Reply) error // sends a reply
+	words   *language.Words         // phrases in the turn's language
 
-	speech *thinker.Speech
-	tools  *thinker.TurnTools // available in this turn; nil if none are
-	seen   []*tool
-	face   agent.Felt
-	began  bool // part of the turn has been seen
-	spoke  bool
+	speech *thinker.Speech    // splits the agent's text into replies
+	tools  *thinker.TurnTools // tools of the endpoint in this turn; nil if there are none
+	seen   []*tool            // tools that the agent has reported
+	face   agent.Felt         // latest emotion sent
+	began  bool               // whether a reply was sent
+	spoke  bool               // whether text was sent to be spoken
 
-	// How long the agent has let us wait.
-	waited time.Duration
-	worded time.Duration // waited since the latest words began
-	words  bool          // words are being streamed
+	// Time spent waiting for the agent.
+	waited     time.Duration // in the whole turn
+	textWaited time.Duration // since the current text began
+	inText     bool          // whether the latest item was text
 
-	asking        *permission // not yet answered
-	refusalSpoken bool        // it was said that this robot may not answer
-	how           string      // how the latest permission was answered
+	pending       *permission // permission without a decision; nil if none
+	refusalSpoken bool        // whether the robot has said that it may not decide on permissions
+	how           string      // how the latest permission was decided, for the log
 }
 
-// tool is the known state of a running tool.
+// tool is a tool that the agent has reported.
 type tool struct {
-	toolChange
-	shown event.ToolStatus
+	toolChange                  // its current state
+	reported   event.ToolStatus // latest status sent as a reply
 }
 
-// Reasons for ending a turn from this side.
+// Reasons for ending a turn early.
 var (
 	errSilent = fmt.Errorf("%w: the agent gave no sign of life", agent.ErrAway)
-	// The robot says a phrase for these two; they are not failures.
+	// These two are not failures: the robot says a phrase for them.
 	errTooMuch = errors.New("the agent says more than can be spoken")
-	errEndless = errors.New("the agent comes to no end")
+	errEndless = errors.New("the agent does not come to an end")
 )
 
-// run handles the turn's events until the agent has ended the turn.
+// run handles the events of the turn until the agent ends it, and returns that end.
 func (r *turnRun) run(ctx context.Context) (ended, error) {
 	for {
 		it, err := r.next(ctx)
@@ -74,18 +74,18 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 		}
 		switch it := it.(type) {
 		case text:
-			r.words = true
+			r.inText = true
 			if err = r.sendReplies(r.speech.Write(string(it))); err == nil && r.speech.Full() {
 				err = errTooMuch
 			}
 		case toolChange:
-			r.words, r.worded = false, 0
-			err = r.tool(it)
+			r.inText, r.textWaited = false, 0
+			err = r.handleTool(it)
 		case permission:
 			err = r.handlePermission(ctx, it)
 		case ended:
 			if it.err != nil {
-				return it, nil // an incomplete sentence is better left out
+				return it, nil // without the sentence that the agent did not complete
 			}
 			return it, r.sendReplies(r.speech.Flush())
 		}
@@ -98,31 +98,31 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 // next waits for the next item within the turn's time limits.
 func (r *turnRun) next(ctx context.Context) (item, error) {
 	left := r.brain.o.Turn - r.waited
-	if r.words {
-		left = min(left, r.brain.o.Words-r.worded)
+	if r.inText {
+		left = min(left, r.brain.o.Words-r.textWaited)
 	}
 	silence, end := time.NewTimer(r.brain.o.Silence), time.After(left)
 	defer silence.Stop()
-	defer func(began time.Time) {
-		d := time.Since(began)
+	defer func(start time.Time) {
+		d := time.Since(start)
 		r.waited += d
-		if r.words {
-			r.worded += d
+		if r.inText {
+			r.textWaited += d
 		}
 	}(time.Now())
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		it, over := r.inbox.pop()
+		it, overflow := r.inbox.pop()
 		switch {
-		case over:
+		case overflow:
 			return nil, errTooMuch
 		case it != nil:
 			return it, nil
 		}
 		select {
-		case <-r.inbox.some:
+		case <-r.inbox.filled:
 			silence.Reset(r.brain.o.Silence)
 		case <-ctx.Done():
 		case <-silence.C:
@@ -133,11 +133,13 @@ func (r *turnRun) next(ctx context.Context) (item, error) {
 	}
 }
 
+// send sends a reply.
 func (r *turnRun) send(reply agent.Reply) error {
 	r.began = true
 	return r.out(reply)
 }
 
+// sendReplies sends replies, except emotions equal to the previous one.
 func (r *turnRun) sendReplies(replies []agent.Reply) error {
 	for _, reply := range replies {
 		switch reply := reply.(type) {
@@ -156,15 +158,15 @@ func (r *turnRun) sendReplies(replies []agent.Reply) error {
 	return nil
 }
 
-// phrase says one of the appliance's phrases as one sentence.
-func (r *turnRun) phrase(sentence string) error {
-	face, words := agent.SplitEmotion(sentence)
-	return r.sendReplies(append(r.speech.Flush(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: words}))
+// sendPhrase sends a phrase, which may begin with an emoji, as one sentence.
+func (r *turnRun) sendPhrase(phrase string) error {
+	face, text := agent.SplitEmotion(phrase)
+	return r.sendReplies(append(r.speech.Flush(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: text}))
 }
 
-// tool reports a running tool. A tool of kind think is not reported, unless it is
-// another agent.
-func (r *turnRun) tool(change toolChange) error {
+// handleTool updates a tool and reports its status, unless the tool is of kind think and
+// not another agent.
+func (r *turnRun) handleTool(change toolChange) error {
 	t := r.toolFor(change.id)
 	if t == nil {
 		return nil
@@ -177,25 +179,27 @@ func (r *turnRun) tool(change toolChange) error {
 	return r.reportTool(t, cmp.Or(ended[t.status], event.ToolRunning))
 }
 
+// reportTool sends the status of a tool if it differs from the one sent before.
 func (r *turnRun) reportTool(t *tool, status string) error {
-	name, is := r.ownTool(t.name)
-	if !is {
+	name, ok := r.endpointTool(t.name)
+	if !ok {
 		name = cmp.Or(t.kind, "other")
 	}
-	now := event.ToolStatus{ID: t.id, Name: name, Status: status, Detail: r.title(t.title), SubAgent: t.agent}
-	if now == t.shown {
+	current := event.ToolStatus{ID: t.id, Name: name, Status: status, Detail: r.title(t.title), SubAgent: t.agent}
+	if current == t.reported {
 		return nil
 	}
-	if t.shown.Status == "" {
-		if err := r.sendReplies(r.speech.Flush()); err != nil { // what was said before it began
+	if t.reported.Status == "" {
+		if err := r.sendReplies(r.speech.Flush()); err != nil { // the text before the tool
 			return err
 		}
 	}
-	t.shown = now
-	return r.send(agent.ToolStatus{ToolStatus: now})
+	t.reported = current
+	return r.send(agent.ToolStatus{ToolStatus: current})
 }
 
-// toolFor returns the tool of an id, and adds a new one while there is room.
+// toolFor returns the tool with this ID, which it adds if necessary. It returns nil if
+// there are too many tools.
 func (r *turnRun) toolFor(id string) *tool {
 	if i := slices.IndexFunc(r.seen, func(t *tool) bool { return t.id == id }); i >= 0 {
 		return r.seen[i]
@@ -208,6 +212,7 @@ func (r *turnRun) toolFor(id string) *tool {
 	return t
 }
 
+// merge updates t with the fields of change that are set.
 func (t *tool) merge(change toolChange) {
 	t.title = cmp.Or(change.title, t.title)
 	t.kind = cmp.Or(change.kind, t.kind)
@@ -216,77 +221,78 @@ func (t *tool) merge(change toolChange) {
 	t.agent = t.agent || change.agent
 }
 
-// title returns a tool's title for display: one line, without keys.
+// title returns the title of a tool for display: one line, without keys.
 func (r *turnRun) title(s string) string {
-	return strings.Join(strings.Fields(r.brain.redacted(s, limit.Name)), " ")
+	return strings.Join(strings.Fields(r.brain.redact(s, limit.Name)), " ")
 }
 
-// handlePermission answers a permission: by the options, by the person in the room,
-// or, failing both, with no.
+// handlePermission decides on a request for permission and sends the response.
 func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
-	r.asking = &p
-	v, err := r.decide(ctx, p)
+	r.pending = &p
+	d, err := r.decide(ctx, p)
 	if err != nil {
-		return err // cancelled with the rest
+		return err // Brain.think cancels the turn, and with it the permission
 	}
-	r.asking = nil
-	r.brain.o.Log.Info("a permission was answered", "agent", r.brain.name(), "robot", r.turn.Robot, "allowed", v == allowed,
+	r.pending = nil
+	r.brain.o.Log.Info("a permission was answered", "agent", r.brain.name(), "robot", r.turn.Robot, "allowed", d == allowed,
 		"how", r.how, "kind", p.call.kind, "title", r.title(p.call.title))
-	r.session.conn.answer(p, v)
+	r.session.conn.sendDecision(p, d)
 	for _, t := range r.seen {
-		if v == refused && t.id == p.call.id && t.shown.Status == event.ToolRunning {
+		if d == refused && t.id == p.call.id && t.reported.Status == event.ToolRunning {
 			return r.reportTool(t, event.ToolFailed) // few agents report that themselves
 		}
 	}
 	return nil
 }
 
-func (r *turnRun) decide(ctx context.Context, p permission) (verdict, error) {
+// decide decides on a permission: by the options, or else by asking the person. It refuses
+// what the person cannot judge, or may not decide.
+func (r *turnRun) decide(ctx context.Context, p permission) (decision, error) {
 	call := p.call
 	for _, t := range r.seen {
 		if t.id == call.id {
-			known := *t
-			known.merge(call)
-			call = known.toolChange
+			merged := *t
+			merged.merge(call)
+			call = merged.toolChange
 		}
 	}
-	may := r.brain.o.MayAnswer
-	_, ours := r.ownTool(call.name)
+	mayAnswer := r.brain.o.MayAnswer
+	_, isOwn := r.endpointTool(call.name)
 	r.how = "listed as allowed"
 	switch {
 	case p.allow == "" && !p.old:
-		r.how = "only to be had for good"
-		return refused, r.phrase(r.said.Message("acp.for_good"))
+		r.how = "it could only be allowed permanently"
+		return refused, r.sendPhrase(r.words.Message("acp.for_good"))
 	case call.kind != "" && slices.Contains(r.brain.o.AllowKinds, call.kind):
 		return allowed, nil
-	case ours:
+	case isOwn:
 		r.how = "a tool of the appliance"
 		return allowed, nil
 	case remote.Conceals(call.title):
 		r.how = "a part of it cannot be read aloud"
-		return refused, r.phrase(r.said.Message("acp.hidden"))
-	case may == nil || !may(r.turn.Robot):
-		r.how = "the robot is not its owner's own"
+		return refused, r.sendPhrase(r.words.Message("acp.hidden"))
+	case mayAnswer == nil || !mayAnswer(r.turn.Robot):
+		r.how = "the robot was not adopted by the owner"
 		if r.refusalSpoken {
 			return refused, nil
 		}
 		r.refusalSpoken = true
-		return refused, r.phrase(r.said.Message("acp.not_you"))
+		return refused, r.sendPhrase(r.words.Message("acp.not_you"))
 	}
 	if err := r.sendReplies(r.speech.Flush()); err != nil {
 		return refused, err
 	}
 	r.how = "no answer"
-	title := r.brain.redacted(call.title, limit.Name)
-	return r.ask(ctx, agent.Permission(r.said, call.kind, title, mostAloud, len(call.title) >= mostRead || len(title) >= limit.Name))
+	title := r.brain.redact(call.title, limit.Name)
+	return r.ask(ctx, agent.Permission(r.words, call.kind, title, maxSpokenTitle, len(call.title) >= maxTitle || len(title) >= limit.Name))
 }
 
 // ask asks the person in the room, and repeats the question once if the answer is not
 // understood.
-func (r *turnRun) ask(ctx context.Context, question string) (verdict, error) {
-	for _, words := range []string{question, r.said.Message("ask.again", "question", question)} {
+func (r *turnRun) ask(ctx context.Context, question string) (decision, error) {
+	for _, text := range []string{question, r.words.Message("ask.again", "question", question)} {
 		answered := make(chan agent.Answer, 1)
-		err := r.send(agent.Ask{ID: "acp-" + rand.Text(), Text: words, Within: askWithin, Answer: func(a agent.Answer) {
+		err := r.send(agent.Ask{ID: "acp-" + rand.Text(), Text: text, Within: askTimeout, Answer: func(a agent.Answer) {
 			select {
 			case answered <- a:
 			default:
@@ -301,8 +307,8 @@ func (r *turnRun) ask(ctx context.Context, question string) (verdict, error) {
 		select {
 		case a := <-answered:
 			r.how = string(a.Outcome)
-			if v, understood := r.interpret(a); understood {
-				return v, nil
+			if d, understood := r.interpret(a); understood {
+				return d, nil
 			}
 		default:
 			return refused, nil // no answer
@@ -311,8 +317,8 @@ func (r *turnRun) ask(ctx context.Context, question string) (verdict, error) {
 	return refused, nil
 }
 
-// interpret maps an answer to a verdict.
-func (r *turnRun) interpret(a agent.Answer) (v verdict, understood bool) {
+// interpret returns the decision in an answer.
+func (r *turnRun) interpret(a agent.Answer) (d decision, understood bool) {
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
 		return allowed, true
@@ -326,10 +332,11 @@ func (r *turnRun) interpret(a agent.Answer) (v verdict, understood bool) {
 	return refused, true
 }
 
-// finish speaks the rest of the text, and ends the turn.
+// finish sends the last replies of the turn: the end of its tools, the agent's text if it
+// was not streamed, a phrase for an unusual end, and agent.Done.
 func (r *turnRun) finish(end ended) error {
 	for _, t := range r.seen {
-		if t.shown.Status == event.ToolRunning {
+		if t.reported.Status == event.ToolRunning {
 			if err := r.reportTool(t, event.ToolDone); err != nil {
 				return err
 			}
@@ -343,27 +350,27 @@ func (r *turnRun) finish(end ended) error {
 			end.reason = "max_tokens"
 		}
 	}
-	sentence := ""
+	phrase := ""
 	switch {
 	case end.reason == "refusal":
-		sentence = r.brain.o.Phrases.Of(r.turn.Language, "refused")
+		phrase = r.brain.o.Phrases.Of(r.turn.Language, "refused")
 	case end.reason == "max_tokens":
-		sentence = r.said.Message("acp.cut_off")
+		phrase = r.words.Message("acp.cut_off")
 	case end.reason == "max_turn_requests":
-		sentence = r.said.Message("acp.too_long")
+		phrase = r.words.Message("acp.too_long")
 	case end.reason == "cancelled":
-		sentence = r.said.Message("acp.stopped")
+		phrase = r.words.Message("acp.stopped")
 	case !r.spoke:
-		sentence = r.brain.o.Phrases.Of(r.turn.Language, "done")
+		phrase = r.brain.o.Phrases.Of(r.turn.Language, "done")
 	}
-	if sentence != "" {
-		if err := r.phrase(sentence); err != nil {
+	if phrase != "" {
+		if err := r.sendPhrase(phrase); err != nil {
 			return err
 		}
 	}
-	after := agent.Continue
+	outcome := agent.Continue
 	if r.tools != nil {
-		after = cmp.Or(r.tools.Outcome(), after)
+		outcome = cmp.Or(r.tools.Outcome(), outcome)
 	}
-	return r.send(agent.Done{End: after})
+	return r.send(agent.Done{End: outcome})
 }

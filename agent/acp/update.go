@@ -10,28 +10,27 @@ import (
 	"perch/plain"
 )
 
-// item is an event of a turn: text, toolChange, permission, pulse or ended. The set
-// is closed.
+// item is an event of a turn: text, toolChange, permission, pulse or ended.
 type item interface{ isItem() }
 
-// text is spoken text of the agent.
+// text is text of the agent for the person.
 type text string
 
-// toolChange is an update of a tool. Empty fields have not changed.
+// toolChange is an update of a tool. Empty fields are unchanged.
 type toolChange struct {
 	id, title, kind, status string
-	name                    string // the tool's real name, if the agent reports it
-	agent                   bool   // the tool is another agent
+	name                    string // the tool's name for the model, if the agent reports it
+	agent                   bool   // whether the tool is another agent
 }
 
-// pulse is a sign of life: a thought, a plan, or an unknown update.
+// pulse is a sign of life without further meaning: a thought, a plan, or an unknown update.
 type pulse struct{}
 
-// ended is the answer to the prompt.
+// ended is the response to the prompt, which ends the turn.
 type ended struct {
-	reason  string // of protocol version 1
-	content string // the whole answer, of agents that do not stream it
-	err     error
+	reason  string // stopReason of the protocol; "" if the agent gives none
+	content string // the whole text, of agents that do not stream it
+	err     error  // the prompt has failed; then the other fields are empty
 }
 
 func (text) isItem()       {}
@@ -40,7 +39,7 @@ func (permission) isItem() {}
 func (pulse) isItem()      {}
 func (ended) isItem()      {}
 
-// Tool states in the protocol's words.
+// States of a tool in the protocol.
 const (
 	toolPending   = "pending"
 	toolProgress  = "in_progress"
@@ -48,18 +47,19 @@ const (
 	toolFailed    = "failed"
 )
 
-// sessionID is a session id in either dialect's spelling.
+// sessionID is a session ID in one of the two dialects.
 type sessionID struct {
 	SessionID string `json:"sessionId"`
 	Old       string `json:"session_id"`
 }
 
+// id returns the session ID, or "".
 func (s sessionID) id() string { return cmp.Or(s.SessionID, s.Old) }
 
-// lenient is a field that may have any type; one of an unexpected type is zero.
+// lenient is a JSON field of type T. A value of another type is accepted and ignored.
 type lenient[T any] struct{ value T }
 
-// UnmarshalJSON accepts any value.
+// UnmarshalJSON sets the value if data is a T. It never fails.
 func (l *lenient[T]) UnmarshalJSON(data []byte) error {
 	var v T
 	if json.Unmarshal(data, &v) == nil {
@@ -68,32 +68,33 @@ func (l *lenient[T]) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// toolCall is a tool as updates and permissions describe it.
+// toolCall describes a tool in updates and in requests for permission.
 type toolCall struct {
 	ID     string `json:"toolCallId"`
 	Title  string `json:"title"`
 	Kind   string `json:"kind"`
 	Status string `json:"status"`
-	// RawInput shows whether a tool is another agent.
+	// RawInput is the input of the tool. It has a subagent_type if the tool is another
+	// agent.
 	RawInput lenient[struct {
 		SubAgent string `json:"subagent_type"`
 	}] `json:"rawInput"`
 	Meta lenient[toolsMeta] `json:"_meta"`
 }
 
-// toolsMeta is an extension of claude-agent-acp: the real name of its tool, and the
-// tool within which another agent speaks.
+// toolsMeta is an extension of claude-agent-acp.
 type toolsMeta struct {
 	Claude struct {
-		Tool   string `json:"toolName"`
-		Parent string `json:"parentToolUseId"`
+		Tool   string `json:"toolName"`        // name of the tool for the model
+		Parent string `json:"parentToolUseId"` // ID of the tool that runs the agent that sends this; "" for the main agent
 	} `json:"claudeCode"`
 }
 
-// change returns the update. It may wait for long, so it is limited to what is shown.
+// change returns the update of the tool. It clips texts to the length that is displayed,
+// because the update may stay in an inbox for long.
 func (t toolCall) change() toolChange {
 	kind := t.Kind
-	if kind != "" && !slices.Contains(kinds(), kind) {
+	if kind != "" && !slices.Contains(toolKinds(), kind) {
 		kind = "other"
 	}
 	status := t.Status
@@ -101,46 +102,45 @@ func (t toolCall) change() toolChange {
 		status = ""
 	}
 	name := t.Meta.value.Claude.Tool
-	sub := t.RawInput.value.SubAgent != "" || name == "Task" || name == "Agent"
-	return toolChange{id: plain.Clip(t.ID, limit.Session), title: plain.Clip(t.Title, mostRead), kind: kind, status: status,
-		name: plain.Clip(name, limit.Name), agent: sub}
+	isAgent := t.RawInput.value.SubAgent != "" || name == "Task" || name == "Agent"
+	return toolChange{id: plain.Clip(t.ID, limit.Session), title: plain.Clip(t.Title, maxTitle), kind: kind, status: status,
+		name: plain.Clip(name, limit.Name), agent: isAgent}
 }
 
-// parseUpdate parses the parameters of session/update. The item is nil if nothing
-// happened.
+// parseUpdate parses the parameters of session/update. The item is nil for an empty chunk.
 func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
 		Update struct {
 			toolCall
-			Is      string                               `json:"sessionUpdate"`
-			Content lenient[struct{ Type, Text string }] // tool calls have a list instead
+			Type    string                               `json:"sessionUpdate"`
+			Content lenient[struct{ Type, Text string }] // a list in tool calls, which is ignored
 		} `json:"update"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "", nil, errors.New("an update cannot be read")
 	}
-	u, said := p.Update, ""
+	u, content := p.Update, ""
 	if u.Content.value.Type == "text" {
-		said = u.Content.value.Text
+		content = u.Content.value.Text
 	}
-	switch chunk := u.Is == "agent_message_chunk" || u.Is == "agent_thought_chunk"; {
-	case chunk && said == "": // an empty thought is not a sign of life
-	case u.Is == "agent_message_chunk" && u.Meta.value.Claude.Parent == "":
-		it = text(said)
-	case u.Is == "tool_call" || u.Is == "tool_call_update":
+	switch isChunk := u.Type == "agent_message_chunk" || u.Type == "agent_thought_chunk"; {
+	case isChunk && content == "": // not even a sign of life
+	case u.Type == "agent_message_chunk" && u.Meta.value.Claude.Parent == "":
+		it = text(content)
+	case u.Type == "tool_call" || u.Type == "tool_call_update":
 		if u.ID == "" || len(u.ID) > limit.Session {
 			return "", nil, errors.New("a tool call has no id")
 		}
 		it = u.change()
 	default:
-		it = pulse{} // thoughts and messages of sub-agents are not spoken
+		it = pulse{} // including thoughts and messages of sub-agents, which are not spoken
 	}
 	return p.id(), it, nil
 }
 
-// parseEvent parses the parameters of session/event, of the older dialect. Its tools
-// have no ids: at most one of a name runs at a time.
+// parseEvent parses the parameters of session/event of the older dialect. Tools have no IDs
+// there, but at most one with the same name runs at a time, so the name serves as the ID.
 func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	var p struct {
 		sessionID
@@ -150,14 +150,14 @@ func parseEvent(params json.RawMessage) (session string, it item, err error) {
 	if err := json.Unmarshal(params, &p); err != nil {
 		return "", nil, errors.New("an event cannot be read")
 	}
-	named := p.Name != "" && len(p.Name) <= limit.Session
+	hasName := p.Name != "" && len(p.Name) <= limit.Session
 	switch {
 	case p.Type == "chunk" && p.Content.value == "":
 	case p.Type == "chunk":
 		it = text(p.Content.value)
-	case p.Type == "tool_call" && named:
+	case p.Type == "tool_call" && hasName:
 		it = toolChange{id: p.Name, title: p.Name, kind: "other", status: toolProgress}
-	case p.Type == "tool_result" && named:
+	case p.Type == "tool_result" && hasName:
 		it = toolChange{id: p.Name, status: toolCompleted}
 	default:
 		it = pulse{}

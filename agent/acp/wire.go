@@ -10,11 +10,12 @@ import (
 	"perch/remote"
 )
 
-// mostLine bounds a message, in bytes.
-const mostLine = 8 << 20 // a tool's whole output may stand in one
+// maxLine is the maximum length of a message in bytes. A message may contain the whole
+// output of a tool.
+const maxLine = 8 << 20
 
-// message is any JSON-RPC 2.0 object: a request has a method and an id, a
-// notification a method, a response an id.
+// message is a JSON-RPC 2.0 message. A request has a method and an ID, a notification
+// only a method, and a response only an ID.
 type message struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -24,13 +25,14 @@ type message struct {
 	Error   *rpcError       `json:"error,omitempty"`
 }
 
-// rpcError is the error of a request, in the peer's words.
+// rpcError is the error in a response.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data,omitempty"` // details, in a form of the peer's own
 }
 
+// Error returns the message, without what looks like a key, and the code.
 func (e *rpcError) Error() string {
 	said := e.Message
 	if details := e.details(); details != "" && !strings.Contains(said, details) {
@@ -56,14 +58,14 @@ func (e *rpcError) details() string {
 	return text
 }
 
-// Codes of JSON-RPC and of the protocol.
+// Error codes of JSON-RPC and of the Agent Client Protocol.
 const (
 	codeNoMethod  = -32601
 	codeBadParams = -32602
-	codeAgent     = -32000 // of the agent itself: usually a login is needed
+	codeAgent     = -32000 // error of the agent itself; usually it needs a login
 )
 
-// identified reports whether the message has an id that can be answered.
-func (m *message) identified() bool {
+// hasID reports whether the message has an ID of acceptable length.
+func (m *message) hasID() bool {
 	return len(m.ID) > 0 && len(m.ID) <= limit.Session && !bytes.Equal(m.ID, []byte("null"))
 }

@@ -25,16 +25,16 @@ func TestInboxIsBounded(t *testing.T) {
 	if len(in.items) != 1 {
 		t.Fatalf("text is not joined: %d items", len(in.items))
 	}
-	for range 2 * mostAsked {
+	for range 2 * maxPermissions {
 		in.enqueue(permission{})
 	}
-	if in.asked != mostAsked {
-		t.Errorf("%d permissions wait", in.asked)
+	if in.permissions != maxPermissions {
+		t.Errorf("%d permissions wait", in.permissions)
 	}
-	for range 2 * mostItems {
+	for range 2 * maxItems {
 		in.enqueue(toolChange{id: "x"})
 	}
-	if len(in.items) != mostItems {
+	if len(in.items) != maxItems {
 		t.Errorf("%d items wait", len(in.items))
 	}
 	if !in.enqueue(ended{}) {
@@ -44,7 +44,7 @@ func TestInboxIsBounded(t *testing.T) {
 	if said, ok := it.(text); !ok || over || len(said) > limit.List || len(said) < limit.List-1000 {
 		t.Errorf("%T of %d bytes, %v", it, len(said), over)
 	}
-	if n := len(in.close()); n != mostAsked {
+	if n := len(in.close()); n != maxPermissions {
 		t.Errorf("%d permissions are given back", n)
 	}
 	if in.enqueue(piece) {
@@ -118,13 +118,13 @@ func TestASessionThatDoesNotOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &Brain{o: Options{Command: []string{"slow"}, Start: time.Minute}}
 		s := &session{conn: newConn(silentLog(), func(error) {}), opened: make(chan struct{})}
-		k, began := &talk{session: s}, time.Now()
-		_, err := b.ready(t.Context(), k, s)
+		k, began := &conversation{session: s}, time.Now()
+		_, err := b.waitOpened(t.Context(), k, s)
 		if !errors.Is(err, agent.ErrAway) || !strings.HasSuffix(err.Error(), "slow opened no session in 1m0s") || time.Since(began) != time.Minute {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		if k.session != nil || s.conn.why() == nil {
-			t.Errorf("it has session %v, and its agent goes on: %v", k.session, s.conn.why())
+		if k.session != nil || s.conn.err() == nil {
+			t.Errorf("it has session %v, and its agent goes on: %v", k.session, s.conn.err())
 		}
 	})
 }

@@ -16,28 +16,31 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// child is a server's process: a transport with a single connection.
+// child is the process of a server. It implements sdk.Transport and, for its only
+// connection, sdk.Connection.
 type child struct {
 	server  *Server
-	program *program.Program // nil if it was never started
+	program *program.Program // nil until the process has been started
 	lines   lines
 
-	closing func()        // starts closing the connection
-	done    chan struct{} // closed when closing has started
+	startClosing func()        // closes done; may be called several times
+	done         chan struct{} // closed when the connection is being closed
 
-	out    chan []byte  // messages to be written
-	spoke  atomic.Bool  // a message of the protocol was read
-	silent atomic.Bool  // reading has ended
-	queued atomic.Int64 // bytes in out
+	out      chan []byte  // messages to be written
+	queued   atomic.Int64 // bytes in out
+	gotMCP   atomic.Bool  // whether a message was read
+	readDone atomic.Bool  // whether reading has ended
 }
 
-// mostQueued bounds the messages waiting to be written, and limit.File their bytes. Either is
-// reached only if the server asks without end and does not read the answers.
-const mostQueued = 256
+// maxQueued is the maximum number of messages waiting to be written, and limit.File that
+// of their bytes. A server reaches them only if it sends requests without end and does not
+// read the responses.
+const maxQueued = 256
 
+// newChild returns a child whose process has not been started.
 func newChild(s *Server) *child {
-	c := &child{server: s, done: make(chan struct{}), out: make(chan []byte, mostQueued)}
-	c.closing = sync.OnceFunc(func() { close(c.done) })
+	c := &child{server: s, done: make(chan struct{}), out: make(chan []byte, maxQueued)}
+	c.startClosing = sync.OnceFunc(func() { close(c.done) })
 	return c
 }
 
@@ -45,67 +48,68 @@ func newChild(s *Server) *child {
 func (c *child) Connect(context.Context) (sdk.Connection, error) {
 	o := c.server.o
 	if info, err := os.Stat(o.Dir); o.Dir != "" && (err != nil || !info.IsDir()) {
-		return nil, awayf("the folder %s for it is not there; create it, or name another as dir", o.Dir)
+		return nil, awayf("its folder %s does not exist; create it, or set dir to another", o.Dir)
 	}
 	started, err := program.Start(program.Options{Command: o.Command, Dir: o.Dir, Env: o.Env})
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return nil, awayf("%s is not installed; install it, or give its whole path as command", c.server.where())
+		return nil, awayf("%s is not installed; install it, or give its whole path as command", c.server.displayName())
 	case err != nil:
-		return nil, awayf("%s cannot be started: %w", c.server.where(), err)
+		return nil, awayf("%s cannot be started: %w", c.server.displayName(), err)
 	}
 	c.program = started
-	c.lines.from(started)
+	c.lines.reset(started)
 	c.server.wg.Go(c.write)
 	c.server.wg.Go(c.watch)
 	return c, nil
 }
 
-// watch stops the process when the connection has ended, and the connection when the
-// process has.
+// watch stops the process when the connection is being closed, and closes the connection
+// when the process has ended.
 func (c *child) watch() {
 	select {
 	case <-c.done:
 	case <-c.program.Done():
 	}
-	if !c.silent.Load() { // else it may be about to end by itself, and is stopped if not
+	if !c.readDone.Load() { // otherwise Read has given the process a time to exit by itself
 		c.program.Terminate()
 	}
 	<-c.program.Done()
-	c.closing()
+	c.startClosing()
 }
 
-// exitError waits for the end of the process, and returns an error if it ended by itself.
-func (c *child) exitError() error {
+// waitExit waits for the process to exit. It returns an error if the process exited by
+// itself.
+func (c *child) waitExit() error {
 	if c.program == nil {
 		return nil
 	}
-	how, asked := c.program.How()
-	if asked {
+	status, stopped := c.program.ExitStatus()
+	if stopped {
 		return nil
 	}
-	if c.spoke.Load() {
-		return awayf("%s has ended (%s)", c.server.where(), how)
+	if c.gotMCP.Load() {
+		return awayf("%s has ended (%s)", c.server.displayName(), status)
 	}
-	return awayf("%s ended at once (%s); run it by hand to see why, and see that its arguments make it an MCP server", c.server.where(), how)
+	return awayf("%s ended at once (%s); run it by hand to see why, and see that its arguments make it an MCP server", c.server.displayName(), status)
 }
 
-// Read returns the next message of the protocol.
+// Read returns the next message of the process.
 func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	m, err := c.lines.next()
 	if err != nil {
-		c.silent.Store(true)
-		c.program.Silent()
+		c.readDone.Store(true)
+		c.program.EndRead()
 		if !errors.Is(err, errNoMCP) {
 			err = io.EOF
 		}
 		return nil, err
 	}
-	c.spoke.Store(true)
+	c.gotMCP.Store(true)
 	return m, nil
 }
 
-// Write queues a message. It does not wait for a process that does not read.
+// Write queues a message for the process. If the queue is full it closes the connection.
 func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -124,12 +128,12 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 		default:
 		}
 	}
-	c.closing() // further requests would never complete
+	c.startClosing() // the process would not read further requests either
 	return errNotReading
 }
 
-// write writes queued messages until the end of the connection or of the process. In
-// the latter case the reader fails the pending calls.
+// write writes the queued messages to the process until the connection is being closed or
+// the process has ended. In the latter case Read fails, which ends the pending calls.
 func (c *child) write() {
 	for {
 		select {
@@ -144,11 +148,11 @@ func (c *child) write() {
 	}
 }
 
-// Close starts stopping the process.
+// Close makes watch stop the process. It does not wait.
 func (c *child) Close() error {
-	c.closing()
+	c.startClosing()
 	return nil
 }
 
-// SessionID returns "": there are no session ids over standard input and output.
+// SessionID returns "": there are no session IDs over standard input and output.
 func (*child) SessionID() string { return "" }

@@ -103,7 +103,7 @@ func TestProcessesThatAreNoServer(t *testing.T) {
 		"no-such-program-here is not installed": {Command: []string{"no-such-program-here", "--token", "canary-canary"}},
 		"is not installed":                      {Command: []string{"/nowhere/at/all"}},
 		"/ cannot be started":                   {Command: []string{"/"}},
-		"the folder /nowhere":                   {Command: []string{"true"}, Dir: "/nowhere"},
+		"its folder /nowhere":                   {Command: []string{"true"}, Dir: "/nowhere"},
 		"ended at once (exit status 0)":         {Command: []string{"true"}},
 	} {
 		s, _ := open(t, o)
@@ -320,18 +320,18 @@ func TestServerThatFloodsRequestsIsStopped(t *testing.T) {
 func TestInvalidOptions(t *testing.T) {
 	log := logTo(&waittest.Buffer{})
 	for want, o := range map[string]mcp.Options{
-		"is no name":            {Command: []string{"x"}, Log: log},
-		"needs a log":           {Name: "it", Command: []string{"x"}},
-		"needs a command":       {Name: "it", Log: log},
-		"both a command":        {Name: "it", Command: []string{"x"}, URL: "http://x", Log: log},
-		"a key is for a url":    {Name: "it", Command: []string{"x"}, Key: "k", Log: log},
-		"is no address":         {Name: "it", URL: "ftp://canary/", Log: log},
-		"its url is no address": {Name: "it", URL: "http://canary:x/", Log: log},
-		"its key has":           {Name: "it", URL: "http://x", Key: "canary\n", Log: log},
-		"no tool's name":        {Name: "it", URL: "http://x", Only: []string{"[a"}, Log: log},
-		"is not NAME=value":     {Name: "it", Command: []string{"x"}, Env: []string{"canary"}, Log: log},
-		"are times above":       {Name: "it", URL: "http://x", CallWithin: -1, Log: log},
-		`"a.b" is no name for`:  {Name: "a.b", URL: "http://x", Log: log},
+		"cannot be the name":             {Command: []string{"x"}, Log: log},
+		"needs a log":                    {Name: "it", Command: []string{"x"}},
+		"needs a command":                {Name: "it", Log: log},
+		"both a command":                 {Name: "it", Command: []string{"x"}, URL: "http://x", Log: log},
+		"a key is for a url":             {Name: "it", Command: []string{"x"}, Key: "k", Log: log},
+		"is not a valid address":         {Name: "it", URL: "ftp://canary/", Log: log},
+		"its url is not a valid address": {Name: "it", URL: "http://canary:x/", Log: log},
+		"its key has":                    {Name: "it", URL: "http://x", Key: "canary\n", Log: log},
+		"the name of a tool nor":         {Name: "it", URL: "http://x", Only: []string{"[a"}, Log: log},
+		"is not NAME=value":              {Name: "it", Command: []string{"x"}, Env: []string{"canary"}, Log: log},
+		"must be above":                  {Name: "it", URL: "http://x", CallWithin: -1, Log: log},
+		`"a.b" cannot be the name of`:    {Name: "a.b", URL: "http://x", Log: log},
 	} {
 		if _, err := mcp.New(o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", want, err)

@@ -25,7 +25,7 @@ func FuzzLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		count := func(r io.Reader) (n int, err error) {
 			var l lines
-			l.from(r)
+			l.reset(r)
 			for {
 				m, err := l.next()
 				if err != nil {
@@ -53,7 +53,7 @@ func FuzzResult(f *testing.F) {
 		if json.Unmarshal(data, &r) != nil {
 			return
 		}
-		text, err := textOf(&r)
+		text, err := resultText(&r)
 		if err != nil {
 			text = err.Error()
 		}
@@ -73,11 +73,11 @@ func FuzzTool(f *testing.F) {
 		if json.Unmarshal(data, &tool) != nil {
 			return
 		}
-		offer, ok := s.offered(&tool)
+		offer, ok := s.convertTool(&tool)
 		if !ok {
 			return
 		}
-		if own, ours := strings.CutPrefix(offer.Name, "it."); !ours || !s.allowed(own) || !utf8.ValidString(offer.Description) ||
+		if own, ours := strings.CutPrefix(offer.Name, "it."); !ours || !s.isAllowed(own) || !utf8.ValidString(offer.Description) ||
 			len(offer.Description) > limit.Data ||
 			len(offer.Schema) > limit.Instructions || !json.Valid(offer.Schema) || offer.Schema[0] != '{' {
 			t.Errorf("%+v", offer)

@@ -16,30 +16,32 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Bounds of a process's output.
+// Limits of a process's output.
 const (
-	mostGarbage = 200  // consecutive lines that are not of the protocol
-	mostBatch   = 1000 // messages in one line
-	keptEnds    = 256  // bytes retained of both ends of a line that is too long
+	maxGarbage = 200  // consecutive lines that are not JSON-RPC messages
+	maxBatch   = 1000 // messages in one line
+	endBytes   = 256  // bytes examined at each end of a line that is too long
 )
 
-// lines reads messages, one per line. Other lines are skipped, because many servers use
-// libraries that print a greeting on standard output. Of a line that is too long both
-// ends are examined, so that only the call that it answers fails, and at once.
+// lines reads messages from the output of a process, one per line. It skips other lines,
+// because many servers use libraries that print a greeting. If a line is too long, it
+// looks for the ID of a response in both ends of the line, so that only the call with this
+// ID fails.
 type lines struct {
 	remote.Lines
-	waiting []jsonrpc.Message // from a line with several
-	garbage int               // consecutive lines
+	pending []jsonrpc.Message // messages of the latest line that were not returned yet
+	garbage int               // consecutive lines that are not messages
 }
 
-func (l *lines) from(r io.Reader) {
-	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: keptEnds}
+// reset makes l read from r.
+func (l *lines) reset(r io.Reader) {
+	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: endBytes}
 }
 
-// next returns the next message. It returns errNoMCP after too many lines without a
-// message, and otherwise the reader's error.
+// next returns the next message, errNoMCP after too many lines without a message, or the
+// error of the reader.
 func (l *lines) next() (jsonrpc.Message, error) {
-	for len(l.waiting) == 0 {
+	for len(l.pending) == 0 {
 		line, err := l.Next()
 		if err != nil && !errors.Is(err, remote.ErrTooLong) {
 			return nil, err
@@ -48,50 +50,52 @@ func (l *lines) next() (jsonrpc.Message, error) {
 			continue
 		}
 		if err != nil {
-			l.waiting = tooLong(line)
+			l.pending = failedResponse(line)
 		} else {
-			l.waiting = messages(line)
+			l.pending = parseMessages(line)
 		}
-		if len(l.waiting) > 0 {
+		if len(l.pending) > 0 {
 			l.garbage = 0
-		} else if l.garbage++; l.garbage > mostGarbage {
+		} else if l.garbage++; l.garbage > maxGarbage {
 			return nil, errNoMCP
 		}
 	}
-	m := l.waiting[0]
-	l.waiting = l.waiting[1:]
+	m := l.pending[0]
+	l.pending = l.pending[1:]
 	return m, nil
 }
 
-// messages returns the messages of a line: none if it is not a message, several if it is
-// an array, as in an older revision of the protocol.
-func messages(line []byte) (all []jsonrpc.Message) {
+// parseMessages returns the messages in a line that is not empty: one if it is a JSON-RPC
+// message, several if it is an array of them (a batch, of an older revision of the
+// protocol), otherwise none.
+func parseMessages(line []byte) (messages []jsonrpc.Message) {
 	raw := []json.RawMessage{line}
 	if line[0] == '[' {
-		if json.Unmarshal(line, &raw) != nil || len(raw) > mostBatch {
+		if json.Unmarshal(line, &raw) != nil || len(raw) > maxBatch {
 			return nil
 		}
 	} else if line[0] != '{' {
 		return nil
 	}
-	for _, one := range raw {
-		m, err := jsonrpc.DecodeMessage(one)
+	for _, data := range raw {
+		m, err := jsonrpc.DecodeMessage(data)
 		if err != nil || m == nil {
 			return nil
 		}
-		all = append(all, m)
+		messages = append(messages, m)
 	}
-	return all
+	return messages
 }
 
-// tooLong returns an error response for an answer that is too long, if either end
-// contains its id. The calls from this side have numeric ids.
-func tooLong(keptEnds []byte) []jsonrpc.Message {
-	found := answeredID().FindSubmatch(keptEnds)
-	if found == nil {
+// failedResponse returns the error errTooLong as the response to a call whose response is
+// too long: both ends of that line are given, joined. It returns nil if they do not contain
+// the ID of a call. This client's IDs are numbers.
+func failedResponse(ends []byte) []jsonrpc.Message {
+	match := responseID().FindSubmatch(ends)
+	if match == nil {
 		return nil
 	}
-	n, err := strconv.ParseInt(string(append(found[1], found[2]...)), 10, 64)
+	n, err := strconv.ParseInt(string(append(match[1], match[2]...)), 10, 64)
 	if err != nil {
 		return nil
 	}
@@ -102,7 +106,7 @@ func tooLong(keptEnds []byte) []jsonrpc.Message {
 	return []jsonrpc.Message{&jsonrpc.Response{ID: id, Error: errTooLong}}
 }
 
-// answeredID matches the id of an answer whose middle is missing.
-var answeredID = sync.OnceValue(func() *regexp.Regexp {
+// responseID matches the ID in a response whose middle is missing.
+var responseID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,15})\s*,\s*"result"|"id"\s*:\s*(\d{1,15})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}$`)
 })

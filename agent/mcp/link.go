@@ -12,50 +12,51 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The protocol revisions to open a connection with. The older one is tried first,
-// because some servers exit if the first request is not "initialize".
+// Revisions of the protocol to connect with. The older one is tried first, because some
+// servers exit if the first request is not "initialize".
 const (
-	usual  = "2025-11-25"
-	latest = "2026-07-28"
+	usualRevision  = "2025-11-25"
+	latestRevision = "2026-07-28"
 )
 
-// link is one connection.
+// link is a connection to a server.
 type link struct {
-	ctx     context.Context // ends with the connection; the cause is the reason
-	lose    context.CancelCauseFunc
+	ctx     context.Context         // ends with the connection; its cause is the reason
+	lose    context.CancelCauseFunc // ends ctx
 	session *sdk.ClientSession
 	child   *child        // nil over HTTP
 	client  *http.Client  // nil for a child
-	stale   chan struct{} // the list of tools has changed
-	ended   chan struct{} // closed when the connection has ended completely
+	stale   chan struct{} // receives a value when the list of tools has changed
+	ended   chan struct{} // closed once the connection has ended and the server's state says so
 }
 
-func (l *link) why() error { return context.Cause(l.ctx) }
+// err returns the reason why the connection has ended, or nil.
+func (l *link) err() error { return context.Cause(l.ctx) }
 
 // way is a way to connect to a server.
 type way struct {
-	version string
+	version string   // revision of the protocol
 	url     *url.URL // nil for a child
-	sse     bool     // the transport from before streamable HTTP
+	sse     bool     // use SSE, the predecessor of streamable HTTP
 }
 
-// connect tries the ways to reach the server, and lists its tools.
+// connect connects in the first way that works, and lists the tools.
 func (s *Server) connect() (*link, error) {
 	deadline := time.Now().Add(s.o.ConnectWithin)
-	way := way{version: usual, url: s.url}
+	way := way{version: usualRevision, url: s.url}
 	l, err := s.attempt(way, deadline)
-	if err != nil && tooOld(err) {
-		way.version = latest
+	if err != nil && isRefusedRevision(err) {
+		way.version = latestRevision
 		l, err = s.attempt(way, deadline)
 	}
-	for _, u := range s.older(err) {
-		way.version, way.sse, way.url = usual, true, u
-		var other error
-		if l, other = s.attempt(way, deadline); other == nil {
+	for _, u := range s.sseAddresses(err) {
+		way.version, way.sse, way.url = usualRevision, true, u
+		var sseErr error
+		if l, sseErr = s.attempt(way, deadline); sseErr == nil {
 			return l, nil
 		}
-		if len(s.older(other)) == 0 && !errors.Is(other, errNoMCP) {
-			err = other // a server answered, with a refusal
+		if len(s.sseAddresses(sseErr)) == 0 && !errors.Is(sseErr, errNoMCP) {
+			err = sseErr // from an MCP server, so it explains more than the first error
 		}
 	}
 	if err != nil {
@@ -64,15 +65,16 @@ func (s *Server) connect() (*link, error) {
 	return l, nil
 }
 
-// tooOld reports whether a server refuses the usual revision as too old.
-func tooOld(err error) bool {
-	refused := answerOf(err)
+// isRefusedRevision reports whether a server refuses the revision usualRevision as too old.
+func isRefusedRevision(err error) bool {
+	refused := errorResponse(err)
 	return refused != nil && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == sdk.CodeUnsupportedProtocolVersion)
 }
 
-// older returns the addresses to try SSE at, for a server without streamable HTTP. Home
-// Assistant had SSE at another address than streamable HTTP.
-func (s *Server) older(err error) (all []*url.URL) {
+// sseAddresses returns the URLs to try SSE at if err, the error of an attempt, says that the
+// server has no streamable HTTP at its URL; otherwise nil. Older versions of Home Assistant
+// have SSE at another path.
+func (s *Server) sseAddresses(err error) (addresses []*url.URL) {
 	var refused *refusal
 	if !errors.As(err, &refused) || s.url == nil {
 		return nil
@@ -83,23 +85,24 @@ func (s *Server) older(err error) (all []*url.URL) {
 	default:
 		return nil
 	}
-	all = append(all, s.url)
+	addresses = append(addresses, s.url)
 	if base, ok := strings.CutSuffix(s.url.Path, "/api/mcp"); ok {
 		u := *s.url
 		u.Path, u.RawPath = base+"/mcp_server/sse", ""
-		all = append(all, &u)
+		addresses = append(addresses, &u)
 	}
-	return all
+	return addresses
 }
 
-// attempt connects in one way, and cleans up if that fails.
+// attempt connects in the way w and lists the tools. If that fails, it waits until nothing
+// of the connection is left.
 func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	l := &link{stale: make(chan struct{}, 1), ended: make(chan struct{})}
 	l.ctx, l.lose = context.WithCancelCause(context.Background())
-	late := time.AfterFunc(time.Until(deadline), func() { l.lose(errSlow) })
-	closed := context.AfterFunc(s.ctx, func() { l.lose(errClosed) })
+	timeout := time.AfterFunc(time.Until(deadline), func() { l.lose(errSlow) })
+	stopWatch := context.AfterFunc(s.ctx, func() { l.lose(errClosed) })
 	client := sdk.NewClient(&sdk.Implementation{Name: "perch", Title: "Perch", Version: "1"}, &sdk.ClientOptions{
-		// Nothing is declared: no roots, no sampling, no questions to the user.
+		// The server is offered no roots, no sampling, and no questions to the user.
 		Capabilities:   &sdk.ClientCapabilities{},
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
@@ -109,30 +112,31 @@ func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 			}
 		},
 	})
-	client.AddReceivingMiddleware(refuseQuestions)
-	err := s.open(l, client, w)
-	if !late.Stop() && err == nil {
+	client.AddReceivingMiddleware(refuseRequests)
+	err := s.openSession(l, client, w)
+	if !timeout.Stop() && err == nil {
 		err = errSlow
 	}
-	closed()
+	stopWatch()
 	if err == nil {
 		return l, nil
 	}
-	if cause := l.why(); cause != nil {
+	if cause := l.err(); cause != nil {
 		err = cause
 	}
 	l.lose(err)
 	if l.session != nil {
 		_ = l.session.Wait()
 	}
-	if err2 := l.waitTransport(); err2 != nil && !errors.Is(err, errSlow) && !errors.Is(err, errClosed) {
-		err = err2
+	if exitErr := l.waitTransport(); exitErr != nil && !errors.Is(err, errSlow) && !errors.Is(err, errClosed) {
+		err = exitErr
 	}
 	return nil, err
 }
 
-// refuseQuestions refuses requests of servers that were not offered.
-func refuseQuestions(next sdk.MethodHandler) sdk.MethodHandler {
+// refuseRequests is a middleware that refuses a server's requests for features that this
+// client does not offer.
+func refuseRequests(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 		switch method {
 		case "roots/list", "sampling/createMessage", "elicitation/create":
@@ -142,20 +146,20 @@ func refuseQuestions(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// open opens the connection, and lists the tools.
-func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
+// openSession sets the session of l, which it opens with client, and lists the tools.
+func (s *Server) openSession(l *link, client *sdk.Client, w way) (err error) {
 	var transport sdk.Transport
 	if w.url == nil {
 		l.child = newChild(s)
 		transport = l.child
 	} else {
-		transport, l.client = s.transport(l.ctx, w)
+		transport, l.client = s.newTransport(l.ctx, w)
 	}
-	l.session, err = client.Connect(l.ctx, tied{transport}, &sdk.ClientSessionOptions{ProtocolVersion: w.version})
+	l.session, err = client.Connect(l.ctx, closingTransport{transport}, &sdk.ClientSessionOptions{ProtocolVersion: w.version})
 	if err != nil {
 		return err
 	}
-	tools, err := s.list(l.ctx, l.session)
+	tools, err := s.listTools(l.ctx, l.session)
 	if err != nil {
 		return err
 	}
@@ -163,8 +167,8 @@ func (s *Server) open(l *link, client *sdk.Client, w way) (err error) {
 	return nil
 }
 
-// waitTransport waits until the transport has ended completely, and returns the error
-// of a child that ended by itself.
+// waitTransport waits until the connections or the child of l have ended. It returns an
+// error if a child exited by itself.
 func (l *link) waitTransport() error {
 	if l.client != nil {
 		l.client.CloseIdleConnections()
@@ -172,14 +176,15 @@ func (l *link) waitTransport() error {
 	if l.child == nil {
 		return nil
 	}
-	return l.child.exitError()
+	return l.child.waitExit()
 }
 
-// tied closes a connection when its context ends. Otherwise HTTP would retry for half a
-// minute.
-type tied struct{ sdk.Transport }
+// closingTransport closes its connections when the context of Connect ends. Without it the
+// SDK would go on to retry over HTTP for half a minute.
+type closingTransport struct{ sdk.Transport }
 
-func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
+// Connect implements sdk.Transport.
+func (t closingTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	conn, err := t.Transport.Connect(ctx)
 	if err == nil {
 		context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -187,36 +192,36 @@ func (t tied) Connect(ctx context.Context) (sdk.Connection, error) {
 	return conn, err
 }
 
-// watch waits for the end of a connection, and cleans up.
+// watch waits for the end of a connection, or ends it on Close, and cleans up.
 func (s *Server) watch(l *link) {
-	over := make(chan struct{})
+	done := make(chan struct{})
 	s.wg.Go(func() {
 		err := l.session.Wait()
-		if err2 := l.waitTransport(); err2 != nil {
-			err = err2
+		if exitErr := l.waitTransport(); exitErr != nil {
+			err = exitErr
 		} else if err == nil {
 			err = errCut
 		}
 		l.lose(s.explain(err))
-		close(over)
+		close(done)
 	})
 	s.wg.Go(func() { s.refresh(l) })
 	select {
 	case <-l.ctx.Done():
 	case <-s.ctx.Done():
-		// An HTTP session must be ended; a child is stopped by closing its input.
+		// Close ends the session of an HTTP server by a request, and stops a child.
 		s.wg.Go(func() { _ = l.session.Close() })
 		select {
-		case <-over:
-		case <-time.After(closeWithin):
+		case <-done:
+		case <-time.After(closeTimeout):
 		}
 		l.lose(errClosed)
 	}
-	<-over
+	<-done
 }
 
-// refresh lists the tools again when the server reports a change, which it may do at
-// any rate.
+// refresh lists the tools again when the server reports a change, at most once a second,
+// until the connection ends.
 func (s *Server) refresh(l *link) {
 	for {
 		select {
@@ -225,13 +230,13 @@ func (s *Server) refresh(l *link) {
 			return
 		}
 		ctx, cancel := context.WithTimeoutCause(l.ctx, s.o.ConnectWithin, errSlow)
-		tools, err := s.list(ctx, l.session)
+		tools, err := s.listTools(ctx, l.session)
 		cancel()
 		switch {
 		case err == nil:
 			s.setTools(tools)
 		case l.ctx.Err() == nil:
-			s.o.Log.Debug("an MCP server does not list its tools again", "server", s.o.Name, "err", s.explain(err))
+			s.o.Log.Debug("cannot list the changed tools of an MCP server", "server", s.o.Name, "err", s.explain(err))
 		}
 		if s.o.Pause(l.ctx, time.Second) != nil {
 			return

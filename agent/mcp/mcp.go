@@ -1,14 +1,14 @@
 // Package mcp makes the tools of external servers of the Model Context Protocol
-// available to a thinker. A server is a child process on its standard input and output,
-// or an address, over streamable HTTP or the older SSE.
+// available to a thinker. A server is either a child process, addressed over its standard
+// input and output, or a URL, addressed over streamable HTTP or the older SSE.
 //
 // Concurrency: the first use starts one goroutine, keepConnected, which owns the
 // connection until Close: it connects, waits for the end of the connection, and
-// reconnects after a pause. All others read its latest result. A second goroutine per
-// connection lists the tools again when the server reports a change.
+// reconnects after a pause. Other goroutines read the result of the latest attempt. A
+// second goroutine per connection lists the tools again when the server reports a change.
 //
-// The protocol is implemented by github.com/modelcontextprotocol/go-sdk. Processes,
-// their output, and HTTP responses are bounded here, because servers are foreign
+// The protocol is implemented by github.com/modelcontextprotocol/go-sdk. This package
+// bounds processes, their output, and HTTP responses, because servers are foreign
 // programs with unknown behaviour.
 package mcp
 
@@ -31,104 +31,107 @@ import (
 	"perch/remote"
 )
 
-// Options of a server. Command or URL, Name and Log are required; zero values of the
-// others mean the defaults given.
+// Options are the options of a server. Name, Log, and one of Command and URL are
+// required.
 type Options struct {
-	// Name is the server's name, a prefix of its tools' names ("files.read_file") so
-	// that those of two servers never clash: 1 to 32 letters, digits, hyphens and
-	// underscores.
+	// Name identifies the server: 1 to 32 letters, digits, hyphens and underscores. It
+	// prefixes the names of the server's tools ("files.read_file"), so that the tools of
+	// two servers never have the same name.
 	Name string
 
-	Command []string // the program and its arguments
-	Dir     string   // the folder it works in; the current one
-	// Env is added to the appliance's own environment, without variables that begin
-	// with PERCH_ or come from the service manager.
+	Command []string // program and its arguments
+	Dir     string   // working directory of Command; "" means the current directory
+	// Env holds NAME=value entries for Command. They are added to the environment of this
+	// process, without its variables that begin with PERCH_ or come from the service
+	// manager.
 	Env []string
 
-	URL string // http:// or https://, as the server's manual gives it
-	Key string // sent as a bearer token
+	URL string // http:// or https:// URL of the MCP endpoint
+	Key string // bearer token to send to URL; "" means none
 
-	// Only lists the available tools, all if it is empty; Except lists the excluded
-	// ones. Both contain the server's names, and * matches any characters. Other tools
-	// can neither be listed nor called.
+	// Only lists the tools that may be used (if empty, all of them), and Except the tools
+	// that may not. Both hold names as the server gives them, in which * matches any
+	// characters. Other tools can neither be listed nor called.
 	Only, Except []string
 
-	CallWithin    time.Duration // for the answer to a call; 60 s
-	ConnectWithin time.Duration // for a connection and the list of tools; 30 s for a command, 10 s for an address
+	CallWithin    time.Duration // timeout of a tool call; default: 60 s
+	ConnectWithin time.Duration // timeout of connecting and listing the tools; default: 30 s for a command, 10 s for a URL
 
-	// Pause waits before the next attempt to connect, and fails if ctx ends. If nil it
-	// sleeps; tests set it.
+	// Pause waits for d before the next attempt to connect, and returns an error if ctx
+	// ends earlier. If nil, the server sleeps. Tests set it.
 	Pause func(ctx context.Context, d time.Duration) error
 	Log   *slog.Logger
 }
 
-// Bounds of a server, and retry limits.
+// Limits of one server.
 const (
-	mostTools    = 100
-	mostPages    = 20              // of a list of tools
-	mostAttempts = 10              // consecutive failed attempts before waiting for the next use
-	closeWithin  = time.Second     // for an orderly end of a session
-	mostTimeouts = 3               // consecutive calls without a timely answer before reconnecting
-	stableAfter  = 2 * time.Minute // a connection that lasted so long resets the failures
+	maxTools     = 100             // tools that are offered to a model
+	maxPages     = 20              // pages read of a list of tools
+	maxAttempts  = 10              // consecutive failed attempts to connect before waiting for the next use
+	maxTimeouts  = 3               // consecutive calls that time out before reconnecting
+	closeTimeout = time.Second     // for an orderly end of a session
+	stableAfter  = 2 * time.Minute // duration of a connection that resets the count of failures
 )
 
 // errClosed is returned after Close.
 var errClosed = awayf("the MCP server has been closed")
 
-// Server is one server, connected or not. It is safe for concurrent use.
+// Server is an MCP server, connected or not. It is safe for concurrent use.
 type Server struct {
 	o      Options
-	url    *url.URL
+	url    *url.URL      // nil for a command
 	server remote.Server // formats errors
 	ctx    context.Context
-	end    context.CancelFunc
+	cancel context.CancelFunc // cancels ctx
 	wg     sync.WaitGroup
-	asked  chan struct{} // signals that a caller needs the server
+	needed chan struct{} // receives a value when a caller needs the server
 
 	mu      sync.Mutex
-	started bool // keepConnected runs
-	closed  bool // by Close
-	tools   []thinker.Tool
-	listed  bool
+	started bool           // whether keepConnected runs
+	closed  bool           // whether Close was called
+	tools   []thinker.Tool // the latest list of tools
+	listed  bool           // whether tools has been set
 
 	// The state of the connection.
-	trying       chan struct{} // closed when the present attempt has ended; nil between attempts
+	trying       chan struct{} // closed when the current attempt has ended; nil between attempts
 	link         *link         // nil if not connected
-	why          error         // why not connected
-	loggedAway   bool          // last logged as unavailable
-	wasConnected bool          // at least once
+	linkErr      error         // why there is no connection
+	loggedAway   bool          // whether the last log entry says that the server is away
+	wasConnected bool          // whether any attempt has succeeded
 	failures     int           // consecutive failed attempts
-	silent       int           // consecutive calls without a timely answer
+	timeouts     int           // consecutive calls that timed out
 }
 
-// New checks the options. It starts nothing: the first use does.
+// New returns a server with the options o, or an error if they are invalid. The first use
+// of the server connects.
 func New(o Options) (*Server, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{asked: make(chan struct{}, 1)}
-	standard := 30 * time.Second
+	s := &Server{needed: make(chan struct{}, 1)}
+	connectTimeout := 30 * time.Second
 	if o.URL != "" {
-		s.url, _ = address(o.URL) // already checked
-		standard = 10 * time.Second
+		s.url, _ = parseAddress(o.URL) // already checked
+		connectTimeout = 10 * time.Second
 	}
-	o.ConnectWithin = cmp.Or(o.ConnectWithin, standard)
+	o.ConnectWithin = cmp.Or(o.ConnectWithin, connectTimeout)
 	o.CallWithin = cmp.Or(o.CallWithin, time.Minute)
 	if o.Pause == nil {
 		o.Pause = remote.Sleep
 	}
 	s.o = o
-	s.server = remote.Server{Address: s.where(), Key: o.Key, Secrets: s.secrets(), Setting: "its key", Check: "what it is asked for"}
-	s.ctx, s.end = context.WithCancel(context.Background())
+	s.server = remote.Server{Address: s.displayName(), Key: o.Key, Secrets: s.secrets(), Setting: "its key", Check: "what it is asked for"}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
 }
 
-const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+// nameChars are the characters allowed in the name of a server.
+const nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// Check returns what New would refuse.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
-	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, letters) != "" {
-		return fmt.Errorf("%q is no name for an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
+	if o.Name == "" || len(o.Name) > 32 || strings.Trim(o.Name, nameChars) != "" {
+		return fmt.Errorf("%q cannot be the name of an MCP server; give it 1 to 32 letters, digits, hyphens or underscores", o.Name)
 	}
 	if err := o.check(); err != nil {
 		return fmt.Errorf("MCP server %s: %w", o.Name, err)
@@ -148,13 +151,13 @@ func (o *Options) check() error {
 	case len(o.Command) > 0 && o.Key != "":
 		return errors.New("a key is for a url; give a command what it needs as env")
 	case o.CallWithin < 0 || o.ConnectWithin < 0:
-		return errors.New("its deadlines are times above zero")
+		return errors.New("its timeouts must be above zero")
 	case o.Key != strings.TrimSpace(o.Key) || strings.ContainsFunc(o.Key, func(r rune) bool { return r < ' ' || r > '~' }):
 		return errors.New("its key has spaces around it or characters that no header can hold; copy it again")
 	}
 	for _, pattern := range slices.Concat(o.Only, o.Except) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is no tool's name, nor a pattern of names", plain.Clip(pattern, 40))
+			return fmt.Errorf("%q is neither the name of a tool nor a pattern of names", plain.Clip(pattern, 40))
 		}
 	}
 	for _, entry := range o.Env {
@@ -163,18 +166,18 @@ func (o *Options) check() error {
 		}
 	}
 	if o.URL != "" {
-		_, err := address(o.URL)
+		_, err := parseAddress(o.URL)
 		return err
 	}
 	return nil
 }
 
-// address parses a server's address. The error does not contain it, because it may
-// contain a key.
-func address(text string) (*url.URL, error) {
+// parseAddress parses the URL of a server, without its fragment. The error does not quote
+// the URL, because that may contain a key.
+func parseAddress(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("its url is no address; write it as http://host:port/path")
+		return nil, errors.New("its url is not a valid address; write it as http://host:port/path")
 	}
 	u.Fragment = ""
 	return u, nil
@@ -183,21 +186,20 @@ func address(text string) (*url.URL, error) {
 // Name returns the server's name in the configuration.
 func (s *Server) Name() string { return s.o.Name }
 
-// where describes the server for errors. A program's arguments and an address's query
-// may contain keys, so they are never shown; nor are long parts of its path, which may
-// be keys of hosted servers.
-func (s *Server) where() string {
+// displayName returns the name of the program, or the URL, for error messages. It omits
+// what may contain a key: a program's arguments, a URL's query, and long parts of its path.
+func (s *Server) displayName() string {
 	if s.url == nil {
 		return filepath.Base(s.o.Command[0])
 	}
 	parts := strings.Split(s.url.Path, "/")
 	for i, part := range parts {
-		if len(part) > longestWord {
+		if len(part) > maxShownPart {
 			parts[i] = "[key]"
 		}
 	}
 	return s.url.Scheme + "://" + s.url.Host + strings.Join(parts, "/")
 }
 
-// longestWord bounds the parts of a path that are shown, in bytes.
-const longestWord = 15
+// maxShownPart is the maximum length in bytes of the parts of a URL's path that are shown.
+const maxShownPart = 15

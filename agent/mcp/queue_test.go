@@ -18,7 +18,7 @@ func TestQueueIsBounded(t *testing.T) {
 	m := must.Value(jsonrpc.DecodeMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"x":"` + strings.Repeat("x", 32<<10) + `"}}`)))(t)
 	var err error
 	written := 0
-	for ; err == nil && written < 2*mostQueued; written++ {
+	for ; err == nil && written < 2*maxQueued; written++ {
 		err = c.Write(t.Context(), m)
 	}
 	if !errors.Is(err, errNotReading) || written > limit.File/(32<<10)+1 {

@@ -22,47 +22,52 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Internal errors; explain turns them into sentences.
+// Internal errors. Server.explain converts them to sentences for the owner.
 var (
 	errSlow       = errors.New("it takes too long")
 	errCut        = errors.New("the connection was cut")
-	errNoMCP      = errors.New("what comes is not of the protocol")
-	errTooLong    = fmt.Errorf("the answer is longer than %d MB, which is more than is taken; ask for less", limit.Message>>20)
+	errNoMCP      = errors.New("its output is not MCP")
+	errTooLong    = fmt.Errorf("the response is longer than %d MB, the most that is accepted; ask for less", limit.Message>>20)
 	errNotReading = errors.New("it does not read its messages")
 	errElsewhere  = errors.New("it wants messages to go to another machine, which would get the key")
-	errBusy       = errors.New("too many requests are under way")
+	errBusy       = errors.New("too many requests are running")
 )
 
-// absence is the reason why a server cannot be used, as one sentence. It is an
-// agent.ErrAway without that error's text, which is about brains.
-type absence struct{ error }
+// awayError is the reason why a server cannot be used, as one sentence. It matches
+// agent.ErrAway, but does not contain its text, which is about brains.
+type awayError struct{ error }
 
-func (absence) Is(target error) bool { return target == agent.ErrAway }
-func (a absence) Unwrap() error      { return a.error }
+// Is reports whether target is agent.ErrAway.
+func (awayError) Is(target error) bool { return target == agent.ErrAway }
 
-func awayf(format string, args ...any) error { return absence{fmt.Errorf(format, args...)} }
+// Unwrap returns the error that a contains.
+func (a awayError) Unwrap() error { return a.error }
 
-// absent returns an absence whose sentence begins with the server's name.
-func (s *Server) absent(sentence string) error { return absence{s.server.Fault(sentence)} }
+// awayf formats an awayError.
+func awayf(format string, args ...any) error { return awayError{fmt.Errorf(format, args...)} }
+
+// awayBecause returns an awayError: the server's name followed by sentence.
+func (s *Server) awayBecause(sentence string) error { return awayError{s.server.Fault(sentence)} }
 
 // refusal is an unsuccessful HTTP response of a server.
 type refusal struct {
 	remote.Refusal
-	session bool // the request was part of a session
+	session bool // whether the request was part of a session
 }
 
+// Error returns the status of the response.
 func (r *refusal) Error() string { return fmt.Sprintf("HTTP %d", r.Status) }
 
-// forgotten reports whether a server refuses a call because it does not know the
-// session any more, for instance after a restart.
-func forgotten(l *link, err error) bool {
+// isSessionLost reports whether a call failed because the server no longer knows the
+// session, for instance after a restart.
+func isSessionLost(l *link, err error) bool {
 	var r *refusal
 	return errors.Is(err, sdk.ErrSessionMissing) || errors.As(err, &r) && r.Status == http.StatusNotFound && r.session && l.ctx.Err() == nil
 }
 
-// answerOf returns the error that a server sent as its answer, or nil. The SDK uses the
-// same type for its own errors.
-func answerOf(err error) *jsonrpc.Error {
+// errorResponse returns the JSON-RPC error that the server sent, or nil if err is of another
+// kind. The SDK uses the same type for its own errors, which are excluded here.
+func errorResponse(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if !errors.As(err, &e) || -32005 <= e.Code && e.Code <= -32003 && slices.Contains(
 		[]string{"rejected by transport", "server is closing", "client is closing"}, e.Message) {
@@ -71,32 +76,32 @@ func answerOf(err error) *jsonrpc.Error {
 	return e
 }
 
-// broken explains a failed request, and drops the connection if that is the cause.
-func (s *Server) broken(ctx context.Context, l *link, err error) error {
-	refused := answerOf(err)
+// requestError explains why a request over l failed, and drops l if that is the cause.
+func (s *Server) requestError(ctx context.Context, l *link, err error) error {
+	refused := errorResponse(err)
 	var status *refusal
 	switch {
 	case s.ctx.Err() != nil:
 		return errClosed
 	case ctx.Err() != nil:
 		if errors.Is(context.Cause(ctx), errSlow) && s.countTimeout() {
-			l.lose(s.absent("has not answered for a while and is connected anew"))
+			l.lose(s.awayBecause("has not answered for a while and is connected again"))
 		}
-		return s.slow(ctx)
+		return s.endedError(ctx)
 	case errors.Is(err, errTooLong), errors.Is(err, errNoMCP), errors.Is(err, errBusy):
 		return s.explain(err)
 	case refused != nil:
-		s.recordAnswer()
+		s.resetFailures()
 		return errors.New("it refuses: " + cmp.Or(s.server.Quote(refused.Message), "it does not say why"))
 	case errors.As(err, &status) && status.Status != http.StatusUnauthorized && status.Status != http.StatusNotFound:
 		return s.explain(err)
 	case l.child != nil && (errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, io.EOF)), l.ctx.Err() != nil:
-		// The reason is set when the end of the process is handled.
+		// Server.watch sets the reason once it has noticed the end of the connection.
 		select {
 		case <-l.ctx.Done():
-			return l.why()
+			return l.err()
 		case <-ctx.Done():
-			return s.slow(ctx)
+			return s.endedError(ctx)
 		}
 	}
 	err = s.explain(err)
@@ -104,73 +109,73 @@ func (s *Server) broken(ctx context.Context, l *link, err error) error {
 	return err
 }
 
-// countTimeout counts a call that was not answered in time, and reports whether there
-// were too many.
+// countTimeout counts a call that timed out, and reports whether there were too many in a
+// row.
 func (s *Server) countTimeout() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.silent++
-	return s.silent >= mostTimeouts
+	s.timeouts++
+	return s.timeouts >= maxTimeouts
 }
 
-// slow returns the error for an ended context.
-func (s *Server) slow(ctx context.Context) error {
+// endedError returns the error of a request whose context has ended.
+func (s *Server) endedError(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return errClosed
 	}
 	if errors.Is(context.Cause(ctx), errSlow) {
-		return s.absent("does not answer in time")
+		return s.awayBecause("does not answer in time")
 	}
 	return ctx.Err()
 }
 
-// explain returns a one-sentence error with cause and cure.
+// explain returns an awayError that names the cause of err and what to do about it.
 func (s *Server) explain(err error) error {
-	var known absence
+	var away awayError
 	var status *refusal
-	refused := answerOf(err)
+	refused := errorResponse(err)
 	switch {
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &away):
+		return away
 	case errors.As(err, &status):
-		return absence{s.refusal(status)}
+		return awayError{s.explainRefusal(status)}
 	case errors.Is(err, errSlow):
-		return s.absent("does not answer in " + s.o.ConnectWithin.Round(time.Millisecond).String() +
+		return s.awayBecause("does not answer in " + s.o.ConnectWithin.Round(time.Millisecond).String() +
 			"; see that it runs, and that it is an MCP server")
 	case errors.Is(err, errNoMCP) && s.url == nil:
-		return s.absent("does not speak MCP; see that its arguments make it an MCP server on standard input and output")
+		return s.awayBecause("does not speak MCP; see that its arguments make it an MCP server on standard input and output")
 	case errors.Is(err, errNoMCP):
-		return s.absent("is not an MCP server; is the path in url right (such as /mcp)?")
+		return s.awayBecause("is not an MCP server; is the path in url right (such as /mcp)?")
 	case refused != nil:
-		return s.absent("refuses to begin: " + cmp.Or(s.server.Quote(refused.Message), "it does not say why"))
+		return s.awayBecause("refuses to begin: " + cmp.Or(s.server.Quote(refused.Message), "it does not say why"))
 	case errors.Is(err, sdk.ErrSessionMissing):
-		return s.absent("has been started anew and does not know the session any more")
+		return s.awayBecause("was restarted and no longer knows the session")
 	}
-	for _, own := range []error{errTooLong, errNotReading, errElsewhere, errBusy} {
-		if errors.Is(err, own) {
-			return awayf("%s: %w", s.where(), own)
+	for _, target := range []error{errTooLong, errNotReading, errElsewhere, errBusy} {
+		if errors.Is(err, target) {
+			return awayf("%s: %w", s.displayName(), target)
 		}
 	}
 	if errors.Is(err, errCut) || errors.Is(err, sdk.ErrConnectionClosed) || strings.Contains(err.Error(), "retries without progress") {
 		err = io.ErrUnexpectedEOF
 	}
-	return absence{s.server.Unreachable(err, false)}
+	return awayError{s.server.Unreachable(err, false)}
 }
 
-// refusal explains errors that are specific to an MCP server.
-func (s *Server) refusal(r *refusal) error {
+// explainRefusal explains an unsuccessful HTTP response.
+func (s *Server) explainRefusal(r *refusal) error {
 	if r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed {
-		return s.server.Faultf("there is no MCP server at %s (HTTP %d); is the path in url right (such as /mcp)?", s.where(), r.Status)
+		return s.server.Faultf("there is no MCP server at %s (HTTP %d); is the path in url right (such as /mcp)?", s.displayName(), r.Status)
 	}
 	return s.server.Refused("", r.Refusal)
 }
 
-// secrets returns the parts of the options that are never shown, the longest first, so
-// that none is replaced within another.
-func (s *Server) secrets() (all []string) {
-	add := func(text string, least int) {
-		if len(text) >= least {
-			all = append(all, text)
+// secrets returns the parts of the options that must not be shown. The longest come first,
+// because a secret may contain a shorter one, and they are replaced in this order.
+func (s *Server) secrets() (secrets []string) {
+	add := func(text string, minLength int) {
+		if len(text) >= minLength {
+			secrets = append(secrets, text)
 		}
 	}
 	add(s.o.Key, 1)
@@ -181,9 +186,9 @@ func (s *Server) secrets() (all []string) {
 	for i, arg := range s.o.Command {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {
-		case joined && secretive().MatchString(name):
+		case joined && secretName().MatchString(name):
 			add(value, 4)
-		case i > 0 && secretive().MatchString(s.o.Command[i-1]) && !strings.Contains(s.o.Command[i-1], "="):
+		case i > 0 && secretName().MatchString(s.o.Command[i-1]) && !strings.Contains(s.o.Command[i-1], "="):
 			add(arg, 4)
 		}
 	}
@@ -191,7 +196,7 @@ func (s *Server) secrets() (all []string) {
 		password, _ := s.url.User.Password()
 		add(password, 1)
 		for part := range strings.SplitSeq(s.url.Path, "/") {
-			add(part, longestWord+1)
+			add(part, maxShownPart+1)
 		}
 		for _, values := range s.url.Query() {
 			for _, value := range values {
@@ -200,9 +205,9 @@ func (s *Server) secrets() (all []string) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
-	return all
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return secrets
 }
 
-// secretive matches the names of arguments whose values are not shown.
-var secretive = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|auth|header)$`) })
+// secretName matches names of arguments whose values must not be shown.
+var secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|auth|header)$`) })

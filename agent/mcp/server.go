@@ -17,56 +17,57 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tools returns the server's tools, with its name as prefix. It returns the known tools
-// at once, even while the server is unavailable; only before the first list does it
-// wait for an attempt to connect, until ctx ends.
+// Tools returns the server's tools, their names prefixed with the server's name. Once the
+// tools have been listed, it returns them without waiting, even while the server is
+// unavailable. Before that it waits for an attempt to connect or the end of ctx, and
+// returns nil if the attempt fails.
 func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	s.mu.Lock()
 	listed := s.listed
 	s.mu.Unlock()
 	if listed {
 		s.start()
-	} else if _, err := s.connected(ctx); err != nil {
-		return nil // the reason is logged
+	} else if _, err := s.waitConnected(ctx); err != nil {
+		return nil // recordAttempt logs the error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.tools)
 }
 
-// Warm connects if necessary.
+// Warm connects to the server if it is not connected.
 func (s *Server) Warm(ctx context.Context) error {
-	_, err := s.connected(ctx)
+	_, err := s.waitConnected(ctx)
 	return err
 }
 
-// Check returns in one sentence why the server's tools cannot be used, or nil. It
-// pings the server.
+// Check pings the server. It returns an error, one sentence, if the server cannot be reached
+// or has no tools that may be used.
 func (s *Server) Check(ctx context.Context) error {
-	l, err := s.connected(ctx)
+	l, err := s.waitConnected(ctx)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.ConnectWithin, errSlow)
 	defer cancel()
 	// An error response also shows that the server is alive.
-	if err := l.session.Ping(ctx, nil); err != nil && answerOf(err) == nil {
-		return s.broken(ctx, l, err)
+	if err := l.session.Ping(ctx, nil); err != nil && errorResponse(err) == nil {
+		return s.requestError(ctx, l, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listed && len(s.tools) == 0 {
-		return s.absent("offers no tools that may be used; see what it offers, and what only and except leave of it")
+		return s.awayBecause("offers no tools that may be used; compare its tools with the settings only and except")
 	}
 	return nil
 }
 
-// Call runs a tool, by a name from Tools, and returns its output. The error of a
-// failed tool has the tool's own words. If ctx ends the server is notified, and Call
-// returns at once.
+// Call calls the tool with this name, as returned by Tools, and returns its output. If the
+// tool fails, the error is the tool's own text. If ctx ends, Call notifies the server and
+// returns without waiting.
 func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
-	own, ours := strings.CutPrefix(name, s.o.Name+".")
-	if !ours || !s.allowed(own) {
+	tool, ok := strings.CutPrefix(name, s.o.Name+".")
+	if !ok || !s.isAllowed(tool) {
 		return "", fmt.Errorf("%s has no tool %q that may be used", s.o.Name, plain.Clip(name, limit.ID))
 	}
 	if len(args) == 0 {
@@ -74,55 +75,56 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.o.CallWithin, errSlow)
 	defer cancel()
-	for again := true; ; again = false {
-		l, err := s.connected(ctx)
+	for retry := true; ; retry = false {
+		l, err := s.waitConnected(ctx)
 		if err != nil {
 			return "", err
 		}
-		result, err := s.ask(ctx, l, own, args)
-		if again && forgotten(l, err) {
-			l.lose(s.explain(err)) // it did not run the tool
+		result, err := s.callTool(ctx, l, tool, args)
+		if retry && isSessionLost(l, err) {
+			l.lose(s.explain(err)) // the server did not run the tool, so the call can be repeated
 			continue
 		}
 		if err != nil {
-			return "", s.broken(ctx, l, err)
+			return "", s.requestError(ctx, l, err)
 		}
-		s.recordAnswer()
-		return textOf(result)
+		s.resetFailures()
+		return resultText(result)
 	}
 }
 
-// ask makes the call, which ends with the connection or Close at the latest.
-func (s *Server) ask(ctx context.Context, l *link, own string, args json.RawMessage) (*sdk.CallToolResult, error) {
+// callTool calls the tool over l. It fails if the connection ends or Close is called.
+func (s *Server) callTool(ctx context.Context, l *link, tool string, args json.RawMessage) (*sdk.CallToolResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	result, err := l.session.CallTool(ctx, &sdk.CallToolParams{Name: own, Arguments: args})
+	result, err := l.session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
 	if err == nil && result == nil {
-		err = errors.New("an empty answer")
+		err = errors.New("an empty response")
 	}
 	return result, err
 }
 
-// recordAnswer resets the count of calls without an answer.
-func (s *Server) recordAnswer() {
+// resetFailures resets the counts of failed attempts and of calls that timed out.
+func (s *Server) resetFailures() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failures, s.silent = 0, 0
+	s.failures, s.timeouts = 0, 0
 }
 
-// Close ends the connection, stops a child with its process group, and waits until all
-// have ended. Running calls fail.
+// Close ends the connection, stops a child and its process group, and waits for their end.
+// Running calls fail.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.end()
+	s.cancel()
 	s.wg.Wait()
 	return nil
 }
 
-// start starts keepConnected if necessary.
+// start starts keepConnected if it does not run, and makes it connect without a further
+// pause if it waits for the next use.
 func (s *Server) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,18 +136,18 @@ func (s *Server) start() {
 		s.wg.Go(s.keepConnected)
 	}
 	select {
-	case s.asked <- struct{}{}:
+	case s.needed <- struct{}{}:
 	default:
 	}
 }
 
-// connected returns the connection. It waits until ctx ends for an attempt under way, but
-// not for the next attempt.
-func (s *Server) connected(ctx context.Context) (*link, error) {
+// waitConnected returns the connection. It waits for the current attempt to connect or the
+// end of ctx; between attempts it returns the error of the last one.
+func (s *Server) waitConnected(ctx context.Context) (*link, error) {
 	s.start()
 	for {
 		s.mu.Lock()
-		l, trying, why := s.link, s.trying, s.why
+		l, trying, linkErr := s.link, s.trying, s.linkErr
 		closed := s.closed
 		s.mu.Unlock()
 		switch {
@@ -154,14 +156,14 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 		case l != nil && l.ctx.Err() == nil:
 			return l, nil
 		case trying == nil && l == nil:
-			return nil, why
+			return nil, linkErr
 		case trying == nil: // keepConnected has not noticed the end yet
 			trying = l.ended
 		}
 		select {
 		case <-trying:
 		case <-ctx.Done():
-			return nil, s.slow(ctx)
+			return nil, s.endedError(ctx)
 		}
 	}
 }
@@ -169,13 +171,13 @@ func (s *Server) connected(ctx context.Context) (*link, error) {
 // keepConnected connects and reconnects until Close.
 func (s *Server) keepConnected() {
 	for {
-		born := time.Now()
+		start := time.Now()
 		l, err := s.connect()
 		s.recordAttempt(l, err)
 		if err == nil {
 			s.watch(l)
-			if time.Since(born) > stableAfter {
-				s.recordAnswer()
+			if time.Since(start) > stableAfter {
+				s.resetFailures()
 			}
 			s.recordEnd(l)
 		}
@@ -185,11 +187,11 @@ func (s *Server) keepConnected() {
 	}
 }
 
-// recordAttempt records the result of an attempt.
+// recordAttempt stores and logs the result of an attempt to connect.
 func (s *Server) recordAttempt(l *link, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link, s.why = l, err
+	s.link, s.linkErr = l, err
 	close(s.trying)
 	s.trying = nil
 	switch {
@@ -207,40 +209,40 @@ func (s *Server) recordAttempt(l *link, err error) {
 	}
 }
 
-// recordEnd records the end of a connection. If it is the first since the last attempt,
-// callers wait for the next one, and do not notice a connection that is cut and
-// restored at once, as proxies do.
+// recordEnd stores and logs the end of a connection. Without failures before it, callers
+// wait for the next attempt: some proxies cut connections that can be restored at once, and
+// then no call fails.
 func (s *Server) recordEnd(l *link) {
-	why := l.why()
+	err := l.err()
 	defer close(l.ended)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.link, s.why, s.silent = nil, why, 0
+	s.link, s.linkErr, s.timeouts = nil, err, 0
 	if s.failures == 0 {
 		s.trying = make(chan struct{})
 	}
 	if s.ctx.Err() == nil && l.child != nil && !s.loggedAway {
-		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", why, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
+		s.o.Log.Warn("an MCP server is away", "server", s.o.Name, "err", err, "stderr", remote.Scrub(l.child.program.Stderr(), s.server.Secrets...))
 		s.loggedAway = true
 	}
 }
 
-// backOff waits before the next attempt: increasingly long, and finally until the next
-// call.
+// backOff waits before the next attempt to connect. The pause grows with each failure; after
+// maxAttempts it lasts until the next use. It returns an error after Close.
 func (s *Server) backOff() error {
 	s.mu.Lock()
 	d := limit.Restart(s.failures)
 	s.failures++
-	idle := s.failures > mostAttempts
+	idle := s.failures > maxAttempts
 	select {
-	case <-s.asked: // requested before it was known to be unavailable
+	case <-s.needed: // drop a request from before the failure
 	default:
 	}
 	s.mu.Unlock()
 	err := s.o.Pause(s.ctx, d)
 	if err == nil && idle {
 		select {
-		case <-s.asked:
+		case <-s.needed:
 		case <-s.ctx.Done():
 		}
 	}
@@ -253,7 +255,7 @@ func (s *Server) backOff() error {
 		err = s.ctx.Err()
 	}
 	if err != nil {
-		s.link, s.why = nil, errClosed
+		s.link, s.linkErr = nil, errClosed
 		close(s.trying)
 		s.trying = nil
 	}

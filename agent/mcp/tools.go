@@ -19,96 +19,99 @@ import (
 	"perch/plain"
 )
 
-// list lists the tools. A server without tools may not support the method.
-func (s *Server) list(ctx context.Context, session *sdk.ClientSession) (tools []thinker.Tool, err error) {
-	passed, cursor := 0, ""
-	for range mostPages {
+// listTools returns the server's tools that a model can use. It returns none for a server
+// that does not support the method.
+func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (tools []thinker.Tool, err error) {
+	leftOut, cursor := 0, ""
+	for range maxPages {
 		page, err := session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
-		if refused := answerOf(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
+		if refused := errorResponse(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
 			return nil, nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		for _, t := range page.Tools {
-			tool, ok := s.offered(t)
-			if !ok || len(tools) == mostTools || slices.ContainsFunc(tools, func(o thinker.Tool) bool { return o.Name == tool.Name }) {
-				passed++
+			tool, ok := s.convertTool(t)
+			if !ok || len(tools) == maxTools || slices.ContainsFunc(tools, func(o thinker.Tool) bool { return o.Name == tool.Name }) {
+				leftOut++
 				continue
 			}
 			tools = append(tools, tool)
 		}
-		if page.NextCursor == "" || page.NextCursor == cursor || len(tools) == mostTools {
+		if page.NextCursor == "" || page.NextCursor == cursor || len(tools) == maxTools {
 			break
 		}
 		cursor = page.NextCursor
 	}
-	if passed > 0 {
-		s.o.Log.Debug("tools of an MCP server are not offered: they are left out by only or except, twice there, too many, or cannot be described",
-			"server", s.o.Name, "offered", len(tools), "left_out", passed)
+	if leftOut > 0 {
+		s.o.Log.Debug("tools of an MCP server are not offered: excluded by only or except, duplicate, too many, or without a usable schema",
+			"server", s.o.Name, "offered", len(tools), "left_out", leftOut)
 	}
 	return tools, nil
 }
 
-// offered converts a tool for a model; ok is false if it cannot be offered.
-func (s *Server) offered(t *sdk.Tool) (thinker.Tool, bool) {
-	if !s.allowed(t.Name) {
+// convertTool converts a tool for a model, and reports whether the tool may and can be
+// offered.
+func (s *Server) convertTool(t *sdk.Tool) (tool thinker.Tool, ok bool) {
+	if !s.isAllowed(t.Name) {
 		return thinker.Tool{}, false
 	}
 	schema := json.RawMessage(`{"type":"object","properties":{}}`)
 	if t.InputSchema != nil {
-		written, err := json.Marshal(t.InputSchema)
-		if err != nil || len(written) > limit.Instructions || written[0] != '{' {
+		data, err := json.Marshal(t.InputSchema)
+		if err != nil || len(data) > limit.Instructions || data[0] != '{' {
 			return thinker.Tool{}, false
 		}
-		schema = written
+		schema = data
 	}
 	description := plain.Clip(cmp.Or(t.Description, t.Title), limit.Data)
 	return thinker.Tool{Name: s.o.Name + "." + t.Name, Description: description, Schema: schema}, true
 }
 
-// allowed reports whether a tool may be used, by the server's name for it.
-func (s *Server) allowed(own string) bool {
-	if own == "" || len(own) > limit.ID || !utf8.ValidString(own) || strings.ContainsFunc(own, unicode.IsControl) {
+// isAllowed reports whether the options allow the tool with this name, without the
+// server's prefix.
+func (s *Server) isAllowed(name string) bool {
+	if name == "" || len(name) > limit.ID || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		return false
 	}
-	is := func(pattern string) bool {
-		match, err := path.Match(pattern, own)
-		return err == nil && match || pattern == own
+	matches := func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return err == nil && ok || pattern == name
 	}
-	return (len(s.o.Only) == 0 || slices.ContainsFunc(s.o.Only, is)) && !slices.ContainsFunc(s.o.Except, is)
+	return (len(s.o.Only) == 0 || slices.ContainsFunc(s.o.Only, matches)) && !slices.ContainsFunc(s.o.Except, matches)
 }
 
-// setTools stores a list of tools.
+// setTools stores the list that Tools returns.
 func (s *Server) setTools(tools []thinker.Tool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tools, s.listed = tools, true
 }
 
-// textOf returns a result as text for a model. Content that is not text becomes a
-// sentence, because it cannot be shown.
-func textOf(r *sdk.CallToolResult) (string, error) {
-	var said strings.Builder
+// resultText returns the result of a tool as text for a model, and as an error if the tool
+// failed. A sentence stands for each image, sound or other content that is not text.
+func resultText(r *sdk.CallToolResult) (string, error) {
+	var result strings.Builder
 	add := func(text string) {
 		text = strings.TrimSpace(text)
-		if room := limit.Instructions - said.Len(); text != "" && room > 1 {
-			if said.Len() > 0 {
-				said.WriteByte('\n')
+		if room := limit.Instructions - result.Len(); text != "" && room > 1 {
+			if result.Len() > 0 {
+				result.WriteByte('\n')
 				room--
 			}
-			said.WriteString(plain.Clip(text, room))
+			result.WriteString(plain.Clip(text, room))
 		}
 	}
-	words := false
+	hasText := false
 	for _, content := range r.Content {
 		switch c := content.(type) {
 		case *sdk.TextContent:
-			words = words || strings.TrimSpace(c.Text) != ""
+			hasText = hasText || strings.TrimSpace(c.Text) != ""
 			add(c.Text)
 		case *sdk.EmbeddedResource:
 			if c.Resource != nil && c.Resource.Text != "" {
-				words = true
+				hasText = true
 				add(c.Resource.Text)
 			} else {
 				add("(A file came with it, which cannot be shown here.)")
@@ -123,18 +126,18 @@ func textOf(r *sdk.CallToolResult) (string, error) {
 			add("(Something came with it that cannot be shown here.)")
 		}
 	}
-	if !words && r.StructuredContent != nil {
-		if written, err := json.Marshal(r.StructuredContent); err == nil {
-			add(string(written))
+	if !hasText && r.StructuredContent != nil {
+		if data, err := json.Marshal(r.StructuredContent); err == nil {
+			add(string(data))
 		}
 	}
 	switch {
-	case r.InputRequests != nil && !words:
+	case r.InputRequests != nil && !hasText:
 		return "", errors.New("the tool wants to ask something back, which it cannot do here; give it all it needs at once")
-	case r.IsError && said.Len() == 0:
+	case r.IsError && result.Len() == 0:
 		return "", errors.New("the tool has failed and does not say why")
 	case r.IsError:
-		return "", errors.New(said.String())
+		return "", errors.New(result.String())
 	}
-	return said.String(), nil
+	return result.String(), nil
 }

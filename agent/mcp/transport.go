@@ -18,16 +18,16 @@ import (
 	"perch/remote"
 )
 
-// Bounds of HTTP.
+// Limits of HTTP.
 const (
-	streamWithin = 3 * time.Second // for the server's event stream to begin
-	mostRequests = 48              // concurrent
-	mostLines    = 1000            // of a stream that are read per second; more wait in the network
+	streamTimeout     = 3 * time.Second // until the response headers of the server's event stream
+	maxRequests       = 48              // concurrent requests of a connection
+	maxLinesPerSecond = 1000            // lines read of an event stream; more lines wait in the network
 )
 
-// transport returns the HTTP transport, which lives no longer than ctx.
-func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
-	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, mostRequests), base: remote.NewTransport()}
+// newTransport returns an HTTP transport that fails once ctx has ended, and its client.
+func (s *Server) newTransport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
+	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, maxRequests), base: remote.NewTransport()}
 	client := remote.NewHTTP(g)
 	if w.sse {
 		return &sdk.SSEClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
@@ -35,25 +35,26 @@ func (s *Server) transport(ctx context.Context, w way) (sdk.Transport, *http.Cli
 	return &sdk.StreamableClientTransport{Endpoint: w.url.String(), HTTPClient: client, MaxEventSize: limit.Message}, client
 }
 
-// guard is an http.RoundTripper that adds the key and prevents sending it elsewhere,
-// cancels requests when the connection ends, bounds responses, and converts responses
-// that are not answers to explainable errors.
+// guard is an http.RoundTripper that adds the key to requests and refuses requests to
+// other hosts, cancels requests when the connection ends, limits the length of responses,
+// and returns an error for responses that are not JSON-RPC.
 type guard struct {
-	ctx   context.Context // the connection's
+	ctx   context.Context // ends with the connection
 	way   way
-	key   string
-	slots chan struct{}
+	key   string        // bearer token; "" means none
+	slots chan struct{} // holds one value per running request
 	base  *http.Transport
 }
 
-// CloseIdleConnections is called by http.Client.
+// CloseIdleConnections closes idle TCP connections. http.Client.CloseIdleConnections
+// calls it.
 func (g *guard) CloseIdleConnections() { g.base.CloseIdleConnections() }
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	home := g.way.url
 	if r.URL.Scheme != home.Scheme || r.URL.Host != home.Host {
-		return nil, refuse(r, errElsewhere) // an older server names the address for messages
+		return nil, refuse(r, errElsewhere) // an SSE server chooses the URL that messages are posted to
 	}
 	select {
 	case g.slots <- struct{}{}:
@@ -63,23 +64,25 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(g.ctx, func() { cancel(context.Cause(g.ctx)) })
 	release := sync.OnceFunc(func() { stop(); cancel(nil); <-g.slots })
-	response, err := g.send(ctx, cancel, r)
+	response, err := g.sendRequest(ctx, cancel, r)
 	if err != nil {
 		release()
 		return nil, err
 	}
 	b := &body{Body: remote.Body{ReadCloser: response.Body, Left: limit.Message, Full: errTooLong}, release: release}
-	if kind(response) == "text/event-stream" {
-		b.Left, b.pace, b.over = -1, limit.PerSecond(mostLines), ctx.Done() // it has no total limit; the SDK bounds its events
+	if contentType(response) == "text/event-stream" {
+		// A stream may have any length, because the SDK limits the length of each event.
+		b.Left, b.pace, b.done = -1, limit.PerSecond(maxLinesPerSecond), ctx.Done()
 	}
 	response.Body = b
-	if err := g.judge(r, response); err != nil {
+	if err := g.checkResponse(r, response); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
 	return response, nil
 }
 
+// refuse closes the body of a request that is not sent, and returns err.
 func refuse(r *http.Request, err error) error {
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -87,19 +90,20 @@ func refuse(r *http.Request, err error) error {
 	return err
 }
 
-// send sends the request. A server's event stream that does not begin in time is
-// treated as unsupported, because the SDK waits for it.
-func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
+// sendRequest sends a request with the key. If it asks for the server's event stream over
+// streamable HTTP, and no response comes within streamTimeout, sendRequest cancels it and
+// returns the response of a server without such a stream (405): the SDK would wait on.
+func (g *guard) sendRequest(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
 	out := r.Clone(ctx)
 	if g.key != "" {
 		out.Header.Set("Authorization", "Bearer "+g.key)
 	}
 	if r.Method != http.MethodGet || g.way.sse {
-		return g.cause(ctx, out)
+		return g.roundTrip(out)
 	}
-	late := time.AfterFunc(streamWithin, func() { cancel(errSlow) })
-	response, err := g.cause(ctx, out)
-	if late.Stop() || !errors.Is(context.Cause(ctx), errSlow) {
+	timeout := time.AfterFunc(streamTimeout, func() { cancel(errSlow) })
+	response, err := g.roundTrip(out)
+	if timeout.Stop() || !errors.Is(context.Cause(ctx), errSlow) {
 		return response, err
 	}
 	if response != nil {
@@ -109,25 +113,27 @@ func (g *guard) send(ctx context.Context, cancel context.CancelCauseFunc, r *htt
 		Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// cause sends the request, and returns the reason if the connection's end cancelled it.
-func (g *guard) cause(ctx context.Context, out *http.Request) (*http.Response, error) {
-	response, err := g.base.RoundTrip(out)
+// roundTrip sends a request. If it fails because the connection has ended, the error is
+// the reason for that.
+func (g *guard) roundTrip(r *http.Request) (*http.Response, error) {
+	response, err := g.base.RoundTrip(r)
 	if err != nil && g.ctx.Err() != nil {
-		err = context.Cause(g.ctx) // ctx ends slightly later, and may have no cause yet
+		err = context.Cause(g.ctx) // the request's context ends slightly later, and may have no cause yet
 	}
 	return response, err
 }
 
-// judge returns an error for a response that is not an answer. The server's event
-// stream is left to the SDK, because it is optional.
-func (g *guard) judge(r *http.Request, response *http.Response) error {
+// checkResponse returns an error if the response to r is neither JSON-RPC nor an event
+// stream. It ignores responses to requests for the event stream of streamable HTTP: the
+// stream is optional, and the SDK handles its absence.
+func (g *guard) checkResponse(r *http.Request, response *http.Response) error {
 	if r.Method == http.MethodDelete || r.Method == http.MethodGet && !g.way.sse {
 		return nil
 	}
 	if response.StatusCode >= 300 {
 		data, err := io.ReadAll(io.LimitReader(response.Body, limit.Body))
-		if err == nil && kind(response) == "application/json" && spoken(data) {
-			replaceBody(response, data)
+		if err == nil && contentType(response) == "application/json" && isJSONRPC(data) {
+			setBody(response, data)
 			return nil
 		}
 		_, reason := remote.Message(data)
@@ -135,15 +141,15 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 			After: response.Header.Get("Retry-After"), To: response.Header.Get("Location")}}
 	}
 	if r.Method == http.MethodGet {
-		if kind(response) != "text/event-stream" {
+		if contentType(response) != "text/event-stream" {
 			return errNoMCP
 		}
 		return nil
 	}
-	if g.way.sse || !asks(r) {
-		return nil // no answer, or over another stream
+	if g.way.sse || !expectsResponse(r) {
+		return nil // there is no JSON-RPC response, or it arrives on the event stream
 	}
-	switch kind(response) {
+	switch contentType(response) {
 	case "text/event-stream":
 		return nil
 	case "application/json":
@@ -151,23 +157,24 @@ func (g *guard) judge(r *http.Request, response *http.Response) error {
 		if err != nil {
 			return err
 		}
-		if !spoken(data) {
+		if !isJSONRPC(data) {
 			return errNoMCP
 		}
-		replaceBody(response, data)
+		setBody(response, data)
 		return nil
 	}
 	return errNoMCP
 }
 
-// replaceBody replaces the body of a response by data already read.
-func replaceBody(response *http.Response, data []byte) {
+// setBody closes the body of a response and replaces it by data, which was read from it.
+func setBody(response *http.Response, data []byte) {
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// asks reports whether a request expects an answer.
-func asks(r *http.Request) bool {
+// expectsResponse reports whether the body of r is a JSON-RPC request, to which the server
+// must respond, or cannot be examined. It is false for notifications and responses.
+func expectsResponse(r *http.Request) bool {
 	if r.GetBody == nil {
 		return true
 	}
@@ -183,39 +190,41 @@ func asks(r *http.Request) bool {
 	return json.NewDecoder(copied).Decode(&head) != nil || len(head.ID) > 0 && head.Method != ""
 }
 
-// spoken reports whether data is JSON-RPC.
-func spoken(data []byte) bool {
+// isJSONRPC reports whether data is a JSON-RPC 2.0 message.
+func isJSONRPC(data []byte) bool {
 	var head struct {
 		Version string `json:"jsonrpc"`
 	}
 	return json.Unmarshal(data, &head) == nil && head.Version == "2.0"
 }
 
-func kind(response *http.Response) string {
-	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+// contentType returns the media type of a response in lower case, or "".
+func contentType(response *http.Response) string {
+	mediaType, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil {
 		return ""
 	}
-	return strings.ToLower(kind)
+	return strings.ToLower(mediaType)
 }
 
-// body is a bounded response body.
+// body is the body of a response, with a limited length or a limited rate of lines.
 type body struct {
 	remote.Body
-	release func()
-	pace    limit.Pace      // limits lines; zero unless it is a stream
-	over    <-chan struct{} // closed when the request ends
+	release func()          // frees the slot of the request
+	pace    limit.Pace      // limits the lines per second of an event stream; zero for other responses
+	done    <-chan struct{} // closed when the request has ended; nil unless the response is an event stream
 }
 
-// Read implements io.Reader. Lines are limited because even empty ones are costly. After
-// a second without lines, a second's worth may arrive at once.
+// Read reads from the body. It limits the lines per second, because the SDK spends time
+// even on empty lines. After a second without lines, a second's worth may be read at once.
 func (b *body) Read(p []byte) (int, error) {
-	b.pace.Wait(b.over) // also ends the read
+	b.pace.Wait(b.done) // returns early if the request ends; the read then fails
 	n, err := b.Body.Read(p)
 	b.pace.Took(bytes.Count(p[:n], []byte{'\n'}))
 	return n, err
 }
 
+// Close closes the body and frees the slot of the request.
 func (b *body) Close() error {
 	err := b.Body.Close()
 	b.release()

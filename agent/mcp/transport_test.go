@@ -37,7 +37,7 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				from := &endless{text: text}
 				ctx, cancel := context.WithCancel(t.Context())
-				b := &body{Body: remote.Body{ReadCloser: io.NopCloser(from), Left: -1}, release: func() {}, pace: limit.PerSecond(mostLines), over: ctx.Done()}
+				b := &body{Body: remote.Body{ReadCloser: io.NopCloser(from), Left: -1}, release: func() {}, pace: limit.PerSecond(maxLinesPerSecond), done: ctx.Done()}
 				const most = 10_000_000 // bytes, if nothing stops it
 				ended := make(chan struct{})
 				go func() {
@@ -50,8 +50,8 @@ func TestLinesOfAStreamArePaced(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait() // the reader rests
 				lines := from.read / len(text) * strings.Count(text, "\n")
-				if lines < 59*mostLines || lines > 67*mostLines {
-					t.Errorf("%d lines were read in a minute, want %d", lines, 60*mostLines)
+				if lines < 59*maxLinesPerSecond || lines > 67*maxLinesPerSecond {
+					t.Errorf("%d lines were read in a minute, want %d", lines, 60*maxLinesPerSecond)
 				}
 				began := time.Now()
 				cancel()
@@ -72,7 +72,7 @@ func TestARequestOfALostConnectionFails(t *testing.T) {
 	g := &guard{ctx: ended, base: &http.Transport{}}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://127.0.0.1:1/", nil)
 	must.Succeed(t, err)
-	response, err := g.cause(t.Context(), r)
+	response, err := g.roundTrip(r)
 	if response != nil {
 		_ = response.Body.Close()
 	}

@@ -11,60 +11,62 @@ import (
 	"time"
 )
 
-// markName is a variable in the environment of a program and, unless they change it, of
-// all processes it starts. It identifies processes that have left its process group: a
-// process can leave its group, session and parent, but keeps its initial environment.
+// markName is the name of an environment variable that marks a program and the processes
+// it starts, unless they change their environment. It identifies processes that have left
+// the program's process group: /proc shows the environment that a process was started with.
 //
-// A subreaper would find them by their parents, but would also have to collect the
-// orphans of every other child; a control group would find all, but needs permissions
-// that a service does not have by default. A process that leaves its parent and clears
-// its environment survives until the service ends, with its control group.
+// The alternatives were rejected. A subreaper would find the processes by their parents, but
+// would have to wait for the orphans of all other children too. A control group would find
+// all of them, but needs permissions that a service does not have by default. A process
+// that leaves its parent and clears its environment survives until the service is stopped.
 const markName = "STARTED_BY_PERCH"
 
-// How often to look for processes that start others, and the pause between.
+// Limits of killMarked.
 const (
-	mostSweeps = 100
+	maxSweeps  = 100 // passes over all processes, because a killed process may have started another
 	sweepPause = 5 * time.Millisecond
 )
 
-// sweep kills all processes with the mark, until none is left.
-func sweep(mark string) {
-	marked := func(pid int) bool {
+// killMarked kills the processes that have the entry mark in their environment, until none
+// is left.
+func killMarked(mark string) {
+	isMarked := func(pid int) bool {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		return err == nil && bytes.Contains(append([]byte{0}, environ...), []byte("\x00"+mark+"\x00"))
 	}
-	for range mostSweeps {
-		found := 0
+	for range maxSweeps {
+		killed := 0
 		for _, pid := range processes() {
-			if kill(pid, marked) {
-				found++
+			if killIf(pid, isMarked) {
+				killed++
 			}
 		}
-		if found == 0 {
+		if killed == 0 {
 			return
 		}
 		time.Sleep(sweepPause) // until they have ended
 	}
 }
 
-// descendants returns the present descendants of a process.
+// descendants returns the IDs of the current descendants of a process.
 func descendants(pid int) []int {
-	children := map[int][]int{}
+	children := map[int][]int{} // key: ID of the parent
 	for _, p := range processes() {
-		if parent, known := parentOf(p); known {
+		if parent, ok := parentOf(p); ok {
 			children[parent] = append(children[parent], p)
 		}
 	}
-	all := append([]int(nil), children[pid]...)
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
+	pids := append([]int(nil), children[pid]...)
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, children[pids[i]]...)
 	}
-	return all
+	return pids
 }
 
-// kill kills a process if is reports true, which is called after opening a handle.
-func kill(pid int, is func(int) bool) bool {
-	if pid == os.Getpid() || !is(pid) {
+// killIf kills a process if cond is true for it, and reports whether it did. It calls cond
+// again after opening a handle, because the ID may have been reused before.
+func killIf(pid int, cond func(pid int) bool) bool {
+	if pid == os.Getpid() || !cond(pid) {
 		return false
 	}
 	p, err := os.FindProcess(pid)
@@ -72,30 +74,30 @@ func kill(pid int, is func(int) bool) bool {
 		return false
 	}
 	defer func() { _ = p.Release() }()
-	return is(pid) && p.Signal(syscall.SIGKILL) == nil
+	return cond(pid) && p.Signal(syscall.SIGKILL) == nil
 }
 
-// processes returns the ids of all visible processes.
-func processes() (all []int) {
+// processes returns the IDs of all processes visible in /proc.
+func processes() (pids []int) {
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return nil
 	}
 	for _, entry := range entries {
 		if pid, err := strconv.Atoi(filepath.Base(entry)); err == nil {
-			all = append(all, pid)
+			pids = append(pids, pid)
 		}
 	}
-	return all
+	return pids
 }
 
-// parentOf reads a process's parent. The process name before it is in brackets and may
-// contain anything.
-func parentOf(pid int) (parent int, known bool) {
+// parentOf returns the ID of a process's parent.
+func parentOf(pid int) (parent int, ok bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
 	}
+	// The fields follow the process name, which is in parentheses and may contain anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 2 {
 		return 0, false

@@ -1,11 +1,12 @@
-// Package program runs a foreign program as a child: in a separate process group,
-// without our keys in its environment, connected by its standard input and output. It
-// retains the end of its standard error, and kills it with all processes it has
-// started, as far as these can be found: see descendants.go.
+// Package program runs a foreign program as a child process in a process group of its own.
+// The caller uses the program's standard input and output; the package stores the end of
+// its standard error. The program's environment contains none of the keys of this process.
+// When the program is stopped, the package also kills the processes that it has started,
+// as far as they can be found; see descendants.go.
 //
-// Concurrency: one goroutine reads the standard error, one waits for the process, and
-// one watches over it. The caller reads and writes on its own goroutines. Done is closed
-// when all three and the process have ended, and the pipes are closed by then.
+// Concurrency: one goroutine reads the standard error, one waits for the process, and one
+// stops the process and cleans up. The caller reads and writes on its own goroutines. Done
+// is closed when the process and the three goroutines have ended and the pipes are closed.
 package program
 
 import (
@@ -29,34 +30,34 @@ const (
 	drainGrace = 500 * time.Millisecond // for output that is still in the pipes
 )
 
-// Options of Start. Only Command is required.
+// Options are the options of Start. Only Command is required.
 type Options struct {
-	Command []string // the program and its arguments
-	Dir     string   // the folder it works in; the current one
-	// Env is added to the part of our environment that child.Environ passes on.
+	Command []string // program and its arguments
+	Dir     string   // working directory; "" means the current directory
+	// Env holds NAME=value entries. They are added to the variables of this process that
+	// child.Environ selects.
 	Env []string
 }
 
 // Program is a process that has been started. It is safe for concurrent use.
 type Program struct {
-	cmd    *exec.Cmd
-	mark   string // in the environment of all its processes
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
-	errors tail
+	cmd        *exec.Cmd
+	mark       string // environment entry that identifies the program's processes
+	stdin      *os.File
+	stdout     *os.File
+	stderr     *os.File
+	stderrTail tail
 
-	terminate func()        // closes ended, once
-	ended     chan struct{} // Terminate was called
-	unread    func()        // closes silent, once
-	silent    chan struct{} // its output is not read any more
-	exited    chan struct{}
-
-	how   string // set before exited is closed, as is asked
-	asked bool
+	terminate  func()        // closes terminated; may be called several times
+	terminated chan struct{} // closed by Terminate
+	endRead    func()        // closes readEnded; may be called several times
+	readEnded  chan struct{} // closed by EndRead
+	done       chan struct{} // returned by Done
+	status     string        // returned by ExitStatus; set before done is closed
+	wasStopped bool          // returned by ExitStatus; set before done is closed
 }
 
-// Environ returns variables in the form of a process environment, sorted.
+// Environ returns variables as sorted NAME=value entries.
 func Environ(variables map[string]string) (environ []string) {
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		environ = append(environ, name+"="+variables[name])
@@ -64,9 +65,9 @@ func Environ(variables map[string]string) (environ []string) {
 	return environ
 }
 
-// Start starts a program. The error is the bare cause without the program's path, so
-// that the caller can name the program. It is exec.ErrNotFound or os.ErrNotExist, by
-// errors.Is, if there is no such program or folder.
+// Start starts a program. The error does not contain the program's path, so that callers
+// can name the program as they like. It matches exec.ErrNotFound or os.ErrNotExist if the
+// program or the working directory does not exist.
 func Start(o Options) (*Program, error) {
 	if len(o.Command) == 0 {
 		return nil, errors.New("no command is given")
@@ -76,26 +77,26 @@ func Start(o Options) (*Program, error) {
 	mark := markName + "=" + rand.Text()
 	cmd.Env = append(append(child.Environ(os.Environ()), o.Env...), mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	p := &Program{cmd: cmd, mark: mark, ended: make(chan struct{}), silent: make(chan struct{}), exited: make(chan struct{})}
-	p.terminate = sync.OnceFunc(func() { close(p.ended) })
-	p.unread = sync.OnceFunc(func() { close(p.silent) })
-	theirs, err := p.pipes()
+	p := &Program{cmd: cmd, mark: mark, terminated: make(chan struct{}), readEnded: make(chan struct{}), done: make(chan struct{})}
+	p.terminate = sync.OnceFunc(func() { close(p.terminated) })
+	p.endRead = sync.OnceFunc(func() { close(p.readEnded) })
+	childEnds, err := p.makePipes()
 	if err == nil {
 		err = cmd.Start()
 	}
-	for _, f := range theirs {
+	for _, f := range childEnds {
 		_ = f.Close()
 	}
 	if err != nil {
 		p.closePipes()
-		return nil, bare(err)
+		return nil, withoutPath(err)
 	}
 	p.watch()
 	return p, nil
 }
 
-// bare returns the cause without the path.
-func bare(err error) error {
+// withoutPath returns the cause that an error with a path contains.
+func withoutPath(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err
 	}
@@ -105,96 +106,97 @@ func bare(err error) error {
 	return err
 }
 
-// pipes makes the three pipes, and returns the child's ends. With those of os/exec, Wait
-// could discard output that has not been read.
-func (p *Program) pipes() (theirs []*os.File, err error) {
-	var in, out, complaint *os.File
-	for _, ends := range [][2]**os.File{{&in, &p.stdin}, {&p.stdout, &out}, {&p.stderr, &complaint}} {
+// makePipes makes the three pipes, and returns the child's ends. It does not use the pipes
+// of os/exec, because Cmd.Wait closes them before all output has been read.
+func (p *Program) makePipes() (childEnds []*os.File, err error) {
+	var in, out, errOut *os.File
+	for _, ends := range [][2]**os.File{{&in, &p.stdin}, {&p.stdout, &out}, {&p.stderr, &errOut}} {
 		if *ends[0], *ends[1], err = os.Pipe(); err != nil {
 			err = fmt.Errorf("make a pipe: %w", err)
 			break
 		}
 	}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, complaint
-	return []*os.File{in, out, complaint}, err
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = in, out, errOut
+	return []*os.File{in, out, errOut}, err
 }
 
+// closePipes closes this side's ends of the pipes.
 func (p *Program) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
 		_ = f.Close() // a nil file returns an error
 	}
 }
 
-// Read reads its standard output. It fails with io.EOF at the end of the output, and
-// shortly after the process has ended, even if another process still holds it open.
+// Read reads from the program's standard output. It returns an error shortly after the
+// process has ended, even if another process holds the output open.
 func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 
-// Write writes to its standard input, and blocks while the program does not read. It
-// fails after Terminate or the end of the process.
+// Write writes to the program's standard input, and blocks while the program does not read.
+// It returns an error after Terminate or the end of the process.
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
-// Silent reports that the output has ended, or will not be read any further. The
-// reader must call it after handling its output: Done is not closed before. A process
-// that continues is stopped after half a second, because it cannot be reached any more.
-func (p *Program) Silent() { p.unread() }
+// EndRead says that the caller will not read from the program any more. The caller must
+// call it when a Read has failed and the output has been handled: Done is not closed
+// before. A process that still runs half a second later is stopped.
+func (p *Program) EndRead() { p.endRead() }
 
-// Terminate starts stopping it without waiting: its input is closed, and its group gets
-// SIGTERM and, two seconds later, SIGKILL. Processes that have left the group are then
-// killed.
+// Terminate stops the program without waiting for its end. It closes the program's input
+// and sends SIGTERM to the process group, followed by SIGKILL after two seconds. Then it
+// kills the processes that have left the group.
 func (p *Program) Terminate() { p.terminate() }
 
-// Done is closed when all of it has ended.
-func (p *Program) Done() <-chan struct{} { return p.exited }
+// Done returns a channel that is closed when the program has ended and has been cleaned up.
+func (p *Program) Done() <-chan struct{} { return p.done }
 
-// Close stops it, and waits until all of it has ended.
+// Close stops the program, and waits until Done is closed.
 func (p *Program) Close() {
 	p.Terminate()
-	<-p.exited
+	<-p.done
 }
 
-// How waits for its end and returns how the process ended, such as "exit status 0" or
-// "signal: killed", and whether it was stopped by Terminate or after Silent.
-func (p *Program) How() (how string, asked bool) {
-	<-p.exited
-	return p.how, p.asked
+// ExitStatus waits until Done is closed. It returns how the process ended, such as
+// "exit status 0" or "signal: killed", and whether this package stopped it.
+func (p *Program) ExitStatus() (status string, stopped bool) {
+	<-p.done
+	return p.status, p.wasStopped
 }
 
-// Stderr returns the end of its standard error, at most MostStderr bytes. It is
-// unfiltered and may contain keys.
-func (p *Program) Stderr() string { return p.errors.String() }
+// Stderr returns the end of the program's standard error, at most MaxStderr bytes. It may
+// contain keys.
+func (p *Program) Stderr() string { return p.stderrTail.String() }
 
-// watch waits for the end of the process and cleans up.
+// watch starts the goroutines of p.
 func (p *Program) watch() {
-	exited, complained := make(chan error, 1), make(chan struct{})
-	go func() { p.errors.read(p.stderr); close(complained) }()
+	exited, stderrEnded := make(chan error, 1), make(chan struct{})
+	go func() { p.stderrTail.readFrom(p.stderr); close(stderrEnded) }()
 	go func() { exited <- p.cmd.Wait() }()
 	go func() {
-		defer close(p.exited)
-		err, asked := p.leave(exited)
-		// The pipes are still read, but only for a moment: a process that left the group may
-		// hold them open for good.
+		defer close(p.done)
+		err, stopped := p.waitProcess(exited)
+		// A process that has left the group may hold the pipes open, so they are read only for
+		// a moment.
 		_ = p.stdout.SetReadDeadline(time.Now().Add(drainGrace))
 		_ = p.stderr.SetReadDeadline(time.Now().Add(drainGrace))
-		<-complained
+		<-stderrEnded
 		select {
-		case <-p.silent:
-		case <-p.ended:
+		case <-p.readEnded:
+		case <-p.terminated:
 		}
 		p.closePipes()
-		sweep(p.mark)
-		p.how, p.asked = "exit status 0", asked
+		killMarked(p.mark)
+		p.status, p.wasStopped = "exit status 0", stopped
 		if err != nil {
-			p.how = err.Error()
+			p.status = err.Error()
 		}
 	}()
 }
 
-// leave waits until the process has ended, and stops it if requested: by closing its
-// input and SIGTERM, and then SIGKILL. The rest of its group is killed in any case, and
-// so are descendants that have left it.
-func (p *Program) leave(exited <-chan error) (err error, asked bool) {
+// waitProcess waits until the process has ended, and stops it after Terminate or EndRead.
+// In any case it kills the rest of the process group. If it stops the process, it also
+// kills descendants that have left the group.
+func (p *Program) waitProcess(exited <-chan error) (err error, stopped bool) {
 	group := -p.cmd.Process.Pid
-	var others []*os.Process // that may have left the group
+	var others []*os.Process // descendants, which may have left the group
 	defer func() {
 		_ = syscall.Kill(group, syscall.SIGKILL)
 		for _, p := range others {
@@ -205,18 +207,18 @@ func (p *Program) leave(exited <-chan error) (err error, asked bool) {
 	select {
 	case err := <-exited:
 		return err, false
-	case <-p.ended:
-	case <-p.silent:
-		// It may be about to end by itself.
+	case <-p.terminated:
+	case <-p.readEnded:
+		// The process may be about to end by itself.
 		select {
 		case err := <-exited:
 			return err, false
-		case <-p.ended:
+		case <-p.terminated:
 		case <-time.After(drainGrace):
 		}
 	}
 	for _, pid := range descendants(p.cmd.Process.Pid) {
-		if other, err := os.FindProcess(pid); err == nil { // a handle, so that the id cannot be reused for another
+		if other, err := os.FindProcess(pid); err == nil { // opens a handle, which stays valid if the ID is reused
 			others = append(others, other)
 		}
 	}

@@ -117,7 +117,7 @@ func startIn(t *testing.T, dir, steps string, env ...string) *program.Program {
 func all(t *testing.T, p *program.Program) string {
 	t.Helper()
 	said, err := io.ReadAll(p)
-	p.Silent()
+	p.EndRead()
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
 	}
@@ -142,7 +142,7 @@ func ended(t *testing.T, p *program.Program, want string, byUs bool) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("it is still there")
 	}
-	if how, asked := p.How(); how != want || asked != byUs {
+	if how, asked := p.ExitStatus(); how != want || asked != byUs {
 		t.Errorf("it ended with %q, asked for: %v", how, asked)
 	}
 }
@@ -237,7 +237,7 @@ func TestOutputIsReadToItsEnd(t *testing.T) {
 		t.Error("it is gone before it is heard")
 	case <-time.After(100 * time.Millisecond):
 	}
-	p.Silent()
+	p.EndRead()
 	ended(t, p, "exit status 3", false)
 }
 
@@ -260,7 +260,7 @@ func TestStderr(t *testing.T) {
 	_ = all(t, p)
 	<-p.Done()
 	got := p.Stderr()
-	if len(got) > program.MostStderr || len(got) < program.MostStderr-20 || !strings.HasPrefix(got, "half a key\nhalf") ||
+	if len(got) > program.MaxStderr || len(got) < program.MaxStderr-20 || !strings.HasPrefix(got, "half a key\nhalf") ||
 		!strings.HasSuffix(got, "key\nlast words\n"+strings.Repeat("x", 100)) {
 		t.Errorf("%d bytes are kept: %q", len(got), got)
 	}
@@ -322,7 +322,7 @@ func TestDescendantsAreKilled(t *testing.T) {
 			if pid == 0 {
 				t.Fatal("nothing was started")
 			}
-			go func() { _, _ = io.Copy(io.Discard, p); p.Silent() }()
+			go func() { _, _ = io.Copy(io.Discard, p); p.EndRead() }()
 			if !strings.HasSuffix(steps, "exit 0") {
 				p.Close()
 			}
@@ -353,7 +353,7 @@ func TestClosedOutputEndsTheProcess(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	ended(t, p, "signal: terminated", true)
-	p.Silent()
+	p.EndRead()
 	p.Terminate()
 }
 

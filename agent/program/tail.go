@@ -7,24 +7,25 @@ import (
 	"sync"
 )
 
-// MostStderr bounds the retained standard error of a program, in bytes.
-const MostStderr = 4 << 10
+// MaxStderr is how many bytes of a program's standard error are stored.
+const MaxStderr = 4 << 10
 
-// tail retains the end of a process's standard error.
+// tail stores the end of a process's standard error.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
-	cut  bool // earlier output was dropped
+	cut  bool // whether earlier output was dropped
 }
 
-func (t *tail) read(r io.Reader) {
+// readFrom reads from r until an error.
+func (t *tail) readFrom(r io.Reader) {
 	var piece [1024]byte
 	for {
 		n, err := r.Read(piece[:])
 		t.mu.Lock()
 		t.text = append(t.text, piece[:n]...)
-		if over := len(t.text) - MostStderr; over > 0 {
-			t.text, t.cut = append(t.text[:0], t.text[over:]...), true
+		if surplus := len(t.text) - MaxStderr; surplus > 0 {
+			t.text, t.cut = append(t.text[:0], t.text[surplus:]...), true
 		}
 		t.mu.Unlock()
 		if err != nil {
@@ -33,7 +34,8 @@ func (t *tail) read(r io.Reader) {
 	}
 }
 
-// String begins with a whole line, because half a key could not be recognized and blanked.
+// String returns the stored text, beginning with a complete line: half a key at the
+// beginning would not be recognized as a key.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
