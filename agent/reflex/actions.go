@@ -14,27 +14,27 @@ import (
 	"perch/agent"
 )
 
-// action carries out a command and returns the answer. An error ends the turn. If
-// a robot lacks an ability, the answer says so.
+// action carries out a command and returns the answer, which may contain placeholders. An
+// answer, not an error, says that the robot lacks an ability. An error ends the turn.
 type action func(context.Context, *command) (string, error)
 
-// actions returns the actions by their names in intents. The empty name only answers.
+// actions returns the actions; the key is the value of "action" in an intent.
 func actions() map[string]action {
 	return map[string]action{
 		"": func(_ context.Context, c *command) (string, error) { return c.intent.Answer, nil },
 
-		"volume":     level(levelTool("volume")),
-		"brightness": level(levelTool("brightness")),
+		"volume":     setLevel(levelTool("volume")),
+		"brightness": setLevel(levelTool("brightness")),
 		"look":       withTool(headTool, turnHead),
 		"nod":        withTool(headTool, moves("pitch", 45, 15, 45, 20)),
 		"shake":      withTool(headTool, moves("yaw", -25, 25, -25, 0)),
-		"lights":     withTool(lightTool, lights),
+		"lights":     withTool(lightTool, setLights),
 		"reboot":     reboot,
 		"remember":   remember,
 		"recall":     recall,
-		skillAction:  skill,
+		skillAction:  performSkill,
 
-		"photo":           withTool(photoTool, photo),
+		"photo":           withTool(photoTool, takePhoto),
 		"timer":           withTimers(setTimer(false)),
 		"reminder":        withTimers(setTimer(true)),
 		"timer_left":      withTimers(timeLeft),
@@ -43,16 +43,16 @@ func actions() map[string]action {
 	}
 }
 
-// withTool wraps an action that needs a tool. It answers if the robot lacks the tool or
-// the tool fails.
+// withTool returns an action that calls act with the tool that find returns. If the robot
+// lacks the tool or act fails, the answer is a phrase that says so.
 func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		var tool bodyTool
-		found := false
+		ok := false
 		if c.turn.Body != nil {
-			tool, found = find(c.turn.Body.Tools())
+			tool, ok = find(c.turn.Body.Tools())
 		}
-		if !found {
+		if !ok {
 			return c.book.Phrase("no_tool"), nil
 		}
 		if err := act(ctx, c, tool); err != nil {
@@ -65,14 +65,14 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 	}
 }
 
-// level returns the action that sets a value from 0 to 100: to a number, or by a step
-// up or down from the robot's present value.
-func level(find toolFinder) action {
+// setLevel returns the action that sets a level from 0 to 100, either to a number or, with a
+// sign, by a step from the current level.
+func setLevel(find toolFinder) action {
 	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
 		value := c.value()
 		n, err := strconv.Atoi(value)
 		if err != nil {
-			return fmt.Errorf("%q is no level", value)
+			return fmt.Errorf("%q is not a level", value)
 		}
 		if strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-") {
 			n += currentLevel(ctx, c, t)
@@ -82,13 +82,13 @@ func level(find toolFinder) action {
 	})
 }
 
-// currentLevel returns the robot's present value, or the middle of the range if the
-// robot does not answer.
+// currentLevel returns the current level of the setting that t sets, or 50 if the robot does
+// not report it.
 func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	var status map[string]map[string]any
-	if tool, found := findIntTool(c.turn.Body.Tools(), []string{"get device status"}); found {
+	if tool, ok := findIntTool(c.turn.Body.Tools(), []string{"get device status"}); ok {
 		if text, err := c.call(ctx, tool.Name, nil); err == nil {
-			_ = json.Unmarshal([]byte(text), &status) // without a status it is the middle
+			_ = json.Unmarshal([]byte(text), &status) // on an error, 50 is returned
 		}
 	}
 	for _, part := range status {
@@ -99,10 +99,11 @@ func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 	return 50
 }
 
+// turnHead turns the head to the yaw and pitch in the command's value, in degrees.
 func turnHead(ctx context.Context, c *command, t bodyTool) error {
-	n, err := numbers(c.value())
+	n, err := parseNumbers(c.value())
 	if err != nil || len(n) != 2 {
-		return fmt.Errorf("%q is no direction", c.value())
+		return fmt.Errorf("%q is not a direction", c.value())
 	}
 	arguments := map[string]any{t.argument[0]: t.clamp(0, n[0])}
 	if pitch := t.argument[1]; pitch != "" && n[1] != 0 {
@@ -112,9 +113,10 @@ func turnHead(ctx context.Context, c *command, t bodyTool) error {
 	return err
 }
 
-// moves returns the action for a gesture: the head turns to one angle after the other.
+// moves returns a function that turns the head to these angles on an axis, one after the
+// other, in degrees.
 func moves(axis string, angles ...int) func(context.Context, *command, bodyTool) error {
-	const each = 350 * time.Millisecond // a servo turns 40 degrees in about 300 ms
+	const pause = 350 * time.Millisecond // a servo turns 40 degrees in about 300 ms
 	return func(ctx context.Context, c *command, t bodyTool) error {
 		index := 0
 		if axis == "pitch" {
@@ -125,7 +127,7 @@ func moves(axis string, angles ...int) func(context.Context, *command, bodyTool)
 		}
 		for i, angle := range angles {
 			if i > 0 {
-				if err := wait(ctx, each); err != nil {
+				if err := wait(ctx, pause); err != nil {
 					return err
 				}
 			}
@@ -141,6 +143,7 @@ func moves(axis string, angles ...int) func(context.Context, *command, bodyTool)
 	}
 }
 
+// wait waits for d, or returns the error of ctx if it ends earlier.
 func wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -150,10 +153,11 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func lights(ctx context.Context, c *command, t bodyTool) error {
-	rgb, err := numbers(c.value())
+// setLights sets the lights to the red, green and blue values in the command's value.
+func setLights(ctx context.Context, c *command, t bodyTool) error {
+	rgb, err := parseNumbers(c.value())
 	if err != nil || len(rgb) != 3 {
-		return fmt.Errorf("%q is no colour", c.value())
+		return fmt.Errorf("%q is not a colour", c.value())
 	}
 	arguments := map[string]any{}
 	for i, n := range rgb {
@@ -163,6 +167,7 @@ func lights(ctx context.Context, c *command, t bodyTool) error {
 	return err
 }
 
+// reboot restarts the robot.
 func reboot(ctx context.Context, c *command) (string, error) {
 	if c.turn.Body == nil {
 		return c.book.Phrase("no_tool"), nil
@@ -170,7 +175,7 @@ func reboot(ctx context.Context, c *command) (string, error) {
 	return c.intent.Answer, c.turn.Body.Reboot(ctx)
 }
 
-// remember answers only after the fact is on the disk.
+// remember stores a fact durably before it answers.
 func remember(_ context.Context, c *command) (string, error) {
 	c.body = sentenceCase(c.fill(c.intent.Body))
 	e := agent.Entry{Key: c.key(), Name: c.key(), Type: c.intent.Type, Body: c.body,
@@ -181,21 +186,23 @@ func remember(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// key returns the key of the memory that an intent stores or recalls.
+// key returns the key of the memory entry that the command stores or recalls.
 func (c *command) key() string { return strings.ToLower(c.fill(c.intent.Key)) }
 
+// recall answers with a fact that was remembered.
 func recall(_ context.Context, c *command) (string, error) {
-	e, found := c.brain.memory.Of(c.turn).Recall(c.key(), c.turn.Now)
-	if err := c.brain.memory.Of(c.turn).Err(); !found && err != nil {
+	e, ok := c.brain.memory.Of(c.turn).Recall(c.key(), c.turn.Now)
+	if err := c.brain.memory.Of(c.turn).Err(); !ok && err != nil {
 		return "", err
 	}
-	if !found {
+	if !ok {
 		return c.intent.Missing, nil
 	}
 	c.body = e.Body
 	return c.intent.Answer, nil
 }
 
+// sentenceCase returns s with its first letter in title case.
 func sentenceCase(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToTitle(first)) + s[size:]

@@ -1,7 +1,7 @@
-// Package reflex is a brain without a model: sentences with slots, in a file that
-// people can read and extend, which are answered at once with the robot's tools. The
-// sentences are also the grammar of the embedded recognizer, so that the brain
-// understands everything that can be recognized.
+// Package reflex is a brain without a model. It compares what a person says with sentences
+// that have slots for variable parts, and answers immediately, with the robot's tools. The
+// sentences are in files that owners can read and extend. They are also the grammar of the
+// embedded recognizer, so the brain understands everything that this recognizer returns.
 package reflex
 
 import (
@@ -32,43 +32,46 @@ var files embed.FS
 
 // Book holds the sentences of a reflex brain and their answers, in one language.
 type Book struct {
-	language language.Tag
-	all      *language.Catalogue // contains its words; nil means none
-	intents  []intent
-	answers  []answer
-	lists    map[string]list
-	numbers  string
-	signs    map[string]string
-	phrases  map[string]string // overridden by the owner
+	language  language.Tag
+	catalogue *language.Catalogue // nil in the zero Book
+	intents   []intent            // a sentence in several intents means the first
+	answers   []answer
+	lists     map[string]list   // key: name of the list
+	numbers   string            // name of the list of numbers
+	signs     map[string]string // key: sign, such as "%"; value: its spoken form
+	phrases   map[string]string // the owner's phrases; key: name of the phrase
 }
 
+// intent is a command that a person can give by one of several sentences.
 type intent struct {
 	fileIntent
 	sentences []sentence
-	source    string
-	bundled   bool // it came with a skill
+	source    string // file and line, or the skill
+	bundled   bool   // whether it comes with a skill
 }
 
-// answer is a possible answer to a question of yes or no.
+// answer is a possible answer to a yes-or-no question.
 type answer struct {
 	sentence
 	kind string // "yes", "no" or "neither"
 }
 
+// sentence is a parsed sentence.
 type sentence struct {
 	tree   node
 	slots  []slot // in the order of the text
-	source string // "en.yaml:12"
+	source string // file and line, such as "en.yaml:12", or the skill
 }
 
+// list is a list of the entries that can fill a slot.
 type list struct {
-	items        []item
-	longestFirst []item
-	source       string
+	items        []item // in the order of the files
+	longestFirst []item // items sorted by their number of words
+	source       string // file and line
 }
 
-// Load reads the book of a language ("en", "de-AT") and, if own is not empty, a file of
-// the owner. Errors list all faults with file and line.
+// Load reads the book for a language tag ("en", "de-AT"). If own is not "", it adds the
+// owner's file with this name. An error lists all faults with file and line.
 func Load(tag, own string) (*Book, error) {
 	books, err := LoadEach([]string{tag}, own)
 	if err != nil {
@@ -77,17 +80,18 @@ func Load(tag, own string) (*Book, error) {
 	return books[0], nil
 }
 
-// LoadEach reads the books of several languages, and adds the owner's file to the book
-// of the language that it names, or else to the first.
+// LoadEach reads the books for several language tags. If own is not "", it adds the owner's
+// file with this name to the book of the language that the file names, or else to the first
+// book. An error lists all faults with file and line.
 func LoadEach(tags []string, own string) ([]*Book, error) {
 	var books []*Book
-	all := new(language.Catalogue)
+	catalogue := new(language.Catalogue)
 	for _, tag := range tags {
-		known, ok := language.Match(tag)
+		matched, ok := language.Match(tag)
 		if !ok {
 			return nil, fmt.Errorf("the reflex brain does not speak %q; it speaks %s", tag, names(language.All()))
 		}
-		name := string(known) + ".yaml"
+		name := string(matched) + ".yaml"
 		text, err := files.ReadFile(path.Join("language", name))
 		if err != nil {
 			return nil, fmt.Errorf("read the sentences in %q: %w", tag, err)
@@ -96,14 +100,14 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 		if err != nil {
 			return nil, err
 		}
-		b := &Book{language: known, all: all, lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
+		b := &Book{language: matched, catalogue: catalogue, lists: map[string]list{}, signs: map[string]string{}, phrases: map[string]string{}}
 		if err := b.addFile(name, f); err != nil {
 			return nil, err
 		}
 		books = append(books, b)
 	}
 	if own != "" {
-		if err := addOwn(books, own); err != nil {
+		if err := addOwnFile(books, own); err != nil {
 			return nil, err
 		}
 	}
@@ -114,24 +118,25 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	return books, errors.Join(faults...)
 }
 
-// Share sets the catalogue, which may be shared with others.
-func (b *Book) Share(all *language.Catalogue) { b.all = all }
+// Share makes the book use a catalogue that is shared with others.
+func (b *Book) Share(catalogue *language.Catalogue) { b.catalogue = catalogue }
 
-// words returns the catalogue's words of the book's language.
-func (b *Book) words() *language.Words { return b.all.In(string(b.language)) }
+// words returns the words of the book's language in the catalogue.
+func (b *Book) words() *language.Words { return b.catalogue.In(string(b.language)) }
 
-// names joins languages by commas.
+// names returns language tags as text, separated by commas.
 func names(tags []language.Tag) string {
-	all := make([]string, len(tags))
+	texts := make([]string, len(tags))
 	for i, tag := range tags {
-		all[i] = string(tag)
+		texts[i] = string(tag)
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(texts, ", ")
 }
 
-// addOwn adds the owner's file to the book of its language, or to the first.
-func addOwn(books []*Book, own string) error {
-	text, err := readOwn(own)
+// addOwnFile adds the owner's file to the book of the language that the file names, or else
+// to the first book.
+func addOwnFile(books []*Book, own string) error {
+	text, err := readOwnFile(own)
 	if err != nil {
 		return fmt.Errorf("read sentences: %w", err)
 	}
@@ -140,7 +145,7 @@ func addOwn(books []*Book, own string) error {
 	if err != nil {
 		return err
 	}
-	of := books[0]
+	book := books[0]
 	if f.Language != "" {
 		tag, _ := language.Match(f.Language)
 		i := slices.IndexFunc(books, func(b *Book) bool { return b.language == tag })
@@ -152,12 +157,13 @@ func addOwn(books []*Book, own string) error {
 			return fmt.Errorf("%s: its language is %.40q, and none of those of this Perch: %s; "+
 				"add it to language in the configuration, or leave the line out of the file", name, f.Language, names(tags))
 		}
-		of = books[i]
+		book = books[i]
 	}
-	return of.addFile(name, f)
+	return book.addFile(name, f)
 }
 
-func readOwn(name string) ([]byte, error) {
+// readOwnFile reads the owner's file, up to limit.File bytes.
+func readOwnFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -170,18 +176,19 @@ func readOwn(name string) ([]byte, error) {
 	return text, err
 }
 
-// OwnPhrase returns the owner's replacement of one of the appliance's phrases, or "".
+// OwnPhrase returns the owner's phrase with this name, or "" if the owner has not set it.
 func (b *Book) OwnPhrase(name string) string { return b.phrases[name] }
 
-// Phrase returns one of the appliance's phrases, such as "misheard": the owner's, or
-// else the language's. The zero Book, which is used to check configurations, has none.
+// Phrase returns the phrase with this name, such as "misheard": the owner's, or else that of
+// the catalogue. The zero Book, which is used to check configurations, returns "".
 func (b *Book) Phrase(name string) string {
-	if own := b.OwnPhrase(name); own != "" || b.all == nil {
+	if own := b.OwnPhrase(name); own != "" || b.catalogue == nil {
 		return own
 	}
 	return b.words().Message("phrases." + name)
 }
 
+// readFile decodes a file with this name.
 func readFile(name string, text []byte) (f file, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -191,6 +198,7 @@ func readFile(name string, text []byte) (f file, err error) {
 	return f, nil
 }
 
+// addFile adds the contents of a file. Its intents come before those of earlier files.
 func (b *Book) addFile(name string, f file) error {
 	b.numbers = cmp.Or(f.Numbers, b.numbers)
 	maps.Copy(b.phrases, f.Phrases)
@@ -207,10 +215,12 @@ func (b *Book) addFile(name string, f file) error {
 	)...)
 }
 
+// source returns a file name and line number as text.
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
-// addList adds the entries of a list. Of an entry with alternatives separated by bars,
-// the first is used in answers, unless the entry has a value.
+// addList adds entries to the list with this name. An entry may have alternatives separated
+// by bars. Answers contain the entry's value if it has letters, or else the first
+// alternative.
 func (b *Book) addList(name string, f fileList, source string) error {
 	l := b.lists[name]
 	l.source = source
@@ -226,13 +236,13 @@ func (b *Book) addList(name string, f fileList, source string) error {
 		case strings.ContainsFunc(e.value, unicode.IsLetter):
 			it.spoken = e.value
 		}
-		for way := range strings.SplitSeq(e.spoken, "|") {
-			parts := strings.Fields(language.Fold(way))
+		for alternative := range strings.SplitSeq(e.spoken, "|") {
+			parts := strings.Fields(language.Fold(alternative))
 			if len(parts) == 0 || slices.ContainsFunc(parts, func(w string) bool { return !isWord(w) }) {
-				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters, apostrophes and hyphens", source, name, way))
+				faults = append(faults, fmt.Errorf("%s: list %q: %q is not words of letters, apostrophes and hyphens", source, name, alternative))
 				continue
 			}
-			it.words = language.Split(way)
+			it.words = language.Split(alternative)
 			l.items = append(l.items, it)
 		}
 	}
@@ -244,29 +254,31 @@ func (b *Book) addList(name string, f fileList, source string) error {
 
 // addSigns adds the spoken forms of signs.
 func (b *Book) addSigns(file string, signs map[string]string) error {
-	for sign, said := range signs {
-		if utf8.RuneCountInString(sign) != 1 || len(language.Split(sign)) > 0 || len(language.Split(said)) == 0 {
+	for sign, spoken := range signs {
+		if utf8.RuneCountInString(sign) != 1 || len(language.Split(sign)) > 0 || len(language.Split(spoken)) == 0 {
 			return fmt.Errorf("%s: signs: a sign is one that is no letter and no digit, and is said as words, not %.40q as %.40q",
-				file, sign, said)
+				file, sign, spoken)
 		}
-		b.signs[language.Fold(sign)] = said
+		b.signs[language.Fold(sign)] = spoken
 	}
 	return nil
 }
 
+// addAnswers adds answers of this kind ("yes", "no" or "neither").
 func (b *Book) addAnswers(file, kind string, fs []fileSentence) error {
-	said, err := readSentences(file, fs)
-	for _, s := range said {
+	sentences, err := parseSentences(file, fs)
+	for _, s := range sentences {
 		b.answers = append(b.answers, answer{s, kind})
 	}
 	return err
 }
 
+// addIntents adds intents before those that the book has.
 func (b *Book) addIntents(file string, fs fileIntents) error {
 	var added []intent
 	var faults []error
 	for _, f := range fs {
-		sentences, err := readSentences(file, f.Sentences)
+		sentences, err := parseSentences(file, f.Sentences)
 		if err != nil {
 			faults = append(faults, err)
 		}
@@ -276,8 +288,9 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 	return errors.Join(faults...)
 }
 
-// readSentences parses the valid sentences, and returns the faults of the others.
-func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
+// parseSentences parses sentences. It returns the valid ones, and an error that joins the
+// faults of the others.
+func parseSentences(file string, fs []fileSentence) (sentences []sentence, err error) {
 	var faults []error
 	for _, s := range fs {
 		tree, err := parseSentence(s.text)
@@ -285,7 +298,7 @@ func readSentences(file string, fs []fileSentence) (all []sentence, err error) {
 			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
 			continue
 		}
-		all = append(all, sentence{tree, slots(tree), source(file, s.line)})
+		sentences = append(sentences, sentence{tree, slots(tree), source(file, s.line)})
 	}
-	return all, errors.Join(faults...)
+	return sentences, errors.Join(faults...)
 }

@@ -14,110 +14,117 @@ import (
 	"perch/language"
 )
 
+// memory returns the memory for a turn; agent.Memory implements it.
 type memory interface {
 	Of(t agent.Turn) *agent.Memory
 }
 
+// timers are the household's timers and reminders.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
+	// Cancel cancels timers and returns their number.
 	Cancel(ctx context.Context, body agent.Body, robot device.ID, ids ...string) (int, error)
+	// Pending returns the timers of a robot that have not rung, the next one first.
 	Pending(robot device.ID, now time.Time) []agent.Timer
 }
 
-// Brain answers from one book for each of its languages.
+// Brain is a reflex brain with one book for each of its languages. It implements
+// agent.Brain.
 type Brain struct {
-	books  []*Book // of the household's languages
-	others map[language.Tag]func() *Book
-	name   string // the name it gives itself
+	books  []*Book                       // for the household's languages
+	others map[language.Tag]func() *Book // load the books for other languages
+	name   string                        // name of the robot in answers, unless the persona has one
 	memory memory
 	timers timers // may be nil
 	skills skills // may be nil
 }
 
-// New returns a brain that calls itself name. At least one book is required; the first is
-// for turns without a language. Without timers, it answers that it has none; without
-// skills, it does not understand their sentences.
+// New returns a brain with these books, of which at least one is required; the first is used
+// for turns without a language. In its answers, name is the robot's name. If t is nil, the
+// brain answers that it has no timers; if s is nil, it does not perform skills.
 func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
 
-// Others sets a function that loads the book of another language at its first turn. It
-// must be called before the first turn.
+// Others sets a function that loads the book for another language, which is called at the
+// first turn in that language. Others must be called before the first turn.
 func (b *Brain) Others(load func(tag string) (*Book, error)) {
 	b.others = map[language.Tag]func() *Book{}
 	for _, tag := range language.All() {
 		b.others[tag] = sync.OnceValue(func() *Book {
 			book, err := load(string(tag))
 			if err != nil {
-				return b.books[0] // the books are compiled in, and tested
+				return b.books[0] // tests ensure that the embedded books load
 			}
 			return book
 		})
 	}
 }
 
-// in returns the book of a language, or the English one if it has none.
-func (b *Brain) in(tag string) *Book {
-	wanted, known := language.Match(tag)
-	if !known {
-		wanted = language.English
+// bookFor returns the book for a language tag: the first book for "", and the English one if
+// the language is not supported.
+func (b *Brain) bookFor(tag string) *Book {
+	matched, ok := language.Match(tag)
+	if !ok {
+		matched = language.English
 	}
-	i := slices.IndexFunc(b.books, func(book *Book) bool { return book.language == wanted })
+	i := slices.IndexFunc(b.books, func(book *Book) bool { return book.language == matched })
 	switch {
 	case tag == "":
 		return b.books[0]
 	case i >= 0:
 		return b.books[i]
-	case b.others[wanted] == nil:
+	case b.others[matched] == nil:
 		return b.books[0]
 	}
-	return b.others[wanted]()
+	return b.others[matched]()
 }
 
-// Name is "reflex".
+// Name returns "reflex".
 func (*Brain) Name() string { return "reflex" }
 
-// recognized is an utterance matched to an intent.
-type recognized struct {
+// match is the intent that an utterance has matched.
+type match struct {
 	intent intent
-	filled map[string]item
+	filled map[string]item // the slots that the utterance has filled; key: name of the slot
 }
 
-// understand finds the first intent with a sentence that matches the text.
-func (b *Book) understand(text string) (recognized, bool) {
-	return b.matcher(text).understand(b.intents)
+// match returns the first intent with a sentence that matches the text.
+func (b *Book) match(text string) (m match, ok bool) {
+	return b.newMatcher(text).match(b.intents)
 }
 
-// inOrder returns the books to search for a turn: first the one of its language, then the
-// household's, because people mix languages.
-func (b *Brain) inOrder(tag string) []*Book {
-	first := b.in(tag)
+// booksFor returns the books to search for a turn with this language tag: the book for the
+// language, and then those for the household's languages, because people mix languages.
+func (b *Brain) booksFor(tag string) []*Book {
+	first := b.bookFor(tag)
 	others := slices.DeleteFunc(slices.Clone(b.books), func(other *Book) bool { return other == first })
 	return append([]*Book{first}, others...)
 }
 
-// Think answers one turn, in the language of the matching book.
+// Think implements agent.Brain. It answers in the language of the book that matches.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	c := &command{brain: b, turn: t, out: out}
-	books := b.inOrder(t.Language)
+	books := b.booksFor(t.Language)
 	for _, c.book = range books {
-		if u, ok := c.book.understand(t.Text); ok {
-			return c.answer(ctx, u)
+		if m, ok := c.book.match(t.Text); ok {
+			return c.run(ctx, m)
 		}
 	}
 	return sendAnswer(out, books[0].Phrase("unknown"), agent.Continue)
 }
 
-func (c *command) answer(ctx context.Context, u recognized) error {
-	c.recognized = u
-	answer, err := actions()[u.intent.Action](ctx, c)
+// run carries out the command and sends its answer.
+func (c *command) run(ctx context.Context, m match) error {
+	c.match = m
+	answer, err := actions()[m.intent.Action](ctx, c)
 	if err != nil {
 		return err
 	}
-	return sendAnswer(c.out, c.fill(answer), cmp.Or(agent.End(u.intent.End), agent.Continue))
+	return sendAnswer(c.out, c.fill(answer), cmp.Or(agent.End(m.intent.End), agent.Continue))
 }
 
-// sendAnswer sends an answer: its face, its sentences, and the end.
+// sendAnswer sends the replies of an answer: its face, its sentences, and Done.
 func sendAnswer(out func(agent.Reply) error, answer string, end agent.End) error {
 	face, text := agent.SplitEmotion(answer)
 	replies := []agent.Reply{agent.Felt{Emotion: face}}
@@ -132,21 +139,23 @@ func sendAnswer(out func(agent.Reply) error, answer string, end agent.End) error
 	return nil
 }
 
-// command is an utterance that is being carried out.
+// command is a command that is being carried out.
 type command struct {
-	recognized
+	match
 	brain *Brain
-	book  *Book // of the language that was spoken
+	book  *Book // the book with the matching sentence
 	turn  agent.Turn
 	out   func(agent.Reply) error
-	body  string    // the text to say now or later: a memory, the answer about a picture, a reminder
-	left  string    // the remaining time of a timer
-	due   time.Time // when a timer ends
-	calls int
+	calls int // number of tool calls
+
+	// Results of the action, for placeholders in the answer.
+	body string    // a remembered fact, the answer about a picture, or the answer of a skill
+	left string    // the remaining time of a timer
+	due  time.Time // when a timer ends
 }
 
-// fill replaces the placeholders in a text by the values of the slots and the
-// results of the action.
+// fill replaces the placeholders in a text by the words in the slots and the results of the
+// action.
 func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
@@ -176,7 +185,8 @@ func (c *command) fill(text string) string {
 	})
 }
 
-// value returns the value for the action: of a slot, or of the intent.
+// value returns the value for the action: that of the intent if it has one, or else that of
+// a slot.
 func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value
@@ -189,18 +199,19 @@ func (c *command) value() string {
 	return ""
 }
 
+// call calls a tool of the robot and returns the text of its result.
 func (c *command) call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
 	result, err := reportingBody{c.turn.Body, c}.Call(ctx, tool, arguments)
 	return result.Text, err
 }
 
-// reportingBody is the turn's robot, which reports each call as a running tool.
+// reportingBody is a robot whose tool calls are reported by agent.ToolStatus.
 type reportingBody struct {
 	agent.Body
 	command *command
 }
 
-// Call runs a tool and reports it.
+// Call calls a tool and reports it.
 func (b reportingBody) Call(ctx context.Context, tool string, arguments map[string]any) (result device.Result, err error) {
 	err = b.command.report(tool, func() (err error) {
 		result, err = b.Body.Call(ctx, tool, arguments)

@@ -11,12 +11,12 @@ import (
 	"perch/agent"
 )
 
-// check returns all faults in the files of sentences.
+// check returns an error that joins all faults in the book.
 func (b *Book) check() error {
 	var faults []error
 	for _, in := range b.intents {
-		fault := func(why error) {
-			faults = append(faults, fmt.Errorf("%s: intent %q: %w", in.source, in.name, why))
+		fault := func(err error) {
+			faults = append(faults, fmt.Errorf("%s: intent %q: %w", in.source, in.name, err))
 		}
 		if len(in.sentences) == 0 {
 			fault(errors.New("it has no sentences"))
@@ -24,7 +24,7 @@ func (b *Book) check() error {
 		if in.Answer == "" {
 			fault(errors.New("it has no answer"))
 		}
-		if _, known := actions()[in.Action]; !known {
+		if _, ok := actions()[in.Action]; !ok {
 			fault(fmt.Errorf("there is no action %q", in.Action))
 		}
 		if in.Action == skillAction && in.Value == "" {
@@ -49,8 +49,8 @@ func (b *Book) check() error {
 	return errors.Join(faults...)
 }
 
-// checkAnswers checks that answers consist of words only, and that there are both yes
-// and no answers, or none at all.
+// checkAnswers checks that answers have no slots, and that there are answers for both yes
+// and no if there are any.
 func (b *Book) checkAnswers() error {
 	var faults []error
 	kinds := map[string]bool{}
@@ -66,53 +66,55 @@ func (b *Book) checkAnswers() error {
 	return errors.Join(faults...)
 }
 
+// placeholder matches a placeholder in an answer, such as "{name}".
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// checkSlots checks that each slot has a list, and that each placeholder of an
-// answer is filled by every sentence of the intent.
+// checkSlots checks that each slot has a list, and that each placeholder of the intent is
+// the name of a result or of a slot in all its sentences.
 func (b *Book) checkSlots(in intent, fault func(error)) {
-	common := map[string]int{}
+	count := map[string]int{} // sentences with the slot; key: name of the slot
 	for _, s := range in.sentences {
 		seen := map[string]bool{}
-		for _, of := range s.slots {
-			if !seen[of.name] {
-				common[of.name]++
-				seen[of.name] = true
+		for _, sl := range s.slots {
+			if !seen[sl.name] {
+				count[sl.name]++
+				seen[sl.name] = true
 			}
-			if _, known := b.lists[of.list]; !known {
-				fault(fmt.Errorf("%s: there is no list %q", s.source, of.list))
+			if _, ok := b.lists[sl.list]; !ok {
+				fault(fmt.Errorf("%s: there is no list %q", s.source, sl.list))
 			}
 		}
 	}
 	for _, text := range []string{in.Answer, in.Missing, in.Key, in.Body} {
 		for _, p := range placeholder.FindAllStringSubmatch(text, -1) {
-			filled := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due"}, p[1])
-			if !filled && common[p[1]] < len(in.sentences) {
+			isResult := slices.Contains([]string{"time", "clock", "date", "name", "body", "left", "due"}, p[1])
+			if !isResult && count[p[1]] < len(in.sentences) {
 				fault(fmt.Errorf("{%s} is not in every one of its sentences", p[1]))
 			}
 		}
 	}
 }
 
-// checkValue checks that actions have the numbers that they need.
+// checkValue checks the value of actions that need several numbers.
 func (b *Book) checkValue(in intent, fault func(error)) {
-	need := map[string]int{"look": 2, "lights": 3}[in.Action]
-	if need == 0 || in.Value == "" {
+	count := map[string]int{"look": 2, "lights": 3}[in.Action]
+	if count == 0 || in.Value == "" {
 		return
 	}
-	if n, err := numbers(in.Value); err != nil || len(n) != need {
-		fault(fmt.Errorf("action %q needs a value of %d numbers, not %q", in.Action, need, in.Value))
+	if n, err := parseNumbers(in.Value); err != nil || len(n) != count {
+		fault(fmt.Errorf("action %q needs a value of %d numbers, not %q", in.Action, count, in.Value))
 	}
 }
 
-// checkTimer checks that a timer has a length, or the time of its end, and a text.
+// checkTimer checks that a timer or reminder has a body, and that each of its sentences has
+// the slots of a duration or of a time of day.
 func (b *Book) checkTimer(in intent, fault func(error)) {
 	if in.Action != "timer" && in.Action != "reminder" {
 		return
 	}
 	for _, s := range in.sentences {
 		has := func(name string) bool {
-			return slices.ContainsFunc(s.slots, func(of slot) bool { return of.name == name })
+			return slices.ContainsFunc(s.slots, func(sl slot) bool { return sl.name == name })
 		}
 		if (!has(b.numbers) || !has(unitsList)) && !has(hourSlot) {
 			fault(fmt.Errorf("%s: action %q needs the slots {%s} and {%s}, or {%s:%s}",
@@ -124,14 +126,14 @@ func (b *Book) checkTimer(in intent, fault func(error)) {
 	}
 }
 
-func numbers(text string) ([]int, error) {
-	var all []int
+// parseNumbers parses integers separated by spaces.
+func parseNumbers(text string) (numbers []int, err error) {
 	for f := range strings.FieldsSeq(text) {
 		n, err := strconv.Atoi(f)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no number", f)
+			return nil, fmt.Errorf("%q is not a number", f)
 		}
-		all = append(all, n)
+		numbers = append(numbers, n)
 	}
-	return all, nil
+	return numbers, nil
 }

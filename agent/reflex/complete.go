@@ -5,60 +5,63 @@ import (
 	"slices"
 )
 
-// Complete reports whether a text is a sentence of the book that no continuation can
-// change, so that the recognizer need not wait for one. A sentence that ends with a
-// number is not complete, because people pause within numbers, nor is one with an
-// unfilled slot.
+// Complete reports whether a text is a sentence of the book whose meaning no further words
+// can change, so that the recognizer need not wait for more. It is false for a sentence
+// that ends with a number, because people pause within numbers.
 func (b *Book) Complete(text string) bool {
-	is, ok := b.understand(text)
+	matched, ok := b.match(text)
 	if !ok {
 		return false
 	}
-	m := b.matcher(text)
-	for _, it := range is.filled {
+	m := b.newMatcher(text)
+	for _, it := range matched.filled {
 		if it.number && endsWith(m.words, it) {
 			return false
 		}
 	}
-	settled := true
+	complete := true
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			m.goesOn = func() {
-				settled = settled && in.source == is.intent.source && maps.EqualFunc(m.filled, is.filled, same) &&
-					!slices.ContainsFunc(s.slots, func(of slot) bool { _, filled := m.filled[of.name]; return !filled })
+			// The text is also the beginning of s. That is no problem if s has the same meaning.
+			m.onPrefix = func() {
+				complete = complete && in.source == matched.intent.source && maps.EqualFunc(m.filled, matched.filled, sameItem) &&
+					!slices.ContainsFunc(s.slots, func(sl slot) bool { _, filled := m.filled[sl.name]; return !filled })
 			}
-			if m.ways(s.tree); !settled {
+			if m.tryAll(s.tree); !complete {
 				return false
 			}
 		}
 	}
-	return m.all <= mostStepsAll // beyond the bound it is unknown
+	return m.totalSteps <= maxTotalSteps // with more steps, some sentences were not tried
 }
 
-// CompleteAnswer reports whether a text is an answer to a yes-or-no question that no
-// continuation can change.
+// CompleteAnswer reports whether a text is an answer to a yes-or-no question whose meaning no
+// further words can change.
 func (b *Book) CompleteAnswer(text string) bool {
-	m := b.matcher(text)
-	at := slices.IndexFunc(b.answers, func(a answer) bool { return m.matches(a.tree) })
-	if at < 0 {
+	m := b.newMatcher(text)
+	i := slices.IndexFunc(b.answers, func(a answer) bool { return m.matches(a.tree) })
+	if i < 0 {
 		return false
 	}
-	settled := true
+	complete := true
 	for _, a := range b.answers {
-		m.goesOn = func() { settled = settled && a.kind == b.answers[at].kind }
-		m.ways(a.tree)
+		m.onPrefix = func() { complete = complete && a.kind == b.answers[i].kind }
+		m.tryAll(a.tree)
 	}
-	return settled
+	return complete
 }
 
-// ways tries every way to match the words to a sentence or to its beginning.
-func (m *matcher) ways(n node) {
+// tryAll tries all possibilities to match the words with a sentence or its beginning. It
+// returns nothing: onPrefix is called meanwhile.
+func (m *matcher) tryAll(n node) {
 	_ = m.reset() && n.match(m, 0, func(int) bool { return false })
 }
 
+// endsWith reports whether the last words are the item, in words or digits.
 func endsWith(words []string, it item) bool {
 	return len(words) > 0 && words[len(words)-1] == it.value ||
 		len(words) >= len(it.words) && slices.Equal(words[len(words)-len(it.words):], it.words)
 }
 
-func same(a, b item) bool { return a.spoken == b.spoken }
+// sameItem reports whether two items are the same entry of a list.
+func sameItem(a, b item) bool { return a.spoken == b.spoken }

@@ -5,17 +5,17 @@ import (
 	"perch/driver"
 )
 
-// Setup is what the driver needs besides the keys.
+// Setup holds what a brain needs besides its keys in the configuration.
 type Setup struct {
-	Books  func(sentences string) ([]*Book, error) // of the household's languages, with a file of the owner
-	Other  func(tag string) (*Book, error)         // of another language
-	Name   string
+	Books  func(sentences string) ([]*Book, error) // returns the books for the household's languages, with a file of the owner
+	Other  func(tag string) (*Book, error)         // returns the book for another language
+	Name   string                                  // name of the robot in answers
 	Memory memory
 	Timers timers
 	Skills skills // may be nil
 }
 
-// Keys are the keys of a brain of kind reflex.
+// Keys are the keys of a reflex brain in the configuration.
 type Keys struct {
 	Sentences string `yaml:"sentences" doc:"A file of your own with more sentences; docs/reflex.md shows one."`
 }

@@ -10,7 +10,7 @@ import (
 // Recognized is the intent that an utterance is recognized as, with its slots in order
 // as "name=value"; empty for none.
 func (b *Book) Recognized(text string) string {
-	u, ok := b.understand(text)
+	u, ok := b.match(text)
 	if !ok {
 		return ""
 	}
@@ -38,7 +38,7 @@ func (b *Book) Intents() (all []string) {
 
 // Steps are how many an utterance takes.
 func (b *Book) Steps(text string) int {
-	m := b.matcher(text)
-	m.understand(b.intents)
-	return m.all + m.steps
+	m := b.newMatcher(text)
+	m.match(b.intents)
+	return m.totalSteps + m.steps
 }

@@ -6,8 +6,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// file is a YAML file of a book. See Book for the fields.
 type file struct {
-	Language string
+	Language string // language tag of an owner's file; "" means the first book's language
 	Lists    map[string]fileList
 	Numbers  string
 	Signs    map[string]string
@@ -16,15 +17,18 @@ type file struct {
 	Intents  fileIntents
 }
 
-// fileList is a list, written as a sequence of words, or as a map from words to
-// values.
+// fileList is a list in a file. It is written as a sequence of entries, or as a map from
+// entries to values.
 type fileList struct {
 	entries []fileEntry
 	line    int
 }
 
+// fileEntry is an entry of a list, with alternatives separated by bars, and its value,
+// which may be "".
 type fileEntry struct{ spoken, value string }
 
+// UnmarshalYAML decodes a sequence or a map.
 func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
 	l.line = n.Line
 	step := 1
@@ -48,22 +52,25 @@ func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// fileIntents preserves the order of the file, because the first matching intent wins.
+// fileIntents are intents in the order of the file, because the first matching one is used.
 type fileIntents []fileIntent
 
+// fileIntent is an intent in a file.
 type fileIntent struct {
 	name      string
 	line      int
 	Sentences []fileSentence
-	Action    string
-	Value     string // for the action if no slot has a value
-	Type      string // of a memory
-	Key, Body string // of a memory
+	Action    string // name of an action; "" only answers
+	Value     string // value for the action; "" means the value of a slot
+	Type      string // type of the memory entry to store
+	Key       string // key of the memory entry to store or recall
+	Body      string // body of the memory entry to store, or text of a timer
 	Answer    string
-	Missing   string // the answer if nothing is remembered
-	End       string
+	Missing   string // the answer if nothing was remembered, or no timer is set
+	End       string // agent.End of the turn; "" means agent.Continue
 }
 
+// UnmarshalYAML decodes a map from names to intents.
 func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: intents are a map", n.Line)
@@ -71,7 +78,7 @@ func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, body := n.Content[i], n.Content[i+1]
 		in := fileIntent{name: key.Value, line: key.Line}
-		if err := knownKeys(body); err != nil {
+		if err := checkKeys(body); err != nil {
 			return err
 		}
 		if err := body.Decode(&in); err != nil {
@@ -82,9 +89,9 @@ func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// knownKeys rejects unknown keys of an intent. The decoder's KnownFields has no effect
-// below a type with an UnmarshalYAML method.
-func knownKeys(n *yaml.Node) error {
+// checkKeys returns an error if an intent has an unknown key. The decoder does not check
+// this, because its KnownFields has no effect within a type with an UnmarshalYAML method.
+func checkKeys(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: an intent is a map", n.Line)
 	}
@@ -98,11 +105,13 @@ func knownKeys(n *yaml.Node) error {
 	return nil
 }
 
+// fileSentence is a sentence in a file.
 type fileSentence struct {
 	text string
 	line int
 }
 
+// UnmarshalYAML decodes a text.
 func (s *fileSentence) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return fmt.Errorf("line %d: a sentence is a text", n.Line)

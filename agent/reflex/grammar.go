@@ -9,34 +9,34 @@ import (
 	"perch/language"
 )
 
-// Rule is a rule of a recognizer's grammar, which restricts it to this brain's
-// sentences. Body is an expansion in the Java Speech Grammar Format.
+// Rule is a rule of a grammar that restricts a recognizer to the sentences of a book.
 type Rule struct {
 	Name   string
-	Body   string
-	Source string // file and line of its sentence
-	Top    bool   // the rule may be a whole utterance
-	// Optional rules are only for bundled skills: a recognizer that does not support one
-	// leaves it out.
+	Body   string // expansion in the Java Speech Grammar Format
+	Source string // file and line of the sentence or list
+	Top    bool   // whether the rule is a whole utterance
+	// Optional marks rules that only sentences of skills need. A recognizer omits those that
+	// it does not support.
 	Optional bool
 }
 
-// Rules returns the grammar of all sentences of an English book, and nothing for other
-// languages, because the grammar recognizers only support English. Sentences and list
-// entries of an owner's file with other letters are left out; see Unheard.
+// Rules returns the grammar of all sentences of an English book. For other languages it
+// returns nil, because recognizers with a grammar support only English. Sentences and list
+// entries of an owner's file with non-ASCII letters are omitted; see Unheard.
 func (b *Book) Rules() []Rule {
 	if b.language != language.English {
 		return nil
 	}
 	var rules []Rule
-	used, needed := map[string]bool{}, map[string]bool{} // lists; needed are those used by more than bundled skills
+	used := map[string]bool{}   // lists in the grammar; key: name of the list
+	needed := map[string]bool{} // those that not only skills use
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			if !b.inEnglish(s) {
+			if !b.isEnglish(s) {
 				continue
 			}
-			for _, of := range s.slots {
-				used[of.list], needed[of.list] = true, needed[of.list] || !in.bundled
+			for _, sl := range s.slots {
+				used[sl.list], needed[sl.list] = true, needed[sl.list] || !in.bundled
 			}
 			r := s.rule("s" + strconv.Itoa(len(rules)))
 			r.Optional = in.bundled
@@ -52,16 +52,16 @@ func (b *Book) Rules() []Rule {
 	return rules
 }
 
-// Unheard returns the file and line of the sentences of an English book that are not
-// part of its grammar: those with other letters than English ones, or with a slot
-// whose list has no English entries.
+// Unheard returns the file and line of each sentence of an English book that is not in its
+// grammar, because the sentence, or all entries of a list that it uses, have non-ASCII
+// letters.
 func (b *Book) Unheard() (sources []string) {
 	if b.language != language.English {
 		return nil
 	}
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			if !b.inEnglish(s) {
+			if !b.isEnglish(s) {
 				sources = append(sources, s.source)
 			}
 		}
@@ -69,35 +69,37 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// inEnglish reports whether a sentence consists of English words.
-func (b *Book) inEnglish(s sentence) bool {
-	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(of slot) bool { return len(b.lists[of.list].english()) == 0 })
+// isEnglish reports whether a sentence has only ASCII letters, and each of its slots a list
+// with entries that do.
+func (b *Book) isEnglish(s sentence) bool {
+	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(sl slot) bool { return len(b.lists[sl.list].english()) == 0 })
 }
 
-// english returns the English entries of a list.
-func (l list) english() (all []string) {
+// english returns the entries of a list that have only ASCII letters.
+func (l list) english() (entries []string) {
 	for _, it := range l.items {
-		if spoken := strings.Join(it.words, " "); isASCII(spoken) {
-			all = append(all, spoken)
+		if entry := strings.Join(it.words, " "); isASCII(entry) {
+			entries = append(entries, entry)
 		}
 	}
-	return all
+	return entries
 }
 
+// isASCII reports whether s has only ASCII characters.
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
-// rule returns the rule of a whole utterance.
+// rule returns the rule for the sentence as a whole utterance.
 func (s sentence) rule(name string) Rule {
 	var body strings.Builder
 	s.tree.jsgf(&body)
 	return Rule{Name: name, Body: body.String(), Source: s.source, Top: true}
 }
 
-// Answers returns the grammar of answers to a yes-or-no question, including words that
-// are neither; it is empty if the book has none. It is an alternative to Rules, and
-// their names do not collide.
+// Answers returns the grammar of answers to a yes-or-no question, including answers that mean
+// neither yes nor no. It is empty if the book has no answers or is not English. The names of
+// the rules differ from those of Rules.
 func (b *Book) Answers() []Rule {
 	var rules []Rule
 	for i, a := range b.answers {
@@ -108,7 +110,7 @@ func (b *Book) Answers() []Rule {
 	return rules
 }
 
-// listRule returns the rule name of a list, distinct from those of sentences.
+// listRule returns the name of the rule for a list.
 func listRule(name string) string { return "list_" + name }
 
 func (w word) jsgf(b *strings.Builder) { b.WriteString(string(w)) }
@@ -137,6 +139,6 @@ func (c choice) jsgf(b *strings.Builder) {
 
 func (o option) jsgf(b *strings.Builder) {
 	b.WriteByte('[')
-	o.of.jsgf(b)
+	o.node.jsgf(b)
 	b.WriteByte(']')
 }

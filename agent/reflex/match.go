@@ -9,36 +9,36 @@ import (
 	"perch/limit"
 )
 
-// matcher matches the words of an utterance, and records the list entries in its slots.
+// matcher matches the words of an utterance with sentences.
 type matcher struct {
-	words   []string
-	lists   map[string]list
-	numbers list // its entries may be written in digits
-	filled  map[string]item
-	steps   int    // for this sentence
-	all     int    // for the previous sentences
-	goesOn  func() // called when the words end before the sentence; may be nil
+	words      []string
+	lists      map[string]list
+	numbers    list            // list whose entries may be written in digits
+	filled     map[string]item // slots filled by the current sentence; key: name of the slot
+	steps      int             // steps for the current sentence
+	totalSteps int             // steps for the previous sentences
+	onPrefix   func()          // called if the words are only the beginning of a sentence; may be nil
 }
 
-// Bounds of the work on one utterance, for any sentences: steps for one sentence, and
-// for all of them.
+// Limits of the work on one utterance. They hold for any sentences that an owner writes.
 const (
-	mostSteps    = 10_000
-	mostStepsAll = 200_000
+	maxSteps      = 10_000  // steps for one sentence
+	maxTotalSteps = 200_000 // steps for all sentences
 )
 
-// Bound of an utterance: more than a person says to a robot in one breath.
-const mostWords = 60 // counts characters in scripts without spaces
+// maxWords is the maximum number of words of an utterance (of characters in scripts without
+// spaces). People do not say more to a robot in one breath.
+const maxWords = 60
 
-// normalize returns the words of an utterance in the form of sentences, with signs as
-// spoken: "40%" as "40 percent". It returns nothing if the utterance is too long.
+// normalize returns the words of an utterance as they are in sentences, and signs as words:
+// "40%" becomes "40 percent". It returns nil if the utterance is too long.
 func (b *Book) normalize(text string) []string {
 	if len(text) > limit.Said {
 		return nil
 	}
 	text = language.Fold(text)
-	for sign, said := range b.signs {
-		text = strings.ReplaceAll(text, sign, " "+said+" ")
+	for sign, spoken := range b.signs {
+		text = strings.ReplaceAll(text, sign, " "+spoken+" ")
 	}
 	words := language.Split(text)
 	for i, w := range words {
@@ -49,102 +49,105 @@ func (b *Book) normalize(text string) []string {
 	return words
 }
 
-// matcher returns a matcher for an utterance; it has no words if that is too long.
-func (b *Book) matcher(text string) *matcher {
+// newMatcher returns a matcher for an utterance. It has no words if the utterance is too
+// long.
+func (b *Book) newMatcher(text string) *matcher {
 	m := &matcher{words: b.normalize(text), lists: b.lists, numbers: b.lists[b.numbers]}
-	if len(m.words) > mostWords {
+	if len(m.words) > maxWords {
 		m.words = nil
 	}
 	return m
 }
 
-// understand returns the first intent with a matching sentence.
-func (m *matcher) understand(intents []intent) (recognized, bool) {
+// match returns the first intent with a matching sentence.
+func (m *matcher) match(intents []intent) (_ match, ok bool) {
 	if len(m.words) == 0 {
-		return recognized{}, false
+		return match{}, false
 	}
 	for _, in := range intents {
 		for _, s := range in.sentences {
 			if m.matches(s.tree) {
-				return recognized{in, m.filled}, true
+				return match{in, m.filled}, true
 			}
 		}
 	}
-	return recognized{}, false
+	return match{}, false
 }
 
-// reset resets the matcher, and reports whether its bounds allow another sentence.
+// reset prepares the matcher for another sentence, and reports whether the limits of its work
+// allow one.
 func (m *matcher) reset() bool {
-	m.all += m.steps
+	m.totalSteps += m.steps
 	m.filled, m.steps = map[string]item{}, 0
-	return m.all <= mostStepsAll
+	return m.totalSteps <= maxTotalSteps
 }
 
-// matches reports whether a whole sentence matches the words.
+// matches reports whether a sentence matches all words, and fills the slots.
 func (m *matcher) matches(n node) bool {
-	return m.reset() && n.match(m, 0, func(at int) bool { return at == len(m.words) })
+	return m.reset() && n.match(m, 0, func(end int) bool { return end == len(m.words) })
 }
 
-func (w word) match(m *matcher, at int, then func(int) bool) bool {
-	if m.steps++; m.steps > mostSteps {
+func (w word) match(m *matcher, start int, next func(int) bool) bool {
+	if m.steps++; m.steps > maxSteps {
 		return false
 	}
-	if at == len(m.words) && m.goesOn != nil {
-		m.goesOn()
+	if start == len(m.words) && m.onPrefix != nil {
+		m.onPrefix()
 	}
-	return at < len(m.words) && (m.words[at] == string(w) || m.isDigits(m.words[at], string(w))) && then(at+1)
+	return start < len(m.words) && (m.words[start] == string(w) || m.isDigitsFor(m.words[start], string(w))) && next(start+1)
 }
 
-// isDigits reports whether a word was written in digits: "1" for "one".
-func (m *matcher) isDigits(written, w string) bool {
-	return isNumber(written) && slices.ContainsFunc(m.numbers.items, func(it item) bool {
-		return it.value == written && len(it.words) == 1 && it.words[0] == w
+// isDigitsFor reports whether digits is the number w in digits, such as "1" for "one".
+func (m *matcher) isDigitsFor(digits, w string) bool {
+	return isNumber(digits) && slices.ContainsFunc(m.numbers.items, func(it item) bool {
+		return it.value == digits && len(it.words) == 1 && it.words[0] == w
 	})
 }
 
+// isNumber reports whether a word begins with a digit.
 func isNumber(w string) bool { return w[0] >= '0' && w[0] <= '9' }
 
-func (s sequence) match(m *matcher, at int, then func(int) bool) bool {
+func (s sequence) match(m *matcher, start int, next func(int) bool) bool {
 	if len(s) == 0 {
-		return then(at)
+		return next(start)
 	}
-	return s[0].match(m, at, func(at int) bool { return s[1:].match(m, at, then) })
+	return s[0].match(m, start, func(end int) bool { return s[1:].match(m, end, next) })
 }
 
-func (c choice) match(m *matcher, at int, then func(int) bool) bool {
+func (c choice) match(m *matcher, start int, next func(int) bool) bool {
 	for _, n := range c {
-		if n.match(m, at, then) {
+		if n.match(m, start, next) {
 			return true
 		}
 	}
 	return false
 }
 
-func (o option) match(m *matcher, at int, then func(int) bool) bool {
-	return o.of.match(m, at, then) || then(at)
+func (o option) match(m *matcher, start int, next func(int) bool) bool {
+	return o.node.match(m, start, next) || next(start)
 }
 
-// match tries the longest entries first: "twenty one" before "twenty".
-func (s slot) match(m *matcher, at int, then func(int) bool) bool {
-	if m.steps++; m.steps > mostSteps {
+// match tries the longest entries of the list first: "twenty one" before "twenty".
+func (s slot) match(m *matcher, start int, next func(int) bool) bool {
+	if m.steps++; m.steps > maxSteps {
 		return false
 	}
 	l := m.lists[s.list]
-	if m.goesOn != nil && slices.ContainsFunc(l.items, func(it item) bool { return it.goesOn(m.words[at:]) }) {
-		m.goesOn()
+	if m.onPrefix != nil && slices.ContainsFunc(l.items, func(it item) bool { return it.hasPrefix(m.words[start:]) }) {
+		m.onPrefix()
 	}
-	before, had := m.filled[s.name]
+	before, wasFilled := m.filled[s.name]
 	for _, it := range l.longestFirst {
-		n := it.begins(m.words[at:])
+		n := it.matchPrefix(m.words[start:])
 		if n == 0 {
 			continue
 		}
 		m.filled[s.name] = it
-		if then(at + n) {
+		if next(start + n) {
 			return true
 		}
 	}
-	if had {
+	if wasFilled {
 		m.filled[s.name] = before
 	} else {
 		delete(m.filled, s.name)
@@ -152,22 +155,22 @@ func (s slot) match(m *matcher, at int, then func(int) bool) bool {
 	return false
 }
 
-// item is an entry of a list. An entry with alternatives is several items.
+// item is an entry of a list, or one alternative of an entry with several.
 type item struct {
-	spoken string // as spoken in answers: "twenty one"
-	value  string // "21"
-	number bool
-	words  []string
+	spoken string   // as spoken in answers, such as "twenty one"
+	value  string   // for actions, such as "21"
+	number bool     // whether it is in the list of numbers
+	words  []string // as said by people
 }
 
-// goesOn reports whether the words are a proper prefix of the entry.
-func (it item) goesOn(words []string) bool {
+// hasPrefix reports whether the words are the beginning of the item, but not all of it.
+func (it item) hasPrefix(words []string) bool {
 	return len(it.words) > len(words) && slices.Equal(it.words[:len(words)], words)
 }
 
-// begins returns how many of the words match the entry, or its digits if it is a number;
-// 0 means no match.
-func (it item) begins(words []string) int {
+// matchPrefix returns how many words at the beginning of words are the item: 1 if it is a
+// number and written in digits, and 0 if they are another item.
+func (it item) matchPrefix(words []string) int {
 	if it.number && len(words) > 0 && words[0] == it.value {
 		return 1
 	}

@@ -12,39 +12,39 @@ import (
 	"perch/plain"
 )
 
-// Bounds of a question to a camera and of its answer, in bytes.
+// Limits of a question about a picture and of the spoken answer, in bytes.
 const (
-	mostQuestion = 300
-	mostSeen     = 600
+	maxQuestion    = 300
+	maxPhotoAnswer = 600
 )
 
-// photo makes the robot take a picture and answers with the result. The robot sends the
-// picture to a server, which answers the question.
-func photo(ctx context.Context, c *command, t bodyTool) error {
-	question := plain.Clip(c.turn.Text, mostQuestion)
+// takePhoto makes the robot take a picture and answers the person's question about it. The
+// robot sends the picture to a server, and returns the server's answer.
+func takePhoto(ctx context.Context, c *command, t bodyTool) error {
+	question := plain.Clip(c.turn.Text, maxQuestion)
 	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
 	if err != nil {
 		return err
 	}
-	said, failed := answered(result.Text)
-	if said == "" && !failed && len(result.Pictures) > 0 {
+	answer, failed := parsePhotoResult(result.Text)
+	if answer == "" && !failed && len(result.Pictures) > 0 {
 		c.intent.Answer = c.book.Phrase("blind")
 		return nil
 	}
-	face, words := agent.SplitEmotion(said)
-	if c.body = firstSentences(words); c.body == "" {
-		return errors.New("nothing came back of the picture")
+	face, text := agent.SplitEmotion(answer)
+	if c.body = firstSentences(text); c.body == "" {
+		return errors.New("there is no answer about the picture")
 	}
-	if failed || strings.HasPrefix(said, face.Emoji) {
-		c.intent.Answer = face.Emoji + " {body}" // the answer has a face, or reports a failure
+	if failed || strings.HasPrefix(answer, face.Emoji) {
+		c.intent.Answer = face.Emoji + " {body}" // instead of the face in the intent's answer
 	}
 	return nil
 }
 
-// answered returns the text of a camera's answer: our vision server's JSON with a
-// response, other JSON with a description, or plain text. If failed, the text is the
-// reason.
-func answered(text string) (words string, failed bool) {
+// parsePhotoResult returns the answer in the result of a photo tool, which is JSON with a
+// response (of Perch) or a description (of other servers), or plain text. If failed, the
+// answer is the reason.
+func parsePhotoResult(text string) (answer string, failed bool) {
 	var object struct {
 		Success               *bool
 		Response, Description string
@@ -59,14 +59,15 @@ func answered(text string) (words string, failed bool) {
 	return strings.TrimSpace(cmp.Or(object.Response, object.Description)), object.Success != nil && !*object.Success
 }
 
-// firstSentences returns the beginning of a text, as long as a person will listen.
+// firstSentences returns the first sentences of a text, up to maxPhotoAnswer bytes, but at
+// least one.
 func firstSentences(text string) string {
-	var said string
+	var first string
 	for _, s := range thinker.Sentences(text) {
-		if said != "" && len(said)+1+len(s) > mostSeen {
+		if first != "" && len(first)+1+len(s) > maxPhotoAnswer {
 			break
 		}
-		said = strings.TrimSpace(said + " " + s)
+		first = strings.TrimSpace(first + " " + s)
 	}
-	return said
+	return first
 }

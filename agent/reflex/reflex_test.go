@@ -277,7 +277,7 @@ func TestFaultsNameFileAndLine(t *testing.T) {
 		"intents:\n  a:\n    sentences: [go]\n    answers: z":                                  `line 4: an intent has no "answers"`,
 		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    end: now":                     `end is hang_up or sleep, not "now"`,
 		"intents:\n  a:\n    sentences: [\"[go]\"]\n    answer: z":                             `a sentence of no words`,
-		"intents:\n  a:\n    sentences: [\"at 5\"]\n    answer: z":                             `"5" is no word`,
+		"intents:\n  a:\n    sentences: [\"at 5\"]\n    answer: z":                             `"5" is not a word`,
 		"intents:\n  a:\n    sentences: [go]\n    answer: z\n    action: look\n    value: far": `action "look" needs a value of 2 numbers`,
 		"intents:\n  a:\n    sentences: [\"in {number}\"]\n    answer: z\n" +
 			"    body: y\n    action: timer": `own.yaml:3: action "timer" needs the slots {number} and {units}`,

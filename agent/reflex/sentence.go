@@ -10,83 +10,85 @@ import (
 	"perch/language"
 )
 
-// node is a node of a sentence's syntax tree. Sentences are written as follows:
+// node is a node of the syntax tree of a sentence: a word, slot, sequence, choice or option.
+// Sentences are written as follows:
 //
 //	turn (the volume up|up the volume) [please]
 //	set the volume to {number} [percent]
 //	{hour:number}時{minute:number}分に起こして
 //
-// A slot is filled by an entry of the list of its name, or of the list after the colon.
-// The set of nodes is closed: word, slot, sequence, choice and option.
+// A slot {name} is filled by an entry of the list with the slot's name, and {name:list} by
+// an entry of the list after the colon.
 type node interface {
-	// jsgf writes the node as an expansion of the Java Speech Grammar Format.
+	// jsgf writes the node as an expansion in the Java Speech Grammar Format.
 	jsgf(b *strings.Builder)
-	// match matches words from position at. It calls then with the end position of each
-	// possible match, until then returns true.
-	match(m *matcher, at int, then func(at int) bool) bool
+	// match matches the words of m from index start. It calls next with the end index of each
+	// possible match until next returns true, and reports whether it did.
+	match(m *matcher, start int, next func(end int) bool) bool
 }
 
 type (
-	word     string // as split by language.Split
-	slot     struct{ name, list string }
+	word     string                      // as returned by language.Split
+	slot     struct{ name, list string } // name of the slot and of its list
 	sequence []node
-	choice   []node
-	option   struct{ of node }
+	choice   []node              // matches one of the nodes
+	option   struct{ node node } // matches the node or nothing
 )
 
-// mostDepth bounds brackets within brackets; a person writes two or three.
-const mostDepth = 16
+// maxDepth is the maximum depth of nested brackets. Owners write two or three.
+const maxDepth = 16
 
-// parser parses one sentence.
+// parser parses a sentence.
 type parser struct {
-	text  string
-	depth int
+	text  string // the rest of the sentence
+	depth int    // of the current brackets
 }
 
-// parseSentence parses a sentence. Its error is the reason why it is invalid.
+// parseSentence parses a sentence, or returns the reason why it is invalid.
 func parseSentence(text string) (node, error) {
 	p := &parser{text: language.Fold(text)}
-	n, err := p.choices()
+	n, err := p.parseChoice()
 	if err != nil {
 		return nil, err
 	}
 	if p.text != "" {
 		return nil, fmt.Errorf("unexpected %q", p.text[:1])
 	}
-	if empty(n) {
+	if canBeEmpty(n) {
 		return nil, errors.New("a sentence of no words")
 	}
 	return n, nil
 }
 
-// choices parses sequences separated by bars.
-func (p *parser) choices() (node, error) {
-	if p.depth++; p.depth > mostDepth {
-		return nil, fmt.Errorf("brackets nested more than %d deep", mostDepth)
+// parseChoice parses sequences separated by bars.
+func (p *parser) parseChoice() (node, error) {
+	if p.depth++; p.depth > maxDepth {
+		return nil, fmt.Errorf("brackets nested more than %d deep", maxDepth)
 	}
 	defer func() { p.depth-- }()
-	var all choice
+	var alternatives choice
 	for {
-		s, err := p.sequence()
+		s, err := p.parseSequence()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
+		alternatives = append(alternatives, s)
 		if !p.accept("|") {
 			break
 		}
 	}
-	if len(all) == 1 {
-		return all[0], nil
+	if len(alternatives) == 1 {
+		return alternatives[0], nil
 	}
-	return all, nil
+	return alternatives, nil
 }
 
-func (p *parser) sequence() (node, error) {
+// parseSequence parses nodes up to a bar, a closing bracket or the end.
+func (p *parser) parseSequence() (node, error) {
 	var s sequence
 	for {
 		p.text = strings.TrimLeft(p.text, " \t")
-		n, err := p.one()
+		n, err := p.parseNode()
 		if err != nil {
 			return nil, err
 		}
@@ -97,23 +99,23 @@ func (p *parser) sequence() (node, error) {
 	}
 }
 
-// one parses a node; it returns nil at the end of a sequence.
-func (p *parser) one() (node, error) {
+// parseNode parses a node. It returns nil at the end of a sequence.
+func (p *parser) parseNode() (node, error) {
 	switch {
 	case p.text == "" || strings.ContainsRune("|)]", rune(p.text[0])):
 		return nil, nil
 	case p.accept("("):
-		return p.closed(")")
+		return p.parseBracket(")")
 	case p.accept("["):
-		n, err := p.closed("]")
+		n, err := p.parseBracket("]")
 		return option{n}, err
 	case p.accept("{"):
-		name, rest, found := strings.Cut(p.text, "}")
-		name, list, other := strings.Cut(name, ":")
-		if !other {
+		name, rest, isClosed := strings.Cut(p.text, "}")
+		name, list, hasList := strings.Cut(name, ":")
+		if !hasList {
 			list = name
 		}
-		if !found || !isName(name) || !isName(list) {
+		if !isClosed || !isName(name) || !isName(list) {
 			return nil, errors.New("a slot is written {name}, or {name:list}")
 		}
 		p.text = rest
@@ -125,81 +127,84 @@ func (p *parser) one() (node, error) {
 	}
 	w := p.text[:end]
 	if !isWord(w) {
-		return nil, fmt.Errorf("%q is no word: letters, apostrophes and hyphens only", w)
+		return nil, fmt.Errorf("%q is not a word: letters, apostrophes and hyphens only", w)
 	}
 	p.text = p.text[end:]
-	return wordsOf(language.Split(w)), nil
+	return newWords(language.Split(w)), nil
 }
 
-// wordsOf returns a node for one word or for a sequence of words.
-func wordsOf(words []string) node {
+// newWords returns a node that matches these words.
+func newWords(words []string) node {
 	if len(words) == 1 {
 		return word(words[0])
 	}
-	all := make(sequence, len(words))
+	s := make(sequence, len(words))
 	for i, w := range words {
-		all[i] = word(w)
+		s[i] = word(w)
 	}
-	return all
+	return s
 }
 
-func (p *parser) closed(by string) (node, error) {
-	n, err := p.choices()
+// parseBracket parses the rest of a bracket whose opening sign has been parsed.
+func (p *parser) parseBracket(closing string) (node, error) {
+	n, err := p.parseChoice()
 	if err != nil {
 		return nil, err
 	}
-	if !p.accept(by) {
-		return nil, fmt.Errorf("a %q is missing", by)
+	if !p.accept(closing) {
+		return nil, fmt.Errorf("a %q is missing", closing)
 	}
 	return n, nil
 }
 
+// accept skips spaces and s if these are next, and reports whether they are.
 func (p *parser) accept(s string) bool {
-	rest, found := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
-	if found {
+	rest, ok := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
+	if ok {
 		p.text = rest
 	}
-	return found
+	return ok
 }
 
-// isWord reports whether a folded text is a word, or several joined by hyphens or
-// without spaces.
+// isWord reports whether a folded text is a word, words joined by hyphens, or text of a
+// script without spaces.
 func isWord(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.In(r, unicode.L, unicode.M, unicode.Cf) && !language.Spaceless(r) && r != '\'' && r != '-'
 	}) && len(language.Split(s)) > 0
 }
 
+// isName reports whether s can be the name of a slot or list.
 func isName(s string) bool { return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") == "" }
 
-// empty reports whether a node can match no words at all.
-func empty(n node) bool {
+// canBeEmpty reports whether a node matches without any words.
+func canBeEmpty(n node) bool {
 	switch n := n.(type) {
 	case option:
 		return true
 	case sequence:
-		return !slices.ContainsFunc(n, func(part node) bool { return !empty(part) })
+		return !slices.ContainsFunc(n, func(part node) bool { return !canBeEmpty(part) })
 	case choice:
-		return slices.ContainsFunc(n, empty)
+		return slices.ContainsFunc(n, canBeEmpty)
 	}
 	return false
 }
 
 // slots returns the slots in n, in the order of the text.
-func slots(n node) (all []slot) {
+func slots(n node) (found []slot) {
 	var parts []node
 	switch n := n.(type) {
 	case slot:
 		return []slot{n}
 	case option:
-		parts = []node{n.of}
+		parts = []node{n.node}
 	case sequence:
 		parts = n
 	case choice:
 		parts = n
 	}
 	for _, part := range parts {
-		all = append(all, slots(part)...)
+		found = append(found, slots(part)...)
 	}
-	return all
+	return found
 }

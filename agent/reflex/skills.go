@@ -12,29 +12,29 @@ import (
 	"perch/event"
 )
 
-// skills are the additional abilities of characters.
+// skills performs the skills of characters.
 type skills interface {
-	// Answer performs a skill for a turn, and returns the text to say. has reports
-	// whether the turn's character has the skill; args is an object.
-	Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error)
+	// Answer performs a skill for a turn, and returns the text to say. args is a JSON object.
+	// ok is false if the turn's character does not have the skill.
+	Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (text string, ok bool, err error)
 }
 
-// skillAction performs a skill.
+// skillAction is the name of the action that performs a skill.
 const skillAction = "skill"
 
-// Language returns the book's language, BCP 47.
+// Language returns the BCP 47 tag of the book's language.
 func (b *Book) Language() string { return string(b.language) }
 
-// AddSkill makes sentences perform a skill. The values of their slots are its arguments.
-// A sentence is left out if it is invalid, has an unknown list, or can match the same
-// utterance as an existing sentence; the returned error joins one error for each.
+// AddSkill adds sentences that perform a skill. The words in their slots become the skill's
+// arguments. Sentences that are invalid, use an unknown list, or can match the same utterance
+// as an existing sentence are not added; the returned error joins an error for each of them.
 // AddSkill must not be called once the book is in use.
 func (b *Book) AddSkill(name string, sentences []string) error {
 	in := intent{fileIntent: fileIntent{name: "skill " + name, Action: skillAction, Value: name, Answer: "😊 {body}"},
 		source: "the skill " + name, bundled: true}
 	var faults []error
 	for _, text := range sentences {
-		s, err := b.addition(in.source, text)
+		s, err := b.parseSkillSentence(in.source, text)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("the sentence %.200q of the skill %s is not listened for: %w", text, name, err))
 			continue
@@ -47,21 +47,22 @@ func (b *Book) AddSkill(name string, sentences []string) error {
 	return errors.Join(faults...)
 }
 
-// addition parses a sentence and checks that it does not conflict with others.
-func (b *Book) addition(source, text string) (sentence, error) {
+// parseSkillSentence parses a sentence of a skill and checks that it does not conflict with
+// other sentences.
+func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 	tree, err := parseSentence(text)
 	if err != nil {
 		return sentence{}, fmt.Errorf("%w; correct it in the skill's manifest.json", err)
 	}
 	s := sentence{tree, slots(tree), source}
-	for _, of := range s.slots {
-		if _, known := b.lists[of.list]; !known {
-			return sentence{}, fmt.Errorf("there is no list {%s}; add one to the reflex brain's sentences, or write the words", of.list)
+	for _, sl := range s.slots {
+		if _, ok := b.lists[sl.list]; !ok {
+			return sentence{}, fmt.Errorf("there is no list {%s}; add one to the reflex brain's sentences, or write the words", sl.list)
 		}
 	}
 	for _, in := range b.intents {
 		for _, other := range in.sentences {
-			if b.shares(tree, other.tree) {
+			if b.overlap(tree, other.tree) {
 				return sentence{}, fmt.Errorf("it can be the same as a sentence of %s; say it in another way", other.source)
 			}
 		}
@@ -69,8 +70,8 @@ func (b *Book) addition(source, text string) (sentence, error) {
 	return s, nil
 }
 
-// skill performs a skill, and returns its text.
-func skill(ctx context.Context, c *command) (string, error) {
+// performSkill performs the skill named in the intent's value, and returns its text.
+func performSkill(ctx context.Context, c *command) (string, error) {
 	book := c.book
 	if c.brain.skills == nil {
 		return book.Phrase("unknown"), nil
@@ -79,17 +80,17 @@ func skill(ctx context.Context, c *command) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	has := false
-	failure := c.report(c.intent.Value, func() (err error) {
-		c.body, has, err = c.brain.skills.Answer(ctx, c.turn, c.intent.Value, args)
+	ok := false
+	err = c.report(c.intent.Value, func() (err error) {
+		c.body, ok, err = c.brain.skills.Answer(ctx, c.turn, c.intent.Value, args)
 		return err
 	})
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
-	case failure != nil:
+	case err != nil:
 		return book.Phrase("tool_failed"), nil
-	case !has:
+	case !ok:
 		return book.Phrase("unknown"), nil
 	case c.body == "":
 		return book.Phrase("done"), nil
@@ -97,19 +98,20 @@ func skill(ctx context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// arguments returns the values of the slots: numbers as numbers, and all others as text.
+// arguments returns the contents of the slots as a JSON object: numbers as numbers, and
+// others as text.
 func (c *command) arguments() (json.RawMessage, error) {
-	all := map[string]any{}
+	args := map[string]any{}
 	for name, it := range c.filled {
-		all[name] = it.spoken
+		args[name] = it.spoken
 		if it.number {
-			all[name] = json.Number(it.value)
+			args[name] = json.Number(it.value)
 		}
 	}
-	return json.Marshal(all)
+	return json.Marshal(args)
 }
 
-// report calls do, reported as a running tool.
+// report calls do, and sends an agent.ToolStatus for the tool before and after it.
 func (c *command) report(tool string, do func() error) error {
 	c.calls++
 	status := event.ToolStatus{ID: c.turn.Session + "-" + strconv.Itoa(c.calls), Name: tool, Status: event.ToolRunning}
@@ -127,60 +129,62 @@ func (c *command) report(tool string, do func() error) error {
 	return failure
 }
 
-// mostShared bounds the work of comparing two sentences. Beyond it they count as
-// conflicting.
-const mostShared = 50_000
+// maxCompareSteps limits the work of comparing two sentences. If it does not suffice, the
+// sentences are assumed to overlap.
+const maxCompareSteps = 50_000
 
-// shares reports whether some utterance matches both sentences.
-func (b *Book) shares(x, y node) bool {
-	s := &sharing{lists: b.lists, left: mostShared}
-	return s.overlap([]node{x}, []node{y})
+// overlap reports whether an utterance exists that matches both sentences.
+func (b *Book) overlap(x, y node) bool {
+	c := &comparison{lists: b.lists, stepsLeft: maxCompareSteps}
+	return c.overlap([]node{x}, []node{y})
 }
 
-// sharing compares two sentences word by word.
-type sharing struct {
-	lists map[string]list
-	left  int // steps
+// comparison compares two sentences word by word.
+type comparison struct {
+	lists     map[string]list
+	stepsLeft int
 }
 
-// overlap reports whether some utterance matches the rest of both sentences.
-func (s *sharing) overlap(x, y []node) bool {
-	if s.left--; s.left < 0 || !slices.ContainsFunc(x, full) && !slices.ContainsFunc(y, full) {
+// overlap reports whether words exist that match both sequences of nodes.
+func (c *comparison) overlap(x, y []node) bool {
+	if c.stepsLeft--; c.stepsLeft < 0 || !slices.ContainsFunc(x, needsWords) && !slices.ContainsFunc(y, needsWords) {
 		return true
 	}
-	after := map[string][][]node{}
-	s.split(y, func(first string, rest []node) { after[first] = append(after[first], rest) })
+	yRests := map[string][][]node{} // key: first word
+	c.eachFirstWord(y, func(first string, rest []node) { yRests[first] = append(yRests[first], rest) })
 	found := false
-	s.split(x, func(first string, rest []node) {
-		found = found || slices.ContainsFunc(after[first], func(other []node) bool { return s.overlap(rest, other) })
+	c.eachFirstWord(x, func(first string, xRest []node) {
+		found = found || slices.ContainsFunc(yRests[first], func(yRest []node) bool { return c.overlap(xRest, yRest) })
 	})
-	return found || s.left < 0
+	return found || c.stepsLeft < 0
 }
 
-func full(n node) bool { return !empty(n) }
+// needsWords reports whether a node does not match without words.
+func needsWords(n node) bool { return !canBeEmpty(n) }
 
-// split calls then with each possible first word, and the rest after it.
-func (s *sharing) split(nodes []node, then func(first string, rest []node)) {
-	if s.left--; s.left < 0 || len(nodes) == 0 {
+// eachFirstWord calls f with each word that can be the first of a match of nodes, and with
+// the nodes that match the words after it.
+func (c *comparison) eachFirstWord(nodes []node, f func(first string, rest []node)) {
+	if c.stepsLeft--; c.stepsLeft < 0 || len(nodes) == 0 {
 		return
 	}
 	rest := nodes[1:]
-	before := func(some ...node) []node { return append(some[:len(some):len(some)], rest...) }
+	prepend := func(nodes ...node) []node { return append(nodes[:len(nodes):len(nodes)], rest...) }
 	switch n := nodes[0].(type) {
 	case word:
-		then(string(n), rest)
+		f(string(n), rest)
 	case slot:
-		for _, it := range s.lists[n.list].items {
-			s.split(before(wordsOf(it.words)), then)
+		for _, it := range c.lists[n.list].items {
+			c.eachFirstWord(prepend(newWords(it.words)), f)
 		}
 	case sequence:
-		s.split(before(n...), then)
+		c.eachFirstWord(prepend(n...), f)
 	case choice:
-		for _, one := range n {
-			s.split(before(one), then)
+		for _, alternative := range n {
+			c.eachFirstWord(prepend(alternative), f)
 		}
 	case option:
-		s.split(before(n.of), then)
-		s.split(rest, then)
+		c.eachFirstWord(prepend(n.node), f)
+		c.eachFirstWord(rest, f)
 	}
 }

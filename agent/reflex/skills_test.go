@@ -75,7 +75,7 @@ func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 		"(when|how soon) is high water":          "can be the same as a sentence of the skill tide",
 		"when is {tide}":                         "there is no list {tide}",
 		"when is (high water":                    `")" is missing`,
-		"wann ist Hochwasser, bitte über Husum?": "is no word",
+		"wann ist Hochwasser, bitte über Husum?": "is not a word",
 	} {
 		b := book(t)
 		must.Succeed(t, b.AddSkill("tide", []string{"when is high water", "is it when is high water"}))

@@ -8,15 +8,15 @@ import (
 	"perch/agent"
 )
 
-// The lists of time units, in the singular and in the plural. An entry's value is its
-// length in seconds.
+// Names of the lists of time units, and of the slots for them. The value of an entry is the
+// length of the unit in seconds.
 const (
-	unitList  = "unit"
-	unitsList = "units"
+	unitList  = "unit"  // in the singular
+	unitsList = "units" // in the plural
 )
 
-// withTimers wraps an action on timers. It answers without it if there are no timers, or
-// if the turn is untrusted: a timer rings for the whole household.
+// withTimers returns an action that runs act, unless the brain has no timers or the turn is
+// untrusted, because a timer disturbs the whole household. Then the answer is a phrase.
 func withTimers(act action) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		if c.brain.timers == nil || c.turn.Untrusted {
@@ -26,8 +26,8 @@ func withTimers(act action) action {
 	}
 }
 
-// setTimer returns the action that sets a timer or reminder. It answers only after that
-// is stored on the disk or on the robot.
+// setTimer returns the action that sets a timer or reminder. It answers when the timer is
+// stored on disk or on the robot.
 func setTimer(reminder bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		b := c.book
@@ -48,7 +48,7 @@ func setTimer(reminder bool) action {
 	}
 }
 
-// robot is the turn's robot, with every call reported; nil if no robot takes part.
+// robot returns the robot of the turn, whose tool calls are reported, or nil.
 func (c *command) robot() agent.Body {
 	if c.turn.Body == nil {
 		return nil
@@ -56,8 +56,7 @@ func (c *command) robot() agent.Body {
 	return reportingBody{c.turn.Body, c}
 }
 
-// timeLeft answers with the remaining time of the next timer, or of the next reminder if
-// there is no timer.
+// timeLeft answers with the time until the next timer or, if there is none, reminder.
 func timeLeft(_ context.Context, c *command) (string, error) {
 	pending := c.brain.timers.Pending(c.turn.Robot, c.turn.Now)
 	if len(pending) == 0 {
@@ -68,8 +67,8 @@ func timeLeft(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// cancelTimers returns the action that cancels the timers, or the reminders: cancelling
-// an egg timer must not cancel the reminder to take a medicine.
+// cancelTimers returns the action that cancels all timers, or all reminders. They are
+// separate, because cancelling an egg timer must not cancel a reminder to take medicine.
 func cancelTimers(reminders bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		var ids []string

@@ -7,45 +7,48 @@ import (
 	"perch/device"
 )
 
-// Firmware builds use different names for tools and arguments, so a tool is identified
-// by words in its name and by arguments with a matching name and type.
-
-// bodyTool is a tool with its names for the requested arguments, in that order. A name
-// is empty if the tool lacks the argument.
+// bodyTool is a tool of a robot. Firmware builds use different names for tools and their
+// arguments, so a tool is found by words in its name and by the names and types of its
+// arguments.
 type bodyTool struct {
 	device.Tool
+	// argument holds the tool's names of the arguments that were searched for, in the same
+	// order; "" means that the tool lacks an optional argument.
 	argument []string
 }
 
 // clamp limits n to the range of the i-th argument.
 func (t bodyTool) clamp(i, n int) int {
 	a := t.Schema.Properties[t.argument[i]]
-	// The firmware's range includes -9999 for "unchanged". The real range is smaller,
-	// and the maker advises against both ends of the tilt.
+	// The tool's range for the pitch also allows -9999, which means "unchanged". The maker
+	// advises against both ends of the real range.
 	if strings.Contains(t.argument[i], "pitch") {
 		n = min(max(n, 5), 85)
 	}
 	return a.Clamp(n)
 }
 
-// toolFinder searches a robot's tools for a certain one.
-type toolFinder func([]device.Tool) (bodyTool, bool)
+// toolFinder finds a certain tool among the tools of a robot.
+type toolFinder func([]device.Tool) (tool bodyTool, ok bool)
 
-// levelTool finds the tool that sets the volume or the brightness.
-func levelTool(of string) toolFinder {
+// levelTool returns a finder of the tool that sets a level: "volume" or "brightness".
+func levelTool(level string) toolFinder {
 	return func(tools []device.Tool) (bodyTool, bool) {
-		return findIntTool(tools, []string{"set " + of}, []string{of, "level", "value"})
+		return findIntTool(tools, []string{"set " + level}, []string{level, "level", "value"})
 	}
 }
 
+// headTool finds the tool that turns the head. Its arguments are yaw and, optionally, pitch.
 func headTool(tools []device.Tool) (bodyTool, bool) {
 	t, ok := findIntTool(tools, []string{"set head"}, []string{"yaw", "pan", "x"})
 	if ok {
-		t.argument = append(t.argument, name(t.Tool, "integer", []string{"pitch", "tilt", "y"}))
+		t.argument = append(t.argument, argumentName(t.Tool, "integer", []string{"pitch", "tilt", "y"}))
 	}
 	return t, ok
 }
 
+// lightTool finds the tool that sets the colour of the lights. Its arguments are red, green
+// and blue.
 func lightTool(tools []device.Tool) (bodyTool, bool) {
 	names := []string{"set led color", "set all color", "set rgb", "set color", "led set"}
 	return findIntTool(tools, names, []string{"red", "r"}, []string{"green", "g"}, []string{"blue", "b"})
@@ -61,9 +64,10 @@ func findIntTool(tools []device.Tool, names []string, arguments ...[]string) (bo
 	return findTool("integer", tools, names, arguments...)
 }
 
-// findTool returns the first tool that has all the words of a name, of several in order, and
-// all the arguments of that type, each under one of its names. A tool with other required
-// arguments, such as the number of a light, does not match.
+// findTool returns the first tool whose name contains all words of names[0], or else of the
+// next element, and that has all arguments of this JSON type; each argument is given by its
+// possible names. A tool that requires other arguments, such as the number of a light, does
+// not match, unless no arguments are given.
 func findTool(kind string, tools []device.Tool, names []string, arguments ...[]string) (bodyTool, bool) {
 	for _, words := range names {
 		for _, t := range tools {
@@ -72,11 +76,11 @@ func findTool(kind string, tools []device.Tool, names []string, arguments ...[]s
 			}
 			found := bodyTool{Tool: t}
 			for _, names := range arguments {
-				found.argument = append(found.argument, name(t, kind, names))
+				found.argument = append(found.argument, argumentName(t, kind, names))
 			}
-			missing := slices.Contains(found.argument, "")
-			more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(found.argument, r) })
-			if !missing && (!more || len(arguments) == 0) {
+			lacksArgument := slices.Contains(found.argument, "")
+			requiresOther := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(found.argument, r) })
+			if !lacksArgument && (!requiresOther || len(arguments) == 0) {
 				return found, true
 			}
 		}
@@ -84,17 +88,18 @@ func findTool(kind string, tools []device.Tool, names []string, arguments ...[]s
 	return bodyTool{}, false
 }
 
-// hasWords reports whether a tool's name contains all the words.
+// hasWords reports whether the name of a tool contains all words in words.
 func hasWords(tool, words string) bool {
 	parts := strings.FieldsFunc(strings.ToLower(tool), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
 	return !slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !slices.Contains(parts, w) })
 }
 
-// name returns the tool's name for an argument of that type, or "".
-func name(t device.Tool, kind string, names []string) string {
-	for own, a := range t.Schema.Properties {
-		if a.Type == kind && slices.Contains(names, strings.ToLower(own)) {
-			return own
+// argumentName returns the name of the tool's argument that has this JSON type and one of
+// these names, ignoring case, or "".
+func argumentName(t device.Tool, kind string, names []string) string {
+	for name, a := range t.Schema.Properties {
+		if a.Type == kind && slices.Contains(names, strings.ToLower(name)) {
+			return name
 		}
 	}
 	return ""
