@@ -1,13 +1,12 @@
-// Package assist answers turns with Home Assistant's conversation agent, as an Assist
-// pipeline is set up with it: a language model or the built-in sentences, with access
-// to the whole home.
+// Package assist answers turns with a conversation agent of Home Assistant: a language model
+// or the built-in sentences, with access to the whole home.
 //
-// A turn is one run of the pipeline's intent stage over the WebSocket, so that an
-// answer is spoken from its first sentence on. One connection is reused for all turns,
-// which may run concurrently on it: a new connection costs a .local look-up, TCP,
-// perhaps TLS, an upgrade and a login, all after the person has finished speaking. A
-// connection that was quiet for a while is pinged first, because a command must never
-// be given twice: nothing that may have arrived is sent again.
+// A turn runs the intent stage of an Assist pipeline over a WebSocket, so that the first
+// sentence of an answer can be spoken before the answer is complete. All turns, which may
+// run concurrently, use the same connection: a new one would cost a .local look-up and
+// several round trips, after the person has finished speaking. A connection that was idle
+// for a while is pinged before it is used. If a connection fails during a turn, the command
+// is not sent again, because Home Assistant may have carried it out.
 package assist
 
 import (
@@ -27,7 +26,7 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Options of the brain. URL and Token are required. Zero values mean the defaults given.
+// Options are the options of a brain. URL and Token are required.
 type Options struct {
 	URL       string `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
 	Token     string `yaml:"token" doc:"A long-lived access token."`
@@ -37,23 +36,24 @@ type Options struct {
 	// REST is for proxies that do not pass WebSockets.
 	REST bool `yaml:"rest" doc:"Uses the REST API, which returns the answer in one piece."`
 
-	ConnectWithin time.Duration // for a connection; 5 s
-	// FirstWithin bounds the whole answer with REST. 0 means 30 s.
+	ConnectWithin time.Duration // timeout of connecting; default: 5 s
+	// FirstWithin is the timeout of the first event of an answer; with REST, of the whole
+	// answer. Default: 30 s.
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
-	IdleWithin  time.Duration // for silence within an answer; remote.Patience
-	TurnWithin  time.Duration // for the whole answer, without the time for listening; 5 minutes
-	Phrases     agent.Phrases // said if an answer does not end
+	IdleWithin  time.Duration // maximum pause within an answer; default: remote.Patience
+	TurnWithin  time.Duration // maximum waiting time for Home Assistant in a turn; default: 5 minutes
+	Phrases     agent.Phrases // spoken after an answer that was stopped
 
-	// QuietFor is how long a connection may have been silent and still be used without
-	// a ping; 20 s.
+	// QuietFor is how long the connection may have been idle to be used without a ping;
+	// default: 20 s.
 	QuietFor time.Duration
 
-	Now func() time.Time // time.Now
+	Now func() time.Time // default: time.Now
 }
 
-// Setup is what the driver needs besides the keys.
+// Setup holds what a brain needs besides its keys in the configuration.
 type Setup struct {
-	Within  time.Duration // the default of FirstWithin
+	Within  time.Duration // default of Options.FirstWithin
 	Phrases agent.Phrases
 }
 
@@ -61,31 +61,33 @@ type Setup struct {
 func Driver() driver.Driver[Setup, agent.Brain] {
 	return driver.Of(driver.Driver[Setup, agent.Brain]{Kind: "assist", Runs: []string{"Home Assistant"},
 		Sample: `{kind: assist, url: "http://homeassistant.local:8123", token: "", token_file: /etc/perch/secrets/home-assistant, pipeline: "", agent: "", rest: false}`},
-		Options.with, func(o Options) (agent.Brain, error) { return New(o) })
+		Options.withSetup, func(o Options) (agent.Brain, error) { return New(o) })
 }
 
-func (o Options) with(s Setup) (_ Options, err error) {
+// withSetup returns o with the setup and with the token from its file or the supervisor.
+func (o Options) withSetup(s Setup) (_ Options, err error) {
 	o.FirstWithin, o.Phrases = cmp.Or(o.FirstWithin, s.Within), s.Phrases
 	o.Token, err = supervisor.HomeToken(o.URL, o.Token, o.TokenFile)
 	return o, err
 }
 
-// SetHome sets the default address of Home Assistant.
+// SetHome sets the URL unless it is set.
 func (o *Options) SetHome(url string) { o.URL = cmp.Or(o.URL, url) }
 
 // Brain implements agent.Brain. It is safe for concurrent use.
 type Brain struct {
-	o      Options
-	client *hass.Client
-	talks  *talks
+	o             Options
+	client        *hass.Client
+	conversations *conversations
 
-	dialling chan struct{} // a lock that can be awaited with a context
-	mu       sync.Mutex
-	closed   bool
-	conn     *hass.Conn // reused; may have ended
+	connecting chan struct{} // lock of capacity 1 for getConn: holds an element while it is held
+	mu         sync.Mutex
+	closed     bool       // whether Close was called
+	conn       *hass.Conn // latest connection, which may have ended; nil before the first
 }
 
-// New checks the options and returns the brain. It opens no connection.
+// New returns a brain with the options o, or an error if they are invalid. The first turn or
+// Check connects.
 func New(o Options) (*Brain, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -103,10 +105,10 @@ func New(o Options) (*Brain, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Brain{o: o, client: client, talks: &talks{now: o.Now, byConversation: map[string]talk{}}, dialling: make(chan struct{}, 1)}, nil
+	return &Brain{o: o, client: client, conversations: &conversations{now: o.Now, byID: map[string]conversation{}}, connecting: make(chan struct{}, 1)}, nil
 }
 
-// Check returns what New would refuse.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Agent} {
 		if len(name) > limit.Name {
@@ -127,15 +129,15 @@ func (o Options) Check() error {
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()
 }
 
-// isEntity reports whether an agent is an entity, which can also be the id of a
-// pipeline in a run.
-func isEntity(name string) bool { return strings.HasPrefix(name, "conversation.") }
+// isEntity reports whether an agent's ID is that of an entity. Only these IDs can be used in
+// place of a pipeline's ID.
+func isEntity(id string) bool { return strings.HasPrefix(id, "conversation.") }
 
-// Name is "assist".
+// Name returns "assist".
 func (*Brain) Name() string { return "assist" }
 
-// Forget makes the next turn of a conversation start a new one.
-func (b *Brain) Forget(conversation string) { b.talks.forget(conversation) }
+// Forget makes the next turn of a conversation start a new conversation in Home Assistant.
+func (b *Brain) Forget(conversation string) { b.conversations.forget(conversation) }
 
 // Close cancels running turns and closes the connections.
 func (b *Brain) Close() {
@@ -150,16 +152,16 @@ func (b *Brain) Close() {
 	}
 }
 
-// Check reports whether Home Assistant is reachable, accepts the token, and has the
-// pipeline or the agent. Its error is one sentence. The first turn reuses the
-// connection.
+// Check returns an error, one sentence, unless Home Assistant can be reached, accepts the
+// token, and has the pipeline or agent. The next turn uses the same connection.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {
-		return asAway(ctx, err)
+		return awayError(ctx, err)
 	}
 	return nil
 }
 
+// check is Check without the conversion of the error.
 func (b *Brain) check(ctx context.Context) error {
 	if b.o.REST {
 		path := "api/"
@@ -172,7 +174,7 @@ func (b *Brain) check(ctx context.Context) error {
 		}
 		return err
 	}
-	conn, err := b.connection(ctx)
+	conn, err := b.getConn(ctx)
 	if err != nil {
 		return err
 	}
@@ -180,26 +182,26 @@ func (b *Brain) check(ctx context.Context) error {
 	return err
 }
 
-// pipeline returns the pipeline or agent for a run.
+// pipeline returns the ID of the agent or pipeline to run; "" means the preferred pipeline.
 func (b *Brain) pipeline() string { return cmp.Or(b.o.Agent, b.o.Pipeline) }
 
-// asAway converts err for agent.Mind: to ctx's error if that has ended, and otherwise
-// to an agent.ErrAway, so that the next brain answers.
-func asAway(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		return ended
+// awayError returns the error of ctx if ctx has ended, and otherwise err wrapped in
+// agent.ErrAway, so that the next brain is asked.
+func awayError(ctx context.Context, err error) error {
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return ctxErr
 	}
 	return fmt.Errorf("%w: %w", agent.ErrAway, err)
 }
 
-// signWithin bounds the ping of a silent connection.
-const signWithin = time.Second
+// pingTimeout is the timeout of a ping of an idle connection.
+const pingTimeout = time.Second
 
-// connection returns the present connection if it is alive, or a new one.
-func (b *Brain) connection(ctx context.Context) (*hass.Conn, error) {
+// getConn returns the current connection if it works, or a new one.
+func (b *Brain) getConn(ctx context.Context) (*hass.Conn, error) {
 	select {
-	case b.dialling <- struct{}{}:
-		defer func() { <-b.dialling }()
+	case b.connecting <- struct{}{}:
+		defer func() { <-b.connecting }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -207,7 +209,7 @@ func (b *Brain) connection(ctx context.Context) (*hass.Conn, error) {
 	conn := b.conn
 	b.mu.Unlock()
 	if conn != nil {
-		if conn.Err() == nil && (conn.Quiet() < b.o.QuietFor || conn.Ping(ctx, min(signWithin, b.o.ConnectWithin)) == nil) {
+		if conn.Err() == nil && (conn.Quiet() < b.o.QuietFor || conn.Ping(ctx, min(pingTimeout, b.o.ConnectWithin)) == nil) {
 			return conn, nil
 		}
 		if ctx.Err() != nil {

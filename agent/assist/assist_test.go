@@ -222,7 +222,7 @@ func TestTurnsThatFail(t *testing.T) {
 			p.began(m)
 			p.event(m, "intent-end", `{"intent_output":null}`)
 			return true
-		}, "not part of its API"},
+		}, "does not conform to its API"},
 		"empty pieces": {func(p *peer, m command) bool {
 			p.began(m)
 			for range 60 {

@@ -7,51 +7,53 @@ import (
 	"perch/limit"
 )
 
-// idle is how long Home Assistant keeps a conversation that rests.
-const idle = 5 * time.Minute
+// maxIdle is how long Home Assistant stores a conversation that is not used.
+const maxIdle = 5 * time.Minute
 
-// talks maps conversations to Home Assistant's ids.
-type talks struct {
+// conversations maps conversation IDs of this appliance to those of Home Assistant.
+type conversations struct {
 	now func() time.Time
 
-	mu             sync.Mutex
-	byConversation map[string]talk
+	mu   sync.Mutex
+	byID map[string]conversation // key: conversation ID of the appliance
 }
 
-type talk struct {
-	id   string
-	used time.Time
+// conversation is a conversation of Home Assistant.
+type conversation struct {
+	hassID string
+	used   time.Time // time of the latest turn
 }
 
-// id returns the conversation's id, or "" for a new conversation.
-func (k *talks) id(conversation string) string {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.byConversation[conversation]
-	if k.now().Sub(t.used) >= idle {
-		delete(k.byConversation, conversation)
+// hassID returns Home Assistant's ID of a conversation, or "" if it has to start a new one.
+func (c *conversations) hassID(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.byID[id]
+	if c.now().Sub(k.used) >= maxIdle {
+		delete(c.byID, id)
 		return ""
 	}
-	return t.id
+	return k.hassID
 }
 
-// store records the id of a turn's answer, which is a new one if Home Assistant no
-// longer knew the old one.
-func (k *talks) store(conversation, id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if id == "" || len(id) > limit.Name {
-		delete(k.byConversation, conversation)
+// store stores Home Assistant's ID of a conversation after a turn. It may differ from the ID
+// before the turn, if Home Assistant did not know that one any more.
+func (c *conversations) store(id, hassID string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if hassID == "" || len(hassID) > limit.Name {
+		delete(c.byID, id)
 		return
 	}
-	if _, known := k.byConversation[conversation]; !known && len(k.byConversation) >= limit.Talks {
-		delete(k.byConversation, limit.First(k.byConversation, func(a, b talk) int { return a.used.Compare(b.used) }))
+	if _, ok := c.byID[id]; !ok && len(c.byID) >= limit.Talks {
+		delete(c.byID, limit.First(c.byID, func(a, b conversation) int { return a.used.Compare(b.used) }))
 	}
-	k.byConversation[conversation] = talk{id, k.now()}
+	c.byID[id] = conversation{hassID, c.now()}
 }
 
-func (k *talks) forget(conversation string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.byConversation, conversation)
+// forget removes the ID of a conversation.
+func (c *conversations) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byID, id)
 }

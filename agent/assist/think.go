@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	mostKinds  = 32               // of events in a turn
-	toolWithin = 30 * time.Second // for silence while a tool of Home Assistant is running
+	maxEventTypes = 32               // types of events in a turn that reset the waiting time
+	toolIdle      = 30 * time.Second // maximum pause within an answer while a tool of Home Assistant runs
 )
 
-// Think implements agent.Brain. When ctx ends, the run is cancelled at Home Assistant
-// and Think returns at once. An error message of Home Assistant itself is an answer
-// like any other.
+// Think implements agent.Brain. If ctx ends, Think cancels the run in Home Assistant and
+// returns without waiting. An error message of the conversation agent is an answer like any
+// other.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -34,86 +34,88 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		return agent.ErrStranger
 	}
 	r := &turnRun{brain: b, turn: t, out: out, speech: thinker.NewSpeech(t.Language)}
-	ask := r.runPipeline
+	run := r.runPipeline
 	if b.o.REST {
-		ask = r.runREST
+		run = r.runREST
 	}
-	reply, err := ask(ctx, b.talks.id(t.Conversation))
+	reply, err := run(ctx, b.conversations.hassID(t.Conversation))
 	switch {
 	case err == nil:
-		b.talks.store(t.Conversation, reply.Conversation)
+		b.conversations.store(t.Conversation, reply.Conversation)
 		err = r.finish(reply)
 	case errors.Is(err, errEndless) && ctx.Err() == nil:
-		b.talks.forget(t.Conversation)
+		b.conversations.forget(t.Conversation)
 		return r.cutOff()
 	}
-	switch interrupted := ctx.Err() != nil || r.outError != nil; {
+	switch interrupted := ctx.Err() != nil || r.outErr != nil; {
 	case err == nil:
 		return nil
-	case interrupted && r.conversation != "":
-		b.talks.store(t.Conversation, r.conversation) // Home Assistant has stored the exchange
+	case interrupted && r.hassID != "":
+		b.conversations.store(t.Conversation, r.hassID) // Home Assistant has stored the exchange
 	case !interrupted:
-		b.talks.forget(t.Conversation) // the history may be why it failed
+		b.conversations.forget(t.Conversation) // the history may be the cause of the failure
 	}
 	switch {
-	case r.outError != nil:
-		return r.outError
+	case r.outErr != nil:
+		return r.outErr
 	case len(r.tools) > 0 && ctx.Err() == nil:
-		// Not wrapped, so that ErrAway ends here: another brain must not repeat actions.
+		// The error does not wrap agent.ErrAway, because another brain must not repeat actions.
 		return fmt.Errorf("after its tools had run: %v", err)
 	}
-	return asAway(ctx, err)
+	return awayError(ctx, err)
 }
 
-// errEndless is the reason for stopping an answer that does not end. The robot says
-// a phrase for it; it is not a failure.
-var errEndless = errors.New("the answer comes to no end")
+// errEndless is the reason for stopping an answer that is too long. The turn does not fail
+// then, but the robot says a phrase.
+var errEndless = errors.New("the answer does not come to an end")
 
-// turnRun is one turn.
+// turnRun is a running turn.
 type turnRun struct {
 	brain  *Brain
 	turn   agent.Turn
-	out    func(agent.Reply) error
-	speech *thinker.Speech
+	out    func(agent.Reply) error // sends a reply
+	speech *thinker.Speech         // splits the text of the answer into replies
 
-	outError error // of out: Home Assistant is not at fault
+	outErr error  // error of the latest call of out
+	hassID string // Home Assistant's ID of the conversation; "" until it is known
+	sent   bool   // whether a reply was sent
 
-	conversation string // its id, once it is known
-	sent         bool   // out has been called
-
-	role   string // of the message being received
-	spoken strings.Builder
-	tools  []*event.ToolStatus
+	role  string              // role of the message that is being received
+	text  strings.Builder     // text of the answer so far
+	tools []*event.ToolStatus // tools that Home Assistant has called
 }
 
+// send sends replies.
 func (r *turnRun) send(replies ...agent.Reply) error {
 	for _, reply := range replies {
-		if r.outError = r.out(reply); r.outError != nil {
-			return r.outError
+		if r.outErr = r.out(reply); r.outErr != nil {
+			return r.outErr
 		}
 		r.sent = true
 	}
 	return nil
 }
 
-// runREST runs the turn over the REST API.
-func (r *turnRun) runREST(ctx context.Context, conversation string) (hass.Reply, error) {
+// runREST runs the turn over the REST API, in the conversation with this ID of Home
+// Assistant.
+func (r *turnRun) runREST(ctx context.Context, hassID string) (hass.Reply, error) {
 	o := r.brain.o
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
-		Text: plain.Clip(r.turn.Text, limit.Question), Language: r.turn.Language, Agent: o.Agent, Conversation: conversation,
+		Text: plain.Clip(r.turn.Text, limit.Question), Language: r.turn.Language, Agent: o.Agent, Conversation: hassID,
 	})
 }
 
-// runPipeline runs the turn with a pipeline.
-func (r *turnRun) runPipeline(ctx context.Context, conversation string) (hass.Reply, error) {
+// runPipeline runs the turn with a pipeline, in the conversation with this ID of Home
+// Assistant.
+func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, error) {
 	b := r.brain
-	conn, err := b.connection(ctx)
+	conn, err := b.getConn(ctx)
 	if err != nil {
 		return hass.Reply{}, err
 	}
 	run, err := conn.Run(ctx, hass.Start{
 		From: hass.StageIntent, To: hass.StageIntent, Text: plain.Clip(r.turn.Text, limit.Question), Pipeline: b.pipeline(),
-		Conversation: conversation,
+		Conversation: hassID,
 	})
 	if err != nil {
 		return hass.Reply{}, err
@@ -122,49 +124,50 @@ func (r *turnRun) runPipeline(ctx context.Context, conversation string) (hass.Re
 	if err := run.AwaitStart(ctx, b.o.ConnectWithin); err != nil {
 		return hass.Reply{}, err
 	}
-	within, left := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // the latest piece did not make up for the wait before it
-	seen := map[string]bool{} // kinds of events
+	// The waiting time left for the next event, and for all events of the turn. An event that
+	// brings nothing new does not extend the former.
+	eventLeft, turnLeft := b.o.FirstWithin, b.o.TurnWithin
+	slow := false             // whether the latest text takes less time to speak than it took to arrive
+	seen := map[string]bool{} // key: type of event
 	for {
-		waiting := time.Now()
-		e, err := run.Next(ctx, min(within, left))
-		waited := time.Since(waiting)
-		// An empty event does not extend the time.
-		within, left = max(0, within-waited), max(0, left-waited)
-		if err != nil && left == 0 && ctx.Err() == nil && r.sent {
+		start := time.Now()
+		e, err := run.Next(ctx, min(eventLeft, turnLeft))
+		waited := time.Since(start)
+		eventLeft, turnLeft = max(0, eventLeft-waited), max(0, turnLeft-waited)
+		if err != nil && turnLeft == 0 && ctx.Err() == nil && r.sent {
 			return hass.Reply{}, errEndless
 		}
 		if errors.Is(err, io.EOF) {
 			return hass.Reply{}, b.client.Fault("ended its pipeline without an answer; see its log")
 		}
-		if err != nil && slow && within == 0 && ctx.Err() == nil {
+		if err != nil && slow && eventLeft == 0 && ctx.Err() == nil {
 			return hass.Reply{}, b.client.Fault("writes its answer far slower than it is spoken; its conversation agent is overloaded, or too slow")
 		}
 		if err != nil {
 			return hass.Reply{}, err
 		}
-		news := len(seen) < mostKinds && !seen[e.Type]
-		if news {
-			seen[e.Type], within = true, b.o.FirstWithin
+		isNewType := len(seen) < maxEventTypes && !seen[e.Type]
+		if isNewType {
+			seen[e.Type], eventLeft = true, b.o.FirstWithin
 		}
 		switch e.Type {
 		case hass.EventIntentStart:
-			r.conversation = plain.Clip(e.Conversation(), limit.Name)
+			r.hassID = plain.Clip(e.Conversation(), limit.Name)
 		case hass.EventIntentProgress:
-			lives, worth, err := r.progress(e)
+			progressed, textTime, err := r.handleProgress(e)
 			if err != nil {
 				return hass.Reply{}, err
 			}
-			idle := b.o.IdleWithin
-			if r.working() {
-				idle = max(idle, toolWithin)
+			maxPause := b.o.IdleWithin
+			if r.isToolRunning() {
+				maxPause = max(maxPause, toolIdle)
 			}
 			switch {
-			case lives || news:
-				within, slow = idle, false
-			case worth > 0:
-				within = min(within+worth, idle)
-				slow = within < idle
+			case progressed || isNewType:
+				eventLeft, slow = maxPause, false
+			case textTime > 0:
+				eventLeft = min(eventLeft+textTime, maxPause)
+				slow = eventLeft < maxPause
 			}
 			if r.speech.Full() {
 				return hass.Reply{}, errEndless
@@ -172,29 +175,30 @@ func (r *turnRun) runPipeline(ctx context.Context, conversation string) (hass.Re
 		case hass.EventIntentEnd:
 			reply, err := e.Reply()
 			if err != nil {
-				return hass.Reply{}, b.client.Fault("answers in a way that is not of its API; it may be too old, or too new")
+				return hass.Reply{}, b.client.Fault("sent a response that does not conform to its API; its version may be too old or too new")
 			}
 			return reply, nil
 		}
 	}
 }
 
-// progress handles a piece of the conversation's log. It reports whether something has
-// started or ended, and how much waiting time its text is worth.
-func (r *turnRun) progress(e hass.Event) (lives bool, worth time.Duration, err error) {
-	d, there, err := e.Delta()
-	if err != nil || !there {
-		return false, 0, nil // the whole answer also comes at the end
+// handleProgress handles a progress event. It reports whether a message or tool has started
+// or ended, and by how much the event's text extends the waiting time.
+func (r *turnRun) handleProgress(e hass.Event) (progressed bool, textTime time.Duration, err error) {
+	d, ok, err := e.Delta()
+	if err != nil || !ok {
+		return false, 0, nil // the last event contains the whole answer too
 	}
-	lives = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
-	return lives, remote.Worth(d.Content) + remote.Worth(d.Thought), r.handleDelta(d)
+	progressed = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
+	return progressed, remote.Worth(d.Content) + remote.Worth(d.Thought), r.handleDelta(d)
 }
 
-// working reports whether a tool is running.
-func (r *turnRun) working() bool {
+// isToolRunning reports whether a tool of Home Assistant runs.
+func (r *turnRun) isToolRunning() bool {
 	return slices.ContainsFunc(r.tools, func(t *event.ToolStatus) bool { return t.Status == event.ToolRunning })
 }
 
+// handleDelta sends the replies for a part of the answer.
 func (r *turnRun) handleDelta(d hass.Delta) error {
 	if d.Role != "" {
 		r.role = d.Role
@@ -208,7 +212,7 @@ func (r *turnRun) handleDelta(d hass.Delta) error {
 		}
 	}
 	for _, call := range d.Calls {
-		if err := r.toolStarted(call); err != nil {
+		if err := r.startTool(call); err != nil {
 			return err
 		}
 	}
@@ -217,34 +221,36 @@ func (r *turnRun) handleDelta(d hass.Delta) error {
 		if d.Failed {
 			status = event.ToolFailed
 		}
-		return r.toolEnded(d.CallID, status)
+		return r.endTool(d.CallID, status)
 	}
 	return nil
 }
 
+// sendText sends the complete sentences of the answer's text.
 func (r *turnRun) sendText(text string) error {
-	if r.spoken.Len()+len(text) > limit.Body {
+	if r.text.Len()+len(text) > limit.Body {
 		return errEndless
 	}
-	r.spoken.WriteString(text)
+	r.text.WriteString(text)
 	return r.send(r.speech.Write(text)...)
 }
 
-// toolStarted reports a running tool. Text before it is spoken first. A tool without
-// an id is ignored, because its end could not be reported.
-func (r *turnRun) toolStarted(call hass.ToolCall) error {
+// startTool reports a running tool, after the text before it. It ignores a tool without an
+// ID, because its end could not be reported.
+func (r *turnRun) startTool(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {
 		return nil
 	}
 	t := &event.ToolStatus{ID: plain.Clip(call.ID, limit.Name), Name: plain.Clip(call.Name, limit.Name), Status: event.ToolRunning}
-	if slices.ContainsFunc(r.tools, func(known *event.ToolStatus) bool { return known.ID == t.ID }) {
+	if slices.ContainsFunc(r.tools, func(other *event.ToolStatus) bool { return other.ID == t.ID }) {
 		return nil
 	}
 	r.tools = append(r.tools, t)
 	return r.send(append(r.speech.Flush(), agent.ToolStatus{ToolStatus: *t})...)
 }
 
-func (r *turnRun) toolEnded(id, status string) error {
+// endTool reports the end of a tool.
+func (r *turnRun) endTool(id, status string) error {
 	for _, t := range r.tools {
 		if t.ID == plain.Clip(id, limit.Name) && t.Status == event.ToolRunning {
 			t.Status = status
@@ -254,30 +260,30 @@ func (r *turnRun) toolEnded(id, status string) error {
 	return nil
 }
 
-// toolsEnded reports the tools that are still running as done.
-func (r *turnRun) toolsEnded() error {
+// endTools reports the end of all tools that are still running.
+func (r *turnRun) endTools() error {
 	for _, t := range r.tools {
-		if err := r.toolEnded(t.ID, event.ToolDone); err != nil {
+		if err := r.endTool(t.ID, event.ToolDone); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// finish speaks the rest of the answer, and ends the turn. A streamed answer is
-// complete; an error message may follow it. An answer without words is valid: the lamp
-// is on.
+// finish sends the last replies of the turn. The final text in reply is sent only if no text
+// was streamed, or if it is an error message that was not. An answer without any text is
+// valid, for instance after a lamp was switched on.
 func (r *turnRun) finish(reply hass.Reply) error {
 	if err := r.send(r.speech.Flush()...); err != nil {
 		return err
 	}
-	if err := r.toolsEnded(); err != nil {
+	if err := r.endTools(); err != nil {
 		return err
 	}
-	said := r.spoken.String()
-	rest := plain.Clip(reply.Speech, limit.Body)
-	if strings.TrimSpace(said) == "" || reply.Kind == "error" && !strings.Contains(said, strings.TrimSpace(rest)) {
-		if err := r.send(append(r.speech.Write(rest), r.speech.Flush()...)...); err != nil {
+	streamed := r.text.String()
+	final := plain.Clip(reply.Speech, limit.Body)
+	if strings.TrimSpace(streamed) == "" || reply.Kind == "error" && !strings.Contains(streamed, strings.TrimSpace(final)) {
+		if err := r.send(append(r.speech.Write(final), r.speech.Flush()...)...); err != nil {
 			return err
 		}
 	}
@@ -287,12 +293,12 @@ func (r *turnRun) finish(reply hass.Reply) error {
 	return r.send(agent.Done{End: agent.Continue})
 }
 
-// cutOff ends a turn whose answer does not end.
+// cutOff sends the last replies of a turn whose answer was stopped.
 func (r *turnRun) cutOff() error {
-	if err := r.toolsEnded(); err != nil {
+	if err := r.endTools(); err != nil {
 		return err
 	}
-	face, words := agent.SplitEmotion(r.brain.o.Phrases.Of(r.turn.Language, "cut_off"))
+	face, text := agent.SplitEmotion(r.brain.o.Phrases.Of(r.turn.Language, "cut_off"))
 	felt := agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}
-	return r.send(append(r.speech.Flush(), felt, agent.Say{Text: words}, agent.Done{End: agent.Continue})...)
+	return r.send(append(r.speech.Flush(), felt, agent.Say{Text: text}, agent.Done{End: agent.Continue})...)
 }
