@@ -1,5 +1,5 @@
-// Package espeak synthesizes speech with libespeak-ng in a child process, so that no text
-// can crash the appliance. It needs no key, no network and no sound card.
+// Package espeak synthesizes speech with libespeak-ng. The library runs in a child process,
+// so that a crash of it does not affect the appliance.
 package espeak
 
 import (
@@ -18,43 +18,46 @@ import (
 	"perch/voice"
 )
 
-// Options of the engine.
+// Options are the options of an engine. Only Command is required.
 type Options struct {
-	// Command is the program, and its arguments, that calls Serve with its standard input
-	// and output.
+	// Command is a program and its arguments. The program must call Serve with its standard
+	// input and output.
 	Command []string
-	// Voice is one of `espeak-ng --voices`. If empty, each call uses espeak-ng's voice
-	// for its language.
+	// Voice is one of `espeak-ng --voices`. If it is "", each call uses espeak-ng's voice for
+	// the language of the call.
 	Voice string `yaml:"voice" doc:"One of espeak-ng --voices, for its own language; other languages have espeak-ng's voice for them."`
 	Speed int    `yaml:"speed" doc:"In words a minute, 80 to 450. If 0, 160."`
-	// Language, BCP 47, is used for calls that name none, and as the language of a Voice
-	// whose name does not begin with one. A call in another language uses espeak-ng's
-	// voice for that language. If empty, Voice speaks all languages.
+	// Language is the BCP 47 tag of the language of calls without one, and of Voice unless
+	// its name begins with a language. Calls in another language than Voice's use espeak-ng's
+	// voice for that language. If Language is "", Voice is used for all languages.
 	Language string
 }
 
-// ServeCommand is the argument that makes a program call Serve with its standard input and output.
+// ServeCommand is the argument with which the perch program calls Serve with its standard
+// input and output.
 const ServeCommand = "espeak"
 
-// Driver declares the synthesizer espeak. The child process is this program, even after an
-// upgrade has replaced its file.
+// Driver declares the synthesizer espeak. Its child process runs the program of this
+// process, even after an upgrade has replaced the file.
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "espeak", Runs: []string{"nothing"}, Sample: `{kind: espeak, voice: en-us, speed: 0}`},
-		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-func (o Options) with(s voice.Setup) (Options, error) {
+// withSetup returns o with the setup, and the command of the child process.
+func (o Options) withSetup(s voice.Setup) (Options, error) {
 	o.Voice, o.Language, o.Command = cmp.Or(s.Voice, o.Voice), s.Language, []string{"/proc/self/exe", ServeCommand}
 	return o, nil
 }
 
-// Speaks reports whether the engine may know a language. It reads only the kana of Japanese.
+// Speaks reports whether the engine may support a language. It does not support Japanese,
+// of which it can only read kana.
 func (Options) Speaks(language string) bool { return language != "ja" }
 
-// Where returns what the engine needs.
+// Where returns what the engine requires, as a sentence.
 func (*Engine) Where() string { return "espeak-ng is installed" }
 
-// StatusText returns the status text of a working engine.
+// StatusText returns the status of the engine as text.
 func (e *Engine) StatusText() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
@@ -63,19 +66,20 @@ type Engine struct {
 	speaker *speaker
 }
 
-// voiceName matches names of voices that cannot be an option or a path.
+// voiceName matches valid names of voices. These are neither options nor paths.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`) })
 
-// New returns the engine. It starts no process. Close ends it.
+// New returns an engine. Its process is started when it is first needed. The caller must call
+// Close.
 func New(o Options) (*Engine, error) {
 	o.Speed = cmp.Or(o.Speed, 160)
 	return &Engine{o, newSpeaker(o.Command)}, o.Check()
 }
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
-		return fmt.Errorf("%q is no espeak-ng voice; espeak-ng --voices lists them", o.Voice)
+		return fmt.Errorf("%q is not an espeak-ng voice; espeak-ng --voices lists them", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 80 || o.Speed > 450) {
 		return fmt.Errorf("espeak-ng speaks 80 to 450 words a minute, not %d", o.Speed)
@@ -86,8 +90,8 @@ func (o Options) Check() error {
 // Name returns "espeak".
 func (*Engine) Name() string { return "espeak" }
 
-// Check reports whether espeak-ng is installed: the program, whose package has the library
-// and its data.
+// Check returns an error if espeak-ng is not installed. It looks for the program, because the
+// package of the program also installs the library and its data.
 func (*Engine) Check(context.Context) error {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
 		return fmt.Errorf("%w: espeak-ng is not installed; apt install espeak-ng", voice.ErrUnavailable)
@@ -95,7 +99,7 @@ func (*Engine) Check(context.Context) error {
 	return nil
 }
 
-// Warm starts the process and loads its voice.
+// Warm starts the process and loads the voice.
 func (e *Engine) Warm(ctx context.Context) error {
 	if err := e.Check(ctx); err != nil {
 		return err
@@ -106,12 +110,14 @@ func (e *Engine) Warm(ctx context.Context) error {
 // Close ends the process, after the current text.
 func (e *Engine) Close() { e.speaker.close() }
 
-// ofLanguage matches the names that most voices have: "en-us+f3", "mb-de1".
-var ofLanguage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
+// languageVoice matches names of voices that begin with a language, such as "en-us+f3" and
+// "mb-de1".
+var languageVoice = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
 
-// voiceLanguage returns the language of Voice: the one in its name, if any.
+// voiceLanguage returns the language of Options.Voice: the one in its name, or else
+// Options.Language.
 func (e *Engine) voiceLanguage() string {
-	m := ofLanguage().FindStringSubmatch(strings.ToLower(e.o.Voice))
+	m := languageVoice().FindStringSubmatch(strings.ToLower(e.o.Voice))
 	switch {
 	case m == nil:
 		return voice.BaseLanguage(e.o.Language)
@@ -124,25 +130,25 @@ func (e *Engine) voiceLanguage() string {
 // voice returns the name of the voice for a call.
 func (e *Engine) voice(o voice.Options) string {
 	language := cmp.Or(o.Language, e.o.Language)
-	switch first := voice.BaseLanguage(language); {
+	switch base := voice.BaseLanguage(language); {
 	case voiceName().MatchString(o.Voice):
 		return o.Voice
-	case e.o.Voice != "" && (e.o.Language == "" || first == e.voiceLanguage() || !voiceName().MatchString(language)):
+	case e.o.Voice != "" && (e.o.Language == "" || base == e.voiceLanguage() || !voiceName().MatchString(language)):
 		return e.o.Voice
-	case first == "en" || !voiceName().MatchString(language):
+	case base == "en" || !voiceName().MatchString(language):
 		return "en-us"
-	case first == "zh":
-		// The voice "zh" of espeak-ng 1.51, in Debian 12, reads 你好 as "ni three hao
-		// three", in English.
+	case base == "zh":
+		// The voice "zh" of espeak-ng 1.51, in Debian 12, reads 你好 in English, as "ni three
+		// hao three".
 		return "cmn-latn-pinyin"
 	default:
-		return first // espeak-ng has a voice of that name for each of its languages
+		return base // espeak-ng has a voice with this name for each of its languages
 	}
 }
 
-// Synthesize implements voice.Synthesizer. It wraps voice.ErrLanguage for a text that
-// espeak-ng cannot read (its Japanese voice says "Chinese letter" for each kanji), and for a
-// language without a voice.
+// Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for a language
+// without a voice, and for a text that the voice cannot read: the Japanese voice says
+// "Chinese letter" for each kanji.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := e.Check(ctx); err != nil {
 		return err
@@ -154,11 +160,11 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	to := voice.NewConverter(voice.LongestSpeech(text), nil, out)
 	for piece := range pieces(text) {
 		err := e.speaker.speak(ctx, request{name, e.o.Speed, piece}, func(rate int, pcm []int16) error {
-			to.Rate(rate) // a playable rate
+			to.Rate(rate) // startProcess has checked it
 			return to.Convert(pcm)
 		})
-		switch refused, _ := errors.AsType[refusal](err); {
-		case refused == noVoice && name != e.o.Voice && name != o.Voice:
+		switch textErr, _ := errors.AsType[textError](err); {
+		case textErr == noVoice && name != e.o.Voice && name != o.Voice:
 			return fmt.Errorf("%w: espeak-ng has no voice for %q", voice.ErrLanguage, name)
 		case err != nil:
 			return err
@@ -167,16 +173,18 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	return nil
 }
 
-// mostPiece bounds a piece of text, in characters. Sound is made faster than it is played
-// and is buffered: some megabytes at most for one piece.
-const mostPiece = 400
+// maxPiece is the maximum length of a piece of text, in characters. The whole sound of a
+// piece, which may be some megabytes, is buffered, because it is synthesized faster than it
+// is played.
+const maxPiece = 400
 
-// pieces cuts a longer text at the end of a sentence, or of a word.
+// pieces yields the pieces of a text. A longer text is split after sentences, or else after
+// words.
 func pieces(text string) iter.Seq[string] {
 	rest := []rune(text)
 	return func(yield func(string) bool) {
 		for len(rest) > 0 {
-			n := min(len(rest), mostPiece)
+			n := min(len(rest), maxPiece)
 			if n < len(rest) {
 				n = 1 + cmp.Or(lastIndex(rest[:n], ".!?。！？\n"), lastIndex(rest[:n], " ,;、，"), n-1)
 			}
@@ -188,22 +196,23 @@ func pieces(text string) iter.Seq[string] {
 	}
 }
 
-// lastIndex returns the index of the last of some characters, or 0.
-func lastIndex(text []rune, of string) int {
+// lastIndex returns the index of the last character in text that is in chars, or 0.
+func lastIndex(text []rune, chars string) int {
 	for i := len(text) - 1; i > 0; i-- {
-		if strings.ContainsRune(of, text[i]) {
+		if strings.ContainsRune(chars, text[i]) {
 			return i
 		}
 	}
 	return 0
 }
 
-// noVoice is the error for a voice that the library does not know.
+// noVoice is the message for a voice that the library does not have.
 const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
-// canRead reports whether a voice can read a text. The Japanese voice reads kana but no
-// kanji; voices of other languages than Japanese and Chinese read neither, and announce
-// each character. A text may have a minority of such characters.
+// canRead reports whether a voice can read a text. Voices announce characters that they
+// cannot read. The Japanese voice cannot read kanji, and canRead is false for a text with
+// any. Voices for other languages, except Chinese, can read neither kanji nor kana, and
+// canRead is false if these are at least half of the letters.
 func canRead(name, text string) bool {
 	language := voice.BaseLanguage(name)
 	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {

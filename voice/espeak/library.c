@@ -6,17 +6,17 @@
 
 /* Constants of speak_lib.h. */
 enum {
-    audio_synchronous = 2, /* espeak_Synth returns when all is made, and plays nothing */
-    dont_exit = 0x8000,    /* where the library finds no data */
+    audio_synchronous = 2, /* espeak_Synth returns after synthesis, and does not play */
+    dont_exit = 0x8000,    /* return an error if the library's data is missing */
     rate_parameter = 1,
     by_character = 1,
     utf8 = 1,
     end_pause = 0x1000,
 };
 
-/* A piece of sound is so long. The shorter it is, the sooner the first comes, and the more
- * often the reader wakes up for the next. */
-enum { piece_ms = 100, most_piece = 1 << 16 };
+/* Length of a frame of sound in milliseconds, and size of the output buffer in bytes. With
+ * shorter frames, the first sound comes sooner, but the reader wakes up more often. */
+enum { frame_ms = 100, buffer_size = 1 << 16 };
 
 typedef int (*callback_t)(short *, int, void *);
 
@@ -32,11 +32,11 @@ static int (*set_voice)(const char *);
 static int (*set_language)(voice_t *);
 static int (*set_parameter)(int, int, int);
 static int (*synth)(const void *, size_t, unsigned, int, unsigned, unsigned, unsigned *, void *);
-static FILE *file;
-static int failed;
+static FILE *file; /* the output */
+static int failed; /* whether writing the current text has failed */
 
-/* pass is the library's callback. What it returns ends the text where it is not 0. */
-static int pass(short *pcm, int samples, void *events) {
+/* write_frame is the library's callback. If it does not return 0, the library stops. */
+static int write_frame(short *pcm, int samples, void *events) {
     (void)events;
     if (pcm != NULL && samples > 0 && !failed) {
         uint32_t size = (uint32_t)samples * sizeof *pcm;
@@ -46,8 +46,8 @@ static int pass(short *pcm, int samples, void *events) {
 }
 
 int open_library(int output, const char **reason) {
-    /* It is loaded, and not linked to: with it come thirty libraries of PulseAudio and
-     * others, which all other processes of this program do without. */
+    /* The program is not linked with the library, because all processes of the program would
+     * then load the thirty libraries that it depends on, such as PulseAudio's. */
     void *library = dlopen("libespeak-ng.so.1", RTLD_NOW);
     if (library == NULL) {
         *reason = dlerror();
@@ -60,28 +60,28 @@ int open_library(int output, const char **reason) {
     set_parameter = dlsym(library, "espeak_SetParameter");
     synth = dlsym(library, "espeak_Synth");
     if (!initialize || !set_callback || !set_voice || !set_language || !set_parameter || !synth) {
-        *reason = "libespeak-ng.so.1 has not all functions of speak_lib.h";
+        *reason = "libespeak-ng.so.1 does not have all functions of speak_lib.h";
         return 0;
     }
-    int rate = initialize(audio_synchronous, piece_ms, NULL, dont_exit);
+    int rate = initialize(audio_synchronous, frame_ms, NULL, dont_exit);
     if (rate <= 0) {
         *reason = "it cannot read its data, espeak-ng-data";
         return 0;
     }
     file = fdopen(output, "w");
-    if (file == NULL || setvbuf(file, NULL, _IOFBF, most_piece) != 0) {
+    if (file == NULL || setvbuf(file, NULL, _IOFBF, buffer_size) != 0) {
         *reason = "its output cannot be written";
         return 0;
     }
-    set_callback(pass);
+    set_callback(write_frame);
     return rate;
 }
 
 int use_voice(const char *name, int speed) {
     int status = set_voice(name);
-    if (status != 0) { /* it may be a voice's language, as fr-fr is */
-        voice_t of = {.languages = name};
-        status = set_language(&of);
+    if (status != 0) { /* the name may be a language of a voice, such as fr-fr */
+        voice_t properties = {.languages = name};
+        status = set_language(&properties);
     }
     return status != 0 ? status : set_parameter(rate_parameter, speed, 0);
 }

@@ -1,15 +1,15 @@
-/* What serve.go asks of libespeak-ng (speak_lib.h). The library has one voice and one
- * text at a time for a whole process, and so has this. */
+/* Functions of libespeak-ng (speak_lib.h) for serve.go. A process has only one instance of
+ * the library, which has one voice and synthesizes one text at a time. */
 #include <stddef.h>
 
-/* open_library loads it and returns its rate in Hz, or 0 and why it cannot be. What is
- * spoken is written to a file. */
+/* open_library loads the library and returns its sample rate in Hz. If that fails, it returns
+ * 0 and sets reason. The sound will be written to the file descriptor output. */
 int open_library(int output, const char **reason);
 
-/* use_voice returns 0 where there is a voice of that name. Speed is in words a minute. */
+/* use_voice selects a voice and a speed in words per minute. It returns 0 if it succeeds. */
 int use_voice(const char *name, int speed);
 
-/* speak writes the sound of a text, UTF-8, in frames: the number of bytes, of which 32
- * bits are written, and 16-bit mono PCM, both in the byte order of the machine. It returns
- * 0 where all was spoken and written. */
+/* speak synthesizes a text in UTF-8 and writes the sound in frames. A frame is the number of
+ * its bytes, as 32 bits, followed by 16-bit mono PCM, in native byte order. It returns 0 if it
+ * succeeds. */
 int speak(const char *text, size_t length);

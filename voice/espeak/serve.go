@@ -17,34 +17,37 @@ import (
 	"unsafe"
 )
 
-// request is one JSON value on the process's input. An empty text only loads the voice.
+// request is a request to the process, sent as a JSON value.
 type request struct {
 	Voice string `json:"voice"`
 	Speed int    `json:"speed"` // words per minute
-	Text  string `json:"text"`
+	Text  string `json:"text"`  // "" only loads the voice
 }
 
-// niceness of the process. Playing has priority over synthesis.
+// niceness is the priority of the process. It is lower than that of playing, which has 0.
 const niceness = 5
 
-// Serve synthesizes the requests on its input until that ends: it runs in the process that
-// an Engine starts. It writes the rate of the sound in Hz, 32 bits; then for each request
-// frames of sound, as library.h says, and an empty frame followed by a line, which is empty
-// or gives the error. A rate of 0 is followed by such a line as well.
+// Serve runs in the process that an Engine starts. It synthesizes the requests that it reads
+// from in, until the end of in.
+//
+// It first writes the sample rate in Hz, as 32 bits in native byte order; if the library
+// cannot be opened, it writes a rate of 0, followed by a line with the error. For each
+// request it writes frames of sound (see library.h), an empty frame, and a line, which is
+// empty or contains the error.
 func Serve(in io.Reader, out *os.File) error {
-	runtime.LockOSThread() // the priority belongs to a thread
+	runtime.LockOSThread() // because Setpriority sets the priority of a thread
 	defer runtime.UnlockOSThread()
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // optional
 	var reason *C.char
 	rate := C.open_library(C.int(out.Fd()), &reason)
-	if _, err := out.Write(number(int(rate))); err != nil {
+	if _, err := out.Write(encodeNumber(int(rate))); err != nil {
 		return fmt.Errorf("write the rate: %w", err)
 	}
 	if rate == 0 {
 		_, err := fmt.Fprintln(out, C.GoString(reason))
 		return err
 	}
-	now := request{}
+	current := request{} // whose voice and speed are selected
 	for requests := json.NewDecoder(in); ; {
 		var r request
 		if err := requests.Decode(&r); errors.Is(err, io.EOF) {
@@ -52,23 +55,23 @@ func Serve(in io.Reader, out *os.File) error {
 		} else if err != nil {
 			return fmt.Errorf("read a request: %w; this command is for perch serve alone", err)
 		}
-		failed := ""
-		if r.Voice != now.Voice || r.Speed != now.Speed {
-			if failed = use(r); failed == "" {
-				now = r
+		message := ""
+		if r.Voice != current.Voice || r.Speed != current.Speed {
+			if message = useVoice(r); message == "" {
+				current = r
 			}
 		}
-		if failed == "" && r.Text != "" {
-			failed = speak(r.Text)
+		if message == "" && r.Text != "" {
+			message = speak(r.Text)
 		}
-		if _, err := fmt.Fprintf(out, "%s%s\n", number(0), failed); err != nil {
+		if _, err := fmt.Fprintf(out, "%s%s\n", encodeNumber(0), message); err != nil {
 			return fmt.Errorf("write the end of a text: %w", err)
 		}
 	}
 }
 
-// use selects a voice. It returns the error, or "".
-func use(r request) string {
+// useVoice selects the voice and speed of a request. It returns an error message, or "".
+func useVoice(r request) string {
 	name := C.CString(r.Voice)
 	defer C.free(unsafe.Pointer(name))
 	if C.use_voice(name, C.int(r.Speed)) != 0 {
@@ -77,7 +80,7 @@ func use(r request) string {
 	return ""
 }
 
-// speak synthesizes a text. It returns the error, or "".
+// speak synthesizes a text. It returns an error message, or "".
 func speak(text string) string {
 	c := C.CString(text)
 	defer C.free(unsafe.Pointer(c))

@@ -20,91 +20,93 @@ import (
 )
 
 const (
-	restAfter   = 2 * time.Minute  // without a text until the process ends
-	readyWithin = 20 * time.Second // to start
-	pieceWithin = 5 * time.Second  // for the next piece of sound, since other texts wait
+	maxIdle      = 2 * time.Minute  // after which an idle process is stopped
+	startTimeout = 20 * time.Second // timeout of the start of the process
+	soundTimeout = 5 * time.Second  // timeout of the next piece of sound
 )
 
-// number encodes a number for the pipe.
-func number(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) }
+// encodeNumber encodes a number for the pipe.
+func encodeNumber(n int) []byte { return binary.NativeEndian.AppendUint32(nil, uint32(n)) }
 
-// speaker runs a process that synthesizes one text after the other. That is a tenth of the
-// work of a process per text, which would load the library and its voices each time. It is
-// started when needed and ended after a while without use.
+// speaker runs a process that synthesizes texts, one after the other. A process per text
+// would take ten times as long, because each would load the library and the voice. The
+// process is started when it is needed, and stopped when it is idle for maxIdle.
 type speaker struct {
 	command []string
-	// turn holds a value while the process is free. Its receiver may use the other fields.
-	turn    chan struct{}
-	process *process // nil while not running
-	rest    *time.Timer
-	closed  bool
+	// lock has capacity 1 and holds an element while nobody uses the following fields: to
+	// lock is to receive, and to unlock is to send.
+	lock      chan struct{}
+	process   *process    // nil if none runs
+	idleTimer *time.Timer // calls stopIdle
+	closed    bool
 }
 
 // process is a running child process.
 type process struct {
-	cmd       *exec.Cmd
-	in        io.Writer
-	out       *bufio.Reader
-	rate      int // of its sound, in Hz
-	bytes     [limit.Body]byte
-	complaint program.Complaint
+	cmd    *exec.Cmd
+	in     io.Writer
+	out    *bufio.Reader
+	rate   int              // sample rate in Hz
+	buf    [limit.Body]byte // buffer for a frame
+	stderr program.Stderr
 }
 
+// newSpeaker returns a speaker without a process.
 func newSpeaker(command []string) *speaker {
-	s := &speaker{command: command, turn: make(chan struct{}, 1)}
-	s.rest = time.AfterFunc(restAfter, s.endIdle)
-	s.rest.Stop()
-	s.turn <- struct{}{}
+	s := &speaker{command: command, lock: make(chan struct{}, 1)}
+	s.idleTimer = time.AfterFunc(maxIdle, s.stopIdle)
+	s.idleTimer.Stop()
+	s.lock <- struct{}{}
 	return s
 }
 
-// speak calls out with pieces of mono sound and their rate in Hz. The process synthesizes as
-// fast as it can however slow out is, so that the next text need not wait for the listener
-// of this one. The remaining sound of a cancelled text is read and dropped.
+// speak synthesizes a text, and calls out with pieces of mono sound and their rate in Hz. The
+// sound is read from the process as fast as possible and buffered, so that the process is
+// free for the next text even if out is slow. If ctx ends, the rest of the sound is dropped.
 func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm []int16) error) error {
 	p, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	// Room for the longest speech, so that the process is never blocked.
+	// There is room for the longest possible speech.
 	pieces := make(chan []int16, 1+voice.LongestSpeech(r.Text)/(50*time.Millisecond))
-	var spoken error
+	var synthesizeErr error
 	go func() {
 		defer close(pieces)
-		spoken = s.ask(p, r, pieces)
-		s.release(spoken)
+		synthesizeErr = p.synthesize(r, pieces)
+		s.release(synthesizeErr)
 	}()
-	var unheard error
+	var outErr error
 	for pcm := range pieces {
-		if unheard == nil {
-			unheard = ctx.Err()
+		if outErr == nil {
+			outErr = ctx.Err()
 		}
-		if unheard == nil {
-			unheard = out(p.rate, pcm)
+		if outErr == nil {
+			outErr = out(p.rate, pcm)
 		}
 	}
-	if unheard != nil {
-		return unheard
+	if outErr != nil {
+		return outErr
 	}
-	return spoken
+	return synthesizeErr
 }
 
 // acquire waits until the process is free, and starts it if it is not running.
 func (s *speaker) acquire(ctx context.Context) (*process, error) {
 	select {
-	case <-s.turn:
+	case <-s.lock:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	s.rest.Stop()
+	s.idleTimer.Stop()
 	if s.closed {
-		s.turn <- struct{}{}
+		s.lock <- struct{}{}
 		return nil, fmt.Errorf("%w: it is closed", voice.ErrUnavailable)
 	}
 	if s.process == nil {
-		p, err := start(s.command)
+		p, err := startProcess(s.command)
 		if err != nil {
-			s.turn <- struct{}{}
+			s.lock <- struct{}{}
 			return nil, err
 		}
 		s.process = p
@@ -112,35 +114,36 @@ func (s *speaker) acquire(ctx context.Context) (*process, error) {
 	return s.process, nil
 }
 
-// release lets others use the process. After an error a new one is started for the next text.
+// release lets others use the process. err is the error of its synthesize, or nil.
 func (s *speaker) release(err error) {
-	if _, refused := errors.AsType[refusal](err); err != nil && !refused {
+	if _, ok := errors.AsType[textError](err); err != nil && !ok {
 		s.process = nil // it has ended
 	} else {
-		s.rest.Reset(restAfter)
+		s.idleTimer.Reset(maxIdle)
 	}
-	s.turn <- struct{}{}
+	s.lock <- struct{}{}
 }
 
-// endIdle ends an unused process. If it is in use, it is ended later.
-func (s *speaker) endIdle() {
+// stopIdle stops the process unless it is in use.
+func (s *speaker) stopIdle() {
 	select {
-	case <-s.turn:
+	case <-s.lock:
 		s.stop()
-		s.turn <- struct{}{}
+		s.lock <- struct{}{}
 	default:
 	}
 }
 
-// close ends the process and starts no other.
+// close waits until the process is free and stops it. Afterwards acquire fails.
 func (s *speaker) close() {
-	<-s.turn
-	s.rest.Stop()
+	<-s.lock
+	s.idleTimer.Stop()
 	s.closed = true
 	s.stop()
-	s.turn <- struct{}{}
+	s.lock <- struct{}{}
 }
 
+// stop stops the process, if one runs. The caller holds the lock.
 func (s *speaker) stop() {
 	if s.process != nil {
 		_ = s.process.killAndWait()
@@ -148,22 +151,24 @@ func (s *speaker) stop() {
 	}
 }
 
-// refusal is an error for one text, after which the process can go on.
-type refusal string
+// textError is the message of an error for a single text. The process can be used further.
+type textError string
 
-func (r refusal) Error() string { return "espeak-ng: " + string(r) }
+// Error returns the message.
+func (e textError) Error() string { return "espeak-ng: " + string(e) }
 
-// ask synthesizes one text.
-func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
-	late := time.AfterFunc(pieceWithin, p.kill)
-	defer late.Stop()
+// synthesize synthesizes a text and sends its sound to pieces. It stops the process if the
+// sound does not come in time or is too long.
+func (p *process) synthesize(r request, pieces chan<- []int16) error {
+	timer := time.AfterFunc(soundTimeout, p.kill)
+	defer timer.Stop()
 	err := json.NewEncoder(p.in).Encode(r)
 	for err == nil {
 		var pcm []int16
-		if pcm, err = p.frame(); err != nil || len(pcm) == 0 {
+		if pcm, err = p.readFrame(); err != nil || len(pcm) == 0 {
 			break
 		}
-		late.Reset(pieceWithin)
+		timer.Reset(soundTimeout)
 		select {
 		case pieces <- pcm:
 		default:
@@ -171,55 +176,56 @@ func (s *speaker) ask(p *process, r request, pieces chan<- []int16) error {
 			return voice.ErrEndless
 		}
 	}
-	var why string
+	var message string
 	if err == nil {
-		why, err = p.line()
+		message, err = p.readLine()
 	}
 	switch {
 	case err != nil:
-		return p.fault(err)
-	case why != "":
-		return refusal(why)
+		return p.exitError(err)
+	case message != "":
+		return textError(message)
 	}
 	return nil
 }
 
-// start starts the process, and returns when it is ready.
-func start(command []string) (*process, error) {
+// startProcess starts a process, and waits until it has opened the library.
+func startProcess(command []string) (*process, error) {
 	p := &process{cmd: exec.Command(command[0], command[1:]...)}
 	p.cmd.Args[0] = "perch"
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = "/", environment(), &p.complaint
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals of a terminal do not reach it
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = "/", environment(), &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that a terminal sends it no signals
 	p.cmd.WaitDelay = time.Second
 	in, err := p.cmd.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start what speaks: %w", err)
+		return nil, fmt.Errorf("start espeak-ng's process: %w", err)
 	}
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
 		err = p.cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: start what speaks: %w", voice.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: start espeak-ng's process: %w", voice.ErrUnavailable, err)
 	}
 	p.in, p.out = in, bufio.NewReaderSize(out, limit.Body)
-	late := time.AfterFunc(readyWithin, p.kill)
-	defer late.Stop()
-	why := ""
-	if p.rate, err = p.number(); err == nil && p.rate == 0 {
-		why, err = p.line()
+	timer := time.AfterFunc(startTimeout, p.kill)
+	defer timer.Stop()
+	message := ""
+	if p.rate, err = p.readNumber(); err == nil && p.rate == 0 {
+		message, err = p.readLine()
 	}
 	switch {
 	case err != nil:
-		return nil, p.fault(err)
+		return nil, p.exitError(err)
 	case !voice.Playable(p.rate):
 		_ = p.killAndWait()
-		return nil, fmt.Errorf("%w: espeak-ng: %s; apt install espeak-ng", voice.ErrUnavailable, why)
+		return nil, fmt.Errorf("%w: espeak-ng: %s; apt install espeak-ng", voice.ErrUnavailable, message)
 	}
 	return p, nil
 }
 
-// environment returns the variables that the process needs to find the library and its data.
+// environment returns the environment of the process, with the variables that it needs to
+// find the library and its data.
 func environment() []string {
 	env := []string{"GOTRACEBACK=single", "GOMAXPROCS=1"}
 	for _, name := range []string{"LD_LIBRARY_PATH", "ESPEAK_DATA_PATH"} {
@@ -230,34 +236,34 @@ func environment() []string {
 	return env
 }
 
-// number reads a number.
-func (p *process) number() (int, error) {
+// readNumber reads a number that encodeNumber has encoded.
+func (p *process) readNumber() (int, error) {
 	var b [4]byte
 	_, err := io.ReadFull(p.out, b[:])
 	return int(binary.NativeEndian.Uint32(b[:])), err
 }
 
-// frame reads a piece of sound, or nil after the last.
-func (p *process) frame() ([]int16, error) {
-	size, err := p.number()
+// readFrame reads a frame of sound, which is empty at the end of a text.
+func (p *process) readFrame() ([]int16, error) {
+	size, err := p.readNumber()
 	if err != nil {
 		return nil, err
 	}
 	if size > limit.Body || size%2 != 0 {
 		return nil, fmt.Errorf("a piece of sound of %d bytes", size)
 	}
-	if _, err := io.ReadFull(p.out, p.bytes[:size]); err != nil {
+	if _, err := io.ReadFull(p.out, p.buf[:size]); err != nil {
 		return nil, err
 	}
 	pcm := make([]int16, size/2)
 	for i := range pcm {
-		pcm[i] = int16(binary.NativeEndian.Uint16(p.bytes[2*i:]))
+		pcm[i] = int16(binary.NativeEndian.Uint16(p.buf[2*i:]))
 	}
 	return pcm, nil
 }
 
-// line reads an error message.
-func (p *process) line() (string, error) {
+// readLine reads an error message, which may be "".
+func (p *process) readLine() (string, error) {
 	text, err := p.out.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		err = errors.New("a line without an end")
@@ -265,21 +271,24 @@ func (p *process) line() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// kill kills the process and its children, from any goroutine; a pending read then ends.
+// kill kills the process and its children, which makes a running read fail. It is safe for
+// concurrent use.
 func (p *process) kill() { _ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) }
 
-// killAndWait kills the process and waits for it.
+// killAndWait kills the process and waits until it has ended.
 func (p *process) killAndWait() error {
 	p.kill()
 	return p.cmd.Wait()
 }
 
-// fault returns why the process ended. If it closed its output, it exits by itself.
-func (p *process) fault(err error) error {
+// exitError waits until the process has ended, and returns the error for it. err is the error
+// of the pipe. At the end of its output, the process exits by itself, and how it exited
+// explains more; otherwise it is killed.
+func (p *process) exitError(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		_ = p.killAndWait() // killed by us, which is not the cause
-	} else if ended := p.cmd.Wait(); ended != nil {
-		err = ended
+		_ = p.killAndWait()
+	} else if exitErr := p.cmd.Wait(); exitErr != nil {
+		err = exitErr
 	}
-	return &program.Fault{Name: "espeak-ng", Complaint: p.complaint.String(), Err: err}
+	return &program.Fault{Name: "espeak-ng", Stderr: p.stderr.String(), Err: err}
 }

@@ -1,6 +1,5 @@
-// Package openjtalk synthesizes Japanese speech with open_jtalk, run for each sentence:
-// text on standard input, a WAV file on standard output. It needs no key, no network, no
-// sound card and no temporary file.
+// Package openjtalk synthesizes Japanese speech with the program open_jtalk, which it runs for
+// each sentence.
 package openjtalk
 
 import (
@@ -22,21 +21,21 @@ import (
 	"perch/voice/program"
 )
 
-// Options of the engine. The defaults are what Debian's packages install.
+// Options are the options of an engine. The defaults are those of Debian's packages.
 type Options struct {
-	Program    string   // "open_jtalk"
-	Dictionary string   // folder of naist-jdic
-	Folders    []string // folders of voices: NAME.htsvoice, or in a subfolder
+	Program    string   // default: "open_jtalk"
+	Dictionary string   // directory of the dictionary naist-jdic
+	Folders    []string // directories that contain voices, NAME.htsvoice, or subdirectories with voices
 	Voice      string   `yaml:"voice" doc:"The name of an HTS voice, without .htsvoice. If empty, that of Debian's package, or else any."`
 	Speed      int      `yaml:"speed" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
-	// Language of calls that name none, BCP 47. Empty means Japanese.
+	// Language is the BCP 47 tag of the language of calls without one; "" means Japanese.
 	Language string
 }
 
-// usual is the voice in Debian.
-const usual = "nitech_jp_atr503_m001"
+// debianVoice is the voice in Debian's package.
+const debianVoice = "nitech_jp_atr503_m001"
 
-// Debian's packages of each part.
+// Debian's packages.
 const (
 	programPackage    = "open-jtalk"
 	dictionaryPackage = "open-jtalk-mecab-naist-jdic"
@@ -47,30 +46,31 @@ const (
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "openjtalk", Runs: []string{"open_jtalk, for Japanese"},
 		Sample: `{kind: openjtalk, voice: "", speed: 0}    # Japanese only, before espeak; docs/engines.md says what to install`},
-		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-func (o Options) with(s voice.Setup) (Options, error) {
+// withSetup returns o with the setup.
+func (o Options) withSetup(s voice.Setup) (Options, error) {
 	o.Voice, o.Language = cmp.Or(s.Voice, o.Voice), s.Language
 	return o, nil
 }
 
-// Speaks reports whether the engine may know a language.
+// Speaks reports whether the engine may support a language.
 func (Options) Speaks(language string) bool { return language == "ja" }
 
-// Where returns what the engine needs.
+// Where returns what the engine requires, as a sentence.
 func (*Engine) Where() string { return "open_jtalk is installed" }
 
-// StatusText returns the status text of a working engine.
+// StatusText returns the status of the engine as text.
 func (e *Engine) StatusText() string { return e.Where() }
 
 // Engine implements voice.Synthesizer.
 type Engine struct{ o Options }
 
-// voiceName matches names of voices that cannot be a path or a glob pattern.
+// voiceName matches valid names of voices. These are neither paths nor patterns.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
-// New returns the engine. It starts no process.
+// New returns an engine, or an error if the options are invalid.
 func New(o Options) (*Engine, error) {
 	o.Program = cmp.Or(o.Program, "open_jtalk")
 	o.Dictionary = cmp.Or(o.Dictionary, "/var/lib/mecab/dic/open-jtalk/naist-jdic")
@@ -81,10 +81,10 @@ func New(o Options) (*Engine, error) {
 	return &Engine{o}, o.Check()
 }
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if o.Voice != "" && !voiceName().MatchString(o.Voice) {
-		return fmt.Errorf("%.80q is no voice of open_jtalk: its name is that of its file, without .htsvoice", o.Voice)
+		return fmt.Errorf("%.80q cannot be a voice of open_jtalk: use the name of its file, without .htsvoice", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 50 || o.Speed > 200) {
 		return fmt.Errorf("open_jtalk speaks at 50 to 200 percent of a voice's speed, not %d", o.Speed)
@@ -95,8 +95,8 @@ func (o Options) Check() error {
 // Name returns "openjtalk".
 func (*Engine) Name() string { return "openjtalk" }
 
-// Check reports whether the program, its dictionary and the voice are installed. Its error
-// says what to install.
+// Check returns an error if the program, its dictionary or the voice are not installed. The
+// error names the packages to install.
 func (e *Engine) Check(context.Context) error {
 	var missing []string
 	if _, err := exec.LookPath(e.o.Program); err != nil {
@@ -105,7 +105,7 @@ func (e *Engine) Check(context.Context) error {
 	if _, err := os.Stat(filepath.Join(e.o.Dictionary, "sys.dic")); err != nil {
 		missing = append(missing, dictionaryPackage)
 	}
-	_, err := e.voice(e.o.Voice)
+	_, err := e.voiceFile(e.o.Voice)
 	if err != nil && e.o.Voice == "" {
 		missing, err = append(missing, voicePackage), nil
 	}
@@ -119,17 +119,18 @@ func (e *Engine) Check(context.Context) error {
 	return fmt.Errorf("%w: Japanese needs more packages: %s", voice.ErrUnavailable, cure)
 }
 
-// voice returns the file of a voice. Without a name the usual one is preferred.
-func (e *Engine) voice(name string) (string, error) {
-	wanted := []string{name}
+// voiceFile returns the file of a voice. If name is "", it returns that of debianVoice, or
+// else of any voice.
+func (e *Engine) voiceFile(name string) (string, error) {
+	patterns := []string{name}
 	if name == "" {
-		wanted = []string{usual, "*"}
+		patterns = []string{debianVoice, "*"}
 	}
-	for _, one := range wanted {
+	for _, pattern := range patterns {
 		for _, folder := range e.o.Folders {
-			for _, at := range []string{folder, filepath.Join(folder, "*")} {
-				// The only error is a bad pattern, and this one is good.
-				if found, _ := filepath.Glob(filepath.Join(at, one+".htsvoice")); len(found) > 0 {
+			for _, dir := range []string{folder, filepath.Join(folder, "*")} {
+				// Glob fails only for an invalid pattern.
+				if found, _ := filepath.Glob(filepath.Join(dir, pattern+".htsvoice")); len(found) > 0 {
 					return found[0], nil
 				}
 			}
@@ -138,8 +139,8 @@ func (e *Engine) voice(name string) (string, error) {
 	return "", fmt.Errorf("%w: open_jtalk has no voice %s.htsvoice in %s", voice.ErrUnavailable, name, strings.Join(e.o.Folders, " and "))
 }
 
-// Synthesize implements voice.Synthesizer. Its error wraps voice.ErrLanguage for another
-// language than Japanese, and for a text without anything that Japanese can read.
+// Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other
+// languages than Japanese, and for a text with letters of which open_jtalk can read none.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	language := cmp.Or(o.Language, e.o.Language, "ja")
 	if voice.BaseLanguage(language) != "ja" {
@@ -152,31 +153,31 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if voiceName().MatchString(o.Voice) {
 		name = o.Voice
 	}
-	file, err := e.voice(name)
+	file, err := e.voiceFile(name)
 	if err != nil {
 		return err
 	}
 	command := []string{e.o.Program, "-x", e.o.Dictionary, "-m", file, "-r", strconv.FormatFloat(float64(e.o.Speed)/100, 'f', 2, 64),
 		"-ow", "/dev/stdout"}
-	unread := false
+	unreadable := false // whether there are letters that were not read after the latest sound
 	for piece := range pieces(text) {
 		err := program.Call{Name: "open_jtalk", Command: command, Text: piece}.Speak(ctx, func(pcm []int16) error {
-			unread = false
+			unreadable = false
 			return out(pcm)
 		})
-		fault, is := errors.AsType[*program.Fault](err)
+		fault, ok := errors.AsType[*program.Fault](err)
 		switch {
-		case is && strings.Contains(fault.Complaint, noPhoneme):
-			unread = unread || strings.ContainsFunc(piece, unicode.IsLetter)
+		case ok && strings.Contains(fault.Stderr, noPhoneme):
+			unreadable = unreadable || strings.ContainsFunc(piece, unicode.IsLetter)
 		case err != nil:
 			return err
 		}
 	}
-	if unread {
+	if unreadable {
 		return fmt.Errorf("%w: open_jtalk can read nothing of the text", voice.ErrLanguage)
 	}
 	return nil
 }
 
-// noPhoneme is the program's message if there is nothing to speak.
+// noPhoneme is part of the program's message for a text that it cannot read.
 const noPhoneme = "No phoneme"

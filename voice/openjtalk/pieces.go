@@ -6,33 +6,34 @@ import (
 	"unicode"
 )
 
-// Lengths of text passed to the program, in characters. It reads one line of 1022 bytes,
-// makes three bytes of each ASCII character, and has 1024 for the result: a longer line
-// crashes it. It makes the sound of a whole line before it writes any, so a text is best
-// passed by sentences, but not by words.
+// Limits of a piece of text that is passed to the program, in characters. The program reads a
+// single line and converts each ASCII character to three bytes; it crashes if the result is
+// longer than 1024 bytes. It writes no sound before it has synthesized the whole piece, so a
+// text is passed in sentences. Much shorter pieces would sound bad.
 const (
-	leastPiece = 8
-	mostPiece  = 100
+	minPiece = 8
+	maxPiece = 100
 )
 
-// pieces yields the sentences of a text that have something to speak. A longer sentence is
-// cut at its pauses.
+// pieces yields the pieces of a text that can be spoken: its sentences, and the parts of
+// sentences that are too long.
 func pieces(text string) iter.Seq[string] {
-	rest := []rune(strings.Map(plain, strings.ToValidUTF8(text, "")))
+	rest := []rune(strings.Map(toLine, strings.ToValidUTF8(text, "")))
 	return func(yield func(string) bool) {
 		for len(rest) > 0 {
-			n := sentence(rest)
+			n := pieceLength(rest)
 			piece := strings.TrimSpace(string(rest[:n]))
 			rest = rest[n:]
-			if strings.ContainsFunc(piece, spoken) && !yield(piece) {
+			if strings.ContainsFunc(piece, isSpoken) && !yield(piece) {
 				return
 			}
 		}
 	}
 }
 
-// plain removes control characters; the first would end the program's line.
-func plain(r rune) rune {
+// toLine replaces a line break by a full stop and other white space by a space, and removes
+// other control characters. The program reads only the first line.
+func toLine(r rune) rune {
 	switch {
 	case r == '\n':
 		return '。'
@@ -44,24 +45,25 @@ func plain(r rune) rune {
 	return r
 }
 
-// spoken reports whether a character may be spoken.
-func spoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) }
+// isSpoken reports whether a character may be spoken.
+func isSpoken(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsSymbol(r) }
 
-// sentence returns the length of the first sentence, in characters.
-func sentence(text []rune) int {
+// pieceLength returns the length of the first piece of a text, in characters: up to the end of
+// a sentence, or else up to the last pause within maxPiece.
+func pieceLength(text []rune) int {
 	const ends, closes, pauses = "。！？!?．", "」』）)”", "、，,；;：: "
-	pause := mostPiece
-	for i, r := range text[:min(mostPiece, len(text))] {
-		goesOn := i+1 < len(text) && strings.ContainsRune(ends+closes, text[i+1])
+	lastPause := maxPiece
+	for i, r := range text[:min(maxPiece, len(text))] {
+		continues := i+1 < len(text) && strings.ContainsRune(ends+closes, text[i+1])
 		switch {
-		case strings.ContainsRune(ends, r) && !goesOn && i+1 >= leastPiece:
+		case strings.ContainsRune(ends, r) && !continues && i+1 >= minPiece:
 			return i + 1
-		case strings.ContainsRune(ends+pauses, r) && !goesOn && i+1 >= leastPiece:
-			pause = i + 1
+		case strings.ContainsRune(ends+pauses, r) && !continues && i+1 >= minPiece:
+			lastPause = i + 1
 		}
 	}
-	if len(text) <= mostPiece {
+	if len(text) <= maxPiece {
 		return len(text)
 	}
-	return pause
+	return lastPause
 }

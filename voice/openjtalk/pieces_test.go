@@ -46,7 +46,7 @@ func FuzzPieces(f *testing.F) {
 		}
 		count := 0
 		for piece := range pieces(text) {
-			if strings.ContainsFunc(piece, unicode.IsControl) || !utf8.ValidString(piece) || utf8.RuneCountInString(piece) > mostPiece {
+			if strings.ContainsFunc(piece, unicode.IsControl) || !utf8.ValidString(piece) || utf8.RuneCountInString(piece) > maxPiece {
 				t.Fatalf("%q", piece)
 			}
 			count += letters(piece)

@@ -1,5 +1,5 @@
-// Package program synthesizes speech with a program that is run for each text: text on
-// standard input, a WAV stream on standard output. Nothing is written to disk.
+// Package program synthesizes speech with a program that is run for each text. The program
+// reads the text from standard input and writes a WAV stream to standard output.
 package program
 
 import (
@@ -18,49 +18,51 @@ import (
 	"perch/voice"
 )
 
-// Call is one run of a program.
+// Call is a run of a program.
 type Call struct {
-	Name    string   // the program's name, for errors
-	Command []string // the program and its arguments
+	Name    string   // name of the program for errors
+	Command []string // program and its arguments
 	Text    string   // text to speak
 }
 
-// Fault is the error of a program that failed.
+// Fault is the error of a program that has failed.
 type Fault struct {
-	Name      string // of the program
-	Complaint string // its standard error, from a Complaint; may be empty
-	Err       error  // how it ended
+	Name   string // name of the program
+	Stderr string // beginning of its standard error; may be ""
+	Err    error  // how it ended
 }
 
+// Error returns the name, the standard error and how the program ended.
 func (f *Fault) Error() string {
-	if f.Complaint == "" {
+	if f.Stderr == "" {
 		return f.Name + ": " + f.Err.Error()
 	}
-	return f.Name + ": " + f.Complaint + ": " + f.Err.Error()
+	return f.Name + ": " + f.Stderr + ": " + f.Err.Error()
 }
 
+// Unwrap returns Err.
 func (f *Fault) Unwrap() error { return f.Err }
 
 const (
-	longest  = 20 * time.Second // until the next piece of sound
-	niceness = 5                // of the program; the appliance has 0
+	soundTimeout = 20 * time.Second // timeout of the next piece of sound
+	niceness     = 5                // priority of the program; lower than that of playing, which has 0
 )
 
-// Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, which are
-// valid during the call, up to voice.LongestSpeech. The program has ended when Speak
-// returns: it is killed if ctx is cancelled or out fails. The error is a Fault, or out's;
-// it wraps voice.ErrUnavailable if the program cannot be started.
+// Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
+// voice.LongestSpeech of the text. The pieces are valid only during the call. If ctx ends or
+// out fails, Speak kills the program; it returns when the program has ended. The error is a
+// Fault or that of out. It wraps voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	limit := time.AfterFunc(longest, cancel)
-	defer limit.Stop()
+	timer := time.AfterFunc(soundTimeout, cancel)
+	defer timer.Stop()
 	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
 	cmd.Env = child.Environ(os.Environ())
 	cmd.Stdin = strings.NewReader(c.Text)
 	cmd.WaitDelay = time.Second
-	var complaint Complaint
-	cmd.Stderr = &complaint
+	var stderr Stderr
+	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("start %s: %w", c.Name, err)
@@ -68,37 +70,36 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
-	// Playing has priority over synthesis. Failing to set the priority is no error.
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness)
-	streamed := stream(stdout, voice.NewConverter(voice.LongestSpeech(c.Text), nil, func(pcm []int16) error {
-		// The caller's time does not count.
-		limit.Stop()
-		defer limit.Reset(longest)
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // optional
+	soundErr := convertWAV(stdout, voice.NewConverter(voice.LongestSpeech(c.Text), nil, func(pcm []int16) error {
+		// The time that out takes does not count.
+		timer.Stop()
+		defer timer.Reset(soundTimeout)
 		return out(pcm)
 	}))
-	if streamed != nil {
-		cancel() // its output is no longer read; it need not finish
+	if soundErr != nil {
+		cancel() // the rest of the sound is not read
 	}
-	ended := cmd.Wait()
-	said := complaint.String()
+	exitErr := cmd.Wait()
+	text := stderr.String()
 	switch {
-	case streamed != nil && said == "":
-		return streamed
-	case streamed != nil:
-		return &Fault{c.Name, said, streamed}
-	case ended != nil:
-		return &Fault{c.Name, said, ended}
+	case soundErr != nil && text == "":
+		return soundErr
+	case soundErr != nil:
+		return &Fault{c.Name, text, soundErr}
+	case exitErr != nil:
+		return &Fault{c.Name, text, exitErr}
 	}
 	return nil
 }
 
-// stream converts the sound of a WAV stream.
-func stream(r io.Reader, to *voice.Converter) error {
+// convertWAV reads a WAV stream to its end and converts its sound.
+func convertWAV(r io.Reader, to *voice.Converter) error {
 	wav, err := voice.NewWAVReader(r)
 	if err != nil {
 		return fmt.Errorf("read its sound: %w", err)
 	}
-	to.Rate(wav.Rate) // checked by the reader
+	to.Rate(wav.Rate) // NewWAVReader has checked it
 	var pcm [2048]int16
 	for {
 		n, err := wav.Read(pcm[:])
@@ -114,18 +115,19 @@ func stream(r io.Reader, to *voice.Converter) error {
 	}
 }
 
-// mostComplaint bounds a Complaint, in bytes.
-const mostComplaint = 1000
+// maxStderr is how many bytes a Stderr stores.
+const maxStderr = 1000
 
-// Complaint collects the beginning of a program's standard error.
-type Complaint struct{ kept bytes.Buffer }
+// Stderr stores the beginning of a program's standard error.
+type Stderr struct{ text bytes.Buffer }
 
-func (c *Complaint) Write(p []byte) (int, error) {
-	c.kept.Write(p[:min(len(p), max(0, mostComplaint-c.kept.Len()))])
+// Write implements io.Writer.
+func (s *Stderr) Write(p []byte) (int, error) {
+	s.text.Write(p[:min(len(p), max(0, maxStderr-s.text.Len()))])
 	return len(p), nil
 }
 
-// String returns the collected text, once the program has ended.
-func (c *Complaint) String() string {
-	return strings.TrimSpace(strings.ToValidUTF8(c.kept.String(), ""))
+// String returns the stored text. It must be called only after the program has ended.
+func (s *Stderr) String() string {
+	return strings.TrimSpace(strings.ToValidUTF8(s.text.String(), ""))
 }
