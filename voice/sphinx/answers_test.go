@@ -178,7 +178,7 @@ func TestCommandsAndAnswersShareAPair(t *testing.T) {
 	deaf, err := newPair(Model, plain, slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	defer deaf.close()
-	hear := func(p *pair, pcm []int16, answer bool) heard {
+	hear := func(p *pair, pcm []int16, answer bool) result {
 		got, err := p.recognize(t.Context(), voicetest.Utterance(pcm), answer)
 		must.Succeed(t, err)
 		return got
@@ -192,7 +192,7 @@ func TestCommandsAndAnswersShareAPair(t *testing.T) {
 			if got, want := hear(p, pcm, false), hear(deaf, pcm, false); got != want {
 				t.Errorf("the command %q: %+v, but %+v without a grammar of answers", said, got, want)
 			}
-			if got := hear(p, pcm, true); got.text != asAnswer && !(asAnswer == "" && got.loss > got.most) {
+			if got := hear(p, pcm, true); got.text != asAnswer && !(asAnswer == "" && got.loss > got.maxLoss) {
 				t.Errorf("the answer %q was taken for %+v", said, got)
 			}
 		}
@@ -225,7 +225,7 @@ func TestAnswersCostLittle(t *testing.T) {
 		hear(false)
 		before := residentMB(t)
 		must.Succeed(t, p.commands.setGrammar(answerGrammar, homeGrammar.jsgf(homeGrammar.Answer)))
-		p.answers = true
+		p.hasAnswers = true
 		hear(true)
 		least = min(least, residentMB(t)-before)
 		began := time.Now()

@@ -6,133 +6,136 @@ import (
 	"slices"
 )
 
-// Limits of a grammar with every rule written out wherever it is used, as the library
-// does.
+// Limits of a grammar. The library expands rules wherever they are used; the limits are for
+// the expanded rules.
 const (
-	largest   = 10000 // words; they take 2 to 3 kB each
-	mostMaybe = 100   // optional parts in a rule that an utterance may be; a row of 400 takes 2 s to compile
+	maxWords    = 10000 // words of all top rules, or of all answer rules; the library needs 2 to 3 kB for each
+	maxOptional = 100   // optional parts of a top or answer rule; 400 in a row take 2 s to compile
 )
 
-// Check reports everything in g, optional rules included, that the library cannot
-// handle: text that is not JSGF, rules that are undefined, defined twice or recursive,
-// and words that the dictionary in the directory model lacks. Each fault is a sentence
-// that begins with the rule's Source; they are joined by errors.Join. The library
-// itself rejects the whole grammar for an unknown word and ignores an undefined rule.
+// Check returns an error that joins all faults of a grammar, including those of optional
+// rules: text that is not JSGF, rules that are undefined, defined twice or recursive, and
+// words that are not in the dictionary. Each fault is a sentence that begins with the
+// rule's Source. The library itself would ignore undefined rules, and reject the whole
+// grammar for one unknown word.
 //
-// It reads the dictionary, about 3 MB; if that is missing the error wraps
-// voice.ErrUnavailable.
+// model is the directory of the model. Check reads its dictionary, about 3 MB; the error
+// wraps voice.ErrUnavailable if that is missing.
 func Check(g Grammar, model string) error {
-	_, left, err := check(g, model)
-	return errors.Join(err, errors.Join(left...))
+	_, optional, err := check(g, model)
+	return errors.Join(err, errors.Join(optional...))
 }
 
-// usable returns g without its faulty optional rules, the pronunciations that it needs,
-// and the faults of the rules left out.
-func usable(g Grammar, model string) (Grammar, []pronunciation, []error, error) {
-	var why []error
+// removeFaulty returns g without its faulty optional rules, the pronunciations that the
+// result needs, and the faults of the removed rules.
+func removeFaulty(g Grammar, model string) (_ Grammar, words []pronunciation, faults []error, err error) {
 	for {
-		words, left, err := check(g, model)
-		if err != nil || len(left) == 0 {
-			return g, words, why, err
+		words, optional, err := check(g, model)
+		if err != nil || len(optional) == 0 {
+			return g, words, faults, err
 		}
-		why = append(why, left...)
-		out := map[string]bool{}
-		for _, fault := range left {
-			var of ruleFault
-			if errors.As(fault, &of) {
-				out[of.rule] = true
+		faults = append(faults, optional...)
+		removed := map[string]bool{} // key: name of the rule
+		for _, f := range optional {
+			var fault ruleFault
+			if errors.As(f, &fault) {
+				removed[fault.rule] = true
 			}
 		}
-		is := func(name string) bool { return out[name] }
-		g.Top, g.Answer = slices.DeleteFunc(slices.Clone(g.Top), is), slices.DeleteFunc(slices.Clone(g.Answer), is)
-		g.Rules = slices.DeleteFunc(slices.Clone(g.Rules), func(r Rule) bool { return out[r.Name] })
+		isRemoved := func(name string) bool { return removed[name] }
+		g.Top, g.Answer = slices.DeleteFunc(slices.Clone(g.Top), isRemoved), slices.DeleteFunc(slices.Clone(g.Answer), isRemoved)
+		g.Rules = slices.DeleteFunc(slices.Clone(g.Rules), func(r Rule) bool { return removed[r.Name] })
 	}
 }
 
 // ruleFault is a fault of a rule.
 type ruleFault struct {
 	error
-	rule string
+	rule string // name of the rule
 }
 
+// Unwrap returns the fault without the rule's name.
 func (f ruleFault) Unwrap() error { return f.error }
 
-// check is Check, and also returns the pronunciations that the grammar needs. The faults
-// of optional rules are returned separately.
-func check(g Grammar, model string) (words []pronunciation, left []error, err error) {
-	c := checker{rules: make(map[string]*checked, len(g.Rules)), optional: g.Optional}
+// check returns the pronunciations that a grammar needs, the faults of its optional rules,
+// and an error that joins all other faults.
+func check(g Grammar, model string) (words []pronunciation, optional []error, err error) {
+	c := checker{rules: make(map[string]*parsedRule, len(g.Rules)), optional: g.Optional}
 	for _, r := range g.Rules {
-		c.define(r)
+		c.addRule(r)
 	}
 	for _, r := range c.order {
-		c.references(r)
+		c.checkReferences(r)
 	}
 	if len(g.Top) == 0 {
 		c.faults = append(c.faults, errors.New("the grammar has no top rule, so no sentence"))
 	}
-	c.utterances("top", g.Top)
-	c.utterances("answer", g.Answer)
-	found, err := c.pronounce(model)
+	c.checkUtterances("top", g.Top)
+	c.checkUtterances("answer", g.Answer)
+	found, err := c.checkWords(model)
 	if err != nil {
-		return nil, c.left, errors.Join(append(c.faults, err)...)
+		return nil, c.optionalFaults, errors.Join(append(c.faults, err)...)
 	}
-	return inOrder(found), c.left, errors.Join(c.faults...)
+	return sorted(found), c.optionalFaults, errors.Join(c.faults...)
 }
 
-// checked is a rule and, once counted, its size when written out.
-type checked struct {
+// parsedRule is a rule with its parsed body. After checker.count, its number of optional
+// parts is that of the expanded rule.
+type parsedRule struct {
 	Rule
 	expansion
-	size int // in words; 0 is not counted yet, -1 is being counted
+	size int // 1 + words of the expanded rule; 0 before checker.count, and -1 during it
 }
 
+// checker checks the rules of a grammar.
 type checker struct {
-	rules  map[string]*checked
-	order  []*checked
+	rules  map[string]*parsedRule // key: name
+	order  []*parsedRule          // in the order of the grammar
 	faults []error
 
-	optional []string // names of rules
-	left     []error  // faults of the optional rules
+	optional       []string // names of optional rules
+	optionalFaults []error  // faults of optional rules, which faults does not contain
 }
 
-// fault records a fault of r.
-func (c *checker) fault(r Rule, why error) {
-	of := fmt.Errorf("%s: %w", r.Source, why)
+// addFault adds a fault of r.
+func (c *checker) addFault(r Rule, fault error) {
+	err := fmt.Errorf("%s: %w", r.Source, fault)
 	if r.Source == "" {
-		of = fmt.Errorf("rule %s: %w", r.Name, why)
+		err = fmt.Errorf("rule %s: %w", r.Name, fault)
 	}
-	err := ruleFault{of, r.Name}
+	err = ruleFault{err, r.Name}
 	if slices.Contains(c.optional, r.Name) {
-		c.left = append(c.left, err)
+		c.optionalFaults = append(c.optionalFaults, err)
 		return
 	}
 	c.faults = append(c.faults, err)
 }
 
-func (c *checker) define(r Rule) {
-	if !ruleName(r.Name) {
-		c.fault(r, fmt.Errorf(`%q is not the name of a rule: lower-case letters, digits, "_" and "-"`, r.Name))
+// addRule parses and adds a rule.
+func (c *checker) addRule(r Rule) {
+	if !isRuleName(r.Name) {
+		c.addFault(r, fmt.Errorf(`%q is not the name of a rule: lower-case letters, digits, "_" and "-"`, r.Name))
 		return
 	}
-	if first, taken := c.rules[r.Name]; taken {
-		c.fault(r, fmt.Errorf("the rule <%s> is defined before, at %s", r.Name, first.Source))
+	if first, ok := c.rules[r.Name]; ok {
+		c.addFault(r, fmt.Errorf("the rule <%s> is defined before, at %s", r.Name, first.Source))
 		return
 	}
 	e, err := parse(r.Body)
 	if err != nil {
-		c.fault(r, fmt.Errorf("the rule <%s> cannot be read: %w", r.Name, err))
+		c.addFault(r, fmt.Errorf("the rule <%s> cannot be read: %w", r.Name, err))
 	}
-	// A rule that cannot be read is defined too, so that its users are not
-	// reported as well.
-	added := &checked{Rule: r, expansion: e}
+	// Even a rule that cannot be parsed is added, so that rules that use it are not reported.
+	added := &parsedRule{Rule: r, expansion: e}
 	c.rules[r.Name] = added
 	c.order = append(c.order, added)
 }
 
-func (c *checker) references(r *checked) {
+// checkReferences checks that the rules that r uses are defined and not recursive.
+func (c *checker) checkReferences(r *parsedRule) {
 	for _, name := range unique(r.refs) {
 		if c.rules[name] == nil {
-			c.fault(r.Rule, fmt.Errorf("the rule <%s> is not defined", name))
+			c.addFault(r.Rule, fmt.Errorf("the rule <%s> is not defined", name))
 		}
 	}
 	if r.size == 0 {
@@ -140,74 +143,76 @@ func (c *checker) references(r *checked) {
 	}
 }
 
-// count writes r out and counts. Counts are capped at their limits, so that nested
-// rules cannot overflow them.
-func (c *checker) count(r *checked, depth int) {
+// count sets the size and the number of optional parts of the expanded rule r. It stops
+// counting above the limits, so that nested rules cannot overflow an integer.
+func (c *checker) count(r *parsedRule, depth int) {
 	if r.size > 0 {
 		return
 	}
-	if r.size < 0 || depth > deepest {
-		c.fault(r.Rule, fmt.Errorf("the rule <%s> is part of itself, or more than %d rules deep", r.Name, deepest))
+	if r.size < 0 || depth > maxDepth {
+		c.addFault(r.Rule, fmt.Errorf("the rule <%s> is part of itself, or more than %d rules deep", r.Name, maxDepth))
 		return
 	}
 	r.size = -1
 	size := 1 + len(r.words)
 	for _, name := range r.refs {
-		if of := c.rules[name]; of != nil {
-			c.count(of, depth+1)
-			size = min(size+of.size, largest+1)
-			r.maybe = min(r.maybe+of.maybe, mostMaybe+1)
+		if used := c.rules[name]; used != nil {
+			c.count(used, depth+1)
+			size = min(size+used.size, maxWords+1)
+			r.optionalParts = min(r.optionalParts+used.optionalParts, maxOptional+1)
 		}
 	}
 	r.size = size
 }
 
-// utterances checks the rules that a whole utterance may be.
-func (c *checker) utterances(kind string, names []string) {
-	all := 0
+// checkUtterances checks the top rules or the answer rules; kind is "top" or "answer".
+func (c *checker) checkUtterances(kind string, names []string) {
+	total := 0
 	for _, name := range names {
 		r := c.rules[name]
 		if r == nil {
 			c.faults = append(c.faults, fmt.Errorf("the %s rule <%s> is not defined", kind, name))
 			continue
 		}
-		if slices.Contains(c.optional, name) && all+r.size > largest {
-			c.fault(r.Rule,
-				fmt.Errorf("with the rule <%s> the grammar has more than %d words when its %s rules are written out", name, largest, kind))
+		if slices.Contains(c.optional, name) && total+r.size > maxWords {
+			c.addFault(r.Rule,
+				fmt.Errorf("with the rule <%s> the grammar has more than %d words when its %s rules are written out", name, maxWords, kind))
 			continue
 		}
-		all += r.size
-		if r.maybe > mostMaybe {
-			c.fault(r.Rule, fmt.Errorf("the rule <%s> has more than %d optional parts when its rules are written out", name, mostMaybe))
+		total += r.size
+		if r.optionalParts > maxOptional {
+			c.addFault(r.Rule, fmt.Errorf("the rule <%s> has more than %d optional parts when its rules are written out", name, maxOptional))
 		}
 	}
-	if all > largest {
-		c.faults = append(c.faults, fmt.Errorf("the grammar has more than %d words when its %s rules are written out", largest, kind))
+	if total > maxWords {
+		c.faults = append(c.faults, fmt.Errorf("the grammar has more than %d words when its %s rules are written out", maxWords, kind))
 	}
 }
 
-// pronounce looks up every word.
-func (c *checker) pronounce(model string) (map[string][]pronunciation, error) {
+// checkWords checks that all words are in the dictionary, and returns their pronunciations;
+// the key is the word.
+func (c *checker) checkWords(model string) (map[string][]pronunciation, error) {
 	words := make(map[string]bool)
 	for _, r := range c.order {
 		for _, w := range r.words {
 			words[w] = true
 		}
 	}
-	found, err := lookUp(model, words)
+	found, err := readDictionary(model, words)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range c.order {
 		for _, w := range unique(r.words) {
 			if len(found[w]) == 0 {
-				c.fault(r.Rule, fmt.Errorf("the word %q is not in the recognizer's dictionary; spell it another way or leave the sentence out", w))
+				c.addFault(r.Rule, fmt.Errorf("the word %q is not in the recognizer's dictionary; spell it another way or leave the sentence out", w))
 			}
 		}
 	}
 	return found, nil
 }
 
+// unique returns names sorted and without duplicates.
 func unique(names []string) []string {
 	names = slices.Clone(names)
 	slices.Sort(names)

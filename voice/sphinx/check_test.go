@@ -132,9 +132,9 @@ func TestCheckWithoutAModel(t *testing.T) {
 }
 
 func TestLookUp(t *testing.T) {
-	found, err := lookUp(Model, map[string]bool{"a": true, "stop": true, "frobnicate": true})
+	found, err := readDictionary(Model, map[string]bool{"a": true, "stop": true, "frobnicate": true})
 	must.Succeed(t, err)
-	got := inOrder(found)
+	got := sorted(found)
 	want := []pronunciation{{"a", "AH"}, {"a(2)", "EY"}, {"stop", "S T AA P"}}
 	if len(got) != len(want) {
 		t.Fatalf("%v, want %v", got, want)
@@ -196,7 +196,7 @@ func TestOptionalRulesAreLeftOut(t *testing.T) {
 		{"many", strings.Repeat("<big> ", 100), "the skill many"},
 		{"big", strings.Repeat("stop ", 150), "en.yaml:4"},
 	}}
-	kept, _, why, err := usable(g, Model)
+	kept, _, why, err := removeFaulty(g, Model)
 	must.Succeed(t, err)
 	if got := strings.Join(kept.Top, " "); got != "top two" {
 		t.Errorf("kept are %s", got)

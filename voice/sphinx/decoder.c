@@ -6,17 +6,18 @@
 
 #include "decoder.h"
 
-/* Where the library's complaints go. It complains on the thread that called
- * it, so two callers do not mix; at any other time nobody hears. */
-static __thread reason_t *complaints;
+/* The destination of the library's error messages; NULL while no function of
+ * this file runs. The library calls store_error on the thread of its caller,
+ * so each thread has its own destination. */
+static __thread reason_t *error_reason;
 
-static void keep_complaint(void *unused, err_lvl_t level, const char *format, ...) {
+static void store_error(void *unused, err_lvl_t level, const char *format, ...) {
     va_list args;
     (void)unused;
-    if (complaints == NULL || level < ERR_ERROR)
+    if (error_reason == NULL || level < ERR_ERROR)
         return;
     va_start(args, format);
-    vsnprintf(complaints->text, sizeof complaints->text, format, args);
+    vsnprintf(error_reason->text, sizeof error_reason->text, format, args);
     va_end(args);
 }
 
@@ -24,50 +25,50 @@ decoder_t *open_decoder(int argc, char **argv, reason_t *reason) {
     ps_decoder_t *ps = NULL;
     cmd_ln_t *config;
 
-    err_set_callback(keep_complaint, NULL);
-    err_set_logfp(NULL); /* the list of options does not go by the callback */
-    complaints = reason;
+    err_set_callback(store_error, NULL);
+    err_set_logfp(NULL); /* else it writes the list of options to standard error */
+    error_reason = reason;
     config = cmd_ln_parse_r(NULL, ps_args(), argc, argv, 1);
     if (config != NULL) {
         ps = ps_init(config);
         cmd_ln_free_r(config);
     }
-    complaints = NULL;
+    error_reason = NULL;
     return ps;
 }
 
 int add_word(decoder_t *ps, char *word, char *phones, reason_t *reason) {
     int id;
-    complaints = reason;
+    error_reason = reason;
     id = ps_add_word(ps, word, phones, 0);
-    complaints = NULL;
+    error_reason = NULL;
     return id;
 }
 
 int set_grammar(decoder_t *ps, char *name, char *jsgf, reason_t *reason) {
     int failed;
-    complaints = reason;
+    error_reason = reason;
     failed = ps_set_jsgf_string(ps, name, jsgf);
-    complaints = NULL;
-    /* Reading the model leaves several times its size behind as free memory. */
+    error_reason = NULL;
+    /* Reading the model leaves free memory of several times its size, which is returned here. */
     malloc_trim(0);
     return failed;
 }
 
 int use_grammar(decoder_t *ps, char *name, reason_t *reason) {
     int failed;
-    complaints = reason;
+    error_reason = reason;
     failed = ps_set_search(ps, name);
-    complaints = NULL;
+    error_reason = NULL;
     return failed;
 }
 
-int spans(decoder_t *ps, span_t *out, int most) {
+int spans(decoder_t *ps, span_t *out, int max_spans) {
     int n = 0;
     ps_seg_t *seg;
     for (seg = ps_seg_iter(ps); seg != NULL; seg = ps_seg_next(seg)) {
         int32 score, unused;
-        if (n == most) {
+        if (n == max_spans) {
             ps_seg_free(seg);
             break;
         }

@@ -11,6 +11,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -18,32 +19,31 @@ import (
 	"perch/voice"
 )
 
-// decoder is one of the library's decoders with its grammars, one of them in use. It is
-// not safe for concurrent use.
+// decoder is a decoder of the library. It has one or several grammars, of which one is in
+// use. It is not safe for concurrent use.
 type decoder struct {
 	ps *C.decoder_t
 }
 
-// span is a word of a decoded utterance: its frames, 10 ms each, both ends included, and
-// its acoustic score, the logarithm of a likelihood.
+// span is a word of a decoded utterance.
 type span struct {
 	word        string
-	first, last int
-	score       int
+	first, last int // first and last frame, of 10 ms each
+	score       int // acoustic score, the logarithm of a likelihood
 }
 
-// mean is an average spectrum, as a cepstrum.
+// mean is the average cepstrum of a sound.
 type mean [C.cepstrumSize]float32
 
-// newDecoder returns a decoder that uses a grammar. words must contain the grammar's
-// words, and may contain others.
+// newDecoder returns a decoder with the grammar jsgf, under a name, in use. args are further
+// options of the library. words must contain all words of the grammar.
 func newDecoder(acoustics string, args []string, words []pronunciation, name, jsgf string) (*decoder, error) {
 	d, err := open(acoustics, args)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range words {
-		if err = d.add(w); err != nil {
+		if err = d.addWord(w); err != nil {
 			break
 		}
 	}
@@ -60,14 +60,14 @@ func newDecoder(acoustics string, args []string, words []pronunciation, name, js
 	return d, nil
 }
 
-// open opens the acoustic model with an empty dictionary, which has to be a file. The
-// words that the grammar needs are added one by one instead.
+// open returns a decoder with an acoustic model, given by its directory, and without words
+// and grammars.
 func open(acoustics string, args []string) (*decoder, error) {
 	var reason C.reason_t
-	all := append([]string{"-hmm", acoustics, "-dict", "/dev/null"}, bothArgs...)
-	all = append(all, args...)
-	argv := make([]*C.char, len(all))
-	for i, a := range all {
+	// The library requires a dictionary. /dev/null is an empty one; addWord adds the words.
+	args = slices.Concat([]string{"-hmm", acoustics, "-dict", "/dev/null"}, bothArgs, args)
+	argv := make([]*C.char, len(args))
+	for i, a := range args {
 		argv[i] = C.CString(a)
 		defer C.free(unsafe.Pointer(argv[i]))
 	}
@@ -78,7 +78,8 @@ func open(acoustics string, args []string) (*decoder, error) {
 	return &decoder{ps}, nil
 }
 
-func (d *decoder) add(w pronunciation) error {
+// addWord adds a pronunciation to the decoder's dictionary.
+func (d *decoder) addWord(w pronunciation) error {
 	var reason C.reason_t
 	word, phones := C.CString(w.word), C.CString(w.phones)
 	defer C.free(unsafe.Pointer(word))
@@ -89,8 +90,8 @@ func (d *decoder) add(w pronunciation) error {
 	return nil
 }
 
-// setGrammar compiles a grammar whose words have all been added, replacing an earlier
-// one of that name. It does not change which one is in use.
+// setGrammar compiles a grammar, whose words must have been added. It replaces a grammar with
+// the same name. It does not change which grammar is in use.
 func (d *decoder) setGrammar(name, jsgf string) error {
 	var reason C.reason_t
 	id, text := C.CString(name), C.CString(jsgf)
@@ -102,8 +103,8 @@ func (d *decoder) setGrammar(name, jsgf string) error {
 	return nil
 }
 
-// use selects the grammar of the next utterances. It must be called between two of them
-// and changes only a pointer.
+// use selects the grammar for the next utterances. It takes no time, but must not be called
+// during an utterance.
 func (d *decoder) use(name string) error {
 	var reason C.reason_t
 	id := C.CString(name)
@@ -114,7 +115,7 @@ func (d *decoder) use(name string) error {
 	return nil
 }
 
-// lastError returns the library's last complaint before it failed.
+// lastError returns the last error message of the library in a call that failed.
 func lastError(reason *C.reason_t) error {
 	if s := strings.TrimSpace(C.GoString(&reason.text[0])); s != "" {
 		return errors.New(s)
@@ -122,8 +123,8 @@ func lastError(reason *C.reason_t) error {
 	return errors.New("the library gives no reason")
 }
 
-// start begins an utterance. It resets what the library has learnt of the noise, since
-// earlier utterances came from other rooms.
+// start begins an utterance. It resets the library's estimate of the background noise,
+// because earlier utterances came from other rooms.
 func (d *decoder) start() error {
 	if C.ps_start_stream(d.ps) != 0 || C.ps_start_utt(d.ps) != 0 {
 		return errors.New("the decoder does not start an utterance")
@@ -134,9 +135,10 @@ func (d *decoder) start() error {
 // feed decodes 16 kHz PCM.
 func (d *decoder) feed(pcm []int16) error { return d.process(pcm, 0) }
 
-// skim only analyses the spectrum of 16 kHz PCM, for mean.
+// skim updates the mean from 16 kHz PCM, without decoding.
 func (d *decoder) skim(pcm []int16) error { return d.process(pcm, 1) }
 
+// process passes 16 kHz PCM to the library, which decodes it unless noSearch is 1.
 func (d *decoder) process(pcm []int16, noSearch C.int) error {
 	if len(pcm) == 0 {
 		return nil
@@ -147,6 +149,7 @@ func (d *decoder) process(pcm []int16, noSearch C.int) error {
 	return nil
 }
 
+// stop ends an utterance.
 func (d *decoder) stop() error {
 	if C.ps_end_utt(d.ps) != 0 {
 		return errors.New("the decoder does not end the utterance")
@@ -154,18 +157,17 @@ func (d *decoder) stop() error {
 	return nil
 }
 
-// result returns the best sentence of the grammar, or after end the best complete one;
-// "" if none fits or there was only silence. Before end it may be the beginning of a
-// sentence.
+// result returns the sentence of the grammar that fits best, or "" if none fits or the sound
+// is silence. Before stop it may be the beginning of a sentence.
 func (d *decoder) result() string {
 	return C.GoString(C.ps_get_hyp(d.ps, nil))
 }
 
-// spans returns the words of the result in order, including silences.
+// spans returns the words of the result and the silences between them, in order.
 func (d *decoder) spans() []span {
-	const most = 2 * int(voice.LongestUtterance/(10*time.Millisecond))
-	buf := make([]C.span_t, most)
-	n := int(C.spans(d.ps, &buf[0], C.int(most)))
+	const maxSpans = 2 * int(voice.LongestUtterance/(10*time.Millisecond))
+	buf := make([]C.span_t, maxSpans)
+	n := int(C.spans(d.ps, &buf[0], C.int(maxSpans)))
 	out := make([]span, n)
 	for i, s := range buf[:n] {
 		out[i] = span{C.GoString(s.word), int(s.first), int(s.last), int(s.score)}
@@ -173,17 +175,18 @@ func (d *decoder) spans() []span {
 	return out
 }
 
-// mean returns the average spectrum that the next utterance is compared with.
+// mean returns the mean that the decoder subtracts from the next utterance.
 func (d *decoder) mean() (m mean) {
 	C.get_mean(d.ps, (*C.float)(&m[0]))
 	return m
 }
 
-// setMean sets the mean as if computed from that many frames.
+// setMean sets the mean, as if it had been computed from this number of frames.
 func (d *decoder) setMean(m mean, frames int) {
 	C.set_mean(d.ps, (*C.float)(&m[0]), C.int(frames))
 }
 
+// close frees the memory of the decoder.
 func (d *decoder) close() {
 	C.ps_free(d.ps)
 	d.ps = nil

@@ -1,4 +1,4 @@
-/* What decoder.go asks of libpocketsphinx beyond its own calls. */
+/* Functions that decoder.go calls in addition to those of libpocketsphinx. */
 #include <pocketsphinx.h>
 
 enum { cepstrumSize = 13 };
@@ -15,14 +15,16 @@ typedef struct {
     int score;
 } span_t;
 
-/* These four put the library's complaint into reason when they fail. */
+/* These four write the library's error message to reason when they fail. */
 decoder_t *open_decoder(int argc, char **argv, reason_t *reason);
 int add_word(decoder_t *ps, char *word, char *phones, reason_t *reason);
 int set_grammar(decoder_t *ps, char *name, char *jsgf, reason_t *reason);
 int use_grammar(decoder_t *ps, char *name, reason_t *reason);
 
-/* spans fills out with the words of the result and returns their number. */
-int spans(decoder_t *ps, span_t *out, int most);
+/* spans writes the words of the result to out, at most max_spans, and returns their number. */
+int spans(decoder_t *ps, span_t *out, int max_spans);
 
+/* get_mean copies the mean of the cepstra to mean, which has cepstrumSize elements. */
 void get_mean(decoder_t *ps, float *mean);
+/* set_mean sets the mean as if it had been computed from this number of frames. */
 void set_mean(decoder_t *ps, float *mean, int frames);

@@ -12,14 +12,15 @@ import (
 	"perch/voice"
 )
 
-// pronunciation is one way to say a word: "what(2)" and "HH W AH T".
+// pronunciation is an entry of the dictionary.
 type pronunciation struct {
-	word, phones string
+	word   string // such as "what", or "what(2)" for its second pronunciation
+	phones string // such as "HH W AH T"
 }
 
-// lookUp returns every pronunciation of the given words, by word. It reads the model's
-// dictionary line by line, since all of it would take 20 MB.
-func lookUp(model string, words map[string]bool) (map[string][]pronunciation, error) {
+// readDictionary returns all pronunciations of the given words; the key is the word. It
+// reads the model's dictionary line by line, because the whole would take 20 MB.
+func readDictionary(model string, words map[string]bool) (map[string][]pronunciation, error) {
 	path := filepath.Join(model, "cmudict-en-us.dict")
 	file, err := os.Open(path)
 	if err != nil {
@@ -42,18 +43,19 @@ func lookUp(model string, words map[string]bool) (map[string][]pronunciation, er
 	return found, nil
 }
 
-// inOrder lists pronunciations by word, a word's first one first, as the library needs
-// them.
-func inOrder(found map[string][]pronunciation) []pronunciation {
+// sorted returns the pronunciations of all words sorted by word. The library needs the first
+// pronunciation of a word before the others.
+func sorted(byWord map[string][]pronunciation) []pronunciation {
 	var all []pronunciation
-	for _, of := range found {
-		all = append(all, of...)
+	for _, pronunciations := range byWord {
+		all = append(all, pronunciations...)
 	}
 	slices.SortFunc(all, func(a, b pronunciation) int { return strings.Compare(a.word, b.word) })
 	return all
 }
 
-// noModel returns the error for a missing model.
-func noModel(act string, err error) error {
-	return fmt.Errorf("%s: %w: %w (apt install pocketsphinx-en-us)", act, voice.ErrUnavailable, err)
+// noModel returns the error for a file of the model that cannot be read. action is what
+// failed.
+func noModel(action string, err error) error {
+	return fmt.Errorf("%s: %w: %w (apt install pocketsphinx-en-us)", action, voice.ErrUnavailable, err)
 }

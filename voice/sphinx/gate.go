@@ -6,33 +6,35 @@ import (
 	"sync"
 )
 
-// gate bounds the utterances being decoded by the number of decoder pairs: first those of
-// adopted robots, in order of arrival, then strangers'. Strangers never get the last
-// pair, if there is more than one.
+// gate limits the number of utterances being decoded to the number of decoder pairs. It
+// admits utterances of adopted robots before those of strangers, and otherwise in order of
+// arrival. If there are several pairs, strangers cannot use all of them.
 type gate struct {
-	mu        sync.Mutex
-	free      int // pairs
-	spare     int // pairs that strangers may use
-	ours      []chan struct{}
-	strangers []chan struct{}
+	mu         sync.Mutex
+	free       int             // pairs that are not in use
+	strangerOK int             // pairs that strangers may use in addition to those they use
+	adopted    []chan struct{} // waiting calls of enter for adopted robots; closed when admitted
+	strangers  []chan struct{} // waiting calls of enter for strangers; closed when admitted
 }
 
-func newGate(pairs int) *gate { return &gate{free: pairs, spare: max(1, pairs-1)} }
+// newGate returns a gate for this number of pairs.
+func newGate(pairs int) *gate { return &gate{free: pairs, strangerOK: max(1, pairs-1)} }
 
-// enter waits for a place, ctx's end or closed. If it returns nil, leave must be called.
+// enter waits until the caller may use a pair. It returns an error if ctx ends or closed is
+// closed earlier. Otherwise the caller must call leave.
 func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{}) error {
-	turn := make(chan struct{})
+	admitted := make(chan struct{})
 	g.mu.Lock()
 	if stranger {
-		g.strangers = append(g.strangers, turn)
+		g.strangers = append(g.strangers, admitted)
 	} else {
-		g.ours = append(g.ours, turn)
+		g.adopted = append(g.adopted, admitted)
 	}
 	g.admit()
 	g.mu.Unlock()
 	var err error
 	select {
-	case <-turn:
+	case <-admitted:
 		return nil
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -42,40 +44,42 @@ func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-turn: // both at the same time
+	case <-admitted: // at the same time
 		g.release(stranger)
 	default:
-		same := func(c chan struct{}) bool { return c == turn }
-		g.ours, g.strangers = slices.DeleteFunc(g.ours, same), slices.DeleteFunc(g.strangers, same)
+		isOwn := func(c chan struct{}) bool { return c == admitted }
+		g.adopted, g.strangers = slices.DeleteFunc(g.adopted, isOwn), slices.DeleteFunc(g.strangers, isOwn)
 	}
 	return err
 }
 
+// leave lets another utterance use the pair.
 func (g *gate) leave(stranger bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.release(stranger)
 }
 
+// release is leave for callers that hold mu.
 func (g *gate) release(stranger bool) {
 	g.free++
 	if stranger {
-		g.spare++
+		g.strangerOK++
 	}
 	g.admit()
 }
 
-// admit admits those who wait, as far as there are places.
+// admit admits waiting calls while pairs are free. The caller holds mu.
 func (g *gate) admit() {
 	for g.free > 0 {
 		switch {
-		case len(g.ours) > 0:
-			close(g.ours[0])
-			g.ours = g.ours[1:]
-		case len(g.strangers) > 0 && g.spare > 0:
+		case len(g.adopted) > 0:
+			close(g.adopted[0])
+			g.adopted = g.adopted[1:]
+		case len(g.strangers) > 0 && g.strangerOK > 0:
 			close(g.strangers[0])
 			g.strangers = g.strangers[1:]
-			g.spare--
+			g.strangerOK--
 		default:
 			return
 		}

@@ -77,7 +77,7 @@ func TestCancelledWaitReleasesItsPlace(t *testing.T) {
 		}
 		g.leave(false)
 		g.leave(false)
-		if g.free != 2 || g.spare != 1 || len(g.ours)+len(g.strangers) > 0 {
+		if g.free != 2 || g.strangerOK != 1 || len(g.adopted)+len(g.strangers) > 0 {
 			t.Errorf("left is %+v", g)
 		}
 	})

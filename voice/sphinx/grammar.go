@@ -2,35 +2,35 @@ package sphinx
 
 import "strings"
 
-// Rule is a named sentence or part of one.
+// Rule is a rule of a grammar: a sentence, or a part of sentences.
 type Rule struct {
 	Name string // lower-case letters, digits, '_' and '-'
 	// Body is a JSGF expansion (JSpeech Grammar Format, section 4): words,
 	// <rules>, (groups), [optional parts] and alternatives with |, as in
 	// "set the volume to <number> [percent]". Words are lower case.
 	Body   string
-	Source string // where it was written, "en.yaml:12", for messages
+	Source string // file and line, such as "en.yaml:12", for messages
 }
 
-// Grammar is everything that a recognizer understands.
+// Grammar is the set of sentences that an engine recognizes.
 type Grammar struct {
-	Top []string // names of the rules that a whole utterance may be
-	// Answer are the names of the rules that replace Top while an utterance answers a
-	// question by yes or no (voice.Options.Answer). They are separate because such short
-	// words, if always listened for, would be heard in other sentences. If Answer is
-	// empty, answers are recognized like everything else.
+	Top []string // names of the rules that are whole utterances
+	// Answer holds the names of the rules that replace Top if an utterance answers a
+	// yes-or-no question (voice.Options.Answer). If the short words of answers were in Top,
+	// they would be recognized in other sentences. If Answer is empty, Top is used for
+	// answers too.
 	Answer []string
 	Rules  []Rule
-	// Optional are the names of rules that are left out if they are faulty.
+	// Optional holds the names of rules that are ignored if they are faulty.
 	Optional []string
 }
 
-// jsgf returns the grammar in the form that the library reads, with the rules named top
-// as utterances. g has been checked.
+// jsgf returns the grammar in JSGF; the rules named in top are whole utterances. g must have
+// no faults.
 func (g Grammar) jsgf(top []string) string {
 	var b strings.Builder
 	b.WriteString("#JSGF V1.0;\ngrammar perch;\n")
-	// Rule names are lower case, so this one cannot collide.
+	// Names of other rules are lower case.
 	b.WriteString("public <UTTERANCE> = <" + strings.Join(top, "> | <") + ">;\n")
 	for _, r := range g.Rules {
 		b.WriteString("<" + r.Name + "> = " + r.Body + ";\n")

@@ -2,12 +2,11 @@ package sphinx
 
 import "strings"
 
-// phones are the phones of the en-us model, without noises.
+// phones are the phones of the en-us model, except noises.
 const phones = "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 
-// phoneLoop returns a grammar of any sequence of phones, with its dictionary: words that
-// are single phones. It scores like the best possible sentence, and so shows how
-// far a command is from what was said.
+// phoneLoop returns a grammar of all sequences of phones, and its words, each of which is one
+// phone. Any speech fits it well, so its score shows how well a perfect sentence would fit.
 func phoneLoop() (grammar string, words []pronunciation) {
 	var names []string
 	for p := range strings.FieldsSeq(phones) {

@@ -1,47 +1,48 @@
 package sphinx
 
-// The loss above which a sentence is rejected. Measured with flite's voices
-// (figures_test.go), anything from 28 to 40 gives the same figures.
+// Parameters of the loss. Sentences with a greater loss are rejected.
 const (
-	mostLoss = 36
-	// mostAnswerLoss is the same for answers, which are short, and a short word loses
-	// little against another. From 20 to 36 as many of yes are understood and more of
-	// no, but from 23 on hiss counts as one of those, and more single words that
-	// rhyme with a yes count as a yes (answers_test.go).
-	mostAnswerLoss = 22
-	// worstWeight is the weight of a frame of the worst stretch relative to the mean:
-	// a word that was not said in an otherwise good sentence.
+	// maxLoss is the maximum loss of a command. In the measurements of figures_test.go with
+	// flite's voices, values from 28 to 40 give the same results.
+	maxLoss = 36
+	// maxAnswerLoss is the maximum loss of an answer. Answers are short, and the loss of one
+	// short word against another is small. Values from 20 to 36 recognize equally many yes,
+	// and greater values more no. But from 23 on, hiss is recognized as a no, and more words
+	// that rhyme with a yes as a yes (answers_test.go).
+	maxAnswerLoss = 22
+	// worstWeight is the weight of the loss of the worst part of a sentence. It serves to
+	// reject sentences that fit well except for one word.
 	worstWeight = 1.0 / 60
 )
 
 // silence is the library's word for silence.
 const silence = "<sil>"
 
-// loss returns how much worse the words of a sentence fit the sound than mere phones do:
-// the average per frame of speech, plus the loss of the worst stretch. Only acoustic
-// scores count, so that it does not depend on the size of the grammar.
+// loss returns how much worse the words of a sentence fit a sound than phones fit it: the
+// average loss per frame of speech, plus the weighted loss of the worst part. It uses only
+// acoustic scores, so it does not depend on the size of the grammar.
 //
-// The worst stretch shows a near miss: in "what do you think about
-// football" three words fit, and silence has to stand for the rest.
+// The worst part detects sentences that were not said, but begin like one of the grammar: in
+// "what do you think about football" three words fit, and the rest is matched to silence.
 func loss(words, phones []span) float64 {
-	scores, speech := byFrame(words)
-	free, _ := byFrame(phones)
-	var total, stretch, worst float64
-	for i := range min(len(scores), len(free)) {
-		lost := free[i] - scores[i]
-		total += lost
-		stretch = max(0, stretch+lost)
-		worst = max(worst, stretch)
+	scores, speech := frameScores(words)
+	phoneScores, _ := frameScores(phones)
+	var total, part, worst float64
+	for i := range min(len(scores), len(phoneScores)) {
+		frameLoss := phoneScores[i] - scores[i]
+		total += frameLoss
+		part = max(0, part+frameLoss)
+		worst = max(worst, part)
 	}
 	return total/float64(max(speech, 1)) + worst*worstWeight
 }
 
-// byFrame returns every span's score spread over its frames, and the number of frames
-// that are not silence.
-func byFrame(spans []span) (scores []float64, speech int) {
+// frameScores returns the score of each frame, which is the average over its span, and the
+// number of frames that are not silence.
+func frameScores(spans []span) (scores []float64, speech int) {
 	for _, s := range spans {
 		n := s.last - s.first + 1
-		// A rule's end has no frames; the library lists it as a word.
+		// The library returns the end of a rule as a word without frames.
 		if s.word == "(NULL)" || n <= 0 {
 			continue
 		}

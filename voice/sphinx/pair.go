@@ -9,54 +9,57 @@ import (
 	"perch/voice"
 )
 
-// Options of the library, for both decoders and for each.
+// Options of the library: for both decoders, for the decoder of commands, and for that of
+// phones.
 //
-// The library computes only the scores that a search requests, relative to the best of
-// those. Scores of two searches are comparable only if it computes all (-compallsen);
-// two Gaussians instead of four (-topn) make up for the time. The grammar's beams are
-// wide, or a word that begins with a weak sound ("who") is dropped before it can win;
-// the phones' are narrow, since they are only a measure and would take most of the time.
+// By default the library computes only the scores that a search needs, relative to the best
+// of them. The scores of two decoders are comparable only if it computes all scores
+// (-compallsen). That takes longer, so it uses two Gaussians instead of four (-topn). The
+// beams for commands are wide; otherwise a word with a weak beginning, such as "who", would
+// be dropped too early. Those for phones are narrow, because their search takes the most
+// time, and only its score is used.
 var (
 	bothArgs    = []string{"-bestpath", "no", "-compallsen", "yes", "-topn", "2"}
 	commandArgs = []string{"-beam", "1e-60", "-pbeam", "1e-60", "-wbeam", "1e-60", "-lpbeam", "1e-60", "-lponlybeam", "1e-60"}
 	phoneArgs   = []string{"-beam", "1e-20", "-pbeam", "1e-20", "-wbeam", "1e-20"}
 )
 
-// priorFrames is the weight of the model's mean relative to the mean of an utterance's first
-// second: half a second.
+// priorFrames is the weight of the model's mean when the mean of an utterance is computed
+// from its first second. It corresponds to half a second.
 const priorFrames = 50
 
-// block is how much sound is decoded between two checks of the context.
+// block is the number of samples decoded between two checks of the context.
 const block = voice.MicFrame * 2
 
-// The names of the grammars in the decoder of commands. A separate decoder for answers
-// would load the acoustic model once more.
+// Names of the two grammars of the decoder of commands. A separate decoder for answers would
+// need another copy of the acoustic model.
 const (
 	commandGrammar = "commands"
 	answerGrammar  = "answers"
 )
 
-// pair is the two decoders that hear the same sound. It is not safe for concurrent use.
+// pair is a pair of decoders for the same sound. It is not safe for concurrent use.
 type pair struct {
 	commands, phones *decoder
-	answers          bool // commands has a grammar of answers
-	prior            mean // the model's expected mean of a microphone
+	hasAnswers       bool // whether commands has the grammar answerGrammar
+	prior            mean // the model's mean, for a typical microphone
 }
 
-// heard is the result of an utterance: the best sentence, or "", its loss, and the
-// highest loss that is accepted.
-type heard struct {
-	text       string
-	loss, most float64
+// result is the result of decoding an utterance.
+type result struct {
+	text    string  // the sentence that fits best, or ""
+	loss    float64 // loss of the sentence
+	maxLoss float64 // with a greater loss, the sentence is refused
 }
 
+// newPair returns a pair for a grammar, without the grammar's faulty optional rules.
 func newPair(model string, g Grammar, log *slog.Logger) (*pair, error) {
-	g, words, left, err := usable(g, model)
+	g, words, faults, err := removeFaulty(g, model)
 	if err != nil {
 		return nil, err
 	}
-	for _, why := range left {
-		log.Warn("the recognizer does not listen for a sentence", "err", why)
+	for _, fault := range faults {
+		log.Warn("the recognizer does not listen for a sentence", "err", fault)
 	}
 	acoustics := filepath.Join(model, "en-us")
 	commands, err := newDecoder(acoustics, commandArgs, words, commandGrammar, g.jsgf(g.Top))
@@ -78,60 +81,61 @@ func newPair(model string, g Grammar, log *slog.Logger) (*pair, error) {
 	return &pair{commands, phones, len(g.Answer) > 0, commands.mean()}, nil
 }
 
-// recognize decodes u while it is spoken, as a command or as the answer to a question. After
-// any result p is ready for another utterance.
-func (p *pair) recognize(ctx context.Context, u *voice.Utterance, answer bool) (heard, error) {
-	name, most := commandGrammar, float64(mostLoss)
-	if answer && p.answers {
-		name, most = answerGrammar, mostAnswerLoss
+// recognize decodes u while it is spoken, as a command or as the answer to a question. It
+// leaves p ready for another utterance, even if it fails.
+func (p *pair) recognize(ctx context.Context, u *voice.Utterance, answer bool) (result, error) {
+	name, limit := commandGrammar, float64(maxLoss)
+	if answer && p.hasAnswers {
+		name, limit = answerGrammar, maxAnswerLoss
 	}
 	if err := p.commands.use(name); err != nil {
-		return heard{}, err
+		return result{}, err
 	}
 	buf := make([]int16, voice.MicRate)
-	n, err := fill(ctx, u, buf)
+	n, err := readFull(ctx, u, buf)
 	if err != nil {
-		return heard{}, err
+		return result{}, err
 	}
 	if err := p.adapt(buf[:n]); err != nil {
-		return heard{}, err
+		return result{}, err
 	}
 	err = errors.Join(p.commands.start(), p.phones.start())
 	if err == nil {
-		err = p.feed(ctx, u, buf[:block], most)
+		err = p.feed(ctx, u, buf[:block], limit)
 	}
 	if err := errors.Join(err, p.commands.stop(), p.phones.stop()); err != nil {
-		return heard{}, err
+		return result{}, err
 	}
-	return p.best(most), nil
+	return p.best(limit), nil
 }
 
-// best returns the sentence that fits best so far.
-func (p *pair) best(most float64) heard {
+// best returns the result so far; limit becomes its maxLoss.
+func (p *pair) best(limit float64) result {
 	text := p.commands.result()
 	if text == "" {
-		return heard{}
+		return result{}
 	}
-	return heard{text, loss(p.commands.spans(), p.phones.spans()), most}
+	return result{text, loss(p.commands.spans(), p.phones.spans()), limit}
 }
 
-// refused reports whether no sentence fits.
-func (h heard) refused() bool { return h.text == "" || h.loss > h.most }
+// isRefused reports whether no sentence fits.
+func (r result) isRefused() bool { return r.text == "" || r.loss > r.maxLoss }
 
-// fill reads u into buf until buf is full or u is finished.
-func fill(ctx context.Context, u *voice.Utterance, buf []int16) (int, error) {
+// readFull reads u from its beginning until buf is full or u is finished, and returns the
+// number of samples.
+func readFull(ctx context.Context, u *voice.Utterance, buf []int16) (int, error) {
 	for n := 0; ; {
-		more, err := u.Read(ctx, buf[n:], n)
-		n += more
-		if err != nil || more == 0 || n == len(buf) {
+		read, err := u.Read(ctx, buf[n:], n)
+		n += read
+		if err != nil || read == 0 || n == len(buf) {
 			return n, err
 		}
 	}
 }
 
-// adapt sets the mean that both decoders subtract from the spectrum (cepstral mean
-// normalization), from an utterance's first second. The library would carry it over to
-// the next utterance, which may come from another robot in another room.
+// adapt sets the mean that both decoders subtract from the cepstra of an utterance (cepstral
+// mean normalization) from the utterance's first second. By default the library would use
+// that of the previous utterance, which may be from another robot in another room.
 func (p *pair) adapt(first []int16) error {
 	p.commands.setMean(p.prior, priorFrames)
 	err := p.commands.start()
@@ -139,15 +143,15 @@ func (p *pair) adapt(first []int16) error {
 		err = p.commands.skim(first)
 	}
 	err = errors.Join(err, p.commands.stop())
-	at := p.commands.mean()
-	p.commands.setMean(at, priorFrames)
-	p.phones.setMean(at, priorFrames)
+	m := p.commands.mean()
+	p.commands.setMean(m, priorFrames)
+	p.phones.setMean(m, priorFrames)
 	return err
 }
 
-// feed feeds u to both decoders, block by block, to its end, and passes the text so
-// far to u after each block.
-func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, most float64) error {
+// feed decodes u to its end, in blocks of the length of buf. After each block it passes to
+// u.Suppose the text so far, or "" if that has just changed or is refused.
+func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, limit float64) error {
 	before := ""
 	for offset := 0; ; {
 		n, err := u.Read(ctx, buf, offset)
@@ -159,7 +163,7 @@ func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, most f
 			return err
 		}
 		text := p.commands.result()
-		if text != before || text != "" && p.best(most).refused() {
+		if text != before || text != "" && p.best(limit).isRefused() {
 			u.Suppose("", offset)
 		} else {
 			u.Suppose(text, offset)
@@ -168,6 +172,7 @@ func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, most f
 	}
 }
 
+// close frees the memory of both decoders.
 func (p *pair) close() {
 	p.commands.close()
 	p.phones.close()

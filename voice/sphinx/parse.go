@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// Limits of a rule, far above what a person writes; larger files are rejected before the
-// C library sees them.
+// Limits of a rule. People write much smaller rules.
 const (
-	longestBody = 16 << 10 // bytes
-	deepest     = 20       // groups within groups, rules within rules
+	maxBody  = 16 << 10 // bytes
+	maxDepth = 20       // nested groups, or nested rules
 )
 
-// expansion is the contents of a rule's body, duplicates included.
+// expansion is the contents of the body of a rule. It may contain duplicates.
 type expansion struct {
-	words []string
-	refs  []string // the names of other rules
-	maybe int      // optional parts
+	words         []string
+	refs          []string // names of other rules
+	optionalParts int      // number of optional parts
 }
 
-// parser parses a rule's body: an expansion of JSGF (section 4) without weights, tags,
-// quoted tokens, and the * and + that would make a command endless.
+// parser parses the body of a rule: a JSGF expansion (section 4), but without weights, tags
+// and quoted tokens, and without * and +, which make commands of any length possible.
 type parser struct {
-	rest  string
-	depth int
+	rest  string // the part that has not been parsed
+	depth int    // depth of nested groups
 	out   expansion
 }
 
+// parse parses the body of a rule.
 func parse(body string) (expansion, error) {
-	if len(body) > longestBody {
-		return expansion{}, fmt.Errorf("longer than %d bytes", longestBody)
+	if len(body) > maxBody {
+		return expansion{}, fmt.Errorf("longer than %d bytes", maxBody)
 	}
 	p := parser{rest: body}
-	if err := p.alternatives(); err != nil {
+	if err := p.parseAlternatives(); err != nil {
 		return expansion{}, err
 	}
 	if p.rest != "" {
@@ -42,10 +42,10 @@ func parse(body string) (expansion, error) {
 	return p.out, nil
 }
 
-// alternatives parses sequences separated by bars, up to a closing bracket.
-func (p *parser) alternatives() error {
+// parseAlternatives parses sequences separated by bars, up to a closing bracket or the end.
+func (p *parser) parseAlternatives() error {
 	for {
-		if err := p.sequence(); err != nil {
+		if err := p.parseSequence(); err != nil {
 			return err
 		}
 		if p.peek() != '|' {
@@ -55,7 +55,8 @@ func (p *parser) alternatives() error {
 	}
 }
 
-func (p *parser) sequence() error {
+// parseSequence parses words, rules and groups up to a bar, a closing bracket or the end.
+func (p *parser) parseSequence() error {
 	for empty := true; ; empty = false {
 		var err error
 		switch p.peek() {
@@ -65,13 +66,13 @@ func (p *parser) sequence() error {
 			}
 			return nil
 		case '(':
-			err = p.group(')')
+			err = p.parseGroup(')')
 		case '[':
-			err = p.group(']')
+			err = p.parseGroup(']')
 		case '<':
-			err = p.ref()
+			err = p.parseRef()
 		default:
-			err = p.word()
+			err = p.parseWord()
 		}
 		if err != nil {
 			return err
@@ -79,16 +80,17 @@ func (p *parser) sequence() error {
 	}
 }
 
-func (p *parser) group(closing byte) error {
+// parseGroup parses a group from its opening to its closing bracket.
+func (p *parser) parseGroup(closing byte) error {
 	opening := p.rest[:1]
 	p.rest = p.rest[1:]
-	if p.depth++; p.depth > deepest {
-		return fmt.Errorf("more than %d groups within groups", deepest)
+	if p.depth++; p.depth > maxDepth {
+		return fmt.Errorf("more than %d groups within groups", maxDepth)
 	}
 	if opening == "[" {
-		p.out.maybe++
+		p.out.optionalParts++
 	}
-	if err := p.alternatives(); err != nil {
+	if err := p.parseAlternatives(); err != nil {
 		return err
 	}
 	p.depth--
@@ -99,9 +101,10 @@ func (p *parser) group(closing byte) error {
 	return nil
 }
 
-func (p *parser) ref() error {
+// parseRef parses the name of a rule in angle brackets.
+func (p *parser) parseRef() error {
 	name, rest, closed := strings.Cut(p.rest[1:], ">")
-	if !closed || !ruleName(name) {
+	if !closed || !isRuleName(name) {
 		return errors.New(`"<" does not begin the name of a rule: lower-case letters, digits, "_" and "-", then ">"`)
 	}
 	p.out.refs = append(p.out.refs, name)
@@ -109,21 +112,22 @@ func (p *parser) ref() error {
 	return nil
 }
 
-func (p *parser) word() error {
+// parseWord parses a word.
+func (p *parser) parseWord() error {
 	n := 0
-	for n < len(p.rest) && wordByte(p.rest[n]) {
+	for n < len(p.rest) && isWordByte(p.rest[n]) {
 		n++
 	}
 	if n == 0 {
 		r := []rune(p.rest)[0]
-		return fmt.Errorf("%q is no part of a word: words are lower-case letters, \"'\", \"-\" and \".\"", r)
+		return fmt.Errorf("%q cannot be part of a word: words are lower-case letters, \"'\", \"-\" and \".\"", r)
 	}
 	p.out.words = append(p.out.words, p.rest[:n])
 	p.rest = p.rest[n:]
 	return nil
 }
 
-// peek skips white space and returns the next byte, 0 at the end.
+// peek skips white space and returns the next byte, or 0 at the end.
 func (p *parser) peek() byte {
 	p.rest = strings.TrimLeft(p.rest, " \t\r\n")
 	if p.rest == "" {
@@ -132,11 +136,13 @@ func (p *parser) peek() byte {
 	return p.rest[0]
 }
 
-func wordByte(c byte) bool {
+// isWordByte reports whether c may be part of a word.
+func isWordByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || c == '\'' || c == '-' || c == '.'
 }
 
-func ruleName(s string) bool {
+// isRuleName reports whether s can be the name of a rule.
+func isRuleName(s string) bool {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
 }

@@ -1,11 +1,11 @@
 // Package sphinx recognizes spoken commands with libpocketsphinx and its US English
-// model, in this process: no key, no download, no second service. It recognizes the
-// sentences of a grammar and rejects everything else.
+// model, in this process. It recognizes the sentences of a grammar and rejects everything
+// else.
 //
-// Two decoders hear every utterance. One knows the grammar, the other any sequence of
-// phones; if the best sentence fits clearly worse than phones do, it was not said. A pair
-// takes about 20 MB and is made when needed: the first by Load, the second when the first
-// is busy.
+// Two decoders process every utterance. One searches for the sentence of the grammar that
+// fits best, and the other for the sequence of phones that fits best. If the sentence fits
+// clearly worse than the phones, it was not said. A pair of decoders takes about 20 MB. Load
+// creates the first pair; further ones are created when all pairs are in use.
 package sphinx
 
 import (
@@ -24,29 +24,29 @@ import (
 // Model is the directory of Debian's pocketsphinx-en-us.
 const Model = "/usr/share/pocketsphinx/model/en-us"
 
-// Options of an Engine.
+// Options are the options of an Engine. Only Grammar is required.
 type Options struct {
-	Model   string // directory of the model; default Model
+	Model   string // directory of the model; default: Model
 	Grammar Grammar
-	Pairs   int // the most utterances decoded at once; default 2
-	Log     *slog.Logger
+	Pairs   int          // maximum number of utterances decoded at the same time; default: 2
+	Log     *slog.Logger // default: discards
 }
 
 // Engine is a voice.Recognizer. It is safe for concurrent use.
 type Engine struct {
-	model   string
-	grammar Grammar
-	log     *slog.Logger
-	gate    *gate
-	idle    chan *pair    // pairs that are not in use
-	closed  chan struct{} // closed by Close
-	closing sync.Once
+	model     string
+	grammar   Grammar
+	log       *slog.Logger
+	gate      *gate
+	idle      chan *pair    // pairs that are not in use
+	closed    chan struct{} // closed by Close
+	closeOnce sync.Once
 
-	making sync.Mutex // held while a pair is made
-	made   atomic.Int32
+	createMu sync.Mutex   // held while a pair is created
+	pairs    atomic.Int32 // number of pairs that exist
 }
 
-// New returns an engine. It loads nothing yet.
+// New returns an engine. The model is loaded when it is first needed.
 func New(o Options) *Engine {
 	o.Model = cmp.Or(o.Model, Model)
 	o.Pairs = cmp.Or(o.Pairs, 2)
@@ -65,14 +65,14 @@ func New(o Options) *Engine {
 func (e *Engine) Name() string { return "sphinx" }
 
 // Loaded reports whether the model is in memory.
-func (e *Engine) Loaded() bool { return e.made.Load() > 0 }
+func (e *Engine) Loaded() bool { return e.pairs.Load() > 0 }
 
-// Load makes the first pair of decoders, unless it exists; that takes 0.1 s on a PC. Its
-// error wraps voice.ErrUnavailable if the model is missing or Check rejects the
-// grammar.
+// Load creates the first pair of decoders if there is none, which takes 0.1 s on a PC. The
+// error wraps voice.ErrUnavailable if the model is missing or the grammar has a fault that
+// Check reports.
 func (e *Engine) Load(ctx context.Context) error {
-	e.making.Lock()
-	defer e.making.Unlock()
+	e.createMu.Lock()
+	defer e.createMu.Unlock()
 	if e.Loaded() {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (e *Engine) Load(ctx context.Context) error {
 	return nil
 }
 
-// newPair makes a pair. e.making is held.
+// newPair creates a pair. The caller holds createMu.
 func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 		return nil, errClosed
 	default:
 	}
-	began := time.Now()
+	start := time.Now()
 	p, err := newPair(e.model, e.grammar, e.log)
 	if err != nil {
 		if !errors.Is(err, voice.ErrUnavailable) {
@@ -102,21 +102,22 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 		}
 		return nil, fmt.Errorf("load the speech recognizer: %w", err)
 	}
-	e.made.Add(1)
-	e.log.Info("speech recognizer loaded", "pairs", e.made.Load(), "took", time.Since(began))
+	e.pairs.Add(1)
+	e.log.Info("speech recognizer loaded", "pairs", e.pairs.Load(), "took", time.Since(start))
 	return p, nil
 }
 
-// Recognize returns the sentence of the grammar that was spoken, or a refusal. If
-// o.Answer is set and the grammar has answers, it is one of those only. It loads the
-// model if needed, and waits for a pair if all are in use, while u stores the sound. A
-// stranger's utterance is decoded once it is finished, after those of the household that
-// wait. For a language other than English the error wraps voice.ErrUnavailable.
+// Recognize returns the sentence of the grammar that was spoken, or a transcript with Refused
+// set if none was. If o.Answer is set and the grammar has answers, it searches for these
+// only. Recognize loads the model if necessary. If all pairs are in use, it waits while u
+// stores the sound. The utterance of a stranger is decoded only when it is finished, and
+// after waiting utterances of the household. The error wraps voice.ErrLanguage for languages
+// other than English.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if language := voice.BaseLanguage(o.Language); language != "" && language != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrLanguage, o.Language)
 	}
-	if o.Stranger { // a slow speaker must not occupy a pair
+	if o.Stranger { // a pair must not be occupied while a stranger speaks
 		if err := u.Wait(ctx); err != nil {
 			return voice.Transcript{}, err
 		}
@@ -130,32 +131,33 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 		return voice.Transcript{}, err
 	}
 	defer func() { e.idle <- p }()
-	heard, err := p.recognize(ctx, u, o.Answer)
+	result, err := p.recognize(ctx, u, o.Answer)
 	if err != nil {
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
 	}
-	if heard.refused() {
-		e.log.Debug("speech refused", "loss", heard.loss, "most", heard.most)
+	if result.isRefused() {
+		e.log.Debug("speech refused", "loss", result.loss, "most", result.maxLoss)
 		return voice.Transcript{Refused: true}, nil
 	}
-	return voice.Transcript{Text: heard.text}, nil
+	return voice.Transcript{Text: result.text}, nil
 }
 
-// acquire returns an idle pair, or a new one. There is one, because the gate admits no more
-// calls than pairs.
+// acquire returns an idle pair or creates one. The caller has entered the gate, so at most
+// Options.Pairs pairs are created.
 func (e *Engine) acquire(ctx context.Context) (*pair, error) {
-	if p := e.tryIdle(); p != nil {
+	if p := e.idlePair(); p != nil {
 		return p, nil
 	}
-	e.making.Lock()
-	defer e.making.Unlock()
-	if p := e.tryIdle(); p != nil {
+	e.createMu.Lock()
+	defer e.createMu.Unlock()
+	if p := e.idlePair(); p != nil {
 		return p, nil
 	}
 	return e.newPair(ctx)
 }
 
-func (e *Engine) tryIdle() *pair {
+// idlePair returns an idle pair, or nil if there is none.
+func (e *Engine) idlePair() *pair {
 	select {
 	case p := <-e.idle:
 		return p
@@ -164,18 +166,19 @@ func (e *Engine) tryIdle() *pair {
 	}
 }
 
+// errClosed is returned after Close.
 var errClosed = fmt.Errorf("%w: the speech recognizer is closed", voice.ErrUnavailable)
 
-// Close waits for the utterances being decoded and frees the memory. It may be called
+// Close waits for the end of running recognitions and frees the memory. It may be called
 // more than once.
 func (e *Engine) Close() {
-	e.closing.Do(func() {
-		// No pair is made from here on. The lock is released before waiting, so that the
-		// next caller gets the error at once.
-		e.making.Lock()
+	e.closeOnce.Do(func() {
+		// No pair is created after this. The lock is not held while waiting, so that callers
+		// of newPair get errClosed immediately.
+		e.createMu.Lock()
 		close(e.closed)
-		e.making.Unlock()
-		for ; e.made.Load() > 0; e.made.Add(-1) {
+		e.createMu.Unlock()
+		for ; e.pairs.Load() > 0; e.pairs.Add(-1) {
 			(<-e.idle).close()
 		}
 	})

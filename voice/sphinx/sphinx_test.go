@@ -40,7 +40,7 @@ func TestConcurrentLoadsMakeOnePair(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := e.made.Load(); n != 1 || !e.Loaded() {
+	if n := e.pairs.Load(); n != 1 || !e.Loaded() {
 		t.Errorf("%d pairs, want 1", n)
 	}
 }
@@ -172,7 +172,7 @@ func busy(t *testing.T, e *Engine, pairs int32) (u *voice.Utterance, done chan e
 		_, err := e.Recognize(t.Context(), u, voice.Options{})
 		done <- err
 	}()
-	for e.made.Load() < pairs || len(e.idle) > 0 {
+	for e.pairs.Load() < pairs || len(e.idle) > 0 {
 		runtime.Gosched()
 	}
 	return u, done
@@ -180,11 +180,11 @@ func busy(t *testing.T, e *Engine, pairs int32) (u *voice.Utterance, done chan e
 
 func TestTheSecondPairIsMadeWhenTheFirstIsBusy(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
-	if recognize(t, e, nil); e.made.Load() != 1 {
-		t.Fatalf("%d pairs after one utterance", e.made.Load())
+	if recognize(t, e, nil); e.pairs.Load() != 1 {
+		t.Fatalf("%d pairs after one utterance", e.pairs.Load())
 	}
-	if recognize(t, e, nil); e.made.Load() != 1 {
-		t.Fatalf("%d pairs after another", e.made.Load())
+	if recognize(t, e, nil); e.pairs.Load() != 1 {
+		t.Fatalf("%d pairs after another", e.pairs.Load())
 	}
 	first, firstDone := busy(t, e, 1)
 	second, secondDone := busy(t, e, 2)
@@ -205,7 +205,7 @@ func TestTheSecondPairIsMadeWhenTheFirstIsBusy(t *testing.T) {
 	if err := errors.Join(<-firstDone, <-secondDone); err != nil {
 		t.Error(err)
 	}
-	if n := e.made.Load(); n != 2 {
+	if n := e.pairs.Load(); n != 2 {
 		t.Errorf("%d pairs, want 2", n)
 	}
 }
