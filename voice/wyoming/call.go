@@ -12,38 +12,40 @@ import (
 	"perch/voice"
 )
 
-// fault is why a server could not be used, in a sentence. It wraps voice.ErrUnavailable,
-// so that the next engine is tried.
+// fault is the error of a server that cannot be used. It wraps voice.ErrUnavailable, so that
+// the next engine is tried.
 type fault struct {
-	server string // empty if none was found
-	why    string // cause and cure
-	cause  error
+	server  string // address; "" if no server was found
+	message string // the cause, and what to do about it
+	cause   error
 }
 
+// Error returns a sentence with the server and the message.
 func (f *fault) Error() string {
 	if f.server == "" {
-		return fmt.Sprintf("%v: %s", voice.ErrUnavailable, f.why)
+		return fmt.Sprintf("%v: %s", voice.ErrUnavailable, f.message)
 	}
-	return fmt.Sprintf("%v: the Wyoming server at %s: %s", voice.ErrUnavailable, f.server, f.why)
+	return fmt.Sprintf("%v: the Wyoming server at %s: %s", voice.ErrUnavailable, f.server, f.message)
 }
 
+// Unwrap returns voice.ErrUnavailable and the cause.
 func (f *fault) Unwrap() []error { return []error{voice.ErrUnavailable, f.cause} }
 
-// call is one connection, for one request. One goroutine sends and one reads.
+// call is a request to a server over a connection of its own. One goroutine sends, and
+// another one receives.
 type call struct {
-	conn   net.Conn
-	r      *Reader
-	w      *Writer
-	within time.Duration
-	empty  int // events in a row without content
+	conn    net.Conn
+	r       *Reader
+	w       *Writer
+	timeout time.Duration // for the server to read, to begin its response, and to continue it
+	empty   int           // consecutive events without content
 
 	mu           sync.Mutex
-	due          time.Time // end of the server's time to answer; zero until it has its whole input
-	unhurriedNow bool      // the listener is slow, and the server cannot go on
+	deadline     time.Time // read deadline; zero until the server has received all input
+	listenerSlow bool      // whether reading waits for the listener; then the server may not be able to read
 }
 
-// send writes an event. A server that reads nothing for the whole time to answer is
-// treated as dead.
+// send writes an event. It fails if the server does not read it within the timeout.
 func (c *call) send(name string, data any, payload []byte) error {
 	e, err := NewEvent(name, data, payload)
 	if err != nil {
@@ -55,73 +57,75 @@ func (c *call) send(name string, data any, payload []byte) error {
 	return c.w.Write(e)
 }
 
-// setWriteDeadline sets the write deadline.
+// setWriteDeadline sets the deadline of the next write, unless the listener is slow.
 func (c *call) setWriteDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.unhurriedNow {
-		return nil // no deadline
+	if c.listenerSlow {
+		return nil
 	}
-	return c.conn.SetWriteDeadline(time.Now().Add(c.within))
+	return c.conn.SetWriteDeadline(time.Now().Add(c.timeout))
 }
 
-// unhurried runs a function that may take minutes through no fault of the server. A
-// server that cannot write its sound may not read more text either.
-func (c *call) unhurried(run func() error) error {
-	c.setUnhurried(true, time.Time{})
-	err := run()
-	c.setUnhurried(false, time.Now().Add(c.within))
+// waitListener calls listen, which passes sound to the listener and may take minutes. It
+// removes the write deadline meanwhile: a server that cannot send its sound may not be able
+// to read text either.
+func (c *call) waitListener(listen func() error) error {
+	c.setListenerSlow(true, time.Time{})
+	err := listen()
+	c.setListenerSlow(false, time.Now().Add(c.timeout))
 	return err
 }
 
-func (c *call) setUnhurried(unhurriedNow bool, by time.Time) {
+// setListenerSlow sets listenerSlow and the write deadline.
+func (c *call) setListenerSlow(slow bool, writeDeadline time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unhurriedNow = unhurriedNow
-	_ = c.conn.SetWriteDeadline(by) // a broken connection is reported by the read
+	c.listenerSlow = slow
+	_ = c.conn.SetWriteDeadline(writeDeadline) // if it fails, so does the next read
 }
 
-// ask starts the server's time to answer, since it has its whole input.
-func (c *call) ask() error {
+// startTimeout sets the read deadline. It is called when the server has received all input.
+func (c *call) startTimeout() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.setDue(time.Now().Add(c.within))
+	return c.setReadDeadline(time.Now().Add(c.timeout))
 }
 
-// setDue sets the end of the server's time. c.mu is held.
-func (c *call) setDue(due time.Time) error {
-	c.due = due
-	return c.conn.SetReadDeadline(due)
+// setReadDeadline sets the read deadline. The caller holds mu.
+func (c *call) setReadDeadline(deadline time.Time) error {
+	c.deadline = deadline
+	return c.conn.SetReadDeadline(deadline)
 }
 
-// extend gives the server more time, if its time has started, up to the whole time to answer.
-// It reports whether the result is less than that.
-func (c *call) extend(more time.Duration) (less bool, err error) {
+// extend extends the read deadline by d, but at most to the whole timeout from now, and
+// reports whether it is earlier than that. It has no effect before startTimeout.
+func (c *call) extend(d time.Duration) (earlier bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.due.IsZero() {
+	if c.deadline.IsZero() {
 		return false, nil
 	}
-	full := time.Now().Add(c.within)
-	due := c.due.Add(more)
-	if due.After(full) {
-		due = full
+	latest := time.Now().Add(c.timeout)
+	deadline := c.deadline.Add(d)
+	if deadline.After(latest) {
+		deadline = latest
 	}
-	return due.Before(full), c.setDue(due)
+	return deadline.Before(latest), c.setReadDeadline(deadline)
 }
 
-// mostEmpty is how many events without sound or text may come in a row. A server may send
-// a few per second while it listens.
-const mostEmpty = 1000
+// maxEmpty is the maximum number of consecutive events without sound or text. Servers may
+// send a few per second while they listen.
+const maxEmpty = 1000
 
-// read returns the next event, or the server's complaint as an error.
+// read returns the next event, or the message of an error event as an error.
 func (c *call) read() (Event, error) {
 	e, err := c.r.Read()
 	if err != nil {
 		return e, err
 	}
-	if c.empty++; c.empty > mostEmpty {
-		return e, reason("its events carry nothing, neither sound nor text; is it a Wyoming server?")
+	if c.empty++; c.empty > maxEmpty {
+		return e, reason("its events contain neither sound nor text; is it a Wyoming server?")
 	}
 	if e.Type != TypeError {
 		return e, nil
@@ -133,26 +137,29 @@ func (c *call) read() (Event, error) {
 	return Event{}, reason("it says: " + printable(f.Text))
 }
 
-// reason is the sentence of a fault.
+// reason is an error that becomes the message of a fault.
 type reason string
 
+// Error returns the reason.
 func (r reason) Error() string { return string(r) }
 
-// listenerError is an error of out, which is returned unchanged since the server is not at
-// fault.
+// listenerError is an error of the listener. It is returned unchanged, because the server is
+// not its cause.
 type listenerError struct{ error }
 
-// grace is the wait for an answer that may have arrived when the server stops reading.
+// grace is how long a call waits for a response when the server has stopped reading, because
+// the response may explain it.
 const grace = 100 * time.Millisecond
 
-// talk makes a call. The server must be reached within connect, and may be silent for
-// answer. send runs concurrently with receive, and ends with it.
-func (s *server) talk(ctx context.Context, connect, answer time.Duration, send func(context.Context, *call) error,
+// call connects to the server within the timeout connect, and calls send and receive
+// concurrently; the context of send ends when receive has returned. response is the timeout
+// of the server's response.
+func (s *server) call(ctx context.Context, connect, response time.Duration, send func(context.Context, *call) error,
 	receive func(*call) error) error {
 	conn, err := s.endpoint.dial(ctx, connect)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.served.Forget()
+			s.cachedInfo.Forget()
 		}
 		return err
 	}
@@ -160,55 +167,57 @@ func (s *server) talk(ctx context.Context, connect, answer time.Duration, send f
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), within: answer}
+	c := &call{conn: conn, r: NewReader(conn, Limits{}), w: NewWriter(conn), timeout: response}
 	sent := make(chan error, 1)
 	go func() {
 		err := send(inner, c)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			_ = conn.SetReadDeadline(time.Now().Add(grace))
 		}
-		// Reading meets the broken connection too, after the server's last words,
-		// which say more than the write error.
+		// On other errors the connection is broken. Then receive fails too, perhaps after an
+		// error event of the server, which explains more than err.
 		sent <- err
 	}()
 	err = receive(c)
 	cancel()
-	_ = conn.Close() // errors that matter are in err
-	unsent := <-sent
-	return s.judge(ctx, err, unsent, answer)
+	_ = conn.Close()
+	sendErr := <-sent
+	return s.callError(ctx, err, sendErr, response)
 }
 
-// judge combines the two errors of a call with that time to answer.
-func (s *server) judge(ctx context.Context, err, unsent error, within time.Duration) error {
-	var own listenerError
+// callError returns the error of a call with this timeout, from the errors of receive and
+// send.
+func (s *server) callError(ctx context.Context, receiveErr, sendErr error, timeout time.Duration) error {
+	var listenerErr listenerError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil:
+	case receiveErr == nil:
 		return nil
-	case errors.As(err, &own):
-		return own.error
+	case errors.As(receiveErr, &listenerErr):
+		return listenerErr.error
 	}
-	s.served.Forget()
-	return s.faulty(explain(err, unsent, within), err)
+	s.cachedInfo.Forget()
+	return s.newFault(explain(receiveErr, sendErr, timeout), receiveErr)
 }
 
-func (s *server) faulty(why string, cause error) error {
-	return &fault{s.endpoint.String(), why, cause}
+// newFault returns a fault of the server.
+func (s *server) newFault(message string, cause error) error {
+	return &fault{s.endpoint.String(), message, cause}
 }
 
-// explain says why reading failed with err, and sending with unsent if that failed.
-func explain(err, unsent error, within time.Duration) string {
-	var said reason
+// explain returns the message for a call that has failed. sendErr may be nil.
+func explain(receiveErr, sendErr error, timeout time.Duration) string {
+	var r reason
 	switch {
-	case errors.As(err, &said):
-		return said.Error()
-	case errors.Is(err, ErrFormat):
-		return err.Error() + "; is another program on that port?"
-	case !errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.As(receiveErr, &r):
+		return r.Error()
+	case errors.Is(receiveErr, ErrFormat):
+		return receiveErr.Error() + "; is another program on that port?"
+	case !errors.Is(receiveErr, os.ErrDeadlineExceeded):
 		return "it closed the connection before it had answered; its own log may say why"
-	case errors.Is(unsent, os.ErrDeadlineExceeded):
-		return fmt.Sprintf("it took nothing for %s; is it overloaded?", within)
+	case errors.Is(sendErr, os.ErrDeadlineExceeded):
+		return fmt.Sprintf("it read nothing for %s; is it overloaded?", timeout)
 	}
-	return fmt.Sprintf("it did not answer within %s; is it overloaded, or still loading its model?", within)
+	return fmt.Sprintf("it did not answer within %s; is it overloaded, or still loading its model?", timeout)
 }

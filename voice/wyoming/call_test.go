@@ -28,10 +28,10 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 func TestTextAtTheEndOfSpeechDoesNotEndACall(t *testing.T) {
 	for range 20_000 {
 		conn := &deadlines{}
-		c := &call{conn: conn, within: time.Minute}
+		c := &call{conn: conn, timeout: time.Minute}
 		began := time.Now()
 		var asking sync.WaitGroup
-		asking.Go(func() { _ = c.ask() })
+		asking.Go(func() { _ = c.startTimeout() })
 		for less := false; !less; { // it is less than all once the server was asked
 			less, _ = c.extend(0)
 		}

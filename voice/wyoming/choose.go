@@ -8,10 +8,11 @@ import (
 	"perch/voice"
 )
 
-// chooseRecognizer makes the request for speech to text.
+// chooseRecognizer returns the request for speech to text, with the model and language to
+// use, or an error if the server cannot fulfil it.
 func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error) {
 	if len(info.ASR) == 0 {
-		return Transcribe{}, s.faulty("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
+		return Transcribe{}, s.newFault("it serves no speech to text, only text to speech; give the address of a recognizer", errNotServed)
 	}
 	var models []Model
 	for _, p := range info.ASR {
@@ -21,33 +22,33 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 	if s.o.Model != "" && len(models) > 0 {
 		m, ok := findModel(models, s.o.Model)
 		if !ok {
-			return Transcribe{}, s.faulty(fmt.Sprintf("it has no model %q; it has %s", printable(s.o.Model), names(models)), errNotServed)
+			return Transcribe{}, s.newFault(fmt.Sprintf("it has no model %q; it has %s", printable(s.o.Model), names(models)), errNotServed)
 		}
 		t.Name, models = m.Name, []Model{m}
 	}
 	if o.Detect {
-		return t, nil // the server detects it
+		return t, nil // the server detects the language
 	}
 	var ok bool
 	if t.Language, ok = matchLanguage(models, o.Language); !ok {
-		return Transcribe{}, s.faulty(fmt.Sprintf("it does not recognize the language %q; it knows %s",
+		return Transcribe{}, s.newFault(fmt.Sprintf("it does not recognize the language %q; it knows %s",
 			printable(o.Language), languages(models)), errLanguage)
 	}
 	return t, nil
 }
 
-// synthesizer is a chosen voice.
+// synthesizer is a voice of a server.
 type synthesizer struct {
-	voice     *Voice // nil leaves it to the server
-	streaming bool   // the server accepts text in pieces
+	voice     *Voice // nil means the server's default
+	streaming bool   // whether the server accepts text in pieces
 }
 
-// chooseSynthesizer chooses a voice: the call's if the server has it (the name may be
-// meant for another engine), else the engine's, else the server's choice for the
-// language.
+// chooseSynthesizer returns the voice to use: that of the call if the server has it (it may
+// be the name of another engine's voice), or else that of the engine's options, or else any
+// for the language. It returns an error if there is none.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
-		return synthesizer{}, s.faulty("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
+		return synthesizer{}, s.newFault("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
 	}
 	var all []Model
 	for _, name := range []string{o.Voice, s.o.Voice} {
@@ -61,7 +62,7 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 	first := info.TTS[0]
 	if s.o.Voice != "" {
 		if len(all) > 0 {
-			return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice %q; it has %s", printable(s.o.Voice), names(all)), errNotServed)
+			return synthesizer{}, s.newFault(fmt.Sprintf("it has no voice %q; it has %s", printable(s.o.Voice), names(all)), errNotServed)
 		}
 		return synthesizer{&Voice{Name: s.o.Voice}, first.SynthesizeStreaming}, nil
 	}
@@ -73,13 +74,14 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 			return synthesizer{&Voice{Language: tag}, p.SynthesizeStreaming}, nil
 		}
 	}
-	return synthesizer{}, s.faulty(fmt.Sprintf("it has no voice for the language %q, only for %s",
+	return synthesizer{}, s.newFault(fmt.Sprintf("it has no voice for the language %q, only for %s",
 		printable(o.Language), languages(all)), errLanguage)
 }
 
+// voices returns the voices of a program for text to speech.
 func (p Program) voices() []Model { return append(slices.Clip(p.Voices), p.Models...) }
 
-// findModel finds a model by its name, in any case.
+// findModel returns the model with this name, ignoring case.
 func findModel(models []Model, name string) (Model, bool) {
 	i := slices.IndexFunc(models, func(m Model) bool { return name != "" && strings.EqualFold(m.Name, name) })
 	if i < 0 {
@@ -88,60 +90,63 @@ func findModel(models []Model, name string) (Model, bool) {
 	return models[i], true
 }
 
-// matchLanguage returns a language as the server spells it: en-GB may be en_GB there, or en,
-// or another English. A model that lists no language, or claims to know any, accepts tag.
-func matchLanguage(models []Model, tag string) (string, bool) {
+// matchLanguage returns the models' language for a tag, as the server spells it. For en-GB it
+// may be en_GB, en, or another English. If a model lists no languages, or supports all, it
+// returns the tag unless another model matches. ok is false if no model supports it.
+func matchLanguage(models []Model, tag string) (language string, ok bool) {
 	if tag == "" {
 		return "", true
 	}
-	wanted, near, any := normalized(tag), "", len(models) == 0
+	wanted, similar, acceptsAny := normalize(tag), "", len(models) == 0
 	primary, _, _ := strings.Cut(wanted, "-")
 	for _, m := range models {
-		any = any || len(m.Languages) == 0
+		acceptsAny = acceptsAny || len(m.Languages) == 0
 		for _, listed := range m.Languages {
-			l := normalized(listed)
+			l := normalize(listed)
 			base, _, _ := strings.Cut(l, "-")
 			switch {
 			case l == wanted:
 				return listed, true
 			case l == "*" || l == "auto" || l == "mul" || l == "multilingual":
-				any = true
-			case l == primary, base == primary && near == "":
-				near = listed
+				acceptsAny = true
+			case l == primary, base == primary && similar == "":
+				similar = listed
 			}
 		}
 	}
-	if near != "" {
-		return near, true
+	if similar != "" {
+		return similar, true
 	}
-	return tag, any
+	return tag, acceptsAny
 }
 
-func normalized(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
+// normalize returns a language tag in lower case with hyphens.
+func normalize(tag string) string { return strings.ToLower(strings.ReplaceAll(tag, "_", "-")) }
 
-// names lists a few models for a sentence.
+// names returns the names of models for a message.
 func names(models []Model) string {
-	return listFew(models, func(m Model) []string { return []string{m.Name} })
+	return listTexts(models, func(m Model) []string { return []string{m.Name} })
 }
 
+// languages returns the languages of models for a message.
 func languages(models []Model) string {
-	return listFew(models, func(m Model) []string { return m.Languages })
+	return listTexts(models, func(m Model) []string { return m.Languages })
 }
 
-// listFew lists the first few distinct texts of models.
-func listFew(models []Model, of func(Model) []string) string {
-	const most = 8
-	var kept []string
+// listTexts returns the first few texts of models, without duplicates and separated by commas.
+func listTexts(models []Model, texts func(Model) []string) string {
+	const maxTexts = 8
+	var list []string
 	for _, m := range models {
-		for _, s := range of(m) {
-			if s = printable(s); slices.Contains(kept, s) {
+		for _, s := range texts(m) {
+			if s = printable(s); slices.Contains(list, s) {
 				continue
 			}
-			if len(kept) == most {
-				return strings.Join(kept, ", ") + " and more"
+			if len(list) == maxTexts {
+				return strings.Join(list, ", ") + " and more"
 			}
-			kept = append(kept, s)
+			list = append(list, s)
 		}
 	}
-	return strings.Join(kept, ", ")
+	return strings.Join(list, ", ")
 }

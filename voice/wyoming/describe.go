@@ -11,33 +11,33 @@ import (
 	"perch/voice"
 )
 
-// servedFor is how long an answer to describe is cached. A call that fails drops it.
-const servedFor = 5 * time.Minute
+// infoExpiry is how long the info of a server is cached, unless a call fails.
+const infoExpiry = 5 * time.Minute
 
-// info returns what the server serves. Concurrent callers share one request and its result.
-// The error is ctx's if ctx ends.
+// info returns the server's info, which may be cached. Concurrent calls share one request
+// and its result. The error is that of ctx if ctx ends.
 func (s *server) info(ctx context.Context) (Info, error) {
 	for {
 		s.mu.Lock()
-		if info, fresh := s.served.Get(); fresh {
+		if info, ok := s.cachedInfo.Get(); ok {
 			s.mu.Unlock()
 			return info, nil
 		}
-		q := s.asking
-		first := q == nil
-		if first {
-			q = &question{done: make(chan struct{})}
-			s.asking = q
+		r := s.request
+		isFirst := r == nil
+		if isFirst {
+			r = &infoRequest{done: make(chan struct{})}
+			s.request = r
 		}
 		s.mu.Unlock()
-		if first {
-			s.answer(ctx, q)
-			return q.info, q.err
+		if isFirst {
+			s.runRequest(ctx, r)
+			return r.info, r.err
 		}
 		select {
-		case <-q.done:
-			if !q.ended {
-				return q.info, q.err
+		case <-r.done:
+			if !r.cancelled {
+				return r.info, r.err
 			}
 		case <-ctx.Done():
 			return Info{}, ctx.Err()
@@ -45,34 +45,34 @@ func (s *server) info(ctx context.Context) (Info, error) {
 	}
 }
 
-// answer asks the server and sets q's result.
-func (s *server) answer(ctx context.Context, q *question) {
-	q.info, q.err = s.describe(ctx)
-	q.ended = q.err != nil && ctx.Err() != nil
-	if q.err == nil {
-		s.served.Put(q.info, servedFor)
+// runRequest requests the info and sets the result of r.
+func (s *server) runRequest(ctx context.Context, r *infoRequest) {
+	r.info, r.err = s.describe(ctx)
+	r.cancelled = r.err != nil && ctx.Err() != nil
+	if r.err == nil {
+		s.cachedInfo.Put(r.info, infoExpiry)
 	}
 	s.mu.Lock()
-	s.asking = nil
+	s.request = nil
 	s.mu.Unlock()
-	close(q.done)
+	close(r.done)
 }
 
-// mostStray bounds the events before the answer to describe.
-const mostStray = 32
+// maxOtherEvents is the maximum number of events before the response to a describe event.
+const maxOtherEvents = 32
 
-// describe asks what the server serves, within the time to connect since that is no work.
-// It omits programs that are not installed, and may then return nothing of use.
+// describe requests the server's info, and removes programs that are not installed. The
+// timeout is short, because this is no work for a server.
 func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
-	began := time.Now()
-	err := s.talk(ctx, connectWithin, min(connectWithin, s.o.AnswerWithin), func(_ context.Context, c *call) error {
+	start := time.Now()
+	err := s.call(ctx, connectTimeout, min(connectTimeout, s.o.AnswerWithin), func(_ context.Context, c *call) error {
 		return c.send(TypeDescribe, nil, nil)
 	}, func(c *call) error {
-		if err := c.ask(); err != nil {
+		if err := c.startTimeout(); err != nil {
 			return err
 		}
-		for range mostStray {
+		for range maxOtherEvents {
 			event, err := c.read()
 			if err != nil {
 				return err
@@ -88,21 +88,22 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 	}
 	info.ASR, info.TTS = installed(info.ASR), installed(info.TTS)
 	if len(info.ASR)+len(info.TTS) == 0 {
-		return Info{}, s.faulty("it serves neither speech to text nor text to speech"+others(info)+"; give the address of one that does",
+		return Info{}, s.newFault("it serves neither speech to text nor text to speech"+otherServices(info)+"; give the address of one that does",
 			errNotServed)
 	}
 	s.o.Log.Debug("a Wyoming server listed what it serves", "server", s.endpoint.String(),
-		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(began))
+		"recognizers", len(info.ASR), "synthesizers", len(info.TTS), "took", time.Since(start))
 	return info, nil
 }
 
-// errNotServed is the cause of a fault that is not the network's.
+// errNotServed is the cause of faults of servers that work, but lack what is needed.
 var errNotServed = errors.New("not served")
 
-// errLanguage is the cause of a fault of a server that works, in other languages.
+// errLanguage is the cause of a fault of a server that does not support the language.
 var errLanguage = fmt.Errorf("%w: %w", errNotServed, voice.ErrLanguage)
 
-// decodeInfo ignores fields of a wrong type: some servers write their version as a number.
+// decodeInfo decodes the data of an info event. It ignores fields of a wrong type, because
+// some servers write their version as a number.
 func decodeInfo(e Event, info *Info) error {
 	var odd *json.UnmarshalTypeError
 	if err := e.Decode(info); err != nil && !errors.As(err, &odd) {
@@ -111,12 +112,13 @@ func decodeInfo(e Event, info *Info) error {
 	return nil
 }
 
+// installed returns the programs that are installed.
 func installed(programs []Program) []Program {
 	return slices.DeleteFunc(programs, func(p Program) bool { return !p.Installed })
 }
 
-// others lists what the server serves instead.
-func others(info Info) string {
+// otherServices returns what a server without speech serves, as part of a message.
+func otherServices(info Info) string {
 	switch {
 	case len(info.Wake) > 0:
 		return ", only wake words"

@@ -9,15 +9,16 @@ import (
 	"perch/voice"
 )
 
-// Setup is what an engine needs besides its keys. Find is as in Options.
+// Setup holds what an engine needs besides its keys in the configuration.
 type Setup struct {
 	voice.Setup
-	Find func(ctx context.Context) ([]string, error)
+	Find func(ctx context.Context) ([]string, error) // see Options.Find
 }
 
+// runs describes the programs that an engine needs, for the documentation.
 const runs = "a Wyoming server: faster-whisper, vosk, piper"
 
-// RecognizerKeys are the configuration keys of a recognizer of kind wyoming.
+// RecognizerKeys are the keys of a recognizer of kind wyoming in the configuration.
 type RecognizerKeys struct {
 	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
 	Model  string        `yaml:"model" doc:"As the server lists it. If empty, the server's choice."`
@@ -34,17 +35,18 @@ func RecognizerDriver() driver.Driver[Setup, voice.Recognizer] {
 		})
 }
 
+// options returns the options of the engine.
 func (k RecognizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Model: k.Model, AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
-// asRecognizer is an Engine used to recognize only.
+// asRecognizer is an Engine that is only used to recognize.
 type asRecognizer struct{ *Engine }
 
-// Check asks the server whether it can recognize.
+// Check returns an error if no server can recognize.
 func (r asRecognizer) Check(ctx context.Context) error { return r.CheckRecognize(ctx, voice.Options{}) }
 
-// SynthesizerKeys are the configuration keys of a synthesizer of kind wyoming.
+// SynthesizerKeys are the keys of a synthesizer of kind wyoming in the configuration.
 type SynthesizerKeys struct {
 	URL    string        `yaml:"url" doc:"tcp://host:port. If empty, Perch searches the network for a server."`
 	Voice  string        `yaml:"voice" doc:"As the server lists it. If empty, the server's choice."`
@@ -61,14 +63,15 @@ func SynthesizerDriver() driver.Driver[Setup, voice.Synthesizer] {
 		})
 }
 
+// options returns the options of the engine.
 func (k SynthesizerKeys) options(s Setup) (Options, error) {
 	return Options{Address: k.URL, Find: s.Find, Voice: cmp.Or(s.Voice, k.Voice), AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
-// asSynthesizer is an Engine used to speak only.
+// asSynthesizer is an Engine that is only used to synthesize.
 type asSynthesizer struct{ *Engine }
 
-// Check asks the server whether it can speak.
+// Check returns an error if no server can synthesize.
 func (s asSynthesizer) Check(ctx context.Context) error {
 	return s.CheckSynthesize(ctx, voice.Options{})
 }

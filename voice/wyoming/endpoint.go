@@ -12,21 +12,23 @@ import (
 	"perch/remote"
 )
 
-// endpoint is a server's host and port. Its addresses are cached, since looking up a
-// .local name may take longer than the answer.
+// endpoint is the host and port of a server.
 type endpoint struct {
 	host, port string
 	lookup     func(ctx context.Context, host string) ([]netip.Addr, error)
 	connect    func(ctx context.Context, network, address string) (net.Conn, error)
 
-	known remote.Cached[[]netip.Addr]
+	// cached holds the host's addresses, because looking up a .local name may take longer
+	// than the rest of a call.
+	cached remote.Cached[[]netip.Addr]
 }
 
 const (
-	knownFor      = 5 * time.Minute
-	mostAddresses = 4 // tried per name
+	addressExpiry = 5 * time.Minute // for which addresses are cached
+	maxAddresses  = 4               // addresses used of a host
 )
 
+// newEndpoint returns an endpoint that uses the system's resolver.
 func newEndpoint(host, port string) *endpoint {
 	p := &endpoint{host: host, port: port, connect: (&net.Dialer{}).DialContext}
 	p.lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -35,33 +37,33 @@ func newEndpoint(host, port string) *endpoint {
 	return p
 }
 
-// addresses returns the addresses, cached or looked up. If the lookup fails it returns the
-// last known ones.
+// addresses returns the host's addresses, which may be cached. If looking them up fails, it
+// returns the previous ones if there are any.
 func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(p.host); err == nil {
 		return []netip.Addr{ip}, nil
 	}
-	known, fresh := p.known.Get()
+	cached, fresh := p.cached.Get()
 	if fresh {
-		return known, nil
+		return cached, nil
 	}
 	found, err := p.lookup(ctx, p.host)
 	switch {
 	case err == nil && len(found) > 0:
-		found = found[:min(len(found), mostAddresses)]
-		p.known.Put(found, knownFor)
+		found = found[:min(len(found), maxAddresses)]
+		p.cached.Put(found, addressExpiry)
 		return found, nil
-	case len(known) > 0 && ctx.Err() == nil:
-		return known, nil
+	case len(cached) > 0 && ctx.Err() == nil:
+		return cached, nil
 	case err == nil:
 		err = errors.New("no address")
 	}
 	return nil, err
 }
 
-// dial connects within that time, lookup included.
-func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, within)
+// dial connects to the server. The timeout includes the lookup.
+func (p *endpoint) dial(ctx context.Context, timeout time.Duration) (net.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	found, err := p.addresses(limited)
 	if err != nil {
@@ -69,8 +71,7 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 	}
 	deadline, _ := limited.Deadline()
 	for i, ip := range found {
-		// The remaining time is shared, so that a dead address leaves some to
-		// the next.
+		// Each address gets an equal share of the remaining time.
 		attempt, done := context.WithTimeout(limited, time.Until(deadline)/time.Duration(len(found)-i))
 		var conn net.Conn
 		conn, err = p.connect(attempt, "tcp", net.JoinHostPort(ip.String(), p.port))
@@ -79,18 +80,20 @@ func (p *endpoint) dial(ctx context.Context, within time.Duration) (net.Conn, er
 			return conn, nil
 		}
 	}
-	p.known.Forget() // the server may have moved
+	p.cached.Forget() // the server may have a new address
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, p.unreachable(ctx, "nothing listens there; start the server, or correct the address", err)
 	}
-	return nil, p.unreachable(ctx, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", within), err)
+	return nil, p.unreachable(ctx, fmt.Sprintf("it could not be reached within %s; is that computer on, and the address right?", timeout), err)
 }
 
-func (p *endpoint) unreachable(ctx context.Context, why string, cause error) error {
+// unreachable returns the error of ctx, or a fault if ctx has not ended.
+func (p *endpoint) unreachable(ctx context.Context, message string, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &fault{p.String(), why, cause}
+	return &fault{p.String(), message, cause}
 }
 
+// String returns the endpoint as tcp://host:port.
 func (p *endpoint) String() string { return "tcp://" + net.JoinHostPort(p.host, p.port) }

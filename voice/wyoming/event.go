@@ -1,9 +1,8 @@
-// Package wyoming implements the Wyoming protocol, with which Home Assistant and related
-// projects (faster-whisper, piper, vosk, speech-to-phrase) serve speech over TCP. It has the
-// framing for both sides, and an Engine that recognizes and synthesizes with a server.
+// Package wyoming implements the Wyoming protocol, over which programs such as
+// faster-whisper, piper and vosk offer speech recognition and synthesis. It contains the
+// encoding of events for clients and servers, and an Engine that uses a server.
 //
-// The protocol has neither keys nor encryption: what is sent to the server can be read on
-// the way.
+// The protocol runs over TCP and has neither authentication nor encryption.
 package wyoming
 
 import (
@@ -19,23 +18,22 @@ import (
 	"perch/plain"
 )
 
-// ErrFormat is wrapped for bytes that are not Wyoming, and for an event larger than the
-// limits.
+// ErrFormat is wrapped by the errors for invalid bytes and for events above the limits.
 var ErrFormat = errors.New("not the Wyoming protocol")
 
-// Event is one message, in either direction. On the wire it is a line of JSON
-// with the type and the lengths of what follows, then the data, then the
-// payload; see "Format" in the README of OHF-Voice/wyoming.
+// Event is a message of the protocol. It is sent as a line of JSON, with the type and the
+// lengths of data and payload, followed by the data and the payload; see "Format" in the
+// README of OHF-Voice/wyoming.
 type Event struct {
 	Type string
-	// Data is one JSON object, or nil. Data in the line and behind it are merged.
+	// Data is a JSON object, or nil. If the line contains data too, it is merged into Data.
 	Data json.RawMessage
-	// Payload is bytes of any kind, usually sound. It is valid until the next Read.
+	// Payload is binary data, usually sound. That of a Reader is valid until the next Read.
 	Payload []byte
 }
 
-// NewEvent returns an event whose data is v as JSON, which must be an object; nil means
-// no data.
+// NewEvent returns an event with v, marshalled as JSON, as its data. It must be a JSON
+// object, or nil for no data.
 func NewEvent(name string, v any, payload []byte) (Event, error) {
 	e := Event{Type: name, Payload: payload}
 	if v == nil {
@@ -49,7 +47,7 @@ func NewEvent(name string, v any, payload []byte) (Event, error) {
 	return e, nil
 }
 
-// Decode decodes the data into v. Without data it leaves v unchanged.
+// Decode unmarshals the data into v. Without data it leaves v unchanged.
 func (e Event) Decode(v any) error {
 	if len(e.Data) == 0 {
 		return nil
@@ -60,20 +58,20 @@ func (e Event) Decode(v any) error {
 	return nil
 }
 
-// Limits bound what a Reader accepts, in bytes, since the protocol has no limits. Zero
-// fields have the defaults named here.
+// Limits are the maximum sizes of the parts of an event, in bytes. Zero means the default.
 type Limits struct {
-	Header  int // a line with its newline; 1 MiB, since old servers put their data there
-	Data    int // 1 MiB; piper's list of voices has a tenth of that
-	Payload int // 4 MiB: a minute and a half of sound at 22050 Hz in one piece
+	Header  int // the line with its newline; default: 1 MiB, because old servers put their data there
+	Data    int // default: 1 MiB, ten times piper's list of voices
+	Payload int // default: 4 MiB, 95 seconds of sound at 22050 Hz
 }
 
-func (l Limits) filled() Limits {
+// withDefaults returns l with the defaults for zero fields.
+func (l Limits) withDefaults() Limits {
 	const mebibyte = 1 << 20
 	return Limits{cmp.Or(l.Header, mebibyte), cmp.Or(l.Data, mebibyte), cmp.Or(l.Payload, 4*mebibyte)}
 }
 
-// header is the line. Lengths may be null, absent or 0 if nothing follows.
+// header is the line of an event. The lengths may be null, absent or 0.
 type header struct {
 	Type    string          `json:"type"`
 	Data    json.RawMessage `json:"data,omitempty"`
@@ -85,18 +83,18 @@ type header struct {
 type Reader struct {
 	r       *bufio.Reader
 	limits  Limits
-	line    []byte
-	payload []byte
+	line    []byte // buffer for the line
+	payload []byte // buffer for the payload
 }
 
-// NewReader returns a reader with those limits.
+// NewReader returns a reader of r with these limits.
 func NewReader(r io.Reader, l Limits) *Reader {
-	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limits: l.filled()}
+	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limits: l.withDefaults()}
 }
 
 // Read returns the next event. The error is io.EOF if the stream ends between two events,
-// wraps io.ErrUnexpectedEOF if it ends within one, and wraps ErrFormat if the bytes are
-// invalid; then nothing more can be read.
+// wraps io.ErrUnexpectedEOF if it ends within an event, and wraps ErrFormat if the bytes are
+// invalid. After an error, Read must not be called again.
 func (r *Reader) Read() (Event, error) {
 	if err := r.readLine(); err != nil {
 		return Event{}, err
@@ -113,11 +111,11 @@ func (r *Reader) Read() (Event, error) {
 	case h.Payload < 0 || h.Payload > int64(r.limits.Payload):
 		return Event{}, fmt.Errorf("%w: a %s event with %d bytes of payload, %d at most", ErrFormat, printable(h.Type), h.Payload, r.limits.Payload)
 	}
-	behind, err := r.readBytes(nil, int(h.DataLen))
+	separate, err := r.readBytes(nil, int(h.DataLen))
 	if err != nil {
 		return Event{}, err
 	}
-	data, err := merge(h.Data, behind)
+	data, err := merge(h.Data, separate)
 	if err != nil {
 		return Event{}, fmt.Errorf("%w: data of a %s event: %w", ErrFormat, printable(h.Type), err)
 	}
@@ -131,7 +129,7 @@ func (r *Reader) Read() (Event, error) {
 	return e, nil
 }
 
-// readLine fills r.line, without the newline.
+// readLine reads a line into r.line, without the newline.
 func (r *Reader) readLine() error {
 	r.line = r.line[:0]
 	for {
@@ -148,76 +146,77 @@ func (r *Reader) readLine() error {
 		case errors.Is(err, io.EOF) && len(r.line) == 0:
 			return io.EOF
 		default:
-			return fmt.Errorf("read an event: %w", cut(err))
+			return fmt.Errorf("read an event: %w", unexpectedEOF(err))
 		}
 	}
 }
 
-// readBytes appends n bytes to buf. It allocates as they arrive, since a length is only a
-// claim.
+// readBytes reads n bytes and appends them to buf. It allocates the memory in steps while
+// the bytes arrive, because n may be a false claim of the peer.
 func (r *Reader) readBytes(buf []byte, n int) ([]byte, error) {
-	const step = 64 << 10
+	const maxStep = 64 << 10
 	for n > 0 {
-		at, more := len(buf), min(n, step)
-		buf = append(buf, make([]byte, more)...)
-		if _, err := io.ReadFull(r.r, buf[at:]); err != nil {
-			return buf[:at], fmt.Errorf("read an event: %w", cut(err))
+		start, step := len(buf), min(n, maxStep)
+		buf = append(buf, make([]byte, step)...)
+		if _, err := io.ReadFull(r.r, buf[start:]); err != nil {
+			return buf[:start], fmt.Errorf("read an event: %w", unexpectedEOF(err))
 		}
-		n -= more
+		n -= step
 	}
 	return buf, nil
 }
 
-// cut returns the error for a stream that ends within an event.
-func cut(err error) error {
+// unexpectedEOF returns io.ErrUnexpectedEOF for io.EOF, and other errors unchanged.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// merge merges two objects; the second's members win.
-func merge(line, behind json.RawMessage) (json.RawMessage, error) {
-	var first, second map[string]json.RawMessage
+// merge merges two JSON objects, either of which may be empty. Members of the second replace
+// those of the first with the same name.
+func merge(first, second json.RawMessage) (json.RawMessage, error) {
+	var merged, added map[string]json.RawMessage
 	for _, part := range []struct {
-		from json.RawMessage
-		to   *map[string]json.RawMessage
-	}{{line, &first}, {behind, &second}} {
-		if len(part.from) == 0 {
+		data    json.RawMessage
+		members *map[string]json.RawMessage
+	}{{first, &merged}, {second, &added}} {
+		if len(part.data) == 0 {
 			continue
 		}
-		if err := json.Unmarshal(part.from, part.to); err != nil {
+		if err := json.Unmarshal(part.data, part.members); err != nil {
 			return nil, err
 		}
 	}
 	switch {
-	case len(first) == 0 && len(second) == 0:
+	case len(merged) == 0 && len(added) == 0:
 		return nil, nil
-	case len(first) == 0:
-		return behind, nil
-	case len(second) == 0:
-		return line, nil
+	case len(merged) == 0:
+		return second, nil
+	case len(added) == 0:
+		return first, nil
 	}
-	maps.Copy(first, second)
-	return json.Marshal(first)
+	maps.Copy(merged, added)
+	return json.Marshal(merged)
 }
 
-// Writer writes events to a stream, each with one call of Write. It is not safe for
-// concurrent use.
+// Writer writes events to a stream. It is not safe for concurrent use.
 type Writer struct {
 	w   io.Writer
-	buf bytes.Buffer
+	buf bytes.Buffer // the encoded event
 }
 
-// NewWriter returns a writer.
+// NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write writes one event as the reference does, with the data behind the line.
+// Write writes an event by a single call of Write of the stream. Like the reference
+// implementation, it writes the data after the line.
 func (w *Writer) Write(e Event) error {
 	if e.Type == "" {
 		return errors.New("write an event: it has no type")
 	}
-	line, _ := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))}) // cannot fail
+	line, _ := json.Marshal(header{Type: e.Type, DataLen: int64(len(e.Data)), Payload: int64(len(e.Payload))}) // never fails
 	w.buf.Reset()
 	w.buf.Write(line)
 	w.buf.WriteByte('\n')
@@ -229,5 +228,5 @@ func (w *Writer) Write(e Event) error {
 	return nil
 }
 
-// printable makes a peer's text fit for a line of a log.
+// printable returns a text of the peer as one line of at most 200 bytes, for messages.
 func printable(s string) string { return plain.Clip(plain.Line(s), 200) }

@@ -11,53 +11,54 @@ import (
 	"time"
 )
 
-// finder finds servers on the network and remembers which answered.
+// finder finds servers on the network, and stores those that have responded.
 type finder struct {
-	o       Options
-	create  func(host, port string) *server
-	looking chan struct{} // held during a search
+	o         Options
+	create    func(host, port string) *server // newServer with the options
+	searching chan struct{}                   // lock of capacity 1: holds an element during a search
 
-	mu    sync.Mutex
-	known []*server
-	// The last search failed for this need, or for any need if empty, and is not
-	// repeated before that time.
-	vain    string
-	failure error
-	rest    time.Time
+	mu      sync.Mutex
+	servers []*server // servers that have responded, the latest first
+
+	// The latest failed search. It is not repeated before retryAt.
+	failedNeed string // key of the need; "" if the search failed for all needs
+	failure    error
+	retryAt    time.Time
 }
 
 const (
-	mostServers = 16
-	// restFor is how long a failed search is not repeated, because each makes a person
-	// wait.
-	restFor = 15 * time.Second
-	// stragglers is how long to wait for other servers once a usable one has answered,
-	// so that the choice does not depend on speed.
-	stragglers = 250 * time.Millisecond
+	maxServers = 16
+	// retryPause is the time before a failed search is repeated. People have to wait for
+	// each search.
+	retryPause = 15 * time.Second
+	// slowerServers is how long a search waits for other servers after a usable one has
+	// responded, so that not just the fastest one is used.
+	slowerServers = 250 * time.Millisecond
 )
 
+// newFinder returns a finder without servers.
 func newFinder(o Options) *finder {
-	return &finder{o: o, looking: make(chan struct{}, 1), create: func(host, port string) *server { return newServer(host, port, o) }}
+	return &finder{o: o, searching: make(chan struct{}, 1), create: func(host, port string) *server { return newServer(host, port, o) }}
 }
 
-// pick finds a server within four fifths of the time to connect, and leaves the rest to
-// connecting. A known server takes no time.
+// pick returns a server that satisfies n, and its info. It takes at most four fifths of
+// connectTimeout; the rest remains for the connection.
 func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
-	if s, info, ok := f.fresh(n); ok {
+	if s, info, ok := f.pickCached(n); ok {
 		return s, info, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, connectWithin*4/5)
+	limited, cancel := context.WithTimeout(ctx, connectTimeout*4/5)
 	defer cancel()
 	select {
-	case f.looking <- struct{}{}:
-		defer func() { <-f.looking }()
+	case f.searching <- struct{}{}:
+		defer func() { <-f.searching }()
 	case <-limited.Done():
-		return nil, Info{}, f.tooLate(ctx)
+		return nil, Info{}, f.timeoutError(ctx)
 	}
-	if s, info, ok := f.fresh(n); ok { // found by another call
+	if s, info, ok := f.pickCached(n); ok { // found by another call
 		return s, info, nil
 	}
-	if s, info, ok := f.reask(limited, n); ok {
+	if s, info, ok := f.pickExpired(limited, n); ok {
 		return s, info, nil
 	}
 	if err := f.recentFailure(n); err != nil {
@@ -68,117 +69,118 @@ func (f *finder) pick(ctx context.Context, n need) (*server, Info, error) {
 	case ctx.Err() != nil:
 		return nil, Info{}, ctx.Err()
 	case limited.Err() != nil && err != nil && !errors.Is(err, errNotServed):
-		err = f.tooLate(ctx)
+		err = f.timeoutError(ctx)
 	}
 	if err != nil {
 		f.mu.Lock()
-		f.vain, f.failure, f.rest = n.key, err, time.Now().Add(restFor)
-		if len(f.known) == 0 {
-			f.vain = ""
+		f.failedNeed, f.failure, f.retryAt = n.key, err, time.Now().Add(retryPause)
+		if len(f.servers) == 0 {
+			f.failedNeed = ""
 		}
 		f.mu.Unlock()
 	}
 	return s, info, err
 }
 
-// fresh returns a known server with cached info.
-func (f *finder) fresh(n need) (*server, Info, bool) {
+// pickCached returns a stored server with cached info that satisfies n.
+func (f *finder) pickCached(n need) (s *server, info Info, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, s := range f.known {
-		if info, ok := s.served.Get(); ok && n.fits(s, info) == nil {
+	for _, s := range f.servers {
+		if info, ok := s.cachedInfo.Get(); ok && n.check(s, info) == nil {
 			return s, info, true
 		}
 	}
 	return nil, Info{}, false
 }
 
-// reask asks the known servers whose info has expired or was dropped after a failure. A
-// server that does not answer within a fifth of the time is forgotten: it may have moved.
-func (f *finder) reask(ctx context.Context, n need) (*server, Info, bool) {
+// pickExpired requests the info of stored servers whose info is not cached any more, and
+// returns one that satisfies n. It removes servers that do not respond within a fifth of
+// connectTimeout.
+func (f *finder) pickExpired(ctx context.Context, n need) (s *server, info Info, ok bool) {
 	f.mu.Lock()
-	stale := slices.DeleteFunc(slices.Clone(f.known), func(s *server) bool {
-		_, ok := s.served.Get()
+	expired := slices.DeleteFunc(slices.Clone(f.servers), func(s *server) bool {
+		_, ok := s.cachedInfo.Get()
 		return ok
 	})
 	f.mu.Unlock()
-	if len(stale) == 0 {
+	if len(expired) == 0 {
 		return nil, Info{}, false
 	}
-	limited, cancel := context.WithTimeout(ctx, connectWithin/5)
+	limited, cancel := context.WithTimeout(ctx, connectTimeout/5)
 	defer cancel()
-	answers := f.ask(limited, stale, n)
+	responses := f.requestInfo(limited, expired, n)
 	if ctx.Err() != nil {
 		return nil, Info{}, false
 	}
-	f.remember(answers)
-	return best(answers)
+	f.store(responses)
+	return firstUsable(responses)
 }
 
-// recentFailure returns the error of a recent search.
+// recentFailure returns the error of a recent search for n, or nil.
 func (f *finder) recentFailure(n need) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Now().Before(f.rest) && (f.vain == "" || f.vain == n.key) {
+	if time.Now().Before(f.retryAt) && (f.failedNeed == "" || f.failedNeed == n.key) {
 		return f.failure
 	}
 	return nil
 }
 
-// forget drops the info of the known servers, and allows a new search.
-func (f *finder) forget() {
+// reset removes the cached info of all servers, and allows a new search.
+func (f *finder) reset() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, s := range f.known {
-		s.served.Forget()
+	for _, s := range f.servers {
+		s.cachedInfo.Forget()
 	}
-	f.rest = time.Time{}
+	f.retryAt = time.Time{}
 }
 
-// search searches the network: two fifths of the time to find servers, and the rest to ask
-// them.
+// search searches the network for a server that satisfies n. It finds servers for at most two
+// fifths of connectTimeout, and requests their info until ctx ends.
 func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
-	finding, cancel := context.WithTimeout(ctx, connectWithin*2/5)
-	targets, err := f.o.Find(finding)
-	late := finding.Err() != nil
+	finding, cancel := context.WithTimeout(ctx, connectTimeout*2/5)
+	addresses, err := f.o.Find(finding)
+	timedOut := finding.Err() != nil
 	cancel()
-	servers := f.servers(targets)
+	servers := f.serversAt(addresses)
 	switch {
 	case ctx.Err() != nil && len(servers) == 0:
 		return nil, Info{}, ctx.Err()
-	case err != nil && !late && len(servers) == 0:
-		return nil, Info{}, &fault{"", "Wyoming servers cannot be looked for (" + printable(err.Error()) + "); " + cure, err}
+	case err != nil && !timedOut && len(servers) == 0:
+		return nil, Info{}, &fault{"", "Wyoming servers cannot be looked for (" + printable(err.Error()) + "); " + advice, err}
 	case len(servers) == 0:
-		return nil, Info{}, &fault{"", "no Wyoming server announces itself on this network; " + cure, errNotServed}
+		return nil, Info{}, &fault{"", "no Wyoming server announces itself on this network; " + advice, errNotServed}
 	}
-	answers := f.ask(ctx, servers, n)
-	f.remember(answers)
-	if s, info, ok := best(answers); ok {
+	responses := f.requestInfo(ctx, servers, n)
+	f.store(responses)
+	if s, info, ok := firstUsable(responses); ok {
 		f.o.Log.Info("a Wyoming server was found", "server", s.endpoint.String(), "servers", len(servers))
 		return s, info, nil
 	}
-	return nil, Info{}, useless(answers)
+	return nil, Info{}, noneUsable(responses)
 }
 
-// cure is the advice if nothing is found.
-const cure = "give the address of one as url: tcp://host:port"
+// advice ends the message if no usable server is found.
+const advice = "give the address of one as url: tcp://host:port"
 
-// servers returns servers for the given addresses, reusing known ones.
-func (f *finder) servers(targets []string) []*server {
+// serversAt returns the servers at these addresses: stored ones, or else new ones.
+func (f *finder) serversAt(addresses []string) []*server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var list []*server
-	for _, target := range targets {
-		host, port, err := net.SplitHostPort(target)
-		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+	for _, address := range addresses {
+		host, port, err := net.SplitHostPort(address)
+		if n, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil || n == 0 || host == "" {
 			continue
 		}
-		same := func(s *server) bool { return s.endpoint.host == host && s.endpoint.port == port }
-		if slices.ContainsFunc(list, same) || len(list) == mostServers {
+		isHere := func(s *server) bool { return s.endpoint.host == host && s.endpoint.port == port }
+		if slices.ContainsFunc(list, isHere) || len(list) == maxServers {
 			continue
 		}
-		if i := slices.IndexFunc(f.known, same); i >= 0 {
-			list = append(list, f.known[i])
+		if i := slices.IndexFunc(f.servers, isHere); i >= 0 {
+			list = append(list, f.servers[i])
 		} else {
 			list = append(list, f.create(host, port))
 		}
@@ -186,95 +188,99 @@ func (f *finder) servers(targets []string) []*server {
 	return list
 }
 
-// answer is the result of asking a server what it serves.
-type answer struct {
-	server *server
-	info   Info
-	err    error // it did not answer
-	unfit  error // it answered, and is of no use
+// response is the response of a server to a request of its info.
+type response struct {
+	server  *server
+	info    Info
+	err     error // why there is no info
+	needErr error // why the server does not satisfy the need
 }
 
-// ask asks all servers at once, until ctx ends, all have answered, or one is usable and
-// stragglers has passed.
-func (f *finder) ask(ctx context.Context, servers []*server, n need) []answer {
+// isUsable reports whether the server has responded and satisfies the need.
+func (r response) isUsable() bool { return r.err == nil && r.needErr == nil }
+
+// requestInfo requests the info of all servers concurrently. It returns when ctx ends, all
+// have responded, or slowerServers after a usable one has responded.
+func (f *finder) requestInfo(ctx context.Context, servers []*server, n need) []response {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	answers := make([]answer, len(servers))
-	useful := make(chan struct{}, len(servers))
-	var all sync.WaitGroup
+	responses := make([]response, len(servers))
+	usable := make(chan struct{}, len(servers))
+	var wg sync.WaitGroup
 	for i, s := range servers {
-		all.Go(func() {
-			a := answer{server: s}
-			if a.info, a.err = s.info(ctx); a.err == nil {
-				a.unfit = n.fits(s, a.info)
+		wg.Go(func() {
+			r := response{server: s}
+			if r.info, r.err = s.info(ctx); r.err == nil {
+				r.needErr = n.check(s, r.info)
 			}
-			answers[i] = a
-			if a.err == nil && a.unfit == nil {
-				useful <- struct{}{}
+			responses[i] = r
+			if r.isUsable() {
+				usable <- struct{}{}
 			}
 		})
 	}
 	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
+	go func() { wg.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-useful:
-		enough := time.AfterFunc(stragglers, stop)
+	case <-usable:
+		timer := time.AfterFunc(slowerServers, stop)
 		<-done
-		enough.Stop()
+		timer.Stop()
 	}
-	return answers
+	return responses
 }
 
-// best returns the first usable server.
-func best(answers []answer) (*server, Info, bool) {
-	for _, a := range answers {
-		if a.err == nil && a.unfit == nil {
-			return a.server, a.info, true
+// firstUsable returns the first usable server.
+func firstUsable(responses []response) (s *server, info Info, ok bool) {
+	for _, r := range responses {
+		if r.isUsable() {
+			return r.server, r.info, true
 		}
 	}
 	return nil, Info{}, false
 }
 
-// remember puts the servers that answered before the known ones, and forgets servers that
-// did not answer.
-func (f *finder) remember(answers []answer) {
+// store puts the servers that have responded before the other stored ones, and removes those
+// that have not.
+func (f *finder) store(responses []response) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var known []*server
-	for _, a := range answers {
-		if a.err == nil {
-			known = append(known, a.server)
+	var servers []*server
+	for _, r := range responses {
+		if r.err == nil {
+			servers = append(servers, r.server)
 		}
 	}
-	for _, s := range f.known {
-		if !slices.ContainsFunc(answers, func(a answer) bool { return a.server == s }) && len(known) < mostServers {
-			known = append(known, s)
+	for _, s := range f.servers {
+		if !slices.ContainsFunc(responses, func(r response) bool { return r.server == s }) && len(servers) < maxServers {
+			servers = append(servers, s)
 		}
 	}
-	f.known = known
+	f.servers = servers
 }
 
-// useless says why no server is of use, with the reason of one.
-func useless(answers []answer) error {
-	for _, why := range []func(answer) error{
-		func(a answer) error { return a.unfit },
-		func(a answer) error { return a.err },
+// noneUsable returns the error if no server is usable, with the reason for one of them.
+func noneUsable(responses []response) error {
+	for _, errOf := range []func(response) error{
+		func(r response) error { return r.needErr },
+		func(r response) error { return r.err },
 	} {
-		for _, a := range answers {
-			if f, ok := errors.AsType[*fault](why(a)); ok {
+		for _, r := range responses {
+			if f, ok := errors.AsType[*fault](errOf(r)); ok {
 				return &fault{"", fmt.Sprintf("none of the Wyoming servers found on this network can be used; the one at %s: %s (%s)",
-					f.server, f.why, cure), errNotServed}
+					f.server, f.message, advice), errNotServed}
 			}
 		}
 	}
-	return &fault{"", "the Wyoming servers found on this network do not answer; " + cure, errNotServed}
+	return &fault{"", "the Wyoming servers found on this network do not answer; " + advice, errNotServed}
 }
 
-// tooLate returns the error for a search that took too long.
-func (f *finder) tooLate(ctx context.Context) error {
+// timeoutError returns the error of ctx or, if ctx has not ended, of a search that took too
+// long.
+func (f *finder) timeoutError(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &fault{"", fmt.Sprintf("no Wyoming server was found within %s; %s", connectWithin, cure), context.DeadlineExceeded}
+	return &fault{"", fmt.Sprintf("no Wyoming server was found within %s; %s", connectTimeout, advice), context.DeadlineExceeded}
 }

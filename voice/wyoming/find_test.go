@@ -59,8 +59,8 @@ func (n *network) engine(t testing.TB, o Options) *Engine {
 	t.Helper()
 	o.Find = n.find
 	e := newEngine(t, o)
-	create := e.found.create
-	e.found.create = func(host, port string) *server {
+	create := e.finder.create
+	e.finder.create = func(host, port string) *server {
 		s := create(host, port)
 		s.endpoint.connect = n.connect
 		return s
@@ -187,7 +187,7 @@ func TestNothingIsFound(t *testing.T) {
 				if got := test.network.searches.Load(); got != 1 {
 					t.Errorf("%d searches", got)
 				}
-				time.Sleep(restFor)
+				time.Sleep(retryPause)
 				test.network.mu.Lock()
 				test.network.servers, test.network.order, test.network.failure = map[string]*fake{three: hears("yes", `"en"`)}, []string{three}, nil
 				test.network.servers[three].info = strings.Replace(test.network.servers[three].info, "base-int8", "large", 1)
@@ -239,14 +239,14 @@ func TestTheOrderDecides(t *testing.T) {
 		took  time.Duration
 	}{
 		"the first is a little slower": {100 * time.Millisecond, "first", 100 * time.Millisecond},
-		"the first is asleep":          {time.Second, "second", stragglers},
+		"the first is asleep":          {time.Second, "second", slowerServers},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &network{servers: map[string]*fake{one: hears("first", `"en"`), three: hears("second", `"en"`)}, order: []string{one, three}}
 				e := n.engine(t, Options{})
-				create := e.found.create
-				e.found.create = func(host, port string) *server {
+				create := e.finder.create
+				e.finder.create = func(host, port string) *server {
 					s := create(host, port)
 					s.endpoint.connect = func(ctx context.Context, network, address string) (net.Conn, error) {
 						if address == one {
@@ -356,7 +356,7 @@ func TestWarm(t *testing.T) {
 		delete(n.servers, one)
 		n.servers[three], n.order = hears("yes", `"en"`), []string{two, three}
 		n.mu.Unlock()
-		time.Sleep(servedFor)
+		time.Sleep(infoExpiry)
 		if err := e.Warm(t.Context()); err != nil || n.searches.Load() != 2 {
 			t.Errorf("%v after %d searches", err, n.searches.Load())
 		}
@@ -420,7 +420,7 @@ func TestCancelledWhileLooking(t *testing.T) {
 				if !errors.Is(err, context.Canceled) || errors.Is(err, voice.ErrUnavailable) || time.Since(began) != time.Second {
 					t.Errorf("%v after %s", err, time.Since(began))
 				}
-				if e.found.recentFailure(toRecognize(voice.Options{})) != nil {
+				if e.finder.recentFailure(recognizeNeed(voice.Options{})) != nil {
 					t.Error("being interrupted was taken for a search in vain")
 				}
 			})
@@ -430,7 +430,7 @@ func TestCancelledWhileLooking(t *testing.T) {
 
 func TestAddressIsUsedBeforeASearch(t *testing.T) {
 	n := &network{}
-	if e := newEngine(t, Options{Address: "tcp://h:1", Find: n.find}); e.found != nil || e.fixed.endpoint.String() != "tcp://h:1" {
+	if e := newEngine(t, Options{Address: "tcp://h:1", Find: n.find}); e.finder != nil || e.fixed.endpoint.String() != "tcp://h:1" {
 		t.Error("the address is not used")
 	}
 	if _, err := New(Options{}); err == nil {

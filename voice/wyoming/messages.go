@@ -1,67 +1,68 @@
 package wyoming
 
-// The event types needed for speech, from the README of OHF-Voice/wyoming.
+// Types of events for speech, from the README of OHF-Voice/wyoming. The comments name the
+// type of the data.
 const (
-	TypeDescribe = "describe" // what do you serve?
+	TypeDescribe = "describe" // no data; requests TypeInfo
 	TypeInfo     = "info"     // Info
 	TypeError    = "error"    // Failure
 	TypePing     = "ping"
 	TypePong     = "pong"
 
 	TypeAudioStart = "audio-start" // Format
-	TypeAudioChunk = "audio-chunk" // Format, and sound as payload
-	TypeAudioStop  = "audio-stop"
+	TypeAudioChunk = "audio-chunk" // Format; the payload is sound
+	TypeAudioStop  = "audio-stop"  // no data
 
-	TypeTranscribe      = "transcribe"       // Transcribe, before the sound
-	TypeTranscript      = "transcript"       // Text, after it
-	TypeTranscriptChunk = "transcript-chunk" // Text, a part; the whole still comes as a transcript
-	TypeTranscriptStop  = "transcript-stop"
+	TypeTranscribe      = "transcribe"       // Transcribe; audio events follow
+	TypeTranscript      = "transcript"       // Text: the whole transcript
+	TypeTranscriptChunk = "transcript-chunk" // Text: a part of the transcript, before TypeTranscript
+	TypeTranscriptStop  = "transcript-stop"  // no data; ends the chunks
 
-	TypeSynthesize        = "synthesize"       // Synthesize
-	TypeSynthesizeStart   = "synthesize-start" // Synthesize without its text
-	TypeSynthesizeChunk   = "synthesize-chunk" // Text, a part
-	TypeSynthesizeStop    = "synthesize-stop"  // no more text
-	TypeSynthesizeStopped = "synthesize-stopped"
+	TypeSynthesize        = "synthesize"         // Synthesize
+	TypeSynthesizeStart   = "synthesize-start"   // Synthesize without text; chunks follow
+	TypeSynthesizeChunk   = "synthesize-chunk"   // Text: a part of the text
+	TypeSynthesizeStop    = "synthesize-stop"    // no data; ends the chunks
+	TypeSynthesizeStopped = "synthesize-stopped" // no data; the server has sent all sound
 )
 
-// Format describes sound.
+// Format is the format of PCM sound.
 type Format struct {
 	Rate     int `json:"rate"`     // samples per second
 	Width    int `json:"width"`    // bytes per sample
-	Channels int `json:"channels"` // 1 is mono
+	Channels int `json:"channels"` // 1 for mono
 }
 
-// Text is the data of every event with only text.
+// Text is the data of events with text.
 type Text struct {
 	Text     string `json:"text"`
-	Language string `json:"language,omitempty"` // as recognized
+	Language string `json:"language,omitempty"` // recognized language; "" means unknown
 }
 
-// Failure is a server's error.
+// Failure is the data of an error event.
 type Failure struct {
 	Text string `json:"text"`
 	Code string `json:"code,omitempty"`
 }
 
-// Transcribe requests the text of the sound that follows.
+// Transcribe requests the transcript of the sound that follows.
 type Transcribe struct {
-	Name     string `json:"name,omitempty"`     // of a model
-	Language string `json:"language,omitempty"` // as the server spells it
+	Name     string `json:"name,omitempty"`     // name of a model; "" means the server's default
+	Language string `json:"language,omitempty"` // as in Model.Languages; "" means the server's default
 }
 
 // Synthesize requests the sound of a text.
 type Synthesize struct {
 	Text  string `json:"text,omitempty"`
-	Voice *Voice `json:"voice,omitempty"`
+	Voice *Voice `json:"voice,omitempty"` // nil means the server's default
 }
 
-// Voice is a choice of voice. A name takes precedence over a language.
+// Voice selects a voice by its name or, without a name, by its language.
 type Voice struct {
 	Name     string `json:"name,omitempty"`
 	Language string `json:"language,omitempty"`
 }
 
-// Info is what a server serves, by kind. Kinds that it does not serve are empty.
+// Info lists the services of a server.
 type Info struct {
 	ASR    []Program `json:"asr,omitempty"`    // speech to text
 	TTS    []Program `json:"tts,omitempty"`    // text to speech
@@ -70,13 +71,13 @@ type Info struct {
 	Wake   []Program `json:"wake,omitempty"`   // wake words
 }
 
-// Attribution names an author; the reference requires it.
+// Attribution names an author. The reference implementation requires it.
 type Attribution struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }
 
-// Program is one service. It can be used only if installed.
+// Program is a service of a server. It can be used only if it is installed.
 type Program struct {
 	Name        string      `json:"name"`
 	Attribution Attribution `json:"attribution"`
@@ -85,8 +86,8 @@ type Program struct {
 	Version     string      `json:"version"`
 
 	Models []Model `json:"models,omitempty"`
-	// Voices are the models of text to speech: models in the README, voices in the
-	// reference and Home Assistant.
+	// Voices holds the voices for text to speech. The reference implementation and Home
+	// Assistant use it, but according to the README voices are in Models.
 	Voices []Model `json:"voices,omitempty"`
 
 	SynthesizeStreaming bool `json:"supports_synthesize_streaming,omitempty"`

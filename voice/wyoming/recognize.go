@@ -12,12 +12,12 @@ import (
 	"perch/voice"
 )
 
-// Recognize implements voice.Recognizer. It sends the sound while it is spoken. If the
-// server ends the utterance early, the text is returned once u is finished. Errors are
-// returned at once, so that the next engine can listen.
+// Recognize implements voice.Recognizer. It sends the sound while it is spoken. It returns a
+// transcript only when u is finished, even if the server sends it earlier. It returns errors
+// immediately, so that the next engine can be used.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	e.recognizeWith.Store(&o)
-	s, info, within, err := e.pick(ctx, toRecognize(o))
+	e.latestRecognize.Store(&o)
+	s, info, timeout, err := e.pick(ctx, recognizeNeed(o))
 	if err != nil {
 		return voice.Transcript{}, err
 	}
@@ -25,12 +25,12 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	var heard Text
-	err = s.talk(ctx, within, e.o.AnswerWithin, func(ctx context.Context, c *call) error {
-		return sendSpeech(ctx, c, request, u)
+	var transcript Text
+	err = s.call(ctx, timeout, e.o.AnswerWithin, func(ctx context.Context, c *call) error {
+		return sendUtterance(ctx, c, request, u)
 	}, func(c *call) error {
 		var err error
-		heard, err = readText(c)
+		transcript, err = readTranscript(c)
 		return err
 	})
 	if err != nil {
@@ -39,13 +39,13 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	t := voice.Spoken(heard.Text)
-	t.Language = heard.Language
+	t := voice.Spoken(transcript.Text)
+	t.Language = transcript.Language
 	return t, nil
 }
 
-// sendSpeech sends u while it is spoken. The server's time to answer starts at its end.
-func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
+// sendUtterance sends u while it is spoken, and then starts the timeout.
+func sendUtterance(ctx context.Context, c *call, request Transcribe, u *voice.Utterance) error {
 	format := Format{Rate: voice.MicRate, Width: 2, Channels: 1}
 	if err := c.send(TypeTranscribe, request, nil); err != nil {
 		return err
@@ -59,19 +59,19 @@ func sendSpeech(ctx context.Context, c *call, request Transcribe, u *voice.Utter
 	if err := c.send(TypeAudioStop, nil, nil); err != nil {
 		return err
 	}
-	return c.ask()
+	return c.startTimeout()
 }
 
-// longestWrite bounds how long a streaming server may write a transcript, since a person
-// waits for it.
-const longestWrite = time.Minute
+// maxStreaming is the maximum time from the first part of a transcript to its end. A person
+// waits meanwhile.
+const maxStreaming = time.Minute
 
-// readText waits for the transcript. The parts that a streaming server sends before it
-// are used only if the whole never comes.
-func readText(c *call) (Text, error) {
+// readTranscript waits for the transcript. A streaming server sends parts of it first, which
+// are used only if the whole transcript does not follow.
+func readTranscript(c *call) (Text, error) {
 	var parts strings.Builder
-	var began time.Time // of the first part
-	slow := false       // the latest part came more slowly than it extends the wait
+	var start time.Time // time of the first part
+	slow := false       // whether the latest part has extended the deadline by less than the wait for it
 	for {
 		event, err := c.read()
 		if errors.Is(err, os.ErrDeadlineExceeded) && slow {
@@ -87,7 +87,7 @@ func readText(c *call) (Text, error) {
 				return Text{}, err
 			}
 			if parts.Len()+len(t.Text) > voice.LongestTranscript && event.Type == TypeTranscriptChunk || len(t.Text) > voice.LongestTranscript {
-				return Text{}, reason("its text is longer than anything that can be said in that time; it runs in circles")
+				return Text{}, reason("its text is longer than what can be said in that time; it may repeat itself endlessly")
 			}
 		}
 		switch event.Type {
@@ -98,13 +98,12 @@ func readText(c *call) (Text, error) {
 			if t.Text == "" {
 				continue
 			}
-			// It is working.
 			c.empty = 0
-			if began.IsZero() {
-				began = time.Now()
+			if start.IsZero() {
+				start = time.Now()
 			}
-			if time.Since(began) > longestWrite {
-				return Text{}, reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", longestWrite))
+			if time.Since(start) > maxStreaming {
+				return Text{}, reason(fmt.Sprintf("it writes one transcript for more than %s; is it overloaded?", maxStreaming))
 			}
 			if slow, err = c.extend(remote.Worth(t.Text)); err != nil {
 				return Text{}, err

@@ -165,11 +165,11 @@ func TestRecognizerFailures(t *testing.T) {
 			for {
 				p.event(TypeTranscriptChunk, Text{Text: "thank you "}, nil)
 			}
-		}, []string{"runs in circles"}},
+		}, []string{"may repeat itself endlessly"}},
 		"has no end": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			p.event(TypeTranscript, Text{Text: strings.Repeat("thank you ", 1000)}, nil)
-		}, []string{"runs in circles"}},
+		}, []string{"may repeat itself endlessly"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fake{info: whisper, script: test.script}
@@ -202,7 +202,7 @@ func TestSilentRecognizer(t *testing.T) {
 		took   time.Duration // from the end of the utterance
 	}{
 		"never answers": {func(p *peer, _ Event) { p.hangUp() }, "did not answer within 4s", 4 * time.Second},
-		"never reads":   {func(*peer, Event) { time.Sleep(time.Minute) }, "took nothing for 4s", -6*time.Second + grace},
+		"never reads":   {func(*peer, Event) { time.Sleep(time.Minute) }, "read nothing for 4s", -6*time.Second + grace},
 		"chatters": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			for {
@@ -278,7 +278,7 @@ func TestCancelledWhileListening(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			<-gone
-			if _, fresh := e.fixed.served.Get(); !fresh {
+			if _, fresh := e.fixed.cachedInfo.Get(); !fresh {
 				t.Error("being interrupted was taken for a failure of the server")
 			}
 		})

@@ -9,90 +9,91 @@ import (
 	"perch/voice"
 )
 
-// server is a Wyoming server: its address, and what it serves.
+// server is a Wyoming server.
 type server struct {
-	o        Options
-	endpoint *endpoint
-	served   remote.Cached[Info]
+	o          Options
+	endpoint   *endpoint
+	cachedInfo remote.Cached[Info]
 
-	mu     sync.Mutex
-	asking *question // nil unless a request is running
+	mu      sync.Mutex
+	request *infoRequest // running request; nil if there is none
 }
 
-// question is a request for a server's info, shared by its callers.
-type question struct {
-	done  chan struct{} // closed when the result is set
-	info  Info
-	err   error
-	ended bool // because its caller's context ended
+// infoRequest is a request for the info of a server. Concurrent calls of server.info share
+// it.
+type infoRequest struct {
+	done      chan struct{} // closed when the result is set
+	info      Info
+	err       error
+	cancelled bool // whether it failed because the context of the call that runs it has ended
 }
 
+// newServer returns a server without info.
 func newServer(host, port string, o Options) *server {
 	return &server{o: o, endpoint: newEndpoint(host, port)}
 }
 
-// need is the purpose of a call.
+// need is what a server must be able to do.
 type need struct {
-	key string // distinguishes it from other needs
-	// fits returns why a server with that info is of no use, or nil.
-	fits func(*server, Info) error
+	key   string                    // identifies the need
+	check func(*server, Info) error // returns an error if a server with this info does not satisfy the need
 }
 
-// toRecognize is what a call of Recognize needs.
-func toRecognize(o voice.Options) need {
+// recognizeNeed returns the need of a call of Recognize.
+func recognizeNeed(o voice.Options) need {
 	return need{"hear " + o.Language, func(s *server, info Info) error {
 		_, err := s.chooseRecognizer(info, o)
 		return err
 	}}
 }
 
-// toSynthesize is what a call of Synthesize needs.
-func toSynthesize(o voice.Options) need {
+// synthesizeNeed returns the need of a call of Synthesize.
+func synthesizeNeed(o voice.Options) need {
 	return need{"speak " + o.Language + " " + o.Voice, func(s *server, info Info) error {
 		_, err := s.chooseSynthesizer(info, o)
 		return err
 	}}
 }
 
-// toServe is the need of an engine whose use is not known yet: the configured model and
-// voice must exist.
-func toServe() need {
+// anyNeed returns the need of an engine that was not used yet: the server must be able to
+// recognize or synthesize, and must have the configured model and voice.
+func anyNeed() need {
 	return need{"serve", func(s *server, info Info) error {
-		_, noSTT := s.chooseRecognizer(info, voice.Options{})
-		_, noTTS := s.chooseSynthesizer(info, voice.Options{})
+		_, recognizeErr := s.chooseRecognizer(info, voice.Options{})
+		_, synthesizeErr := s.chooseSynthesizer(info, voice.Options{})
 		switch {
-		case noSTT != nil && s.o.Model != "":
-			return noSTT
-		case noTTS != nil && s.o.Voice != "", len(info.ASR) == 0:
-			return noTTS
-		case noTTS != nil:
-			return noSTT
+		case recognizeErr != nil && s.o.Model != "":
+			return recognizeErr
+		case synthesizeErr != nil && s.o.Voice != "", len(info.ASR) == 0:
+			return synthesizeErr
+		case synthesizeErr != nil:
+			return recognizeErr
 		}
 		return nil
 	}}
 }
 
-// pick returns a server for n, its info, and the time left to reach it: the configured
-// server, or a server found on the network.
+// pick returns a server that satisfies n, its info, and the timeout of connecting to it. It
+// is the configured server, or one found on the network.
 func (e *Engine) pick(ctx context.Context, n need) (*server, Info, time.Duration, error) {
-	if e.found != nil {
-		began := time.Now()
-		s, info, err := e.found.pick(ctx, n)
-		return s, info, connectWithin - time.Since(began), err
+	if e.finder != nil {
+		start := time.Now()
+		s, info, err := e.finder.pick(ctx, n)
+		return s, info, connectTimeout - time.Since(start), err
 	}
 	info, err := e.fixed.info(ctx)
 	if err == nil {
-		err = n.fits(e.fixed, info)
+		err = n.check(e.fixed, info)
 	}
-	return e.fixed, info, connectWithin, err
+	return e.fixed, info, connectTimeout, err
 }
 
-// check is pick without cached info.
+// check returns an error if no server satisfies n. It does not use cached info.
 func (e *Engine) check(ctx context.Context, n need) error {
-	if e.found != nil {
-		e.found.forget()
+	if e.finder != nil {
+		e.finder.reset()
 	} else {
-		e.fixed.served.Forget()
+		e.fixed.cachedInfo.Forget()
 	}
 	_, _, _, err := e.pick(ctx, n)
 	return err

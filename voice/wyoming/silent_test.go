@@ -42,7 +42,7 @@ func TestEmptyEventsAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := &fake{info: c.info, script: c.script}
 				began := time.Now()
-				voicetest.Sentence(t, c.use(t.Context(), server.piped(t, Options{})), "carry nothing")
+				voicetest.Sentence(t, c.use(t.Context(), server.piped(t, Options{})), "contain neither sound nor text")
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("it took %s", took)
 				}

@@ -8,15 +8,15 @@ import (
 	"perch/voice"
 )
 
-// sound converts a server's sound to 24 kHz mono, piece by piece.
+// sound converts the sound of a server to 24 kHz mono, in pieces.
 type sound struct {
-	text      string // the spoken text
-	format    Format
+	text      string // the text that is spoken
+	format    Format // zero before the first setFormat
 	samples   Samples
 	converter *voice.Converter
 }
 
-// newSound returns a sound that is passed to out.
+// newSound returns a sound for a text. The converted sound is passed to out.
 func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sound {
 	return &sound{text: text, converter: voice.NewConverter(voice.LongestSpeech(text), arrival, func(pcm []int16) error {
 		if err := out(pcm); err != nil {
@@ -26,7 +26,8 @@ func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sou
 	})}
 }
 
-// setFormat sets the format of what follows, and drops an incomplete sample.
+// setFormat sets the format of the following sound. If the number of channels changes, it
+// drops an incomplete sample.
 func (s *sound) setFormat(f Format) error {
 	switch {
 	case f.Width != 2:
@@ -43,7 +44,7 @@ func (s *sound) setFormat(f Format) error {
 	return nil
 }
 
-// add converts the sound of a payload.
+// add converts the sound in a payload.
 func (s *sound) add(payload []byte) error {
 	err := s.samples.Add(payload, s.converter.Convert)
 	if errors.Is(err, voice.ErrEndless) {
@@ -52,23 +53,24 @@ func (s *sound) add(payload []byte) error {
 	return err
 }
 
-// Samples converts 16-bit sound in pieces to mono. A piece may end anywhere, even within
-// a sample.
+// Samples converts 16-bit little-endian sound to mono. The sound is added in pieces, which
+// may end within a sample.
 type Samples struct {
 	Channels int // 1 or 2
 
-	rest []byte // an incomplete sample
-	pcm  [2048]int16
+	rest []byte      // the incomplete sample at the end of the previous piece
+	pcm  [2048]int16 // buffer for the converted sound
 }
 
-// Add passes the complete samples of a payload, and of the remainder before it, to out in
-// steps. out must not retain its argument. An error of out ends the payload.
+// Add converts a piece of sound, preceded by the rest of the previous piece, and passes the
+// result to out in one or several calls. out must not retain its argument. If out returns an
+// error, Add returns it, and the rest of the piece is lost.
 func (s *Samples) Add(payload []byte, out func([]int16) error) error {
 	size := 2 * s.Channels
 	if n := len(s.rest); n > 0 {
-		more := min(size-n, len(payload))
-		s.rest = append(s.rest, payload[:more]...)
-		payload = payload[more:]
+		missing := min(size-n, len(payload))
+		s.rest = append(s.rest, payload[:missing]...)
+		payload = payload[missing:]
 		if len(s.rest) < size {
 			return nil
 		}
@@ -88,7 +90,7 @@ func (s *Samples) Add(payload []byte, out func([]int16) error) error {
 	return nil
 }
 
-// mono converts whole samples, up to the size of s.pcm.
+// mono converts complete samples to mono. There must be at most len(s.pcm) of them.
 func (s *Samples) mono(b []byte) []int16 {
 	size := 2 * s.Channels
 	n := len(b) / size

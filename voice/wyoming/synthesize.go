@@ -12,30 +12,30 @@ import (
 	"perch/voice"
 )
 
-// Synthesize implements voice.Synthesizer. A long text is sent in pieces to a server that
-// streams, so that the first is played while the next is made. The listener's time does
-// not count as the server's.
+// Synthesize implements voice.Synthesizer. If the server supports streaming, it sends a long
+// text in pieces, so that the first piece is played while the server synthesizes the next.
+// The time that out takes does not count for the timeout of the server.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
-	e.synthesizeWith.Store(&o)
-	at, info, within, err := e.pick(ctx, toSynthesize(o))
+	e.latestSynthesize.Store(&o)
+	server, info, timeout, err := e.pick(ctx, synthesizeNeed(o))
 	if err != nil {
 		return err
 	}
-	m, err := at.chooseSynthesizer(info, o)
+	chosen, err := server.chooseSynthesizer(info, o)
 	if err != nil {
 		return err
 	}
-	streaming := m.streaming && len(text) > longText
+	streaming := chosen.streaming && len(text) >= minStreamed
 	var s *sound
-	err = at.talk(ctx, within, e.o.AnswerWithin, func(_ context.Context, c *call) error {
+	err = server.call(ctx, timeout, e.o.AnswerWithin, func(_ context.Context, c *call) error {
 		if streaming {
-			return sendPieces(c, m.voice, text)
+			return sendPieces(c, chosen.voice, text)
 		}
-		return c.send(TypeSynthesize, Synthesize{Text: text, Voice: m.voice}, nil)
+		return c.send(TypeSynthesize, Synthesize{Text: text, Voice: chosen.voice}, nil)
 	}, func(c *call) error {
-		arrival := voice.NewArrival(c.within)
-		s = newSound(text, arrival, func(pcm []int16) error { return c.unhurried(func() error { return out(pcm) }) })
-		// The resampler is made while the server works.
+		arrival := voice.NewArrival(c.timeout)
+		s = newSound(text, arrival, func(pcm []int16) error { return c.waitListener(func() error { return out(pcm) }) })
+		// Create the resampler while the server works.
 		s.converter.Rate(int(e.rate.Load()))
 		return readSound(c, s, arrival, streaming)
 	})
@@ -47,23 +47,23 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		return nil
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-		at.served.Forget()
-		return at.faulty("it answered without any sound; its own log may say why", errNotServed)
+		server.cachedInfo.Forget()
+		return server.newFault("it answered without any sound; its own log may say why", errNotServed)
 	}
 	return nil
 }
 
-// longText is the least length of a streamed text, in bytes. A sentence is not worth
-// the five events.
-const longText = 160
+// minStreamed is the minimum length in bytes of a text that is sent in pieces. For shorter
+// texts the additional events are not worth it.
+const minStreamed = 161
 
-// sendPieces streams a text to the server. It also sends the whole text, which the
-// protocol requires for other servers; a streaming server ignores it.
+// sendPieces sends a text in pieces. It also sends the whole text, which the protocol
+// requires for the sake of other servers; a streaming server ignores it.
 func sendPieces(c *call, v *Voice, text string) error {
 	if err := c.send(TypeSynthesizeStart, Synthesize{Voice: v}, nil); err != nil {
 		return err
 	}
-	for _, p := range pieces(text) {
+	for _, p := range splitText(text) {
 		if err := c.send(TypeSynthesizeChunk, Text{Text: p}, nil); err != nil {
 			return err
 		}
@@ -74,37 +74,38 @@ func sendPieces(c *call, v *Voice, text string) error {
 	return c.send(TypeSynthesizeStop, nil, nil)
 }
 
-// pieces cuts a text after its sentences. Joined, the pieces are the text, byte for byte.
-func pieces(text string) []string {
-	var all []string
-	from := 0
+// splitText splits a text after sentences, into pieces of at least 40 bytes except the last.
+// Joined, the pieces are equal to the text.
+func splitText(text string) (pieces []string) {
+	const minPiece = 40
+	start := 0
 	for i, r := range text {
 		end := i + utf8.RuneLen(r)
 		switch {
-		case end-from < longText/4 || r == utf8.RuneError:
+		case end-start < minPiece || r == utf8.RuneError:
 		case strings.ContainsRune("。！？\n", r), r == ' ' && strings.ContainsRune(".!?:;", rune(text[i-1])):
-			all = append(all, text[from:end])
-			from = end
+			pieces = append(pieces, text[start:end])
+			start = end
 		}
 	}
-	if from < len(text) {
-		all = append(all, text[from:])
+	if start < len(text) {
+		pieces = append(pieces, text[start:])
 	}
-	return all
+	return pieces
 }
 
-// readSound passes the server's sound on until the end: one sound for a whole text; for a
-// streamed text any number of sounds and a last event.
+// readSound passes the sound of the server to s until its end. That is the end of the first
+// sound or, for a streamed text, a synthesize-stopped event after any number of sounds.
 func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error {
 	for {
-		waiting := time.Now()
+		start := time.Now()
 		trickles := s.converter.Sounded() && arrival.Trickles()
-		// An event without sound adds no time, and one with little adds little.
-		if err := c.conn.SetReadDeadline(waiting.Add(arrival.Left())); err != nil {
+		// Only events with sound extend the time left, by the length of the sound.
+		if err := c.conn.SetReadDeadline(start.Add(arrival.Left())); err != nil {
 			return err
 		}
 		event, err := c.read()
-		arrival.Waited(time.Since(waiting))
+		arrival.Waited(time.Since(start))
 		if errors.Is(err, os.ErrDeadlineExceeded) && trickles {
 			return reason("its sound comes far slower than it is played; is it overloaded, or too slow for this voice?")
 		}
@@ -129,15 +130,15 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 	}
 }
 
-// handleAudio handles an audio-start or audio-chunk. Both name the format; a chunk without one
-// has its start's.
+// handleAudio handles an audio-start or audio-chunk event. A chunk may lack the format; then
+// it has that of the audio-start.
 func handleAudio(event Event, s *sound) error {
 	var f Format
 	if err := event.Decode(&f); err != nil {
 		return err
 	}
 	if event.Type == TypeAudioStart {
-		s.samples.rest = s.samples.rest[:0] // an incomplete sample at the end of a sentence is lost
+		s.samples.rest = s.samples.rest[:0] // drop an incomplete sample at the end of the previous sound
 	}
 	if event.Type == TypeAudioStart || f != (Format{}) {
 		if err := s.setFormat(f); err != nil {

@@ -145,7 +145,7 @@ func TestLongTextIsStreamed(t *testing.T) {
 		t.Errorf("%q were asked for a short one (%v)", asked, err)
 	}
 	asked, server.info = nil, strings.Replace(piper, "true,\"voices", "false,\"voices", 1)
-	e.fixed.served.Forget()
+	e.fixed.cachedInfo.Forget()
 	if _, err := voicetest.Synthesize(t, e, long, voice.Options{}); err != nil || len(asked) != 1 ||
 		!strings.HasPrefix(asked[0], `synthesize{"text":"It is`) {
 		t.Errorf("%q were asked of one that does not stream (%v)", asked, err)
@@ -157,7 +157,7 @@ func FuzzPieces(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		all := pieces(text)
+		all := splitText(text)
 		if strings.Join(all, "") != text || slices.Contains(all, "") {
 			t.Errorf("%q became %q", text, all)
 		}
@@ -260,7 +260,7 @@ func TestTheCallerStops(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, fresh := e.fixed.served.Get(); !fresh {
+	if _, fresh := e.fixed.cachedInfo.Get(); !fresh {
 		t.Error("a listener who left was taken for a failure of the server")
 	}
 

@@ -16,40 +16,42 @@ import (
 	"perch/voice"
 )
 
-// connectWithin bounds finding and reaching the server, and again its description.
-const connectWithin = 5 * time.Second
+// connectTimeout is the timeout of finding and connecting to a server, and also that of a
+// server's info.
+const connectTimeout = 5 * time.Second
 
-// Options of an Engine.
+// Options are the options of an Engine. Either Address or Find is required.
 type Options struct {
-	Address string // tcp://host:port; empty to search the network
-	Voice   string // as the server lists it; empty for the server's choice
-	Model   string // of speech to text, as the server lists it; empty for the server's choice
-	// AnswerWithin is how long the server may be silent once it has its whole input:
-	// until its text or first sound, and between two pieces of sound. 0 is
-	// remote.Patience; a large whisper on a small computer takes longer.
+	Address string // tcp://host:port; "" means a server found on the network
+	Voice   string // name of a voice of the server; "" means the server's default
+	Model   string // name of a model of the server for speech to text; "" means the server's default
+	// AnswerWithin is how long the server may take to respond after it has received all
+	// input, and how long it may pause between two pieces of sound. Default: remote.Patience.
+	// A large whisper model on a small computer needs longer.
 	AnswerWithin time.Duration
-	// Find lists the servers on the network as host:port, the best first. It is used if
-	// Address is empty, and returns when ctx ends, with what it has found.
+	// Find returns the addresses (host:port) of servers on the network, the best first. It is
+	// used if Address is "". If ctx ends, it returns the addresses found so far.
 	Find func(ctx context.Context) ([]string, error)
-	Log  *slog.Logger
+	Log  *slog.Logger // default: discards
 }
 
-// Engine is a voice.Recognizer and a voice.Synthesizer that uses a Wyoming server: the one
-// at an address, or the first found that serves a call. It is safe for concurrent use. It
-// opens a connection per call, since many servers close theirs after an answer.
+// Engine is a voice.Recognizer and a voice.Synthesizer. It uses the Wyoming server at an
+// address, or the first one on the network that can serve a call. It is safe for concurrent
+// use. Each call uses a connection of its own, because many servers close the connection
+// after their response.
 type Engine struct {
-	o     Options
-	fixed *server // nil if the network is searched
-	found *finder // nil if fixed is set
-	// rate is the latest sound's, so that a resampler for the next is ready before the
-	// sound arrives: making one takes longer than the network does.
+	o      Options
+	fixed  *server // the configured server; nil if servers are searched on the network
+	finder *finder // nil if fixed is set
+	// rate is the sample rate of the latest sound. A resampler for the next sound is created
+	// with it before the sound arrives, because that takes long.
 	rate atomic.Int64
-	// Options of the latest calls; nil if there was none.
-	recognizeWith, synthesizeWith atomic.Pointer[voice.Options]
+	// The options of the latest calls of Recognize and Synthesize; nil before the first.
+	latestRecognize, latestSynthesize atomic.Pointer[voice.Options]
 }
 
-// New returns an engine for the server at o.Address, or for the servers that o.Find finds.
-// It opens no connection.
+// New returns an engine for the server at o.Address, or for the servers that o.Find returns.
+// The first call or Warm connects.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -57,9 +59,9 @@ func New(o Options) (*Engine, error) {
 	o.AnswerWithin = cmp.Or(o.AnswerWithin, remote.Patience)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	e := &Engine{o: o}
-	e.rate.Store(22050) // piper's usual rate
+	e.rate.Store(22050) // the usual rate of piper
 	if o.Address == "" && o.Find != nil {
-		e.found = newFinder(o)
+		e.finder = newFinder(o)
 		return e, nil
 	}
 	host, port, err := parseAddress(o.Address)
@@ -70,7 +72,7 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if o.AnswerWithin < 0 {
 		return errors.New("a Wyoming server cannot have a negative time limit")
@@ -82,14 +84,14 @@ func (o Options) Check() error {
 	return err
 }
 
-// parseAddress omits the address from its error if it contains a password.
+// parseAddress parses tcp://host:port. The error does not contain an address with a password.
 func parseAddress(address string) (host, port string, err error) {
 	if strings.Contains(address, "@") {
 		return "", "", errors.New("a Wyoming address cannot have a user or a password; it is tcp://host:port")
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "tcp" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", "", fmt.Errorf("%q is no Wyoming address; it is tcp://host:port", printable(address))
+		return "", "", fmt.Errorf("%q is not a Wyoming address; it is tcp://host:port", printable(address))
 	}
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 {
 		return "", "", fmt.Errorf("the Wyoming address %q needs a port; faster-whisper has 10300 and piper 10200", printable(address))
@@ -100,20 +102,19 @@ func parseAddress(address string) (host, port string, err error) {
 // Name returns "wyoming".
 func (*Engine) Name() string { return "wyoming" }
 
-// Warm finds the server and asks what it serves, for the needs of the latest calls, or for
-// any if there were none, so that the next call need not. It takes at most connectWithin to
-// find a server, and does nothing while the answer is cached.
+// Warm finds a server and requests its info, unless it is cached, so that the next call need
+// not wait for them. It assumes that the next call has the options of the latest one.
 func (e *Engine) Warm(ctx context.Context) error {
-	recognizeWith, synthesizeWith := e.recognizeWith.Load(), e.synthesizeWith.Load()
+	recognize, synthesize := e.latestRecognize.Load(), e.latestSynthesize.Load()
 	var needs []need
-	if recognizeWith != nil {
-		needs = append(needs, toRecognize(*recognizeWith))
+	if recognize != nil {
+		needs = append(needs, recognizeNeed(*recognize))
 	}
-	if synthesizeWith != nil {
-		needs = append(needs, toSynthesize(*synthesizeWith))
+	if synthesize != nil {
+		needs = append(needs, synthesizeNeed(*synthesize))
 	}
 	if len(needs) == 0 {
-		needs = append(needs, toServe())
+		needs = append(needs, anyNeed())
 	}
 	for _, n := range needs {
 		if _, _, _, err := e.pick(ctx, n); err != nil {
@@ -123,19 +124,20 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Check asks the server again what it serves. The error says in a sentence why this engine
-// can neither recognize nor synthesize, or that the server lacks the configured model or
-// voice.
-func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, toServe()) }
+// Check requests the info of the server. It returns an error, one sentence, if the engine can
+// neither recognize nor synthesize, or if the server lacks the configured model or voice.
+func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, anyNeed()) }
 
-// CheckRecognize is Check for an engine used to recognize.
+// CheckRecognize requests the info of the server, and returns an error if it cannot recognize
+// with these options.
 func (e *Engine) CheckRecognize(ctx context.Context, o voice.Options) error {
-	e.recognizeWith.Store(&o)
-	return e.check(ctx, toRecognize(o))
+	e.latestRecognize.Store(&o)
+	return e.check(ctx, recognizeNeed(o))
 }
 
-// CheckSynthesize is Check for an engine used to speak.
+// CheckSynthesize requests the info of the server, and returns an error if it cannot
+// synthesize with these options.
 func (e *Engine) CheckSynthesize(ctx context.Context, o voice.Options) error {
-	e.synthesizeWith.Store(&o)
-	return e.check(ctx, toSynthesize(o))
+	e.latestSynthesize.Store(&o)
+	return e.check(ctx, synthesizeNeed(o))
 }

@@ -176,12 +176,12 @@ func TestHostNameLookUpIsCached(t *testing.T) {
 		if lookups != 2 || strings.Join(dialed, " ") != "192.0.2.1:10300 192.0.2.2:10300 192.0.2.2:10300 192.0.2.2:10300" {
 			t.Errorf("%d lookups, %v dialed", lookups, dialed)
 		}
-		time.Sleep(knownFor)
+		time.Sleep(addressExpiry)
 		failure = errors.New("no such host")
 		if err := dial(); err != nil || lookups != 3 {
 			t.Errorf("a name that is lost is where it was: %v after %d lookups", err, lookups)
 		}
-		p.known.Put(nil, 0)
+		p.cached.Put(nil, 0)
 		voicetest.Sentence(t, dial(), "the name whisper.local is not known", "give the server's IP address")
 	})
 }
@@ -239,9 +239,9 @@ func FuzzInfo(f *testing.F) {
 		for _, o := range []Options{{Address: "tcp://h:1"}, {Address: "tcp://h:1", Model: name, Voice: name}} {
 			e, err := New(o)
 			must.Succeed(t, err)
-			for _, n := range []need{toRecognize(voice.Options{Language: language}), toSynthesize(voice.Options{Language: language, Voice: name}),
-				toServe()} {
-				if err := n.fits(e.fixed, info); err != nil &&
+			for _, n := range []need{recognizeNeed(voice.Options{Language: language}), synthesizeNeed(voice.Options{Language: language, Voice: name}),
+				anyNeed()} {
+				if err := n.check(e.fixed, info); err != nil &&
 					(!errors.Is(err, voice.ErrUnavailable) || strings.ContainsAny(err.Error(), "\n\r\x1b")) {
 					t.Errorf("%q", err)
 				}
