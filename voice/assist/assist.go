@@ -1,6 +1,6 @@
-// Package assist recognizes and synthesizes speech through Home Assistant: the Recognizer
-// uses the speech to text of an Assist pipeline, the Synthesizer the text to speech of
-// one. So any engine of Home Assistant, local or in its cloud, can be used.
+// Package assist recognizes and synthesizes speech with the engines of Home Assistant. A
+// Recognizer uses the speech to text of an Assist pipeline, and a Synthesizer the text to
+// speech of a pipeline or any other text-to-speech engine.
 package assist
 
 import (
@@ -16,27 +16,27 @@ import (
 	"perch/voice"
 )
 
-// Options of an engine. URL and Token are required; fields of the other kind of engine
-// are ignored.
+// Options are the options of a Recognizer or a Synthesizer. URL and Token are required.
 type Options struct {
-	URL      string // such as "http://homeassistant.local:8123"; used unchanged
-	Token    string // a long-lived access token
-	Pipeline string // its id; empty for the preferred one
+	URL      string // URL of Home Assistant, such as "http://homeassistant.local:8123"
+	Token    string // long-lived access token
+	Pipeline string // ID of a pipeline; "" means the preferred one
 
-	Engine string // of the synthesizer, such as "tts.piper"; empty for the pipeline's
-	Voice  string // of the synthesizer, if a call names none; empty for the pipeline's
-	// Convert makes Home Assistant convert any sound to 16-bit mono, which costs it a
-	// process per sentence. It is for engines whose WAV is not 16-bit.
+	// The following are only for a Synthesizer.
+	Engine string // engine, such as "tts.piper"; "" means that of the pipeline
+	Voice  string // voice for calls without one; "" means that of the pipeline
+	// Convert makes Home Assistant convert the sound to 16-bit mono, for which it starts a
+	// process per sentence. It is needed for engines that do not return 16-bit WAV.
 	Convert bool
 
-	ConnectWithin time.Duration // to connect; 0 is 5 s
-	// AnswerWithin bounds the wait for an answer once Home Assistant has its whole
-	// input; 0 is remote.Patience.
+	ConnectWithin time.Duration // timeout of connecting; default: 5 s
+	// AnswerWithin is the timeout of the response after Home Assistant has received all
+	// input; default: remote.Patience.
 	AnswerWithin time.Duration
-	IdleWithin   time.Duration // longest pause within a sound; 0 is remote.Patience
+	IdleWithin   time.Duration // maximum pause within a sound; default: remote.Patience
 }
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	for _, name := range []string{o.Pipeline, o.Engine, o.Voice} {
 		if len(name) > limit.Name {
@@ -49,8 +49,8 @@ func (o Options) Check() error {
 	return hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin}.Check()
 }
 
-// client checks the options, sets the defaults and returns the client.
-func (o *Options) client() (*hass.Client, error) {
+// newClient checks the options, sets their defaults and returns a client.
+func (o *Options) newClient() (*hass.Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -60,17 +60,17 @@ func (o *Options) client() (*hass.Client, error) {
 	return hass.New(hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin})
 }
 
-// unavailable returns ctx's error if ctx has ended, and otherwise err wrapped so that
-// the next engine is tried.
+// unavailable returns the error of ctx if ctx has ended, and otherwise err wrapped in
+// voice.ErrUnavailable, so that the next engine is tried.
 func unavailable(ctx context.Context, err error) error {
-	if ended := ctx.Err(); ended != nil {
-		return ended
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return ctxErr
 	}
 	return fmt.Errorf("%w: %w", voice.ErrUnavailable, err)
 }
 
-// pipeline returns the settings of a pipeline.
-func pipeline(ctx context.Context, client *hass.Client, o Options) (hass.Pipeline, error) {
+// fetchPipeline returns the settings of the pipeline in the options.
+func fetchPipeline(ctx context.Context, client *hass.Client, o Options) (hass.Pipeline, error) {
 	conn, err := client.Dial(ctx)
 	if err != nil {
 		return hass.Pipeline{}, err

@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// RecognizerKeys are the configuration keys of a recognizer of kind assist.
+// RecognizerKeys are the keys of a recognizer of kind assist in the configuration.
 type RecognizerKeys struct {
 	URL       string        `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
 	Token     string        `yaml:"token" doc:"A long-lived access token."`
@@ -25,15 +25,16 @@ func RecognizerDriver() voice.RecognizerDriver {
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) { return NewRecognizer(o) })
 }
 
+// options returns the options of the engine.
 func (k RecognizerKeys) options(voice.Setup) (Options, error) {
 	token, err := supervisor.HomeToken(k.URL, k.Token, k.TokenFile)
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, AnswerWithin: k.Within}, err
 }
 
-// SetHome sets the address of Home Assistant if none is configured.
+// SetHome sets the URL unless it is set.
 func (k *RecognizerKeys) SetHome(url string) { k.URL = cmp.Or(k.URL, url) }
 
-// SynthesizerKeys are the configuration keys of a synthesizer of kind assist.
+// SynthesizerKeys are the keys of a synthesizer of kind assist in the configuration.
 type SynthesizerKeys struct {
 	URL       string        `yaml:"url" doc:"Home Assistant's address, such as http://homeassistant.local:8123."`
 	Token     string        `yaml:"token" doc:"A long-lived access token."`
@@ -52,11 +53,12 @@ func SynthesizerDriver() voice.SynthesizerDriver {
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) { return NewSynthesizer(o) })
 }
 
+// options returns the options of the engine.
 func (k SynthesizerKeys) options(s voice.Setup) (Options, error) {
 	token, err := supervisor.HomeToken(k.URL, k.Token, k.TokenFile)
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, Engine: k.Engine, Voice: cmp.Or(s.Voice, k.Voice), Convert: k.Convert,
 		AnswerWithin: k.Within}, err
 }
 
-// SetHome sets the address of Home Assistant if none is configured.
+// SetHome sets the URL unless it is set.
 func (k *SynthesizerKeys) SetHome(url string) { k.URL = cmp.Or(k.URL, url) }

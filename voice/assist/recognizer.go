@@ -11,18 +11,19 @@ import (
 	"perch/voice"
 )
 
-// Recognizer implements voice.Recognizer. Each call opens a connection while the first
-// words are spoken, which costs no time and needs no connection between talks.
+// Recognizer implements voice.Recognizer. Each call opens a connection. That causes no delay,
+// because it happens while the person is speaking.
 //
-// The language is the pipeline's: the API offers no choice.
+// The language is that of the pipeline; the API does not allow to choose another.
 type Recognizer struct {
 	o      Options
 	client *hass.Client
 }
 
-// NewRecognizer checks the options and returns the engine. It opens no connection.
+// NewRecognizer returns a recognizer, or an error if the options are invalid. It opens no
+// connection.
 func NewRecognizer(o Options) (*Recognizer, error) {
-	client, err := o.client()
+	client, err := o.newClient()
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +36,10 @@ func (*Recognizer) Name() string { return "assist" }
 // Close cancels running calls and closes the connections.
 func (r *Recognizer) Close() { r.client.Close() }
 
-// Check reports whether Home Assistant answers, accepts the token, and has the pipeline
-// with a speech to text. Its error is one sentence.
+// Check returns an error, one sentence, unless Home Assistant responds, accepts the token, and
+// has the pipeline, with speech to text.
 func (r *Recognizer) Check(ctx context.Context) error {
-	p, err := pipeline(ctx, r.client, r.o)
+	p, err := fetchPipeline(ctx, r.client, r.o)
 	if err == nil && p.STT == "" {
 		err = r.client.Fault("has no speech to text in this Assist pipeline; choose one under Settings, Voice assistants")
 	}
@@ -48,18 +49,18 @@ func (r *Recognizer) Check(ctx context.Context) error {
 	return nil
 }
 
-// Recognize implements voice.Recognizer. It sends the sound while it is spoken. If Home
-// Assistant ends the utterance early, the text is returned once u is finished. Errors
-// are returned at once, so that the next engine can listen.
+// Recognize implements voice.Recognizer. It sends the sound while it is spoken. It returns a
+// transcript only when u is finished, even if Home Assistant sends it earlier. It returns
+// errors immediately, so that the next engine can be used.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.Options) (voice.Transcript, error) {
 	conn, err := r.client.Dial(ctx)
 	if err != nil {
 		return voice.Transcript{}, unavailable(ctx, err)
 	}
 	defer conn.Close()
-	heard, err := r.listen(ctx, conn, u)
+	transcript, err := r.runPipeline(ctx, conn, u)
 	if fault, ok := errors.AsType[*hass.Fault](err); ok && fault.Code == "stt-no-text-recognized" {
-		heard, err = voice.Transcript{Refused: true}, nil
+		transcript, err = voice.Transcript{Refused: true}, nil
 	}
 	if err != nil {
 		return voice.Transcript{}, unavailable(ctx, err)
@@ -67,11 +68,11 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, _ voice.
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	return heard, nil
+	return transcript, nil
 }
 
-// listen sends u to a run and returns its transcript. The sender ends with it.
-func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utterance) (voice.Transcript, error) {
+// runPipeline runs the pipeline with the sound of u and returns the transcript.
+func (r *Recognizer) runPipeline(ctx context.Context, conn *hass.Conn, u *voice.Utterance) (voice.Transcript, error) {
 	run, err := conn.Run(ctx, hass.Start{
 		From: hass.StageSpeech, To: hass.StageSpeech, Rate: voice.MicRate, Pipeline: r.o.Pipeline,
 	})
@@ -91,22 +92,22 @@ func (r *Recognizer) listen(ctx context.Context, conn *hass.Conn, u *voice.Utter
 	}()
 	go func() {
 		defer close(sent)
-		if err := sendSpeech(inner, run, handler, u); err != nil {
+		if err := sendUtterance(inner, run, handler, u); err != nil {
 			cancel(err)
 			return
 		}
-		// The whole input was sent: AnswerWithin starts.
+		// All input was sent, so the timeout of the response starts.
 		select {
 		case <-time.After(r.o.AnswerWithin):
 			cancel(r.client.Silent(r.o.AnswerWithin))
 		case <-inner.Done():
 		}
 	}()
-	return r.readText(inner, run)
+	return r.readTranscript(inner, run)
 }
 
-// awaitHandler waits until the run accepts sound, and returns the sound's handler id. Other
-// events do not extend the wait.
+// awaitHandler waits until the run accepts sound, and returns the handler ID that must be
+// sent with the sound.
 func (r *Recognizer) awaitHandler(ctx context.Context, run *hass.Run) (byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.o.AnswerWithin, r.client.Silent(r.o.AnswerWithin))
 	defer cancel()
@@ -121,24 +122,24 @@ func (r *Recognizer) awaitHandler(ctx context.Context, run *hass.Run) (byte, err
 		if e.Type == hass.EventRunStart {
 			handler, err := e.Handler()
 			if err != nil {
-				return 0, r.client.Fault("does not say where sound goes; it may be too old")
+				return 0, r.client.Fault("does not say where to send sound; it may be too old")
 			}
 			return handler, nil
 		}
 	}
 }
 
-// sendSpeech sends u while it is spoken.
-func sendSpeech(ctx context.Context, run *hass.Run, handler byte, u *voice.Utterance) error {
+// sendUtterance sends u while it is spoken.
+func sendUtterance(ctx context.Context, run *hass.Run, handler byte, u *voice.Utterance) error {
 	if err := u.Send(ctx, func(pcm []byte) error { return run.Sound(ctx, handler, pcm) }); err != nil {
 		return err
 	}
 	return run.EndSound(ctx, handler)
 }
 
-// readText waits for the text, in the pipeline's language. A run that ends without
-// text recognized nothing.
-func (r *Recognizer) readText(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
+// readTranscript waits for the transcript. If the run ends without one, nothing was
+// recognized.
+func (r *Recognizer) readTranscript(ctx context.Context, run *hass.Run) (voice.Transcript, error) {
 	language := ""
 	for {
 		e, err := run.Next(ctx, hass.Unlimited)
@@ -156,11 +157,11 @@ func (r *Recognizer) readText(ctx context.Context, run *hass.Run) (voice.Transcr
 			if err != nil || len(text) > voice.LongestTranscript {
 				return voice.Transcript{}, r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
 			}
-			heard := voice.Spoken(text)
-			if !heard.Refused && len(language) <= limit.Name {
-				heard.Language = language
+			transcript := voice.Spoken(text)
+			if !transcript.Refused && len(language) <= limit.Name {
+				transcript.Language = language
 			}
-			return heard, nil
+			return transcript, nil
 		}
 	}
 }

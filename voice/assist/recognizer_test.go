@@ -145,7 +145,7 @@ func TestRecognizerFailures(t *testing.T) {
 			"speech to text that failed"},
 		"cut":           {func(*peer, command) {}, "closed the connection"},
 		"cut midway":    {func(p *peer, m command) { p.began(m); _, _, _ = p.Receive() }, "closed the connection"},
-		"no handler":    {func(p *peer, m command) { p.event(m, "run-start", `{"runner_data":{}}`); p.hangUp() }, "does not say where sound goes"},
+		"no handler":    {func(p *peer, m command) { p.event(m, "run-start", `{"runner_data":{}}`); p.hangUp() }, "does not say where to send sound"},
 		"ends at once":  {func(p *peer, m command) { p.event(m, "run-end", "null"); p.hangUp() }, "before it had begun"},
 		"never begins":  {func(p *peer, _ command) { p.hangUp() }, "did not answer within 100ms"},
 		"never answers": {func(p *peer, m command) { p.began(m); p.hangUp() }, "did not answer within 100ms"},

@@ -21,33 +21,32 @@ import (
 	"perch/voice/media"
 )
 
-// Synthesizer implements voice.Synthesizer. It requests the address of a sound through
-// the REST API and reads the sound from there while it is made.
-//
-// The tts stage of a pipeline would do the same over the WebSocket, but only as MP3. The
-// pipeline's settings are fetched now and then; the options override them.
+// Synthesizer implements voice.Synthesizer. It requests the URL of a sound over the REST API,
+// and reads the sound from there while it is synthesized. (The TTS stage of a pipeline only
+// returns MP3.) Engine and voice are those in the options, or else those of the pipeline.
 type Synthesizer struct {
 	o      Options
-	client *hass.Client
-	speech *media.Client
+	client *hass.Client  // for the WebSocket API
+	media  *media.Client // for the REST API and sounds
 
-	known remote.Cached[hass.Pipeline]
+	cachedPipeline remote.Cached[hass.Pipeline]
 }
 
-// knownFor is how long a pipeline's settings are cached.
-const knownFor = 5 * time.Minute
+// pipelineExpiry is how long the settings of a pipeline are cached.
+const pipelineExpiry = 5 * time.Minute
 
-// NewSynthesizer checks the options and returns the engine. It opens no connection.
+// NewSynthesizer returns a synthesizer, or an error if the options are invalid. It opens no
+// connection.
 func NewSynthesizer(o Options) (*Synthesizer, error) {
-	client, err := o.client()
+	client, err := o.newClient()
 	if err != nil {
 		return nil, err
 	}
-	r, err := media.New(media.Options{Service: "Home Assistant", URL: o.URL, Key: o.Token, FirstByte: o.AnswerWithin, Idle: o.IdleWithin})
+	mediaClient, err := media.New(media.Options{Service: "Home Assistant", URL: o.URL, Key: o.Token, FirstByte: o.AnswerWithin, Idle: o.IdleWithin})
 	if err != nil {
 		return nil, err
 	}
-	return &Synthesizer{o: o, client: client, speech: r}, nil
+	return &Synthesizer{o: o, client: client, media: mediaClient}, nil
 }
 
 // Name returns "assist".
@@ -56,11 +55,11 @@ func (*Synthesizer) Name() string { return "assist" }
 // Close cancels running calls and closes the connections.
 func (s *Synthesizer) Close() {
 	s.client.Close()
-	s.speech.Close()
+	s.media.Close()
 }
 
-// Check reports whether Home Assistant answers, accepts the token, and has the engine,
-// or the pipeline with one. Its error is one sentence.
+// Check returns an error, one sentence, unless Home Assistant responds, accepts the token, and
+// has the engine or, if none is configured, the pipeline, with text to speech.
 func (s *Synthesizer) Check(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return unavailable(ctx, err)
@@ -68,9 +67,10 @@ func (s *Synthesizer) Check(ctx context.Context) error {
 	return nil
 }
 
+// check is Check without the conversion of the error.
 func (s *Synthesizer) check(ctx context.Context) error {
 	if s.o.Engine == "" {
-		s.known.Forget()
+		s.cachedPipeline.Forget()
 		_, err := s.pipeline(ctx)
 		return err
 	}
@@ -86,23 +86,23 @@ func (s *Synthesizer) check(ctx context.Context) error {
 	return err
 }
 
-// pipeline returns the pipeline's settings for speech.
+// pipeline returns the settings of the pipeline, which may be cached.
 func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
-	if known, fresh := s.known.Get(); fresh {
-		return known, nil
+	if p, ok := s.cachedPipeline.Get(); ok {
+		return p, nil
 	}
-	p, err := pipeline(ctx, s.client, s.o)
+	p, err := fetchPipeline(ctx, s.client, s.o)
 	if err == nil && p.TTS == "" {
 		err = s.client.Fault("has no text to speech in this Assist pipeline; choose one under Settings, Voice assistants, or set engine")
 	}
 	if err == nil {
-		s.known.Put(p, knownFor)
+		s.cachedPipeline.Put(p, pipelineExpiry)
 	}
 	return p, err
 }
 
-// order is the body of a request for speech. Empty fields are left to the engine.
-type order struct {
+// speechRequest is the body of a request for the URL of a sound.
+type speechRequest struct {
 	Engine   string         `json:"engine_id"`
 	Message  string         `json:"message"`
 	Language string         `json:"language,omitempty"`
@@ -120,16 +120,16 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if n := utf8.RuneCountInString(text); n > limit.Spoken {
 		return fmt.Errorf("at most %d characters are given to Home Assistant at once, not %d", limit.Spoken, n)
 	}
-	var own error // the listener's error, not the engine's
+	var outErr error
 	err := s.speak(ctx, text, o, func(pcm []int16) error {
-		own = out(pcm)
-		return own
+		outErr = out(pcm)
+		return outErr
 	})
 	switch {
-	case err == nil || own != nil:
-		return own
+	case err == nil || outErr != nil:
+		return outErr
 	case ctx.Err() == nil:
-		s.known.Forget() // its set-up may have changed
+		s.cachedPipeline.Forget() // the settings may have changed
 	}
 	if errors.Is(err, voice.ErrUnavailable) && ctx.Err() == nil {
 		return err
@@ -137,116 +137,117 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	return unavailable(ctx, err)
 }
 
+// speak requests the sound of a text and passes it to out.
 func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
-	order, err := s.order(ctx, text, o)
+	request, err := s.newRequest(ctx, text, o)
 	if err != nil {
 		return err
 	}
-	path, err := s.ask(ctx, order)
+	path, err := s.requestPath(ctx, request)
 	if err != nil {
 		return err
 	}
-	err = s.speech.Sound(ctx, remote.Request{Method: http.MethodGet, Path: path}, media.Wanted{Text: text, Format: "a WAV",
+	err = s.media.Sound(ctx, remote.Request{Method: http.MethodGet, Path: path}, media.Wanted{Text: text, Format: "a WAV",
 		Cure:    "update it, or set an engine that gives WAV, such as tts.piper",
 		Convert: "set convert", Silence: "see the log of its text to speech"}, out)
-	return s.explain(err, "makes no sound with "+order.with()+"; see its log")
+	return s.explain(err, "makes no sound with "+request.describe()+"; see its log")
 }
 
-// order returns the request for a text.
-func (s *Synthesizer) order(ctx context.Context, text string, o voice.Options) (order, error) {
-	made := order{Engine: s.o.Engine, Message: text, Options: map[string]any{"preferred_format": "wav"}}
+// newRequest returns the request for a text.
+func (s *Synthesizer) newRequest(ctx context.Context, text string, o voice.Options) (speechRequest, error) {
+	request := speechRequest{Engine: s.o.Engine, Message: text, Options: map[string]any{"preferred_format": "wav"}}
 	name := s.o.Voice
 	if o.Voice != "" && len(o.Voice) <= limit.Name {
 		name = o.Voice
 	}
 	if o.Language != "" && len(o.Language) <= limit.Name {
-		made.Language = o.Language
+		request.Language = o.Language
 	}
-	if made.Engine == "" {
+	if request.Engine == "" {
 		p, err := s.pipeline(ctx)
 		if err != nil {
-			return made, err
+			return request, err
 		}
-		made.Engine = p.TTS
-		// A call may say "en" while the engine has only "en_GB" or "en-US". Its
-		// spelling is used then, and its voice for that language.
-		if made.Language == "" || speaks(p.VoiceLanguage, made.Language) {
-			made.Language = p.VoiceLanguage
+		request.Engine = p.TTS
+		// The call's language may be "en" while the pipeline's is "en_GB", which is used then,
+		// together with the pipeline's voice.
+		if request.Language == "" || includes(request.Language, p.VoiceLanguage) {
+			request.Language = p.VoiceLanguage
 			name = cmp.Or(name, p.Voice)
 		}
 	}
 	if name != "" {
-		made.Options["voice"] = name
+		request.Options["voice"] = name
 	}
 	if s.o.Convert {
-		made.Options["preferred_sample_rate"] = voice.SpeakerRate
-		made.Options["preferred_sample_channels"] = 1
-		made.Options["preferred_sample_bytes"] = 2
+		request.Options["preferred_sample_rate"] = voice.SpeakerRate
+		request.Options["preferred_sample_channels"] = 1
+		request.Options["preferred_sample_bytes"] = 2
 	}
-	return made, nil
+	return request, nil
 }
 
-// speaks reports whether a language such as en_GB matches a request for "en" or
-// "en-GB".
-func speaks(has, asked string) bool {
-	norm := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
-	has, asked = norm(has), norm(asked)
-	main, _, _ := strings.Cut(has, "-")
-	return has == asked || main == asked
+// includes reports whether the language wanted, such as "en" or "en-GB", includes the
+// language offered, such as "en_GB".
+func includes(wanted, offered string) bool {
+	normalize := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "-")) }
+	wanted, offered = normalize(wanted), normalize(offered)
+	base, _, _ := strings.Cut(offered, "-")
+	return offered == wanted || base == wanted
 }
 
-// with describes an order in a sentence.
-func (o order) with() string {
-	with := o.Engine
-	if name, _ := o.Options["voice"].(string); name != "" {
-		with += ", voice " + name
+// describe returns the engine, voice and language of a request for messages.
+func (r speechRequest) describe() string {
+	text := r.Engine
+	if name, _ := r.Options["voice"].(string); name != "" {
+		text += ", voice " + name
 	}
-	if o.Language != "" {
-		with += ", language " + o.Language
+	if r.Language != "" {
+		text += ", language " + r.Language
 	}
-	return with
+	return text
 }
 
-// proxied matches the paths of sounds. Another path might lead anywhere.
-var proxied = sync.OnceValue(func() *regexp.Regexp {
+// soundPath matches the paths of sounds. Requests to other paths are not sent.
+var soundPath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^/api/tts_proxy/[A-Za-z0-9_-][A-Za-z0-9_.-]{0,300}$`)
 })
 
-// ask requests a sound and returns its path below the URL. The whole address in the
-// answer is what Home Assistant believes to be its own, and may not work from here.
-func (s *Synthesizer) ask(ctx context.Context, o order) (string, error) {
-	body, err := json.Marshal(o)
+// requestPath requests a sound and returns the path of its URL. It ignores the rest of the
+// URL, because the host in it may not work from here.
+func (s *Synthesizer) requestPath(ctx context.Context, r speechRequest) (string, error) {
+	body, err := json.Marshal(r)
 	if err != nil {
-		return "", fmt.Errorf("ask for speech: %w", err)
+		return "", fmt.Errorf("request speech: %w", err)
 	}
 	const path = "api/tts_get_url"
-	answer, err := s.speech.Call(ctx, remote.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: body})
+	response, err := s.media.Call(ctx, remote.Request{Method: http.MethodPost, Path: path, ContentType: "application/json", Body: body})
 	if err != nil {
-		return "", s.explain(err, "cannot speak with "+s.client.Quote(o.with())+"; check engine, voice and language")
+		return "", s.explain(err, "cannot speak with "+s.client.Quote(r.describe())+"; check engine, voice and language")
 	}
-	defer answer.Close()
-	said, err := answer.Whole(limit.Body)
+	defer response.Close()
+	data, err := response.Whole(limit.Body)
 	if err != nil {
 		return "", err
 	}
-	var at struct{ Path string }
-	if err := json.Unmarshal(said, &at); err != nil || !proxied().MatchString(at.Path) {
+	var result struct{ Path string }
+	if err := json.Unmarshal(data, &result); err != nil || !soundPath().MatchString(result.Path) {
 		return "", s.client.Fault("does not say where the sound is; it may be too old, or the url is of something else")
 	}
-	return at.Path, nil
+	return result.Path, nil
 }
 
-// explain returns a sentence for an HTTP status of Home Assistant.
-func (s *Synthesizer) explain(err error, doubt string) error {
+// explain returns the error for an unsuccessful response of Home Assistant. badRequest is the
+// message if the engine, voice or language may be unknown.
+func (s *Synthesizer) explain(err error, badRequest string) error {
 	var fault *remote.Fault
 	if !errors.As(err, &fault) || fault.Status == 0 {
 		return err
 	}
 	switch fault.Status {
-	// 400 is an unknown engine, voice or language; some engines give 500 for
-	// that too.
+	// 400 means an unknown engine, voice or language. With some engines it is 500.
 	case http.StatusBadRequest, http.StatusInternalServerError:
-		return s.client.Fault(doubt)
+		return s.client.Fault(badRequest)
 	}
 	return s.client.Status(fault.Refusal)
 }

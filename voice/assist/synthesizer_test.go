@@ -139,7 +139,7 @@ func TestSynthesizerFailures(t *testing.T) {
 			s := h.synthesizer(func(o *Options) { o.AnswerWithin, o.IdleWithin = 150*time.Millisecond, 100*time.Millisecond })
 			_, err := voicetest.Synthesize(t, s, "Hello.", voice.Options{})
 			voicetest.Sentence(t, err, test.words)
-			if _, fresh := s.known.Get(); fresh {
+			if _, fresh := s.cachedPipeline.Get(); fresh {
 				t.Error("what may have changed is still taken for known")
 			}
 		})

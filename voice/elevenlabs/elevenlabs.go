@@ -1,5 +1,5 @@
-// Package elevenlabs synthesizes speech with a voice of elevenlabs.io, which sends sound
-// while it is made.
+// Package elevenlabs synthesizes speech with a voice of elevenlabs.io. The server streams the
+// sound.
 package elevenlabs
 
 import (
@@ -21,7 +21,7 @@ import (
 	"perch/voice/media"
 )
 
-// Options of the engine.
+// Options are the options of an engine. Voice and Key are required.
 type Options struct {
 	URL       string        `yaml:"url" doc:"The address of a proxy of ElevenLabs. If empty, https://api.elevenlabs.io/v1."`
 	Model     string        `yaml:"model" doc:"If empty, eleven_flash_v2_5, their quickest."`
@@ -29,17 +29,18 @@ type Options struct {
 	Key       string        `yaml:"key" doc:"The API key."` // sent as xi-api-key
 	KeyFile   string        `yaml:"key_file" doc:"A file that holds the key."`
 	FirstByte time.Duration `yaml:"within" doc:"The longest time until sound begins. If 0s, 10s."`
-	Idle      time.Duration // the longest pause within it; 0 is 10 s
+	Idle      time.Duration // maximum pause within the sound; default: 10 s
 }
 
 // Driver declares the synthesizer elevenlabs.
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "elevenlabs", Runs: []string{"ElevenLabs"},
 		Sample: `{kind: elevenlabs, url: "", model: "", voice: "an id of 20 letters", key: "", key_file: /etc/perch/secrets/tts, within: 10s}`},
-		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-func (o Options) with(s voice.Setup) (_ Options, err error) {
+// withSetup returns o with the setup, and with the key from its file.
+func (o Options) withSetup(s voice.Setup) (_ Options, err error) {
 	o.Voice = cmp.Or(s.Voice, o.Voice)
 	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
 	return o, err
@@ -52,13 +53,14 @@ type Engine struct {
 }
 
 var (
-	// id matches the ids of voices and models. A voice's is part of a path.
+	// id matches IDs that can be part of a path.
 	id = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
-	// voiceID matches the ids that voices have; "en-us" does not match.
+	// voiceID matches IDs of ElevenLabs voices, but not the names of other engines' voices, such
+	// as "en-us".
 	voiceID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9]{20}$`) })
 )
 
-// New checks the options and returns the engine. It opens no connection.
+// New returns an engine, or an error if the options are invalid. It opens no connection.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -71,9 +73,10 @@ func New(o Options) (*Engine, error) {
 	return &Engine{o, client}, nil
 }
 
+// standardModel is the default of Options.Model.
 const standardModel = "eleven_flash_v2_5"
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if !id().MatchString(o.Voice) {
 		return errors.New("elevenlabs needs voice: the id of a voice, which its page shows under \"copy voice ID\"")
@@ -84,6 +87,7 @@ func (o Options) Check() error {
 	return o.media().Check()
 }
 
+// media returns the options of the client.
 func (o Options) media() media.Options {
 	return media.Options{Service: "ElevenLabs", Hint: ", which mostly ends in /v1", URL: cmp.Or(o.URL, "https://api.elevenlabs.io/v1"),
 		Key: o.Key, KeyHeader: "xi-api-key", FirstByte: o.FirstByte, Idle: o.Idle}
@@ -95,43 +99,42 @@ func (*Engine) Name() string { return "elevenlabs" }
 // Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// Check reports whether the engine would speak. It requests the voice, which costs
-// nothing; if the key may speak but not read voices, it begins to synthesize "Hi.". Its
-// error is one sentence.
+// Check returns an error, one sentence, if the engine cannot speak. It requests the voice,
+// which costs nothing. If the key does not permit that, it synthesizes a short text.
 func (e *Engine) Check(ctx context.Context) error {
-	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices/" + e.o.Voice})
+	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices/" + e.o.Voice})
 	if err == nil {
-		defer answer.Close()
-		body, err := answer.Whole(limit.File)
+		defer response.Close()
+		body, err := response.Whole(limit.File)
 		if err != nil {
 			return err
 		}
-		var found struct {
+		var result struct {
 			ID string `json:"voice_id"`
 		}
-		if json.Unmarshal(body, &found) != nil || found.ID == "" {
-			return e.client.Fault("answers with something else than a voice; check the url, which mostly ends in /v1")
+		if json.Unmarshal(body, &result) != nil || result.ID == "" {
+			return e.client.Fault("sent a response that is not a voice; check the url, which mostly ends in /v1")
 		}
 		return nil
 	}
 	var fault *remote.Fault
-	limited := errors.As(err, &fault) && (fault.Status == http.StatusForbidden || fault.Code == "missing_permissions")
-	if !limited {
+	lacksPermission := errors.As(err, &fault) && (fault.Status == http.StatusForbidden || fault.Code == "missing_permissions")
+	if !lacksPermission {
 		return err
 	}
 	return media.Speaks(ctx, e)
 }
 
-// Synthesize implements voice.Synthesizer. A voice in o that is not an id belongs to
-// another engine and is ignored.
+// Synthesize implements voice.Synthesizer. It ignores o.Voice unless it is the ID of a voice,
+// because it may be the name of another engine's voice.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	name := e.o.Voice
 	if voiceID().MatchString(o.Voice) {
 		name = o.Voice
 	}
-	order := struct {
+	request := struct {
 		Text  string `json:"text"`
 		Model string `json:"model_id"`
 	}{text, e.o.Model}
-	return e.client.Speak(ctx, text, voice.SpeakerRate, "text-to-speech/"+name+"/stream", url.Values{"output_format": {"pcm_24000"}}, order, out)
+	return e.client.Speak(ctx, text, voice.SpeakerRate, "text-to-speech/"+name+"/stream", url.Values{"output_format": {"pcm_24000"}}, request, out)
 }

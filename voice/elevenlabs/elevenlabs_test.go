@@ -118,7 +118,7 @@ func TestCheck(t *testing.T) {
 		"wrong key":      {401, `{"detail":{"status":"invalid_api_key","message":"Invalid API key"}}`, "refuses the key", false},
 		"a key of few":   {401, `{"detail":{"status":"missing_permissions","message":"voices_read"}}`, "", true},
 		"no such voice":  {404, `{"detail":{"status":"voice_not_found","message":"none"}}`, "check voice", false},
-		"something else": {200, `<html>`, "something else than a voice", false},
+		"something else": {200, `<html>`, "is not a voice", false},
 		"too much":       {200, strings.Repeat(" ", 1<<20+1), "more than there can be", false},
 	} {
 		t.Run(name, func(t *testing.T) {

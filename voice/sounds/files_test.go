@@ -166,7 +166,7 @@ func TestRejectedFiles(t *testing.T) {
 		"six.wav":   wavFile(wav{wavPCM, 6, 48000, 16}, false, nil),
 		"odd.wav":   wavFile(wav{wavPCM, 1, 44099, 16}, false, tone(8000, 0.5)),
 		"long.wav":  wavFile(wav{wavPCM, 1, 8000, 16}, false, make([]float64, 61*8000)),
-		"big.wav":   make([]byte, mostBytes+1),
+		"big.wav":   make([]byte, maxFileSize+1),
 		"none.opus": nil,
 		"wav.opus":  good,
 	} {
@@ -219,7 +219,7 @@ func FuzzWAV(f *testing.F) {
 	f.Add([]byte("RIFF\x00\x00\x00\x00WAVEdata\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pcm, err := decodeWAV(t.Context(), data)
-		if length(pcm) > longest+20*time.Millisecond || err != nil && pcm != nil {
+		if length(pcm) > maxDuration+20*time.Millisecond || err != nil && pcm != nil {
 			t.Errorf("%s, %v", length(pcm), err)
 		}
 	})
@@ -335,7 +335,7 @@ func TestOggOpusFiles(t *testing.T) {
 			t.Errorf("%s: %d samples, not %d", name, len(pcm), n)
 		}
 	}
-	if pcm, err := l.Load(t.Context(), "minute"); err != nil || length(pcm) != longest {
+	if pcm, err := l.Load(t.Context(), "minute"); err != nil || length(pcm) != maxDuration {
 		t.Errorf("a minute: %s, %v", length(pcm), err)
 	}
 	for name, want := range map[string]string{"half": "damaged", "bad": "checksum", "long": "cut it", "surround": "two channels"} {
@@ -351,7 +351,7 @@ func FuzzOgg(f *testing.F) {
 	f.Add([]byte("OggS"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		pcm, err := decodeOgg(t.Context(), mended(data))
-		if length(pcm) > longest+120*time.Millisecond || err != nil && pcm != nil {
+		if length(pcm) > maxDuration+120*time.Millisecond || err != nil && pcm != nil {
 			t.Errorf("%s, %v", length(pcm), err)
 		}
 	})

@@ -13,20 +13,19 @@ import (
 	"perch/voice"
 )
 
-// granuleRate is the rate at which an Ogg Opus file counts samples (RFC 7845 section 4),
-// and perOurs how many of them are one of ours.
+// Positions in an Ogg Opus file are in samples at granuleRate (RFC 7845, section 4).
 const (
 	granuleRate = 48000
-	perOurs     = granuleRate / voice.SpeakerRate
+	granules    = granuleRate / voice.SpeakerRate // per sample at voice.SpeakerRate
 )
 
-// padding is the most that fills up the last packet, 120 ms.
-const padding = voice.SpeakerRate * 120 / 1000
+// maxPadding is the maximum padding of the last packet, 120 ms, in samples.
+const maxPadding = voice.SpeakerRate * 120 / 1000
 
-var errDamaged = errors.New("it is damaged, or no Ogg Opus file; copy it once more")
+var errDamaged = errors.New("it is damaged, or not an Ogg Opus file; copy it once more")
 
-// decodeOgg returns the sound of an Ogg Opus file (RFC 7845), without its pre-skip and end
-// padding. Of concatenated files it returns the first.
+// decodeOgg returns the sound of an Ogg Opus file (RFC 7845), without pre-skip and padding.
+// If several files are concatenated, it returns the sound of the first.
 func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 	r, head, err := oggreader.NewWith(bytes.NewReader(data))
 	switch {
@@ -40,7 +39,7 @@ func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 	if tags, _, err := r.ParseNextPacket(); err != nil || !bytes.HasPrefix(tags, []byte("OpusTags")) {
 		return nil, errDamaged
 	}
-	s := stream{skip: int64(head.PreSkip) / perOurs}
+	s := stream{skip: int64(head.PreSkip) / granules}
 	if s.decoder, err = voice.NewDecoder(voice.SpeakerRate); err != nil {
 		return nil, err
 	}
@@ -50,18 +49,18 @@ func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 	return amplify(s.sound(), int16(head.OutputGain)), nil
 }
 
-// stream is the sound of a file as it is read. Positions are in our samples.
+// stream decodes the sound of a file. Positions are in samples at voice.SpeakerRate.
 type stream struct {
 	decoder *voice.Decoder
-	skip    int64 // samples before the sound begins
-	pcm     []int16
-	page    oggreader.OggPageHeader // the latest
-	pages   int                     // pages with sound
-	begins  int64                   // position of the first sample
-	ends    int64                   // position of the latest page's end; 0 is unknown
+	skip    int64                   // samples before the sound begins
+	pcm     []int16                 // the sound so far, including skip
+	page    oggreader.OggPageHeader // latest page
+	pages   int                     // pages with sound so far
+	start   int64                   // position of the first sample
+	end     int64                   // position of the end of the latest page; 0 means unknown
 }
 
-// read decodes every packet.
+// read decodes all packets.
 func (s *stream) read(ctx context.Context, r *oggreader.OggReader) error {
 	for ctx.Err() == nil {
 		packet, page, err := r.ParseNextPacket()
@@ -73,53 +72,53 @@ func (s *stream) read(ctx context.Context, r *oggreader.OggReader) error {
 		case bytes.HasPrefix(packet, []byte("OpusHead")):
 			return nil
 		}
-		s.turn(page)
+		s.setPage(page)
 		pcm, err := s.decoder.Decode(packet)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errDamaged, err)
 		}
 		s.pcm = append(s.pcm, pcm...)
-		if int64(len(s.pcm)) > int64(samples(voice.SpeakerRate))+s.skip+padding {
+		if int64(len(s.pcm)) > int64(maxSamples(voice.SpeakerRate))+s.skip+maxPadding {
 			return errTooLong
 		}
 	}
 	return ctx.Err()
 }
 
-// turn records the page that the next packet ends on. A cut from a longer recording may
-// begin late: its first page then has a higher position than its sound.
-func (s *stream) turn(page *oggreader.OggPageHeader) {
+// setPage sets the page on which the next packet ends. After the first page it computes the
+// position of the first sample, which is not 0 in a part of a longer recording.
+func (s *stream) setPage(page *oggreader.OggPageHeader) {
 	if s.pages > 0 && *page == s.page {
 		return
 	}
 	if s.pages == 1 {
-		s.begins = max(0, position(&s.page)-int64(len(s.pcm)))
+		s.start = max(0, endPosition(&s.page)-int64(len(s.pcm)))
 	}
 	s.page = *page
 	s.pages++
-	if at := position(page); at > 0 {
-		s.ends = at
+	if end := endPosition(page); end > 0 {
+		s.end = end
 	}
 }
 
-// position returns where a page ends, or 0 if unknown.
-func position(page *oggreader.OggPageHeader) int64 {
+// endPosition returns the position of the end of a page, or 0 if it is unknown.
+func endPosition(page *oggreader.OggPageHeader) int64 {
 	if page.GranulePosition > math.MaxInt64 { // no packet ends on this page
 		return 0
 	}
-	return int64(page.GranulePosition) / perOurs
+	return int64(page.GranulePosition) / granules
 }
 
-// sound returns the audible part.
+// sound returns the sound without pre-skip and padding.
 func (s *stream) sound() []int16 {
 	end := int64(len(s.pcm))
-	if s.ends > 0 {
-		end = max(0, min(end, s.ends-s.begins))
+	if s.end > 0 {
+		end = max(0, min(end, s.end-s.start))
 	}
 	return s.pcm[min(s.skip, end):end]
 }
 
-// amplify applies a file's gain, in 256ths of a decibel.
+// amplify applies a gain in 1/256 dB.
 func amplify(pcm []int16, gain int16) []int16 {
 	if gain == 0 {
 		return pcm

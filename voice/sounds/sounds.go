@@ -1,5 +1,5 @@
-// Package sounds provides sounds that robots play besides speech: a few generated ones, and
-// the WAV and Ogg Opus files of a directory.
+// Package sounds provides the sounds that robots play besides speech: a few built-in ones, and
+// the WAV and Ogg Opus files in a directory.
 package sounds
 
 import (
@@ -19,38 +19,39 @@ import (
 	"perch/voice"
 )
 
-// Limits of a sound.
+// Limits of sounds.
 const (
-	mostBytes = 10 << 20 // per file
-	longest   = time.Minute
-	mostFiles = 4096 // of a directory
-	mostName  = 255  // bytes
+	maxFileSize = 10 << 20 // bytes
+	maxDuration = time.Minute
+	maxFiles    = 4096 // files in the directory
+	maxName     = 255  // bytes of a name
 )
 
-// Library finds sounds by name. It is safe for concurrent use.
+// Library is a collection of sounds. It is safe for concurrent use.
 type Library struct{ dir string }
 
-// Open returns the built-in sounds and those in a directory, which need not exist and may
-// change at any time. An empty dir is no directory.
+// Open returns a library of the built-in sounds and those in a directory. The directory need
+// not exist, and its contents may change at any time. If dir is "", there is none.
 func Open(dir string) *Library { return &Library{dir} }
 
-// endings returns the extensions of sound files, in order of preference.
-func endings() []string { return []string{".wav", ".opus", ".ogg"} }
+// extensions returns the extensions of sound files, the preferred ones first.
+func extensions() []string { return []string{".wav", ".opus", ".ogg"} }
 
+// isSound reports whether a file is a sound, by its name.
 func isSound(file string) bool {
-	return !strings.HasPrefix(file, ".") && slices.Contains(endings(), strings.ToLower(filepath.Ext(file)))
+	return !strings.HasPrefix(file, ".") && slices.Contains(extensions(), strings.ToLower(filepath.Ext(file)))
 }
 
-// stem returns a file's name without its extension.
+// stem returns the name of a file without its extension.
 func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(file)) }
 
-// Names returns the base names of all sounds, sorted: "birthday.wav", "purr". A file
-// replaces the built-in sound of that name.
+// Names returns the names of all sounds, sorted, such as "birthday.wav" and "purr". A file
+// replaces a built-in sound that has its name without the extension.
 func (l *Library) Names() []string {
 	names := slices.Sorted(maps.Keys(builtIn()))
 	root, files, err := l.list()
 	if err != nil {
-		return names // an error of the directory is reported when one of its files is loaded
+		return names // Load returns the error
 	}
 	defer func() { _ = root.Close() }()
 	for _, file := range files {
@@ -64,7 +65,7 @@ func (l *Library) Names() []string {
 	return names
 }
 
-// list opens the directory and lists its sound files.
+// list opens the directory, and returns the names of its sound files, sorted.
 func (l *Library) list() (*os.Root, []string, error) {
 	if l.dir == "" {
 		return nil, nil, fs.ErrNotExist
@@ -77,7 +78,7 @@ func (l *Library) list() (*os.Root, []string, error) {
 	dir, err := root.Open(".")
 	if err == nil {
 		defer func() { _ = dir.Close() }()
-		files, err = dir.Readdirnames(mostFiles)
+		files, err = dir.Readdirnames(maxFiles)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		_ = root.Close()
@@ -88,18 +89,17 @@ func (l *Library) list() (*os.Root, []string, error) {
 	return root, files, nil
 }
 
-// Load returns a sound by its base name, with or without extension, as 24 kHz mono PCM of
-// at most a minute. The error wraps fs.ErrNotExist if there is no such sound; for a file
-// that cannot be played it gives cause and cure.
+// Load returns the sound with this name, which need not include the extension, as 24 kHz mono
+// PCM of at most a minute. The error wraps fs.ErrNotExist if there is no such sound.
 func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
-	if name == "" || len(name) > mostName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
+	if name == "" || len(name) > maxName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
 		return nil, fmt.Errorf("a sound has a plain name: %w", fs.ErrNotExist)
 	}
 	root, files, err := l.list()
 	if err == nil {
 		defer func() { _ = root.Close() }()
-		if file := matching(files, name); file != "" {
-			return load(ctx, root, file)
+		if file := findFile(files, name); file != "" {
+			return loadFile(ctx, root, file)
 		}
 	}
 	if sound := builtIn()[name]; sound != nil {
@@ -111,14 +111,14 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	return nil, fmt.Errorf("no sound is named %q: %w", name, fs.ErrNotExist)
 }
 
-// matching returns the file that a name means, or "".
-func matching(files []string, name string) string {
+// findFile returns the file for the name of a sound, with or without an extension, or "".
+func findFile(files []string, name string) string {
 	if slices.Contains(files, name) {
 		return name
 	}
-	for _, ending := range endings() {
+	for _, extension := range extensions() {
 		for _, file := range files {
-			if stem(file) == name && strings.ToLower(filepath.Ext(file)) == ending {
+			if stem(file) == name && strings.ToLower(filepath.Ext(file)) == extension {
 				return file
 			}
 		}
@@ -126,28 +126,34 @@ func matching(files []string, name string) string {
 	return ""
 }
 
-// refused is the error for a file that cannot be played.
-type refused struct {
+// fileError is the error of a file that cannot be played.
+type fileError struct {
 	file  string
 	cause error
 }
 
-func (r *refused) Error() string { return fmt.Sprintf("%s cannot be played: %v", r.file, r.cause) }
-func (r *refused) Unwrap() error { return r.cause }
+// Error returns the file and the cause.
+func (e *fileError) Error() string { return fmt.Sprintf("%s cannot be played: %v", e.file, e.cause) }
 
-// Code and Status are for HTTP clients.
-func (*refused) Code() string { return "bad_sound" }
-func (*refused) Status() int  { return http.StatusUnprocessableEntity }
+// Unwrap returns the cause.
+func (e *fileError) Unwrap() error { return e.cause }
+
+// Code returns the error code for HTTP clients.
+func (*fileError) Code() string { return "bad_sound" }
+
+// Status returns the HTTP status.
+func (*fileError) Status() int { return http.StatusUnprocessableEntity }
 
 var (
-	errTooLong = fmt.Errorf("it lasts longer than %s; cut it", longest)
+	errTooLong = fmt.Errorf("it lasts longer than %s; cut it", maxDuration)
 	errSilent  = errors.New("there is no sound in it")
 )
 
-func load(ctx context.Context, root *os.Root, file string) ([]int16, error) {
-	data, err := read(root, file)
+// loadFile reads and decodes a file.
+func loadFile(ctx context.Context, root *os.Root, file string) ([]int16, error) {
+	data, err := readFile(root, file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s has just gone: %w", file, err)
+		return nil, fmt.Errorf("%s has just been removed: %w", file, err)
 	}
 	var pcm []int16
 	switch {
@@ -164,34 +170,35 @@ func load(ctx context.Context, root *os.Root, file string) ([]int16, error) {
 		err = errSilent
 	}
 	if err != nil {
-		return nil, &refused{file, err}
+		return nil, &fileError{file, err}
 	}
 	return pcm, nil
 }
 
-// read returns a file's content. Links that lead out of the directory are rejected.
-func read(root *os.Root, file string) ([]byte, error) {
+// readFile returns the contents of a file. It fails for links that lead out of the directory.
+func readFile(root *os.Root, file string) ([]byte, error) {
 	info, err := root.Stat(file)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is no file")
-	case info.Size() > mostBytes:
-		return nil, fmt.Errorf("it has %d bytes, more than %d; cut it, or make it an Opus file", info.Size(), mostBytes)
+		return nil, errors.New("it is not a regular file")
+	case info.Size() > maxFileSize:
+		return nil, fmt.Errorf("it has %d bytes, more than %d; cut it, or make it an Opus file", info.Size(), maxFileSize)
 	}
 	f, err := root.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, mostBytes))
+	return io.ReadAll(io.LimitReader(f, maxFileSize))
 }
 
-// samples returns the number of samples in the longest sound at a rate.
-func samples(rate int) int { return rate * int(longest/time.Second) }
+// maxSamples returns the number of samples in a sound of maxDuration at a rate.
+func maxSamples(rate int) int { return rate * int(maxDuration/time.Second) }
 
-// resample converts a sound to the robots' rate, a tenth of a second at a time.
+// resample converts a sound to voice.SpeakerRate. It does so in steps of 0.1 s, and fails if
+// ctx ends.
 func resample(ctx context.Context, pcm []int16, rate int) ([]int16, error) {
 	if rate == voice.SpeakerRate {
 		return pcm, nil
@@ -206,5 +213,5 @@ func resample(ctx context.Context, pcm []int16, rate int) ([]int16, error) {
 		out = append(out, r.Resample(pcm[:n])...)
 		pcm = pcm[n:]
 	}
-	return append(out, r.Resample(make([]int16, rate/100))...), nil // the filter's delay
+	return append(out, r.Resample(make([]int16, rate/100))...), nil // silence to get the sound that the filter has delayed
 }

@@ -13,7 +13,7 @@ import (
 const (
 	wavPCM        = 1
 	wavFloat      = 3
-	wavExtensible = 0xfffe // the actual format begins a GUID
+	wavExtensible = 0xfffe // the format is in the first bytes of a GUID
 )
 
 // wav is the format of a WAV file.
@@ -24,17 +24,18 @@ type wav struct {
 	bits     int
 }
 
-// rates returns the accepted rates; for odd ones a filter could be as long as the sound.
+// rates returns the accepted sample rates. For an unusual rate, the resampling filter could
+// be as long as the sound.
 func rates() []int {
 	return []int{8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000, 88200, 96000, 176400, 192000}
 }
 
+// saveAs is the advice for files with an unsupported format.
 const saveAs = "save it as WAV with 16 bits at 48000 Hz"
 
-// decodeWAV returns the sound of a WAV file: 16-bit PCM or float, mono or stereo, which is
-// mixed.
+// decodeWAV returns the sound of a WAV file with 16-bit PCM or floats, mixed to mono.
 func decodeWAV(ctx context.Context, data []byte) ([]int16, error) {
-	w, sound, err := chunks(data)
+	w, sound, err := parseWAV(data)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func decodeWAV(ctx context.Context, data []byte) ([]int16, error) {
 	switch {
 	case frames == 0:
 		return nil, errSilent
-	case frames > samples(w.rate):
+	case frames > maxSamples(w.rate):
 		return nil, errTooLong
 	}
 	pcm := make([]int16, frames)
@@ -57,7 +58,8 @@ func decodeWAV(ctx context.Context, data []byte) ([]int16, error) {
 	return resample(ctx, pcm, w.rate)
 }
 
-// toPCM converts a sample of -1 to 1. NaN becomes silence.
+// toPCM converts a sample from -1 to 1 to PCM. It limits greater values, and returns 0 for
+// NaN.
 func toPCM(v float64) int16 {
 	if math.IsNaN(v) {
 		return 0
@@ -65,7 +67,7 @@ func toPCM(v float64) int16 {
 	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*(1<<15)))))
 }
 
-// sample returns the sample at the start of b.
+// sample returns the first sample in b, from -1 to 1.
 func (w wav) sample(b []byte) float64 {
 	switch {
 	case w.format == wavPCM:
@@ -76,11 +78,11 @@ func (w wav) sample(b []byte) float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(b))
 }
 
-// chunks finds a file's format and sound. Programs that write to a pipe do not know the
-// size, so a chunk longer than the file ends with the file.
-func chunks(data []byte) (w wav, sound []byte, err error) {
+// parseWAV returns the format and the sound of a WAV file. A chunk may be shorter than its
+// header says, because programs that write to a pipe do not know the length in advance.
+func parseWAV(data []byte) (w wav, sound []byte, err error) {
 	if len(data) < 12 || string(data[:4]) != "RIFF" || string(data[8:12]) != "WAVE" {
-		return w, nil, errors.New("it is no WAV file, whatever its name; " + saveAs)
+		return w, nil, errors.New("it is not a WAV file, whatever its name; " + saveAs)
 	}
 	for rest := data[12:]; len(rest) >= 8; {
 		kind := string(rest[:4])
@@ -88,7 +90,7 @@ func chunks(data []byte) (w wav, sound []byte, err error) {
 		body := rest[8 : 8+size]
 		switch {
 		case kind == "fmt ":
-			if w, err = readFormat(body); err != nil {
+			if w, err = parseFormat(body); err != nil {
 				return w, nil, err
 			}
 		case kind == "data" && w.rate == 0:
@@ -101,7 +103,8 @@ func chunks(data []byte) (w wav, sound []byte, err error) {
 	return w, nil, errSilent
 }
 
-func readFormat(b []byte) (wav, error) {
+// parseFormat parses a format chunk. It returns an error for formats that are not supported.
+func parseFormat(b []byte) (wav, error) {
 	if len(b) < 16 {
 		return wav{}, errors.New("its format is cut short; copy it once more")
 	}
@@ -110,9 +113,9 @@ func readFormat(b []byte) (wav, error) {
 	if w.format == wavExtensible && len(b) >= 26 {
 		w.format = le.Uint16(b[24:])
 	}
-	known := w.format == wavPCM && w.bits == 16 || w.format == wavFloat && (w.bits == 32 || w.bits == 64)
+	isSupported := w.format == wavPCM && w.bits == 16 || w.format == wavFloat && (w.bits == 32 || w.bits == 64)
 	switch {
-	case !known:
+	case !isSupported:
 		return w, fmt.Errorf("its format %d with %d bits is not known here; %s", w.format, w.bits, saveAs)
 	case w.channels < 1 || w.channels > 2:
 		return w, fmt.Errorf("it has %d channels; save it with one or two", w.channels)

@@ -1,6 +1,6 @@
-// Package voicevox synthesizes Japanese speech with the HTTP API of VOICEVOX's engine, which
-// AivisSpeech and others share. A sentence takes two calls: audio_query analyses the text,
-// synthesis speaks the result.
+// Package voicevox synthesizes Japanese speech with the HTTP API of VOICEVOX, which
+// AivisSpeech and others have too. A text takes two calls: audio_query analyses the text, and
+// synthesis synthesizes the result.
 package voicevox
 
 import (
@@ -25,7 +25,7 @@ import (
 	"perch/voice/media"
 )
 
-// Options of the engine.
+// Options are the options of an engine.
 type Options struct {
 	URL     string        `yaml:"url" doc:"The engine's address. If empty, http://127.0.0.1:50021."`
 	Voice   string        `yaml:"voice" doc:"The number of a style, as the engine's /speakers lists it. If empty, the first style there."`
@@ -33,7 +33,7 @@ type Options struct {
 	Key     string        `yaml:"key" doc:"The bearer token that a proxy before the engine wants; the engine itself wants none."`
 	KeyFile string        `yaml:"key_file" doc:"A file that holds the key."`
 	Within  time.Duration `yaml:"within" doc:"The longest time until sound begins: the engine makes a whole sentence first. If 0s, 10s."`
-	// Language of calls that name none, BCP 47. Empty means Japanese.
+	// Language is the BCP 47 tag of the language of calls without one; "" means Japanese.
 	Language string
 }
 
@@ -41,22 +41,23 @@ type Options struct {
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "voicevox", Runs: []string{"VOICEVOX or AivisSpeech, for Japanese"},
 		Sample: `{kind: voicevox, url: "http://192.168.1.9:50021", voice: 3, speed: 100}    # Japanese only, before espeak`},
-		Options.with, func(o Options) (voice.Synthesizer, error) { return New(o) })
+		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-func (o Options) with(s voice.Setup) (_ Options, err error) {
+// withSetup returns o with the setup, and with the key from its file.
+func (o Options) withSetup(s voice.Setup) (_ Options, err error) {
 	o.Voice, o.Language = cmp.Or(s.Voice, o.Voice), s.Language
 	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
 	return o, err
 }
 
-// Speaks reports whether the engine may know a language.
+// Speaks reports whether the engine may support a language.
 func (Options) Speaks(language string) bool { return language == "ja" }
 
-// Check validates the options.
+// Check returns an error if the options are invalid.
 func (o Options) Check() error {
 	if o.Voice != "" && !styleID().MatchString(o.Voice) {
-		return fmt.Errorf("%.80q is no voice of VOICEVOX: it is the number of a style, which /speakers lists", o.Voice)
+		return fmt.Errorf("%.80q cannot be a voice of VOICEVOX: use the number of a style, which /speakers lists", o.Voice)
 	}
 	if o.Speed != 0 && (o.Speed < 50 || o.Speed > 200) {
 		return fmt.Errorf("VOICEVOX speaks at 50 to 200 percent of a voice's speed, not %d", o.Speed)
@@ -64,23 +65,25 @@ func (o Options) Check() error {
 	return o.media().Check()
 }
 
+// styleID matches the IDs of styles.
 var styleID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,10}$`) })
 
+// media returns the options of the client.
 func (o Options) media() media.Options {
 	return media.Options{Service: "VOICEVOX", URL: cmp.Or(o.URL, "http://127.0.0.1:50021"), Key: o.Key, FirstByte: o.Within, Idle: o.Within}
 }
 
 // Engine implements voice.Synthesizer.
 type Engine struct {
-	o      Options
-	client *media.Client
-	first  remote.Cached[string] // the server's first style
+	o          Options
+	client     *media.Client
+	firstStyle remote.Cached[string] // ID of the server's first style
 }
 
-// firstFor is how long the server's first style is cached.
-const firstFor = 5 * time.Minute
+// styleExpiry is how long the server's first style is cached.
+const styleExpiry = 5 * time.Minute
 
-// New returns the engine. It opens no connection.
+// New returns an engine, or an error if the options are invalid. It opens no connection.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -98,20 +101,21 @@ func (*Engine) Name() string { return "voicevox" }
 // Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// Check reports whether the server has the voice. Its error is one sentence.
+// Check returns an error, one sentence, if the server does not have the voice.
 func (e *Engine) Check(ctx context.Context) error {
-	_, err := e.style(ctx)
+	_, err := e.fetchStyle(ctx)
 	return err
 }
 
-// style requests the server's styles and returns the configured one, or else the first.
-func (e *Engine) style(ctx context.Context) (id string, err error) {
-	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "speakers"})
+// fetchStyle requests the server's styles, and returns the ID of the configured one or, if
+// none is configured, the first.
+func (e *Engine) fetchStyle(ctx context.Context) (id string, err error) {
+	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "speakers"})
 	if err != nil {
 		return "", err
 	}
-	defer answer.Close()
-	body, err := answer.Whole(limit.File)
+	defer response.Close()
+	body, err := response.Whole(limit.File)
 	if err != nil {
 		return "", err
 	}
@@ -119,11 +123,11 @@ func (e *Engine) style(ctx context.Context) (id string, err error) {
 		Name   string
 		Styles []struct {
 			ID   uint32
-			Type string // "talk" or empty; others sing
+			Type string // "talk" or "" for speech; other types are for singing
 		}
 	}
 	if json.Unmarshal(body, &speakers) != nil {
-		return "", e.client.Fault("answers with something else than a list of speakers; check the url, whose port is mostly 50021")
+		return "", e.client.Fault("sent a response that is not a list of speakers; check the url, whose port is mostly 50021")
 	}
 	for _, speaker := range speakers {
 		for _, style := range speaker.Styles {
@@ -139,27 +143,29 @@ func (e *Engine) style(ctx context.Context) (id string, err error) {
 	return "", e.client.Fault("has no style " + e.o.Voice + "; its /speakers lists those that it has")
 }
 
-// styleFor returns the style for a call.
-func (e *Engine) styleFor(ctx context.Context, o voice.Options) (id string, err error) {
+// style returns the ID of the style for a call: that of the call, or else the configured one,
+// or else the server's first.
+func (e *Engine) style(ctx context.Context, o voice.Options) (id string, err error) {
 	if styleID().MatchString(o.Voice) {
 		return o.Voice, nil
 	}
 	if e.o.Voice != "" {
 		return e.o.Voice, nil
 	}
-	id, fresh := e.first.Get()
-	if !fresh {
-		if id, err = e.style(ctx); err == nil {
-			e.first.Put(id, firstFor)
+	id, ok := e.firstStyle.Get()
+	if !ok {
+		if id, err = e.fetchStyle(ctx); err == nil {
+			e.firstStyle.Put(id, styleExpiry)
 		}
 	}
 	return id, err
 }
 
-// longestText bounds a text, in characters, since it is part of a URL.
-const longestText = 1000
+// maxText is the maximum length of a text, in characters, because it is part of a URL.
+const maxText = 1000
 
-// Synthesize implements voice.Synthesizer. It wraps voice.ErrLanguage for any language but Japanese.
+// Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other
+// languages than Japanese.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	language := cmp.Or(o.Language, e.o.Language, "ja")
 	if voice.BaseLanguage(language) != "ja" {
@@ -168,10 +174,10 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
-	if n := utf8.RuneCountInString(text); n > longestText {
-		return fmt.Errorf("VOICEVOX is given %d characters at once, not %d", longestText, n)
+	if n := utf8.RuneCountInString(text); n > maxText {
+		return fmt.Errorf("at most %d characters are sent to VOICEVOX at once, not %d", maxText, n)
 	}
-	style, err := e.styleFor(ctx, o)
+	style, err := e.style(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -184,24 +190,24 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		media.Wanted{Text: text, Format: "wav", Cure: "check the url", Convert: "check the url", Silence: "check the voice"}, out)
 }
 
-// query makes the server analyse a text. It returns the query for synthesis, or nil if there is nothing
-// to speak.
+// query requests the server's analysis of a text. It returns the body of the request for
+// synthesis, or nil if the text contains nothing to speak.
 func (e *Engine) query(ctx context.Context, text, style string) ([]byte, error) {
-	answer, err := e.client.Call(ctx, remote.Request{Method: http.MethodPost, Path: "audio_query",
+	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodPost, Path: "audio_query",
 		Query: url.Values{"text": {text}, "speaker": {style}}})
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Close()
-	body, err := answer.Whole(limit.File)
+	defer response.Close()
+	body, err := response.Whole(limit.File)
 	if err != nil {
 		return nil, err
 	}
-	var query map[string]any // a map, to pass on unknown fields
+	var query map[string]any // a map, so that unknown fields are returned to the server
 	if json.Unmarshal(body, &query) != nil || query["accent_phrases"] == nil {
-		return nil, e.client.Fault("answers audio_query with something else than a query; check the url, whose port is mostly 50021")
+		return nil, e.client.Fault("sent a response to audio_query that is not a query; check the url, whose port is mostly 50021")
 	}
-	if phrases, is := query["accent_phrases"].([]any); is && len(phrases) == 0 {
+	if phrases, ok := query["accent_phrases"].([]any); ok && len(phrases) == 0 {
 		return nil, nil
 	}
 	query["speedScale"] = float64(cmp.Or(e.o.Speed, 100)) / 100

@@ -169,8 +169,8 @@ func TestCheck(t *testing.T) {
 // TestInvalidAnswers: the error tells an answer that is not a list of speakers, a query or WAV.
 func TestInvalidAnswers(t *testing.T) {
 	for name, c := range map[string]struct{ body, want string }{
-		"a page":          {"<html>", "something else than a query; check the url"},
-		"another's query": {`{"detail":"ok"}`, "something else than a query; check the url"},
+		"a page":          {"<html>", "is not a query; check the url"},
+		"another's query": {`{"detail":"ok"}`, "is not a query; check the url"},
 		"too much":        {strings.Repeat(" ", 1<<20+1), "more than there can be"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestInvalidAnswers(t *testing.T) {
 			_, err = say(t, e, "はい", voice.Options{})
 			voicetest.Sentence(t, err, c.want)
 			if err := e.Check(t.Context()); name == "a page" {
-				voicetest.Sentence(t, err, "something else than a list of speakers")
+				voicetest.Sentence(t, err, "is not a list of speakers")
 			}
 		})
 	}
