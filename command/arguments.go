@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// argumentsOf returns the arguments in a command's Use line.
+// argumentsOf returns the arguments that a command's Use line lists.
 func argumentsOf(c *cobra.Command) []string { return strings.Fields(c.Use)[1:] }
 
-// bare returns an argument of a Use line without brackets and dots.
-func bare(argument string) string { return strings.Trim(argument, "[].") }
+// argumentKind returns an argument of a Use line without its brackets and dots: "[FILE]" is of
+// the kind "FILE".
+func argumentKind(argument string) string { return strings.Trim(argument, "[].") }
 
-// choices returns the words that an argument may be, if its kind lists them.
+// choices returns the words of a kind such as "claude|codex", or nil if the kind allows any text.
 func choices(kind string) []string {
 	if !strings.Contains(kind, "|") || kind != strings.ToLower(kind) {
 		return nil
@@ -26,62 +27,65 @@ func choices(kind string) []string {
 	return strings.Split(kind, "|")
 }
 
-// checkArguments checks the arguments of a command line against the Use line.
-func checkArguments(kinds, args []string) error {
-	least, most := 0, len(kinds)
-	for _, kind := range kinds {
-		if !strings.HasPrefix(kind, "[") {
-			least++
+// checkArguments checks args, the arguments of a command line, against the arguments that the
+// Use line lists.
+func checkArguments(listed, args []string) error {
+	minArgs, maxArgs := 0, len(listed)
+	for _, argument := range listed {
+		if !strings.HasPrefix(argument, "[") {
+			minArgs++
 		}
-		if strings.HasSuffix(kind, "...") {
-			most = len(args)
+		if strings.HasSuffix(argument, "...") {
+			maxArgs = len(args)
 		}
 	}
 	switch n := len(args); {
-	case least <= n && n <= max(least, most):
-	case len(kinds) == 0:
+	case minArgs <= n && n <= max(minArgs, maxArgs):
+	case len(listed) == 0:
 		return Usagef("unexpected %q: it takes no arguments", args[0])
-	case len(kinds) == 1 && len(choices(bare(kinds[0]))) == 0:
-		noun, _, _ := strings.Cut(bare(kinds[0]), ".")
+	case len(listed) == 1 && len(choices(argumentKind(listed[0]))) == 0:
+		noun, _, _ := strings.Cut(argumentKind(listed[0]), ".")
 		return Usagef("it takes one %s, not %d", strings.ToLower(noun), n)
 	default:
-		return Usagef("it takes %s, not %d arguments", strings.Join(kinds, " "), n)
+		return Usagef("it takes %s, not %d arguments", strings.Join(listed, " "), n)
 	}
-	for i, kind := range kinds[:min(len(kinds), len(args))] {
-		if words := choices(bare(kind)); len(words) > 0 && !slices.Contains(words, args[i]) {
+	for i, argument := range listed[:min(len(listed), len(args))] {
+		if words := choices(argumentKind(argument)); len(words) > 0 && !slices.Contains(words, args[i]) {
 			return Usagef("%q is not one of %s", args[i], strings.Join(words, ", "))
 		}
 	}
 	return nil
 }
 
-// completeArguments completes arguments by the Use line.
+// completeArguments returns the completions of the argument after args, by its kind in the Use
+// line.
 func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if kinds := argumentsOf(c); len(args) < len(kinds) {
-		return complete(c.Context(), bare(kinds[len(args)]))
+	if listed := argumentsOf(c); len(args) < len(listed) {
+		return completions(c.Context(), argumentKind(listed[len(args)]))
 	}
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFlags completes every flag's value by the kind in its usage.
-func completeFlags(c *cobra.Command) {
-	for _, each := range c.Commands() {
-		completeFlags(each)
+// registerFlagCompletions makes the values of the flags of a command and its subcommands complete
+// by the kind in backquotes in each flag's usage.
+func registerFlagCompletions(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		registerFlagCompletions(sub)
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		kind, _ := pflag.UnquoteUsage(f)
 		// The only error is that the flag has a completion already.
 		_ = c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return complete(c.Context(), kind)
+			return completions(c.Context(), kind)
 		})
 	})
 }
 
-// complete returns the possible values of a kind of argument.
-func complete(ctx context.Context, kind string) ([]string, cobra.ShellCompDirective) {
+// completions returns the possible values of an argument of a kind.
+func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case strings.HasPrefix(kind, "ROBOT"):
-		return knownRobots(ctx), cobra.ShellCompDirectiveNoFileComp
+		return listRobots(ctx), cobra.ShellCompDirectiveNoFileComp
 	case kind == "DIR":
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	case strings.HasPrefix(kind, "FILE"):
@@ -90,22 +94,22 @@ func complete(ctx context.Context, kind string) ([]string, cobra.ShellCompDirect
 	return choices(kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// robotLine matches the id of a robot, or its name, in the output of perch robot list.
-// Names of several words are omitted.
+// robotLine matches the ID of a robot, or its name, in the output of perch robot list. It does
+// not match names of several words.
 var robotLine = regexp.MustCompile(`(?m)^([0-9a-f]{12}) |^ *called (\S+)$`)
 
-// knownRobots returns the ids and names of the robots of the appliance on this machine, or
-// nil without an appliance.
-func knownRobots(ctx context.Context) []string {
+// listRobots returns the IDs and names of the robots of the appliance on this machine, or nil if
+// no appliance is running.
+func listRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	listed, err := exec.CommandContext(ctx, "perch", "robot", "list").Output()
+	output, err := exec.CommandContext(ctx, "perch", "robot", "list").Output()
 	if err != nil {
 		return nil
 	}
 	var robots []string
-	for _, found := range robotLine.FindAllStringSubmatch(string(listed), -1) {
-		robots = append(robots, found[1]+found[2])
+	for _, match := range robotLine.FindAllStringSubmatch(string(output), -1) {
+		robots = append(robots, match[1]+match[2]) // one of the two is empty
 	}
 	return robots
 }

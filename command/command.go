@@ -2,10 +2,10 @@
 // completion and manual pages, exit codes, tables, colour on a terminal, progress bars. The
 // commands themselves are cobra's.
 //
-// The Use line of a command lists its arguments, which are checked and completed accordingly:
-// FILE, DIR and ROBOT are what they say; "claude|codex" is one of these words; any other word
-// in capitals is free text; [FILE] is optional; TEXT... is one or more. The same holds for the
-// value in backquotes in the usage of a flag.
+// The Use line of a command lists its arguments, which are checked and completed by their kinds:
+// FILE is a file, DIR a folder, ROBOT the ID or name of a robot, "claude|codex" one of these
+// words, and any other word in capitals free text. [FILE] is an optional argument, TEXT... one
+// or more. The word in backquotes in the usage of a flag is the kind of the flag's value.
 package command
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Execute runs the command line args. It returns the full name of the command
-// that was run, and its error.
+// Execute runs the command line args. It returns the full name of the command that it ran, such
+// as "perch robot list", and the error of that command.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) (name string, err error) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -30,35 +30,36 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	prepare(root)
+	prepareCommand(root)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		completeFlags(root)
+		registerFlagCompletions(root)
 	}
 	root.SetArgs(longFlags(root, args))
 	c, err := root.ExecuteContextC(ctx)
 	return c.CommandPath(), err
 }
 
-// prepare sets what follows from the Use line of a command and its subcommands.
-func prepare(c *cobra.Command) {
-	for _, each := range c.Commands() {
-		prepare(each)
+// prepareCommand makes a command and its subcommands check and complete their arguments by their
+// Use lines. It gives each group of commands below the root a hidden help command.
+func prepareCommand(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		prepareCommand(sub)
 	}
 	if c.HasSubCommands() && c.HasParent() {
-		own := helpCommand()
-		own.Hidden = true
-		c.AddCommand(own)
+		groupHelp := helpCommand()
+		groupHelp.Hidden = true
+		c.AddCommand(groupHelp)
 	}
 	switch {
 	case c.Args != nil:
 	case c.HasSubCommands() && !c.Runnable():
-		c.Args, c.RunE = cobra.ArbitraryArgs, unknown
+		c.Args, c.RunE = cobra.ArbitraryArgs, unknownCommand
 	case c.HasSubCommands():
 		c.Args = func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
 			}
-			return unknown(c, args)
+			return unknownCommand(c, args)
 		}
 	default:
 		c.Args = func(c *cobra.Command, args []string) error { return checkArguments(argumentsOf(c), args) }
@@ -71,22 +72,24 @@ func prepare(c *cobra.Command) {
 // helpCommand returns the help command of a program, or of a group of commands.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: help, Args: cobra.ArbitraryArgs,
+		Use: "help [COMMAND]...", Short: "Show how a command is used", RunE: runHelp, Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 }
 
-func help(c *cobra.Command, args []string) error {
+// runHelp runs the help command c: it prints the help of the command that args names.
+func runHelp(c *cobra.Command, args []string) error {
 	found, rest, err := c.Parent().Find(args)
 	if err != nil || found.HasSubCommands() && len(rest) > 0 {
-		return unknown(found, rest)
+		return unknownCommand(found, rest)
 	}
 	Help(c.OutOrStdout(), found)
 	return nil
 }
 
-// unknown runs for a group of commands without a subcommand.
-func unknown(c *cobra.Command, args []string) error {
+// unknownCommand runs if a group of commands is called without a subcommand or with an unknown
+// one. It returns a usage error.
+func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		Help(c.ErrOrStderr(), c)
 		return Usagef("a command is missing")
@@ -98,8 +101,9 @@ func unknown(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], similar)
 }
 
-// didYouMean lists the commands of a group with names similar to what was typed, or else those
-// of its subgroups, by their names or by the words in their SuggestFor.
+// didYouMean returns the end of an error message that suggests the commands of a group with names
+// similar to typed. Without such commands it suggests commands of the subgroups whose name or
+// SuggestFor is similar. It returns "" if nothing is similar.
 func didYouMean(group *cobra.Command, typed string) string {
 	group.SuggestionsMinimumDistance = 2
 	similar := group.SuggestionsFor(typed)
@@ -135,14 +139,15 @@ func flagError(c *cobra.Command, err error) error {
 	return Usagef("%w%s", err, didYouMean(flags, "--"+missing.GetSpecifiedName()))
 }
 
-// longFlags replaces -name by --name, since flags of Go programs may be written that way.
+// longFlags replaces -name by --name: Perch's programs accept both forms, as Go's package flag
+// does.
 func longFlags(root *cobra.Command, args []string) []string {
 	c, _, err := root.Find(args)
 	if err != nil {
 		return args
 	}
 	c.InitDefaultHelpFlag()
-	long, isValue := make([]string, 0, len(args)), false
+	long, isValue := make([]string, 0, len(args)), false // isValue: args[i] is the value of a flag
 	for i, arg := range args {
 		if arg == "--" && !isValue {
 			return append(long, args[i:]...)
@@ -161,19 +166,20 @@ func longFlags(root *cobra.Command, args []string) []string {
 	return long
 }
 
-// Usagef returns an error for a command that was used wrongly. Its exit code is 2.
+// Usagef returns an error for a command that was used wrongly. The program then exits with code 2.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// usageError is an error of the person who typed the command line.
 type usageError struct{ error }
 
 // Unwrap returns the cause.
 func (e usageError) Unwrap() error { return e.error }
 
-// ExitCode implements the interface of the function ExitCode.
+// ExitCode returns 2, the exit code for wrong usage.
 func (usageError) ExitCode() int { return 2 }
 
-// ExitCode returns a program's exit code: 0 for success, 1 for failure, 2 for wrong usage, or
-// the result of the error's method ExitCode.
+// ExitCode returns the exit code of a program whose command returned err: 0 if err is nil, the
+// result of err's method ExitCode if it has one (2 for wrong usage), and 1 for other errors.
 func ExitCode(err error) int {
 	var coded interface{ ExitCode() int }
 	switch {
@@ -201,8 +207,8 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// escapeControls escapes the control characters in JSON strings that encoding/json leaves
-// unescaped and a terminal obeys.
+// escapeControls escapes the control characters that encoding/json leaves as they are, because a
+// terminal would execute them.
 func escapeControls(text string) string {
 	if !strings.ContainsFunc(text, isControl) {
 		return text
@@ -218,4 +224,5 @@ func escapeControls(text string) string {
 	return b.String()
 }
 
+// isControl reports whether r is DEL or a control character of the C1 set.
 func isControl(r rune) bool { return r >= 0x7f && r < 0xa0 }

@@ -22,9 +22,9 @@ func Completion(program string) *cobra.Command {
 	}
 }
 
-// bashAlone replaces the two functions of the package bash-completion that the script needs,
-// if that package is not installed.
-const bashAlone = `
+// bashFallback defines the two functions that the script needs from the package bash-completion,
+// for machines on which that package is not installed.
+const bashFallback = `
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
 	_get_comp_words_by_ref() {
 		read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
@@ -36,8 +36,8 @@ if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
-// WriteCompletion writes the script for a shell. The script calls the program for the
-// completions.
+// WriteCompletion writes the completion script for a shell. The script runs the program to find
+// the completions.
 func WriteCompletion(w io.Writer, root *cobra.Command, shell string) error {
 	switch shell {
 	case "zsh":
@@ -48,6 +48,6 @@ func WriteCompletion(w io.Writer, root *cobra.Command, shell string) error {
 	if err := root.GenBashCompletionV2(w, false); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, bashAlone)
+	_, err := io.WriteString(w, bashFallback)
 	return err
 }

@@ -13,17 +13,17 @@ import (
 
 // Help writes a command's usage, description, subcommands or options, and examples.
 func Help(w io.Writer, c *cobra.Command) {
-	takes, commands, options := argumentsOf(c), Visible(c), false
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) { options = options || f.Name != "help" })
+	arguments, commands, showOptions := argumentsOf(c), Visible(c), false
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) { showOptions = showOptions || f.Name != "help" })
 	switch {
-	case len(commands) > 0 && options: // the group also does something by itself
-		takes = []string{"[COMMAND]"}
+	case len(commands) > 0 && showOptions: // the group is also a command itself
+		arguments = []string{"[COMMAND]"}
 	case len(commands) > 0:
-		takes = []string{"COMMAND"}
+		arguments = []string{"COMMAND"}
 	default:
-		options = true
+		showOptions = true
 	}
-	fmt.Fprintf(w, "usage: %s\n", strings.Join(append(append([]string{c.CommandPath()}, takes...), "[options]"), " "))
+	fmt.Fprintf(w, "usage: %s\n", strings.Join(append(append([]string{c.CommandPath()}, arguments...), "[options]"), " "))
 	fmt.Fprintf(w, "\n%s.\n", c.Short)
 	if c.Long != "" {
 		fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(c.Long))
@@ -31,13 +31,13 @@ func Help(w io.Writer, c *cobra.Command) {
 	if len(commands) > 0 {
 		fmt.Fprintln(w, "\nCommands:")
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, each := range commands {
-			fmt.Fprintf(table, "  %s\t%s\n", each.Name(), each.Short)
+		for _, sub := range commands {
+			fmt.Fprintf(table, "  %s\t%s\n", sub.Name(), sub.Short)
 		}
-		_ = table.Flush() // fails if the output is closed
+		_ = table.Flush() // fails only if the output is closed
 		fmt.Fprintf(w, "\n%s COMMAND --help shows the options of a command. Exit codes: 0 done, 1 failed, 2 wrong usage.\n", c.CommandPath())
 	}
-	if options {
+	if showOptions {
 		fmt.Fprintf(w, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(ScreenOf(w, os.Getenv).Width))
 	}
 	if examples := Examples(c); len(examples) > 0 {
@@ -45,7 +45,7 @@ func Help(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// Visible returns the commands of a group, without the hidden ones.
+// Visible returns the commands of a group except help and the hidden ones.
 func Visible(group *cobra.Command) (commands []*cobra.Command) {
 	for _, c := range group.Commands() {
 		if c.IsAvailableCommand() && c.Name() != "help" {
@@ -55,7 +55,7 @@ func Visible(group *cobra.Command) (commands []*cobra.Command) {
 	return commands
 }
 
-// Examples returns the command lines of a command's Example.
+// Examples returns the command lines in a command's field Example.
 func Examples(c *cobra.Command) (lines []string) {
 	for line := range strings.Lines(c.Example) {
 		if line = strings.TrimSpace(line); line != "" {

@@ -8,56 +8,57 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Manual returns the commands' part of a program's manual page, in roff. Only tests call it,
-// so no program contains it.
+// Manual returns the part of a program's manual page that describes the commands, in roff. Only
+// tests call Manual, so the linker leaves it out of the programs.
 func Manual(root *cobra.Command) string {
 	var b strings.Builder
 	for _, c := range Visible(root) {
-		manual(&b, c)
+		writeManual(&b, c)
 	}
 	return b.String()
 }
 
-func manual(b *strings.Builder, c *cobra.Command) {
+// writeManual writes the description of a command, or of each command of a group.
+func writeManual(b *strings.Builder, c *cobra.Command) {
 	if c.HasSubCommands() {
-		for _, each := range Visible(c) {
-			manual(b, each)
+		for _, sub := range Visible(c) {
+			writeManual(b, sub)
 		}
 		return
 	}
 	_, name, _ := strings.Cut(c.CommandPath(), " ")
-	fmt.Fprintf(b, ".SS %s\n.B %s\n", roff(name), roff(c.CommandPath()))
+	fmt.Fprintf(b, ".SS %s\n.B %s\n", escapeRoff(name), escapeRoff(c.CommandPath()))
 	for _, a := range argumentsOf(c) {
-		fmt.Fprintf(b, ".I %s\n", roff(a))
+		fmt.Fprintf(b, ".I %s\n", escapeRoff(a))
 	}
 	if c.HasLocalFlags() {
 		b.WriteString("[options]\n")
 	}
-	fmt.Fprintf(b, ".PP\n%s.\n", roff(c.Short))
+	fmt.Fprintf(b, ".PP\n%s.\n", escapeRoff(c.Short))
 	if c.Long != "" {
-		fmt.Fprintf(b, "%s\n", roff(strings.Join(strings.Fields(c.Long), " ")))
+		fmt.Fprintf(b, "%s\n", escapeRoff(strings.Join(strings.Fields(c.Long), " ")))
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		value, does := pflag.UnquoteUsage(f)
+		value, description := pflag.UnquoteUsage(f)
 		if value == "" {
-			fmt.Fprintf(b, ".TP\n.B \\-\\-%s\n%s\n", roff(f.Name), roff(does))
+			fmt.Fprintf(b, ".TP\n.B \\-\\-%s\n%s\n", escapeRoff(f.Name), escapeRoff(description))
 			return
 		}
-		for _, sign := range []string{": ", "; "} { // the value's name precedes it already
-			does = strings.TrimPrefix(does, value+sign)
+		for _, separator := range []string{": ", "; "} { // the page shows the value's name before the description
+			description = strings.TrimPrefix(description, value+separator)
 		}
-		fmt.Fprintf(b, ".TP\n.BI \"\\-\\-%s \" \"%s\"\n%s\n", roff(f.Name), roff(value), roff(does))
+		fmt.Fprintf(b, ".TP\n.BI \"\\-\\-%s \" \"%s\"\n%s\n", escapeRoff(f.Name), escapeRoff(value), escapeRoff(description))
 	})
 	for _, line := range Examples(c) {
-		fmt.Fprintf(b, ".PP\n.EX\n.RS\n%s\n.RE\n.EE\n", roff(line))
+		fmt.Fprintf(b, ".PP\n.EX\n.RS\n%s\n.RE\n.EE\n", escapeRoff(line))
 	}
 }
 
-// roff escapes a text for roff.
-func roff(s string) string {
+// escapeRoff returns a roff text that is printed as s.
+func escapeRoff(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(s)
 	if strings.HasPrefix(s, ".") {
 		s = `\&` + s

@@ -11,18 +11,18 @@ import (
 // terminal.
 type Progress struct {
 	to    io.Writer
-	size  int64
-	done  int64 // set by Write
-	live  bool
-	shown int // in percent
+	size  int64 // in bytes
+	done  int64 // bytes passed to Write
+	live  bool  // whether the progress is shown at all
+	shown int   // the percentage shown last; -1 before the first
 }
 
-// NewProgress returns the progress of size bytes. It shows nothing if the size is 0.
+// NewProgress returns the progress of a task of size bytes. It shows nothing if size is 0.
 func NewProgress(to io.Writer, size int64) *Progress {
 	return &Progress{to: to, size: size, live: size > 0 && ScreenOf(to, os.Getenv).Terminal, shown: -1}
 }
 
-// At shows that done bytes are done.
+// At shows that done bytes of the task have been processed.
 func (p *Progress) At(done int64) {
 	if !p.live {
 		return
@@ -44,10 +44,10 @@ func (p *Progress) Finish() {
 	}
 }
 
-// Reader returns a reader that shows the progress of reading from.
+// Reader returns a reader of from that shows how much of it has been read.
 func (p *Progress) Reader(from io.Reader) io.Reader { return io.TeeReader(from, p) }
 
-// Write implements io.Writer: it shows that len(b) more bytes are done.
+// Write implements io.Writer. It shows that len(b) more bytes have been processed.
 func (p *Progress) Write(b []byte) (int, error) {
 	p.done += int64(len(b))
 	p.At(p.done)

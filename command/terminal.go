@@ -11,15 +11,15 @@ import (
 // UnknownWidth is the assumed width of an output that is not a terminal, in columns.
 const UnknownWidth = 100
 
-// Screen describes an output for a person.
+// Screen describes an output that a person reads.
 type Screen struct {
-	Width    int // in columns
-	Terminal bool
-	Colour   bool
+	Width    int  // in columns
+	Terminal bool // whether the output is a terminal
+	Colour   bool // whether the output may contain colour codes
 }
 
-// ScreenOf returns the properties of an output: it has colour only on a terminal, unless the
-// environment disables it (no-color.org).
+// ScreenOf returns the properties of an output. Colour is for terminals only, and the environment
+// may disable it (https://no-color.org).
 func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Width: UnknownWidth}
 	columns := 0
@@ -29,15 +29,16 @@ func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && columns == 0 {
 		columns = n
 	}
-	if columns >= 40 { // less is too narrow
+	if columns >= 40 { // help texts are unreadable if wrapped to less
 		s.Width = columns
 	}
 	s.Colour = s.Terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 	return s
 }
 
-// windowOf reports whether a file is a terminal, and its width, or 0 if unknown.
-func windowOf(file *os.File) (columns int, is bool) {
+// windowOf reports whether a file is a terminal, and the terminal's width in columns, which is 0
+// if it is unknown.
+func windowOf(file *os.File) (columns int, isTerminal bool) {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, file.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))
 	return int(size.columns), errno == 0

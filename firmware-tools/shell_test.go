@@ -12,7 +12,7 @@ import (
 
 func TestBashCompletion(t *testing.T) {
 	bin := t.TempDir()
-	commandtest.Program(t, bin, "perch-tools", "")
+	commandtest.WriteProgram(t, bin, "perch-tools", "")
 	devices := "#!/bin/sh\n[ \"$2\" = list ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
 	for line, want := range map[string]string{
@@ -41,13 +41,13 @@ func TestBashCompletion(t *testing.T) {
 }
 
 func TestManualPage(t *testing.T) {
-	commandtest.Manual(t, commands(), "../packaging/man/perch-tools.1")
+	commandtest.CheckManual(t, commands(), "../packaging/man/perch-tools.1")
 }
 
 func TestPagesShowValidCommands(t *testing.T) {
-	commandtest.Pages(t, commands(), "..", 15)
+	commandtest.CheckPages(t, commands(), "..", 15)
 }
 
 func TestInstalledCompletions(t *testing.T) {
-	commandtest.Completions(t, commands(), "../packaging/completion")
+	commandtest.CheckCompletions(t, commands(), "../packaging/completion")
 }

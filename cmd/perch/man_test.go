@@ -7,10 +7,10 @@ import (
 )
 
 func TestManualPage(t *testing.T) {
-	commandtest.Manual(t, commands(), "../../packaging/man/perch.1")
+	commandtest.CheckManual(t, commands(), "../../packaging/man/perch.1")
 }
 
 // TestInstalledCompletions: the package installs the program's scripts.
 func TestInstalledCompletions(t *testing.T) {
-	commandtest.Completions(t, commands(), "../../packaging/completion")
+	commandtest.CheckCompletions(t, commands(), "../../packaging/completion")
 }

@@ -70,5 +70,5 @@ func TestConfigurationsOfPages(t *testing.T) {
 
 // TestCommandsOfPages: the pages show commands and options that perch has.
 func TestCommandsOfPages(t *testing.T) {
-	commandtest.Pages(t, commands(), "../..", 15)
+	commandtest.CheckPages(t, commands(), "../..", 15)
 }

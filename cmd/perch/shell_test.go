@@ -11,7 +11,7 @@ import (
 // spellings are completed, too, but not listed.
 func TestBashCompletes(t *testing.T) {
 	bin := t.TempDir()
-	commandtest.Program(t, bin, "perch", `if [ "$2" = list ]; then
+	commandtest.WriteProgram(t, bin, "perch", `if [ "$2" = list ]; then
 	echo 'a0b1c2d3e4f5  m5stack  2.2.4'
 	echo '              touch'
 	echo 'a0b1c2d3e4f6  m5stack  2.2.4'

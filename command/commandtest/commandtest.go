@@ -1,5 +1,5 @@
-// Package commandtest runs a test's binary as the program, or as another user, and checks a
-// program's manual page and completion scripts against its commands.
+// Package commandtest runs the binary of a test as the program under test, or as another user. It
+// also checks a program's manual page, completion scripts and documentation against its commands.
 package commandtest
 
 import (
@@ -20,11 +20,11 @@ import (
 	"perch/must"
 )
 
-// asProgram is the variable that makes a test's binary run the program.
+// asProgram is the environment variable that makes the binary of a test run the program.
 const asProgram = "PERCH_TEST_AS_PROGRAM"
 
-// Main runs main if a completion script has started the test's binary. TestMain calls it
-// first.
+// Main runs main and exits if a script of WriteProgram has started the binary of the test. TestMain
+// must call it first.
 func Main(main func()) {
 	if os.Getenv(asProgram) != "" {
 		main()
@@ -32,9 +32,9 @@ func Main(main func()) {
 	}
 }
 
-// Program writes a script into dir that runs this test's binary as the program, after the
-// shell lines in before.
-func Program(t *testing.T, dir, name, before string) {
+// WriteProgram writes a shell script name into dir. The script runs the lines in before, and then
+// the binary of this test as the program.
+func WriteProgram(t *testing.T, dir, name, before string) {
 	t.Helper()
 	self, err := os.Executable()
 	must.Succeed(t, err)
@@ -42,7 +42,7 @@ func Program(t *testing.T, dir, name, before string) {
 	must.Succeed(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o700))
 }
 
-// OpenFolder returns a folder that everybody may enter.
+// OpenFolder returns a temporary folder that every user may enter.
 func OpenFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,12 +52,13 @@ func OpenFolder(t *testing.T) string {
 	return dir
 }
 
-// AsNobody runs a test of this binary as a user without rights.
-func AsNobody(t *testing.T, name string) {
+// RunAsNobody runs the test name of this binary as the user nobody, who has no rights.
+func RunAsNobody(t *testing.T, name string) {
 	t.Helper()
 	scratch := OpenFolder(t)
 	must.Succeed(t, os.Chmod(scratch, 0o777))
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v") // may be in a folder that the user nobody cannot read
+	// The binary itself may be in a folder that nobody cannot read.
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v")
 	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
@@ -66,8 +67,8 @@ func AsNobody(t *testing.T, name string) {
 	}
 }
 
-// Complete returns bash's completions at the end of a command line, sorted. bin has the
-// program. Bash itself completes files, which are not included.
+// Complete returns the completions that bash offers at the end of a command line, sorted. The
+// program is in the folder bin. Names of files are not included: bash completes them itself.
 func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -86,30 +87,30 @@ func Complete(t *testing.T, root *cobra.Command, bin, line string) []string {
 	if err != nil || errs.Len() > 0 {
 		t.Errorf("%s: bash: %v %s", line, err, &errs)
 	}
-	offered := strings.Fields(string(out))
-	slices.Sort(offered)
-	return offered
+	completions := strings.Fields(string(out))
+	slices.Sort(completions)
+	return completions
 }
 
-// golden compares a file with its expected content. PERCH_GOLDEN=rewrite writes it.
-func golden(t *testing.T, path string, want []byte) {
+// checkGolden compares a file with its expected content. PERCH_GOLDEN=rewrite rewrites the file.
+func checkGolden(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if os.Getenv("PERCH_GOLDEN") == "rewrite" {
 		must.Succeed(t, os.WriteFile(path, want, 0o644))
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s does not agree with the program's commands (%v); PERCH_GOLDEN=rewrite writes it anew", path, err)
+		t.Errorf("%s does not agree with the program's commands (%v); PERCH_GOLDEN=rewrite rewrites it", path, err)
 	}
 }
 
-// Completions compares the scripts in a folder with the program's.
-func Completions(t *testing.T, root *cobra.Command, dir string) {
+// CheckCompletions compares the completion scripts in a folder with those of the program.
+func CheckCompletions(t *testing.T, root *cobra.Command, dir string) {
 	t.Helper()
 	for _, shell := range command.Shells() {
 		var script bytes.Buffer
 		must.Succeed(t, command.WriteCompletion(&script, root, shell))
 		file := filepath.Join(dir, root.Name()+"."+shell)
-		golden(t, file, script.Bytes())
+		checkGolden(t, file, script.Bytes())
 		program, err := exec.LookPath(shell)
 		if err != nil {
 			continue
@@ -120,14 +121,15 @@ func Completions(t *testing.T, root *cobra.Command, dir string) {
 	}
 }
 
-// inPage matches a command line of a program in a page: the program, and the rest.
-const inPage = "(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?(%s)( .*|)$"
+// commandLine is the regular expression of a command line in a page. %s is the program. The groups
+// are the program and its arguments.
+const commandLine = "(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?(%s)( .*|)$"
 
-// Pages checks the command lines in the project's pages: the program must have these commands
-// and options. least is the minimum number of lines.
-func Pages(t *testing.T, root *cobra.Command, project string, least int) {
+// CheckPages checks the command lines in the Markdown files of the project, a folder: the program
+// must have these commands and options. There must be at least minLines command lines.
+func CheckPages(t *testing.T, root *cobra.Command, project string, minLines int) {
 	t.Helper()
-	seen, shown := 0, regexp.MustCompile(fmt.Sprintf(inPage, regexp.QuoteMeta(root.Name())))
+	count, lines := 0, regexp.MustCompile(fmt.Sprintf(commandLine, regexp.QuoteMeta(root.Name())))
 	for _, folder := range []string{"", "docs", "docs/how-to"} {
 		names, err := filepath.Glob(filepath.Join(project, folder, "*.md"))
 		if err != nil || len(names) == 0 {
@@ -136,22 +138,22 @@ func Pages(t *testing.T, root *cobra.Command, project string, least int) {
 		for _, name := range names {
 			page, err := os.ReadFile(name)
 			must.Succeed(t, err)
-			for _, line := range shown.FindAllStringSubmatch(string(page), -1) {
-				seen++
+			for _, line := range lines.FindAllStringSubmatch(string(page), -1) {
+				count++
 				words, _, _ := strings.Cut(line[2], " #")
-				if fault := wrongLine(root, strings.Fields(words)); fault != "" {
+				if fault := checkLine(root, strings.Fields(words)); fault != "" {
 					t.Errorf("%s: %s%s: %s", name, line[1], line[2], fault)
 				}
 			}
 		}
 	}
-	if seen < least {
-		t.Errorf("only %d command lines were found", seen)
+	if count < minLines {
+		t.Errorf("only %d command lines were found", count)
 	}
 }
 
-// wrongLine returns what is wrong with a command line, or "".
-func wrongLine(root *cobra.Command, words []string) string {
+// checkLine returns the fault of a command line, or "" if the program accepts it.
+func checkLine(root *cobra.Command, words []string) string {
 	c, _, err := root.Find(words)
 	if err != nil {
 		return err.Error()
@@ -161,23 +163,23 @@ func wrongLine(root *cobra.Command, words []string) string {
 	}
 	for _, word := range words {
 		option, _, _ := strings.Cut(word, "=")
-		if name, is := strings.CutPrefix(option, "--"); is && c.Flags().Lookup(name) == nil {
+		if name, isOption := strings.CutPrefix(option, "--"); isOption && c.Flags().Lookup(name) == nil {
 			return c.CommandPath() + " has no " + option
 		}
 	}
 	return ""
 }
 
-// The commands' part of a manual page is between these lines. Its test writes it:
-// PERCH_GOLDEN=rewrite go test -run TestManualPage.
+// The description of the commands in a manual page is between these lines.
+// PERCH_GOLDEN=rewrite go test -run TestManualPage rewrites it.
 const (
 	manBegin = ".\\\" What follows is written by a test, from what the commands answer to --help.\n"
 	manEnd   = ".\\\" End of what is written by a test.\n"
 )
 
-// Manual compares a manual page with the commands, and checks it with the installed programs
-// that format it.
-func Manual(t *testing.T, root *cobra.Command, path string) {
+// CheckManual compares a manual page with the commands, and checks its roff with mandoc and man if
+// they are installed.
+func CheckManual(t *testing.T, root *cobra.Command, path string) {
 	t.Helper()
 	page, err := os.ReadFile(path)
 	must.Succeed(t, err)
@@ -186,7 +188,7 @@ func Manual(t *testing.T, root *cobra.Command, path string) {
 	if !begun || !ended {
 		t.Fatalf("%s has no place for the commands", path)
 	}
-	golden(t, path, []byte(before+manBegin+command.Manual(root)+manEnd+after))
+	checkGolden(t, path, []byte(before+manBegin+command.Manual(root)+manEnd+after))
 	for _, linter := range [][]string{{"mandoc", "-T", "lint", "-W", "warning", path}, {"man", "--warnings", "-E", "UTF-8", "-l", "-Tutf8", path}} {
 		program, err := exec.LookPath(linter[0])
 		if err != nil {

@@ -119,7 +119,7 @@ func TestReadabilityForTheServicesUser(t *testing.T) {
 // read it may not is one that names the file, the user and the command.
 func TestUnreadableFiles(t *testing.T) {
 	if os.Geteuid() == 0 {
-		commandtest.AsNobody(t, "TestUnreadableFiles") // root reads everything
+		commandtest.RunAsNobody(t, "TestUnreadableFiles") // root reads everything
 		return
 	}
 	key := keptIn(t, 0o755, 0o000)

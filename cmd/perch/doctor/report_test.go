@@ -81,7 +81,7 @@ func TestOnePortOneLine(t *testing.T) {
 // none: what is not for them to read is not looked at, and said so.
 func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	if os.Geteuid() == 0 { // as somebody else, in a process of its own
-		commandtest.AsNobody(t, "TestAMemberOfTheGroupFindsNoFault")
+		commandtest.RunAsNobody(t, "TestAMemberOfTheGroupFindsNoFault")
 		return
 	}
 	d := Examined(t)
