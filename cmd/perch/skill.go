@@ -48,7 +48,7 @@ func unheard(c *config.Config, skills []skill.Skill) (map[string][]string, error
 	}
 	all := map[string][]string{}
 	for _, s := range skills {
-		if err := engines.TeachSkill(book, s); err != nil {
+		if err := engines.AddSkill(book, s); err != nil {
 			all[s.Name] = strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
 		}
 	}

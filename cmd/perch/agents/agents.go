@@ -129,7 +129,7 @@ func (a *Agents) newEngines(c *config.Config, before *engines.Set) (*engines.Set
 	publish := func(e event.Event) { a.o.Bus.Publish("", "", e) }
 	e, err := engines.New(before, c, a.brain, a.o.WyomingServers, publish, a.o.Log)
 	if err == nil && a.o.Recognizers != nil {
-		e.Replace(a.o.Recognizers)
+		e.ReplaceRecognizers(a.o.Recognizers)
 	}
 	return e, err
 }

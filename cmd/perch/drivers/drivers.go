@@ -1,5 +1,5 @@
-// Package drivers lists the drivers of engines: the kinds of recognizers, synthesizers and brains. A
-// new driver is a package that declares it, and a line here.
+// Package drivers lists the drivers of engines: the kinds of recognizers, synthesizers and brains. To
+// add one, write a package that declares it and add a line to a list here.
 package drivers
 
 import (
@@ -30,30 +30,30 @@ import (
 	"perch/voice/wyoming"
 )
 
-// Recognizers lists the kinds of speech.recognizers.
+// Recognizers lists the kinds of engines in the key speech.recognizers of the configuration.
 func Recognizers() driver.List[Voice, voice.Recognizer] {
 	return driver.List[Voice, voice.Recognizer]{
 		driver.For(sphinx.Driver(), Voice.sphinx),
 		driver.For(wyoming.RecognizerDriver(), Voice.wyoming),
-		driver.For(openai.RecognizerDriver(), Voice.plain),
-		driver.For(assist.RecognizerDriver(), Voice.plain),
+		driver.For(openai.RecognizerDriver(), Voice.common),
+		driver.For(assist.RecognizerDriver(), Voice.common),
 	}
 }
 
-// Synthesizers lists the kinds of speech.synthesizers.
+// Synthesizers lists the kinds of engines in speech.synthesizers.
 func Synthesizers() driver.List[Voice, voice.Synthesizer] {
 	return driver.List[Voice, voice.Synthesizer]{
-		driver.For(espeak.Driver(), Voice.plain),
-		driver.For(openjtalk.Driver(), Voice.plain),
-		driver.For(voicevox.Driver(), Voice.plain),
+		driver.For(espeak.Driver(), Voice.common),
+		driver.For(openjtalk.Driver(), Voice.common),
+		driver.For(voicevox.Driver(), Voice.common),
 		driver.For(wyoming.SynthesizerDriver(), Voice.wyoming),
-		driver.For(openai.SynthesizerDriver(), Voice.plain),
-		driver.For(elevenlabs.Driver(), Voice.plain),
-		driver.For(assist.SynthesizerDriver(), Voice.plain),
+		driver.For(openai.SynthesizerDriver(), Voice.common),
+		driver.For(elevenlabs.Driver(), Voice.common),
+		driver.For(assist.SynthesizerDriver(), Voice.common),
 	}
 }
 
-// Brains lists the kinds of brains.
+// Brains lists the kinds of engines in brains.
 func Brains() driver.List[Brain, agent.Brain] {
 	return driver.List[Brain, agent.Brain]{
 		driver.For(reflex.Driver(), Brain.reflex),
@@ -65,7 +65,7 @@ func Brains() driver.List[Brain, agent.Brain] {
 	}
 }
 
-// Models lists the kinds of brain_deep.
+// Models lists the kinds of models in brain_deep.
 func Models() driver.List[thinker.ModelSetup, thinker.Model] {
 	return driver.List[thinker.ModelSetup, thinker.Model]{brainopenai.Driver(), anthropic.Driver()}
 }
@@ -73,11 +73,11 @@ func Models() driver.List[thinker.ModelSetup, thinker.Model] {
 // Voice holds what recognizers and synthesizers need besides their options.
 type Voice struct {
 	voice.Setup
-	Book        *reflex.Book // the sentences for a recognizer of commands; nil if engines are only checked
-	FindWyoming func(ctx context.Context) ([]string, error)
+	Book        *reflex.Book                                // sentences for a recognizer of commands; nil if engines are only checked
+	FindWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
-func (v Voice) plain() voice.Setup { return v.Setup }
+func (v Voice) common() voice.Setup { return v.Setup }
 
 func (v Voice) wyoming() wyoming.Setup { return wyoming.Setup{Setup: v.Setup, Find: v.FindWyoming} }
 
@@ -88,11 +88,11 @@ func (v Voice) sphinx() sphinx.Setup {
 // Brain holds what brains need besides their options.
 type Brain struct {
 	thinker.BrainSetup
-	Books     func(sentences string) ([]*reflex.Book, error) // of the household's languages
-	Book      func(tag string) (*reflex.Book, error)         // of another language
+	Books     func(sentences string) ([]*reflex.Book, error) // loads the books in the household's languages
+	Book      func(tag string) (*reflex.Book, error)         // loads the book in another language
 	Skills    *skill.Library                                 // may be nil
-	MayAnswer func(device.ID) bool                           // whether a robot may answer a permission
-	Lend      func() acp.ToolEndpoint                        // a server of tools for a coding agent
+	MayAnswer func(device.ID) bool                           // whether a robot may answer an agent's request for permission
+	Lend      func() acp.ToolEndpoint                        // starts a server of tools for a coding agent
 }
 
 func (b Brain) thinker() thinker.BrainSetup { return b.BrainSetup }
@@ -110,20 +110,20 @@ func (b Brain) reflex() reflex.Setup {
 }
 
 func (b Brain) acp() acp.Options {
-	own := b.Options
-	own.Deep, own.Persona, own.Phrases = nil, agent.Persona{}, nil // for Perch's own models only
-	return acp.Options{MayAnswer: b.MayAnswer, Tools: thinker.New(own).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
+	options := b.Options
+	options.Deep, options.Persona, options.Phrases = nil, agent.Persona{}, nil // a coding agent has no use for them
+	return acp.Options{MayAnswer: b.MayAnswer, Tools: thinker.New(options).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
 }
 
-// ToolServer returns the options of an MCP server.
+// ToolServer returns the options of an MCP client for a configured server. It reads the server's key.
 func ToolServer(t thinker.ToolServer, log *slog.Logger) (mcp.Options, error) {
 	key, err := secret.Read("key", t.Key, t.KeyFile)
 	return mcp.Options{Name: t.Name, Command: t.Command, Dir: t.Cwd, Env: program.Environ(t.Env), URL: t.URL, Key: key, Only: t.Only,
 		Except: t.Except, Log: log}, err
 }
 
-// Grammar returns the grammar of a book's sentences. For a book in another language it is the
-// grammar of the English book, as the recognizer knows no other language.
+// Grammar returns the grammar of a book's sentences. For a book without a grammar it is the grammar
+// of the English book, since the recognizer supports English only.
 func Grammar(book *reflex.Book) (g sphinx.Grammar) {
 	rules := book.Rules()
 	if len(rules) == 0 {

@@ -6,38 +6,40 @@ import (
 	"perch/driver"
 )
 
-// Kind describes a driver for people.
+// Kind describes a driver for the documentation.
 type Kind struct {
 	List, Kind string
-	Runs       []string // the programs and services that it is for
-	Samples    []string // entries of the configuration, in YAML
+	Runs       []string // the programs and services that the driver is for
+	Samples    []string // sample entries of List, in YAML
 	Keys       []driver.Field
 }
 
-// Kinds returns all kinds, list by list.
+// Kinds returns the kinds of all lists.
 func Kinds() []Kind {
 	return append(append(kinds("speech.recognizers", Recognizers()), kinds("speech.synthesizers", Synthesizers())...), kinds("brains", Brains())...)
 }
 
-func kinds[S, E any](list string, of driver.List[S, E]) (all []Kind) {
-	for _, d := range of {
-		all = append(all, Kind{list, d.Kind, d.Runs, strings.Split(d.Sample, "\n"), of.Fields(d.Kind)})
+// kinds returns the kinds of one list.
+func kinds[S, E any](list string, drivers driver.List[S, E]) (kinds []Kind) {
+	for _, d := range drivers {
+		kinds = append(kinds, Kind{list, d.Kind, d.Runs, strings.Split(d.Sample, "\n"), drivers.Fields(d.Kind)})
 	}
-	return all
+	return kinds
 }
 
-// sampleMark marks the lines of cmd/perch/config/perch.yaml below which Sample puts the kinds of a
-// list.
+// sampleMark begins the lines of cmd/perch/config/perch.yaml below which Sample inserts the kinds of
+// a list.
 const sampleMark = "# The kinds of "
 
-// Sample returns the annotated configuration with an entry and the keys of every kind of engine.
+// Sample inserts a sample entry and the keys of every kind of engine into the annotated
+// configuration.
 func Sample(annotated string) string {
 	var b strings.Builder
 	for line := range strings.Lines(annotated) {
-		indent, list, marked := strings.Cut(line, sampleMark)
+		indent, list, isMark := strings.Cut(line, sampleMark)
 		b.WriteString(line)
 		for _, k := range Kinds() {
-			if marked && strings.HasPrefix(list, k.List+" ") {
+			if isMark && strings.HasPrefix(list, k.List+" ") {
 				b.WriteString(k.comment(indent + "#   "))
 			}
 		}
@@ -45,7 +47,7 @@ func Sample(annotated string) string {
 	return b.String()
 }
 
-// comment returns the entries and the keys of a kind, each line after an indent.
+// comment returns the sample entries and the keys of a kind as lines that begin with indent.
 func (k Kind) comment(indent string) string {
 	var b strings.Builder
 	for _, s := range k.Samples {

@@ -17,24 +17,24 @@ import (
 	"perch/voice"
 )
 
-// condition is the condition of an engine, and what recognizers and synthesizers need besides.
+// condition records whether an engine works, and which voices and languages it does not support.
 type condition struct {
 	*remote.Condition
-	// language is the appliance's. That an engine knows no other is no failure.
-	language string
+	language string // the household's language; an engine that supports no other has not failed
 	log      *slog.Logger
 
-	mu      sync.Mutex
-	lacking map[voice.Options]bool // robots' voices and languages whose lack was logged
+	mu          sync.Mutex
+	unsupported map[voice.Options]bool // voices and languages of robots that were logged as unsupported
 }
 
 func newCondition(part string, log *slog.Logger, publish func(event.Event), now func() time.Time) *condition {
 	c := remote.NewCondition(part, log, func(cause string) { publish(event.Fault{Part: part, Cause: cause}) }, now)
 	c.Warns = IsWarning
-	return &condition{Condition: c, log: log, lacking: map[voice.Options]bool{}}
+	return &condition{Condition: c, log: log, unsupported: map[voice.Options]bool{}}
 }
 
-// resting returns an error while the engine is left alone after a failure; for a trial it never is.
+// resting returns an error if the engine must not be used because it has just failed. A trial may
+// use it nevertheless.
 func (c *condition) resting(trial bool) error {
 	if trial {
 		return nil
@@ -42,36 +42,38 @@ func (c *condition) resting(trial bool) error {
 	return c.Resting()
 }
 
-// refusesWithin is the time within which an engine refuses a voice or language that it does not
-// have. An engine that fails later is away, and is not tried a second time.
-const refusesWithin = 3 * time.Second
+// maxRefusalTime is how long an engine may take to refuse a voice or language that it does not
+// support. An error that comes later means that the engine is unreachable, so it is not tried with
+// the household's voice.
+const maxRefusalTime = 3 * time.Second
 
-// lacks logs, once, that the engine refuses a robot's own voice or language.
-func (c *condition) lacks(o voice.Options, err error) {
+// logUnsupported logs, once for each voice and language, that the engine does not support a robot's
+// own.
+func (c *condition) logUnsupported(o voice.Options, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.lacking) < mostLacking && !c.lacking[o] {
-		c.lacking[o] = true
-		c.log.Warn("a robot's own voice or language is none of the engine's; the robot speaks as all do",
+	if len(c.unsupported) < maxUnsupported && !c.unsupported[o] {
+		c.unsupported[o] = true
+		c.log.Warn("the engine does not support a robot's own voice or language; the robot speaks with the household's",
 			"engine", c.Part, "voice", o.Voice, "language", o.Language, "err", err)
 	}
 }
 
-// mostLacking bounds the entries of condition.lacking.
-const mostLacking = 100
+// maxUnsupported is the maximum number of entries in condition.unsupported.
+const maxUnsupported = 100
 
-// IsWarning reports whether the error of a check says what a brain that works cannot do.
+// IsWarning reports whether the error of a check is only a limitation of a brain that works.
 func IsWarning(err error) bool {
 	return errors.Is(err, openai.ErrNoTools) || errors.Is(err, agent.ErrBlind)
 }
 
-// watchedTools is a source of tools that records its condition.
+// watchedTools is a server of tools whose condition is recorded.
 type watchedTools struct {
 	thinker.ToolSource
 	*condition
 }
 
-// Call implements thinker.ToolSource. That a tool fails is no failure of its server.
+// Call implements thinker.ToolSource. The failure of a tool does not count as one of its server.
 func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	began := s.Now()
 	text, err := s.ToolSource.Call(ctx, name, args)
@@ -81,12 +83,12 @@ func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessag
 	return text, err
 }
 
-// watchedModel is a model for hard questions that records its condition. As all engines below, it
-// is left alone for a while after a failure, unless it is tried on purpose.
+// watchedModel is a model for hard questions whose condition is recorded. Like the other engines
+// below, it returns an error for a while after a failure.
 type watchedModel struct {
 	thinker.Model
 	*condition
-	trial bool
+	trial bool // use the engine even if it has just failed
 }
 
 // Continue implements thinker.Model.
@@ -94,27 +96,27 @@ func (m watchedModel) Continue(ctx context.Context, p thinker.Prompt, out func(t
 	if err := m.resting(m.trial); err != nil {
 		return "", err
 	}
-	var refused error
+	var outErr error
 	began := m.Now()
 	stop, err := m.Model.Continue(ctx, p, func(piece thinker.Piece) error {
-		refused = out(piece)
-		return refused
+		outErr = out(piece)
+		return outErr
 	})
-	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
+	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway)) {
 		m.Used(began, err)
 	}
 	return stop, err
 }
 
-// watchedRecognizer is a recognizer that records its condition.
+// watchedRecognizer is a recognizer whose condition is recorded.
 type watchedRecognizer struct {
 	voice.Recognizer
 	*condition
-	trial bool
+	trial bool // use the engine even if it has just failed
 }
 
-// Recognize implements voice.Recognizer. That the engine does not know a robot's own language is no
-// failure.
+// Recognize implements voice.Recognizer. An engine that does not support a robot's own language has
+// not failed.
 func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if err := e.resting(e.trial); err != nil {
 		return voice.Transcript{}, err
@@ -127,68 +129,68 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 	return t, err
 }
 
-// watchedSynthesizer is a synthesizer that records its condition.
+// watchedSynthesizer is a synthesizer whose condition is recorded.
 type watchedSynthesizer struct {
 	voice.Synthesizer
 	*condition
-	trial bool
+	trial bool // use the engine even if it has just failed
 }
 
-// Synthesize implements voice.Synthesizer. An error of out is no failure of the engine. Nor is the lack of a
-// robot's own voice or language: the robot then speaks with the household's, if no other engine in the
-// list has its own.
+// Synthesize implements voice.Synthesizer. Neither an error of out nor an unsupported voice or
+// language of a robot counts as a failure of the engine. If no engine in the list supports the
+// robot's own voice and language, the robot speaks with the household's.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err
 	}
-	var refused error
+	var outErr error
 	began := m.Now()
-	sounded := false
+	hasSound := false
 	speak := func(o voice.Options) error {
 		return m.Synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error {
-			sounded = true
-			refused = out(pcm)
-			return refused
+			hasSound = true
+			outErr = out(pcm)
+			return outErr
 		})
 	}
 	err := speak(o)
-	if errors.Is(err, voice.ErrLanguage) && !m.Last && ctx.Err() == nil && refused == nil {
-		return err // the next engine may know it, and this one has not failed
+	if errors.Is(err, voice.ErrLanguage) && !m.Last && ctx.Err() == nil && outErr == nil {
+		return err // the next engine may support the language, and this one has not failed
 	}
-	own := (o.Voice != "" || o.Language != m.language) && m.Now().Sub(began) < refusesWithin
-	if own && err != nil && !sounded && ctx.Err() == nil && refused == nil {
-		if usual := speak(voice.Options{Language: m.language}); usual == nil || refused != nil {
-			m.lacks(o, err)
-			err = usual
+	mayBeUnsupported := (o.Voice != "" || o.Language != m.language) && m.Now().Sub(began) < maxRefusalTime
+	if mayBeUnsupported && err != nil && !hasSound && ctx.Err() == nil && outErr == nil {
+		if householdErr := speak(voice.Options{Language: m.language}); householdErr == nil || outErr != nil {
+			m.logUnsupported(o, err)
+			err = householdErr
 		}
 	}
 	foreign := o.Language != m.language && errors.Is(err, voice.ErrLanguage)
-	if ctx.Err() == nil && refused == nil && !foreign {
+	if ctx.Err() == nil && outErr == nil && !foreign {
 		m.Used(began, err)
 	}
 	return err
 }
 
-// watchedBrain is a brain that records its condition.
+// watchedBrain is a brain whose condition is recorded.
 type watchedBrain struct {
 	agent.Brain
 	*condition
-	trial bool
+	trial bool // use the engine even if it has just failed
 }
 
-// Think implements agent.Brain. Only agent.ErrAway is a failure: a brain that fails in the middle of
-// a turn may work.
+// Think implements agent.Brain. Only agent.ErrAway counts as a failure: after other errors the brain
+// may still be able to think.
 func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err
 	}
-	var refused error
+	var outErr error
 	began := m.Now()
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
-		refused = out(r)
-		return refused
+		outErr = out(r)
+		return outErr
 	})
-	if ctx.Err() == nil && refused == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
+	if ctx.Err() == nil && outErr == nil && (err == nil || errors.Is(err, agent.ErrAway) && !errors.Is(err, agent.ErrStranger)) {
 		m.Used(began, err)
 	}
 	if limited, ok := m.Brain.(interface{ Limits() error }); ok && err == nil {
@@ -199,7 +201,7 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	return err
 }
 
-// DescribeImage implements agent.Seer, if the brain does.
+// DescribeImage implements agent.Seer. It returns agent.ErrBlind if the brain is not a Seer.
 func (m watchedBrain) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	seer, ok := m.Brain.(agent.Seer)
 	if !ok {
@@ -211,7 +213,7 @@ func (m watchedBrain) DescribeImage(ctx context.Context, l agent.Look) (string, 
 	return seer.DescribeImage(ctx, l)
 }
 
-// Forget makes a brain that stores conversations itself forget one.
+// Forget deletes a conversation from a brain that stores conversations itself.
 func (m watchedBrain) Forget(conversation string) {
 	if f, ok := m.Brain.(interface{ Forget(string) }); ok {
 		f.Forget(conversation)

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// Current holds the engines for the next turns.
+// Current holds the engines that the next turns use.
 type Current struct {
 	mu      sync.Mutex
 	engines *Set
-	ctx     context.Context // of Run; nil before it
-	checks  sync.WaitGroup
-	closing sync.WaitGroup // of engines that were replaced
+	ctx     context.Context // the context of Run; nil before Run is called
+	checks  sync.WaitGroup  // goroutines that check engines
+	closing sync.WaitGroup  // goroutines that close replaced engines
 }
 
-// Engines returns the engines, which may be closed while the caller uses them.
+// Engines returns the engines. They may be closed while the caller uses them; see Acquire.
 func (c *Current) Engines() *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -28,50 +28,50 @@ func (c *Current) Acquire() (e *Set, done func()) {
 	return c.engines, c.engines.Acquire()
 }
 
-// Replace replaces the engines for the next turns.
+// Replace makes next the engines of the next turns. The engines before them stay open until Retire.
 func (c *Current) Replace(next *Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.check(next.without(c.engines))
+	c.startChecks(next.groupsNotIn(c.engines))
 	c.engines = next
 }
 
-// Retire closes the engines of before that were replaced, once the last turn with them has ended. No
-// turn can begin with them any more.
+// Retire closes the engines of before that Replace has replaced, once the last turn that uses them
+// has ended. It does not wait for that.
 func (c *Current) Retire(before *Set) {
-	for _, g := range before.without(c.Engines()) {
+	for _, g := range before.groupsNotIn(c.Engines()) {
 		c.closing.Go(func() {
-			if g.stop != nil {
-				g.stop()
+			if g.stopChecks != nil {
+				g.stopChecks()
 			}
 			g.close()
 		})
 	}
 }
 
-// check checks engines while Run runs. c.mu is held.
-func (c *Current) check(all []*group) {
+// startChecks starts to check groups of engines, if Run is running. c.mu must be held.
+func (c *Current) startChecks(groups []*group) {
 	if c.ctx == nil {
 		return
 	}
-	for _, g := range all {
+	for _, g := range groups {
 		var ctx context.Context
-		ctx, g.stop = context.WithCancel(c.ctx)
-		c.checks.Go(func() { g.check(ctx) })
+		ctx, g.stopChecks = context.WithCancel(c.ctx)
+		c.checks.Go(func() { g.runChecks(ctx) })
 	}
 }
 
-// Run checks the engines until ctx ends.
+// Run checks the engines from time to time until ctx is done.
 func (c *Current) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.ctx = ctx
-	c.check(c.engines.without(nil))
+	c.startChecks(c.engines.groupsNotIn(nil))
 	c.mu.Unlock()
 	<-ctx.Done()
 	c.checks.Wait()
 }
 
-// Close closes all engines, once nobody uses them.
+// Close waits until no engine is in use, and closes all of them.
 func (c *Current) Close() {
 	if e := c.Engines(); e != nil {
 		e.Close()

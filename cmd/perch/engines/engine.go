@@ -10,28 +10,30 @@ import (
 	"perch/voice"
 )
 
-// Engine is an engine with its condition.
+// Engine is an engine and its condition.
 type Engine struct {
 	*condition
-	List  string // "recognizer", "synthesizer", "brain", "deep" or "tools"
-	Kind  string // as the configuration spells it
-	Where string
-	Check func(context.Context) error // reports whether it works, for the doctor; may be nil
-	check func(context.Context) error // the same for the appliance's own checks; may be nil
-	// CheckContext reports whether a model's context is long enough, for the doctor; may be nil.
+	List  string                      // "recognizer", "synthesizer", "brain", "deep" or "tools"
+	Kind  string                      // the kind in the configuration; for "tools" the name of the server
+	Where string                      // the address or program of the engine; may be empty
+	Check func(context.Context) error // checks thoroughly whether the engine works, for the doctor; may be nil
+	Warm  func(context.Context) error // prepares the engine for the next turn; may be nil
+	// CheckContext checks whether a model's context is long enough for a conversation, for the doctor; may be nil.
 	CheckContext func(context.Context) error
-	Warm         func(context.Context) error // makes it ready for the next turn; may be nil
-	note         func() string               // describes an engine that works; may be nil, then Where does
 
-	// One of these is set, unless the engine is a server of tools.
+	quickCheck func(context.Context) error // checks the engine while the appliance runs; may be nil
+	statusText func() string               // describes the engine while it works; nil means that Where does
+
+	// One of these is set, unless List is "tools".
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
 	Brain       agent.Brain
 	Deep        thinker.Model
 }
 
-// shownAddress returns the address of an engine without the parts that may be secret.
-func shownAddress(address string) string {
+// publicAddress returns the address of an engine without the parts that may be secret. It returns ""
+// if the address has no host.
+func publicAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
 		return ""

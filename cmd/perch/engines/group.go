@@ -5,39 +5,39 @@ import (
 	"sync"
 )
 
-// The groups of engines. A change of the configuration makes new engines only in the groups that it
-// concerns: a change of a brain restarts no recognizer.
+// The groups of engines. A change of the configuration replaces the engines of the affected groups
+// only: a change of a brain does not restart a recognizer.
 const (
-	understanding = iota // no engines: the sentences that reflexes and grammars know
-	hearing
-	speaking
-	thinking
-	groups // their number
+	sentencesGroup = iota // not engines, but the sentences that reflexes and grammars understand
+	recognizersGroup
+	synthesizersGroup
+	brainsGroup
+	numGroups
 )
 
-// group is a number of engines that are made and closed together.
+// group holds engines that are made and closed together.
 type group struct {
-	madeOf  any // compared with reflect.DeepEqual
-	engines []*Engine
-	closers []func()
-	users   sync.WaitGroup     // turns, and other users that need the engines open
-	stop    context.CancelFunc // ends the checks of the engines; nil before they begin
+	madeFrom   any // the configuration of the engines, compared with reflect.DeepEqual
+	engines    []*Engine
+	closers    []func()
+	users      sync.WaitGroup     // turns and others that need the engines open
+	stopChecks context.CancelFunc // ends runChecks; nil before it is started
 }
 
-// close waits for the users of the engines and closes them.
+// close waits until no engine of the group is in use, and closes the engines.
 func (g *group) close() {
 	g.users.Wait()
-	for _, end := range g.closers {
-		end()
+	for _, closeEngine := range g.closers {
+		closeEngine()
 	}
 }
 
-// check checks the engines until ctx ends.
-func (g *group) check(ctx context.Context) {
+// runChecks checks the engines from time to time until ctx is done.
+func (g *group) runChecks(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, n := range g.engines {
-		if n.check != nil {
-			wg.Go(func() { n.condition.Watch(ctx, n.check) })
+		if n.quickCheck != nil {
+			wg.Go(func() { n.condition.Watch(ctx, n.quickCheck) })
 		}
 	}
 	wg.Wait()

@@ -16,9 +16,9 @@ import (
 	"perch/voice/sphinx"
 )
 
-// New makes all engines of a configuration. It loads none and makes no connection. It takes over the
-// groups of before, which may be nil, that the configuration leaves as they are. find looks for
-// Wyoming servers on the network; publish, which may be nil, publishes what fails.
+// New makes all engines of a configuration. It does not load or connect to any. Groups whose
+// configuration is the same as in before, which may be nil, are shared with before. find searches the
+// network for Wyoming servers. publish, which may be nil, publishes failures of engines.
 func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), publish func(event.Event),
 	log *slog.Logger) (*Set, error) {
 	speech, err := config.Speech(c)
@@ -30,17 +30,17 @@ func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Conte
 		return nil, err
 	}
 	e := &Set{sentences: config.Sentences(c), language: speech.Language, publish: publish, findWyoming: find}
-	understood := []any{config.ReflexLanguages(c), e.sentences, e.language}
-	for i, g := range [groups]struct {
-		madeOf any
-		make   func() error
+	sentences := []any{config.ReflexLanguages(c), e.sentences, e.language}
+	for i, g := range [numGroups]struct {
+		madeFrom any
+		make     func() error
 	}{
-		understanding: {understood, func() error { return e.addBooks(c, h, log) }},
-		hearing:       {[]any{understood, c.Speech.Recognizers}, func() error { return e.addRecognizers(c, log) }},
-		speaking:      {[]any{e.language, persona.Voice, c.Speech.Synthesizers}, func() error { return e.addSynthesizers(c, persona.Voice, log) }},
-		thinking:      {[]any{understood, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, persona, log) }},
+		sentencesGroup:    {sentences, func() error { return e.addBooks(c, h, log) }},
+		recognizersGroup:  {[]any{sentences, c.Speech.Recognizers}, func() error { return e.addRecognizers(c, log) }},
+		synthesizersGroup: {[]any{e.language, persona.Voice, c.Speech.Synthesizers}, func() error { return e.addSynthesizers(c, persona.Voice, log) }},
+		brainsGroup:       {[]any{sentences, persona, c.Brains, c.BrainDeep, c.Memory.HistoryTokens, c.Memory.MemoryTokens}, func() error { return e.addBrains(c, h, persona, log) }},
 	} {
-		if err := e.form(i, g.madeOf, g.make, before); err != nil {
+		if err := e.shareOrMake(i, g.madeFrom, g.make, before); err != nil {
 			e.CloseNew(before)
 			return nil, err
 		}
@@ -48,7 +48,7 @@ func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Conte
 	return e, nil
 }
 
-// addBooks reads the sentences that reflexes and grammars understand.
+// addBooks loads the sentences that reflexes and grammars understand.
 func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err error) {
 	e.words = &language.Catalogue{}
 	if e.books, err = config.Books(c); err != nil {
@@ -56,26 +56,26 @@ func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err
 	}
 	e.Book = e.books[0]
 	for i, book := range e.books {
-		if err := e.prepare(book, h.Skills); err != nil && i == 0 { // in the other books the same are left out
-			log.Warn("some sentences of skills are not understood; perch skill list says which", "err", err)
+		if err := e.prepareBook(book, h.Skills); err != nil && i == 0 { // log once, not for each book
+			log.Warn("some sentences of skills are not understood; perch skill list shows them", "err", err)
 		}
 	}
 	return nil
 }
 
-// form takes over a group of before that was made of the same, or makes it.
-func (e *Set) form(i int, madeOf any, make func() error, before *Set) error {
-	if before != nil && reflect.DeepEqual(before.groups[i].madeOf, madeOf) {
+// shareOrMake shares group i with before, if that was made from the same configuration, or makes it.
+func (e *Set) shareOrMake(i int, madeFrom any, make func() error, before *Set) error {
+	if before != nil && reflect.DeepEqual(before.groups[i].madeFrom, madeFrom) {
 		e.groups[i] = before.groups[i]
 		e.All = append(e.All, e.groups[i].engines...)
 		switch i {
-		case understanding:
+		case sentencesGroup:
 			e.Book, e.books, e.words = before.Book, before.books, before.words
-		case hearing:
+		case recognizersGroup:
 			e.Recognizers, e.loads = before.Recognizers, before.loads
-		case speaking:
+		case synthesizersGroup:
 			e.Synthesizers = before.Synthesizers
-		case thinking:
+		case brainsGroup:
 			e.Brains, e.Deep, e.sources = before.Brains, before.Deep, before.sources
 		}
 		return nil
@@ -83,24 +83,24 @@ func (e *Set) form(i int, madeOf any, make func() error, before *Set) error {
 	first := len(e.All)
 	e.closers = nil
 	err := make()
-	e.groups[i] = &group{madeOf: madeOf, engines: slices.Clone(e.All[first:]), closers: e.closers}
+	e.groups[i] = &group{madeFrom: madeFrom, engines: slices.Clone(e.All[first:]), closers: e.closers}
 	return err
 }
 
-// CheckRecognizers checks the sentences against the recognizer's dictionary, which takes longer than
-// a start should.
+// CheckRecognizers checks that the dictionaries of the recognizers contain the words of all
+// sentences. New does not, because it takes too long for a start.
 func CheckRecognizers(c *config.Config) error {
-	var found []error
+	var errs []error
 	for _, r := range c.Speech.Recognizers {
-		keys, is := r.Options.(interface{ CheckGrammar(sphinx.Grammar) error })
-		if !is {
+		options, ok := r.Options.(interface{ CheckGrammar(sphinx.Grammar) error })
+		if !ok {
 			continue
 		}
 		book, err := config.Book(c)
 		if err == nil {
-			err = keys.CheckGrammar(drivers.Grammar(book))
+			err = options.CheckGrammar(drivers.Grammar(book))
 		}
-		found = append(found, err)
+		errs = append(errs, err)
 	}
-	return errors.Join(found...)
+	return errors.Join(errs...)
 }

@@ -7,21 +7,21 @@ import (
 	"perch/agent/skill"
 )
 
-// prepare gives a book the set's words and adds the sentences of skills, which may be nil. Its error
-// joins the reasons for the sentences that it leaves out.
-func (e *Set) prepare(book *reflex.Book, skills *skill.Library) error {
+// prepareBook makes a book use the set's catalogue of languages, and adds the sentences of skills,
+// which may be nil. Its error says which sentences it left out, and why.
+func (e *Set) prepareBook(book *reflex.Book, skills *skill.Library) error {
 	book.Share(e.words)
 	if skills == nil {
 		return nil
 	}
-	var faults []error
+	var errs []error
 	for _, s := range skills.All() {
-		faults = append(faults, TeachSkill(book, s))
+		errs = append(errs, AddSkill(book, s))
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
-// TeachSkill adds the sentences of a skill to a book.
-func TeachSkill(book *reflex.Book, s skill.Skill) error {
+// AddSkill adds the sentences of a skill to a book.
+func AddSkill(book *reflex.Book, s skill.Skill) error {
 	return book.AddSkill(s.Name, s.SentencesIn(book.Language()))
 }

@@ -23,31 +23,31 @@ import (
 	"perch/voice"
 )
 
-// Set holds the recognizers, the synthesizers and the brains that a configuration names, each list
-// in the order of trials.
+// Set holds the engines that a configuration names. Each list is in the order in which its engines
+// are tried.
 type Set struct {
 	Recognizers  voice.Recognizers
 	Synthesizers voice.Synthesizers
 	Brains       []agent.Brain
-	Book         *reflex.Book   // of the household's first language
-	books        []*reflex.Book // of all its languages, with the sentences of the owner's file
-	sentences    string
-	loads        []func(context.Context) error // of recognizers that are in this process
-	Deep         []thinker.Model               // for hard questions
+	Deep         []thinker.Model // models for hard questions
+	Book         *reflex.Book    // the sentences in the household's first language
 	All          []*Engine
-	sources      map[string]thinker.ToolSource // of tools, by their configuration
-	closers      []func()                      // of the group that is being made
-	groups       [groups]*group
 
-	language string // of the household
+	books     []*reflex.Book                // the sentences in each of the household's languages
+	sentences string                        // path of the file with the owner's sentences; may be empty
+	loads     []func(context.Context) error // load the recognizers that run in this process
+	sources   map[string]thinker.ToolSource // key: the configuration of the server of tools
+	closers   []func()                      // closers of the group that is being made
+	groups    [numGroups]*group
+
+	language string // the household's first language
 	words    *language.Catalogue
 
-	publish     func(event.Event) // publishes failures; may be nil
-	findWyoming func(ctx context.Context) ([]string, error)
+	publish     func(event.Event)                           // publishes failures; may be nil
+	findWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
-// add adds an engine, whose part is made of its list and its kind. The last engine of a list is
-// always tried.
+// add adds an engine. Its part is made of its list and kind, and of a number if both occurred before.
 func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	publish := e.publish
 	if publish == nil {
@@ -60,7 +60,7 @@ func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	n := &Engine{condition: newCondition(part, log, publish, time.Now), List: list, Kind: kind, Where: where}
 	n.language, n.Last = e.language, true
 	for _, before := range e.All {
-		if before.List == list { // engines of other lists may be in use already
+		if before.List == list { // other lists must not be written: their engines may be in use
 			before.Last = false
 		}
 	}
@@ -68,27 +68,28 @@ func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	return n
 }
 
-// addMade adds an engine that was made from its entry in the configuration.
-func (e *Set) addMade(list string, c config.Engine, made any, log *slog.Logger) *Engine {
-	where := shownAddress(driver.Value[string](c.Options, "url"))
-	if w, is := made.(interface{ Where() string }); is {
+// addConfigured adds an engine that was made from its entry in the configuration.
+func (e *Set) addConfigured(list string, c config.Engine, engine any, log *slog.Logger) *Engine {
+	where := publicAddress(driver.Value[string](c.Options, "url"))
+	if w, ok := engine.(interface{ Where() string }); ok {
 		where = w.Where()
 	}
 	n := e.add(list, c.Kind, where, log)
-	e.serve(n, made)
+	e.setHooks(n, engine)
 	return n
 }
 
-// serve has an engine checked, warmed, loaded and closed, as far as it has methods for that.
-func (e *Set) serve(n *Engine, engine any) {
+// setHooks sets the functions that check, warm, load, describe and close an engine, as far as the
+// engine has methods for them.
+func (e *Set) setHooks(n *Engine, engine any) {
 	if c, ok := engine.(interface{ Check(context.Context) error }); ok {
-		n.Check, n.check = c.Check, c.Check
+		n.Check, n.quickCheck = c.Check, c.Check
 	}
 	if c, ok := engine.(interface{ CheckContext(context.Context) error }); ok {
 		n.CheckContext = c.CheckContext
 	}
-	if i, ok := engine.(interface{ Installed() error }); ok { // a full check would start it
-		n.check = func(context.Context) error { return i.Installed() }
+	if i, ok := engine.(interface{ Installed() error }); ok { // Check would start the program
+		n.quickCheck = func(context.Context) error { return i.Installed() }
 	}
 	if w, ok := engine.(interface{ Warm(context.Context) error }); ok {
 		n.Warm = w.Warm
@@ -97,7 +98,7 @@ func (e *Set) serve(n *Engine, engine any) {
 		e.loads = append(e.loads, l.Load)
 	}
 	if w, ok := engine.(interface{ StatusText() string }); ok {
-		n.note = w.StatusText
+		n.statusText = w.StatusText
 	}
 	switch c := engine.(type) {
 	case interface{ Close() }:
@@ -107,8 +108,8 @@ func (e *Set) serve(n *Engine, engine any) {
 	}
 }
 
-// Phrase returns a sentence of the appliance in a language; an empty tag is the household's language.
-// In the language of the household's book it is the owner's sentence, if there is one.
+// Phrase returns the sentence name of the appliance in the language tag; an empty tag means the
+// household's language. In the language of Book it is the owner's own wording, if there is one.
 func (e *Set) Phrase(tag, name string) string {
 	words := e.words.In(cmp.Or(tag, e.language))
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
@@ -117,7 +118,7 @@ func (e *Set) Phrase(tag, name string) string {
 	return words.Message("phrases." + name)
 }
 
-// Acquire prevents that the engines are closed until done is called.
+// Acquire keeps the engines open until done is called.
 func (e *Set) Acquire() (done func()) {
 	for _, g := range e.groups {
 		g.users.Add(1)
@@ -129,33 +130,32 @@ func (e *Set) Acquire() (done func()) {
 	}
 }
 
-// without returns the groups that others, which may be nil, does not have.
-func (e *Set) without(others *Set) (all []*group) {
+// groupsNotIn returns the groups that e does not share with other, which may be nil.
+func (e *Set) groupsNotIn(other *Set) (groups []*group) {
 	for i, g := range e.groups {
-		if g != nil && (others == nil || others.groups[i] != g) {
-			all = append(all, g)
+		if g != nil && (other == nil || other.groups[i] != g) {
+			groups = append(groups, g)
 		}
 	}
-	return all
+	return groups
 }
 
 // Close closes all engines.
 func (e *Set) Close() { e.CloseNew(nil) }
 
-// CloseNew closes the engines that before, which may be nil, does not have.
+// CloseNew closes the engines that e does not share with before, which may be nil.
 func (e *Set) CloseNew(before *Set) {
-	for _, g := range e.without(before) {
+	for _, g := range e.groupsNotIn(before) {
 		g.close()
 	}
 }
 
-// Engines are warmed at most once in warmEvery, which may take warmWithin.
 const (
-	warmEvery  = 20 * time.Second
-	warmWithin = 2 * time.Minute
+	warmInterval = 20 * time.Second // minimum time between two warmings of the engines
+	warmTimeout  = 2 * time.Minute
 )
 
-// load loads the recognizers that are in this process, unless they are loaded.
+// load loads the recognizers that run in this process, unless they are loaded already.
 func (e *Set) load(ctx context.Context) error {
 	var err error
 	for _, load := range e.loads {
@@ -164,10 +164,10 @@ func (e *Set) load(ctx context.Context) error {
 	return err
 }
 
-// warm warms the engines that the next turn will use: the first of each list that works. An error
-// shows again when the engine is used.
+// warm warms the engines that the next turn will use, which are the first working engine of each
+// list. It ignores errors, since they occur again when the engine is used.
 func (e *Set) warm(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, warmWithin)
+	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
 	chosen := map[string]bool{}
@@ -183,58 +183,58 @@ func (e *Set) warm(ctx context.Context) {
 	wg.Wait()
 }
 
-// Conditions returns the conditions of all engines. A brain is vital if no brain is known to work.
-func (e *Set) Conditions() (all []health.Part) {
-	thinks := slices.ContainsFunc(e.All, func(n *Engine) bool {
+// Conditions returns the conditions of the engines, in the order of All. The brains are vital parts
+// if all of them fail.
+func (e *Set) Conditions() (parts []health.Part) {
+	hasBrain := slices.ContainsFunc(e.All, func(n *Engine) bool {
 		_, _, cause := n.Status()
 		return n.List == "brain" && cause == nil
 	})
 	for _, n := range e.All {
 		since, _, cause := n.Status()
-		part := health.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !thinks, Since: since, Note: n.Where}
+		part := health.Part{Name: n.Part, OK: cause == nil, Vital: n.List == "brain" && !hasBrain, Since: since, Note: n.Where}
 		switch {
 		case cause != nil:
 			part = part.Saying(cause.Error())
 		case n.Limits() != nil:
 			part = part.Saying(n.Limits().Error())
-		case n.note != nil:
-			part = part.Saying(n.note())
+		case n.statusText != nil:
+			part = part.Saying(n.statusText())
 		}
-		all = append(all, part)
+		parts = append(parts, part)
 	}
-	return all
+	return parts
 }
 
 // Counters returns counters of the failures of engines, one for each list and kind.
 func (e *Set) Counters() []admin.Counter {
-	var all []admin.Counter
-	named := map[string][]*Engine{}
+	var counters []admin.Counter
+	byKind := map[string][]*Engine{}
 	for _, n := range e.All {
-		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without its number
+		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without the number of the engine
 		if n.List == "tools" {
-			kind = "mcp" // its name is its owner's choice
+			kind = "mcp" // the owner chose the name of the server, so it is not a label
 		}
 		key := n.List + " " + kind
-		if named[key] == nil {
-			all = append(all, admin.Counter{
+		if byKind[key] == nil {
+			counters = append(counters, admin.Counter{
 				Name: "perch_engine_failures_total", Help: "Failures of engines, when they were used or looked at, by list and kind.",
 				Labels: map[string]string{"list": n.List, "kind": kind},
 				Count: func() (sum uint64) {
-					for _, n := range named[key] {
+					for _, n := range byKind[key] {
 						sum += n.Failures()
 					}
 					return sum
 				},
 			})
 		}
-		named[key] = append(named[key], n)
+		byKind[key] = append(byKind[key], n)
 	}
-	return all
+	return counters
 }
 
 // Lent returns the recognizers and synthesizers that other programs may use, in the configured order;
-// either list may be empty. Home Assistant's own, of kind assist, are left out: Home Assistant would ask
-// itself.
+// either list may be empty. Engines of kind assist are left out, because Home Assistant would ask itself.
 func (e *Set) Lent() (r voice.Recognizers, s voice.Synthesizers) {
 	for _, n := range e.All {
 		switch {
@@ -248,14 +248,14 @@ func (e *Set) Lent() (r voice.Recognizers, s voice.Synthesizers) {
 	return r, s
 }
 
-// Replace uses other recognizers instead of those configured, for measurements of the rest.
-func (e *Set) Replace(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
+// ReplaceRecognizers replaces the configured recognizers, for measurements without them.
+func (e *Set) ReplaceRecognizers(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
 
-// Voice returns a value that is equal as long as the same engines say the same sentences.
-func (e *Set) Voice() any { return [...]*group{e.groups[understanding], e.groups[speaking]} }
+// Voice returns a comparable value. Sets with equal values speak the appliance's own sentences alike.
+func (e *Set) Voice() any { return [...]*group{e.groups[sentencesGroup], e.groups[synthesizersGroup]} }
 
-// CompleteSentence reports whether nothing can follow a text, or an answer to a question of yes or no, that
-// means something else.
+// CompleteSentence reports whether a text is complete: more words cannot turn it into a different
+// sentence. answer says that the text answers a yes-or-no question.
 func (e *Set) CompleteSentence(text string, answer bool) bool {
 	if answer {
 		return e.Book.CompleteAnswer(text)
@@ -263,5 +263,5 @@ func (e *Set) CompleteSentence(text string, answer bool) bool {
 	return e.Book.Complete(text)
 }
 
-// Words returns the words of some languages, in the order of preference.
+// Words returns the appliance's texts in the first available of some languages.
 func (e *Set) Words(languages ...string) *language.Words { return e.words.In(languages...) }

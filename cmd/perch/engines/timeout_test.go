@@ -13,7 +13,7 @@ import (
 func TestABrainIsWaitedForAsLongAsTheNextCanAnswer(t *testing.T) {
 	list := []config.Engine{{Kind: "reflex"}, {Kind: "openai"}, {Kind: "anthropic"}}
 	for i, want := range []time.Duration{remote.Patience, remote.Patience, 0} {
-		if got := within(list, i); got != want {
+		if got := responseTimeout(list, i); got != want {
 			t.Errorf("%d: %s, want %s", i, got, want)
 		}
 	}

@@ -12,44 +12,45 @@ import (
 	"perch/voice"
 )
 
-// Trials shows the engines to their owner, and tries them. A trial counts as any use does. An
-// engine that is left alone after a failure is tried, too: its owner wants to know whether it works
+// Trials lets the owner list and try the engines. A trial changes the condition of an engine as any
+// use does. It uses an engine even if that has just failed, so that the owner sees whether it works
 // again.
 type Trials struct {
 	engines *Current
-	speech  func() voice.Options // the household's
+	speech  func() voice.Options // returns the household's language and voice
 	zone    *time.Location
 }
 
-// NewTrials returns the trials of engines. speech returns the language and voice of the household.
+// NewTrials returns trials of engines. speech returns the household's language and voice.
 func NewTrials(c *Current, speech func() voice.Options, zone *time.Location) Trials {
 	return Trials{c, speech, zone}
 }
 
-// tryConversation names the conversation of a trial, which has no history.
+// tryConversation is the name of the conversation of each trial. It is forgotten afterwards.
 const tryConversation = "try"
 
-// Engines returns all engines but the servers of tools.
+// Engines returns all engines except servers of tools.
 func (t Trials) Engines() []admin.Engine {
-	shown := []admin.Engine{}
+	entries := []admin.Engine{}
 	e := t.engines.Engines()
 	for i, part := range e.Conditions() {
 		n := e.All[i]
-		if entry, is := n.shown(part); is {
+		if entry, ok := n.entry(part); ok {
 			switch words := e.words.In(t.speech().Language); {
 			case n.Synthesizer != nil:
 				entry.Sample = words.Message("engines.voice")
 			case entry.Try == admin.TryText:
 				entry.Sample = words.Message("engines.sample")
 			}
-			shown = append(shown, entry)
+			entries = append(entries, entry)
 		}
 	}
-	return shown
+	return entries
 }
 
-// shown returns an engine with its condition, or false for a server of tools.
-func (n *Engine) shown(p admin.Part) (entry admin.Engine, is bool) {
+// entry returns the API's description of an engine with the condition p, or false for a server of
+// tools.
+func (n *Engine) entry(p admin.Part) (entry admin.Engine, ok bool) {
 	entry = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since}
 	switch {
 	case n.Recognizer != nil:
@@ -64,16 +65,16 @@ func (n *Engine) shown(p admin.Part) (entry admin.Engine, is bool) {
 	return entry, true
 }
 
-// acquire returns the engine of a part, which stays open until done is called, or nil.
-func (t Trials) acquire(part string) (found *Engine, done func()) {
+// acquire returns the engine with a part name, or nil. The engine stays open until done is called.
+func (t Trials) acquire(part string) (n *Engine, done func()) {
 	e, done := t.engines.Acquire()
 	if i := slices.IndexFunc(e.All, func(n *Engine) bool { return n.Part == part }); i >= 0 {
-		found = e.All[i]
+		n = e.All[i]
 	}
-	return found, done
+	return n, done
 }
 
-// Recognize has a recognizer understand a recording: 16-bit mono PCM at 16 kHz.
+// Recognize returns the text that a recognizer understands in a recording: 16-bit mono PCM at 16 kHz.
 func (t Trials) Recognize(ctx context.Context, part string, pcm []int16) (string, error) {
 	n, done := t.acquire(part)
 	defer done()
@@ -84,12 +85,12 @@ func (t Trials) Recognize(ctx context.Context, part string, pcm []int16) (string
 	u.Write(pcm)
 	u.Finish()
 	o := t.speech()
-	o.Stranger = true // the household's utterances are decoded first
+	o.Stranger = true // utterances of the household have priority
 	heard, err := watchedRecognizer{n.Recognizer, n.condition, true}.Recognize(ctx, u, o)
 	return strings.TrimSpace(heard.Text), err
 }
 
-// Speak has a synthesizer speak a text: 16-bit mono PCM at 24 kHz.
+// Speak passes a text, as a synthesizer speaks it, to out: 16-bit mono PCM at 24 kHz.
 func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
 	n, done := t.acquire(part)
 	defer done()
@@ -99,8 +100,8 @@ func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int
 	return watchedSynthesizer{n.Synthesizer, n.condition, true}.Synthesize(ctx, text, t.speech(), out)
 }
 
-// Answer has a brain answer a text, as in the first turn of a conversation that is not stored, or a
-// model for hard questions think it through.
+// Answer passes the reply of a brain to a text to out, as in the first turn of a conversation. The
+// conversation is not stored. The engine may also be a model for hard questions.
 func (t Trials) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
 	n, done := t.acquire(part)
 	defer done()

@@ -15,7 +15,7 @@ type Warmer struct {
 	engines *Current
 	prepare func() // synthesizes the appliance's own sentences
 	log     *slog.Logger
-	loaded  atomic.Bool // a robot has come, so that the recognizers are loaded
+	loaded  atomic.Bool // whether the recognizers were loaded because a robot has connected
 }
 
 // NewWarmer returns a Warmer. prepare synthesizes the appliance's own sentences.
@@ -23,8 +23,8 @@ func NewWarmer(c *Current, prepare func(), log *slog.Logger) *Warmer {
 	return &Warmer{engines: c, prepare: prepare, log: log}
 }
 
-// Load loads the recognizers of the engines that are about to replace others, if those were loaded,
-// so that the next turn need not wait.
+// Load loads the recognizers of next, which is about to replace the current engines, if the current
+// recognizers are loaded. The next turn then need not wait for them.
 func (w *Warmer) Load(ctx context.Context, next *Set) error {
 	if !w.loaded.Load() {
 		return nil
@@ -32,17 +32,17 @@ func (w *Warmer) Load(ctx context.Context, next *Set) error {
 	return next.load(ctx)
 }
 
-// Replaced synthesizes the appliance's own sentences with engines that have replaced others, if a
-// robot has come.
+// Replaced must be called after engines were replaced. It synthesizes the appliance's own sentences
+// with the current engines, if a robot has ever connected.
 func (w *Warmer) Replaced() {
 	if w.loaded.Load() {
 		w.prepare()
 	}
 }
 
-// Run loads the recognizers and synthesizes the appliance's own sentences when the first robot comes,
-// so that an unused appliance stays small. Whenever a robot begins to listen, it warms the engines of
-// the next turn. It returns when ctx ends.
+// Run loads the recognizers and synthesizes the appliance's own sentences once the first robot is
+// seen: an unused appliance needs little memory. Whenever a robot begins to listen, Run warms the
+// engines of the next turn. It returns when ctx is done.
 func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -54,7 +54,7 @@ func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 				wg.Go(func() { w.load(ctx) })
 			}
 		case event.ListeningStarted:
-			if now := time.Now(); now.Sub(warmed) >= warmEvery {
+			if now := time.Now(); now.Sub(warmed) >= warmInterval {
 				warmed = now
 				wg.Go(func() {
 					e, done := w.engines.Acquire()
@@ -66,11 +66,12 @@ func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 	})
 }
 
+// load synthesizes the appliance's own sentences and loads the recognizers.
 func (w *Warmer) load(ctx context.Context) {
 	w.prepare()
 	e, done := w.engines.Acquire()
 	defer done()
 	if err := e.load(ctx); err != nil && ctx.Err() == nil {
-		w.log.Error("the recognizer cannot be loaded; robots will not be understood", "err", err)
+		w.log.Error("cannot load the recognizer; robots will not understand speech", "err", err)
 	}
 }

@@ -1,8 +1,8 @@
-// Command manual writes what the drivers declare into the regions of docs/engines.md and
-// docs/relays.md that are between two marks. It runs in the module's folder.
+// Command manual writes the descriptions of the drivers into the generated regions of
+// docs/engines.md and docs/relays.md. It must be run in the root folder of the module.
 //
 //	go run ./cmd/perch/drivers/manual          rewrites the regions
-//	go run ./cmd/perch/drivers/manual -check   fails where one is out of date
+//	go run ./cmd/perch/drivers/manual -check   fails if a region is out of date
 //	go run ./cmd/perch/drivers/manual -sample  prints the annotated configuration with every kind
 package main
 
@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	check := flag.Bool("check", false, "change nothing")
+	check := flag.Bool("check", false, "only check whether the regions are up to date")
 	sample := flag.Bool("sample", false, "print the annotated configuration")
 	flag.Parse()
 	if *sample {
@@ -27,50 +27,52 @@ func main() {
 		return
 	}
 	for _, region := range []struct{ page, name, text string }{
-		{"docs/engines.md", "engines", engines(drivers.Kinds())},
-		{"docs/engines.md", "kinds", kinds(drivers.Kinds())},
-		{"docs/relays.md", "programs", programs(relay.Kinds())},
+		{"docs/engines.md", "engines", engineTable(drivers.Kinds())},
+		{"docs/engines.md", "kinds", kindSections(drivers.Kinds())},
+		{"docs/relays.md", "programs", programTable(relay.Kinds())},
 	} {
-		if err := write(region.page, region.name, region.text, *check); err != nil {
+		if err := writeRegion(region.page, region.name, region.text, *check); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 	}
 }
 
-// write replaces a region of a page.
-func write(page, name, text string, check bool) error {
-	was, err := os.ReadFile(page)
+// writeRegion replaces the text of a region of a page. If check is set, it fails instead if the text
+// differs.
+func writeRegion(page, name, text string, check bool) error {
+	content, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
 	begin, end := "<!-- "+name+": make docs writes this -->\n", "<!-- end of "+name+" -->\n"
-	before, rest, found := strings.Cut(string(was), begin)
+	before, rest, begun := strings.Cut(string(content), begin)
 	_, after, ended := strings.Cut(rest, end)
-	is := before + begin + text + end + after
+	updated := before + begin + text + end + after
 	switch {
-	case !found || !ended:
+	case !begun || !ended:
 		return fmt.Errorf("%s has no region %s", page, name)
-	case is == string(was):
+	case updated == string(content):
 		return nil
 	case check:
-		return fmt.Errorf("%s is out of date; make docs writes what the drivers declare into it", page)
+		return fmt.Errorf("%s is out of date; make docs updates it", page)
 	}
-	return os.WriteFile(page, []byte(is), 0o644)
+	return os.WriteFile(page, []byte(updated), 0o644)
 }
 
-// lists returns the lists of engines, and what people call the engines in them.
+// lists returns the key of each list of engines in the configuration, and the name of the ability
+// that its engines have.
 func lists() [][2]string {
 	return [][2]string{{"speech.recognizers", "speech recognition"}, {"speech.synthesizers", "speech synthesis"}, {"brains", "agent"}}
 }
 
-// engines returns the table of the kinds by the programs and services that they are for.
-func engines(all []drivers.Kind) string {
-	var rows []string
+// engineTable returns a table of programs and services with the kinds of engines that are for each.
+func engineTable(all []drivers.Kind) string {
+	var programs []string
 	for _, k := range all {
-		for _, r := range k.Runs {
-			if !slices.Contains(rows, r) {
-				rows = append(rows, r)
+		for _, program := range k.Runs {
+			if !slices.Contains(programs, program) {
+				programs = append(programs, program)
 			}
 		}
 	}
@@ -80,12 +82,12 @@ func engines(all []drivers.Kind) string {
 		fmt.Fprintf(&b, " %s (`%s`) |", l[1], l[0])
 	}
 	b.WriteString("\n|---|---|---|---|\n")
-	for _, row := range rows {
-		b.WriteString("| " + row + " |")
+	for _, program := range programs {
+		b.WriteString("| " + program + " |")
 		for _, l := range lists() {
 			var names []string
 			for _, k := range all {
-				if k.List == l[0] && slices.Contains(k.Runs, row) {
+				if k.List == l[0] && slices.Contains(k.Runs, program) {
 					names = append(names, "`"+k.Kind+"`")
 				}
 			}
@@ -99,8 +101,8 @@ func engines(all []drivers.Kind) string {
 	return b.String()
 }
 
-// kinds returns the entries and the keys of every kind.
-func kinds(all []drivers.Kind) string {
+// kindSections returns a section for each list, with sample entries and the keys of its kinds.
+func kindSections(all []drivers.Kind) string {
 	var b strings.Builder
 	for _, l := range lists() {
 		fmt.Fprintf(&b, "\n### `%s`\n", l[0])
@@ -120,19 +122,19 @@ func kinds(all []drivers.Kind) string {
 	return b.String() + "\n"
 }
 
-// programs returns the table of the avatar programs.
-func programs(all []relay.Kind) string {
+// programTable returns the table of the avatar programs.
+func programTable(all []relay.Kind) string {
 	var b strings.Builder
 	b.WriteString("| `kind` | program | usually at | what it is shown |\n|---|---|---|---|\n")
 	for _, k := range all {
-		at := "`" + k.URL + "`"
+		address := "`" + k.URL + "`"
 		switch {
 		case k.Finds:
-			at = "looked for"
+			address = "looked for"
 		case k.URL == "":
-			at = "set `url`"
+			address = "set `url`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Title, at, strings.Join(k.Shows, ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Name, k.Title, address, strings.Join(k.Shows, ", "))
 	}
 	return b.String()
 }
