@@ -11,11 +11,11 @@ import (
 
 func TestCheckConfig(t *testing.T) {
 	for text, code := range map[string]int{"": 0, "name: kitchen": 0, "nmae: x": 2, "{": 2} {
-		bare(t, "check-config "+appliancetest.Written(t, text), code)
+		bare(t, "check-config "+appliancetest.WriteConfig(t, text), code)
 	}
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	archivetest.Write(t, own, []byte("intents:\n  a:\n    sentences: [\"where is the frobnicator\"]\n    answer: \"Here.\"\n"))
-	out := bare(t, "check-config "+appliancetest.Written(t, "brains: [{kind: reflex, sentences: "+own+"}]"), exitUsage)
+	out := bare(t, "check-config "+appliancetest.WriteConfig(t, "brains: [{kind: reflex, sentences: "+own+"}]"), exitUsage)
 	if !strings.Contains(out, "own.yaml:3") || !strings.Contains(out, "frobnicator") {
 		t.Errorf("a word the recognizer does not know: %s", out)
 	}
@@ -23,7 +23,7 @@ func TestCheckConfig(t *testing.T) {
 
 // TestTheDoctorOfAFaultyConfiguration tells its faults, and the code is theirs.
 func TestTheDoctorOfAFaultyConfiguration(t *testing.T) {
-	out := bare(t, "doctor --data "+t.TempDir()+" --config "+appliancetest.Written(t, "nmae: x\nadoption: maybe"), exitUsage)
+	out := bare(t, "doctor --data "+t.TempDir()+" --config "+appliancetest.WriteConfig(t, "nmae: x\nadoption: maybe"), exitUsage)
 	if !strings.HasPrefix(out, "2 faults") || strings.Count(out, "FAIL  configuration  ") != 2 {
 		t.Errorf("it says %s", out)
 	}
@@ -66,12 +66,12 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 		{"brains: [{kind: none}]\nrobots: {each: [{robot: \"a0:b1:c2:d3:e4:f5\", language: ja}]}\nspeech: {" + whisper +
 			", synthesizers: [{kind: espeak}]}", dumb + ` "ja"`, deaf},
 	} {
-		out := bare(t, "check-config "+appliancetest.Written(t, c.text), exitDone)
+		out := bare(t, "check-config "+appliancetest.WriteConfig(t, c.text), exitDone)
 		if !strings.Contains(out, c.says) || strings.Contains(strings.ReplaceAll(out, t.TempDir(), ""), c.not) {
 			t.Errorf("%s\n%s", c.text, out)
 		}
 	}
-	c, err := appliancetest.Load(appliancetest.Written(t, "language: ja-JP\nbrains: [{kind: none}]"))
+	c, err := appliancetest.Load(appliancetest.WriteConfig(t, "language: ja-JP\nbrains: [{kind: none}]"))
 	if s := c.Speech.Synthesizers; err != nil || len(s) != 2 || s[0].Kind != "openjtalk" || s[1].Kind != "espeak" {
 		t.Errorf("%v, %+v", err, s)
 	}

@@ -58,7 +58,7 @@ func TestConfigurationsOfPages(t *testing.T) {
 				text = strings.ReplaceAll(text, path, file)
 			}
 			checked++
-			if code, out, said := commandLine(t, "check-config", appliancetest.Written(t, text)); code != exitDone {
+			if code, out, said := commandLine(t, "check-config", appliancetest.WriteConfig(t, text)); code != exitDone {
 				t.Errorf("%s: %s%s\n%s", name, out, said, text)
 			}
 		}

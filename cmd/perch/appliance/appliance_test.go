@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 		serveAgent()
 		return
 	}
-	appliancetest.Process()
-	appliancetest.Processors()
+	appliancetest.RunChildProcess()
+	appliancetest.RaiseGOMAXPROCS()
 	goleak.VerifyTestMain(m)
 }
 
@@ -43,9 +43,9 @@ func TestMain(m *testing.M) {
 func TestASpokenConversation(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "set the volume to forty percent", "look left",
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "set the volume to forty percent", "look left",
 		"remember that my keys are in the kitchen", "where are my keys", "good night"), Record: true})
-	r.Whole(t)
+	r.CheckComplete(t)
 	all := fmt.Sprint(appliancetest.Seen[simrobot.Called](r))
 	for _, want := range []string{"self.audio_speaker.set_volume", `{"volume":40}`, "self.robot.set_head_angles", `{"yaw":-45}`} {
 		if !strings.Contains(all, want) {
@@ -94,15 +94,15 @@ func TestCommitsOfATurn(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	before := h.DB.Commits()
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	if n := h.DB.Commits() - before; n != 0 {
 		t.Errorf("%d commits for a check-in", n)
 	}
 	must.Succeed(t, h.DB.Flush())
 	before, began := h.DB.Commits(), time.Now()
 	const turns = 2
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "remember that my keys are in the kitchen")})
-	r.Whole(t)
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "remember that my keys are in the kitchen")})
+	r.CheckComplete(t)
 	h.Eventually("the end of the session is recorded", func() bool { return !h.Records.Sessions(1)[0].Closed.IsZero() })
 	must.Succeed(t, h.DB.Flush())
 	// On a slow machine a turn lasts longer than anything waits to be written.
@@ -222,7 +222,7 @@ func TestAMissingSpeechEngine(t *testing.T) {
 	c := appliancetest.Config()
 	c.Speech.Recognizers[0].Options.(*sphinx.Keys).Model = filepath.Join(t.TempDir(), "nothing")
 	h := appliancetest.Start(t, c, t.TempDir())
-	r, err := h.TalkWith(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), AnswerWithin: 15 * time.Second})
+	r, err := h.TryRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), AnswerWithin: 15 * time.Second})
 	if err != nil && !errors.Is(err, simrobot.ErrUnanswered) {
 		t.Fatal(err)
 	}

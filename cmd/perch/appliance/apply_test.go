@@ -48,7 +48,7 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	h.Eventually("the program is connected", func() bool { return h.Part("relay before").OK })
-	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
+	robot := h.StartRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
 	h.Await(robot, "it speaks", appliancetest.Shows("This is sentence 0."))
 	restart := apply(h, func(c *config.Config) {
 		speaks(c, "new")
@@ -58,14 +58,14 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 	if len(restart) > 0 {
 		t.Errorf("%v need a restart", restart)
 	}
-	if robot.Showed("This is sentence 9.") {
+	if robot.HasShown("This is sentence 9.") {
 		t.Fatal("the turn was over before the change")
 	}
 	told := len(before.All())
 	var voices []string
 	h.Eventually("two turns are spoken", func() bool {
 		voices = nil
-		_, spoken := p.Asked()
+		_, spoken := p.Requests()
 		for _, s := range spoken {
 			if strings.HasPrefix(s.Text, "This is") { // and none of the appliance's own
 				voices = append(voices, s.Voice)
@@ -76,11 +76,11 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 	if want := slices.Concat(slices.Repeat([]string{"old"}, 10), slices.Repeat([]string{"new"}, 10)); !slices.Equal(voices, want) {
 		t.Errorf("the sentences are spoken by %v", voices)
 	}
-	if prompts, _ := p.Asked(); len(prompts) != 2 || strings.Contains(prompts[0], "Mira") || !strings.Contains(prompts[1], "Mira") {
+	if prompts, _ := p.Requests(); len(prompts) != 2 || strings.Contains(prompts[0], "Mira") || !strings.Contains(prompts[1], "Mira") {
 		t.Errorf("the model was asked %q", prompts)
 	}
-	h.Eventually("the new program shows the new turn", func() bool { return len(after.Of(`"data":"This is sentence 9`)) > 0 })
-	if n := len(before.Of(`"data":"This is sentence 9`)); n > 0 || h.Part("relay before").Name != "" {
+	h.Eventually("the new program shows the new turn", func() bool { return len(after.Containing(`"data":"This is sentence 9`)) > 0 })
+	if n := len(before.Containing(`"data":"This is sentence 9`)); n > 0 || h.Part("relay before").Name != "" {
 		t.Errorf("the program that was taken away was told %d of %d words", n, told)
 	}
 	h.Eventually("the robot has said all", func() bool {
@@ -88,7 +88,7 @@ func TestAChangeIsHeardInTheNextTurn(t *testing.T) {
 		return len(slices.DeleteFunc(shown, func(s simrobot.SentenceShown) bool { return s.Text != "This is sentence 9." })) == 2
 	})
 	robot.Off()
-	robot.InTime(t)
+	robot.CheckTiming(t)
 }
 
 // TestChangesTakeEffect each without a restart, but for a listener's address.
@@ -98,10 +98,10 @@ func TestChangesTakeEffect(t *testing.T) {
 	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools("a0b1c2d3e4f5")
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools("a0b1c2d3e4f5")
 	said := func(part string) func(simrobot.Observation) bool {
-		return appliancetest.Is(func(s simrobot.SentenceShown) bool { return strings.Contains(s.Text, part) })
+		return appliancetest.Match(func(s simrobot.SentenceShown) bool { return strings.Contains(s.Text, part) })
 	}
 	hear := func(text string) {
 		t.Helper()
@@ -125,10 +125,10 @@ func TestChangesTakeEffect(t *testing.T) {
 	}
 
 	apply(h, func(c *config.Config) {
-		c.Rules = loaded(t, appliancetest.Written(t, "rules: [{when: {event: knock}, do: [{emotion: surprised}]}]")).Rules
+		c.Rules = loaded(t, appliancetest.WriteConfig(t, "rules: [{when: {event: knock}, do: [{emotion: surprised}]}]")).Rules
 	})
-	robot.Senses("knock", `{"door":"front"}`)
-	h.Await(robot, "the rule's face", appliancetest.Is(func(f simrobot.EmotionShown) bool { return f.Emotion != "neutral" }))
+	robot.SendSensorEvent("knock", `{"door":"front"}`)
+	h.Await(robot, "the rule's face", appliancetest.Match(func(f simrobot.EmotionShown) bool { return f.Emotion != "neutral" }))
 
 	// A limit is followed although an address, beside it, is not.
 	restart := apply(h, func(c *config.Config) {
@@ -198,7 +198,7 @@ func TestAChangedKey(t *testing.T) {
 			}
 		}()
 	}
-	here := must.Value(dial(h.Here()+"v1/vtuber/ws", appliancetest.Key))(t)
+	here := must.Value(dial(h.LocalURL()+"v1/vtuber/ws", appliancetest.Key))(t)
 	defer here.Drop()
 	stays := make(chan struct{})
 	go func() {
@@ -246,7 +246,7 @@ func TestNothingIsLeftOfChanges(t *testing.T) {
 	p.Use(&c)
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
 	change := func(i int) {
 		apply(h, func(c *config.Config) {
 			p.Use(c)
@@ -259,13 +259,13 @@ func TestNothingIsLeftOfChanges(t *testing.T) {
 	change(0)
 	h.Eventually("the relay is connected", func() bool { return h.Part("relay relay 0").OK })
 	base := runtime.NumGoroutine()
-	talking := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
+	talking := h.StartRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it", "what time is it")})
 	for i := range 50 {
 		change(i + 1)
 	}
 	h.Eventually("the last relay is connected", func() bool { return h.Part("relay relay 50").OK })
 	talking.Off()
-	p.HangUp()
+	p.CloseConnections()
 	const spare = 8 // of connections that are kept for a while
 	h.Eventually("the goroutines are as many as before", func() bool { return runtime.NumGoroutine() <= base+spare })
 }

@@ -275,8 +275,8 @@ func TestTheSixToolsMoveARobot(t *testing.T) {
 			h := appliancetest.Start(t, c, t.TempDir())
 			h.Adopt("A0:B1:C2:D3:E4:F5")
 			var played atomic.Int64 // samples
-			r := h.Companion(simrobot.Options{Play: func(_ int, pcm []int16) { played.Add(int64(len(pcm))) }})
-			h.KnowsTools(r.ID())
+			r := h.StartCompanion(simrobot.Options{Play: func(_ int, pcm []int16) { played.Add(int64(len(pcm))) }})
+			h.WaitForTools(r.ID())
 			for _, tool := range sixTools {
 				before := played.Load()
 				talksOf(h, r, driver, tool)
@@ -301,7 +301,7 @@ func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriv
 		seen := since()
 		spoke := slices.Index(seen, simrobot.Observation(simrobot.Entered{State: simrobot.Speaking}))
 		return spoke >= 0 && slices.ContainsFunc(seen[spoke:],
-			appliancetest.Is(func(e simrobot.Entered) bool { return e.State != simrobot.Speaking }))
+			appliancetest.Match(func(e simrobot.Entered) bool { return e.State != simrobot.Speaking }))
 	})
 	used := driver.used()
 	i := slices.IndexFunc(used.Tools, func(t thinker.Tool) bool { return t.Name == tool.name })
@@ -362,8 +362,8 @@ func TestACodingAgentTurnsTheHeadAndSetsATimer(t *testing.T) {
 	c.Brains, c.Mood = []config.Engine{driver.brain}, "off"
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	r := h.Companion(simrobot.Options{})
-	h.KnowsTools(r.ID())
+	r := h.StartCompanion(simrobot.Options{})
+	h.WaitForTools(r.ID())
 	const words = `self_robot_set_head_angles {"yaw":-40,"pitch":20} then self_robot_get_head_angles {} then ` +
 		`set_timer {"seconds":600,"text":"The tea is ready."}`
 	must.Succeed(t, h.Talk.InjectText(t.Context(), r.ID(), words))
@@ -395,8 +395,8 @@ func TestAProgramMovesARobotOverMCP(t *testing.T) {
 	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	r := h.Companion(simrobot.Options{})
-	h.KnowsTools(r.ID())
+	r := h.StartCompanion(simrobot.Options{})
+	h.WaitForTools(r.ID())
 	client, err := mcp.New(mcp.Options{Name: "perch", URL: h.URL("/mcp"), Key: appliancetest.Key, Log: slog.New(slog.DiscardHandler)})
 	must.Succeed(t, err)
 	defer client.Close()

@@ -125,9 +125,9 @@ func TestALanguageModelAnswers(t *testing.T) {
 		{Kind: "reflex", Options: &reflex.Keys{}},
 	}
 	h := appliancetest.Start(t, c, t.TempDir())
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
-	r.Whole(t)
-	if !r.Showed("It is tea time.") || !r.Showed("Sit down.") {
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	r.CheckComplete(t)
+	if !r.HasShown("It is tea time.") || !r.HasShown("Sit down.") {
 		t.Errorf("answered %v", r.Stats().Turns[0].Answer)
 	}
 	face, volume := "", 0
@@ -169,15 +169,15 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 	c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: m.serve(t), Model: "m"},
 		thinker.ToolServer{Name: "greeter", Command: []string{program}})}
 	h := appliancetest.Start(t, c, t.TempDir())
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
-	if !r.Showed("It says: Hi Anna.") {
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	if !r.HasShown("It says: Hi Anna.") {
 		t.Errorf("the robot said %v", r.Stats().Turns)
 	}
 	if _, ready := h.Request("GET", "/ready", ""); !strings.Contains(ready, `"name":"tools greeter","ok":true`) {
 		t.Errorf("/ready says %s", ready)
 	}
 	h.Stop()
-	if left := appliancetest.Children(t, os.Getpid()); len(left) > 0 {
+	if left := appliancetest.ChildProcesses(t, os.Getpid()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -273,7 +273,7 @@ func TestServedOverWyoming(t *testing.T) {
 
 // TestAWyomingServerNeedsNoAddress: it is looked for on the network.
 func TestAWyomingServerNeedsNoAddress(t *testing.T) {
-	file := appliancetest.Written(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
+	file := appliancetest.WriteConfig(t, "speech:\n  recognizers: [{kind: wyoming}]\n  synthesizers: [{kind: wyoming}]")
 	c := must.Value((config.Source{File: file}).Load())(t)
 	nobody := func(context.Context) ([]string, error) { return nil, nil }
 	e := must.Value(engines.New(nil, &c, drivers.Brain{}, nobody, nil, slog.New(slog.DiscardHandler)))(t)

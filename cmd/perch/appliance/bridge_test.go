@@ -18,7 +18,7 @@ func TestTheBridge(t *testing.T) {
 	c := appliancetest.Config()
 	c.Bridge.Key = key
 	h := appliancetest.Start(t, c, data)
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	ask := func(method, path, body string) (int, string) {
 		t.Helper()
 		return h.Request(method, path, body, "Authorization", "Bearer "+key)

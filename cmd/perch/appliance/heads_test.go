@@ -41,7 +41,7 @@ func TestSensingLeavesAMovedHeadAlone(t *testing.T) {
 		rules += fmt.Sprintf("  - {when: {event: knock, robot: %s}, do: [{head: {yaw: 30}}, {publish: {topic: house/%s, payload: knocked}}]}\n", id,
 			id)
 	}
-	c.Rules = loaded(t, appliancetest.Written(t, rules)).Rules
+	c.Rules = loaded(t, appliancetest.WriteConfig(t, rules)).Rules
 	h := appliancetest.Start(t, c, t.TempDir())
 	mqtt := h.Listen()
 	for name, moves := range movers {
@@ -50,10 +50,10 @@ func TestSensingLeavesAMovedHeadAlone(t *testing.T) {
 			id := robots[name]
 			mac := strings.ToUpper(device.ID(id).MAC())
 			h.Adopt(mac)
-			robot := h.Companion(simrobot.Options{MAC: mac, Firmware: "dotty", Events: appliancetest.Idle()})
-			h.KnowsTools(device.ID(id))
+			robot := h.StartCompanion(simrobot.Options{MAC: mac, Firmware: "dotty", Events: appliancetest.Idle()})
+			h.WaitForTools(device.ID(id))
 			turned := func(yaw string) func(simrobot.Observation) bool {
-				return appliancetest.Is(func(c simrobot.Called) bool {
+				return appliancetest.Match(func(c simrobot.Called) bool {
 					return c.Name == "self.robot.set_head_angles" && strings.Contains(c.Arguments, `"yaw":`+yaw)
 				})
 			}
@@ -62,9 +62,9 @@ func TestSensingLeavesAMovedHeadAlone(t *testing.T) {
 				moves(h, id)
 				h.Await(robot, "its head is moved", turned("-40"))
 			}
-			robot.Senses("knock", "{}")
+			robot.SendSensorEvent("knock", "{}")
 			h.Eventually("its rule is done", func() bool { return mqtt.Has("house/"+id, "knocked") })
-			if _, away := robot.When(turned("30")); away != (moves == nil) {
+			if _, away := robot.LastTime(turned("30")); away != (moves == nil) {
 				t.Errorf("a rule turned it away: %t", away)
 			}
 		})

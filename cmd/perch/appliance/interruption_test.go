@@ -26,7 +26,7 @@ import (
 // a hang-up before, or by its owner's command. The robot stays until it is over.
 func interrupted(t *testing.T, h *appliancetest.Appliance, reached, over func() bool, byTap bool) {
 	t.Helper()
-	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
+	robot := h.StartRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
 	waittest.For(h.T, "the stage is reached", reached)
 	if byTap {
 		robot.Tap()
@@ -55,8 +55,8 @@ func TestInterruptedInEachStage(t *testing.T) {
 				c := appliancetest.Config()
 				p.Use(&c)
 				h := appliancetest.Start(t, c, t.TempDir())
-				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)
-				h.Eventually("nothing is under way", func() bool { return p.UnderWay() == 0 })
+				h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).CheckComplete(t)
+				h.Eventually("nothing is under way", func() bool { return p.Active() == 0 })
 				before := runtime.NumGoroutine()
 				held.Store(true)
 				reached := func() bool {
@@ -70,14 +70,14 @@ func TestInterruptedInEachStage(t *testing.T) {
 						return false
 					}
 				}
-				interrupted(t, h, reached, func() bool { return p.UnderWay() == 0 }, how == "a tap")
+				interrupted(t, h, reached, func() bool { return p.Active() == 0 }, how == "a tap")
 				held.Store(false)
 				// Connections that are kept for the next turn have goroutines too.
 				h.Eventually("no goroutine is left", func() bool {
-					p.HangUp()
+					p.CloseConnections()
 					return runtime.NumGoroutine() <= before
 				})
-				h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t)
+				h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).CheckComplete(t)
 			})
 		}
 	}
@@ -94,14 +94,14 @@ func withAgent(t *testing.T, adopted bool) *appliancetest.Appliance {
 	if !adopted {
 		h.Robots.Welcome(time.Time{})
 	}
-	h.Robot(simrobot.Options{}) // which checks in and has nothing to say
+	h.RunRobot(simrobot.Options{}) // which checks in and has nothing to say
 	return h
 }
 
 // others are the processes that this one has started, without that in which espeak-ng speaks.
 func others(t *testing.T) (all []string) {
 	t.Helper()
-	for _, child := range appliancetest.Children(t, os.Getpid()) {
+	for _, child := range appliancetest.ChildProcesses(t, os.Getpid()) {
 		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
 		if !strings.HasSuffix(string(line), "\x00"+espeak.ServeCommand+"\x00") {
 			all = append(all, child)
@@ -122,7 +122,7 @@ func TestInterruptedWhileAsking(t *testing.T) {
 				t.Errorf("the agent is kept for the next turn; the children are %v", others(t))
 			}
 			h.Stop()
-			if left := appliancetest.Children(t, os.Getpid()); len(left) > 0 {
+			if left := appliancetest.ChildProcesses(t, os.Getpid()); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 			if log := h.Logged.String(); strings.Contains(log, "allowed=true") {
@@ -180,7 +180,7 @@ func TestPermissions(t *testing.T) {
 				waittest.For(t, "it asks", func() bool { return len(h.Talk.Questions()) == 1 })
 				c.answer(h, r.Robot, h.Talk.Questions()[0])
 			}
-			waittest.For(t, "it says "+c.want, func() bool { return r.Showed(c.want) })
+			waittest.For(t, "it says "+c.want, func() bool { return r.HasShown(c.want) })
 			leave()
 			if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)

@@ -42,7 +42,7 @@ func TestMoodReachesRobotSkinAndMQTT(t *testing.T) {
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	mqtt, skin := h.Listen(), h.Watch(moodsOnly)
-	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
+	robot := h.StartRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
 	h.Eventually("the skin sees it fade", func() bool { return faded(skinMoods(skin)) })
 	h.Eventually("MQTT is told that it has faded", func() bool { return faded(mqttMoods(t, mqtt)) })
 	h.Eventually("the robot's face and lights show nothing any more", func() bool {
@@ -51,7 +51,7 @@ func TestMoodReachesRobotSkinAndMQTT(t *testing.T) {
 	})
 	h.Expect(http.StatusAccepted, `"ok":true`, http.MethodPost, "/api/agent-actions",
 		`{"type":"look-at","payload":{"target":"user"},"session_id":"robot:a0b1c2d3e4f5"}`, "Authorization", "Bearer "+appliancetest.Key)
-	h.Await(robot, "the head turns to the person", appliancetest.Is(func(m simrobot.HeadMoved) bool {
+	h.Await(robot, "the head turns to the person", appliancetest.Match(func(m simrobot.HeadMoved) bool {
 		return m.Yaw == 0 && m.Pitch == 30 && m.Speed == 250
 	}))
 	h.Eventually("the skin is told where it looks", func() bool { return len(framesOf(skin, "look_at")) > 0 })
@@ -88,14 +88,14 @@ func TestMoodOfARobotBetweenTurns(t *testing.T) {
 	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools(robot.ID())
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(robot.ID())
 	emotes(h, "empathy")
-	h.Await(robot, "its face shows what it feels", appliancetest.Is(func(f simrobot.EmotionShown) bool {
+	h.Await(robot, "its face shows what it feels", appliancetest.Match(func(f simrobot.EmotionShown) bool {
 		return f.Emotion == agent.Emotion{Name: "loving"}.On("m5stack-stack-chan").Name
 	}))
 	h.Eventually("its lights glow", func() bool { return slices.Contains(robotLights(t, robot), "lights 10:1:6") })
-	h.Await(robot, "its head leans to a side", appliancetest.Is(func(m simrobot.HeadMoved) bool {
+	h.Await(robot, "its head leans to a side", appliancetest.Match(func(m simrobot.HeadMoved) bool {
 		return m.Yaw >= 3 && m.Yaw <= 6 && m.Pitch == 15
 	}))
 }
@@ -110,8 +110,8 @@ func TestAJoinedChatWaves(t *testing.T) {
 	p.Use(&c)
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools(robot.ID())
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(robot.ID())
 	h.Expect(http.StatusOK, "[anim:wave] Hello.", http.MethodPost, "/v1/chat/completions",
 		`{"model":"perch","messages":[{"role":"user","content":"hello"}]}`, "X-Session-Id", "robot:a0b1c2d3e4f5",
 		"Authorization", "Bearer "+appliancetest.Key)
@@ -130,7 +130,7 @@ func TestNoMoods(t *testing.T) {
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	mqtt, skin := h.Listen(), h.Watch(moodsOnly)
-	robot := h.Stays(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
+	robot := h.StartRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it"), Stay: true})
 	h.Await(robot, "its answer is over", func(e simrobot.Observation) bool { _, is := e.(simrobot.TurnEnded); return is })
 	rests := appliancetest.HeadAt(0, 15)
 	waved := h.Await(robot, "its head is back after the wave", rests)
@@ -139,7 +139,7 @@ func TestNoMoods(t *testing.T) {
 	if status, body := h.Owner(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/gesture", `{"name":"bow"}`); status != http.StatusAccepted {
 		t.Fatal(status, body)
 	}
-	h.Eventually("its head is back after the bow", func() bool { at, _ := robot.When(rests); return at.After(waved) })
+	h.Eventually("its head is back after the bow", func() bool { at, _ := robot.LastTime(rests); return at.After(waved) })
 	h.Eventually("MQTT is told of the bow", func() bool { return mqtt.Has(appliancetest.RobotTopic+"state", `"gesture":"bow"`) })
 	if lines := robotHead(robot); !slices.Equal(lines, append(waveOfHead(), bowOfHead()...)) {
 		t.Errorf("the head has moved:\n%s", strings.Join(lines, "\n"))

@@ -107,7 +107,7 @@ func TestTheCharacterOverMQTT(t *testing.T) {
 func TestAnAutomation(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
-	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "who are you")}).Whole(t)
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "who are you")}).CheckComplete(t)
 	talk := []string{"listening", "thinking", "speaking", "attention"}
 	want := slices.Concat([]string{"idle"}, talk, talk, []string{"listening", "idle"})
 	h.Eventually("the robot has hung up and is idle", func() bool {
@@ -127,7 +127,7 @@ func TestAnAutomation(t *testing.T) {
 	if l.Has(appliancetest.RobotTopic+"notification", `"spoken"`) {
 		t.Error("it was spoken to nobody")
 	}
-	if r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look down")}); !r.Showed("the washing is done") {
+	if r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look down")}); !r.HasShown("the washing is done") {
 		t.Error("it was not spoken")
 	}
 	h.Eventually("it is told that it was spoken", func() bool {
@@ -141,7 +141,7 @@ func TestAnAutomation(t *testing.T) {
 func TestTheAutomationsOfThePage(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.Eventually("the touch is announced", func() bool { return entities(l)["event.stack_chan_e4f5_touch"].StateTopic != "" })
 	of := func(id string) entity { return entities(l)[id] }
@@ -164,9 +164,9 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "look up")})
-		if !r.Showed("The washing is done.") || !r.Showed("Somebody is at the door.") ||
-			r.Showed("Ask me to remember where your keys are.") { // the end of the answer, which the doorbell cuts off
+		r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what can you do", "look up")})
+		if !r.HasShown("The washing is done.") || !r.HasShown("Somebody is at the door.") ||
+			r.HasShown("Ask me to remember where your keys are.") { // the end of the answer, which the doorbell cuts off
 			t.Errorf("it was told %+v", r.Stats().Turns)
 		}
 	})
@@ -239,7 +239,7 @@ func TestAStoppedBrokerMovesNoRobot(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 3 {
 		wg.Go(func() {
-			h.Robot(simrobot.Options{Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:F%d", 5+i)}).Whole(t)
+			h.RunRobot(simrobot.Options{Say: say, MAC: fmt.Sprintf("A0:B1:C2:D3:E4:F%d", 5+i)}).CheckComplete(t)
 		})
 	}
 	h.Eventually("a robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
@@ -272,7 +272,7 @@ func TestABusyMQTTPort(t *testing.T) {
 		t.Errorf("it is logged %d times", n)
 	}
 	h.Expect(200, "", "GET", "/ready", "")
-	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).Whole(t)
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")}).CheckComplete(t)
 }
 
 // TestRestartOverMQTT: the appliance says that it goes, and ends so that it
@@ -296,7 +296,7 @@ func TestRestartOverMQTT(t *testing.T) {
 func TestHomeAssistantDocumentationMatches(t *testing.T) {
 	t.Parallel()
 	h, l := appliancetest.StartWithBroker(t)
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_started"}) // as newer firmware does
 	h.Eventually("the touch is announced", func() bool { return l.Has(appliancetest.RobotConfig, `"Touch"`) })
 	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})

@@ -33,17 +33,17 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 	var talking sync.WaitGroup
 	var robot *appliancetest.Robot
 	talking.Go(func() {
-		robot = h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+		robot = h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
 	})
-	h.Eventually("a mouth moves", func() bool { return len(killed.Of("stackchan.mouth")) > 0 })
+	h.Eventually("a mouth moves", func() bool { return len(killed.Containing("stackchan.mouth")) > 0 })
 	killed.Kill()
 	h.Eventually("it is gone", func() bool { return !h.Part("relay second").OK })
 	back := appliancetest.NewAvatar(t, killed.Address)
 	h.Eventually("it is told again", func() bool { return len(back.All()) > 0 })
 	close(p.Rest) // not before: the robot speaks until then
-	h.Eventually("its mouth moves", func() bool { return len(back.Of("stackchan.mouth")) > 1 })
+	h.Eventually("its mouth moves", func() bool { return len(back.Containing("stackchan.mouth")) > 1 })
 	talking.Wait()
-	if first := back.Of("stackchan.state")[0].Text; first != `{"action":"stackchan.state","data":"speaking"}` {
+	if first := back.Containing("stackchan.state")[0].Text; first != `{"action":"stackchan.state","data":"speaking"}` {
 		t.Errorf("at its return it is told %s", first)
 	}
 	answer := robot.Stats().Turns[0].Answer
@@ -51,17 +51,17 @@ func TestAnAvatarProgramShowsATalk(t *testing.T) {
 		t.Fatal("the robot answers nothing")
 	}
 	for _, want := range []string{`"listening"`, `"thinking"`, `"speaking"`, `"data":"` + answer[0]} {
-		if len(lasts.Of(want)) == 0 {
+		if len(lasts.Containing(want)) == 0 {
 			t.Errorf("%s was not told: %v", want, lasts.All())
 		}
 	}
 	for _, program := range []*appliancetest.Avatar{lasts, back} {
 		h.Eventually("its mouth shuts", func() bool {
-			all := program.Of("stackchan.mouth")
+			all := program.Containing("stackchan.mouth")
 			return all[len(all)-1].Text == `{"action":"stackchan.mouth","data":0}`
 		})
 		h.Eventually("it is at rest", func() bool {
-			all := program.Of("stackchan.state")
+			all := program.Containing("stackchan.state")
 			return all[len(all)-1].Text == `{"action":"stackchan.state","data":"idle"}`
 		})
 	}
@@ -82,7 +82,7 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Robots.Welcome(time.Time{}) // nobody is adopted without being asked
 	h.Adopt(owned.MAC())
-	h.Robot(simrobot.Options{MAC: stranger.MAC()}) // which is known then
+	h.RunRobot(simrobot.Options{MAC: stranger.MAC()}) // which is known then
 	for _, name := range []string{"relay warudo", "relay second"} {
 		h.Eventually(name+" is connected", func() bool { return h.Part(name).OK })
 	}
@@ -98,7 +98,7 @@ func TestAStrangerShowsInNoAvatarProgram(t *testing.T) {
 	for name, all := range told {
 		h.Eventually(name+" shows a robot at rest", func() bool { greeting[name] = all(); return greeting[name] != "" })
 	}
-	robot := h.Robot(simrobot.Options{MAC: stranger.MAC(), Say: appliancetest.Sentences(t, "what can you do")})
+	robot := h.RunRobot(simrobot.Options{MAC: stranger.MAC(), Say: appliancetest.Sentences(t, "what can you do")})
 	if turns := robot.Stats().Turns; len(turns) != 1 || !turns[0].Answered {
 		t.Fatalf("it has no talk: %+v", turns)
 	}

@@ -31,7 +31,7 @@ func loaded(t *testing.T, file string) config.Config {
 func TestRulesOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := appliancetest.WithBroker(t)
-	c.Rules = loaded(t, appliancetest.Written(t, `
+	c.Rules = loaded(t, appliancetest.WriteConfig(t, `
 rules:
   - name: a knock
     when: {event: knock, robot: "A0:B1:C2:D3:E4:F5", if: {loud: true, times: {above: 1}, door: {one_of: [front, back]}}}
@@ -49,17 +49,17 @@ rules:
 `)).Rules
 	h := appliancetest.Start(t, c, t.TempDir())
 	mqtt := h.Listen()
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools("a0b1c2d3e4f5")
-	robot.Senses("knock", `{"loud":false,"times":2,"door":"front"}`)
-	robot.Senses("knock", `{"loud":true,"times":1,"door":"front"}`)
-	robot.Senses("knock", `{"loud":true,"times":2,"door":"side"}`)
-	robot.Senses("knock", `{"loud":true,"times":2,"door":"front"}`)
-	robot.Senses("knock", `{"loud":true,"times":2,"door":"back"}`)
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools("a0b1c2d3e4f5")
+	robot.SendSensorEvent("knock", `{"loud":false,"times":2,"door":"front"}`)
+	robot.SendSensorEvent("knock", `{"loud":true,"times":1,"door":"front"}`)
+	robot.SendSensorEvent("knock", `{"loud":true,"times":2,"door":"side"}`)
+	robot.SendSensorEvent("knock", `{"loud":true,"times":2,"door":"front"}`)
+	robot.SendSensorEvent("knock", `{"loud":true,"times":2,"door":"back"}`)
 	called := func(name, arguments string) func(simrobot.Observation) bool {
-		return appliancetest.Is(func(c simrobot.Called) bool { return c.Name == name && c.Arguments == arguments && c.Err == "" })
+		return appliancetest.Match(func(c simrobot.Called) bool { return c.Name == name && c.Arguments == arguments && c.Err == "" })
 	}
-	h.Await(robot, "its face", appliancetest.Is(func(f simrobot.EmotionShown) bool { return f.Emotion == "happy" }))
+	h.Await(robot, "its face", appliancetest.Match(func(f simrobot.EmotionShown) bool { return f.Emotion == "happy" }))
 	h.Await(robot, "its head", called("self.robot.set_head_angles", `{"pitch":10,"speed":150,"yaw":30}`))
 	h.Await(robot, "its lights", called("self.robot.set_led_color", `{"blue":0,"green":0,"red":100}`))
 	h.Await(robot, "its volume", called("self.audio_speaker.set_volume", `{"volume":77}`))
@@ -69,7 +69,7 @@ rules:
 	if n := len(slices.DeleteFunc(mqtt.Lines(), func(l string) bool { return !strings.HasPrefix(l, "house/knock ") })); n != 1 {
 		t.Errorf("it was followed %d times", n)
 	}
-	if _, found := robot.When(appliancetest.Shows("Not for me.")); found {
+	if _, found := robot.LastTime(appliancetest.Shows("Not for me.")); found {
 		t.Error("another robot's rule is followed")
 	}
 }
@@ -82,19 +82,19 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 			c := appliancetest.Config()
 			c.Behaviours.Greeter.Hours = perception.Hours{To: 24 * time.Hour}
 			h := appliancetest.Start(t, c, t.TempDir())
-			robot := h.Companion(simrobot.Options{Firmware: firmware, Wake: "face"})
+			robot := h.StartCompanion(simrobot.Options{Firmware: firmware, Wake: "face"})
 			h.Await(robot, "it greets", appliancetest.Shows("Hi!"))
 			h.Await(robot, "it has greeted", appliancetest.Stopped)
 			h.Eventually("it listens", func() bool {
-				listens, _ := robot.When(appliancetest.Entered(simrobot.Listening))
-				speaks, _ := robot.When(appliancetest.Entered(simrobot.Speaking))
+				listens, _ := robot.LastTime(appliancetest.Entered(simrobot.Listening))
+				speaks, _ := robot.LastTime(appliancetest.Entered(simrobot.Speaking))
 				return listens.After(speaks)
 			})
-			if _, again := robot.When(appliancetest.Shows(h.Agents.Phrase("", "awake"))); again {
+			if _, again := robot.LastTime(appliancetest.Shows(h.Agents.Phrase("", "awake"))); again {
 				t.Error("it answered the face as it answers its wake word")
 			}
 			robot.Off()
-			robot.InTime(t)
+			robot.CheckTiming(t)
 			if s := robot.Stats(); s.Received == 0 || s.Dropped+s.Cut > 0 || s.Played+s.Ignored != s.Received {
 				t.Errorf("the greeting was not whole: %+v", s)
 			}
@@ -107,8 +107,8 @@ func TestAFaceThatOpensATalk(t *testing.T) {
 func TestSounds(t *testing.T) {
 	data := t.TempDir()
 	h := appliancetest.Start(t, appliancetest.Config(), data)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools("a0b1c2d3e4f5")
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools("a0b1c2d3e4f5")
 	tune := make([]int16, 2*voice.MicRate)
 	for i := range tune {
 		tune[i] = int16(8000 * math.Sin(2*math.Pi*440*float64(i)/voice.MicRate))
@@ -142,7 +142,7 @@ func TestSounds(t *testing.T) {
 	play(filepath.Join(data, "sounds", "tune.wav"), http.StatusConflict, "robot_speaking")
 	h.Await(robot, "it has played", appliancetest.Stopped)
 	robot.Off()
-	robot.InTime(t)
+	robot.CheckTiming(t)
 	if s := robot.Stats(); s.Played < 2000/60 || s.Played+s.Ignored != s.Received || s.Dropped+s.Cut > 0 {
 		t.Errorf("the sound was not whole: %+v", s)
 	}

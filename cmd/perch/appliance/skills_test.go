@@ -141,8 +141,8 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 	const mac = "A0:B1:C2:D3:E4:F5"
 	h := appliancetest.Start(t, appliancetest.Config(), data)
 	h.Adopt(mac)
-	r := h.Robot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "tell me the water level in the garden")})
-	if !r.Showed("High water at six, garden.") {
+	r := h.RunRobot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "tell me the water level in the garden")})
+	if !r.HasShown("High water at six, garden.") {
 		t.Errorf("the robot does not say it: %v", r.Observations())
 	}
 	mu.Lock()
@@ -150,7 +150,7 @@ func TestASpokenSentencePerformsASkill(t *testing.T) {
 		t.Errorf("the endpoint is asked %s", asked)
 	}
 	mu.Unlock()
-	if _, bowed := r.When(appliancetest.Is(func(c simrobot.Called) bool {
+	if _, bowed := r.LastTime(appliancetest.Match(func(c simrobot.Called) bool {
 		return strings.Contains(c.Name, "set_head_angles") && strings.Contains(c.Arguments, `"pitch":5`)
 	})); !bowed {
 		t.Error("the robot does not bow")

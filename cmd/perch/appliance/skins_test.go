@@ -31,7 +31,7 @@ func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	p.Use(&c)
 	h := appliancetest.Start(t, c, t.TempDir())
 	mqtt := h.Listen()
-	owner := h.Feed("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
+	owner := h.ReadEvents("/api/v1/events", "Authorization", "Bearer "+h.OwnerToken())
 	one, two := h.Watch(appliancetest.Everything), h.Watch(appliancetest.Everything)
 	stalled, err := socket.Dial(t.Context(), strings.Replace(h.URL("/v1/vtuber/ws"), "http", "ws", 1),
 		socket.Options{Header: http.Header{"Authorization": {"Bearer " + appliancetest.Key}}})
@@ -39,22 +39,24 @@ func TestEveryClientSeesTheSameTurn(t *testing.T) {
 	defer stalled.Drop()
 	var late *appliancetest.Watcher
 	var talking sync.WaitGroup
-	talking.Go(func() { h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Whole(t) })
-	h.Eventually("it speaks", func() bool { return slices.Contains(one.Story(), "state speaking") })
+	talking.Go(func() {
+		h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).CheckComplete(t)
+	})
+	h.Eventually("it speaks", func() bool { return slices.Contains(one.Summary(), "state speaking") })
 	late = h.Watch(appliancetest.Everything)
-	h.Eventually("who comes late is told", func() bool { return len(late.Story()) > 1 })
+	h.Eventually("who comes late is told", func() bool { return len(late.Summary()) > 1 })
 	talking.Wait()
 	over := func(w *appliancetest.Watcher) func() bool {
 		return func() bool {
-			s := w.Story()
+			s := w.Summary()
 			return len(s) > 0 && s[len(s)-1] == "state idle" && slices.Contains(s, "state attention")
 		}
 	}
 	for name, w := range map[string]*appliancetest.Watcher{"one": one, "two": two, "late": late} {
 		h.Eventually(name+" sees the end", over(w))
 	}
-	story := one.Story()
-	if other := two.Story(); !slices.Equal(story, other) {
+	story := one.Summary()
+	if other := two.Summary(); !slices.Equal(story, other) {
 		t.Errorf("one skin saw\n%s\nthe other\n%s", strings.Join(story, "\n"), strings.Join(other, "\n"))
 	}
 	want := []string{"state idle", "state listening", "state thinking",
@@ -65,7 +67,7 @@ func TestEveryClientSeesTheSameTurn(t *testing.T) {
 		t.Errorf("the skins saw\n%s\nwant\n%s", strings.Join(story, "\n"), strings.Join(want, "\n"))
 	}
 	// Until it has asked for all ten, it is shown the RFC's seven.
-	if got, want := late.Story(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening",
+	if got, want := late.Summary(), []string{"state thinking", "emotion happy", "state speaking", "state attention", "state listening",
 		"state idle"}; !slices.Equal(got, want) {
 		t.Errorf("who came late saw\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
@@ -132,7 +134,7 @@ func TestSkinRoutesNeedTheKey(t *testing.T) {
 		}
 	}
 	shown := h.Watch(appliancetest.Everything)
-	h.Eventually("the coding session shows", func() bool { return slices.Contains(shown.Story(), "tool Bash running") })
+	h.Eventually("the coding session shows", func() bool { return slices.Contains(shown.Summary(), "tool Bash running") })
 	shown.Leave()
 	twoCommands(t, h)
 }
@@ -142,7 +144,7 @@ func TestSkinRoutesNeedTheKey(t *testing.T) {
 func twoCommands(t *testing.T, h *appliancetest.Appliance) {
 	t.Helper()
 	skin := h.Watch(`{"type":"subscribe","events":["agent_state","tool_status"]}`)
-	h.Eventually("the skin is there", func() bool { return len(skin.Story()) > 0 }) // of the session before
+	h.Eventually("the skin is there", func() bool { return len(skin.Summary()) > 0 }) // of the session before
 	hooks := func(event, more string) {
 		h.Expect(http.StatusNoContent, "", http.MethodPost, "/state",
 			`{"session_id":"two","cwd":"/home/ann/shop","permission_mode":"default","hook_event_name":"`+event+`"`+more+`}`,
@@ -188,19 +190,19 @@ func TestACodingAgentAsks(t *testing.T) {
 	c := appliancetest.Config()
 	c.Skins.Key = appliancetest.Key
 	h := appliancetest.Start(t, c, t.TempDir())
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools("a0b1c2d3e4f5")
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools("a0b1c2d3e4f5")
 	h.Admin(http.MethodPost, "/api/v1/adopt", `{"robot":"a0b1c2d3e4f5"}`, nil)
 	answered := make(chan string, 1)
 	go func() { answered <- h.AskPermission("make test") }()
-	h.Await(robot, "it asks", appliancetest.Is(func(s simrobot.SentenceShown) bool { return strings.Contains(s.Text, "make test") }))
+	h.Await(robot, "it asks", appliancetest.Match(func(s simrobot.SentenceShown) bool { return strings.Contains(s.Text, "make test") }))
 	var open []agent.Question
 	h.Admin(http.MethodGet, "/api/v1/permissions", "{}", &open)
 	if len(open) != 1 || !strings.Contains(open[0].Text, "make test") {
 		t.Errorf("open are %+v", open)
 	}
 	waittest.For(h.T, "a touch is an answer", func() bool {
-		robot.Senses("head_pet_started", "{}")
+		robot.SendSensorEvent("head_pet_started", "{}")
 		select {
 		case text := <-answered:
 			if !strings.Contains(text, `"allow"`) {

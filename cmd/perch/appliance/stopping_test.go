@@ -22,7 +22,7 @@ func TestAStopLetsDownloadsFinish(t *testing.T) {
 	h, r, booted := downloading(t)
 	h.Stop()
 	<-booted // fails where the robot checks in, once it has the image
-	if _, upgraded := r.When(func(o simrobot.Observation) bool { return o == simrobot.Upgraded{Version: "9.9.9"} }); !upgraded {
+	if _, upgraded := r.LastTime(func(o simrobot.Observation) bool { return o == simrobot.Upgraded{Version: "9.9.9"} }); !upgraded {
 		t.Errorf("the robot has not got the image: %+v", r.Observations())
 	}
 }

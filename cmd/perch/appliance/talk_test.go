@@ -30,7 +30,7 @@ func TestEveryModeFramingAndFirmware(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s %d %s", mode, framing, firmware), func(t *testing.T) {
 					t.Parallel()
-					h.For(t).Robot(o).Whole(t)
+					h.For(t).RunRobot(o).CheckComplete(t)
 				})
 			}
 		}
@@ -45,10 +45,10 @@ func TestWoken(t *testing.T) {
 	for i, firmware := range simrobot.Firmwares() {
 		t.Run(firmware, func(t *testing.T) {
 			t.Parallel()
-			r := h.For(t).Robot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
+			r := h.For(t).RunRobot(simrobot.Options{Firmware: firmware, Wake: "Hi, Stack Chan", WakePCM: say[1].PCM,
 				Say: say[:1], MAC: fmt.Sprintf("A0:B1:C2:D3:E5:%02X", i)})
-			r.Whole(t)
-			if !r.Showed("Yes?") {
+			r.CheckComplete(t)
+			if !r.HasShown("Yes?") {
 				t.Error("the wake word is not answered")
 			}
 		})
@@ -82,20 +82,20 @@ func TestBargeIn(t *testing.T) {
 				t.Parallel()
 			}
 			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
-			r, err := h.For(t).TalkWith(o)
+			r, err := h.For(t).TryRobot(o)
 			s := r.Stats()
 			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer &&
-				r.Late() > appliancetest.TooLate {
-				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Late(), err, s.Turns)
+				r.Lateness() > appliancetest.MaxLateness {
+				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Lateness(), err, s.Turns)
 			}
 			must.Succeed(t, err)
-			r.InTime(t)
+			r.CheckTiming(t)
 			quiet := time.Second
-			if r.Late() > appliancetest.TooLate {
+			if r.Lateness() > appliancetest.MaxLateness {
 				quiet = 3 * time.Second
 			}
 			if len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[0].QuietAfter <= 0 || s.Turns[0].QuietAfter > quiet {
-				t.Fatalf("late by %s: turns %+v", r.Late(), s.Turns)
+				t.Fatalf("late by %s: turns %+v", r.Lateness(), s.Turns)
 			}
 			if turn := s.Turns[1]; turn.Transcript != turn.Text || !turn.Answered {
 				t.Errorf("the turn after it: %+v", turn)
@@ -114,11 +114,11 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 	t.Parallel()
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
-	r := h.Robot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: say})
-	if s := r.Stats(); r.Late() > appliancetest.TooLate && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
-		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Late(), s.Turns)
+	r := h.RunRobot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: say})
+	if s := r.Stats(); r.Lateness() > appliancetest.MaxLateness && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
+		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Lateness(), s.Turns)
 	}
-	r.Whole(t)
+	r.CheckComplete(t)
 	if s := r.Stats(); s.Stamped == 0 || slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
 		t.Errorf("stamped %d, turns %+v", s.Stamped, s.Turns)
 	}
@@ -131,7 +131,7 @@ func TestToldLater(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	h := appliancetest.Start(t, appliancetest.Config(), data)
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	var taken struct{ Queued bool }
 	if h.Admin(http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/say", `{"text":"the washing is done"}`, &taken); !taken.Queued {
@@ -140,12 +140,12 @@ func TestToldLater(t *testing.T) {
 	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"the post is here","speak":true,"robot":"a0b1c2d3e4f5"}`, nil)
 	h.Stop()
 	h = appliancetest.Start(t, appliancetest.Config(), data)
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look up")})
-	if !r.Showed("the washing is done") || !r.Showed("the post is here") {
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "look up", "look up")})
+	if !r.HasShown("the washing is done") || !r.HasShown("the post is here") {
 		t.Errorf("it was told %+v", r.Stats().Turns)
 	}
-	again := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")})
-	if again.Showed("the washing is done") || again.Showed("the post is here") {
+	again := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "look up")})
+	if again.HasShown("the washing is done") || again.HasShown("the post is here") {
 		t.Error("it was told twice")
 	}
 }
@@ -154,8 +154,8 @@ func TestToldLater(t *testing.T) {
 // and hears an honest answer where nobody here can see.
 func TestAPhoto(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo")})
-	r.Whole(t)
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "take a photo")})
+	r.CheckComplete(t)
 	if answer := strings.Join(r.Stats().Turns[0].Answer, " "); !strings.Contains(answer, "picture") {
 		t.Errorf("the answer is %q", answer)
 	}

@@ -18,8 +18,8 @@ func TestModelsUseTheOwnersTools(t *testing.T) {
 		p.Use(&c)
 		c.Robots.UserTools = allowed
 		h := appliancetest.Start(t, c, t.TempDir())
-		r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
-		_, called := r.When(appliancetest.Is(func(c simrobot.Called) bool { return c.Name == "self.screen.get_info" }))
+		r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+		_, called := r.LastTime(appliancetest.Match(func(c simrobot.Called) bool { return c.Name == "self.screen.get_info" }))
 		if called != allowed {
 			t.Errorf("with user_tools %v: called %v", allowed, called)
 		}

@@ -1,5 +1,5 @@
-// Package appliancetest runs whole appliances in tests, on free ports, and simulated robots that talk
-// with them.
+// Package appliancetest runs whole appliances on free ports in tests. It also has simulated robots and
+// fake programs that connect to them.
 package appliancetest
 
 import (
@@ -38,18 +38,17 @@ import (
 	"perch/waittest"
 )
 
-// Processors raises GOMAXPROCS to 8 or more, except for benchmarks. With only two, both are
-// sometimes inside the recognizer, and a robot reads nothing for 10 ms and more, until the scheduler
-// preempts one.
-func Processors() {
+// RaiseGOMAXPROCS raises GOMAXPROCS to at least 8, except for benchmarks. With only two processors the
+// recognizer may occupy both, so that a simulated robot cannot read for 10 ms or longer.
+func RaiseGOMAXPROCS() {
 	if flag.Parse(); flag.Lookup("test.bench").Value.String() == "" {
 		runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
 	}
 }
 
-// Process is called first in the TestMain of a test binary. If an appliance has started the binary
-// as a process such as the broker's, it runs that process and does not return.
-func Process() {
+// RunChildProcess must be called first in the TestMain of a test binary. If an appliance has started the
+// binary as a child process, such as the broker, RunChildProcess runs that process and exits.
+func RunChildProcess() {
 	if len(os.Args) < 2 {
 		return
 	}
@@ -69,7 +68,7 @@ func Process() {
 	os.Exit(0)
 }
 
-// Config returns a configuration that listens on loopback ports chosen by the system.
+// Config returns a configuration that listens on free loopback ports.
 func Config() config.Config {
 	c := config.Default()
 	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
@@ -78,20 +77,20 @@ func Config() config.Config {
 	return c
 }
 
-// Written writes a configuration file and returns its path.
-func Written(t testing.TB, text string) string {
+// WriteConfig writes a configuration file and returns its path.
+func WriteConfig(t testing.TB, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "perch.yaml")
 	must.Succeed(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// Load reads a configuration file, unless path is empty, and an environment.
+// Load loads a configuration from a file, unless path is empty, and from the environment.
 func Load(path string, environ ...string) (config.Config, error) {
 	return config.Source{File: path, Environ: environ}.Load()
 }
 
-// Options returns the options of an appliance that logs nothing.
+// Options returns the options of an appliance that does not log.
 func Options(data string) appliance.Options {
 	return appliance.Options{Version: "dev", Built: machine.BuiltAt(""), Data: data, Log: slog.New(slog.DiscardHandler)}
 }
@@ -101,13 +100,13 @@ type Appliance struct {
 	*appliance.Appliance
 	*agents.Agents
 	T      *testing.T
-	Logged *waittest.Buffer
-	Stop   func()       // stops it, unless it has ended
-	Wait   func() error // waits for its end and returns its error
+	Logged *waittest.Buffer // the log
+	Stop   func()           // stops the appliance if it is running
+	Wait   func() error     // waits until the appliance has ended and returns the error of Run
 
-	// Of an appliance that Configured has started:
-	File  string
-	Again func() *Appliance // waits for the end that a restart is, and starts it again
+	// These are set by Configured only.
+	File  string            // path of the configuration file
+	Again func() *Appliance // waits until the appliance has ended for a restart, and starts it again
 }
 
 // Start runs an appliance until the test ends.
@@ -135,14 +134,14 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	t.Cleanup(h.Stop)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("An owner would lose: %s\nThe appliance's log:\n%s", Lost(t), h.Logged)
+			t.Logf("An owner would lose: %s\nThe appliance's log:\n%s", TestDoc(t), h.Logged)
 		}
 	})
 	return h
 }
 
-// Lost returns what an owner would lose if a test fails: the test's doc comment.
-func Lost(t testing.TB) string {
+// TestDoc returns the doc comment of a test. It describes what an owner would lose if the test fails.
+func TestDoc(t testing.TB) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	files, _ := filepath.Glob("*_test.go")
 	for _, file := range files {
@@ -151,7 +150,7 @@ func Lost(t testing.TB) string {
 			continue
 		}
 		for _, d := range f.Decls {
-			if test, is := d.(*ast.FuncDecl); is && test.Name.Name == name && test.Doc != nil {
+			if test, ok := d.(*ast.FuncDecl); ok && test.Name.Name == name && test.Doc != nil {
 				return test.Doc.Text()
 			}
 		}
@@ -161,9 +160,9 @@ func Lost(t testing.TB) string {
 
 // For returns the same appliance for a subtest.
 func (h *Appliance) For(t *testing.T) *Appliance {
-	of := *h
-	of.T = t
-	return &of
+	sub := *h
+	sub.T = t
+	return &sub
 }
 
 // URL returns the URL of a path at the first address in listen.
@@ -172,23 +171,23 @@ func (h *Appliance) URL(path string) string { return "http://" + h.Listeners.Add
 // OTA returns the URL at which robots check in.
 func (h *Appliance) OTA() string { return h.URL("/xiaozhi/ota/") }
 
-// Request sends a request, and returns the status and the body of its answer. header has names and
-// values in turn.
+// Request sends a request, and returns the status and the body of the response. header alternates names
+// and values.
 func (h *Appliance) Request(method, path, body string, header ...string) (int, string) {
 	h.T.Helper()
-	answer, text := httpservertest.Ask(h.T, method, h.URL(path), body, header...)
-	return answer.StatusCode, text
+	response, text := httpservertest.Ask(h.T, method, h.URL(path), body, header...)
+	return response.StatusCode, text
 }
 
-// Expect sends a request and checks the status of its answer, and that its body contains a text.
-func (h *Appliance) Expect(status int, says, method, path, body string, header ...string) {
+// Expect sends a request and checks the status of the response, and that its body contains a text.
+func (h *Appliance) Expect(status int, want, method, path, body string, header ...string) {
 	h.T.Helper()
-	if got, text := h.Request(method, path, body, header...); got != status || !strings.Contains(text, says) {
-		h.T.Errorf("%s %s: %d %.300s, want %d %s", method, path, got, text, status, says)
+	if got, text := h.Request(method, path, body, header...); got != status || !strings.Contains(text, want) {
+		h.T.Errorf("%s %s: %d %.300s, want %d %s", method, path, got, text, status, want)
 	}
 }
 
-// Token checks in as a robot does, and returns the token of the answer.
+// Token checks in as a robot does, and returns the token in the response.
 func (h *Appliance) Token(path string, header ...string) string {
 	h.T.Helper()
 	status, text := h.Request(http.MethodPost, path, "{}", header...)
@@ -214,8 +213,8 @@ func (h *Appliance) Owner(method, path, body string) (int, string) {
 	return h.Request(method, path, body, "Authorization", "Bearer "+h.OwnerToken())
 }
 
-// Admin sends a request to the admin API, which has to succeed, and decodes its answer into into,
-// unless that is nil.
+// Admin sends a request to the admin API, which must succeed. It decodes the response into the value that
+// into points to, unless into is nil.
 func (h *Appliance) Admin(method, path, body string, into any) {
 	h.T.Helper()
 	status, text := h.Owner(method, path, body)
@@ -227,28 +226,28 @@ func (h *Appliance) Admin(method, path, body string, into any) {
 	}
 }
 
-// Part returns the condition of a part, as /ready reports it.
-func (h *Appliance) Part(name string) (found admin.Part) {
+// Part returns the condition of a part in /ready, or an empty one.
+func (h *Appliance) Part(name string) (part admin.Part) {
 	h.T.Helper()
 	_, text := h.Request(http.MethodGet, "/ready", "")
 	var ready struct{ Parts []admin.Part }
 	must.Succeed(h.T, json.Unmarshal([]byte(text), &ready))
 	for _, p := range ready.Parts {
 		if p.Name == name {
-			found = p
+			part = p
 		}
 	}
-	return found
+	return part
 }
 
-// Eventually waits until done reports true.
+// Eventually waits until done returns true. what describes this for an error.
 func (h *Appliance) Eventually(what string, done func() bool) {
 	h.T.Helper()
 	waittest.For(h.T, what, done)
 }
 
-// FreeAddress returns a loopback address at which nothing listens. Its port is outside of the range
-// that the kernel gives to connections.
+// FreeAddress returns a loopback address on which nothing listens. The kernel does not assign its port to
+// outgoing connections.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -261,20 +260,20 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// Child returns a command whose process ends with the test's binary, even if that is killed. It does
-// not get the signal of Ctrl-C.
-func Child(program string, arguments ...string) *exec.Cmd {
+// ChildCommand returns a command whose process is killed when the test binary ends, even if that is killed.
+// Ctrl-C does not reach the process.
+func ChildCommand(program string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(program, arguments...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	return cmd
 }
 
-// Children returns the ids of the child processes of a process.
-func Children(t testing.TB, parent int) (all []string) {
+// ChildProcesses returns the IDs of the child processes of a process.
+func ChildProcesses(t testing.TB, parent int) (ids []string) {
 	t.Helper()
 	for _, list := range must.Value(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent)))(t) {
 		text, _ := os.ReadFile(list) // the thread may have ended
-		all = append(all, strings.Fields(string(text))...)
+		ids = append(ids, strings.Fields(string(text))...)
 	}
-	return all
+	return ids
 }

@@ -13,11 +13,11 @@ import (
 	"perch/socket"
 )
 
-// Avatar is an avatar program that receives messages by WebSocket. Like Warudo it answers none,
-// unless a test has it answer.
+// Avatar is a fake avatar program that receives messages by WebSocket. It replies only if it was made by
+// NewReplyingAvatar.
 type Avatar struct {
 	Address string
-	answer  func(text string) (answer string) // may be nil; an empty answer is not sent
+	reply   func(text string) string // returns the reply to a message, or "" for no reply; may be nil
 
 	server   *http.Server
 	serving  sync.WaitGroup
@@ -32,27 +32,28 @@ type Transcript struct {
 	Text string
 }
 
-// NewAvatar starts an avatar program at an address, or at a free one if that is empty. It ends with
-// the test. After Kill another one can be started at the address.
+// NewAvatar starts an avatar program at an address, or at a free one if address is empty. It ends with the
+// test. After Kill another one can be started at the same address.
 func NewAvatar(t testing.TB, address string) *Avatar {
 	t.Helper()
-	return AnsweringAvatar(t, address, nil)
+	return NewReplyingAvatar(t, address, nil)
 }
 
-// AnsweringAvatar starts an avatar program that answers messages.
-func AnsweringAvatar(t testing.TB, address string, answer func(text string) string) *Avatar {
+// NewReplyingAvatar starts an avatar program that replies to messages.
+func NewReplyingAvatar(t testing.TB, address string, reply func(text string) string) *Avatar {
 	t.Helper()
 	if address == "" {
 		address = FreeAddress(t)
 	}
 	l := must.Value(net.Listen("tcp", address))(t)
-	a := &Avatar{Address: l.Addr().String(), answer: answer}
+	a := &Avatar{Address: l.Addr().String(), reply: reply}
 	a.server = &http.Server{Handler: http.HandlerFunc(a.serve)}
 	a.serving.Go(func() { _ = a.server.Serve(l) })
 	t.Cleanup(a.Kill)
 	return a
 }
 
+// serve accepts a connection and records its messages.
 func (a *Avatar) serve(w http.ResponseWriter, r *http.Request) {
 	c, err := socket.Accept(w, r, socket.Options{MaxMessage: 1 << 16})
 	if err != nil {
@@ -71,17 +72,17 @@ func (a *Avatar) serve(w http.ResponseWriter, r *http.Request) {
 			a.mu.Lock()
 			a.messages = append(a.messages, Transcript{time.Now(), string(text)})
 			a.mu.Unlock()
-			if a.answer == nil {
+			if a.reply == nil {
 				continue
 			}
-			if answer := a.answer(string(text)); answer != "" && c.SendText([]byte(answer)) != nil {
+			if reply := a.reply(string(text)); reply != "" && c.SendText([]byte(reply)) != nil {
 				return
 			}
 		}
 	})
 }
 
-// Kill ends the program with all its connections.
+// Kill ends the program and its connections.
 func (a *Avatar) Kill() {
 	_ = a.server.Close()
 	a.mu.Lock()
@@ -92,14 +93,14 @@ func (a *Avatar) Kill() {
 	a.serving.Wait()
 }
 
-// All returns the messages that the program has received, in their order.
+// All returns the messages that the program has received, oldest first.
 func (a *Avatar) All() []Transcript {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.messages)
 }
 
-// Of returns the messages that contain a text.
-func (a *Avatar) Of(part string) []Transcript {
+// Containing returns the messages that contain a text.
+func (a *Avatar) Containing(part string) []Transcript {
 	return slices.DeleteFunc(a.All(), func(m Transcript) bool { return !strings.Contains(m.Text, part) })
 }

@@ -24,8 +24,8 @@ import (
 	"perch/must"
 )
 
-// Configured runs an appliance with a configuration file and an overlay that its owner can change, and
-// with the doctor. The file has addresses to listen on, and then the text of more.
+// Configured runs an appliance with a configuration file, an overlay and the doctor, so that the API can
+// change the configuration. The file begins with addresses to listen on and ends with the text more.
 func Configured(t *testing.T, more string) *Appliance {
 	t.Helper()
 	text := fmt.Sprintf(`# Where this appliance is found.
@@ -35,9 +35,10 @@ skins: {key: %q} # of the screens
 mqtt: {broker: none}
 robots: {mqtt: {listen: "127.0.0.1:0"}, udp: "127.0.0.1:0"}
 %s`, FreeAddress(t), FreeAddress(t), Key, more)
-	return configured(t, Written(t, text), t.TempDir())
+	return configured(t, WriteConfig(t, text), t.TempDir())
 }
 
+// configured runs an appliance with a configuration file and a data directory.
 func configured(t *testing.T, file, data string) *Appliance {
 	t.Helper()
 	from := config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile)}
@@ -56,7 +57,7 @@ func configured(t *testing.T, file, data string) *Appliance {
 	h.Again = func() *Appliance {
 		t.Helper()
 		if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
-			t.Fatalf("the appliance has ended with %v, and was to start anew", err)
+			t.Fatalf("the appliance ended with %v instead of a restart", err)
 		}
 		h.Stop()
 		return configured(t, file, data)
@@ -65,13 +66,14 @@ func configured(t *testing.T, file, data string) *Appliance {
 	return h
 }
 
-// Connect returns a connection to this appliance for the doctor.
-func (h *Appliance) Connect(string) (doctor.Asker, error) { return asker{h}, nil }
+// Connect returns a client of this appliance for the doctor.
+func (h *Appliance) Connect(string) (doctor.Asker, error) { return apiClient{h}, nil }
 
-type asker struct{ h *Appliance }
+// apiClient is a client of the admin API.
+type apiClient struct{ h *Appliance }
 
 // Get implements doctor.Asker.
-func (a asker) Get(_ context.Context, path string, into any) error {
+func (a apiClient) Get(_ context.Context, path string, into any) error {
 	status, text := a.h.Owner(http.MethodGet, path, "")
 	if status != http.StatusOK {
 		return fmt.Errorf("%s: %d %s", path, status, text)
@@ -79,29 +81,29 @@ func (a asker) Get(_ context.Context, path string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// Idle returns the event that a robot with dotty's firmware sends when it connects, so that its tools
-// are read before it talks.
+// Idle returns the event that a robot with dotty's firmware sends when it connects. It makes the
+// appliance read the robot's tools before the first turn.
 func Idle() []xiaozhi.Event {
 	return []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 }
 
-// Asks sends the request of a coding agent for a permission, and returns once its owner can answer.
-// answered is called with the answer; waiting ends after that.
-func (h *Appliance) Asks(waiting *sync.WaitGroup, command string, answered func(answer string)) {
+// StartAskPermission calls AskPermission in a goroutine of wg, and returns once the owner can answer. done
+// is called with the response.
+func (h *Appliance) StartAskPermission(wg *sync.WaitGroup, command string, done func(response string)) {
 	h.T.Helper()
-	waiting.Go(func() { answered(h.AskPermission(command)) })
-	h.Eventually("it is asked", func() bool {
+	wg.Go(func() { done(h.AskPermission(command)) })
+	h.Eventually("the owner is asked", func() bool {
 		var open []struct{ Text string }
 		h.Admin(http.MethodGet, "/api/v1/permissions", "", &open)
 		return slices.ContainsFunc(open, func(q struct{ Text string }) bool { return strings.Contains(q.Text, command) })
 	})
 }
 
-// AskPermission sends the request of a coding agent for a permission, as Claude Code does, and
-// returns the body of the answer or the error.
-func (h *Appliance) AskPermission(command string) (answer string) {
+// AskPermission asks for a permission as the coding agent Claude Code does. It returns the body of the
+// response, or the text of an error.
+func (h *Appliance) AskPermission(command string) (response string) {
 	body, _ := json.Marshal(map[string]any{"hook_event_name": "PermissionRequest", "session_id": "one", "tool_name": "Bash",
-		"tool_input": map[string]string{"command": command}}) // strings
+		"tool_input": map[string]string{"command": command}}) // strings can be encoded
 	r, err := http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body))
 	if err != nil {
 		return err.Error()
@@ -113,9 +115,9 @@ func (h *Appliance) AskPermission(command string) (answer string) {
 		return err.Error()
 	}
 	defer a.Body.Close()
-	text, _ := io.ReadAll(a.Body) // an appliance that has ended has sent a part of it
+	text, _ := io.ReadAll(a.Body) // an appliance that ends may send only a part
 	return string(text)
 }
 
-// Here returns the URL for browsers and programs of this machine, which need no key.
-func (h *Appliance) Here() string { return "http://" + h.Listeners.At("local")[0] + "/" }
+// LocalURL returns the URL for browsers and programs on this machine, which need no key.
+func (h *Appliance) LocalURL() string { return "http://" + h.Listeners.At("local")[0] + "/" }

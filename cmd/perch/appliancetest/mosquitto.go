@@ -20,34 +20,35 @@ import (
 	"perch/waittest"
 )
 
-// Topics of the robot that is simulated unless another is named.
+// Topics of the robot with the default MAC address, A0:B1:C2:D3:E4:F5.
 const (
 	RobotTopic  = "perch/a0b1c2d3e4f5/"
 	RobotConfig = "homeassistant/device/perch_a0b1c2d3e4f5/config"
 )
 
-// needMosquitto returns the path of the broker. It skips a test if the broker or its clients are not
-// installed; CI installs them.
+// needMosquitto returns the path of the broker mosquitto. It skips the test if the broker or its clients
+// are not installed. CI installs them.
 func needMosquitto(t *testing.T) (broker string) {
 	t.Helper()
 	broker, err := exec.LookPath("mosquitto")
-	if err != nil { // sbin is not in the path of most users
+	if err != nil { // most users do not have sbin in PATH
 		broker, err = exec.LookPath("/usr/sbin/mosquitto")
 	}
-	if _, none := exec.LookPath("mosquitto_sub"); err != nil || none != nil {
+	if _, subErr := exec.LookPath("mosquitto_sub"); err != nil || subErr != nil {
 		t.Skip("mosquitto is not installed: apt install mosquitto mosquitto-clients")
 	}
 	return broker
 }
 
-// Listener collects the lines that an appliance publishes: "topic payload" of mosquitto_sub, or the
-// lines of server-sent events.
+// Listener collects the lines that an appliance publishes. They are "topic payload" for MQTT, or the lines
+// of server-sent events.
 type Listener struct {
 	reading sync.WaitGroup
 	mu      sync.Mutex
 	all     []string
 }
 
+// read collects lines in a goroutine until from ends.
 func (l *Listener) read(from io.Reader) {
 	l.reading.Go(func() {
 		for s := bufio.NewScanner(from); s.Scan(); {
@@ -58,24 +59,24 @@ func (l *Listener) read(from io.Reader) {
 	})
 }
 
-// Mosquitto returns the flags with which mosquitto's clients connect to the appliance's broker.
-func (h *Appliance) Mosquitto() []string {
+// MosquittoFlags returns the flags with which mosquitto's clients connect to the appliance's broker.
+func (h *Appliance) MosquittoFlags() []string {
 	host, port, err := net.SplitHostPort(strings.TrimPrefix(h.Config().MQTT.Listen, "mqtt://"))
 	must.Succeed(h.T, err)
-	a := []string{"-h", host, "-p", port}
+	flags := []string{"-h", host, "-p", port}
 	if h.Config().MQTT.Broker == config.EmbeddedBroker {
-		a = append(a, "-u", config.MQTTUser, "-P", h.Secret(datadir.MQTTPasswordFile))
+		flags = append(flags, "-u", config.MQTTUser, "-P", h.Secret(datadir.MQTTPasswordFile))
 	}
-	return a
+	return flags
 }
 
-// Listen subscribes to all topics of the appliance's broker. It returns once retained messages have
-// arrived.
+// Listen subscribes to all topics of the appliance's broker. It returns once it has received the retained
+// messages.
 func (h *Appliance) Listen() *Listener {
 	h.T.Helper()
-	h.Eventually("the broker is here", func() bool { return h.Mirror.Status().Connected })
-	l := Subscribe(h.T, h.Mosquitto()...)
-	h.Eventually("mosquitto_sub is told what is retained", func() bool { return slices.Contains(l.Lines(), "perch/bridge/status online") })
+	h.Eventually("the appliance is connected to the broker", func() bool { return h.Mirror.Status().Connected })
+	l := Subscribe(h.T, h.MosquittoFlags()...)
+	h.Eventually("mosquitto_sub receives retained messages", func() bool { return slices.Contains(l.Lines(), "perch/bridge/status online") })
 	return l
 }
 
@@ -96,11 +97,11 @@ func StartWithBroker(t *testing.T) (*Appliance, *Listener) {
 	return h, h.Listen()
 }
 
-// Subscribe runs mosquitto_sub for all topics of a broker until the test ends.
-func Subscribe(t *testing.T, broker ...string) *Listener {
+// Subscribe runs mosquitto_sub for all topics until the test ends. flags say how to connect to the broker.
+func Subscribe(t *testing.T, flags ...string) *Listener {
 	t.Helper()
 	l := &Listener{}
-	c := exec.Command("mosquitto_sub", append(broker, "-v", "-t", "#")...)
+	c := exec.Command("mosquitto_sub", append(flags, "-v", "-t", "#")...)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
@@ -110,27 +111,27 @@ func Subscribe(t *testing.T, broker ...string) *Listener {
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
 		l.reading.Wait()
-		_ = c.Wait() // it was killed
+		_ = c.Wait() // returns an error because the process was killed
 	})
 	return l
 }
 
-// StartMosquitto runs Debian's broker, which serves all programs of this machine.
+// StartMosquitto runs the broker mosquitto on a free loopback address. Clients need no password.
 func StartMosquitto(t *testing.T) (process *os.Process, address string) {
 	t.Helper()
 	address = FreeAddress(t)
 	return StartMosquittoAt(t, address), address
 }
 
-// StartMosquittoAt runs the broker at an address of this machine.
+// StartMosquittoAt runs the broker mosquitto on a loopback address.
 func StartMosquittoAt(t *testing.T, address string) *os.Process {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(address)
-	c := Child(needMosquitto(t), "-p", port)
+	c := ChildCommand(needMosquitto(t), "-p", port)
 	must.Succeed(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
-		_ = c.Wait() // it was killed
+		_ = c.Wait() // returns an error because the process was killed
 	})
 	waittest.For(t, "mosquitto listens", func() bool {
 		conn, err := net.Dial("tcp", address)
@@ -139,14 +140,15 @@ func StartMosquittoAt(t *testing.T, address string) *os.Process {
 	return c.Process
 }
 
-// Lines returns all lines so far.
+// Lines returns the lines so far.
 func (l *Listener) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.all)
 }
 
-// AgentStates returns the states of the agent in the robot's documents, without repetitions.
+// AgentStates returns the states of the agent in the messages of the topic RobotTopic+"state", without
+// repetitions.
 func (l *Listener) AgentStates() (states []string) {
 	for _, line := range l.Lines() {
 		payload, found := strings.CutPrefix(line, RobotTopic+"state ")
@@ -161,14 +163,14 @@ func (l *Listener) AgentStates() (states []string) {
 	return slices.Compact(states)
 }
 
-// Has reports whether a message of a topic contains all parts.
+// Has reports whether some message of a topic contains all parts.
 func (l *Listener) Has(topic string, parts ...string) bool {
 	return slices.ContainsFunc(l.Lines(), func(line string) bool {
 		return strings.HasPrefix(line, topic+" ") && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
 	})
 }
 
-// Mentions reports whether a line contains all parts.
+// Mentions reports whether some line contains all parts.
 func (l *Listener) Mentions(parts ...string) bool {
 	return slices.ContainsFunc(l.Lines(), func(line string) bool {
 		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
@@ -178,13 +180,13 @@ func (l *Listener) Mentions(parts ...string) bool {
 // Publish publishes a message with mosquitto_pub.
 func (h *Appliance) Publish(topic, payload string) {
 	h.T.Helper()
-	if out, err := exec.Command("mosquitto_pub", append(h.Mosquitto(), "-q", "1", "-t", topic, "-m", payload)...).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mosquitto_pub", append(h.MosquittoFlags(), "-q", "1", "-t", topic, "-m", payload)...).CombinedOutput(); err != nil {
 		h.T.Fatalf("mosquitto_pub: %v %s", err, out)
 	}
 }
 
-// Feed reads server-sent events until the test ends.
-func (h *Appliance) Feed(path string, header ...string) *Listener {
+// ReadEvents reads server-sent events until the test ends. header alternates names and values.
+func (h *Appliance) ReadEvents(path string, header ...string) *Listener {
 	h.T.Helper()
 	ctx, cancel := context.WithCancel(h.T.Context())
 	r := must.Value(http.NewRequestWithContext(ctx, http.MethodGet, h.URL(path), nil))(h.T)
@@ -192,12 +194,12 @@ func (h *Appliance) Feed(path string, header ...string) *Listener {
 		r.Header.Set(header[i], header[i+1])
 	}
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(r)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		h.T.Fatalf("%v %v", answer, err)
+	response, err := client.Do(r)
+	if err != nil || response.StatusCode != http.StatusOK {
+		h.T.Fatalf("%v %v", response, err)
 	}
 	l := &Listener{}
-	l.read(answer.Body)
-	h.T.Cleanup(func() { cancel(); l.reading.Wait(); answer.Body.Close() })
+	l.read(response.Body)
+	h.T.Cleanup(func() { cancel(); l.reading.Wait(); response.Body.Close() })
 	return l
 }

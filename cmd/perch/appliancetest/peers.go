@@ -26,40 +26,40 @@ import (
 	"perch/voice/wyoming"
 )
 
-// Peers is a recognizer, a language model and a synthesizer on loopback, which speak the true
-// protocols and answer at once. The recognizer understands "what time is it" in every utterance.
+// Peers is a fake recognizer, a fake language model and a fake synthesizer. They listen on loopback, speak
+// the real protocols and respond at once. The recognizer understands "what time is it" in every utterance.
 type Peers struct {
-	Words []string // of the model's answer
-	Calls string   // the tools that the model calls first, as deltas hold them; may be empty
-	// Decides returns the tools that the model calls after a message, instead of Calls; may be nil.
+	Words []string // the words of the model's reply
+	Calls string   // the value of tool_calls in the model's first delta; may be empty
+	// Decides returns the value of tool_calls after a message, instead of Calls; may be nil.
 	Decides func(role, content string) (calls string)
-	Every   time.Duration // between two words
-	Rest    chan struct{} // if not nil, closed for the words after the first sentence
-	// Holds returns a stage that does not end by itself: "recognizing", "first token", "in a tool" or
-	// "speaking".
+	Every   time.Duration // the time between two words
+	Rest    chan struct{} // if not nil, the model waits after the first sentence until Rest is closed
+	// Holds returns the stage that waits until the client has disconnected: "recognizing", "first token",
+	// "in a tool", "speaking", or "" for none.
 	Holds   func() string
-	Reached chan string // stages that are held
+	Reached chan string // receives each stage that waits
 
 	recognizer         net.Listener
 	brain, synthesizer *httptest.Server
 	conns              sync.WaitGroup
-	busy               atomic.Int64 // requests under way
+	active             atomic.Int64 // number of requests that have not ended
 	mu                 sync.Mutex
-	ills               map[Peer]*illness
-	at                 moments
-	prompts            []string // system prompts of the model
-	spoken             []Spoken
+	states             map[Peer]*peerState
+	times              turnTimes
+	prompts            []string // system prompts that the model has received
+	spoken             []Spoken // requests that the synthesizer has received
 }
 
-// moments holds the times of the latest turn.
-type moments struct {
-	heardAll, understood time.Time
-	asked                time.Time // of the request to the model
-	sentence             time.Time // of the end of its first sentence
-	spoken, said         time.Time // of the request to the synthesizer, and of its sound
+// turnTimes holds the times of the latest turn.
+type turnTimes struct {
+	utteranceEnd, transcript time.Time
+	modelRequest             time.Time
+	sentenceEnd              time.Time // end of the model's first sentence
+	speechRequest, speech    time.Time
 }
 
-// Peer names one of the peers.
+// Peer is the name of one of the peers.
 type Peer string
 
 // The peers.
@@ -69,94 +69,96 @@ const (
 	Synthesizer Peer = "synthesizer"
 )
 
-// Illness is how a peer fails.
-type Illness string
+// Failure is a way in which a peer fails.
+type Failure string
 
-// How a peer fails.
+// Ways in which a peer fails.
 const (
-	Well    Illness = ""
-	Silent  Illness = "accepts and never answers"
-	Garbled Illness = "answers garbage"
-	Dying   Illness = "dies in the middle"
+	Healthy Failure = ""
+	Silent  Failure = "accepts and never responds"
+	Garbled Failure = "responds with garbage"
+	Dying   Failure = "dies during the response"
 )
 
-// illness is the present Illness of a peer.
-type illness struct {
-	kind   Illness
-	over   chan struct{}   // closed when another begins
-	served map[Illness]int // the number of requests with each
+// peerState is the current Failure of a peer, and its requests.
+type peerState struct {
+	failure Failure
+	changed chan struct{}   // closed when another Failure is set
+	served  map[Failure]int // number of requests during each Failure
 }
 
-// Fall makes a peer fail from now on, or be Well. Requests that a Silent peer holds end without an
-// answer.
-func (p *Peers) Fall(peer Peer, ill Illness) {
+// SetFailure makes a peer fail from now on, or be Healthy. Requests that a Silent peer has accepted before
+// end without a response.
+func (p *Peers) SetFailure(peer Peer, failure Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	had := p.ills[peer]
-	close(had.over)
-	had.kind, had.over = ill, make(chan struct{})
+	state := p.states[peer]
+	close(state.changed)
+	state.failure, state.changed = failure, make(chan struct{})
 }
 
-// Served returns the number of requests that a peer had while it failed that way.
-func (p *Peers) Served(peer Peer, ill Illness) int {
+// Served returns the number of requests that a peer has received during a Failure.
+func (p *Peers) Served(peer Peer, failure Failure) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ills[peer].served[ill]
+	return p.states[peer].served[failure]
 }
 
-// condition counts a request and returns how it fails. over is closed when that ends.
-func (p *Peers) condition(peer Peer) (ill Illness, over <-chan struct{}) {
+// count counts a request and returns how it must fail. changed is closed when the peer's Failure changes.
+func (p *Peers) count(peer Peer) (failure Failure, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := p.ills[peer]
-	i.served[i.kind]++
-	return i.kind, i.over
+	state := p.states[peer]
+	state.served[state.failure]++
+	return state.failure, state.changed
 }
 
-// ailing returns a handler that fails as its peer does.
-func (p *Peers) ailing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
+// failing returns a handler that fails as its peer does, and otherwise calls handle.
+func (p *Peers) failing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasSuffix(r.URL.Path, "/models") { // always answered
+		if strings.HasSuffix(r.URL.Path, "/models") { // requests for the list of models never fail
 			handle(w, r)
 			return
 		}
-		body, err := io.ReadAll(r.Body) // else its context does not end when the client leaves
+		body, err := io.ReadAll(r.Body) // an unread body delays the end of the context when the client disconnects
 		if err != nil {
 			return
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		switch ill, over := p.condition(peer); ill {
+		switch failure, changed := p.count(peer); failure {
 		case Silent:
 			select {
 			case <-r.Context().Done():
-			case <-over:
+			case <-changed:
 			}
 			panic(http.ErrAbortHandler)
 		case Garbled:
 			_, _ = io.WriteString(w, "<html>\x00\xff{]} data: nothing of the kind\n\n")
 		case Dying:
-			handle(&half{ResponseWriter: w}, r)
-			panic(http.ErrAbortHandler) // which closes the connection
+			handle(&truncatedWriter{ResponseWriter: w}, r)
+			panic(http.ErrAbortHandler) // closes the connection
 		default:
 			handle(w, r)
 		}
 	}
 }
 
-// half sends only the first part of an answer.
-type half struct {
+// truncatedWriter sends only the beginning of a response.
+type truncatedWriter struct {
 	http.ResponseWriter
 	writes int
 }
 
-func (h *half) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+// Unwrap returns the writer of the whole response, for http.ResponseController.
+func (w *truncatedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (h *half) Write(p []byte) (int, error) {
-	if h.writes++; h.writes > 2 {
+// Write sends half of p in each of the first two calls, and then nothing.
+func (w *truncatedWriter) Write(p []byte) (int, error) {
+	if w.writes++; w.writes > 2 {
 		return len(p), nil
 	}
-	written, err := h.ResponseWriter.Write(p[:min(len(p)/2+1, len(p))])
-	_ = http.NewResponseController(h.ResponseWriter).Flush() // fails if the client has left
+	written, err := w.ResponseWriter.Write(p[:min(len(p)/2+1, len(p))])
+	_ = http.NewResponseController(w.ResponseWriter).Flush() // fails if the client has disconnected
 	if err != nil {
 		return written, err
 	}
@@ -167,14 +169,14 @@ func (h *half) Write(p []byte) (int, error) {
 func NewPeers(t testing.TB) *Peers {
 	t.Helper()
 	p := &Peers{Words: []string{"😊", " It", " is", " three."}, Reached: make(chan string, 64),
-		Holds: func() string { return "" }, ills: map[Peer]*illness{}}
+		Holds: func() string { return "" }, states: map[Peer]*peerState{}}
 	for _, peer := range []Peer{Recognizer, Brain, Synthesizer} {
-		p.ills[peer] = &illness{over: make(chan struct{}), served: map[Illness]int{}}
+		p.states[peer] = &peerState{changed: make(chan struct{}), served: map[Failure]int{}}
 	}
 	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p.recognizer = l
-	p.brain = httptest.NewServer(p.ailing(Brain, p.think))
-	p.synthesizer = httptest.NewServer(p.ailing(Synthesizer, p.speak))
+	p.brain = httptest.NewServer(p.failing(Brain, p.think))
+	p.synthesizer = httptest.NewServer(p.failing(Synthesizer, p.speak))
 	p.conns.Go(p.listen)
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -185,7 +187,7 @@ func NewPeers(t testing.TB) *Peers {
 	return p
 }
 
-// Use makes a configuration use these engines only.
+// Use makes a configuration use only these engines.
 func (p *Peers) Use(c *config.Config) {
 	recognizer, brain, synthesizer := p.URLs()
 	c.Speech.Recognizers = []config.Engine{{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: recognizer}}}
@@ -199,38 +201,40 @@ func (p *Peers) URLs() (recognizer, brain, synthesizer string) {
 	return "tcp://" + p.recognizer.Addr().String(), p.brain.URL + "/v1", p.synthesizer.URL + "/v1"
 }
 
-// under counts a request until done is called.
-func (p *Peers) under() (done func()) {
-	p.busy.Add(1)
-	return func() { p.busy.Add(-1) }
+// begin counts a request as active until end is called.
+func (p *Peers) begin() (end func()) {
+	p.active.Add(1)
+	return func() { p.active.Add(-1) }
 }
 
-// UnderWay returns the number of requests under way.
-func (p *Peers) UnderWay() int { return int(p.busy.Load()) }
+// Active returns the number of requests that have not ended.
+func (p *Peers) Active() int { return int(p.active.Load()) }
 
-// HangUp closes the idle connections.
-func (p *Peers) HangUp() {
+// CloseConnections closes the connections of clients to the model and the synthesizer.
+func (p *Peers) CloseConnections() {
 	p.brain.CloseClientConnections()
 	p.synthesizer.CloseClientConnections()
 }
 
-// recordTime stores the current time.
-func (p *Peers) recordTime(at *time.Time) {
+// recordTime sets t, a field of p.times, to the current time.
+func (p *Peers) recordTime(t *time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	*at = time.Now()
+	*t = time.Now()
 }
 
-// waitIfHeld waits until the client has left, and returns true, if a stage is held.
-func (p *Peers) waitIfHeld(stage string, gone <-chan struct{}) bool {
+// waitIfHeld reports whether Holds returns stage. If so, it first waits until the client has disconnected,
+// which closes disconnected.
+func (p *Peers) waitIfHeld(stage string, disconnected <-chan struct{}) bool {
 	if p.Holds() != stage {
 		return false
 	}
 	p.Reached <- stage
-	<-gone
+	<-disconnected
 	return true
 }
 
+// listen serves the recognizer's connections until its listener is closed.
 func (p *Peers) listen() {
 	for {
 		conn, err := p.recognizer.Accept()
@@ -263,87 +267,87 @@ func (p *Peers) serveWyoming(conn net.Conn) {
 				return
 			}
 		case wyoming.TypeAudioStart:
-			defer p.under()()
-			if ill, _ := p.condition(Recognizer); ill == Dying {
+			defer p.begin()()
+			if failure, _ := p.count(Recognizer); failure == Dying {
 				return
 			}
 		case wyoming.TypeAudioStop:
-			p.recordTime(&p.at.heardAll)
-			gone := make(chan struct{})
+			p.recordTime(&p.times.utteranceEnd)
+			disconnected := make(chan struct{})
 			p.conns.Go(func() {
-				defer close(gone)
-				_, _ = r.Read() // until the client leaves
+				defer close(disconnected)
+				_, _ = r.Read() // returns when the client disconnects
 			})
-			switch ill, over := p.condition(Recognizer); {
-			case ill == Silent:
+			switch failure, changed := p.count(Recognizer); {
+			case failure == Silent:
 				select {
-				case <-gone:
-				case <-over:
+				case <-disconnected:
+				case <-changed:
 				}
 				return
-			case ill == Garbled:
+			case failure == Garbled:
 				_, _ = io.WriteString(conn, "\x00\xff{\"type\":transcript}\n{{{{\n")
 				return
-			case ill == Dying, p.waitIfHeld("recognizing", gone):
+			case failure == Dying, p.waitIfHeld("recognizing", disconnected):
 				return
 			}
 			if !send(wyoming.TypeTranscript, wyoming.Text{Text: "what time is it"}) {
 				return
 			}
-			p.recordTime(&p.at.understood)
-			<-gone
+			p.recordTime(&p.times.transcript)
+			<-disconnected
 			return
 		}
 	}
 }
 
-// think serves the models m and deep.
+// think serves the models "m" and "deep".
 func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
-	var ask struct {
+	var request struct {
 		Model    string
 		Messages []struct {
 			Role    string
 			Content any
 		}
 	}
-	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&ask) != nil {
+	if r.URL.Path != "/v1/chat/completions" || json.NewDecoder(r.Body).Decode(&request) != nil {
 		http.NotFound(w, r)
 		return
 	}
-	defer p.under()()
-	p.recordTime(&p.at.asked)
-	if ask.Model == "m" {
+	defer p.begin()()
+	p.recordTime(&p.times.modelRequest)
+	if request.Model == "m" {
 		p.mu.Lock()
-		p.prompts = append(p.prompts, fmt.Sprint(ask.Messages[0].Content))
+		p.prompts = append(p.prompts, fmt.Sprint(request.Messages[0].Content))
 		p.mu.Unlock()
 	}
-	if ask.Model == "deep" && p.waitIfHeld("in a tool", r.Context().Done()) || ask.Model == "m" && p.waitIfHeld("first token", r.Context().Done()) {
+	if request.Model == "deep" && p.waitIfHeld("in a tool", r.Context().Done()) || request.Model == "m" && p.waitIfHeld("first token", r.Context().Done()) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	say := func(delta string) {
+	send := func(delta string) {
 		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
-		_ = out.Flush() // fails if the client has left
+		_ = out.Flush() // fails if the client has disconnected
 	}
 	done := func() { fmt.Fprint(w, "data: [DONE]\n\n") }
 	if p.Holds() == "in a tool" {
-		say(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"think_hard","arguments":"{\"question\":\"why\"}"}}]}`)
+		send(`{"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"think_hard","arguments":"{\"question\":\"why\"}"}}]}`)
 		done()
 		return
 	}
-	calls, last := "", ask.Messages[len(ask.Messages)-1]
+	calls, last := "", request.Messages[len(request.Messages)-1]
 	if p.Decides != nil {
 		calls = p.Decides(last.Role, fmt.Sprint(last.Content))
 	} else if last.Role == "user" {
 		calls = p.Calls
 	}
 	if calls != "" {
-		say(`{"tool_calls":` + calls + `}`)
+		send(`{"tool_calls":` + calls + `}`)
 		done()
 		return
 	}
-	whole := false
+	sentenceEnded := false
 	for i, word := range p.Words {
 		if i > 0 && p.Every > 0 {
 			select {
@@ -352,12 +356,12 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		text, _ := json.Marshal(word) // a string
-		say(`{"content":` + string(text) + `}`)
-		// The end of a sentence is known when the next begins.
-		if ended := i > 0 && strings.HasSuffix(p.Words[i-1], "."); ended && !whole {
-			whole = true
-			p.recordTime(&p.at.sentence)
+		text, _ := json.Marshal(word) // strings can be encoded
+		send(`{"content":` + string(text) + `}`)
+		// The appliance recognizes the end of a sentence by the next word.
+		if afterSentence := i > 0 && strings.HasSuffix(p.Words[i-1], "."); afterSentence && !sentenceEnded {
+			sentenceEnded = true
+			p.recordTime(&p.times.sentenceEnd)
 			if p.Rest != nil {
 				select {
 				case <-p.Rest:
@@ -368,29 +372,29 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	done()
-	if !whole {
-		p.recordTime(&p.at.sentence)
+	if !sentenceEnded {
+		p.recordTime(&p.times.sentenceEnd)
 	}
 }
 
-// speak serves synthesized speech: half a second of a tone.
+// speak serves the synthesizer. Each sentence sounds as half a second of a tone.
 func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/v1/audio/speech" {
 		http.NotFound(w, r)
 		return
 	}
-	defer p.under()()
-	var order Spoken
-	if err := json.NewDecoder(r.Body).Decode(&order); err != nil {
+	defer p.begin()()
+	var request Spoken
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	p.mu.Lock()
-	p.spoken = append(p.spoken, order)
-	first := p.at.spoken.Before(p.at.asked)
+	p.spoken = append(p.spoken, request)
+	isFirst := p.times.speechRequest.Before(p.times.modelRequest)
 	p.mu.Unlock()
-	if first {
-		p.recordTime(&p.at.spoken)
+	if isFirst {
+		p.recordTime(&p.times.speechRequest)
 	}
 	pcm := make([]byte, voice.SpeakerRate)
 	for i := range len(pcm) / 2 {
@@ -400,32 +404,35 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "audio/pcm")
 	_, err := w.Write(pcm)
 	_ = http.NewResponseController(w).Flush()
-	if first {
-		p.recordTime(&p.at.said)
+	if isFirst {
+		p.recordTime(&p.times.speech)
 	}
 	if err == nil {
 		p.waitIfHeld("speaking", r.Context().Done())
 	}
 }
 
-// Spoken is a sentence that was synthesized.
+// Spoken is a sentence that the synthesizer has received.
 type Spoken struct {
 	Text  string `json:"input"`
 	Voice string `json:"voice"`
 }
 
-// Asked returns the system prompts of the model and the sentences of the synthesizer so far.
-func (p *Peers) Asked() (prompts []string, spoken []Spoken) {
+// Requests returns the system prompts that the model has received, and the sentences that the synthesizer
+// has received.
+func (p *Peers) Requests() (prompts []string, spoken []Spoken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.prompts), slices.Clone(p.spoken)
 }
 
-// Own returns the time that the peers took in the latest turn until the sound of its first sentence.
-func (p *Peers) Own() time.Duration {
+// Latency returns the time that the peers themselves took in the latest turn, until the sound of the first
+// sentence.
+func (p *Peers) Latency() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.at.understood.Sub(p.at.heardAll) + p.at.sentence.Sub(p.at.asked) + p.at.said.Sub(p.at.spoken)
+	return p.times.transcript.Sub(p.times.utteranceEnd) + p.times.sentenceEnd.Sub(p.times.modelRequest) +
+		p.times.speech.Sub(p.times.speechRequest)
 }
 
 // OpenAI returns a brain of kind openai.

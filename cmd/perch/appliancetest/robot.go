@@ -18,102 +18,104 @@ import (
 	"perch/must"
 )
 
-// Sentences returns texts as spoken by another synthesizer than the appliance's.
-func Sentences(t testing.TB, texts ...string) (all []simrobot.Sentence) {
+// Sentences returns spoken texts. The synthesizer is not the appliance's.
+func Sentences(t testing.TB, texts ...string) (sentences []simrobot.Sentence) {
 	t.Helper()
 	for _, text := range texts {
 		pcm := must.Value(simrobot.Speak(t.Context(), text, "slt"))(t)
-		all = append(all, simrobot.Sentence{Text: text, PCM: pcm})
+		sentences = append(sentences, simrobot.Sentence{Text: text, PCM: pcm})
 	}
-	return all
+	return sentences
 }
 
 // Robot is a simulated robot and its observations.
 type Robot struct {
 	*simrobot.Robot
-	Off func() // switches it off; only of Stays and Companion
+	Off func() // switches the robot off; nil unless StartRobot or StartCompanion has started it
 
-	t    testing.TB
-	on   atomic.Bool
-	late time.Duration
+	t        testing.TB
+	on       atomic.Bool
+	lateness time.Duration // maximum delay of a timer while the robot was on
 
 	mu   sync.Mutex
-	seen []observed
+	seen []timedObservation
 }
 
-// Stats returns the robot's counters and turns. The robot has to be off.
+// Stats returns the robot's counters and turns. The robot must be off.
 func (r *Robot) Stats() simrobot.Stats {
-	r.isOff()
+	r.requireOff()
 	return r.Robot.Stats()
 }
 
-// Late returns how late this machine was, at most, while the robot was on.
-func (r *Robot) Late() time.Duration {
-	r.isOff()
-	return r.late
+// Lateness returns the maximum delay of a timer on this machine while the robot was on. The robot must be
+// off.
+func (r *Robot) Lateness() time.Duration {
+	r.requireOff()
+	return r.lateness
 }
 
-func (r *Robot) isOff() {
+// requireOff ends the test if the robot is on.
+func (r *Robot) requireOff() {
 	if r.on.Load() {
 		r.t.Helper()
-		r.t.Fatal("the counters of a robot that is on would be read while it writes them: switch it Off first")
+		r.t.Fatal("the robot must be switched Off before its counters can be read")
 	}
 }
 
-type observed struct {
-	at   time.Time
-	what simrobot.Observation
+// timedObservation is an observation and its time.
+type timedObservation struct {
+	at          time.Time
+	observation simrobot.Observation
 }
 
-// Bounds of the machine's lateness beyond which late packets are not the appliance's fault; the tests
-// of gateway/robot check the timing with a virtual clock. Packets for a robot that is to speak may
-// leave 14 ms later, and the robot needs 5 ms of them to be ready; while it speaks it has sound for
-// longer than TooLate.
+// Values of Lateness beyond which late packets are the machine's fault, not the appliance's. The tests of
+// gateway/robot check the timing with a virtual clock.
 const (
-	tooLateToBegin = 9 * time.Millisecond
-	TooLate        = 25 * time.Millisecond
+	// Before a robot speaks, packets may leave 14 ms late, of which the robot needs 5 ms to get ready.
+	maxLatenessAtStart = 9 * time.Millisecond
+	// MaxLateness is for a robot that speaks. It has buffered sound for longer.
+	MaxLateness = 25 * time.Millisecond
 )
 
-// NewRobot returns a robot of this appliance that is off.
+// NewRobot returns a robot for this appliance that is off.
 func (h *Appliance) NewRobot(o simrobot.Options) *Robot {
 	h.T.Helper()
-	r, also := &Robot{t: h.T}, o.Observe
+	r, observe := &Robot{t: h.T}, o.Observe
 	o.OTA, o.MAC = h.OTA(), cmp.Or(o.MAC, "A0:B1:C2:D3:E4:F5")
 	o.Observe = func(e simrobot.Observation) {
 		r.mu.Lock()
-		r.seen = append(r.seen, observed{time.Now(), e})
+		r.seen = append(r.seen, timedObservation{time.Now(), e})
 		r.mu.Unlock()
-		if also != nil {
-			also(e)
+		if observe != nil {
+			observe(e)
 		}
 	}
-	made := must.Value(simrobot.New(o))(h.T)
-	r.Robot = made
+	r.Robot = must.Value(simrobot.New(o))(h.T)
 	return r
 }
 
-// Run runs the robot until it has done all that its options say, and records how late the machine is.
+// Run runs the robot until it has done everything in its options, and measures Lateness.
 func (r *Robot) Run(ctx context.Context) error {
 	r.on.Store(true)
 	defer r.on.Store(false)
 	ctx, cancel := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		const every = 10 * time.Millisecond
+	var timer sync.WaitGroup
+	timer.Go(func() {
+		const interval = 10 * time.Millisecond
 		for ctx.Err() == nil {
 			began := time.Now()
-			time.Sleep(every)
-			r.late = max(r.late, time.Since(began)-every)
+			time.Sleep(interval)
+			r.lateness = max(r.lateness, time.Since(began)-interval)
 		}
 	})
 	err := r.Robot.Run(ctx)
 	cancel()
-	watch.Wait()
+	timer.Wait()
 	return err
 }
 
-// TalkWith runs a robot for at most two minutes and returns the error that ended it.
-func (h *Appliance) TalkWith(o simrobot.Options) (*Robot, error) {
+// TryRobot runs a robot for at most two minutes and returns the error of Run.
+func (h *Appliance) TryRobot(o simrobot.Options) (*Robot, error) {
 	h.T.Helper()
 	r := h.NewRobot(o)
 	ctx, cancel := context.WithTimeout(h.T.Context(), 2*time.Minute)
@@ -121,19 +123,18 @@ func (h *Appliance) TalkWith(o simrobot.Options) (*Robot, error) {
 	return r, r.Run(ctx)
 }
 
-// Robot runs a robot, which has to succeed.
-func (h *Appliance) Robot(o simrobot.Options) *Robot {
+// RunRobot runs a robot for at most two minutes, which must succeed.
+func (h *Appliance) RunRobot(o simrobot.Options) *Robot {
 	h.T.Helper()
-	r, err := h.TalkWith(o)
+	r, err := h.TryRobot(o)
 	if err != nil {
 		h.T.Fatalf("the robot: %v", err)
 	}
 	return r
 }
 
-// Stays runs a robot in the background until the test ends. With o.Forever the robot must not fail
-// before.
-func (h *Appliance) Stays(o simrobot.Options) *Robot {
+// StartRobot runs a robot in the background until the test ends. If o.Forever is set, Run must not fail.
+func (h *Appliance) StartRobot(o simrobot.Options) *Robot {
 	h.T.Helper()
 	r := h.NewRobot(o)
 	ctx, cancel := context.WithCancel(h.T.Context())
@@ -149,74 +150,75 @@ func (h *Appliance) Stays(o simrobot.Options) *Robot {
 }
 
 // Observations returns the robot's observations so far.
-func (r *Robot) Observations() (all []simrobot.Observation) {
+func (r *Robot) Observations() (observations []simrobot.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range r.seen {
-		all = append(all, e.what)
+		observations = append(observations, e.observation)
 	}
-	return all
+	return observations
 }
 
-// Seen returns the observations of type O that a robot has made so far.
-func Seen[O simrobot.Observation](r *Robot) (all []O) {
+// Seen returns the robot's observations of type O so far.
+func Seen[O simrobot.Observation](r *Robot) (observations []O) {
 	for _, e := range r.Observations() {
-		if o, is := e.(O); is {
-			all = append(all, o)
+		if o, ok := e.(O); ok {
+			observations = append(observations, o)
 		}
 	}
-	return all
+	return observations
 }
 
-// Is returns a function that reports whether an observation is of type O and satisfies is.
-func Is[O simrobot.Observation](is func(O) bool) func(simrobot.Observation) bool {
-	return func(e simrobot.Observation) bool { o, of := e.(O); return of && is(o) }
+// Match returns a function that reports whether an observation has the type O and matches a condition.
+func Match[O simrobot.Observation](condition func(O) bool) func(simrobot.Observation) bool {
+	return func(e simrobot.Observation) bool { o, ok := e.(O); return ok && condition(o) }
 }
 
-// HeadAt is for observations that the head moves to a place, at any speed.
+// HeadAt matches movements of the head to a position at any speed. yaw and pitch are in degrees.
 func HeadAt(yaw, pitch int) func(simrobot.Observation) bool {
-	return Is(func(m simrobot.HeadMoved) bool { return m.Yaw == yaw && m.Pitch == pitch })
+	return Match(func(m simrobot.HeadMoved) bool { return m.Yaw == yaw && m.Pitch == pitch })
 }
 
-// When returns the time of the last observation that satisfies is.
-func (r *Robot) When(is func(simrobot.Observation) bool) (at time.Time, found bool) {
+// LastTime returns the time of the last observation that matches a condition.
+func (r *Robot) LastTime(condition func(simrobot.Observation) bool) (at time.Time, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range slices.Backward(r.seen) {
-		if is(e.what) {
+		if condition(e.observation) {
 			return e.at, true
 		}
 	}
 	return at, false
 }
 
-// Shows is for observations that a sentence is shown.
+// Shows matches observations that the robot shows a sentence.
 func Shows(text string) func(simrobot.Observation) bool {
-	return Is(func(s simrobot.SentenceShown) bool { return s.Text == text })
+	return Match(func(s simrobot.SentenceShown) bool { return s.Text == text })
 }
 
-// Showed reports whether the robot has shown a sentence.
-func (r *Robot) Showed(text string) bool {
-	_, showed := r.When(Shows(text))
-	return showed
+// HasShown reports whether the robot has shown a sentence.
+func (r *Robot) HasShown(text string) bool {
+	_, found := r.LastTime(Shows(text))
+	return found
 }
 
-// InTime checks that no packet came late, or before the robot was ready.
-func (r *Robot) InTime(t *testing.T) {
+// CheckTiming checks that no packet came late, or before the robot was ready.
+func (r *Robot) CheckTiming(t *testing.T) {
 	t.Helper()
 	s := r.Stats()
 	switch {
-	case s.Ignored > 0 && r.late <= tooLateToBegin, s.Underruns > 0 && r.late <= TooLate:
+	case s.Ignored > 0 && r.lateness <= maxLatenessAtStart, s.Underruns > 0 && r.lateness <= MaxLateness:
 		t.Errorf("the robot's speaker ran dry, or it ignored packets: %+v", s)
 	case s.Ignored+s.Underruns > 0:
-		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.late)
+		t.Logf("the robot ran dry %d times and ignored %d packets, on a machine that was late by %s", s.Underruns, s.Ignored, r.lateness)
 	}
 }
 
-// Whole checks that every sentence was answered and no packet was lost.
-func (r *Robot) Whole(t *testing.T) {
+// CheckComplete checks the timing, that no packet was lost, and that every utterance was understood and
+// got a reply.
+func (r *Robot) CheckComplete(t *testing.T) {
 	t.Helper()
-	r.InTime(t)
+	r.CheckTiming(t)
 	s := r.Stats()
 	if s.Dropped+s.Cut+s.Bad > 0 || s.Played+s.Ignored != s.Received || s.MaxQueue > 40 {
 		t.Errorf("sound was lost: %+v", s)
@@ -228,12 +230,12 @@ func (r *Robot) Whole(t *testing.T) {
 	}
 }
 
-// Adopt has simulated robots check in, and adopts them.
+// Adopt checks in and adopts robots with the Client-Ids of simulated ones.
 func (h *Appliance) Adopt(macs ...string) {
 	h.T.Helper()
 	for _, mac := range macs {
 		id := must.Value(device.ParseID(mac))(h.T)
-		s := sha256.Sum256([]byte("client " + id)) // as simrobot makes its Client-Id of its MAC
+		s := sha256.Sum256([]byte("client " + id)) // simrobot derives the Client-Id from the MAC address like this
 		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
 		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))
 		h.Robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now())
@@ -243,37 +245,38 @@ func (h *Appliance) Adopt(macs ...string) {
 	}
 }
 
-// Companion runs a robot in the background until the test ends. The robot must not fail before.
-func (h *Appliance) Companion(o simrobot.Options) *Robot {
+// StartCompanion runs a robot in the background until the test ends. Run must not fail.
+func (h *Appliance) StartCompanion(o simrobot.Options) *Robot {
 	o.Forever = true
-	return h.Stays(o)
+	return h.StartRobot(o)
 }
 
-// Senses sends an event of the robot's sensors.
-func (r *Robot) Senses(name, data string) {
+// SendSensorEvent sends an event of the robot's sensors. data is JSON.
+func (r *Robot) SendSensorEvent(name, data string) {
 	r.SendEvents(xiaozhi.Event{Name: name, Data: []byte(data)})
 }
 
-// Entered is for observations that the robot changes its state.
+// Entered matches observations that the robot enters a state.
 func Entered(state simrobot.State) func(simrobot.Observation) bool {
 	return func(e simrobot.Observation) bool { return e == simrobot.Entered{State: state} }
 }
 
-// KnowsTools waits until the appliance has read a robot's tools.
-func (h *Appliance) KnowsTools(id device.ID) {
+// WaitForTools waits until the appliance has read a robot's tools.
+func (h *Appliance) WaitForTools(id device.ID) {
 	h.T.Helper()
-	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(id)) > 0 })
+	h.Eventually("the appliance has read the robot's tools", func() bool { return len(h.Talk.Tools(id)) > 0 })
 }
 
-// Stopped reports whether an observation is an order to stop speaking.
+// Stopped matches the appliance's order to stop speaking.
 func Stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
 
-// Await waits for an observation that satisfies is, and returns its time.
-func (h *Appliance) Await(c *Robot, what string, is func(simrobot.Observation) bool) (at time.Time) {
+// Await waits for an observation that matches a condition, and returns its time. what describes the
+// condition for an error.
+func (h *Appliance) Await(r *Robot, what string, condition func(simrobot.Observation) bool) (at time.Time) {
 	h.T.Helper()
 	h.Eventually(what, func() bool {
 		var found bool
-		at, found = c.When(is)
+		at, found = r.LastTime(condition)
 		return found
 	})
 	return at

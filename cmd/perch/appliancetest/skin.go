@@ -14,13 +14,13 @@ import (
 	"perch/socket"
 )
 
-// Key is the key of the skins' API, and of others in tests that need one.
+// Key is the key of the skins' API. Tests use it for other APIs, too.
 const Key = "a key for the skins"
 
 // Everything is the message with which a skin subscribes to all events.
 const Everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
 
-// Watcher is a skin that records what it is sent.
+// Watcher is a skin that records the messages of the appliance.
 type Watcher struct {
 	*socket.Conn
 	reading sync.WaitGroup
@@ -28,7 +28,8 @@ type Watcher struct {
 	frames  []map[string]any
 }
 
-// Watch connects a skin as a browser does, with its key in a subprotocol.
+// Watch connects a skin as a browser does, which sends the key as a subprotocol. subscribe is the skin's
+// first message.
 func (h *Appliance) Watch(subscribe string) *Watcher {
 	h.T.Helper()
 	w := WatchAt(h.T, h.URL(""), subscribe)
@@ -65,8 +66,8 @@ func WatchAt(t *testing.T, url, subscribe string) *Watcher {
 // Leave closes the connection.
 func (w *Watcher) Leave() { w.Close(socket.Normal, ""); w.reading.Wait() }
 
-// Story returns the states, tools and emotions that the skin was sent, a line each.
-func (w *Watcher) Story() (lines []string) {
+// Summary returns a line for each state, tool and emotion that the skin has received.
+func (w *Watcher) Summary() (lines []string) {
 	for _, f := range w.Frames() {
 		switch f["type"] {
 		case "agent_state":
@@ -84,7 +85,7 @@ func (w *Watcher) Story() (lines []string) {
 	return lines
 }
 
-// Frames returns all frames that the skin was sent.
+// Frames returns all messages that the skin has received.
 func (w *Watcher) Frames() []map[string]any {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -35,7 +35,7 @@ func TestTheSampleIsTheDefaults(t *testing.T) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v", c, want)
 	}
 	text := drivers.Sample(config.Sample())
-	c, err = appliancetest.Load(appliancetest.Written(t, text)) // as it is installed
+	c, err = appliancetest.Load(appliancetest.WriteConfig(t, text)) // as it is installed
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("the sample is\n%+v\nthe defaults are\n%+v, %v", c, want, err)
 	}
@@ -68,7 +68,7 @@ func keysOf(t reflect.Type) (keys []string) {
 }
 
 func TestNoFileIsTheDefaults(t *testing.T) {
-	for _, path := range []string{"", appliancetest.Written(t, ""), appliancetest.Written(t, "# nothing\n")} {
+	for _, path := range []string{"", appliancetest.WriteConfig(t, ""), appliancetest.WriteConfig(t, "# nothing\n")} {
 		c, err := appliancetest.Load(path)
 		if err != nil || !reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%q: %+v, %v", path, c, err)
@@ -79,7 +79,7 @@ func TestNoFileIsTheDefaults(t *testing.T) {
 // TestFaults: every one is told with file, line and key.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	asks := appliancetest.Written(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
+	asks := appliancetest.WriteConfig(t, "---\nbrain: {model: x}\n---\nYou ask for much.")
 	for text, want := range map[string]string{
 		"nmae: perch":                                              ":1: nmae: there is no such key",
 		"name: perch\nrobots:\n  idel: 60s":                        ":3: robots.idel: there is no such key",
@@ -93,8 +93,8 @@ func TestFaults(t *testing.T) {
 		"brains: [{kind: acp, command: [x], allow: [everything]}]": ":1: brains.0: \"everything\" is no kind of tool",
 		"brains: [{kind: assist, url: \"http://h:1\"," +
 			" token: a, token_file: /nowhere}]": ":1: brains.0: token and token_file are two places for one token",
-		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, mcp: [{name: x}]}]":                  ":1: brains.0: MCP server x: ",
-		"persona: {file: " + appliancetest.Written(t, "---\nvoice: \"--x\"\n---\nYou are small.") + "}": "speech.synthesizers.0: ",
+		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, mcp: [{name: x}]}]":                      ":1: brains.0: MCP server x: ",
+		"persona: {file: " + appliancetest.WriteConfig(t, "---\nvoice: \"--x\"\n---\nYou are small.") + "}": "speech.synthesizers.0: ",
 		"wyoming: {listen: here}":       ":1: wyoming.listen: ",
 		"skins: {openclaw: here}":       ":1: skins.openclaw: ",
 		"skins: {openclaw: \":18789\"}": ":1: skins.openclaw: \":18789\" is no loopback address, so that whoever connects needs a token",
@@ -184,7 +184,7 @@ func TestFaults(t *testing.T) {
 		"- a\n- b":         "perch.yaml:1: ",
 		"name: a\nname: b": "perch.yaml:2: ",
 	} {
-		_, err := appliancetest.Load(appliancetest.Written(t, text))
+		_, err := appliancetest.Load(appliancetest.WriteConfig(t, text))
 		var wrong config.Faults
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngave %v\nwant %s", text, err, want)
@@ -193,7 +193,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s\nspeaks of the program's insides: %v", text, err)
 		}
 	}
-	_, err := appliancetest.Load(appliancetest.Written(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
+	_, err := appliancetest.Load(appliancetest.WriteConfig(t, "robots: {each: [{robot: a0b1c2d3e4f5, name: kitchen, language: de, brain: openai 2}]}\n"+
 		"speech: {recognizers: [{kind: wyoming, url: \"tcp://h:1\"}, {kind: sphinx}]}\n"+
 		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: openai, url: \"http://h:2/v1\", model: m}, {kind: reflex}]\n"+
 		"rules:\n- {when: {event: x, robot: Kitchen}, do: [{stop: true}]}\nskins: {hooks: {robots: [KITCHEN]}}"))
@@ -208,7 +208,7 @@ func TestFaults(t *testing.T) {
 // TestOrigins: beside those of servers there is that of pages that are files.
 func TestOrigins(t *testing.T) {
 	want := []string{"https://panel.example", "http://localhost:12393", "file://"}
-	c, err := appliancetest.Load(appliancetest.Written(t, "allowed_origins: ["+strings.Join(want, ", ")+"]"))
+	c, err := appliancetest.Load(appliancetest.WriteConfig(t, "allowed_origins: ["+strings.Join(want, ", ")+"]"))
 	if err != nil || !slices.Equal(c.AllowedOrigins, want) {
 		t.Errorf("%q, %v", c.AllowedOrigins, err)
 	}
@@ -229,7 +229,7 @@ rules:
 - {when: {event: x, robot: me}, every: 1ms, do: []}
 - {when: {event: x}, wen: y}
 `
-	_, err := appliancetest.Load(appliancetest.Written(t, text), "PERCH_NOTHING=1")
+	_, err := appliancetest.Load(appliancetest.WriteConfig(t, text), "PERCH_NOTHING=1")
 	var wrong config.Faults
 	if !errors.As(err, &wrong) {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestAnEngineByEnvironment(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	path := appliancetest.Written(t, "name: fromfile\n")
+	path := appliancetest.WriteConfig(t, "name: fromfile\n")
 	c, err := appliancetest.Load(path, "HOME=/x", "PERCH_NAME=fromenv", "PERCH_ROBOTS_IDLE=5m", "PERCH_ROBOTS_KEEP_TURNS=7",
 		"PERCH_MDNS_ENABLED=false",
 		"PERCH_LISTEN_0=:9000", "PERCH_LISTEN_1=:9001", "PERCH_SPEECH_SYNTHESIZERS_0_VOICE=en-gb", "PERCH_ALLOWED_HOSTS_0=robots.example",

@@ -30,7 +30,7 @@ func TestAdoption(t *testing.T) {
 				return out
 			}
 			waited, booted := 0, 0
-			h.Robot(simrobot.Options{Observe: func(e simrobot.Observation) {
+			h.RunRobot(simrobot.Options{Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
 				case simrobot.CheckedIn:
 					booted++

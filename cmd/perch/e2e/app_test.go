@@ -355,7 +355,7 @@ func TestOptionsOfTheApp(t *testing.T) {
 	data := t.TempDir()
 	t.Setenv("SUPERVISOR_TOKEN", supervisortest.Token)
 	t.Setenv("STATE_DIRECTORY", data)
-	file := appliancetest.Written(t, "name: attic\nbrains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m}\n  - {kind: reflex}\n")
+	file := appliancetest.WriteConfig(t, "name: attic\nbrains:\n  - {kind: openai, url: \"http://h:1/v1\", model: m}\n  - {kind: reflex}\n")
 	check := func(options string, code int, says ...string) {
 		t.Helper()
 		must.Succeed(t, os.WriteFile(filepath.Join(data, "options.json"), []byte(options), 0o600))
@@ -370,7 +370,7 @@ func TestOptionsOfTheApp(t *testing.T) {
 	check(`nonsense: [`, exitUsage, "options.json")
 	must.Succeed(t, os.Unsetenv("SUPERVISOR_TOKEN"))
 	check(`{"brokr": 1}`, exitDone) // it is no app's
-	bare(t, "check-config "+appliancetest.Written(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor here")
+	bare(t, "check-config "+appliancetest.WriteConfig(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor here")
 }
 
 // TestABackupOfTheApp: Home Assistant copies the data directory without the database in use,

@@ -110,7 +110,7 @@ func BenchmarkAnswer(b *testing.B) {
 				if len(times) != 1 {
 					b.Fatalf("%d answers to one utterance", len(times))
 				}
-				whole, added = append(whole, times[0]), append(added, times[0]-p.Own())
+				whole, added = append(whole, times[0]), append(added, times[0]-p.Latency())
 			}
 			turn() // phrases are synthesized when the first robot comes
 			added, whole = nil, nil

@@ -38,7 +38,7 @@ import (
 // is none.
 func brokerOf(t testing.TB, parent int) int {
 	t.Helper()
-	for _, child := range appliancetest.Children(t, parent) {
+	for _, child := range appliancetest.ChildProcesses(t, parent) {
 		line, _ := os.ReadFile("/proc/" + child + "/cmdline") // of one that may have ended
 		if pid, err := strconv.Atoi(child); err == nil && bytes.HasSuffix(line, []byte("\x00"+broker.Command+"\x00")) {
 			return pid
@@ -113,7 +113,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	defer conn.Close()
 	var talk sync.WaitGroup
 	talk.Go(func() {
-		h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "tell me a joke")}).Whole(t)
+		h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "tell me a joke")}).CheckComplete(t)
 	})
 	h.Eventually("the robot is spoken to", func() bool { return slices.Contains(l.AgentStates(), "speaking") })
 	must.Value(conn.Write(eightBytes))(t)
@@ -141,7 +141,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	if second := brokerOf(t, os.Getpid()); second == first || second == 0 {
 		t.Errorf("the process is %d, after %d", second, first)
 	}
-	again := appliancetest.Subscribe(t, h.Mosquitto()...)
+	again := appliancetest.Subscribe(t, h.MosquittoFlags()...)
 	h.Eventually("all that was retained is there", func() bool {
 		return again.Has("perch/bridge/status", "online") && again.Has("homeassistant/device/perch_bridge/config", "perch") &&
 			again.Has(appliancetest.RobotConfig, "agent_state") && again.Has(appliancetest.RobotTopic+"state", "agent_state") &&
@@ -407,7 +407,7 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 		t.Fatalf("it keeps %d MB", sent*250>>10)
 	}
 	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.Ends == 1 && s.Connected })
-	again := appliancetest.Subscribe(t, h.Mosquitto()...)
+	again := appliancetest.Subscribe(t, h.MosquittoFlags()...)
 	h.Eventually("what is retained is Perch's", func() bool { return again.Has(appliancetest.RobotConfig, "agent_state") })
 	if slices.ContainsFunc(again.Lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
 		t.Error("it keeps what ended it")
@@ -429,7 +429,7 @@ func TestSaidOverMQTTIsKeptUntilItIsSaid(t *testing.T) {
 	}
 	var talk sync.WaitGroup
 	talk.Go(func() {
-		if r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "who are you", "look up")}); !r.Showed("The washing is done.") {
+		if r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "who are you", "look up")}); !r.HasShown("The washing is done.") {
 			t.Error("it was not said")
 		}
 	})

@@ -198,7 +198,7 @@ func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 		"- kind: acp\n  command: [x, --token, " + at("argument") + "]\n  env: {OTHER: " + at("environment") + "}\n# password: " +
 		at("line of comment") + "\nwrong: &a " + at("anchor") + "\nother: {token: *a}\n"
 	data := t.TempDir()
-	return &config.Overlay{Source: config.Source{File: appliancetest.Written(t, text), Overlay: filepath.Join(data, config.OverlayFile)}, Data: data, Now: time.Now}
+	return &config.Overlay{Source: config.Source{File: appliancetest.WriteConfig(t, text), Overlay: filepath.Join(data, config.OverlayFile)}, Data: data, Now: time.Now}
 }
 
 // indiscreetEngines are one of each kind, with a secret wherever one can be,
@@ -235,7 +235,7 @@ func indiscreetEngines(at string, secrets *canaries, file func(string) string) c
 // plants what it is given.
 func (h *running) robotTalks(secrets *canaries) {
 	h.T.Helper()
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(h.T, "what time is it")})
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(h.T, "what time is it")})
 	for _, turn := range r.Stats().Turns {
 		if !turn.Answered {
 			h.T.Errorf("the turn was not answered: %+v", turn)
@@ -471,7 +471,7 @@ func (v clients) commands() {
 		"public_url: http://u:" + p("a password in public_url") + "@h:80",
 		"allowed_origins: [\"https://u:" + p("a password in an origin") + "@h/x\"]",
 	} {
-		path := appliancetest.Written(v.t, text)
+		path := appliancetest.WriteConfig(v.t, text)
 		if code := execute(v.t.Context(), v.t, out, out, "check-config", path); code != exitUsage {
 			v.t.Errorf("no fault: %s", text)
 			continue

@@ -74,7 +74,7 @@ func TestABrowserAsARobot(t *testing.T) {
 // TestNotifyAndSay: a robot says what its owner has it say, and a notification reaches it.
 func TestNotifyAndSay(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	if out := h.command("robot say a0b1c2d3e4f5 hello there", 0); out != "queued until the robot next connects\n" {
 		t.Errorf("say says %q", out)

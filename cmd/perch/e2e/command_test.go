@@ -105,5 +105,5 @@ func (h *running) byNetwork(args ...string) (code int, out string) {
 // runs on this machine.
 func elsewherePorts(t *testing.T) string {
 	t.Helper()
-	return appliancetest.Written(t, "listen: [\"127.0.0.1:0\"]\nlocal: [\"127.0.0.1:0\"]\nmqtt: {broker: none}\n")
+	return appliancetest.WriteConfig(t, "listen: [\"127.0.0.1:0\"]\nlocal: [\"127.0.0.1:0\"]\nmqtt: {broker: none}\n")
 }

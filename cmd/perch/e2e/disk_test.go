@@ -37,7 +37,7 @@ func TestAFullDisk(t *testing.T) {
 	c := appliancetest.Config()
 	c.Bridge.Key = appliancetest.Key
 	h := open(t, c, dir)
-	h.Robot(simrobot.Options{}) // it is known before
+	h.RunRobot(simrobot.Options{}) // it is known before
 	remember := func(n int) (int, string) {
 		return h.Request(http.MethodPost, "/api/voice/remember", fmt.Sprintf(`{"fact":"fact %d %s"}`, n, strings.Repeat("x", 900)), "Authorization",
 			"Bearer "+appliancetest.Key)
@@ -80,12 +80,12 @@ func TestAFullDisk(t *testing.T) {
 		t.Errorf("of an upload there is %v", files)
 	}
 
-	for _, turn := range h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Stats().Turns {
+	for _, turn := range h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).Stats().Turns {
 		if !turn.Answered || !strings.HasPrefix(strings.Join(turn.Answer, " "), "It is ") {
 			t.Errorf("a robot is answered %+v", turn)
 		}
 	}
-	h.Robot(simrobot.Options{MAC: "A0:B1:C2:D3:E4:F6"}) // and one that is new is welcome
+	h.RunRobot(simrobot.Options{MAC: "A0:B1:C2:D3:E4:F6"}) // and one that is new is welcome
 
 	if p := h.Part("disk"); p.OK || p.Vital || !strings.Contains(p.Note, "free some space") && !strings.Contains(p.Note, "make room") {
 		t.Errorf("/ready says of the disk %+v", p)
@@ -110,7 +110,7 @@ func TestAFullDisk(t *testing.T) {
 
 	h.Stop() // and starts while it is full
 	h = open(t, c, dir)
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Eventually("it is known to be full", func() bool {
 		return full() == http.StatusInsufficientStorage && !h.Part("disk").OK && h.DB.Err() != nil
 	})

@@ -76,8 +76,8 @@ func TestFaultsOfBrains(t *testing.T) {
 			}
 			configured.Brains = []config.Engine{c.brain}
 			h := open(t, configured, t.TempDir())
-			r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
-			if !r.Showed("I cannot think right now. The command perch doctor says why.") {
+			r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+			if !r.HasShown("I cannot think right now. The command perch doctor says why.") {
 				t.Errorf("the robot said %v", r.Stats().Turns)
 			}
 			_, ready := h.Request("GET", "/ready", "")
@@ -128,8 +128,8 @@ func TestAModelWithoutTools(t *testing.T) {
 	p.Use(&c)
 	c.BrainDeep, c.Brains = nil, []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: server.URL + "/v1", Model: "m"})}
 	h := open(t, c, t.TempDir())
-	r := h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
-	if !r.Showed("Tea time.") {
+	r := h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	if !r.HasShown("Tea time.") {
 		t.Errorf("the robot said %v", r.Stats().Turns)
 	}
 	if log := h.Logged.String(); strings.Count(log, said) != 1 {

@@ -15,13 +15,13 @@ func TestARobotMakesAGesture(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	h.command("robot gesture a0b1c2d3e4f5 bow", 1, "not connected")
-	r := h.Companion(simrobot.Options{})
-	h.KnowsTools(r.ID())
+	r := h.StartCompanion(simrobot.Options{})
+	h.WaitForTools(r.ID())
 	h.command("robot gesture a0b1c2d3e4f5 somersault", 1, "there is no gesture")
 	h.command("robot gesture a0b1c2d3e4f5", 0, "wave")
 	h.command("robot gesture a0b1c2d3e4f5 bow", 0, "bow")
 	for _, pitch := range []string{`"pitch":30`, `"pitch":5`, `"pitch":15`} {
-		h.Await(r, "the head goes to "+pitch, appliancetest.Is(func(c simrobot.Called) bool {
+		h.Await(r, "the head goes to "+pitch, appliancetest.Match(func(c simrobot.Called) bool {
 			return strings.Contains(c.Name, "set_head_angles") && strings.Contains(c.Arguments, pitch)
 		}))
 	}

@@ -17,7 +17,7 @@ import (
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	h := open(t, appliancetest.Config(), t.TempDir())
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	file := filepath.Join(t.TempDir(), "perch.tar")
 	for _, c := range []struct {
@@ -52,8 +52,8 @@ func TestJSON(t *testing.T) {
 		wantJSON(t, args, c.code, c.want)
 	}
 	wantJSON(t, []string{"version"}, 0, `"version":"dev"`)
-	wantJSON(t, []string{"check-config", appliancetest.Written(t, "name: kitchen")}, 0, `"faults":[]`)
-	wantJSON(t, []string{"check-config", appliancetest.Written(t, "nmae: x\nadoption: maybe")}, 2, `"warnings":[]`)
+	wantJSON(t, []string{"check-config", appliancetest.WriteConfig(t, "name: kitchen")}, 0, `"faults":[]`)
+	wantJSON(t, []string{"check-config", appliancetest.WriteConfig(t, "nmae: x\nadoption: maybe")}, 2, `"warnings":[]`)
 }
 
 // wantJSON runs a command, and looks for a text in its JSON without white space.

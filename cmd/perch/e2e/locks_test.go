@@ -554,7 +554,7 @@ func TestAProxyOnThisMachineOpensNothing(t *testing.T) {
 func TestAProxyThatSaysNothing(t *testing.T) {
 	t.Parallel()
 	h, _, keys := locked(t, nil)
-	target := strings.TrimSuffix(h.Here(), "/")
+	target := strings.TrimSuffix(h.LocalURL(), "/")
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host = "http", strings.TrimPrefix(target, "http://")
@@ -583,7 +583,7 @@ func TestAProxyThatSaysNothing(t *testing.T) {
 func TestThePageOfThisMachineComesIn(t *testing.T) {
 	t.Parallel()
 	h, _, _ := locked(t, nil)
-	here := strings.TrimSuffix(h.Here(), "/")
+	here := strings.TrimSuffix(h.LocalURL(), "/")
 	remember := func(cookie string) int {
 		answer, _ := httpservertest.Ask(t, http.MethodPost, here+"/api/v1/memory", `{"text":"The cat is called Miso."}`, "Origin", here,
 			"Sec-Fetch-Site", "same-origin", "Cookie", cookie, "X-Perch-Page", "1")

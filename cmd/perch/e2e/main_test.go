@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asLoadTarget) != "" {
 		serveScripted()
 	}
-	appliancetest.Process()
-	appliancetest.Processors()
+	appliancetest.RunChildProcess()
+	appliancetest.RaiseGOMAXPROCS()
 	dir, err := os.MkdirTemp("", "perch-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -122,7 +122,7 @@ func TestIdentityOfRobots(t *testing.T) {
 func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.command("robot list", 0, "no robot")
-	h.Robot(simrobot.Options{})
+	h.RunRobot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
 	h.command("robot list", 0, "a0b1c2d3e4f5  m5stack-stack-chan")
 	for line, want := range map[string]string{

@@ -27,9 +27,9 @@ func byMQTT(t *testing.T, o simrobot.Options) (*appliancetest.Appliance, *applia
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	l := h.Listen()
 	o.Asleep, o.Transport = true, device.MQTT
-	r := h.Companion(o)
-	h.Await(r, "the robot is connected", appliancetest.Is(func(simrobot.Connected) bool { return true }))
-	h.KnowsTools(r.ID())
+	r := h.StartCompanion(o)
+	h.Await(r, "the robot is connected", appliancetest.Match(func(simrobot.Connected) bool { return true }))
+	h.WaitForTools(r.ID())
 	return h, l, r
 }
 
@@ -64,7 +64,7 @@ func TestAnIdleRobotSpeaks(t *testing.T) {
 	}
 	h.Eventually("it is told as spoken", func() bool { return l.Has("perch/a0b1c2d3e4f5/notification", `"spoken"`) })
 	r.Off()
-	if n := r.Stats().Underruns; n > 0 && r.Late() < appliancetest.TooLate {
+	if n := r.Stats().Underruns; n > 0 && r.Lateness() < appliancetest.MaxLateness {
 		t.Errorf("the speaker ran dry %d times", n)
 	}
 }
@@ -124,7 +124,7 @@ func TestAHeadTurnsBetweenTalks(t *testing.T) {
 	t.Logf("the head turned %s after mosquitto_pub was started", at.Sub(began).Round(time.Millisecond))
 	h.Publish("perch/a0b1c2d3e4f5/notify/set", `{"text": "Tea is ready."}`)
 	h.Await(r, "a firmware without notify shows it at once",
-		appliancetest.Is(func(a simrobot.Alerted) bool { return a.Message == "Tea is ready." }))
+		appliancetest.Match(func(a simrobot.Alerted) bool { return a.Message == "Tea is ready." }))
 	r.Tap()
 	h.Await(r, "and speaks it in the next talk", appliancetest.Shows("Tea is ready."))
 	h.Eventually("it is told as spoken", func() bool { return l.Has("perch/a0b1c2d3e4f5/notification", `"spoken"`) })
@@ -138,7 +138,7 @@ func TestABadNetwork(t *testing.T) {
 	c.Robots.Transport = string(device.MQTT)
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
-	r := h.Robot(simrobot.Options{Firmware: "2.4", Transport: device.MQTT, Say: appliancetest.Sentences(t, "what time is it", "what day is it today"),
+	r := h.RunRobot(simrobot.Options{Firmware: "2.4", Transport: device.MQTT, Say: appliancetest.Sentences(t, "what time is it", "what day is it today"),
 		Network: &simrobot.Network{Loss: 0.05, Reorder: 0.1, Jitter: 30 * time.Millisecond, Rebind: 4 * time.Second, Seed: 3}})
 	for _, turn := range r.Stats().Turns {
 		if turn.Transcript != turn.Text || !turn.Answered {
@@ -161,13 +161,13 @@ func TestTLSForRobots(t *testing.T) {
 	h := appliancetest.Start(t, c, t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	said := appliancetest.Sentences(t, "what time is it")
-	r := h.Robot(simrobot.Options{Firmware: "2.4", Transport: device.MQTT, Authorities: trusts(t, c.TLS.Certificate).RootCAs, Say: said})
+	r := h.RunRobot(simrobot.Options{Firmware: "2.4", Transport: device.MQTT, Authorities: trusts(t, c.TLS.Certificate).RootCAs, Say: said})
 	if s := r.Stats(); len(s.Turns) != 1 || !s.Turns[0].Answered {
 		t.Errorf("%+v", s.Turns)
 	}
 	for name, o := range map[string]simrobot.Options{"without TLS": {}, "without the authority": {Authorities: x509.NewCertPool()}} {
 		o.Firmware, o.Say = "2.4", said
-		if _, err := h.TalkWith(o); err == nil {
+		if _, err := h.TryRobot(o); err == nil {
 			t.Errorf("a robot %s gets in", name)
 		}
 	}

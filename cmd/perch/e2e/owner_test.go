@@ -13,7 +13,7 @@ import (
 	"perch/must"
 )
 
-var hereIAm = appliancetest.Is(func(a simrobot.Alerted) bool { return a.Message == "Here I am." })
+var hereIAm = appliancetest.Match(func(a simrobot.Alerted) bool { return a.Message == "Here I am." })
 
 // showsItself checks that a robot shows which one it is: by a message, by its lights that go on and
 // off, and by a nod.
@@ -26,7 +26,7 @@ func showsItself(h *appliancetest.Appliance, r *appliancetest.Robot) {
 			lights = append(lights, c.Arguments)
 		}
 	}
-	_, nodded := r.When(appliancetest.Is(func(m simrobot.HeadMoved) bool { return m.Pitch > device.MinHeadPitch && m.Yaw == 0 }))
+	_, nodded := r.LastTime(appliancetest.Match(func(m simrobot.HeadMoved) bool { return m.Pitch > device.MinHeadPitch && m.Yaw == 0 }))
 	if len(lights) != 7 || lights[0] == lights[1] || lights[6] != lights[1] || !strings.Contains(lights[0], "168") || !nodded {
 		h.T.Errorf("the lights were told %q, the head has nodded: %v", lights, nodded)
 	}
@@ -46,9 +46,9 @@ func TestARobotIsIdentified(t *testing.T) {
 		h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 		h.Adopt("A0:B1:C2:D3:E4:F5")
 		identify(h, `{"ok":true,"queued":true}`)
-		r := h.Companion(simrobot.Options{})
+		r := h.StartCompanion(simrobot.Options{})
 		h.Await(r, "it shows on connecting what waited", hereIAm)
-		h.KnowsTools(r.ID())
+		h.WaitForTools(r.ID())
 		identify(h, `{"ok":true,"queued":false}`)
 		showsItself(h, r)
 		h.Await(r, "it says so", appliancetest.Shows("Here I am."))
@@ -67,7 +67,7 @@ func TestWhatARobotRemembersIsPublished(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	h.Adopt("A0:B1:C2:D3:E4:F5")
 	events := h.Bus.Read()
-	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "remember that my keys are in the kitchen", "set a timer for one minute")})
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "remember that my keys are in the kitchen", "set a timer for one minute")})
 	var timers []struct{ ID, Text, Robot string }
 	h.Admin(http.MethodGet, "/api/v1/timers", "", &timers)
 	var memory []struct{ ID, Body string }

@@ -53,7 +53,7 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 	p.profiles = profiles
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("An owner would lose: %s\nThe program's log:\n%s", appliancetest.Lost(t), &p.log)
+			t.Logf("An owner would lose: %s\nThe program's log:\n%s", appliancetest.TestDoc(t), &p.log)
 		}
 	})
 	return p
@@ -64,7 +64,7 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 func launch(t testing.TB, binary, data string, args []string, env ...string) *process {
 	t.Helper()
 	p := &process{t: t, data: data, ready: make(chan string, 1), exited: make(chan struct{})}
-	p.cmd = appliancetest.Child(binary, append([]string{"serve", "--data", data}, args...)...)
+	p.cmd = appliancetest.ChildCommand(binary, append([]string{"serve", "--data", data}, args...)...)
 	p.cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PERCH_") }),
 		"PERCH_ROBOTS_MQTT_LISTEN=127.0.0.1:0", "PERCH_ROBOTS_UDP=127.0.0.1:0")
 	p.cmd.Env = append(p.cmd.Env, env...)

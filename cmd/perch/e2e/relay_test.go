@@ -53,11 +53,11 @@ func TestRelayCommands(t *testing.T) {
 	h.command("relay try warudo --each 100ms", 0, "state thinking", "face happy", "gesture wave", "gesture twirl", "mouth 100 %", "notification",
 		"rest")
 	for _, want := range []string{`"ponders"`, `{"action":"stackchan.gesture","data":"dance"}`, `{"action":"stackchan.mouth","data":1}`} {
-		if len(works.Of(want)) == 0 {
+		if len(works.Containing(want)) == 0 {
 			t.Errorf("%s was not told", want)
 		}
 	}
-	if all := works.Of("stackchan.mouth"); all[len(all)-1].Text != `{"action":"stackchan.mouth","data":0}` {
+	if all := works.Containing("stackchan.mouth"); all[len(all)-1].Text != `{"action":"stackchan.mouth","data":0}` {
 		t.Errorf("its mouth stays open: %+v", all)
 	}
 	h.command("relay list", 0, "warudo           Warudo               ok    ws://"+works.Address)
@@ -99,7 +99,7 @@ func vtube(popup bool) func(string) string {
 // face.
 func TestTheDoctorNamesWhatAnAvatarProgramWaitsFor(t *testing.T) {
 	t.Parallel()
-	popup, plain := appliancetest.AnsweringAvatar(t, "", vtube(true)), appliancetest.AnsweringAvatar(t, "", vtube(false))
+	popup, plain := appliancetest.NewReplyingAvatar(t, "", vtube(true)), appliancetest.NewReplyingAvatar(t, "", vtube(false))
 	c := appliancetest.Config()
 	c.Relays = []config.Relay{{Kind: "vtube_studio", Name: "popup", URL: "ws://" + popup.Address},
 		{Kind: "vtube_studio", Name: "plain", URL: "ws://" + plain.Address}}

@@ -70,7 +70,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	c.Speech.Synthesizers = []config.Engine{{Kind: "openai", Options: &openai.SynthesizerKeys{URL: server.URL + "/v1", Model: "m", Voice: "usual"}}}
 	h := open(t, c, t.TempDir())
 	for _, mac := range []string{"A0:B1:C2:D3:E4:F5", "A0:B1:C2:D3:E4:F6"} {
-		h.Stays(simrobot.Options{MAC: mac, Stay: true})
+		h.StartRobot(simrobot.Options{MAC: mac, Stay: true})
 	}
 	h.Eventually("both are connected", func() bool { return len(h.Talk.List()) == 2 })
 	h.command("robot rename a0:b1:c2:d3:e4:f5 Kitchen", 0, "a0b1c2d3e4f5 is called Kitchen")

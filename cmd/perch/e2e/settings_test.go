@@ -59,7 +59,7 @@ func refused(t *testing.T, err error) (status int, body struct {
 // configured runs the program with a configuration file.
 func configured(t *testing.T, text string, env ...string) (p *process, path string) {
 	t.Helper()
-	path = appliancetest.Written(t, text)
+	path = appliancetest.WriteConfig(t, text)
 	p = begin(t, perchBinary(t), t.TempDir(), []string{"--config", path}, append([]string{"PERCH_MQTT_BROKER=none"}, env...)...)
 	p.up()
 	return p, path

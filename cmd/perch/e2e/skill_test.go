@@ -66,12 +66,12 @@ func TestSkillCommands(t *testing.T) {
 	key := regexp.MustCompile(`ed25519:[^;\s]+`).FindString(stranger)
 	bare(t, at("skill list"), 0, "it is signed by "+key+", who is no owner here; "+
 		"add that key to skills.allow, or sign it yourself with perch skill sign "+tide)
-	allowed := appliancetest.Written(t, "skills: {allow: [\""+key+"\"]}\n")
+	allowed := appliancetest.WriteConfig(t, "skills: {allow: [\""+key+"\"]}\n")
 	bare(t, at("skill list --config "+allowed), 0, "tide 1.2.0  "+tide)
-	white := appliancetest.Written(t, "skills: {trust: whitelist, allow: [\"sha256:"+strings.Repeat("0", 64)+"\"]}\n")
+	white := appliancetest.WriteConfig(t, "skills: {trust: whitelist, allow: [\"sha256:"+strings.Repeat("0", 64)+"\"]}\n")
 	digest := regexp.MustCompile(`sha256:\w{64}`).FindString(bare(t, at("skill check "+tide), 0))
 	bare(t, at("skill list --config "+white), 0, "its digest "+digest+" is not in skills.allow; add it there if you know the skill")
-	white = appliancetest.Written(t, "skills: {trust: whitelist, allow: [\""+digest+"\"]}\n")
+	white = appliancetest.WriteConfig(t, "skills: {trust: whitelist, allow: [\""+digest+"\"]}\n")
 	bare(t, at("skill list --config "+white), 0, "tide 1.2.0  "+tide)
 }
 
@@ -113,7 +113,7 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 				written(t, filepath.Join(data, "skills", name), files)
 			}
 			written(t, filepath.Join(data, "skills", "good"), plain("good", ""))
-			trusting := appliancetest.Written(t, "skills: {trust: any}\n")
+			trusting := appliancetest.WriteConfig(t, "skills: {trust: any}\n")
 			bare(t, "skill list --config "+trusting+" --data "+data, 0, c.want, "good 1.0.0")
 			if c.check != "" {
 				folder := filepath.Join(data, "skills", c.check)

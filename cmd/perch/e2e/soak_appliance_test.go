@@ -70,7 +70,7 @@ func (h *soakAppliance) log() string {
 func newSoakAppliance(t *testing.T, program, data, broker string, e *appliancetest.Peers, m *soakManager) *soakAppliance {
 	h := &soakAppliance{t: t, program: program, data: data, manager: m, listen: appliancetest.FreeAddress(t), local: appliancetest.FreeAddress(t)}
 	recognizer, brain, synthesizer := e.URLs()
-	h.config = appliancetest.Written(t, fmt.Sprintf(`
+	h.config = appliancetest.WriteConfig(t, fmt.Sprintf(`
 listen: ["%[1]s"]
 local: ["%[2]s"]
 mdns: {enabled: false}

@@ -37,7 +37,7 @@ func (s *soak) faults() []soakFault {
 		{deafRush, s.rushDeaf},
 	}
 	for _, peer := range []appliancetest.Peer{appliancetest.Recognizer, appliancetest.Brain, appliancetest.Synthesizer} {
-		for _, ill := range []appliancetest.Illness{appliancetest.Silent, appliancetest.Garbled, appliancetest.Dying} {
+		for _, ill := range []appliancetest.Failure{appliancetest.Silent, appliancetest.Garbled, appliancetest.Dying} {
 			all = append(all, soakFault{string(peer) + " " + string(ill), s.sicken(peer, ill)})
 		}
 	}
@@ -119,8 +119,8 @@ func (s *soak) rushMute(ctx context.Context, r *rand.Rand) (string, error) {
 	defer s.trouble(speakers)()
 	failed := func() int { return s.engines.Served(appliancetest.Synthesizer, appliancetest.Garbled) }
 	before := failed()
-	s.engines.Fall(appliancetest.Synthesizer, appliancetest.Garbled)
-	defer s.engines.Fall(appliancetest.Synthesizer, appliancetest.Well)
+	s.engines.SetFailure(appliancetest.Synthesizer, appliancetest.Garbled)
+	defer s.engines.SetFailure(appliancetest.Synthesizer, appliancetest.Healthy)
 	for began := time.Now(); failed() == before; {
 		if time.Since(began) > soakLetGo {
 			return "", fmt.Errorf("no sentence was asked of the synthesizer within %s", soakLetGo)
@@ -145,7 +145,7 @@ func (s *soak) stopBroker(ctx context.Context, r *rand.Rand) (string, error) {
 	return "", nil
 }
 
-func (s *soak) sicken(peer appliancetest.Peer, ill appliancetest.Illness) func(context.Context, *rand.Rand) (string, error) {
+func (s *soak) sicken(peer appliancetest.Peer, ill appliancetest.Failure) func(context.Context, *rand.Rand) (string, error) {
 	return func(ctx context.Context, r *rand.Rand) (string, error) {
 		if peer != appliancetest.Recognizer { // which are waited for before anything is said
 			defer s.trouble(speakers)()
@@ -154,9 +154,9 @@ func (s *soak) sicken(peer appliancetest.Peer, ill appliancetest.Illness) func(c
 			defer s.trouble(brains)()
 		}
 		before := s.engines.Served(peer, ill)
-		s.engines.Fall(peer, ill)
+		s.engines.SetFailure(peer, ill)
 		wait(ctx, lasting(r))
-		s.engines.Fall(peer, appliancetest.Well)
+		s.engines.SetFailure(peer, appliancetest.Healthy)
 		return fmt.Sprintf(", %d requests", s.engines.Served(peer, ill)-before), nil
 	}
 }

@@ -320,7 +320,7 @@ func (s *soak) quiet(least time.Duration, base measure) (m measure, ok bool) {
 	}
 	var goroutines, fds, anonymous, heap []int
 	for settled := false; !settled && time.Since(began) < soakSettleWithin; {
-		s.engines.HangUp() // or the idle connections to them would be counted
+		s.engines.CloseConnections() // or the idle connections to them would be counted
 		var err error
 		if m, err = s.appliance.measure(s.ctx); err != nil {
 			s.fail("%v", err)

@@ -111,7 +111,7 @@ func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 // subscribe is Home Assistant, as far as it listens.
 func (s *soak) subscribe(ctx context.Context) {
 	host, port, _ := net.SplitHostPort(s.brokerAt)
-	c := appliancetest.Child("mosquitto_sub", "-h", host, "-p", port, "-v", "-t", "perch/#", "-t", "homeassistant/#")
+	c := appliancetest.ChildCommand("mosquitto_sub", "-h", host, "-p", port, "-v", "-t", "perch/#", "-t", "homeassistant/#")
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()

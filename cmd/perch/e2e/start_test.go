@@ -38,7 +38,7 @@ func TestWhyItDidNotStartIsAnErrorInTheJournal(t *testing.T) {
 	defer stream.Close()
 	about := must.Value(stream.Stat())(t)
 	own := about.Sys().(*syscall.Stat_t)
-	cmd := exec.CommandContext(t.Context(), perchBinary(t), "serve", "--config", appliancetest.Written(t, "nmae: x\nadoption: maybe"))
+	cmd := exec.CommandContext(t.Context(), perchBinary(t), "serve", "--config", appliancetest.WriteConfig(t, "nmae: x\nadoption: maybe"))
 	cmd.Env = append(os.Environ(), fmt.Sprintf("JOURNAL_STREAM=%d:%d", own.Dev, own.Ino))
 	cmd.Stderr = stream
 	_ = cmd.Run() // it ends with 2, as of every such configuration

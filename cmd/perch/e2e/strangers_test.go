@@ -106,12 +106,12 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 	c := appliancetest.Config()
 	c.Bridge.Key = "a bridge key that is long enough"
 	h := open(t, c, t.TempDir())
-	h.Robot(simrobot.Options{Say: appliancetest.Sentences(t, "remember that my keys are in the kitchen")})
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "remember that my keys are in the kitchen")})
 	h.Robots.Welcome(time.Time{})
 	turns := len(h.Records.Turns(100))
 	before := h.Bus.Seq()
 
-	r := h.Robot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "where are my keys", "remember that my keys are in the bedroom",
+	r := h.RunRobot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "where are my keys", "remember that my keys are in the bedroom",
 		"where are my keys", "set a timer for ten minutes")})
 	var answers []string
 	for _, turn := range r.Stats().Turns {
@@ -131,7 +131,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 		t.Errorf("kept is %+v (%v)", robot, err)
 	}
 
-	stays := h.Stays(simrobot.Options{MAC: mac, Stay: true})
+	stays := h.StartRobot(simrobot.Options{MAC: mac, Stay: true})
 	h.Eventually("the stranger's channel is open", func() bool { return len(h.Talk.List()) == 1 })
 	if notice := strings.TrimSpace(h.command("notification send the post is here", 0)); notice == "" {
 		t.Error("nothing is notified")
@@ -150,7 +150,7 @@ func TestAStrangerGetsATalkAndNothingElse(t *testing.T) {
 			t.Errorf("of the stranger the bus carries %s", kind)
 		}
 	}
-	if stays.Showed("the post is here") {
+	if stays.HasShown("the post is here") {
 		t.Error("the stranger was told")
 	}
 
@@ -201,7 +201,7 @@ func TestARefusedCheckInIsShown(t *testing.T) {
 func TestAdoptionDisplacesAnImpostor(t *testing.T) {
 	h := open(t, appliancetest.Config(), t.TempDir())
 	h.Robots.Welcome(time.Time{})
-	h.Stays(simrobot.Options{Stay: true})
+	h.StartRobot(simrobot.Options{Stay: true})
 	h.Eventually("the first is here", func() bool { return len(h.Talk.List()) == 1 })
 	session := h.Talk.List()[0].Session
 	h.Mind.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())

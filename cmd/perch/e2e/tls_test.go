@@ -196,8 +196,8 @@ func (h *running) skinOverTLS(address string, known *tls.Config, key string) {
 // and why.
 func TestFaultsOfCertificates(t *testing.T) {
 	good, other := goodFor(t, t.TempDir(), "a.local", month), goodFor(t, t.TempDir(), "b.local", month)
-	empty := appliancetest.Written(t, "")
-	sealed := appliancetest.Written(t, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
+	empty := appliancetest.WriteConfig(t, "")
+	sealed := appliancetest.WriteConfig(t, "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n")
 	for name, c := range map[string]struct{ certificate, key, says string }{
 		"none":             {"", "", ":1: tls.certificate: tls.listen needs one"},
 		"no key":           {good.Certificate, "", ":1: tls.key: tls.certificate needs its key"},
@@ -210,7 +210,7 @@ func TestFaultsOfCertificates(t *testing.T) {
 		"a directory":      {t.TempDir(), good.Key, ":1: tls.certificate: "},
 	} {
 		text := fmt.Sprintf("tls: {listen: [\":8443\"], certificate: %q, key: %q}", c.certificate, c.key)
-		_, err := appliancetest.Load(appliancetest.Written(t, text))
+		_, err := appliancetest.Load(appliancetest.WriteConfig(t, text))
 		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "BEGIN") {
 			t.Errorf("%s: %v, want %s", name, err, c.says)
 		}
@@ -219,7 +219,7 @@ func TestFaultsOfCertificates(t *testing.T) {
 	if err != nil || c.TLS.Key != good.Key || c.TLS.Listen[0] != ":8443" {
 		t.Errorf("by the environment: %+v, %v", c.TLS, err)
 	}
-	_, err = appliancetest.Load(appliancetest.Written(t, `tls: {listen: ["8443"]}`))
+	_, err = appliancetest.Load(appliancetest.WriteConfig(t, `tls: {listen: ["8443"]}`))
 	if err == nil || !strings.Contains(err.Error(), ":1: tls.listen.0: ") {
 		t.Errorf("a wrong address: %v", err)
 	}

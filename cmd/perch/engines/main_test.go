@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	appliancetest.Process() // of the engines that speak in a process
+	appliancetest.RunChildProcess() // of the engines that speak in a process
 	os.Exit(m.Run())
 }

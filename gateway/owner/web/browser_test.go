@@ -118,7 +118,7 @@ func startAppliance(t *testing.T, robots ...string) *appliancetest.Appliance {
 func (c *chromium) visit(t testing.TB, h *appliancetest.Appliance, path string) *tab {
 	t.Helper()
 	b := c.comeIn(t, h)
-	b.open(h.Here() + path)
+	b.open(h.LocalURL() + path)
 	return b
 }
 
@@ -126,7 +126,7 @@ func (c *chromium) visit(t testing.TB, h *appliancetest.Appliance, path string) 
 func (c *chromium) comeIn(t testing.TB, h *appliancetest.Appliance) *tab {
 	t.Helper()
 	b := c.browse(t)
-	here := strings.TrimSuffix(h.Here(), "/")
+	here := strings.TrimSuffix(h.LocalURL(), "/")
 	answer, text := httpservertest.Ask(t, http.MethodPost, here+"/session", `{"token":"`+h.OwnerToken()+`"}`, "Origin", here)
 	if answer.StatusCode != http.StatusNoContent {
 		t.Fatalf("%d %s", answer.StatusCode, text)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	appliancetest.Process()
+	appliancetest.RunChildProcess()
 	goleak.VerifyTestMain(m)
 }
 

@@ -50,7 +50,7 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 	h.Admin(http.MethodPost, "/api/v1/memory", `{"text":"The key is in the bowl."}`, nil)
 	first, second := c.comeIn(t, h), c.comeIn(t, h)
 	for _, b := range []*tab{first, second} {
-		b.open(h.Here() + "#/memory")
+		b.open(h.LocalURL() + "#/memory")
 		b.click("[data-test=edit]")
 		b.says("#edit-text", "bowl")
 	}
@@ -86,7 +86,7 @@ func seeQuestions(t *testing.T, c *chromium) {
 	} {
 		b.view(does.where, map[string]string{"": "p-home", "notifications": "p-notifications"}[does.where])
 		answer := make(chan string, 1)
-		h.Asks(&asking, command, func(a string) { answer <- a })
+		h.StartAskPermission(&asking, command, func(a string) { answer <- a })
 		b.says("[data-test=question]", command)
 		b.click(does.click)
 		b.lacks("[data-test=question]")
@@ -101,7 +101,7 @@ func seeTimers(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/timers")
 	b.sees("main >>> p-empty")
-	h.Companion(simrobot.Options{Firmware: "dotty", Stay: true, Events: appliancetest.Idle(),
+	h.StartCompanion(simrobot.Options{Firmware: "dotty", Stay: true, Events: appliancetest.Idle(),
 		Say: appliancetest.Sentences(t, "set a timer for twenty minutes")})
 	b.sees("[data-test=timer]")
 	b.axe("a timer")
@@ -165,7 +165,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	b := c.comeIn(t, h)
 	b.allow("status of 4")
-	b.open(h.Here() + "#/firmware")
+	b.open(h.LocalURL() + "#/firmware")
 	image := simrobot.Image("1.5.0", 64<<10)
 	for name, content := range map[string][]byte{
 		"notes.txt": []byte("Dear diary"), "cut.bin": image[:len(image)/2], "huge.bin": append(image, make([]byte, 17<<20)...)} {
@@ -194,7 +194,7 @@ func seeRefusedUploads(t *testing.T, c *chromium) {
 // a sentence, and nothing of them stays.
 func seeBrokenUploads(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	r, at := relayTo(t, h.Here())
+	r, at := relayTo(t, h.LocalURL())
 	b := c.comeIn(t, h)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED")
 	b.open(at + "#/firmware")

@@ -61,7 +61,7 @@ func attack(h *appliancetest.Appliance) {
 		h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":`+quote(text)+`,"action_url":`+quote("https://house.example/"+text)+`}`, nil)
 		h.Log.Warn(text, text, text)
 	}
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", MoreTools: tools, Events: appliancetest.Idle()})
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", MoreTools: tools, Events: appliancetest.Idle()})
 	h.Eventually("its tools are known", func() bool { return len(h.Talk.Tools(robot.ID())) > 0 })
 	h.Owner(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":`+quote(hostile()[0][:30])+`}`)
 }
@@ -74,7 +74,7 @@ func seeHostile(t *testing.T, c *chromium) {
 	h.Adopt(kitchenMAC)
 	b := c.comeIn(t, h)
 	b.allow("status of 4") // a robot of such a name is looked for, and there is none
-	b.open(h.Here())
+	b.open(h.LocalURL())
 	attack(h)
 	for _, v := range views(kitchen) {
 		b.at(360, 800)

@@ -33,7 +33,7 @@ func seeIngress(t *testing.T, c *chromium) {
 	b.open(ha.URL + supervisortest.IngressPath + "/")
 	b.until("see.has('main > p-home') && !see.has('main >>> .loading')")
 	b.lacks("body=" + kitchen)
-	h.Stays(simrobot.Options{MAC: kitchenMAC, Asleep: true, Forever: true}) // of which only the stream can tell
+	h.StartRobot(simrobot.Options{MAC: kitchenMAC, Asleep: true, Forever: true}) // of which only the stream can tell
 	b.until(`see.says("body", "` + kitchen + `")`)
 	b.boots(ha.URL + supervisortest.IngressPath + "/robot")
 }

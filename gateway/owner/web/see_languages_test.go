@@ -56,7 +56,7 @@ func seeLanguages(t *testing.T, c *chromium) {
 	}
 	b := c.comeIn(t, h)
 	b.at(360, 800)
-	b.open(h.Here())
+	b.open(h.LocalURL())
 	for _, v := range views(kitchen) {
 		b.view(v.hash, v.element)
 		for _, tag := range append(language.All()[1:], language.English) {

@@ -24,8 +24,8 @@ func seeMood(t *testing.T, c *chromium) {
 	config.Behaviours.Gaze.On = false // a gesture begins where it has turned the head to
 	h := appliancetest.Start(t, config, t.TempDir())
 	h.Adopt(kitchenMAC)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools(kitchen)
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(kitchen)
 	b := c.visit(t, h, "")
 	for _, v := range []aView{{"", "p-home"}, {"robots/" + kitchen, "p-robot"}} {
 		b.view(v.hash, v.element)
@@ -37,7 +37,7 @@ func seeMood(t *testing.T, c *chromium) {
 		b.until(`see.one("stack-chan-face").dataset.feels === "celebration" && ` + mouth + ` !== ` + quote(calm))
 		b.axe("a mood in #/" + v.hash)
 		opened := c.comeIn(t, h) // it has missed the event
-		opened.open(h.Here() + "#/" + v.hash)
+		opened.open(h.LocalURL() + "#/" + v.hash)
 		opened.says("[data-test=mood]", "glad")
 		opened.until(`see.one("stack-chan-face").dataset.feels === "celebration"`)
 		h.Bus.Publish(kitchen, "", event.Mood{Dominant: "neutral", Face: "neutral", Feelings: event.Feelings{Neutral: 1}})

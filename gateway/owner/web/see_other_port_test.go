@@ -46,8 +46,8 @@ const otherPort = `(async (perch, robot) => {
 func TestAnotherPortReadsNothing(t *testing.T) {
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP "+plainName+" 127.0.0.1"))
 	h := startAppliance(t, kitchenMAC)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools(kitchen)
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(kitchen)
 	at := strings.Replace(h.URL("/"), "127.0.0.1", plainName, 1)
 
 	b := c.browse(t)
@@ -58,9 +58,9 @@ func TestAnotherPortReadsNothing(t *testing.T) {
 	b.view("robots/"+kitchen, "p-robot")
 	b.click("[data-test=photo]")
 	b.until(`see.one("[data-test=picture]")?.naturalWidth > 0`)
-	robot.Senses("face_detected", `{"count":1}`)
+	robot.SendSensorEvent("face_detected", `{"count":1}`)
 	b.until("see.one('p-shell')?.link === 'fine'")
-	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
+	h.StartRobot(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	b.view("", "p-home") // which the stream of events tells of
 	b.until(`see.says("body", "` + guest + `")`)
 

@@ -42,7 +42,7 @@ func TestPictures(t *testing.T) {
 		b.sized(to, v.name, v.top)
 	}
 	b.at(1400, 900)
-	b.open(startAppliance(t).Here() + "robot") // which adopts it by itself
+	b.open(startAppliance(t).LocalURL() + "robot") // which adopts it by itself
 	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	b.talkInPage("what can you do")
 	b.sized(to, "page", "body")

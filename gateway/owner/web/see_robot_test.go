@@ -20,7 +20,7 @@ func seeAdoption(t *testing.T, c *chromium) {
 	h := appliancetest.Start(t, cfg, t.TempDir())
 	b := c.visit(t, h, "")
 	b.sees("[data-test=no-robot]")
-	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
+	h.StartRobot(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	b.sees("[data-test=waiting-" + guest + "]")
 	b.axe("a robot that waits")
 	b.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
@@ -64,8 +64,8 @@ func called(tool string, arguments ...string) func(simrobot.Observation) bool {
 // LEDs, sets its volume and its name, runs a tool of its; the robot does all of it.
 func seeRobot(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
-	h.KnowsTools(kitchen)
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(kitchen)
 	b := c.visit(t, h, "#/robots/"+kitchen)
 	b.fill("[data-test=say]", "Dinner is ready.")
 	b.press(kb.Enter)

@@ -55,7 +55,7 @@ func seeSettings(t *testing.T, c *chromium) {
 	before := file(h)
 	b := c.comeIn(t, h)
 	b.allow("status of 422")
-	b.open(h.Here() + "#/settings")
+	b.open(h.LocalURL() + "#/settings")
 	b.set("name", "my house")
 	b.click("[data-test=save]")
 	b.says("[data-key=name]", "name")

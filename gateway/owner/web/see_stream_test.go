@@ -100,7 +100,7 @@ func (r *relay) mend() {
 // then shown everything once and in its order.
 func seeCut(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
-	r, at := relayTo(t, h.Here())
+	r, at := relayTo(t, h.LocalURL())
 	b := c.browse(t)
 	lost := []string{"ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED"}
 	b.allow(lost...)

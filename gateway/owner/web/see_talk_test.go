@@ -67,7 +67,7 @@ func TestTalkWithTheRobotInThePage(t *testing.T) {
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
 	h := startAppliance(t)
 	b := c.browse(t)
-	b.boots(h.Here() + "robot")
+	b.boots(h.LocalURL() + "robot")
 	if value[bool](b, `see.has("[data-test=deaf]")`) {
 		t.Fatal("it does not hear on an address of this machine")
 	}

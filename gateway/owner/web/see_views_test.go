@@ -100,9 +100,9 @@ func livedIn(t *testing.T) (h *appliancetest.Appliance, talked func()) {
 	h.Admin(http.MethodPost, "/api/v1/notifications", `{"text":"The plants want water.","speak":false}`, nil)
 	h.Admin(http.MethodPost, "/api/v1/firmware?board=m5stack-stack-chan", string(simrobot.Image("1.5.0", 64<<10)), nil)
 	h.Watch(appliancetest.Everything)
-	robot := h.Companion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(),
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(),
 		Say: appliancetest.Sentences(t, "set a timer for twenty minutes", "what can you do")})
-	h.Stays(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
+	h.StartRobot(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "not-a-mac", "Client-Id", "x")
 	h.Eventually("the other waits", func() bool {
 		_, text := h.Owner(http.MethodGet, "/api/v1/devices", "")
@@ -113,7 +113,7 @@ func livedIn(t *testing.T) (h *appliancetest.Appliance, talked func()) {
 			ended, is := e.(simrobot.TurnEnded)
 			return is && ended.Turn.Text == "what can you do"
 		})
-		robot.Senses("face_detected", `{"count":1}`)
-		h.Asks(&asking, "make test", func(string) {})
+		robot.SendSensorEvent("face_detected", `{"count":1}`)
+		h.StartAskPermission(&asking, "make test", func(string) {})
 	}
 }
