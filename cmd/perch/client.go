@@ -79,14 +79,14 @@ func (r *target) explain(ctx context.Context, err error) error {
 		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
 			return err
 		}
-		ask = doctor.AskSystemd
+		ask = doctor.UnitProperties
 	}
 	text, failed := ask(ctx)
 	if !errors.Is(err, doctor.ErrNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") ||
 		strings.Contains(text, "ActiveState=active\n") {
 		return err
 	}
-	switch fine, wrong := doctor.ReadUnit(text); {
+	switch fine, wrong := doctor.UnitCondition(text); {
 	case wrong != nil:
 		return fmt.Errorf("%w: %w", doctor.ErrNoneRuns, wrong)
 	case strings.Contains(text, "ActiveState=activating"):
@@ -219,7 +219,7 @@ func (c *client) send(ctx context.Context, by *http.Client, method, path string,
 	return answer, nil
 }
 
-// Get implements doctor.Asker.
+// Get implements doctor.APIClient.
 func (c *client) Get(ctx context.Context, path string, into any) error {
 	return c.call(ctx, http.MethodGet, path, nil, into)
 }

@@ -42,15 +42,15 @@ func TestWrongUse(t *testing.T) {
 // where none was chosen.
 func TestLanguagesThatNobodyKnows(t *testing.T) {
 	t.Parallel()
-	const deaf, dumb = "no recognizer hears", "no synthesizer speaks"
+	const deaf, dumb = "no recognizer supports", "no synthesizer speaks"
 	whisper := `recognizers: [{kind: wyoming, url: "tcp://127.0.0.1:1"}]`
 	for _, c := range []struct{ text, says, not string }{
 		{"language: en", "no faults", "language"},
-		{"language: de-AT\nbrains: [{kind: none}]", deaf + ` "de": sphinx knows English alone; add one of kind wyoming`, dumb},
+		{"language: de-AT\nbrains: [{kind: none}]", deaf + ` "de": sphinx supports only English; add one of kind wyoming`, dumb},
 		{"language: de\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
 		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", "no faults", "language"},
 		{"language: [en, de]\nspeech: {" + whisper + "}", "no faults", "language"},
-		{"language: en, de", deaf + ` "de": sphinx knows English alone`, dumb},
+		{"language: en, de", deaf + ` "de": sphinx supports only English`, dumb},
 		{"language: de\nbrains: [{kind: reflex}]", deaf + ` "de"`, dumb}, // it is accepted all the same
 		{"language: it\nbrains: [{kind: none}]\nspeech: {" + whisper + "}", `what Perch says by itself is English where people speak "it"`, deaf},
 		{"language: it\nbrains: [{kind: reflex}]\nspeech: {" + whisper + "}",
@@ -58,11 +58,11 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 				"add a language model to brains, which answers in it: docs/how-to/ollama.md", deaf},
 		{"language: [en, tlh]\nbrains: [{kind: openai, url: \"http://h:1/v1\", model: m}, {kind: reflex}]\nspeech: {" + whisper + "}",
 			`where people speak "tlh", and so are the sentences of the reflex brain; its other brains answer in it`, deaf},
-		{"language: it", deaf + ` "it": sphinx knows English alone`, dumb},
-		{"robots: {each: [{robot: \"a0:b1:c2:d3:e4:f5\", language: de}]}", deaf + ` "de": sphinx knows English alone; add one of kind wyoming`, dumb},
+		{"language: it", deaf + ` "it": sphinx supports only English`, dumb},
+		{"robots: {each: [{robot: \"a0:b1:c2:d3:e4:f5\", language: de}]}", deaf + ` "de": sphinx supports only English; add one of kind wyoming`, dumb},
 		{"language: ja\nbrains: [{kind: none}]\nspeech: {" + whisper + ", synthesizers: [{kind: espeak}]}",
-			dumb + ` "ja": espeak cannot read kanji; add {kind: openjtalk}, before espeak`, deaf},
-		{"language: en\nspeech: {synthesizers: [{kind: openjtalk}]}", dumb + ` "en": openjtalk speaks Japanese alone; add {kind: espeak}`, deaf},
+			dumb + ` "ja": espeak cannot read kanji; add {kind: openjtalk} to speech.synthesizers, before espeak`, deaf},
+		{"language: en\nspeech: {synthesizers: [{kind: openjtalk}]}", dumb + ` "en": openjtalk speaks only Japanese; add {kind: espeak}`, deaf},
 		{"brains: [{kind: none}]\nrobots: {each: [{robot: \"a0:b1:c2:d3:e4:f5\", language: ja}]}\nspeech: {" + whisper +
 			", synthesizers: [{kind: espeak}]}", dumb + ` "ja"`, deaf},
 	} {

@@ -82,7 +82,7 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
 	appliance := overSocket(listener.SocketPath(config.Data(s.data)))
 	defer appliance.http.CloseIdleConnections()
-	d, err := s.examined(ctx, config.Data(s.data), func(string) (doctor.Asker, error) { return appliance, nil })
+	d, err := s.examined(ctx, config.Data(s.data), func(string) (doctor.APIClient, error) { return appliance, nil })
 	if d == nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
 
 // examined returns an examination of what these flags lead to, which the caller closes. Its error
 // are the faults of the configuration, or that this cannot be read; then the examination is nil.
-func (s *settings) examined(ctx context.Context, data string, connect func(string) (doctor.Asker, error)) (*doctor.Examination, error) {
+func (s *settings) examined(ctx context.Context, data string, connect func(string) (doctor.APIClient, error)) (*doctor.Examination, error) {
 	loaded, err := s.load()
 	var wrong config.Faults
 	if err != nil && !errors.As(err, &wrong) {
@@ -103,7 +103,7 @@ func (s *settings) examined(ctx context.Context, data string, connect func(strin
 	if err == nil {
 		d.Examine(ctx)
 	} else { // nothing can be tried by such a configuration
-		d.Misconfigured(ctx, wrong)
+		d.ExamineFaults(ctx, wrong)
 	}
 	return d, err
 }
@@ -117,7 +117,7 @@ func coloured(report string, on command.Screen) string {
 }
 
 // connectLocal returns a client of the appliance that runs on a data directory of this machine.
-func connectLocal(data string) (doctor.Asker, error) {
+func connectLocal(data string) (doctor.APIClient, error) {
 	r := target{data: data}
 	return r.client()
 }

@@ -104,7 +104,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if c.MQTT.Generated() {
+	if c.MQTT.GeneratesPassword() {
 		if o.Password, err = datadir.Secret(a.Data, datadir.MQTTPasswordFile, a.Log); err != nil {
 			return err
 		}

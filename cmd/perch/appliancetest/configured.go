@@ -67,12 +67,12 @@ func configured(t *testing.T, file, data string) *Appliance {
 }
 
 // Connect returns a client of this appliance for the doctor.
-func (h *Appliance) Connect(string) (doctor.Asker, error) { return apiClient{h}, nil }
+func (h *Appliance) Connect(string) (doctor.APIClient, error) { return apiClient{h}, nil }
 
 // apiClient is a client of the admin API.
 type apiClient struct{ h *Appliance }
 
-// Get implements doctor.Asker.
+// Get implements doctor.APIClient.
 func (a apiClient) Get(_ context.Context, path string, into any) error {
 	status, text := a.h.Owner(http.MethodGet, path, "")
 	if status != http.StatusOK {

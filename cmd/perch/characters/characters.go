@@ -61,7 +61,7 @@ type played struct {
 
 // character is a character and where it is from.
 type character struct {
-	config.Cast
+	config.ResolvedCharacter
 	manifest manifest.Manifest // empty for a persona
 	from     string
 }
@@ -187,7 +187,7 @@ func (k *Characters) readFixed(c *config.Config) (map[device.ID]device.Settings,
 			return nil, fmt.Errorf("robots.each.%d.persona: %w", i, err)
 		}
 		p.ID = strings.TrimSuffix(filepath.Base(r.Persona), filepath.Ext(r.Persona))
-		k.known[r.Persona] = character{Cast: config.Cast{Persona: p}, from: fromFile}
+		k.known[r.Persona] = character{ResolvedCharacter: config.ResolvedCharacter{Persona: p}, from: fromFile}
 	}
 	return fixed, nil
 }
@@ -231,7 +231,7 @@ func (k *Characters) load(ctx context.Context, one config.Character) (manifest.M
 // cast returns the character of a manifest.
 func (k *Characters) cast(id string, m manifest.Manifest, from string) character {
 	h := k.configured()
-	return character{h.config.Cast(id, m, h.persona), m, from}
+	return character{h.config.ResolveCharacter(id, m, h.persona), m, from}
 }
 
 // PersonaDir returns the directory of personas in a data directory.
@@ -265,7 +265,7 @@ func (k *Characters) store(name string, c character) {
 
 // householdCharacter returns the character of robots without one.
 func (k *Characters) householdCharacter() character {
-	return character{Cast: config.Cast{Persona: k.configured().persona}, from: fromHousehold}
+	return character{ResolvedCharacter: config.ResolvedCharacter{Persona: k.configured().persona}, from: fromHousehold}
 }
 
 // stored returns a character of a file in the data directory.
@@ -283,7 +283,7 @@ func (k *Characters) stored(name string) (character, error) {
 			filepath.Join(PersonaDir(k.data), name+".md"))
 	}
 	p.ID = name
-	return character{Cast: config.Cast{Persona: p}, from: fromPersonas}, err
+	return character{ResolvedCharacter: config.ResolvedCharacter{Persona: p}, from: fromPersonas}, err
 }
 
 // Check returns an error for a change of a robot's settings that cannot take effect.

@@ -24,21 +24,21 @@ const (
 	SystemRun    = "/run/perch"
 )
 
-// Account is a user of this machine, with what decides about its rights to files.
+// Account is a user of this machine, with the IDs that decide which files the user may access.
 type Account struct {
 	Name string
 	uid  uint32
 	gids []uint32
 }
 
-// serviceUser is the user of the package's unit.
+// serviceUser is the user as which the package's systemd unit runs Perch.
 const serviceUser = "perch"
 
-// ServiceAccount returns the user of the service on this machine, or nil if there is no service or if
-// this process runs as that user.
+// ServiceAccount returns the user of Perch's service on this machine, or nil if no service is
+// installed or this process runs as that user.
 func ServiceAccount() *Account {
-	there := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
-	if !there(OwnUnit) && !there("usr/"+PackageUnit) && !there(PackageUnit) {
+	exists := func(path string) bool { _, err := os.Lstat(filepath.Join("/", path)); return err == nil }
+	if !exists(OwnUnit) && !exists("usr/"+PackageUnit) && !exists(PackageUnit) {
 		return nil
 	}
 	u, err := user.Lookup(serviceUser)
@@ -62,8 +62,8 @@ func ServiceAccount() *Account {
 	return a
 }
 
-// Reader returns the user who has to read what a configuration names: the service's user for the
-// system's configuration, else nil, the user of this process.
+// Reader returns the user who must be able to read the files that the configuration at path names:
+// the service's user for the system's configuration, else nil for the user of this process.
 func Reader(path string) *Account {
 	if path != systemConfig {
 		return nil
@@ -71,43 +71,44 @@ func Reader(path string) *Account {
 	return ServiceAccount()
 }
 
-// ourselves returns the account of this process.
-func ourselves() Account {
+// currentAccount returns the account of this process.
+func currentAccount() Account {
 	a := Account{Name: strconv.Itoa(os.Geteuid()), uid: uint32(os.Geteuid()), gids: []uint32{uint32(os.Getegid())}}
 	if u, err := user.LookupId(a.Name); err == nil {
 		a.Name = u.Username
 	}
-	groups, _ := os.Getgroups() // without them some advice is needless, but not wrong
+	groups, _ := os.Getgroups() // an error only makes some advice unnecessary
 	for _, g := range groups {
 		a.gids = append(a.gids, uint32(g))
 	}
 	return a
 }
 
-// hiddenDirectories lists folders that the package's unit hides from the service, or replaces.
+// hiddenDirectories lists the folders that the package's systemd unit hides from the service, or
+// replaces by empty ones.
 var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
-// reads returns why this user cannot read a file, with the command that corrects it, or nil. It
-// judges by mode, owner and group of the file and of every directory above it, as far as this process
-// may look at them.
-func (a Account) reads(path string) error {
+// checkReadable returns an error if this user cannot read a file: why, and the command that corrects
+// it. It examines mode, owner and group of the file and of every directory above it, as far as this
+// process can see them.
+func (a Account) checkReadable(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil
 	}
 	for _, dir := range hiddenDirectories {
 		if a.Name == serviceUser && strings.HasPrefix(path, dir+"/") {
-			return fmt.Errorf("the service, whose user is %s, sees nothing of %s; sudo install -m 640 -g %s %s /etc/perch/, and name it there",
+			return fmt.Errorf("the service (user %s) cannot see files in %s; sudo install -m 640 -g %s %s /etc/perch/, and configure that path",
 				a.Name, dir, a.Name, ShellWord(path))
 		}
 	}
-	way := parents(path)
+	dirs := parents(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil && real != path {
-		way, path = append(way, parents(real)...), real
+		dirs, path = append(dirs, parents(real)...), real
 	}
-	for _, dir := range way {
+	for _, dir := range dirs {
 		if f, err := os.Stat(dir); err == nil && !a.May(f, dir, 1) {
-			return fmt.Errorf("the user %s cannot read %s, for it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
+			return fmt.Errorf("the user %s cannot read %s because it may not enter %s (%s); sudo chgrp %s %s && sudo chmod g+x %s",
 				a.Name, path, dir, ownerOf(f), a.Name, ShellWord(dir), ShellWord(dir))
 		}
 	}
@@ -118,7 +119,7 @@ func (a Account) reads(path string) error {
 	return nil
 }
 
-// parents returns the directories above a path, the outermost first.
+// parents returns the directories above a path, beginning with the root.
 func parents(path string) (dirs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		dirs = append(dirs, dir)
@@ -129,17 +130,18 @@ func parents(path string) (dirs []string) {
 	}
 }
 
-// May reports whether a file's mode lets this user do what bit says: 4 read, 2 write, 1 enter. It
-// does not judge a file with an access control list, which may allow more than the mode.
+// May reports whether this user has a permission for a file: bit is 4 to read, 2 to write and 1 to
+// enter a directory. It returns true for a file with an access control list, which may allow more
+// than the mode does.
 func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
-	own, ok := f.Sys().(*syscall.Stat_t)
+	stat, ok := f.Sys().(*syscall.Stat_t)
 	if !ok || a.uid == 0 {
 		return true
 	}
 	switch {
-	case own.Uid == a.uid:
+	case stat.Uid == a.uid:
 		bit <<= 6
-	case slices.Contains(a.gids, own.Gid):
+	case slices.Contains(a.gids, stat.Gid):
 		bit <<= 3
 	}
 	if f.Mode().Perm()&bit != 0 {
@@ -149,7 +151,7 @@ func (a Account) May(f fs.FileInfo, path string, bit fs.FileMode) bool {
 	return err == nil && n > 0
 }
 
-// ownerOf returns a file's owner, group and mode in words.
+// ownerOf returns a file's owner, group and mode for an error message.
 func ownerOf(f fs.FileInfo) string {
 	owner, group := "?", "?"
 	if s, ok := f.Sys().(*syscall.Stat_t); ok {
@@ -161,12 +163,13 @@ func ownerOf(f fs.FileInfo) string {
 			group = g.Name
 		}
 	}
-	return fmt.Sprintf("of %s:%s, mode %04o", owner, group, f.Mode().Perm())
+	return fmt.Sprintf("owner %s:%s, mode %04o", owner, group, f.Mode().Perm())
 }
 
+// plainWord matches the paths that a shell reads as they are.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9/._@%+=:,-]+$`) })
 
-// ShellWord returns a path as it is typed in a shell.
+// ShellWord returns a path as it must be typed in a shell, in quotes if necessary.
 func ShellWord(path string) string {
 	if plainWord().MatchString(path) {
 		return path
@@ -174,38 +177,41 @@ func ShellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// explainDenied returns err, or for a file that may not be read which it is, by whom, and the command
-// that corrects it.
-func explainDenied(err error, by Account) error {
-	var of *fs.PathError
-	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &of) {
+// explainDenied returns err. If err says that a user may not read a file, the text of the result is
+// the reason and the command that corrects it.
+func explainDenied(err error, user Account) error {
+	var denied *fs.PathError
+	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &denied) {
 		return err
 	}
-	if strings.HasPrefix(of.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil {
+	if strings.HasPrefix(denied.Path, filepath.Dir(systemConfig)+"/") && ServiceAccount() != nil {
 		return explainedError{fmt.Errorf(
-			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", of.Path, by.Name), err}
+			"%s may not be read by this user; join the group perch (sudo adduser %s perch, then log in again), or use sudo", denied.Path, user.Name), err}
 	}
-	if why := by.reads(of.Path); why != nil {
-		return explainedError{why, err}
+	if reason := user.checkReadable(denied.Path); reason != nil {
+		return explainedError{reason, err}
 	}
 	return err
 }
 
-// explainedError is an error with an explanation, which is its text.
-type explainedError struct{ why, cause error }
+// explainedError is an error whose text is the explanation of its cause.
+type explainedError struct{ explanation, cause error }
 
-func (r explainedError) Error() string { return r.why.Error() }
+// Error returns the explanation.
+func (r explainedError) Error() string { return r.explanation.Error() }
 
-func (r explainedError) Unwrap() []error { return []error{r.why, r.cause} }
+// Unwrap returns the explanation and the cause.
+func (r explainedError) Unwrap() []error { return []error{r.explanation, r.cause} }
 
-// isCredential reports whether a file is one of the secrets that the service's manager reads as root
-// and hands to the service.
+// isCredential reports whether a file is a systemd credential: a secret that systemd reads as root
+// and passes to the service.
 func isCredential(path string) bool {
 	return strings.HasPrefix(filepath.Clean(path), secret.Directory+"/")
 }
 
-// Paths of the units of the machine's owner, which comes first, and of the package.
+// Paths of systemd units, without the leading slash. The machine owner's unit overrides the
+// package's.
 const (
 	OwnUnit     = "etc/systemd/system/perch.service"
-	PackageUnit = "lib/systemd/system/perch.service" // of /usr or /
+	PackageUnit = "lib/systemd/system/perch.service" // below / or /usr
 )

@@ -58,7 +58,7 @@ func TestReadabilityByModeAndOwner(t *testing.T) {
 			link := filepath.Join(commandtest.OpenFolder(t), "link")
 			must.Succeed(t, os.Symlink(path, link))
 			for _, named := range []string{path, link} {
-				err := c.who.reads(named)
+				err := c.who.checkReadable(named)
 				if (err == nil) != (c.says == nil) {
 					t.Fatalf("%s: %v", named, err)
 				}
@@ -71,12 +71,12 @@ func TestReadabilityByModeAndOwner(t *testing.T) {
 		})
 	}
 	for _, path := range []string{"/home/ann/brain.key", "/root/x", "/tmp/x"} {
-		if err := (Account{"perch", 54321, nil}).reads(path); err == nil ||
+		if err := (Account{"perch", 54321, nil}).checkReadable(path); err == nil ||
 			!strings.Contains(err.Error(), "sudo install -m 640 -g perch "+path+" /etc/perch/") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if err := stranger().reads("/nowhere/at/all"); err != nil {
+	if err := stranger().checkReadable("/nowhere/at/all"); err != nil {
 		t.Errorf("of what is not there others tell: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestReadabilityForTheServicesUser(t *testing.T) {
 		!strings.Contains(err.Error(), "the user other cannot read "+path) {
 		t.Errorf("a configuration that the service cannot read: %v", err)
 	}
-	me := ourselves()
+	me := currentAccount()
 	if _, err := (Source{File: path, Service: &me}).Load(); err != nil {
 		t.Errorf("its owner can: %v", err)
 	}
@@ -125,7 +125,7 @@ func TestUnreadableFiles(t *testing.T) {
 	key := keptIn(t, 0o755, 0o000)
 	path := written(t, "brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: \""+key+"\"}]")
 	_, err := (Source{File: path}).Load()
-	for _, word := range []string{":1: brains.0: ", "the user " + ourselves().Name + " cannot read", "brain.key", "chgrp"} {
+	for _, word := range []string{":1: brains.0: ", "the user " + currentAccount().Name + " cannot read", "brain.key", "chgrp"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not say %q", err, word)
 		}

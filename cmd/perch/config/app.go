@@ -7,23 +7,23 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Paths in an app of Home Assistant.
+// Paths in the container of a Home Assistant app.
 const (
 	appData   = "/data"
-	appFolder = "/config" // which its owner sees
+	appFolder = "/config" // the app's configuration folder, which the owner can edit
 )
 
-// appIngress is the address for the ingress of Home Assistant if this program is its app. Other
-// machines cannot reach it, and no machine without a Supervisor has it.
+// appIngress is the address on which a Home Assistant app serves its page for Home Assistant's
+// ingress. Only the host and other apps can reach it.
 const appIngress = supervisor.Gateway + ":8005"
 
 // isApp reports whether Home Assistant's Supervisor has started this program.
 func isApp(environ []string) bool {
-	_, is := supervisor.FromEnvironment(environ)
-	return is
+	_, ok := supervisor.FromEnvironment(environ)
+	return ok
 }
 
-// appConfig returns the configuration file of an app, or "" if this process is not one.
+// appConfig returns the path of the app's configuration file, or "" if this process is not an app.
 func appConfig() string {
 	if !isApp(os.Environ()) {
 		return ""
@@ -31,8 +31,8 @@ func appConfig() string {
 	return filepath.Join(appFolder, "perch.yaml")
 }
 
-// AppOptions returns the file in the data directory with the options that the owner sets in Home
-// Assistant, or "" if there is no such file.
+// AppOptions returns the path of the file in the data directory with the options that the owner has
+// set in Home Assistant, or "" if there is no such file.
 func AppOptions(data string) string {
 	path := filepath.Join(data, "options.json")
 	if _, err := os.Stat(path); err != nil || !isApp(os.Environ()) {

@@ -23,8 +23,8 @@ import (
 	"perch/secret"
 )
 
-// check finds invalid values. It reads the files that the configuration names, and touches nothing
-// else. inApp says that Home Assistant has started this program as its app.
+// check finds invalid values. It reads the files that the configuration names, but does not use the
+// network. inApp says that Home Assistant has started this program as its app.
 func check(k *checker, c *Config, inApp bool) error {
 	checkAddresses(k, c)
 	checkTLS(k, c.TLS, c.Robots.MQTT.TLS)
@@ -60,17 +60,17 @@ func check(k *checker, c *Config, inApp bool) error {
 	_, err := c.Firmware.Signer()
 	k.failed("firmware.public_key", err)
 	checkEngines(k, c)
-	checkReads(k, c)
+	checkReadableByService(k, c)
 	if len(k.found) > 0 {
 		return k.found
 	}
 	return nil
 }
 
-// checkAddresses checks the addresses of the appliance.
+// checkAddresses checks the addresses on which the appliance listens, its URL and the allowed origins.
 func checkAddresses(k *checker, c *Config) {
 	if len(c.Listen) == 0 {
-		k.fault("listen", errors.New("at least one address is needed, or no robot can come"))
+		k.fault("listen", errors.New("at least one address is needed for robots to connect"))
 	}
 	for i, a := range c.Listen {
 		k.listen(fmt.Sprintf("listen.%d", i), a)
@@ -86,55 +86,57 @@ func checkAddresses(k *checker, c *Config) {
 	}
 	for i, o := range c.AllowedOrigins {
 		if o == "file://" {
-			continue // the origin of pages that are files, as in desktop programs made with Electron
+			continue // the origin of pages in local files, as in desktop programs made with Electron
 		}
 		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
 			k.fault(fmt.Sprintf("allowed_origins.%d", i),
-				errors.New("it is no origin such as https://panel.example: a scheme, a name and perhaps a port"))
+				errors.New("it is not an origin such as https://panel.example: a scheme, a name and perhaps a port"))
 		}
 	}
 }
 
-// checkPublicURL accepts only what the firmware can use: http, a host and a port, and no path.
+// checkPublicURL checks that the firmware can use a URL: http, a host and a port, and no path.
 func checkPublicURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
-		// The error does not quote it, because it may hold a password.
-		return errors.New("it is no address a robot can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
+		// The error does not quote the URL, because that may contain a password.
+		return errors.New("it is not an address that robots can use, such as http://192.168.1.5:8003: http, a name or address, and a port")
 	}
 	return nil
 }
 
-var label = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
+// networkName matches valid values of name, a label of a DNS name.
+var networkName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
 
 // checkIdentity checks the names of the appliance and of its persona, and the time zone.
 func checkIdentity(k *checker, c *Config) {
-	if !label().MatchString(c.Name) {
-		k.fault("name", fmt.Errorf("%q is no name for the network: lower-case letters, digits and dashes, at most 40", c.Name))
+	if !networkName().MatchString(c.Name) {
+		k.fault("name", fmt.Errorf("%q is not a network name: lower-case letters, digits and dashes, at most 40", c.Name))
 	}
 	if _, err := c.Zone(); err != nil {
-		k.fault("timezone", fmt.Errorf("%q is no time zone such as Europe/Berlin", c.Timezone))
+		k.fault("timezone", fmt.Errorf("%q is not a time zone such as Europe/Berlin", c.Timezone))
 	}
 	if n := len(strings.TrimSpace(c.Persona.Name)); n == 0 || n > 60 {
 		k.fault("persona.name", errors.New("a name has 1 to 60 characters"))
 	}
 }
 
-// mostLanguages bounds a household's languages, because sentences are synthesized ahead in each.
-const mostLanguages = 8
+// maxLanguages is the maximum number of the household's languages. Perch's own sentences are
+// synthesized in advance in each.
+const maxLanguages = 8
 
-// checkHousehold checks the household's languages.
-func checkHousehold(k *checker, languages Languages) {
-	all := languages.List()
-	if len(all) > mostLanguages {
-		k.fault("language", fmt.Errorf("%d languages are more than %d", len(all), mostLanguages))
+// checkLanguages checks the household's languages.
+func checkLanguages(k *checker, languages Languages) {
+	tags := languages.List()
+	if len(tags) > maxLanguages {
+		k.fault("language", fmt.Errorf("%d languages are more than %d", len(tags), maxLanguages))
 	}
-	for i, tag := range all {
+	for i, tag := range tags {
 		switch {
 		case !languageTag().MatchString(tag):
-			k.fault("language", fmt.Errorf("%q is no language such as en or de-AT", tag))
-		case slices.Contains(all[:i], tag):
-			k.fault("language", fmt.Errorf("%s is there twice", tag))
+			k.fault("language", fmt.Errorf("%q is not a language such as en or de-AT", tag))
+		case slices.Contains(tags[:i], tag):
+			k.fault("language", fmt.Errorf("%s is listed twice", tag))
 		}
 	}
 }
@@ -143,11 +145,11 @@ func checkHousehold(k *checker, languages Languages) {
 func checkTransports(k *checker, c *Config) {
 	transports := []string{string(device.WebSocket), string(device.MQTT)}
 	k.oneOf("robots.transport", c.Robots.Transport, transports...)
-	byMQTT := c.Robots.Transport == string(device.MQTT)
+	useMQTT := c.Robots.Transport == string(device.MQTT)
 	for i, r := range c.Robots.Each {
 		if r.Transport != "" {
 			k.oneOf(fmt.Sprintf("robots.each.%d.transport", i), r.Transport, transports...)
-			byMQTT = byMQTT || r.Transport == string(device.MQTT)
+			useMQTT = useMQTT || r.Transport == string(device.MQTT)
 		}
 	}
 	m := c.Robots.MQTT
@@ -160,10 +162,10 @@ func checkTransports(k *checker, c *Config) {
 		k.fault("robots.mqtt.tls", fmt.Errorf("robots use TLS on port 8883 only, not on %s", port))
 	}
 	switch {
-	case byMQTT && m.Listen == "" && m.TLS == "":
-		k.fault("robots.mqtt.listen", errors.New("robots are to use MQTT, and there is no address for it; the usual one is :1884"))
-	case byMQTT && c.Robots.UDP == "":
-		k.fault("robots.udp", errors.New("robots are to use MQTT, and there is no address for their sound; the usual one is :8003"))
+	case useMQTT && m.Listen == "" && m.TLS == "":
+		k.fault("robots.mqtt.listen", errors.New("robots are configured to use MQTT, which needs an address to listen on; the usual one is :1884"))
+	case useMQTT && c.Robots.UDP == "":
+		k.fault("robots.udp", errors.New("robots are configured to use MQTT, which needs an address for sound; the usual one is :8003"))
 	}
 }
 
@@ -178,13 +180,13 @@ func checkRobots(k *checker, c *Config) {
 		case err != nil:
 			k.fault(at+".robot", err)
 		case ids[id]:
-			k.fault(at+".robot", fmt.Errorf("%s stands here twice", id))
+			k.fault(at+".robot", fmt.Errorf("%s is listed twice", id))
 		}
 		ids[id] = true
 		if r.Name != "" {
 			name, err := device.CheckName(r.Name)
-			if holder, taken := names[strings.ToLower(name)]; err == nil && taken {
-				err = fmt.Errorf("%q is the name of %s already", name, holder)
+			if other, taken := names[strings.ToLower(name)]; err == nil && taken {
+				err = fmt.Errorf("%q is the name of %s already", name, other)
 			}
 			if err == nil && name != r.Name {
 				err = fmt.Errorf("a name has single spaces, and none around it: %q", name)
@@ -210,20 +212,20 @@ func checkRobots(k *checker, c *Config) {
 	}
 }
 
-// checkBehaviours checks behaviours and rules.
+// checkBehaviours checks the robots' behaviours and the owner's rules.
 func checkBehaviours(k *checker, c *Config) {
-	k.named("behaviours", "behaviours.", c.Behaviours.Check())
+	k.keyErrors("behaviours", "behaviours.", c.Behaviours.Check())
 	rules := c.BehaviourRules(func(key string, err error) { k.fault(key, err) })
-	k.named("rules", "", perception.CheckRules(rules))
+	k.keyErrors("rules", "", perception.CheckRules(rules))
 }
 
-// checkSkins checks the settings of skins and of hooks.
+// checkSkins checks the settings of skins, hooks and OpenClaw.
 func checkSkins(k *checker, c *Config) {
 	s := c.Skins
 	k.key("skins", s.Key, s.KeyFile)
 	words, err := agent.NewWords(s.Vocabularies)
 	if err == nil {
-		k.chosen("skins.vocabulary", namesOf(words.Vocabularies()))
+		k.setChoices("skins.vocabulary", namesOf(words.Vocabularies()))
 	}
 	switch {
 	case err != nil:
@@ -232,7 +234,7 @@ func checkSkins(k *checker, c *Config) {
 		k.fault("skins.vocabulary", fmt.Errorf("there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies()))
 	}
 	_, err = c.DrivenRobots()
-	k.each("skins.hooks.robots", err)
+	k.failedEach("skins.hooks.robots", err)
 	if s.Model != "" {
 		_, err := s.Model.Read()
 		k.failed("skins.live2d_model", err)
@@ -242,56 +244,55 @@ func checkSkins(k *checker, c *Config) {
 	}
 	k.listen("skins.openclaw", s.OpenClaw)
 	if key, err := secret.Read("key", s.Key, s.KeyFile); err == nil && key == "" && !Loopback(s.OpenClaw) {
-		k.fault("skins.openclaw", fmt.Errorf("%q is no loopback address, so that whoever connects needs a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
+		k.fault("skins.openclaw", fmt.Errorf("%q is not a loopback address, so clients need a token: set skins.key, or use 127.0.0.1:18789", s.OpenClaw))
 	}
 }
 
 // checkEngines checks all engines, the languages and the persona.
 func checkEngines(k *checker, c *Config) {
-	checkHousehold(k, c.Language)
+	checkLanguages(k, c.Language)
 	persona, err := Persona(c)
 	k.failed("persona.file", err)
-	quiet := slog.New(slog.DiscardHandler)
-	checkList(k, "speech.recognizers", drivers.Recognizers(), c.Speech.Recognizers, func(int) drivers.Voice { return checkedVoice("") })
-	checkList(k, "speech.synthesizers", drivers.Synthesizers(), c.Speech.Synthesizers, func(place int) drivers.Voice {
-		if place > 0 {
-			return checkedVoice("") // the persona's voice is one of the first synthesizer's
+	noLog := slog.New(slog.DiscardHandler)
+	checkList(k, "speech.recognizers", drivers.Recognizers(), c.Speech.Recognizers, func(int) drivers.Voice { return voiceSetup("") })
+	checkList(k, "speech.synthesizers", drivers.Synthesizers(), c.Speech.Synthesizers, func(i int) drivers.Voice {
+		if i > 0 {
+			return voiceSetup("") // only the first synthesizer uses the persona's voice
 		}
-		return checkedVoice(persona.Voice)
+		return voiceSetup(persona.Voice)
 	})
 	checkList(k, "brains", drivers.Brains(), c.Brains, func(int) drivers.Brain {
 		return drivers.Brain{
-			BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona, Log: quiet},
+			BrainSetup: thinker.BrainSetup{Options: thinker.Options{Persona: persona, Log: noLog},
 				Tools: func(t thinker.ToolServer) (thinker.ToolSource, error) {
-					o, err := drivers.ToolServer(t, quiet)
+					o, err := drivers.ToolServer(t, noLog)
 					return nil, cmp.Or(err, o.Check())
 				}},
 			Books: func(sentences string) ([]*reflex.Book, error) {
 				if sentences == "" {
-					return nil, nil // the other sentences are compiled in
+					return nil, nil // built-in sentences need no check
 				}
 				return reflex.LoadEach(ReflexLanguages(c), sentences)
 			},
 		}
 	})
-	checkList(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: quiet} })
+	checkList(k, "brain_deep", drivers.Models(), c.BrainDeep, func(int) thinker.ModelSetup { return thinker.ModelSetup{Log: noLog} })
 }
 
-// checkReads reports files that the service could not read.
-func checkReads(k *checker, c *Config) {
+// checkReadableByService reports the configured files that the service's user cannot read.
+func checkReadableByService(k *checker, c *Config) {
 	if k.service == nil {
 		return
 	}
 	if k.file != "" {
-		if err := k.service.reads(k.file); err != nil {
+		if err := k.service.checkReadable(k.file); err != nil {
 			k.found = append(k.found, fault(err))
 		}
 	}
-	s := c.secrets()
-	for _, f := range s.named {
-		if err := k.service.reads(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
+	for _, f := range c.findSecrets().files {
+		if err := k.service.checkReadable(f.path); err != nil && !isCredential(f.path) && filepath.IsAbs(f.path) {
 			if strings.HasSuffix(f.key, "_file") {
-				err = fmt.Errorf("%w; or move it into %s, whose files the service is handed", err, secret.Directory)
+				err = fmt.Errorf("%w; or move it into %s, whose files systemd passes to the service", err, secret.Directory)
 			}
 			k.fault(f.key, err)
 		}

@@ -15,167 +15,169 @@ import (
 	"perch/secret"
 )
 
-// checker collects the faults of a configuration. It knows where each key was set.
+// checker collects the faults of a configuration. It records where each key was set. The keys of its
+// maps are paths of keys, such as "speech.recognizers.0.kind".
 type checker struct {
-	file    string   // the owner's
-	overlay string   // may be ""
-	service *Account // who has to read what the configuration names; nil for this process
+	file    string   // path of the owner's file
+	overlay string   // path of the overlay; may be ""
+	service *Account // the user who must be able to read the configured files; nil for this process's
 	found   Faults
-	lines   map[string]line   // by key path, "speech.recognizers.0.kind"
-	env     map[string]string // by key path, the variable
-	// unread lists the sections that could not be read completely. They get no further faults.
-	unread []string
-	// choices lists the values that a key may have, for keys that were checked.
-	choices map[string][]string
+	lines   map[string]line     // the line where a key is set
+	env     map[string]string   // the environment variable that sets a key
+	unread  []string            // sections that could not be read completely, and get no further faults
+	choices map[string][]string // the values that a key may have
 }
 
-func (k *checker) fault(path string, why error) {
-	unread := func(of string) bool { return of == section(path) || strings.HasPrefix(of, path+".") }
-	if slices.ContainsFunc(k.unread, unread) {
+// fault adds a fault of the key at path.
+func (k *checker) fault(path string, err error) {
+	contains := func(unread string) bool { return unread == section(path) || strings.HasPrefix(unread, path+".") }
+	if slices.ContainsFunc(k.unread, contains) {
 		return
 	}
-	k.found = append(k.found, k.at(path, why))
+	k.found = append(k.found, k.locate(path, err))
 }
 
-// section returns the part of the configuration that a key belongs to: a key at the top, or an entry
-// of a list there.
+// section returns the part of the configuration that a key belongs to: a top-level key, or an entry
+// of a top-level list.
 func section(path string) string {
 	key, below, _ := strings.Cut(path, ".")
-	place, _, _ := strings.Cut(below, ".")
-	if _, err := strconv.Atoi(place); err == nil {
-		return key + "." + place
+	index, _, _ := strings.Cut(below, ".")
+	if _, err := strconv.Atoi(index); err == nil {
+		return key + "." + index
 	}
 	return key
 }
 
-// at returns a fault of a key with its place: file and line, or a variable.
-func (k *checker) at(path string, err error) Fault {
+// locate returns a fault of a key that says where the key is set: a file and line, or a variable.
+func (k *checker) locate(path string, err error) Fault {
 	if name, ok := k.env[path]; ok {
 		return fault(fmt.Errorf("%s: %w", name, err))
 	}
 	f := fault(err)
 	f.Key = path
 	for key := path; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
-		if at, ok := k.lines[key]; ok {
-			return k.placed(f, at)
+		if l, ok := k.lines[key]; ok {
+			return k.atLine(f, l)
 		}
 	}
 	return f
 }
 
-// ofFile returns a fault of the file, or of one of its lines.
-func (k *checker) ofFile(number int, err error) Fault {
-	return k.placed(fault(err), line{k.file, number})
+// fileFault returns a fault of line number of the owner's file; 0 is the whole file.
+func (k *checker) fileFault(number int, err error) Fault {
+	return k.atLine(fault(err), line{k.file, number})
 }
 
-// placed returns a fault with the line that it is at.
-func (k *checker) placed(f Fault, at line) Fault {
-	f.file, f.Line = at.file, at.number
-	f.overlay = at.file != "" && at.file == k.overlay
+// atLine returns the fault f with its line set.
+func (k *checker) atLine(f Fault, l line) Fault {
+	f.file, f.Line = l.file, l.number
+	f.overlay = l.file != "" && l.file == k.overlay
 	return f
 }
 
-// failed adds a fault if there is an error. A file that this process may not read is left to
-// checkReads if the service's user has to read it.
-func (k *checker) failed(at string, err error) {
+// failed adds a fault if err is not nil. If the service's user must read the files, checkReadableByService
+// reports those that cannot be read, and failed does not.
+func (k *checker) failed(path string, err error) {
 	denied := errors.Is(err, fs.ErrPermission)
 	if err == nil || denied && k.service != nil {
 		return
 	}
 	if denied {
-		err = explainDenied(err, ourselves())
+		err = explainDenied(err, currentAccount())
 	}
-	k.fault(at, err)
+	k.fault(path, err)
 }
 
-// each adds a fault for each error that errors.Join has joined.
-func (k *checker) each(at string, err error) {
-	all, is := err.(interface{ Unwrap() []error })
-	if !is {
-		k.failed(at, err)
+// failedEach adds a fault for each error that errors.Join has joined in err.
+func (k *checker) failedEach(path string, err error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		k.failed(path, err)
 		return
 	}
-	for _, part := range all.Unwrap() {
-		k.each(at, part)
+	for _, part := range joined.Unwrap() {
+		k.failedEach(path, part)
 	}
 }
 
-// named adds a fault for each language.KeyError in an error, or else one of the section.
-func (k *checker) named(section, under string, err error) {
-	all := keyed(err)
-	for _, e := range all {
-		k.fault(under+inList.Replace(e.Key), e.Why)
+// keyErrors adds a fault for each language.KeyError in err, whose keys are below prefix. Without such
+// errors it adds err as a fault of the section.
+func (k *checker) keyErrors(section, prefix string, err error) {
+	keyErrs := keyErrorsIn(err)
+	for _, e := range keyErrs {
+		k.fault(prefix+bracketsToDots.Replace(e.Key), e.Why)
 	}
-	if len(all) == 0 {
+	if len(keyErrs) == 0 {
 		k.failed(section, err)
 	}
 }
 
-// keyed returns the language.KeyErrors in an error.
-func keyed(err error) (all []language.KeyError) {
+// keyErrorsIn returns the language.KeyErrors in an error.
+func keyErrorsIn(err error) (keyErrs []language.KeyError) {
 	switch e := err.(type) {
 	case language.KeyError:
 		return []language.KeyError{e}
 	case interface{ Unwrap() []error }:
 		for _, part := range e.Unwrap() {
-			all = append(all, keyed(part)...)
+			keyErrs = append(keyErrs, keyErrorsIn(part)...)
 		}
 	}
-	return all
+	return keyErrs
 }
 
-// inList turns a place in a list, as errors of rules write it, into one of a key.
-var inList = strings.NewReplacer("[", ".", "]", "")
+// bracketsToDots turns "rules[0].do", as errors of package perception write it, into "rules.0.do".
+var bracketsToDots = strings.NewReplacer("[", ".", "]", "")
 
-// under returns the keys that were set below a path, sorted.
-func (k *checker) under(path string) []string {
+// keysBelow returns the names of the keys that were set directly below a path, sorted.
+func (k *checker) keysBelow(path string) []string {
 	set := map[string]bool{}
 	for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(k.lines)), maps.Keys(k.env)) {
 		if rest, below := strings.CutPrefix(key, path+"."); below {
-			first, _, _ := strings.Cut(rest, ".")
-			set[first] = true
+			name, _, _ := strings.Cut(rest, ".")
+			set[name] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(set))
 }
 
+// oneOf checks that a value is one of those allowed.
 func (k *checker) oneOf(path, value string, allowed ...string) {
-	k.chosen(path, allowed)
+	k.setChoices(path, allowed)
 	if !slices.Contains(allowed, value) {
 		k.fault(path, fmt.Errorf("it is one of %s, not %q", strings.Join(allowed, ", "), value))
 	}
 }
 
-// chosen records the values that a key may have, for a form.
-func (k *checker) chosen(path string, among []string) {
+// setChoices records the values that a key may have, for a form.
+func (k *checker) setChoices(path string, choices []string) {
 	if k.choices == nil {
 		k.choices = map[string][]string{}
 	}
-	k.choices[path] = among
+	k.choices[path] = choices
 }
 
-func (k *checker) between(path string, n, least, most int) {
-	if n < least || n > most {
-		k.fault(path, fmt.Errorf("it is %d to %d, not %d", least, most, n))
+// between checks that n is in a range that includes both bounds.
+func (k *checker) between(path string, n, minimum, maximum int) {
+	if n < minimum || n > maximum {
+		k.fault(path, fmt.Errorf("it is %d to %d, not %d", minimum, maximum, n))
 	}
 }
 
 // listen checks an address to listen on.
-func (k *checker) listen(path, a string) {
-	_, err := splitAddress(a)
-	k.failed(path, err)
+func (k *checker) listen(path, address string) {
+	k.failed(path, checkAddress(address))
 }
 
-// loopback checks an address that is served without a key.
+// loopback checks an address to listen on that clients use without a key.
 func (k *checker) loopback(path, address string) {
-	_, err := splitAddress(address)
+	err := checkAddress(address)
 	if err == nil && !Loopback(address) {
 		err = fmt.Errorf("%q is served without a key and so must be a loopback address", address)
 	}
 	k.failed(path, err)
 }
 
-// Loopback reports whether only programs of this machine reach an address to listen on.
+// Loopback reports whether an address to listen on can be reached from this machine only.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || host == "localhost" {
@@ -185,28 +187,29 @@ func Loopback(address string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// splitAddress checks "host:port" and returns the host.
-func splitAddress(a string) (host string, err error) {
-	host, port, err := net.SplitHostPort(a)
+// checkAddress checks that an address has the form "host:port".
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return "", fmt.Errorf("%q is no address such as :8003 or 192.168.1.5:8003", a)
+		return fmt.Errorf("%q is not an address such as :8003 or 192.168.1.5:8003", address)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", fmt.Errorf("%q has no port from 0 to 65535", a)
+		return fmt.Errorf("%q has no port from 0 to 65535", address)
 	}
-	return host, nil
+	return nil
 }
 
-// key checks the key of an API.
+// key checks the key of an API, which is either value or the content of file.
 func (k *checker) key(path, value, file string) {
 	key, err := secret.Read("key", value, file)
 	switch {
 	case err != nil:
 		k.failed(path, err)
-	case key != "" && len(key) < leastKey:
-		k.fault(path+".key", fmt.Errorf("it has %d characters; a key has %d or more", len(key), leastKey))
+	case key != "" && len(key) < minKeyLength:
+		k.fault(path+".key", fmt.Errorf("it has %d characters; a key has %d or more", len(key), minKeyLength))
 	}
 }
 
-// leastKey is the length of the shortest key, which the limit on attempts protects from guesses.
-const leastKey = 8
+// minKeyLength is the minimum length of a key. Longer keys are unnecessary, since the number of
+// attempts is limited.
+const minKeyLength = 8

@@ -1,6 +1,6 @@
-// Package config is the configuration: the owner's file, the overlay of settings that the page
-// and the commands change, and the environment, read over the defaults and checked as a whole.
-// Its errors name file, line and key.
+// Package config reads and checks the configuration. The owner's file, the overlay (a file with the
+// settings that were changed on the page and by commands) and environment variables override the
+// defaults, in this order. Errors name the file, line and key.
 package config
 
 import (
@@ -16,8 +16,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// Config is the configuration. Its keys are documented in perch.yaml in this folder. Other packages
-// get their part of it as their own options.
+// Config is the configuration. The file perch.yaml in this folder documents its keys. Other packages
+// do not use Config, but options of their own.
 type Config struct {
 	Listen         []string  `yaml:"listen"`
 	Local          []string  `yaml:"local"`
@@ -93,7 +93,7 @@ type Config struct {
 	} `yaml:"debug"`
 }
 
-// Default returns the configuration without any file.
+// Default returns the configuration in which no key is set.
 func Default() Config {
 	c := Config{
 		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",
@@ -128,7 +128,7 @@ func Default() Config {
 	return c
 }
 
-// Zone returns the household's time zone, by default the machine's.
+// Zone returns the household's time zone, which is the machine's if none is configured.
 func (c *Config) Zone() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil
@@ -139,6 +139,6 @@ func (c *Config) Zone() (*time.Location, error) {
 // Level returns the log level.
 func (c *Config) Level() slog.Level {
 	var l slog.Level
-	_ = l.UnmarshalText([]byte(c.Log.Level)) // it is one of four words, by check
+	_ = l.UnmarshalText([]byte(c.Log.Level)) // check has accepted the level
 	return l
 }

@@ -15,7 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// read decodes a text over the configuration that c points to.
+// read decodes a YAML text into the configuration that c points to. Keys that the text does not set
+// keep their values.
 func (k *checker) read(c any, text []byte) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
@@ -23,8 +24,8 @@ func (k *checker) read(c any, text []byte) {
 		return
 	}
 	k.lines = map[string]line{}
-	if crowded(&root) {
-		k.found = Faults{k.ofFile(0, errTooMany)}
+	if hasTooManyNodes(&root) {
+		k.found = Faults{k.fileFault(0, errTooManyNodes)}
 		return
 	}
 	if len(root.Content) > 0 {
@@ -32,7 +33,7 @@ func (k *checker) read(c any, text []byte) {
 	}
 	eachKey("", reflect.ValueOf(c).Elem(), func(key string, v reflect.Value) {
 		if _, set := k.lines[key]; set && v.Kind() == reflect.Map {
-			v.SetZero() // it is replaced as a whole, as lists are
+			v.SetZero() // the decoder would merge the maps, but the text replaces the default as a whole
 		}
 	})
 	d := yaml.NewDecoder(bytes.NewReader(text))
@@ -44,7 +45,7 @@ func (k *checker) read(c any, text []byte) {
 		for _, e := range wrong.Errors {
 			k.found = append(k.found, k.syntax(e))
 			if m := linePrefix().FindStringSubmatch(e); m != nil {
-				line, _ := strconv.Atoi(m[1]) // digits, by the pattern
+				line, _ := strconv.Atoi(m[1]) // the pattern allows digits only
 				k.unread = append(k.unread, section(k.keyAt(line, "")))
 			}
 		}
@@ -53,12 +54,13 @@ func (k *checker) read(c any, text []byte) {
 	}
 }
 
-// overlayWith reads another text over a configuration. Its keys override earlier ones; a list or a
-// mapping is replaced as a whole. It returns a checker with the lines and faults of the text.
+// overlayWith reads the text of another file into the configuration that c points to. Keys of the text
+// override earlier ones; lists and mappings are replaced as a whole. overlayWith returns a checker with
+// the lines and faults of that text alone.
 func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	o := &checker{file: file}
 	o.read(c, text)
-	o.found = o.found.in(k.overlay)
+	o.found.markOverlay(k.overlay)
 	k.found, k.unread = append(k.found, o.found...), append(k.unread, o.unread...)
 	if k.lines == nil {
 		k.lines = map[string]line{}
@@ -72,15 +74,15 @@ func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	return o
 }
 
-// mostNodes bounds the entries of a document. The library compares each key of a mapping with every
-// other, which takes minutes for a megabyte of keys.
-const mostNodes = 20_000
+// maxNodes is the maximum number of nodes in a document. The YAML library compares each key of a
+// mapping with every other, which would take minutes for a megabyte of keys.
+const maxNodes = 20_000
 
-var errTooMany = fmt.Errorf("it has more than %d entries", mostNodes)
+var errTooManyNodes = fmt.Errorf("it has more than %d entries", maxNodes)
 
-// crowded reports whether a document has more than mostNodes entries.
-func crowded(root *yaml.Node) bool {
-	left := mostNodes
+// hasTooManyNodes reports whether a document has more than maxNodes nodes.
+func hasTooManyNodes(root *yaml.Node) bool {
+	left := maxNodes
 	var count func(n *yaml.Node)
 	count = func(n *yaml.Node) {
 		left--
@@ -94,21 +96,21 @@ func crowded(root *yaml.Node) bool {
 	return left < 0
 }
 
-// parsed returns the document of a text.
-func parsed(text string) (*yaml.Node, error) {
+// parseYAML parses a text into a document.
+func parseYAML(text string) (*yaml.Node, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
 		return nil, err
 	}
-	if crowded(&root) {
-		return nil, errTooMany
+	if hasTooManyNodes(&root) {
+		return nil, errTooManyNodes
 	}
 	return &root, nil
 }
 
-// recordLines records the line of every key of a document.
+// recordLines records the line of every key of the node at path.
 func (k *checker) recordLines(path string, n *yaml.Node) {
-	under := func(key string) string {
+	join := func(key string) string {
 		if path == "" {
 			return key
 		}
@@ -117,63 +119,65 @@ func (k *checker) recordLines(path string, n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := under(n.Content[i].Value)
+			key := join(n.Content[i].Value)
 			k.lines[key] = line{k.file, n.Content[i].Line}
 			k.recordLines(key, n.Content[i+1])
 		}
 	case yaml.SequenceNode:
 		for i, item := range n.Content {
-			key := under(strconv.Itoa(i))
+			key := join(strconv.Itoa(i))
 			k.lines[key] = line{k.file, item.Line}
 			k.recordLines(key, item)
 		}
 	}
 }
 
+// These patterns match errors of the YAML library and of our own UnmarshalYAML methods.
 var (
 	unknownField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^field (\S+) not found in type .*$`) })
 	wrongType    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)^cannot unmarshal \\S* ?(?:`(.*)` )?into (.*)$") })
-	// Other values are not quoted, because they may be secrets.
+	// quotable matches the types whose values an error may quote. Values of other types may be secrets.
 	quotable     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(bool|u?int\d*|float\d*|time\.Duration)$`) })
 	linePrefix   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)^(?:yaml: )?line (\d+): (.*)$`) })
 	unknownBelow = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^there is no key (".*") here; there are (.*)$`) })
 )
 
-// syntax returns the fault for an error of the YAML library, in words that do not name Go types.
+// syntax turns the text of an error of the YAML library into a fault that does not name Go types.
 func (k *checker) syntax(text string) Fault {
 	line, message := 0, strings.TrimPrefix(text, "yaml: ")
 	if m := linePrefix().FindStringSubmatch(text); m != nil {
-		line, _ = strconv.Atoi(m[1]) // digits, by the pattern
+		line, _ = strconv.Atoi(m[1]) // the pattern allows digits only
 		message = m[2]
 	}
-	f := k.ofFile(line, errors.New(message))
+	f := k.fileFault(line, errors.New(message))
 	f.Key = k.keyAt(line, "")
 	if m := unknownField().FindStringSubmatch(message); m != nil {
 		f.Key = k.keyAt(line, m[1])
-		return f.says(errors.New("there is no such key"))
+		return f.withMessage(errNoKey)
 	}
 	if m := unknownBelow().FindStringSubmatch(message); m != nil {
-		return f.says(fmt.Errorf("there is no key %s here; there are %s", m[1], m[2]))
+		return f.withMessage(fmt.Errorf("there is no key %s here; there are %s", m[1], m[2]))
 	}
 	m := wrongType().FindStringSubmatch(message)
 	switch {
 	case m == nil:
 		return f
 	case m[2] == "time.Duration":
-		return f.says(fmt.Errorf("%q is no duration such as 60s, 5m or 24h", m[1]))
+		return f.withMessage(fmt.Errorf("%q is not a duration such as 60s, 5m or 24h", m[1]))
 	case m[2] == "Languages":
-		return f.says(errors.New("language is one such as de, or a list such as [en, de]"))
+		return f.withMessage(errors.New("language is one such as de, or a list such as [en, de]"))
 	case m[1] != "" && quotable().MatchString(m[2]):
-		return f.says(fmt.Errorf("`%s` is not what belongs here", m[1]))
+		return f.withMessage(fmt.Errorf("`%s` is not of the right type", m[1]))
 	}
-	return f.says(errors.New("this is not what belongs here"))
+	return f.withMessage(errors.New("the value is not of the right type"))
 }
 
-// keyAt returns the longest key path on a line that ends in name.
+// keyAt returns the longest path of a key on line number whose last name is name; "" stands for any
+// name. Without such a key it returns name.
 func (k *checker) keyAt(number int, name string) string {
 	best := name
-	for key, at := range k.lines {
-		if at.number == number && len(key) > len(best) && (name == "" || strings.HasSuffix("."+key, "."+name)) {
+	for key, l := range k.lines {
+		if l.number == number && len(key) > len(best) && (name == "" || strings.HasSuffix("."+key, "."+name)) {
 			best = key
 		}
 	}

@@ -11,43 +11,43 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decoded decodes a text of the configuration.
-func decoded(text []byte) (tree map[string]any, err error) {
-	if _, err := parsed(string(text)); err != nil {
+// decodeTree decodes a text of the configuration into maps and lists.
+func decodeTree(text []byte) (tree map[string]any, err error) {
+	if _, err := parseYAML(string(text)); err != nil {
 		return nil, err
 	}
 	err = yaml.Unmarshal(text, &tree)
 	return tree, err
 }
 
-// edited is an overlay that is being changed.
-type edited struct {
-	keys map[string]Key
+// overlayEditor changes the overlay.
+type overlayEditor struct {
+	keys map[string]Key // the keys of the configuration, by their paths
 	file map[string]any // the owner's file, decoded
 	tree map[string]any // the overlay, decoded
 }
 
-// with returns the overlay with a value at a key, or without the key if the value is nil.
-func (e edited) with(key string, value any) (map[string]any, error) {
+// set returns the overlay with a value at a key, or without the key if the value is nil.
+func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 	path := strings.Split(key, ".")
 	k, exists := e.keys[key]
 	list, inList := e.listOf(key)
-	value, err := fitting(k.Type, value)
-	switch section, is := value.(map[string]any); {
+	value, err := convertJSON(k.Type, value)
+	switch section, isSection := value.(map[string]any); {
 	case err != nil:
 		return e.tree, err
 	case inList && !exists:
 		k = list
-	case exists || value == nil && at(e.tree, path) != nil:
+	case exists || value == nil && valueAt(e.tree, path) != nil:
 	case !e.isSection(key):
-		return e.tree, errors.New("there is no such key")
+		return e.tree, errNoKey
 	case value == nil:
 		return e.tree, nil
-	case !is:
+	case !isSection:
 		return e.tree, errors.New("it holds other keys, such as {key: value}")
 	default:
 		for _, below := range slices.Sorted(maps.Keys(section)) {
-			if e.tree, err = e.with(key+"."+below, section[below]); err != nil {
+			if e.tree, err = e.set(key+"."+below, section[below]); err != nil {
 				return e.tree, fmt.Errorf("%s: %w", below, err)
 			}
 		}
@@ -58,51 +58,51 @@ func (e edited) with(key string, value any) (map[string]any, error) {
 	}
 	if inList {
 		listPath, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
-		was := at(e.tree, listPath)
-		if was == nil {
-			was = at(e.file, listPath)
+		current := valueAt(e.tree, listPath)
+		if current == nil {
+			current = valueAt(e.file, listPath)
 		}
-		if was == nil {
-			was = list.Default
+		if current == nil {
+			current = list.Default
 		}
-		if len(rest) == 2 && rest[1] == "kind" && value != nil && k.Value != value { // an engine of another kind keeps no other key
+		if len(rest) == 2 && rest[1] == "kind" && value != nil && k.Value != value { // the keys of another kind do not apply
 			rest, value = rest[:1], map[string]any{"kind": value}
 		}
-		if value, err = with(was, rest, value); err != nil {
+		if value, err = withValue(current, rest, value); err != nil {
 			return e.tree, err
 		}
 		path = listPath
 	}
-	now, err := with(e.tree, path, value)
-	tree, is := now.(map[string]any)
-	if err == nil && !is && now != nil {
-		err = errors.New("there is no such key")
+	changed, err := withValue(e.tree, path, value)
+	tree, ok := changed.(map[string]any)
+	if err == nil && !ok && changed != nil {
+		err = errNoKey
 	}
 	return tree, err
 }
 
-// listOf returns the list of engines or sections that has a key in one of its entries.
-func (e edited) listOf(key string) (Key, bool) {
+// listOf returns the list whose entries contain a key.
+func (e overlayEditor) listOf(key string) (Key, bool) {
 	path := strings.Split(key, ".")
 	for i, name := range path {
 		if _, err := strconv.Atoi(name); err == nil && i > 0 {
-			list, is := e.keys[strings.Join(path[:i], ".")]
-			return list, is && list.Type == "list"
+			list, ok := e.keys[strings.Join(path[:i], ".")]
+			return list, ok && list.Type == "list"
 		}
 	}
 	return Key{}, false
 }
 
-// isSection reports whether a key holds others.
-func (e edited) isSection(key string) bool {
+// isSection reports whether a key contains other keys.
+func (e overlayEditor) isSection(key string) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Keys(e.keys)), func(other string) bool { return strings.HasPrefix(other, key+".") })
 }
 
-// at returns the value at a path, or nil.
-func at(tree any, path []string) any {
+// valueAt returns the value at a path, or nil.
+func valueAt(tree any, path []string) any {
 	for _, key := range path {
-		section, is := tree.(map[string]any)
-		if !is {
+		section, ok := tree.(map[string]any)
+		if !ok {
 			return nil
 		}
 		tree = section[key]
@@ -110,16 +110,15 @@ func at(tree any, path []string) any {
 	return tree
 }
 
-// with returns a document with another value at a path, or without that path if the value is nil. It
-// does not change tree.
-func with(tree any, path []string, value any) (any, error) {
+// withValue returns a copy of tree with a value at a path, or without that path if the value is nil.
+func withValue(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil
 	}
-	if list, is := tree.([]any); is {
+	if list, ok := tree.([]any); ok {
 		i, err := strconv.Atoi(path[0])
 		if err != nil || i < 0 || i > len(list) || i == len(list) && value == nil {
-			return nil, fmt.Errorf("there is no place %s in the list of %d", path[0], len(list))
+			return nil, fmt.Errorf("there is no entry %s in the list of %d", path[0], len(list))
 		}
 		if list = slices.Clone(list); value == nil && len(path) == 1 {
 			return slices.Delete(list, i, i+1), nil
@@ -127,18 +126,18 @@ func with(tree any, path []string, value any) (any, error) {
 		if i == len(list) {
 			list = append(list, nil)
 		}
-		list[i], err = with(list[i], path[1:], value)
+		list[i], err = withValue(list[i], path[1:], value)
 		return list, err
 	}
-	section, is := tree.(map[string]any)
-	if !is && tree != nil {
-		return nil, fmt.Errorf("%s is in no section", path[0])
+	section, isSection := tree.(map[string]any)
+	if !isSection && tree != nil {
+		return nil, fmt.Errorf("%s is not in a section", path[0])
 	}
 	if section = maps.Clone(section); section == nil {
 		section = map[string]any{}
 	}
-	below, err := with(section[path[0]], path[1:], value)
-	if empty, is := below.(map[string]any); below == nil || value == nil && is && len(empty) == 0 {
+	below, err := withValue(section[path[0]], path[1:], value)
+	if belowSection, ok := below.(map[string]any); below == nil || value == nil && ok && len(belowSection) == 0 {
 		delete(section, path[0])
 	} else {
 		section[path[0]] = below
@@ -146,11 +145,11 @@ func with(tree any, path []string, value any) (any, error) {
 	return section, err
 }
 
-// inOrder returns the keys of a change in the order of their application: the kinds of engines,
-// then other values, by their places in lists, then what is removed, from the end, so that the places
-// of entries do not shift before.
-func inOrder(values map[string]any) []string {
-	turn := func(key string) int {
+// editOrder returns the keys of a change in the order in which they must be set: first the kinds of
+// engines, then other values by their index in lists, then removals. Removals begin at the end of a
+// list, because each shifts the entries after it.
+func editOrder(values map[string]any) []string {
+	stage := func(key string) int {
 		switch {
 		case values[key] == nil:
 			return 2
@@ -160,10 +159,10 @@ func inOrder(values map[string]any) []string {
 		return 1
 	}
 	return slices.SortedFunc(maps.Keys(values), func(a, b string) int {
-		if turn(a) != turn(b) {
-			return turn(a) - turn(b)
+		if stage(a) != stage(b) {
+			return stage(a) - stage(b)
 		}
-		places := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
+		order := slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(x, y string) int {
 			n, err := strconv.Atoi(x)
 			m, err2 := strconv.Atoi(y)
 			if err == nil && err2 == nil {
@@ -171,37 +170,37 @@ func inOrder(values map[string]any) []string {
 			}
 			return strings.Compare(x, y)
 		})
-		if turn(a) == 2 {
-			return -places
+		if stage(a) == 2 {
+			return -order
 		}
-		return places
+		return order
 	})
 }
 
-// fitting converts a value of JSON for a key of a type. A text at a key that holds no text is read as
-// YAML, as in the file.
-func fitting(kind string, value any) (any, error) {
-	text, is := value.(string)
+// convertJSON converts a value that was decoded from JSON for a key with Key.Type kind. A string for a
+// key of another type than text is decoded as YAML, as in the file.
+func convertJSON(kind string, value any) (any, error) {
+	text, isText := value.(string)
 	switch {
 	case slices.Contains([]string{"text", "choice", "secret", "duration"}, kind):
-		if n, is := value.(float64); is {
+		if n, ok := value.(float64); ok {
 			return strconv.FormatFloat(n, 'f', -1, 64), nil
 		}
-	case is:
-		_, err := parsed(text)
+	case isText:
+		_, err := parseYAML(text)
 		if err == nil {
 			err = yaml.Unmarshal([]byte(text), &value)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("it is no YAML: %w", err)
+			return nil, fmt.Errorf("it is not valid YAML: %w", err)
 		}
 	}
-	return whole(value), nil
+	return normalizeJSON(value), nil
 }
 
-// whole converts the numbers of a value that are whole to integers, which JSON does not have, and
-// removes keys without a value.
-func whole(value any) any {
+// normalizeJSON turns the whole numbers in a value that was decoded from JSON into integers, and
+// removes keys whose value is null. It may change value.
+func normalizeJSON(value any) any {
 	switch v := value.(type) {
 	case float64:
 		if v == float64(int64(v)) {
@@ -209,11 +208,11 @@ func whole(value any) any {
 		}
 	case []any:
 		for i, item := range v {
-			v[i] = whole(item)
+			v[i] = normalizeJSON(item)
 		}
 	case map[string]any:
 		for key, item := range v {
-			if v[key] = whole(item); item == nil {
+			if v[key] = normalizeJSON(item); item == nil {
 				delete(v, key)
 			}
 		}

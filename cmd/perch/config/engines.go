@@ -20,7 +20,7 @@ import (
 // Engine is an entry of a list of engines. Its kind determines its options.
 type Engine struct {
 	Kind    string `yaml:"kind"`
-	Options any    `yaml:",inline"` // of the kind's driver, a pointer to a struct; nil if there is no such kind
+	Options any    `yaml:",inline"` // a pointer to the driver's options; nil if there is no such kind
 }
 
 // The lists of engines.
@@ -31,7 +31,7 @@ type (
 	Models       []Engine
 )
 
-// kinds describes the drivers of a list.
+// kinds describes the drivers whose engines a list may contain.
 type kinds interface {
 	Kinds() []string
 	Options(kind string) any
@@ -68,120 +68,123 @@ func (l *Models) UnmarshalYAML(n *yaml.Node) error {
 
 // kindsOf returns the drivers of a list of engines, or nil for any other value.
 func kindsOf(list reflect.Value) kinds {
-	if l, is := list.Interface().(interface{ kinds() kinds }); is {
+	if l, ok := list.Interface().(interface{ kinds() kinds }); ok {
 		return l.kinds()
 	}
 	return nil
 }
 
-// keysOf returns the keys that an engine of a kind has.
-func keysOf(of kinds, kind string) []string {
+// keysOf returns the keys that an engine of a kind may have.
+func keysOf(drivers kinds, kind string) []string {
 	keys := []string{"kind"}
-	for _, f := range of.Fields(kind) {
+	for _, f := range drivers.Fields(kind) {
 		keys = append(keys, f.Key)
 	}
 	return keys
 }
 
-// decodeEngines reads a list of engines. Keys that an engine does not have are left to the check.
-func decodeEngines(n *yaml.Node, of kinds, list *[]Engine) error {
-	var wrong yaml.TypeError
+// decodeEngines decodes a list of engines. It ignores unknown keys, which checkKeys reports.
+func decodeEngines(n *yaml.Node, drivers kinds, list *[]Engine) error {
+	var typeErr yaml.TypeError
 	if n.Kind != yaml.SequenceNode {
-		wrong.Errors = []string{fmt.Sprintf("line %d: cannot unmarshal %s into []Engine", n.Line, n.Tag)}
-		return &wrong
+		typeErr.Errors = []string{fmt.Sprintf("line %d: cannot unmarshal %s into []Engine", n.Line, n.Tag)}
+		return &typeErr
 	}
 	*list = make([]Engine, len(n.Content))
 	for i, entry := range n.Content {
 		var e struct{ Kind string }
-		err := decodeTyped(entry, &e, &wrong)
-		(*list)[i] = Engine{e.Kind, of.Options(e.Kind)}
+		err := decodeNode(entry, &e, &typeErr)
+		(*list)[i] = Engine{e.Kind, drivers.Options(e.Kind)}
 		if err == nil && (*list)[i].Options != nil {
-			err = decodeTyped(entry, (*list)[i].Options, &wrong)
+			err = decodeNode(entry, (*list)[i].Options, &typeErr)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if len(wrong.Errors) > 0 {
-		return &wrong
+	if len(typeErr.Errors) > 0 {
+		return &typeErr
 	}
 	return nil
 }
 
-// decodeTyped reads a node into a value. It adds errors of the values' types to wrong.
-func decodeTyped(n *yaml.Node, into any, wrong *yaml.TypeError) error {
+// decodeNode decodes a node into the value that into points to. It adds errors about the types of
+// values to typeErr, and returns other errors.
+func decodeNode(n *yaml.Node, into any, typeErr *yaml.TypeError) error {
 	err := n.Decode(into)
-	if typed, is := errors.AsType[*yaml.TypeError](err); is {
-		wrong.Errors = append(wrong.Errors, typed.Errors...)
+	if e, ok := errors.AsType[*yaml.TypeError](err); ok {
+		typeErr.Errors = append(typeErr.Errors, e.Errors...)
 		return nil
 	}
 	return err
 }
 
-// speaks reports whether a synthesizer may know a language. Of a server that is not known before it
-// is used.
+// speaks reports whether a synthesizer may support a language. It returns true for servers, whose
+// languages are unknown until they are used.
 func (e Engine) speaks(language string) bool {
 	o, limited := e.Options.(interface{ Speaks(language string) bool })
 	return !limited || o.Speaks(language)
 }
 
-// hears reports whether a recognizer may know a language.
+// hears reports whether a recognizer may support a language.
 func (e Engine) hears(language string) bool {
 	o, limited := e.Options.(interface{ Hears(language string) bool })
 	return !limited || o.Hears(language)
 }
 
-// checkedVoice returns the setup with which recognizers and synthesizers are checked.
-func checkedVoice(name string) drivers.Voice {
+// voiceSetup returns the setup for checks of recognizers, and of synthesizers with the voice name.
+func voiceSetup(name string) drivers.Voice {
 	return drivers.Voice{Setup: voice.Setup{Voice: name, Log: slog.New(slog.DiscardHandler)},
 		FindWyoming: func(context.Context) ([]string, error) { return nil, nil }}
 }
 
-// checkKeys checks the keys that were set for an engine, and reports whether they all exist.
-func checkKeys(k *checker, at string, of kinds, e Engine) (known bool) {
-	known = true
-	own := keysOf(of, e.Kind)
-	for _, key := range k.under(at) {
+// checkKeys checks the keys that were set for the engine at path, and the durations among its options.
+// It reports whether each key exists for some kind.
+func checkKeys(k *checker, path string, drivers kinds, e Engine) (exist bool) {
+	exist = true
+	ownKeys := keysOf(drivers, e.Kind)
+	for _, key := range k.keysBelow(path) {
 		switch {
-		case slices.Contains(own, key):
-		case slices.ContainsFunc(of.Kinds(), func(kind string) bool { return slices.Contains(keysOf(of, kind), key) }):
-			if e.Options != nil { // it would have no effect
-				k.fault(at+"."+key, fmt.Errorf("%s has no such key; it has %s", e.Kind, strings.Join(own, ", ")))
+		case slices.Contains(ownKeys, key):
+		case slices.ContainsFunc(drivers.Kinds(), func(kind string) bool { return slices.Contains(keysOf(drivers, kind), key) }):
+			if e.Options != nil { // an unknown kind is a fault already
+				k.fault(path+"."+key, fmt.Errorf("%s has no such key; it has %s", e.Kind, strings.Join(ownKeys, ", ")))
 			}
 		default:
-			k.fault(at+"."+key, errNoKey)
-			known = false
+			k.fault(path+"."+key, errNoKey)
+			exist = false
 		}
 	}
 	for _, f := range driver.FieldsOf(e.Options) {
-		if d, is := f.Value.Interface().(time.Duration); is && d < 0 {
-			k.fault(at+"."+f.Key, fmt.Errorf("%q is no duration such as 60s, 5m or 24h", d))
+		if d, ok := f.Value.Interface().(time.Duration); ok && d < 0 {
+			k.fault(path+"."+f.Key, fmt.Errorf("%q is not a duration such as 60s, 5m or 24h", d))
 		}
-		for i := 0; sectioned(f.Value.Type()) && f.Value.Kind() == reflect.Slice && i < f.Value.Len(); i++ {
-			below := fmt.Sprintf("%s.%s.%d", at, f.Key, i)
-			for _, key := range k.under(below) {
+		for i := 0; hasSections(f.Value.Type()) && f.Value.Kind() == reflect.Slice && i < f.Value.Len(); i++ {
+			entry := fmt.Sprintf("%s.%s.%d", path, f.Key, i)
+			for _, key := range k.keysBelow(entry) {
 				if !slices.ContainsFunc(driver.Fields(f.Value.Index(i)), func(f driver.Field) bool { return f.Key == key }) {
-					k.fault(below+"."+key, errNoKey)
-					known = false
+					k.fault(entry+"."+key, errNoKey)
+					exist = false
 				}
 			}
 		}
 	}
-	return known
+	return exist
 }
 
 var errNoKey = errors.New("there is no such key")
 
-// checkList checks the kind and the keys of each engine of a list, and that it can be made.
-func checkList[S, E any](k *checker, list string, of driver.List[S, E], all []Engine, setup func(place int) S) {
-	if len(all) == 0 && list != "brain_deep" {
+// checkList checks the kind and the keys of each engine of a list, and that the engine can be made with
+// setup(i), where i is its index.
+func checkList[S, E any](k *checker, list string, drivers driver.List[S, E], engines []Engine, setup func(i int) S) {
+	if len(engines) == 0 && list != "brain_deep" {
 		k.fault(list, errors.New("at least one is needed"))
 	}
-	for i, e := range all {
-		at := fmt.Sprintf("%s.%d", list, i)
-		k.oneOf(at+".kind", e.Kind, of.Kinds()...)
-		if checkKeys(k, at, of, e) && e.Options != nil {
-			k.failed(at, of.Check(e.Kind, e.Options, setup(i)))
+	for i, e := range engines {
+		path := fmt.Sprintf("%s.%d", list, i)
+		k.oneOf(path+".kind", e.Kind, drivers.Kinds()...)
+		if checkKeys(k, path, drivers, e) && e.Options != nil {
+			k.failed(path, drivers.Check(e.Kind, e.Options, setup(i)))
 		}
 	}
 }

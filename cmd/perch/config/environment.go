@@ -15,34 +15,36 @@ import (
 	"perch/driver"
 )
 
-// clientVariables are for the commands that talk to a running appliance, not for the configuration.
+// clientVariables are read by the commands that connect to a running appliance. They are not keys of
+// the configuration.
 var clientVariables = []string{"PERCH_URL", "PERCH_TOKEN"}
 
-// skinsKey is the variable with the skins' key in other programs, which Perch reads, too.
-const skinsKey = "VTUBER_AUTH_KEY"
+// skinsKeyVariable is the variable with which other programs set their key for skins. Perch uses it if
+// PERCH_SKINS_KEY is not set.
+const skinsKeyVariable = "VTUBER_AUTH_KEY"
 
-// setVariables sets keys of the configuration that c points to from variables: PERCH_ and the path of
-// a key in capitals, joined by underscores, with a number for a place in a list. If an underscore may
-// be a part of a key, the longest key wins.
+// setVariables sets keys of the configuration that c points to from environment variables. The name of
+// a variable is PERCH_ and the path of the key in capitals, joined by underscores, with the index of an
+// entry in a list: PERCH_BRAINS_0_MODEL. Keys may contain underscores, so the longest one matches.
 func setVariables(k *checker, c any, environ []string) {
 	if k.env == nil {
 		k.env = map[string]string{}
 	}
-	turn := func(variable string) int { // an engine's kind is set before its other keys
+	stage := func(variable string) int { // the kind of an engine must be set before its other keys
 		if name, _, _ := strings.Cut(variable, "="); strings.HasSuffix(name, "_KIND") {
 			return 0
 		}
 		return 1
 	}
-	kindsFirst := func(a, b string) int { return cmp.Or(turn(a)-turn(b), strings.Compare(a, b)) }
+	kindsFirst := func(a, b string) int { return cmp.Or(stage(a)-stage(b), strings.Compare(a, b)) }
 	for _, variable := range slices.SortedFunc(slices.Values(environ), kindsFirst) {
 		name, value, _ := strings.Cut(variable, "=")
-		rest, ours := strings.CutPrefix(name, "PERCH_")
-		own := func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }
-		if name == skinsKey && value != "" && !slices.ContainsFunc(environ, own) {
-			rest, ours = "SKINS_KEY", true
+		rest, isKey := strings.CutPrefix(name, "PERCH_")
+		setsSkinsKey := func(v string) bool { return strings.HasPrefix(v, "PERCH_SKINS_KEY=") }
+		if name == skinsKeyVariable && value != "" && !slices.ContainsFunc(environ, setsSkinsKey) {
+			rest, isKey = "SKINS_KEY", true
 		}
-		if !ours || slices.Contains(clientVariables, name) {
+		if !isKey || slices.Contains(clientVariables, name) {
 			continue
 		}
 		s := setter{value: value}
@@ -54,15 +56,17 @@ func setVariables(k *checker, c any, environ []string) {
 	}
 }
 
-// setter follows a variable's name into the configuration.
+// setter finds the key that a variable names, and sets it.
 type setter struct {
-	value string
-	path  []string
+	value string   // the variable's value
+	path  []string // the key's path, as far as it was found
 }
 
+// set sets the key in v, a part of the configuration, that rest, the rest of the variable's name,
+// leads to.
 func (s *setter) set(v reflect.Value, rest string) error {
 	if rest == "" {
-		return s.leaf(v)
+		return s.setValue(v)
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -74,17 +78,17 @@ func (s *setter) set(v reflect.Value, rest string) error {
 		number, rest, _ := strings.Cut(rest, "_")
 		i, err := strconv.Atoi(number)
 		if err != nil {
-			return fmt.Errorf("%s is a list; put a place in it after its name, from 0", strings.Join(s.path, "."))
+			return fmt.Errorf("%s is a list; add the number of an entry, from 0, after its name", strings.Join(s.path, "."))
 		}
 		if i < 0 || i > v.Len() {
-			return fmt.Errorf("%s has no place %d; the next free one is %d", strings.Join(s.path, "."), i, v.Len())
+			return fmt.Errorf("%s has no entry %d; the next new one is %d", strings.Join(s.path, "."), i, v.Len())
 		}
 		if i == v.Len() {
 			v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 		}
 		s.path = append(s.path, number)
-		if engine, is := v.Index(i).Addr().Interface().(*Engine); is && rest == "KIND" {
-			if s.path = append(s.path, "kind"); engine.Kind != s.value { // an engine of another kind keeps no other key
+		if engine, ok := v.Index(i).Addr().Interface().(*Engine); ok && rest == "KIND" {
+			if s.path = append(s.path, "kind"); engine.Kind != s.value { // the keys of another kind do not apply
 				*engine = Engine{s.value, kindsOf(v).Options(s.value)}
 			}
 			return nil
@@ -94,18 +98,19 @@ func (s *setter) set(v reflect.Value, rest string) error {
 	return errNoKey
 }
 
-// longestKey returns the field of a section whose key rest begins with.
+// longestKey returns the field of a section with the longest key that rest begins with, and what
+// follows the key in rest.
 func longestKey(v reflect.Value, rest string) (field driver.Field, after string, ok bool) {
 	for _, f := range driver.Fields(v) {
-		if a, fits := strings.CutPrefix(rest+"_", strings.ToUpper(f.Key)+"_"); fits && len(f.Key) > len(field.Key) {
+		if a, matches := strings.CutPrefix(rest+"_", strings.ToUpper(f.Key)+"_"); matches && len(f.Key) > len(field.Key) {
 			field, after, ok = f, strings.TrimSuffix(a, "_"), true
 		}
 	}
 	return field, after, ok
 }
 
-// form says how a value of a type is written.
-func form(t reflect.Type) string {
+// describeType says how a value of a type is written.
+func describeType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
@@ -114,7 +119,7 @@ func form(t reflect.Type) string {
 	case reflect.Map:
 		return "{NAME: value}"
 	case reflect.Pointer:
-		return form(t.Elem())
+		return describeType(t.Elem())
 	}
 	if t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]() {
 		return "a duration such as 60s, 5m or 24h"
@@ -122,22 +127,23 @@ func form(t reflect.Type) string {
 	return "a number"
 }
 
-// leaf sets the value of a key: a text unchanged, any other value as YAML.
-func (s *setter) leaf(v reflect.Value) error {
-	text, readsText := v.Addr().Interface().(encoding.TextUnmarshaler)
+// setValue sets v, the value of a key, to the variable's value. It decodes values other than texts as
+// YAML.
+func (s *setter) setValue(v reflect.Value) error {
+	u, isUnmarshaler := v.Addr().Interface().(encoding.TextUnmarshaler)
 	switch {
-	case readsText:
-		return text.UnmarshalText([]byte(s.value))
+	case isUnmarshaler:
+		return u.UnmarshalText([]byte(s.value))
 	case v.Kind() == reflect.String:
 		v.SetString(s.value)
 		return nil
 	case v.Kind() == reflect.Struct:
-		return fmt.Errorf("there is no such key; %s holds others", strings.Join(s.path, "."))
+		return fmt.Errorf("there is no such key; %s contains other keys", strings.Join(s.path, "."))
 	}
-	fresh := reflect.New(v.Type())
-	if err := yaml.Unmarshal([]byte(s.value), fresh.Interface()); err != nil {
-		return fmt.Errorf("what it is set to is not what belongs there: %s", form(v.Type())) // the value may be a secret, and is not quoted
+	decoded := reflect.New(v.Type())
+	if err := yaml.Unmarshal([]byte(s.value), decoded.Interface()); err != nil {
+		return fmt.Errorf("the value is not of the right type; write %s", describeType(v.Type())) // do not quote the value, which may be a secret
 	}
-	v.Set(fresh.Elem())
+	v.Set(decoded.Elem())
 	return nil
 }

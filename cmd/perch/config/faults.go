@@ -6,25 +6,27 @@ import (
 	"strings"
 )
 
-// Fault is one fault of a configuration, by its place.
+// Fault is one fault of a configuration.
 type Fault struct {
-	Line    int    `json:"line,omitempty"` // in the owner's file; 0 if unknown
-	Key     string `json:"key,omitempty"`
+	Line    int    `json:"line,omitempty"` // the line in file; 0 if unknown
+	Key     string `json:"key,omitempty"`  // the path of the key; empty if unknown
 	Message string `json:"message"`
-	file    string // the file that Line is in
-	overlay bool   // whether that is the overlay
+
+	file    string // path of the file with the fault; may be empty
+	overlay bool   // whether file is the overlay
 }
 
-// fault returns a fault without a place.
-func fault(err error) Fault { return Fault{}.says(err) }
+// fault returns a fault whose line and key are unknown.
+func fault(err error) Fault { return Fault{Message: err.Error()} }
 
-// says returns the fault with another message.
-func (f Fault) says(err error) Fault {
+// withMessage returns a copy of f whose message is the text of err.
+func (f Fault) withMessage(err error) Fault {
 	f.Message = err.Error()
 	return f
 }
 
-// String returns the fault with its place, and for the overlay with its cure.
+// String returns the message with file, line and key. For a fault of the overlay it adds how to correct
+// it.
 func (f Fault) String() string {
 	text := f.Message
 	if f.Key != "" {
@@ -36,7 +38,7 @@ func (f Fault) String() string {
 	case f.file != "":
 		text = f.file + ": " + text
 	}
-	switch key := settable(f.Key); {
+	switch key := overlayKey(f.Key); {
 	case f.overlay && key != "":
 		return text + "; perch unset " + ShellWord(key) + " gives the key back to the configuration file"
 	case f.overlay:
@@ -45,8 +47,9 @@ func (f Fault) String() string {
 	return text
 }
 
-// settable returns the key under which the overlay has a value: for an entry of a list the list's.
-func settable(key string) string {
+// overlayKey returns the key that the overlay sets for a key. For the entry of a list it is the key of
+// the list, since the overlay has whole lists.
+func overlayKey(key string) string {
 	parts := strings.Split(key, ".")
 	for i, part := range parts {
 		if _, err := strconv.Atoi(part); err == nil {
@@ -56,43 +59,44 @@ func settable(key string) string {
 	return key
 }
 
-// mostFaults bounds the faults of a text that are shown.
-const mostFaults = 200
+// maxShownFaults is the maximum number of faults that the API returns for a text.
+const maxShownFaults = 200
 
-// Faults is an error with all faults of a configuration, a line each.
+// Faults is an error that consists of all faults of a configuration.
 type Faults []Fault
 
+// Error returns the faults, one on each line.
 func (f Faults) Error() string {
-	var all []string
+	var lines []string
 	for _, fault := range f {
-		all = append(all, fault.String())
+		lines = append(lines, fault.String())
 	}
-	return strings.Join(all, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // ExitCode returns the exit code of the program: 2, as for wrong usage.
 func (Faults) ExitCode() int { return 2 }
 
-// in marks the faults of a file as the overlay's.
-func (f Faults) in(overlay string) Faults {
+// markOverlay sets which of the faults are in the overlay, the file with that path.
+func (f Faults) markOverlay(path string) {
 	for i := range f {
-		f[i].overlay = overlay != "" && f[i].file == overlay
+		f[i].overlay = path != "" && f[i].file == path
 	}
-	return f
 }
 
-// shown returns at most mostFaults faults, with lines only of the owner's file.
+// shown returns a copy of at most maxShownFaults faults. Their lines are those of the owner's file; lines
+// of the overlay are left out.
 func (f Faults) shown() []Fault {
-	all := append([]Fault{}, f[:min(len(f), mostFaults)]...)
-	for i := range all {
-		if all[i].overlay {
-			all[i].Line = 0
+	faults := append([]Fault{}, f[:min(len(f), maxShownFaults)]...)
+	for i := range faults {
+		if faults[i].overlay {
+			faults[i].Line = 0
 		}
 	}
-	return all
+	return faults
 }
 
-// line is a line of a file, from 1.
+// line is a line of a file. Numbers begin at 1; 0 is the whole file.
 type line struct {
 	file   string
 	number int

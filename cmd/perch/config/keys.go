@@ -14,74 +14,78 @@ import (
 	"perch/driver"
 )
 
-// Key is a key of the configuration with its value, as a form shows it.
+// Key is a key of the configuration and its value, as a form shows them.
 type Key struct {
-	Key     string   `json:"key"` // its path
-	Type    string   `json:"type"`
-	Choices []string `json:"choices,omitempty"`
-	Value   any      `json:"value"` // of a secret {"set": true} or {"set": false}
+	Key     string   `json:"key"`               // the path of the key
+	Type    string   `json:"type"`              // a result of typeOf, "choice" or "secret"
+	Choices []string `json:"choices,omitempty"` // the possible values of a "choice"
+	Value   any      `json:"value"`             // {"set": true} or {"set": false} for a secret
 	Default any      `json:"default"`
-	// Sections reports whether Value is or has sections. Text is Value in YAML.
+	// Sections reports whether Value is a mapping or a list of mappings. Text is then Value in YAML.
 	Sections bool   `json:"sections,omitempty"`
 	Text     string `json:"text,omitempty"`
-	From     string `json:"from"`
-	By       string `json:"by,omitempty"`   // the variable or the flag that sets it
-	Line     int    `json:"line,omitempty"` // in the owner's file
+	From     string `json:"from"`           // where the value is set
+	By       string `json:"by,omitempty"`   // the variable or flag that sets the value
+	Line     int    `json:"line,omitempty"` // the line of the owner's file that sets the value
 	Doc      string `json:"doc,omitempty"`
-	// About is the key that Doc is written for, and its key in language/TAG/keys.json.
-	// Several keys may share a text.
+	// About is the key under which language/TAG/keys.json has the translation of Doc. Several keys
+	// may share one Doc.
 	About string `json:"about,omitempty"`
-	// Kinds has the keys of an entry of a list of engines, by its kind.
+	// Kinds has the keys of each kind of engine that a list of engines may contain.
 	Kinds map[string][]string `json:"kinds,omitempty"`
 }
 
 // Values of Key.From.
 const (
-	fromFile        = "file"
+	fromFile        = "file"     // the owner's file
 	fromSettings    = "settings" // the overlay
 	fromEnvironment = "environment"
 	fromFlag        = "flag"
 	fromDefault     = "default"
 )
 
-// Keys returns the names of all keys, without those of entries of lists.
+// Keys returns the paths of all keys, except those in entries of lists.
 func Keys() (names []string) {
 	c := Default()
 	eachKey("", reflect.ValueOf(&c).Elem(), func(key string, _ reflect.Value) { names = append(names, key) })
 	return names
 }
 
-// Changed returns the keys whose values differ between two configurations.
+// Changed returns the keys whose values differ between two configurations. A nil list or map equals
+// an empty one.
 func Changed(a, b *Config) (keys []string) {
-	were := map[string]reflect.Value{}
-	eachKey("", reflect.ValueOf(a).Elem(), func(key string, v reflect.Value) { were[key] = v })
+	values := map[string]reflect.Value{}
+	eachKey("", reflect.ValueOf(a).Elem(), func(key string, v reflect.Value) { values[key] = v })
 	eachKey("", reflect.ValueOf(b).Elem(), func(key string, v reflect.Value) {
-		empty := (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len()+were[key].Len() == 0
-		if !empty && !reflect.DeepEqual(were[key].Interface(), v.Interface()) {
+		bothEmpty := (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len()+values[key].Len() == 0
+		if !bothEmpty && !reflect.DeepEqual(values[key].Interface(), v.Interface()) {
 			keys = append(keys, key)
 		}
 	})
 	return keys
 }
 
-// listKeys returns all keys of a configuration, also those of its engines and robots.
-func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretTexts) (all []Key) {
+// listKeys returns all keys of a configuration, including those in entries of lists. fixed has the
+// flags by the keys that they set.
+func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretTexts) []Key {
 	l := keyLister{checker: k, fixed: fixed, hidden: hidden, docs: sampleDocs()}
 	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
-	return l.all
+	return l.keys
 }
 
+// keyLister collects the keys of a configuration.
 type keyLister struct {
 	*checker
-	fixed  map[string]string
-	hidden secretTexts
-	docs   map[string]comment
-	all    []Key
+	fixed  map[string]string  // flags by the keys that they set
+	hidden secretTexts        // texts that must not be shown
+	docs   map[string]comment // documentation by key
+	keys   []Key
 }
 
-func (l *keyLister) list(v, standard reflect.Value) {
+// list adds the keys of a configuration v and of the entries of its lists.
+func (l *keyLister) list(v, defaultConfig reflect.Value) {
 	defaults := map[string]reflect.Value{}
-	eachKey("", standard, func(key string, v reflect.Value) { defaults[key] = v })
+	eachKey("", defaultConfig, func(key string, v reflect.Value) { defaults[key] = v })
 	eachKey("", v, func(key string, v reflect.Value) {
 		path := strings.Split(key, ".")
 		l.add(path, v, defaults[key], l.docs[key])
@@ -89,87 +93,89 @@ func (l *keyLister) list(v, standard reflect.Value) {
 			return
 		}
 		for i := range v.Len() {
-			l.entry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
+			l.addEntry(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i))
 		}
 	})
 }
 
-// entry lists the keys of an entry of a list. An engine has the keys of its kind.
-func (l *keyLister) entry(path []string, v reflect.Value) {
+// addEntry adds the keys of an entry of a list. The keys of an engine are those of its kind.
+func (l *keyLister) addEntry(path []string, v reflect.Value) {
 	if path[0] == "rules" {
-		return // a form does not show the parts of a rule
+		return // a form shows a rule as a whole
 	}
 	for _, f := range driver.Fields(v) {
-		at := append(slices.Clone(path), f.Key)
+		keyPath := append(slices.Clone(path), f.Key)
 		doc := comment{f.Doc, ""}
 		if f.Doc != "" {
 			doc.about = strings.Join(path[:len(path)-1], ".") + "." + f.Key
 		}
-		if e, is := v.Interface().(Engine); is && f.Doc != "" {
+		if e, ok := v.Interface().(Engine); ok && f.Doc != "" {
 			doc.about = strings.Join(path[:len(path)-1], ".") + "." + e.Kind + "." + f.Key
 		}
-		l.add(at, f.Value, reflect.Zero(f.Value.Type()), doc)
+		l.add(keyPath, f.Value, reflect.Zero(f.Value.Type()), doc)
 	}
 }
 
-func (l *keyLister) add(path []string, v, standard reflect.Value, doc comment) {
-	at := strings.Join(path, ".")
-	key := Key{Key: at, Type: typeOf(v.Type()), Choices: l.choices[at], Doc: doc.text, About: doc.about}
+// add adds the key at path, which has the value v. defaultValue may be the zero reflect.Value.
+func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc comment) {
+	name := strings.Join(path, ".")
+	key := Key{Key: name, Type: typeOf(v.Type()), Choices: l.choices[name], Doc: doc.text, About: doc.about}
 	if key.Choices != nil {
 		key.Type = "choice"
 	}
-	if key.From, key.By = l.from(at); key.From == fromFile {
-		key.Line = l.lines[at].number
+	if key.From, key.By = l.from(name); key.From == fromFile {
+		key.Line = l.lines[name].number
 	}
-	if of := kindsOf(v); of != nil {
+	if drivers := kindsOf(v); drivers != nil {
 		key.Kinds = map[string][]string{}
-		for _, kind := range of.Kinds() {
-			key.Kinds[kind] = keysOf(of, kind)
+		for _, kind := range drivers.Kinds() {
+			key.Kinds[kind] = keysOf(drivers, kind)
 		}
 	}
-	if standard.IsValid() {
-		key.Default = plainValue(path, standard)
+	if defaultValue.IsValid() {
+		key.Default = plainValue(path, defaultValue)
 	}
 	key.Value = l.hidden.value(plainValue(path, v))
 	if isSecret(path) && v.Kind() == reflect.String {
 		key.Value = secretSet{v.String() != ""}
 	}
-	if _, is := key.Value.(secretSet); is {
+	if _, ok := key.Value.(secretSet); ok {
 		key.Type, key.Default = "secret", nil
 	}
-	if key.Sections = sectioned(v.Type()); key.Sections && v.Len() > 0 {
-		if text, err := yaml.Marshal(key.Value); err == nil { // else the form shows JSON
+	if key.Sections = hasSections(v.Type()); key.Sections && v.Len() > 0 {
+		if text, err := yaml.Marshal(key.Value); err == nil { // without Text, the form shows JSON
 			key.Text = string(text)
 		}
 	}
-	l.all = append(l.all, key)
+	l.keys = append(l.keys, key)
 }
 
-// from returns where the value of a key is from.
-func (l *keyLister) from(at string) (from, by string) {
-	within := func(key string) bool {
-		return key == at || strings.HasPrefix(key, at+".") || strings.HasPrefix(at, key+".")
+// from returns where a key is set, as in Key.From, and the flag or variable that sets it.
+func (l *keyLister) from(name string) (from, by string) {
+	overlaps := func(key string) bool {
+		return key == name || strings.HasPrefix(key, name+".") || strings.HasPrefix(name, key+".")
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.fixed)) {
-		if within(key) {
+		if overlaps(key) {
 			return fromFlag, l.fixed[key]
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.env)) {
-		if within(key) {
+		if overlaps(key) {
 			return fromEnvironment, l.env[key]
 		}
 	}
-	switch at, ok := l.lines[at]; {
+	switch line, ok := l.lines[name]; {
 	case !ok:
 		return fromDefault, ""
-	case at.file == l.overlay && l.overlay != "":
+	case line.file == l.overlay && l.overlay != "":
 		return fromSettings, ""
 	}
 	return fromFile, ""
 }
 
-// plainValue converts a value for JSON, written as in the file, without secrets.
+// plainValue converts the value of a key to types that are encoded in JSON as the file writes them. It
+// replaces secrets by secretSet.
 func plainValue(path []string, v reflect.Value) any {
 	switch x := v.Interface().(type) {
 	case Duration:
@@ -189,7 +195,7 @@ func plainValue(path []string, v reflect.Value) any {
 		list := []any{}
 		for i := range v.Len() {
 			list = append(list, plainValue(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i)))
-			if i > 0 && flagOfSecret(fmt.Sprint(v.Index(i-1))) {
+			if i > 0 && isSecretFlag(fmt.Sprint(v.Index(i-1))) {
 				list[i] = secretSet{true}
 			}
 		}
@@ -209,15 +215,15 @@ func plainValue(path []string, v reflect.Value) any {
 		}
 		return section
 	case reflect.String:
-		return shownText(path, v.String())
+		return plainText(path, v.String())
 	}
 	return v.Interface()
 }
 
-// shownText returns a text, or a secretSet for a secret.
-func shownText(path []string, text string) any {
+// plainText returns the text of a key, or a secretSet if it is secret.
+func plainText(path []string, text string) any {
 	inEnv := len(path) > 1 && path[len(path)-2] == "env"
-	if text != "" && (inEnv || isSecret(path) || addressed(path, text) || secretFlag().MatchString(text) && strings.Contains(text, "=")) {
+	if text != "" && (inEnv || isSecret(path) || isSecretAddress(path, text) || secretFlag().MatchString(text) && strings.Contains(text, "=")) {
 		return secretSet{true}
 	}
 	return text

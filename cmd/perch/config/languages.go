@@ -7,45 +7,46 @@ import (
 	"perch/language"
 )
 
-// Hears reports whether a recognizer may know a language.
+// Hears reports whether a recognizer may support a language.
 func (c *Config) Hears(tag string) bool {
 	return !slices.ContainsFunc(bases([]string{tag}), func(base string) bool {
 		return !slices.ContainsFunc(c.Speech.Recognizers, func(e Engine) bool { return e.hears(base) })
 	})
 }
 
-// Lacks returns a sentence, with its cure, for each thing that is missing for languages that robots
-// are set to. Languages that the configuration names are left to Warnings.
-func (c *Config) Lacks(tags ...string) (all []string) {
+// Lacks returns sentences that say what is missing for the languages of robots, and how to add it. It
+// skips languages that the configuration names, since Warnings reports these.
+func (c *Config) Lacks(tags ...string) (sentences []string) {
 	for _, l := range bases(tags) {
-		if missing := c.lacks(l); len(missing) > 0 && !slices.Contains(c.spoken(), l) {
-			all = append(all, missing...)
+		if missing := c.missingFor(l); len(missing) > 0 && !slices.Contains(c.spoken(), l) {
+			sentences = append(sentences, missing...)
 		}
 	}
-	return all
+	return sentences
 }
 
-// lacks returns what is missing for a language.
-func (c *Config) lacks(l string) (all []string) {
-	if _, words := language.Match(l); !words {
-		all = append(all, c.wordless(l))
+// missingFor returns sentences that say what is missing for a language, and how to add it.
+func (c *Config) missingFor(l string) (sentences []string) {
+	if _, hasWords := language.Match(l); !hasWords {
+		sentences = append(sentences, c.untranslated(l))
 	}
 	if !c.Hears(l) {
-		all = append(all, fmt.Sprintf("no recognizer hears %q: sphinx knows English alone; "+
+		sentences = append(sentences, fmt.Sprintf("no recognizer supports %q: sphinx supports only English; "+
 			"add one of kind wyoming to speech.recognizers, such as faster-whisper: docs/how-to/whisper-and-piper.md", l))
 	}
 	if slices.ContainsFunc(c.Speech.Synthesizers, func(e Engine) bool { return e.speaks(l) }) {
-		return all
+		return sentences
 	}
 	if l == "ja" {
-		return append(all, fmt.Sprintf(
-			"no synthesizer speaks %q: espeak cannot read kanji; add {kind: openjtalk}, before espeak to speech.synthesizers", l))
+		return append(sentences, fmt.Sprintf(
+			"no synthesizer speaks %q: espeak cannot read kanji; add {kind: openjtalk} to speech.synthesizers, before espeak", l))
 	}
-	return append(all, fmt.Sprintf("no synthesizer speaks %q: openjtalk speaks Japanese alone; add {kind: espeak} to speech.synthesizers", l))
+	return append(sentences, fmt.Sprintf("no synthesizer speaks %q: openjtalk speaks only Japanese; add {kind: espeak} to speech.synthesizers", l))
 }
 
-// wordless says what is English for a language that Perch has no words for, and what brains answer.
-func (c *Config) wordless(l string) string {
+// untranslated returns a sentence about a language into which Perch is not translated: what stays
+// English, and in which language brains reply.
+func (c *Config) untranslated(l string) string {
 	reflex := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind == "reflex" })
 	others := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind != "reflex" && b.Kind != "none" })
 	switch {

@@ -18,57 +18,57 @@ import (
 	"perch/secret"
 )
 
-// Web holds the settings of the page, and of proxies that let in owners only.
+// Web holds the settings of the page, and of proxies that have authenticated the owner.
 type Web struct {
 	Enabled       bool     `yaml:"enabled"`
-	Ingress       []string `yaml:"ingress"`
-	IngressListen string   `yaml:"ingress_listen"`
+	Ingress       []string `yaml:"ingress"`        // addresses of the proxies
+	IngressListen string   `yaml:"ingress_listen"` // where the proxies connect
 }
 
 // Proxies returns the addresses of web.ingress.
-func (w Web) Proxies() (all []netip.Addr, err error) {
+func (w Web) Proxies() (proxies []netip.Addr, err error) {
 	for i, text := range w.Ingress {
-		at, e := netip.ParseAddr(text)
-		if e != nil || at.IsUnspecified() || at.IsMulticast() {
-			err = errors.Join(err, fmt.Errorf("proxy %d: %q is no address of a machine, such as 172.30.32.2", i+1, text))
+		proxy, e := netip.ParseAddr(text)
+		if e != nil || proxy.IsUnspecified() || proxy.IsMulticast() {
+			err = errors.Join(err, fmt.Errorf("proxy %d: %q is not the address of a machine, such as 172.30.32.2", i+1, text))
 		}
-		all = append(all, at.Unmap())
+		proxies = append(proxies, proxy.Unmap())
 	}
-	return all, err
+	return proxies, err
 }
 
 // checkWeb checks the settings of the page.
 func checkWeb(k *checker, w Web) {
 	_, err := w.Proxies()
-	k.each("web.ingress", err)
+	k.failedEach("web.ingress", err)
 	if w.IngressListen != "" {
 		k.listen("web.ingress_listen", w.IngressListen)
 		if len(w.Ingress) == 0 {
-			k.fault("web.ingress_listen", errors.New("nobody may come there while web.ingress is empty; it is to have the proxy's address"))
+			k.fault("web.ingress_listen", errors.New("nobody may connect to it while web.ingress is empty; add the proxy's address to web.ingress"))
 		}
 	}
 }
 
-// Skins holds the settings of programs that show what the agent is doing, and talk with it.
+// Skins holds the settings of skins: programs that show what the agent is doing and talk with it.
 type Skins struct {
 	Key        string           `yaml:"key"`
 	KeyFile    string           `yaml:"key_file"`
 	QueryToken bool             `yaml:"query_token"`
 	System     bool             `yaml:"system"` // whether a skin's system message is used
 	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
-	// Vocabularies adds vocabularies, or replaces words of the built-in ones.
+	// Vocabularies adds vocabularies, and replaces words of built-in ones.
 	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`
 	Model        Live2DModel                            `yaml:"live2d_model"`
 	Hooks        struct {
 		Robots []string `yaml:"robots"`
 	} `yaml:"hooks"`
-	OpenClaw string `yaml:"openclaw"` // where programs made for OpenClaw's gateway connect
+	OpenClaw string `yaml:"openclaw"` // the address for clients of OpenClaw's gateway
 }
 
-// Live2DModel is a file that describes the Live2D model of avatar programs.
+// Live2DModel is the path of a file that describes the Live2D model of avatar programs.
 type Live2DModel string
 
-// Read reads the file.
+// Read reads the file of the model.
 func (m Live2DModel) Read() (*llmvtuber.Model, error) {
 	text, err := os.ReadFile(string(m))
 	if err != nil {
@@ -102,29 +102,31 @@ func checkBridge(k *checker, b Bridge) {
 // MQTT holds the settings of the connection to Home Assistant.
 type MQTT struct {
 	Broker          string `yaml:"broker"`
-	Listen          string `yaml:"listen"` // the embedded broker
+	Listen          string `yaml:"listen"` // the address of the embedded broker
 	User            string `yaml:"user"`
 	Password        string `yaml:"password"`
 	PasswordFile    string `yaml:"password_file"`
-	CA              string `yaml:"ca"` // a file
+	CA              string `yaml:"ca"` // path of a PEM file
 	BaseTopic       string `yaml:"base_topic"`
 	DiscoveryPrefix string `yaml:"discovery_prefix"`
 }
 
-// Values of mqtt.broker for the embedded broker, and for the broker that Home Assistant's Supervisor
-// knows, which is the embedded one if the Supervisor knows none.
+// Values of mqtt.broker that are not addresses.
 const (
 	EmbeddedBroker   = "embedded"
-	SupervisorBroker = "supervisor"
+	SupervisorBroker = "supervisor" // Home Assistant's broker, or the embedded one if Home Assistant has none
 )
 
-// Own reports whether the embedded broker may be used.
-func (m MQTT) Own() bool { return m.Broker == EmbeddedBroker || m.Broker == SupervisorBroker }
+// MayEmbed reports whether the embedded broker may be used.
+func (m MQTT) MayEmbed() bool { return m.Broker == EmbeddedBroker || m.Broker == SupervisorBroker }
 
-// Generated reports whether the appliance makes the embedded broker's password.
-func (m MQTT) Generated() bool { return m.Own() && m.Password == "" && m.PasswordFile == "" }
+// GeneratesPassword reports whether the appliance generates the embedded broker's password.
+func (m MQTT) GeneratesPassword() bool {
+	return m.MayEmbed() && m.Password == "" && m.PasswordFile == ""
+}
 
-// Files returns the password and the certificate authority, from the files that hold them.
+// Files returns the password and the certificate of the authority. It reads them from files if they are
+// in files.
 func (m MQTT) Files() (password string, ca []byte, err error) {
 	if password, err = secret.Read("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err
@@ -137,11 +139,11 @@ func (m MQTT) Files() (password string, ca []byte, err error) {
 	return password, ca, nil
 }
 
-// MQTTUser is the embedded broker's user, if its owner has chosen none.
+// MQTTUser is the user name for the embedded broker if none is configured.
 const MQTTUser = "perch"
 
-// Mirror returns the options of the connection to Home Assistant. The embedded broker's password is
-// empty if its owner has chosen none.
+// Mirror returns the options of the connection to Home Assistant. The password is empty if
+// GeneratesPassword reports true.
 func (m MQTT) Mirror() (homeassistant.Options, error) {
 	var o homeassistant.Options
 	o.Broker, o.Listen, o.User, o.Base, o.Prefix = m.Broker, m.Listen, m.User, m.BaseTopic, m.DiscoveryPrefix
@@ -150,7 +152,7 @@ func (m MQTT) Mirror() (homeassistant.Options, error) {
 	if o.Password, o.CA, err = m.Files(); err != nil {
 		return o, err
 	}
-	if m.Own() {
+	if m.MayEmbed() {
 		o.User = cmp.Or(o.User, MQTTUser)
 	}
 	return o, nil
@@ -160,8 +162,8 @@ func (m MQTT) Mirror() (homeassistant.Options, error) {
 func checkMQTT(k *checker, m MQTT, inApp bool) {
 	k.listen("mqtt.listen", m.Listen)
 	if m.Broker == SupervisorBroker && !inApp {
-		k.fault("mqtt.broker", errors.New("there is no Supervisor here, for Home Assistant has not started this program as its app; "+
-			"it is embedded, none or the address of a broker"))
+		k.fault("mqtt.broker", errors.New("there is no Supervisor, because Home Assistant has not started this program as its app; "+
+			"use embedded, none or the address of a broker"))
 		return
 	}
 	o, err := m.Mirror()
@@ -169,23 +171,23 @@ func checkMQTT(k *checker, m MQTT, inApp bool) {
 		k.failed("mqtt", err)
 		return
 	}
-	o.ID, o.Password = "00000000", cmp.Or(o.Password, "made at the first start")
-	k.named("mqtt", "", o.Check())
+	o.ID, o.Password = "00000000", cmp.Or(o.Password, "generated at the first start")
+	k.keyErrors("mqtt", "", o.Check())
 }
 
-// Firmware holds the key that images for robots have to be signed with.
+// Firmware holds the public key for the signatures of robots' firmware images.
 type Firmware struct {
 	PublicKey string `yaml:"public_key"` // ed25519, base64; empty if images need no signature
 }
 
-// Signer returns that key, or nil if images need no signature.
+// Signer returns the public key, or nil if images need no signature.
 func (f Firmware) Signer() (ed25519.PublicKey, error) {
 	if f.PublicKey == "" {
 		return nil, nil
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(f.PublicKey))
 	if err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, errors.New("it is no ed25519 public key: 32 bytes in base64")
+		return nil, errors.New("it is not an ed25519 public key: 32 bytes in base64")
 	}
 	return key, nil
 }

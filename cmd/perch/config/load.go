@@ -12,26 +12,23 @@ import (
 	"perch/voice/openjtalk"
 )
 
-// mostConfig is the size of the largest file, in bytes.
-const mostConfig = 1 << 20
+// maxFileSize is the maximum size of a configuration file, in bytes.
+const maxFileSize = 1 << 20
 
-// Source is where a configuration is read from.
+// Source says where a configuration is read from. Overlay overrides File, Options overrides both, and
+// Environ overrides all files.
 type Source struct {
-	File    string   // the owner's, which is never written; may be ""
-	Overlay string   // a file with the same keys, which override those of File; may be ""
-	Environ []string // of the process, "NAME=value"
-	// Options is a file whose keys override those of File: the options of Home Assistant's app. It
-	// may be "".
-	Options string
-	// Service is the account that has to read what the configuration names, if that is not this
-	// process's. Its rights are checked then.
-	Service *Account
+	File    string   // path of the owner's file, which is never written; may be ""
+	Overlay string   // path of the overlay; may be ""
+	Environ []string // the environment of the process: "NAME=value"
+	Options string   // path of the file with the options of Home Assistant's app; may be ""
+	Service *Account // the user who must be able to read the configured files; nil for this process's
 }
 
 // Load reads the files and the environment over the defaults, and checks the result. Its error is
-// Faults, or that a file cannot be read.
+// Faults, or the error of a file that cannot be read.
 func (s Source) Load() (Config, error) {
-	text, overlay, err := s.texts()
+	text, overlay, err := s.readFiles()
 	if err != nil {
 		return Default(), err
 	}
@@ -39,9 +36,9 @@ func (s Source) Load() (Config, error) {
 	return c, err
 }
 
-// texts returns the contents of the owner's file and of the overlay. An overlay that does not exist is
-// empty.
-func (s Source) texts() (text, overlay []byte, err error) {
+// readFiles returns the contents of the owner's file and of the overlay. An overlay that does not exist
+// is read as empty.
+func (s Source) readFiles() (text, overlay []byte, err error) {
 	if s.File != "" {
 		if text, err = readConfig(s.File); err != nil {
 			return nil, nil, err
@@ -55,12 +52,12 @@ func (s Source) texts() (text, overlay []byte, err error) {
 	return text, overlay, err
 }
 
-// load reads the texts and the environment over the defaults, and checks the result.
+// load decodes the texts, the options and the environment over the defaults, and checks the result.
 func (s Source) load(text, overlay []byte) (Config, *checker, error) {
 	c, k := s.defaults(), s.checker()
 	k.read(&c, text)
 	if len(k.found) > 0 && len(k.unread) == 0 {
-		return c, k, k.found // it is no YAML
+		return c, k, k.found // the file is not YAML
 	}
 	if o := k.overlayWith(&c, s.Overlay, overlay); len(o.found) > 0 && len(o.unread) == 0 {
 		return c, k, k.found
@@ -74,30 +71,33 @@ func (s Source) load(text, overlay []byte) (Config, *checker, error) {
 	return c, k, check(k, &c, isApp(s.Environ))
 }
 
+// checker returns a checker without faults.
 func (s Source) checker() *checker {
 	return &checker{file: s.File, overlay: s.Overlay, service: s.Service}
 }
 
-// Recheck checks a configuration that was changed after it was read.
+// Recheck checks a configuration that was changed after Load.
 func (s Source) Recheck(c *Config) error { return check(s.checker(), c, isApp(s.Environ)) }
 
+// readConfig reads a file of at most maxFileSize bytes.
 func readConfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read the configuration: %w", explainDenied(err, ourselves()))
+		return nil, fmt.Errorf("read the configuration: %w", explainDenied(err, currentAccount()))
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostConfig+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}
-	if len(text) > mostConfig {
-		return nil, fmt.Errorf("read the configuration: %s is larger than %d bytes", path, mostConfig)
+	if len(text) > maxFileSize {
+		return nil, fmt.Errorf("read the configuration: %s is larger than %d bytes", path, maxFileSize)
 	}
 	return text, nil
 }
 
-// defaults returns the configuration with no key set.
+// defaults returns the configuration in which no key is set. An app of Home Assistant has defaults of
+// its own.
 func (s Source) defaults() Config {
 	c := Default()
 	if isApp(s.Environ) {
@@ -107,8 +107,8 @@ func (s Source) defaults() Config {
 	return c
 }
 
-// readOptions reads the options of Home Assistant's app, which have the keys of the file, over c. Its
-// error is that they cannot be read.
+// readOptions decodes the options of Home Assistant's app, whose keys are those of the file, into c. It
+// returns an error if the file of options cannot be read.
 func (s Source) readOptions(k *checker, c *Config) error {
 	if s.Options == "" {
 		return nil
@@ -128,25 +128,25 @@ func (s Source) readOptions(k *checker, c *Config) error {
 	return nil
 }
 
-// setHome sets the address of Home Assistant in engines of kind assist that have none, if this
-// program is its app.
+// setHome sets the address of Home Assistant in engines that need one and have none, if this program
+// is an app of Home Assistant.
 func (s Source) setHome(c *Config) {
-	o, is := supervisor.FromEnvironment(s.Environ)
-	if !is {
+	o, ok := supervisor.FromEnvironment(s.Environ)
+	if !ok {
 		return
 	}
 	for _, e := range slices.Concat(c.Speech.Recognizers, Recognizers(c.Speech.Synthesizers), Recognizers(c.Brains)) {
-		if a, is := e.Options.(interface{ SetHome(url string) }); is {
+		if a, ok := e.Options.(interface{ SetHome(url string) }); ok {
 			a.SetHome(o.Core())
 		}
 	}
 }
 
-// addJapanese adds openjtalk, which can read Japanese, if Japanese is spoken and the owner has chosen
-// no synthesizer.
+// addJapanese adds openjtalk, which can read Japanese, if a robot speaks Japanese and no synthesizer
+// is configured.
 func addJapanese(k *checker, c *Config) {
-	_, written := k.lines["speech.synthesizers"]
-	if written || len(k.under("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {
+	_, isSet := k.lines["speech.synthesizers"]
+	if isSet || len(k.keysBelow("speech.synthesizers")) > 0 || !slices.Contains(c.spoken(), "ja") {
 		return
 	}
 	c.Speech.Synthesizers = append(Synthesizers{{"openjtalk", &openjtalk.Options{}}}, c.Speech.Synthesizers...)

@@ -24,46 +24,46 @@ const overlayHead = `# Settings that were changed on the page, with perch set or
 # those of the configuration file. Perch writes this file; perch unset KEY gives a key back.
 `
 
-// mostEntries bounds a list or a mapping that is set as a whole, and the keys that are set at once.
-const mostEntries = 200
+// maxChanges is the maximum number of keys that are changed at once.
+const maxChanges = 200
 
 // Applier makes a configuration take effect in the running appliance.
 type Applier interface {
-	// Apply makes c take effect as far as possible without a restart. It returns the keys that take
-	// effect after a restart only. If it fails, nothing has changed.
+	// Apply applies c as far as possible without a restart. It returns the keys that take effect only
+	// after a restart. If it returns an error, it has changed nothing.
 	Apply(c *Config) (restart []string, err error)
 }
 
-// Overlay shows and changes the configuration. It writes changes into the file Source.Overlay, never
-// into the owner's file, after the checks that a start makes. It is safe for concurrent use.
+// Overlay shows and changes the configuration. Changes are checked as at a start and written into the
+// file Source.Overlay, never into the owner's file. An Overlay is safe for concurrent use.
 type Overlay struct {
 	Source
 	Data    string                // the data directory
-	Fixed   map[string]string     // flags by the key that they fix
+	Fixed   map[string]string     // flags of the command line by the key that each sets
 	Flags   func(*Config)         // applies the flags; may be nil
-	Judge   func(c *Config) error // checks a configuration without faults further; may be nil
+	Judge   func(c *Config) error // makes slower checks if a configuration has no faults; may be nil
 	Applier Applier               // nil if no appliance runs
 	Now     func() time.Time
 
 	mu      sync.Mutex
-	started *Config         // at the start; nil if no appliance runs
-	applied *Config         // the last that Applier was given
-	waiting map[string]bool // keys that take effect after a restart, if they differ from started
+	started *Config         // the configuration at the start; nil if no appliance runs
+	applied *Config         // the configuration that Applier has applied last
+	waiting map[string]bool // keys that take effect after a restart if they differ from started
 }
 
-// Shown is the configuration as it is shown to its owner.
+// Shown is the configuration as the owner sees it.
 type Shown struct {
-	File     string         `json:"file"`          // the owner's; may be empty
-	Settings string         `json:"settings"`      // the overlay
-	Text     string         `json:"text"`          // of the owner's file, without secrets
-	Why      string         `json:"why,omitempty"` // why Text is not shown
+	File     string         `json:"file"`          // path of the owner's file; may be empty
+	Settings string         `json:"settings"`      // path of the overlay
+	Text     string         `json:"text"`          // the owner's file without secrets
+	Why      string         `json:"why,omitempty"` // why Text is empty
 	Keys     []Key          `json:"keys"`
 	Faults   []Fault        `json:"faults"`
 	Warnings []ShownWarning `json:"warnings"`
-	Restart  []string       `json:"restart"` // the keys that take effect after a restart
+	Restart  []string       `json:"restart"` // keys that take effect after a restart
 }
 
-// ShownWarning is a Warning for JSON.
+// ShownWarning is a Warning with names for JSON.
 type ShownWarning struct {
 	Part string `json:"part"`
 	What string `json:"what"`
@@ -77,12 +77,13 @@ type Checked struct {
 
 // Changes is the result of a change.
 type Changes struct {
-	Restart bool     `json:"restart"`        // Keys is not empty
-	Keys    []string `json:"keys,omitempty"` // that take effect after a restart
+	Restart bool     `json:"restart"`        // whether Keys is not empty
+	Keys    []string `json:"keys,omitempty"` // keys that take effect after a restart
 }
 
-// Start records the configuration of the appliance's start, and removes what a power cut has left of
-// the last change. It makes the overlay, which may hold secrets, readable only by its owner.
+// Start records the configuration with which the appliance starts. It removes the unfinished file of a
+// change that a power cut has interrupted, and makes the overlay, which may contain secrets, readable
+// only by the user of this process.
 func (o *Overlay) Start(c *Config) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,135 +94,136 @@ func (o *Overlay) Start(c *Config) error {
 	return store.RemoveUnfinished(o.Source.Overlay)
 }
 
-// judged is the result of the checks of a start.
-type judged struct {
+// checkedConfig is a configuration that was checked as at a start.
+type checkedConfig struct {
 	*checker
 	config Config
-	hidden secretTexts // not shown in keys and faults
-	faults Faults      // with secrets
+	hidden secretTexts // texts that keys and faults must not show
+	faults Faults      // may contain secrets
 }
 
-// judge checks the texts as a start does.
-func (o *Overlay) judge(text, overlay []byte) judged {
-	var j judged
+// checkTexts checks the texts of the owner's file and of the overlay as a start does.
+func (o *Overlay) checkTexts(text, overlay []byte) checkedConfig {
+	var c checkedConfig
 	var err error
-	j.config, j.checker, err = o.load(text, overlay)
+	c.config, c.checker, err = o.load(text, overlay)
 	if err == nil && o.Flags != nil {
-		o.Flags(&j.config)
-		j.found = nil
-		err = check(j.checker, &j.config, isApp(o.Environ))
+		o.Flags(&c.config)
+		c.found = nil
+		err = check(c.checker, &c.config, isApp(o.Environ))
 	}
 	if err == nil && o.Judge != nil {
-		err = o.Judge(&j.config)
+		err = o.Judge(&c.config)
 	}
-	if err != nil && !errors.As(err, &j.faults) {
-		j.faults = Faults{fault(err)}
+	if err != nil && !errors.As(err, &c.faults) {
+		c.faults = Faults{fault(err)}
 	}
-	j.hidden = secretsOf(&j.config, text, overlay)
-	return j
+	c.hidden = secretsOf(&c.config, text, overlay)
+	return c
 }
 
 // shown returns the faults without secrets.
-func (j judged) shown() []Fault { return j.hidden.faults(j.faults.shown()) }
+func (c checkedConfig) shown() []Fault { return c.hidden.faults(c.faults.shown()) }
 
-func (o *Overlay) keys(j judged) []Key {
-	return listKeys(j.checker, &j.config, o.defaults(), o.Fixed, j.hidden)
+// keys returns all keys of a configuration.
+func (o *Overlay) keys(c checkedConfig) []Key {
+	return listKeys(c.checker, &c.config, o.defaults(), o.Fixed, c.hidden)
 }
 
-func (o *Overlay) warnings(j judged) []ShownWarning {
-	all := []ShownWarning{}
-	for _, w := range j.config.Warnings(o.File, o.Data, o.Now()) {
-		w.What = j.hidden.hide(w.What)
-		all = append(all, ShownWarning(w))
+// warnings returns the warnings of a configuration, without secrets.
+func (o *Overlay) warnings(c checkedConfig) []ShownWarning {
+	warnings := []ShownWarning{}
+	for _, w := range c.config.Warnings(o.File, o.Data, o.Now()) {
+		w.What = c.hidden.hide(w.What)
+		warnings = append(warnings, ShownWarning(w))
 	}
-	return all
+	return warnings
 }
 
 // Read reads the configuration.
 func (o *Overlay) Read() (Shown, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text, overlay, err := o.texts()
+	text, overlay, err := o.readFiles()
 	if err != nil {
 		return Shown{}, err
 	}
-	j := o.judge(text, overlay)
-	s := Shown{File: o.File, Settings: o.Source.Overlay, Keys: o.keys(j), Faults: j.shown(), Warnings: o.warnings(j),
-		Restart: o.restart(&j.config)}
-	if len(j.faults) > 0 {
-		s.Restart = o.restart(o.applied)
+	c := o.checkTexts(text, overlay)
+	s := Shown{File: o.File, Settings: o.Source.Overlay, Keys: o.keys(c), Faults: c.shown(), Warnings: o.warnings(c),
+		Restart: o.restartKeys(&c.config)}
+	if len(c.faults) > 0 {
+		s.Restart = o.restartKeys(o.applied)
 	}
-	if s.Text, err = masked(string(text), j.hidden); err != nil {
+	if s.Text, err = maskSecrets(string(text), c.hidden); err != nil {
 		s.Why = err.Error()
 	}
 	return s, nil
 }
 
-// restart returns the keys of a configuration that take effect after a restart: keys that Apply has
-// returned, and keys that were changed in the owner's file.
-func (o *Overlay) restart(c *Config) []string {
+// restartKeys returns the keys of a configuration that take effect only after a restart: those that
+// Apply has returned, and those that were changed in the owner's file.
+func (o *Overlay) restartKeys(c *Config) []string {
 	keys := []string{}
 	if o.started == nil || c == nil {
 		return keys
 	}
-	byHand := Changed(o.applied, c)
+	changedInFile := Changed(o.applied, c)
 	for _, key := range Changed(o.started, c) {
-		if o.waiting[key] || slices.Contains(byHand, key) {
+		if o.waiting[key] || slices.Contains(changedInFile, key) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-// Check finds the faults of a text in the place of the owner's file, except in lines with the mask of
-// a secret.
+// Check returns the faults that the configuration would have if text replaced the owner's file. It
+// leaves out faults of lines in which a secret is masked.
 func (o *Overlay) Check(text string) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(text) > mostConfig {
-		return Checked{Faults: []Fault{fault(fmt.Errorf("the text is larger than %d bytes", mostConfig))}, Warnings: []ShownWarning{}}, nil
+	if len(text) > maxFileSize {
+		return Checked{Faults: []Fault{fault(fmt.Errorf("the text is larger than %d bytes", maxFileSize))}, Warnings: []ShownWarning{}}, nil
 	}
-	_, overlay, err := o.texts()
+	_, overlay, err := o.readFiles()
 	if err != nil {
 		return Checked{}, err
 	}
-	j := o.judge([]byte(text), overlay)
+	c := o.checkTexts([]byte(text), overlay)
 	lines := strings.Split(text, "\n")
-	checked := Checked{Warnings: o.warnings(j), Faults: slices.DeleteFunc(j.shown(), func(f Fault) bool {
+	return Checked{Warnings: o.warnings(c), Faults: slices.DeleteFunc(c.shown(), func(f Fault) bool {
 		return f.Line > 0 && f.Line <= len(lines) && strings.Contains(lines[f.Line-1], Mask)
-	})}
-	return checked, nil
+	})}, nil
 }
 
-// CheckChange finds the faults with which Change would refuse values, and changes nothing.
+// CheckChange returns the faults for which Change would refuse values. It changes nothing.
 func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	after, _, faults, err := o.prepare(values)
+	after, _, faults, err := o.prepareChange(values)
 	if err != nil {
 		return Checked{}, err
 	}
 	return Checked{Faults: append([]Fault{}, faults...), Warnings: o.warnings(after)}, nil
 }
 
-// Faults returns the faults of the present configuration, with which a start would fail.
+// Faults returns the faults of the current configuration, which would make a start fail.
 func (o *Overlay) Faults() ([]Fault, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	text, overlay, err := o.texts()
+	text, overlay, err := o.readFiles()
 	if err != nil {
 		return nil, err
 	}
-	return o.judge(text, overlay).shown(), nil
+	return o.checkTexts(text, overlay).shown(), nil
 }
 
-// Change sets keys, all of them or, with faults or an error, none. A nil value gives a key back to
-// the owner's file, or removes an entry of a list. When Change returns, the change is on the disk,
-// and as far as possible in effect.
+// Change sets the keys of values. A nil value removes a key from the overlay, so that the owner's file
+// sets it again, or removes an entry of a list. If there are faults or an error, nothing has changed.
+// Otherwise the change is on disk, and in effect as far as possible without a restart.
 func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	after, next, faults, err := o.prepare(values)
+	after, next, faults, err := o.prepareChange(values)
 	if err != nil || len(faults) > 0 {
 		return Changes{}, faults, err
 	}
@@ -230,90 +232,92 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	}
 	restart, err := o.Applier.Apply(&after.config)
 	if err != nil {
-		why := fault(err)
-		for key := range values { // the error names no key; the fault gets any of them
-			why.Key = key
+		f := fault(err)
+		for key := range values { // a fault needs a key, and the error names none: any of them will do
+			f.Key = key
 		}
-		return Changes{}, after.hidden.faults([]Fault{why}), nil
+		return Changes{}, after.hidden.faults([]Fault{f}), nil
 	}
 	if err := o.write(next); err != nil {
-		_, undone := o.Applier.Apply(o.applied)
-		return Changes{}, nil, errors.Join(err, undone)
+		_, undoErr := o.Applier.Apply(o.applied)
+		return Changes{}, nil, errors.Join(err, undoErr)
 	}
 	o.applied = &after.config
 	for _, key := range restart {
 		o.waiting[key] = true
 	}
-	keys := o.restart(o.applied)
+	keys := o.restartKeys(o.applied)
 	return Changes{Restart: len(keys) > 0, Keys: keys}, nil, nil
 }
 
-// prepare returns the configuration after a change and the text of the overlay, or the faults with
-// which the change is refused.
-func (o *Overlay) prepare(values map[string]any) (after judged, next []byte, faults []Fault, err error) {
-	text, overlay, err := o.texts()
+// prepareChange returns the configuration after a change and the new text of the overlay, or the faults
+// for which the change is refused.
+func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, next []byte, faults []Fault, err error) {
+	text, overlay, err := o.readFiles()
 	if err != nil {
 		return after, nil, nil, err
 	}
-	before := o.judge(text, overlay)
-	if next, faults = o.next(before, text, overlay, values); len(faults) > 0 {
+	before := o.checkTexts(text, overlay)
+	if next, faults = o.editOverlay(before, text, overlay, values); len(faults) > 0 {
 		return before, nil, before.hidden.faults(faults), nil
 	}
-	after = o.judge(text, next)
+	after = o.checkTexts(text, next)
 	after.hidden = secretsOf(&after.config, text, overlay, next)
-	known := map[string]bool{}
+	accepted := map[string]bool{}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
-		for _, f := range before.faults { // giving keys back may correct only some of them
-			known[f.Key+f.Message] = true
+		for _, f := range before.faults { // removing keys from the overlay may correct only some of them
+			accepted[f.Key+f.Message] = true
 		}
 	}
-	if slices.ContainsFunc(after.faults, func(f Fault) bool { return !known[f.Key+f.Message] }) {
+	if slices.ContainsFunc(after.faults, func(f Fault) bool { return !accepted[f.Key+f.Message] }) {
 		return after, nil, after.shown(), nil
 	}
 	return after, next, nil, nil
 }
 
+// write writes the overlay.
 func (o *Overlay) write(text []byte) error {
 	if err := store.WriteFile(o.Source.Overlay, text); err != nil {
-		return fmt.Errorf("write the settings: %w", explainDenied(err, ourselves()))
+		return fmt.Errorf("write the settings: %w", explainDenied(err, currentAccount()))
 	}
 	return nil
 }
 
-// next returns the text of the overlay with other values.
-func (o *Overlay) next(now judged, text, overlay []byte, values map[string]any) ([]byte, []Fault) {
-	if len(values) > mostEntries {
-		return nil, []Fault{fault(fmt.Errorf("more than %d keys are changed at once", mostEntries))}
+// editOverlay returns the text of the overlay after values have been set, or the faults of the values.
+// current is the configuration of text and overlay.
+func (o *Overlay) editOverlay(current checkedConfig, text, overlay []byte, values map[string]any) ([]byte, []Fault) {
+	if len(values) > maxChanges {
+		return nil, []Fault{fault(fmt.Errorf("more than %d keys are changed at once", maxChanges))}
 	}
-	tree, err := decoded(overlay)
+	tree, err := decodeTree(overlay)
 	if err != nil {
-		unreadable := now.placed(fault(err), line{file: o.Source.Overlay})
-		return nil, []Fault{fault(errors.New(unreadable.String()))}
+		f := current.atLine(fault(err), line{file: o.Source.Overlay})
+		return nil, []Fault{fault(errors.New(f.String()))}
 	}
-	file, _ := decoded(text) // judge reports a file that cannot be read
+	file, _ := decodeTree(text) // checkTexts reports the error
 	keys := map[string]Key{}
-	for _, k := range o.keys(now) {
+	for _, k := range o.keys(current) {
 		keys[k.Key] = k
 	}
 	var faults []Fault
-	for _, key := range inOrder(values) {
-		if tree, err = (edited{keys, file, tree}).with(key, values[key]); err != nil {
-			faults = append(faults, Fault{Key: key}.says(err))
+	for _, key := range editOrder(values) {
+		if tree, err = (overlayEditor{keys, file, tree}).set(key, values[key]); err != nil {
+			faults = append(faults, Fault{Key: key, Message: err.Error()})
 		}
 	}
 	if len(faults) > 0 {
 		return nil, faults
 	}
-	written := []byte(overlayHead)
+	edited := []byte(overlayHead)
 	if len(tree) > 0 {
 		body, err := yaml.Marshal(tree)
 		if err != nil {
 			return nil, []Fault{fault(err)}
 		}
-		written = append(written, body...)
+		edited = append(edited, body...)
 	}
-	if len(written) > mostConfig {
-		return nil, []Fault{fault(fmt.Errorf("the settings are larger than %d bytes", mostConfig))}
+	if len(edited) > maxFileSize {
+		return nil, []Fault{fault(fmt.Errorf("the settings are larger than %d bytes", maxFileSize))}
 	}
-	return written, nil
+	return edited, nil
 }

@@ -135,23 +135,23 @@ func TestAWrongValueIsRefused(t *testing.T) {
 		says  string
 	}{
 		{"speech.silence", "10s", "an utterance ends after 200ms to 3s of silence, not 10s"},
-		{"name", "My House", "is no name for the network"},
+		{"name", "My House", "is not a network name"},
 		{"nmae", "x", "there is no such key"},
 		{"data", "/x", "there is no such key"},
 		{"name.x", "x", "there is no such key"},
 		{"robots", "x", "it holds other keys"},
 		{"robots", map[string]any{"idel": 1}, "idel: there is no such key"},
-		{"robots.keep_turns", "many", "`many` is not what belongs here"},
-		{"robots.keep_turns", "[", "it is no YAML"},
-		{"robots.keep_turns", map[string]any{}, "this is not what belongs here"},
+		{"robots.keep_turns", "many", "`many` is not of the right type"},
+		{"robots.keep_turns", "[", "it is not valid YAML"},
+		{"robots.keep_turns", map[string]any{}, "the value is not of the right type"},
 		{"mqtt.broker", "embedded", "PERCH_MQTT_BROKER sets it, and comes before the settings"},
 		{"listen", []any{":1"}, "--listen sets it"},
 		{"listen.0", nil, "--listen sets it"},
 		{"brains.0.kind", "gpt", "it is one of acp, anthropic"},
-		{"brains.7", map[string]any{"kind": "none"}, "there is no place 7 in the list of 1"},
+		{"brains.7", map[string]any{"kind": "none"}, "there is no entry 7 in the list of 1"},
 		{"brains.0", nil, "at least one is needed"},
 		{"brains.0.modle", "x", "there is no such key"},
-		{"skins.key", map[string]any{"set": true}, "this is not what belongs here"},
+		{"skins.key", map[string]any{"set": true}, "the value is not of the right type"},
 		{"skins.key", "short", "it has 5 characters"},
 		{"", "x", "there is no such key"},
 	} {
@@ -175,7 +175,7 @@ func TestAFaultInTheOverlay(t *testing.T) {
 		"speech:\n  silence: 10s\n":            ":2: speech.silence: an utterance ends after 200ms to 3s of silence, not 10s; perch unset speech.silence gives",
 		"nmae: x\n":                            ":1: nmae: there is no such key; perch unset nmae gives the key back to the configuration file",
 		"robots:\n  idel: 1\n":                 ":2: robots.idel: there is no such key; perch unset robots.idel gives",
-		"robots: {idle: soon}\n":               ":1: robots.idle: \"soon\" is no duration such as 60s, 5m or 24h; perch unset robots.idle gives",
+		"robots: {idle: soon}\n":               ":1: robots.idle: \"soon\" is not a duration such as 60s, 5m or 24h; perch unset robots.idle gives",
 		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it is one of acp, anthropic, assist, none, openai, reflex, not \"gpt\"; perch unset brains gives",
 		"skins: {key_file: /x}\n":              ":1: skins: key and key_file are two places for one key; perch unset skins gives",
 	} {
@@ -370,13 +370,13 @@ func TestHostileTexts(t *testing.T) {
 	}
 	o := overlaid(t, "name: a\n")
 	began := computed(t) // in proportion to which the rest is, under any load and the race detector
-	if _, err := parsed(keys.String()); err == nil {
+	if _, err := parseYAML(keys.String()); err == nil {
 		t.Error("keys are taken")
 	}
 	most := 10 * (computed(t) - began)
 	for what, text := range map[string]string{
 		"aliases": aliases.String() + "name: *a30\nbrains: [{extra: {x: *a30}}]\n", "keys": keys.String(),
-		"brackets": strings.Repeat("[", 1<<19), "dashes": strings.Repeat("- ", 1<<19), "large": "# " + strings.Repeat("x", mostConfig),
+		"brackets": strings.Repeat("[", 1<<19), "dashes": strings.Repeat("- ", 1<<19), "large": "# " + strings.Repeat("x", maxFileSize),
 		"quotes": "\"" + strings.Repeat("\\n", 1<<19), "a loop": "a: &a [*a]\nkey: *a\n",
 	} {
 		began := computed(t)
@@ -386,7 +386,7 @@ func TestHostileTexts(t *testing.T) {
 		if _, faults, err := o.Change(map[string]any{"brains": text}); err != nil || len(faults) == 0 {
 			t.Errorf("%s are set: %v", what, err)
 		}
-		must.Succeed(t, os.WriteFile(o.File, []byte(text[:min(len(text), mostConfig)]), 0o640))
+		must.Succeed(t, os.WriteFile(o.File, []byte(text[:min(len(text), maxFileSize)]), 0o640))
 		if _, err := o.Read(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}

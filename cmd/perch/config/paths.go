@@ -2,8 +2,9 @@ package config
 
 import "os"
 
-// File returns the path of the configuration file: named, else the app's, the system's or perch.yaml
-// in this directory, or "".
+// File returns the path of the configuration file: named if it is not empty, or else the first file
+// that exists of the app's, the system's and perch.yaml in the working directory. It returns "" if none
+// exists.
 func File(named string) string {
 	if named != "" {
 		return named
@@ -16,8 +17,8 @@ func File(named string) string {
 	return ""
 }
 
-// Data returns the data directory: named, else the service manager's, the app's or the system's if
-// this user can write there, or data in this directory.
+// Data returns the data directory: named if it is not empty, or else the one that systemd has set, the
+// app's or the system's if this user can write into it, or data in the working directory.
 func Data(named string) string {
 	if named != "" {
 		return named

@@ -14,33 +14,34 @@ import (
 	"perch/voice"
 )
 
-// PersonaFile reads a persona that the configuration names for a robot, by its path.
+// PersonaFile reads the persona of a robot from the path in the configuration.
 func PersonaFile(path string) (agent.Persona, error) {
 	if PersonaName().MatchString(path) {
-		return agent.Persona{}, fmt.Errorf("%q is no path of a file such as /etc/perch/cook.md", path)
+		return agent.Persona{}, fmt.Errorf("%q is not the path of a file such as /etc/perch/cook.md", path)
 	}
 	return RobotPersona(path)
 }
 
-// RobotPersona reads a persona for a robot, which may not have options for the brain: all robots
-// share the engines.
+// RobotPersona reads the persona of a robot from a file. It refuses options for the brain, because all
+// robots share the engines.
 func RobotPersona(path string) (agent.Persona, error) {
 	p, err := agent.LoadPersona(path)
 	if err == nil && p.Brain != (agent.BrainOptions{}) {
-		err = fmt.Errorf("%s: brain has no effect in a persona of one robot; name one of brains in the robot's brain", path)
+		err = fmt.Errorf("%s: brain has no effect in the persona of one robot; set the robot's brain to one of brains", path)
 	}
 	return p, err
 }
 
-// Persona returns the household's persona: of a file, or the default one with a name.
+// Persona returns the household's persona: that of the file persona.file, or the default one. Without a
+// name in the file its name is persona.name.
 func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()
 	if c.Persona.File != "" {
-		read, err := agent.LoadPersona(c.Persona.File)
+		loaded, err := agent.LoadPersona(c.Persona.File)
 		if err != nil {
 			return persona, err
 		}
-		persona = read
+		persona = loaded
 	}
 	if persona.Name == "" || c.Persona.File == "" {
 		persona.Name = c.Persona.Name
@@ -48,7 +49,7 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Speech returns the language of robots: the persona's, or else the household's.
+// Speech returns the language of robots without settings: the persona's, or else the household's.
 func Speech(c *Config) (voice.Options, error) {
 	persona, err := Persona(c)
 	if err != nil {
@@ -57,13 +58,15 @@ func Speech(c *Config) (voice.Options, error) {
 	return voice.Options{Language: cmp.Or(persona.Language, c.Language.First())}, nil
 }
 
-// ownLanguage is the language of the appliance's sentences if no other is known.
-const ownLanguage = "en"
+// fallbackLanguage is the language of the appliance's own sentences if they are not translated into
+// any language of the household.
+const fallbackLanguage = "en"
 
-// spoken returns the languages of robots by the configuration, without regions.
+// spoken returns the languages that the configuration gives to robots, without regions. The household's
+// come first.
 func (c *Config) spoken() []string {
 	tags := c.Language.List()
-	if persona, err := Persona(c); err == nil { // check reports a persona that cannot be read
+	if persona, err := Persona(c); err == nil { // check reports the error
 		tags = append(tags, persona.Language)
 	}
 	for _, r := range c.Robots.Each {
@@ -72,32 +75,32 @@ func (c *Config) spoken() []string {
 	return bases(tags)
 }
 
-// bases returns languages without their regions, each once.
-func bases(tags []string) (all []string) {
+// bases returns language tags without their regions and without duplicates.
+func bases(tags []string) (bases []string) {
 	for _, tag := range tags {
-		if base, _, _ := strings.Cut(strings.ToLower(tag), "-"); base != "" && !slices.Contains(all, base) {
-			all = append(all, base)
+		if base, _, _ := strings.Cut(strings.ToLower(tag), "-"); base != "" && !slices.Contains(bases, base) {
+			bases = append(bases, base)
 		}
 	}
-	return all
+	return bases
 }
 
-// ReflexLanguages returns the spoken languages that the reflex brain knows, the household's first, or
-// English if it knows none of them.
-func ReflexLanguages(c *Config) (known []string) {
+// ReflexLanguages returns the spoken languages that the reflex brain supports, beginning with the
+// household's. If it supports none of them, they are English alone.
+func ReflexLanguages(c *Config) (tags []string) {
 	for _, tag := range c.spoken() {
 		if _, ok := language.Match(tag); ok {
-			known = append(known, tag)
+			tags = append(tags, tag)
 		}
 	}
-	if len(known) == 0 {
-		known = []string{ownLanguage}
+	if len(tags) == 0 {
+		tags = []string{fallbackLanguage}
 	}
-	return known
+	return tags
 }
 
-// Book returns the reflex brain's book of the first of ReflexLanguages. The embedded recognizer knows
-// its sentences.
+// Book returns the reflex brain's book in the first of ReflexLanguages. The embedded recognizer
+// understands the sentences of this book.
 func Book(c *Config) (*reflex.Book, error) {
 	books, err := Books(c)
 	if err != nil {
@@ -106,7 +109,7 @@ func Book(c *Config) (*reflex.Book, error) {
 	return books[0], nil
 }
 
-// Books returns the books of all ReflexLanguages, in their order.
+// Books returns the reflex brain's books in all ReflexLanguages.
 func Books(c *Config) ([]*reflex.Book, error) {
 	books, err := reflex.LoadEach(ReflexLanguages(c), Sentences(c))
 	if err != nil {
@@ -116,25 +119,25 @@ func Books(c *Config) ([]*reflex.Book, error) {
 }
 
 // Sentences returns the path of the file with the owner's sentences for the books, or "".
-func Sentences(c *Config) (own string) {
+func Sentences(c *Config) (path string) {
 	for _, b := range c.Brains {
 		if b.Kind == "reflex" {
-			own = driver.Value[string](b.Options, "sentences")
+			path = driver.Value[string](b.Options, "sentences")
 		}
 	}
-	return own
+	return path
 }
 
-// Patience returns how long a session waits for a brain: longer than the driver of the slowest one,
-// whose error says what is wrong.
+// Patience returns how long a session waits for a brain. It is longer than any driver waits, since the
+// error of a driver says more than the session's.
 func (c *Config) Patience() time.Duration {
-	longest := 3 * time.Minute
+	patience := 3 * time.Minute
 	for _, b := range c.Brains {
-		own := driver.Value[time.Duration](b.Options, "within")
-		if o, is := b.Options.(interface{ Patience() time.Duration }); is {
-			own = o.Patience()
+		timeout := driver.Value[time.Duration](b.Options, "within")
+		if o, ok := b.Options.(interface{ Patience() time.Duration }); ok {
+			timeout = o.Patience()
 		}
-		longest = max(longest, own+10*time.Second)
+		patience = max(patience, timeout+10*time.Second)
 	}
-	return longest
+	return patience
 }

@@ -12,11 +12,12 @@ import (
 // Relay is an avatar program that shows the agents.
 type Relay = relay.Target
 
-// Relays is the list of them. All kinds have the same keys.
+// Relays is the list of avatar programs. All kinds have the same keys.
 type Relays []Relay
 
 func (Relays) kinds() kinds { return relayKinds{} }
 
+// relayKinds describes the kinds of avatar programs.
 type relayKinds struct{}
 
 func (relayKinds) Kinds() (names []string) {
@@ -34,26 +35,26 @@ func (relayKinds) Fields(string) []driver.Field { return driver.FieldsOf(Relay{}
 func checkRelays(k *checker, all Relays) {
 	seen := map[string]bool{}
 	for i, r := range all {
-		at := fmt.Sprintf("relays.%d", i)
-		k.chosen(at+".kind", relayKinds{}.Kinds())
-		k.failed(at, relay.Check(r, agent.StockWords()))
-		if r.Robot != "" && !named(r.Robot) {
-			k.fault(at+".robot", fmt.Errorf("%.40q is neither a MAC address nor a name", r.Robot))
+		path := fmt.Sprintf("relays.%d", i)
+		k.setChoices(path+".kind", relayKinds{}.Kinds())
+		k.failed(path, relay.Check(r, agent.StockWords()))
+		if r.Robot != "" && !isRobotName(r.Robot) {
+			k.fault(path+".robot", fmt.Errorf("%.40q is neither a MAC address nor a name", r.Robot))
 		}
 		name := r.Name
 		if name == "" {
 			name = r.Kind
 		}
 		if seen[name] {
-			k.fault(at+".name", fmt.Errorf("two relays are called %q; give one of them another name", name))
+			k.fault(path+".name", fmt.Errorf("two relays are called %q; give one of them another name", name))
 		}
 		seen[name] = true
 	}
 }
 
-// named reports whether a text can name a robot.
-func named(robot string) bool {
-	_, err := device.ParseID(robot)
-	_, unnamed := device.CheckName(robot)
-	return err == nil || unnamed == nil
+// isRobotName reports whether a text is a MAC address or a valid name of a robot.
+func isRobotName(robot string) bool {
+	_, idErr := device.ParseID(robot)
+	_, nameErr := device.CheckName(robot)
+	return idErr == nil || nameErr == nil
 }

@@ -14,11 +14,10 @@ import (
 
 // Robot holds the settings of one robot.
 type Robot struct {
-	Robot   string `yaml:"robot"` // its MAC address
-	Name    string `yaml:"name"`
-	Persona string `yaml:"persona"` // a file
-	// Character is the id of a character, in the configuration or imported.
-	Character string `yaml:"character"`
+	Robot     string `yaml:"robot"` // the robot's MAC address
+	Name      string `yaml:"name"`
+	Persona   string `yaml:"persona"`   // path of a persona file
+	Character string `yaml:"character"` // ID of a configured or imported character
 	Voice     string `yaml:"voice"`
 	Brain     string `yaml:"brain"`
 	Language  string `yaml:"language"`
@@ -26,53 +25,53 @@ type Robot struct {
 	Transport string `yaml:"transport"` // websocket or mqtt
 }
 
-// Settings returns the settings in the form of the registry.
+// Settings returns the settings as the registry of robots stores them.
 func (r Robot) Settings() device.Settings {
 	return device.Settings{Name: r.Name, Persona: cmp.Or(r.Character, r.Persona), Voice: r.Voice, Brain: r.Brain, Language: r.Language,
 		Transport: device.Transport(r.Transport)}
 }
 
-// Character is a character that the file names, by its manifest.
+// Character is an entry of characters in the configuration.
 type Character struct {
 	Name     string `yaml:"name"`
-	Manifest string `yaml:"manifest"` // a file, a folder or an https address
+	Manifest string `yaml:"manifest"` // path of a file or folder, or an https address
 }
 
 // Remote reports whether the manifest has to be fetched.
 func (c Character) Remote() bool { return strings.Contains(c.Manifest, "://") }
 
-// CheckCharacter checks the id of a character.
+// CheckCharacter checks the ID of a character.
 func CheckCharacter(id string) error {
 	if !PersonaName().MatchString(id) {
-		return fmt.Errorf("%.80q is no id of a character: letters, digits, - and _, at most 64", id)
+		return fmt.Errorf("%.80q is not the ID of a character: letters, digits, - and _, at most 64", id)
 	}
 	if id == agent.DefaultCharacter || id == "perch" {
 		return fmt.Errorf("%q is the household's own character; choose another", id)
 	}
 	if id == "me" {
-		return errors.New(`"me" is the character of whoever asks; choose another`)
+		return errors.New(`"me" stands for the requester's own character; choose another`)
 	}
 	return nil
 }
 
-// checkCharacters checks the characters, and reads the manifests of this machine.
-func checkCharacters(k *checker, all []Character) {
+// checkCharacters checks the characters. It reads the manifests that are files.
+func checkCharacters(k *checker, characters []Character) {
 	seen := map[string]bool{}
-	for i, c := range all {
-		at := fmt.Sprintf("characters.%d", i)
+	for i, c := range characters {
+		path := fmt.Sprintf("characters.%d", i)
 		err := CheckCharacter(c.Name)
 		if err == nil && seen[c.Name] {
-			err = fmt.Errorf("%s stands here twice", c.Name)
+			err = fmt.Errorf("%s is listed twice", c.Name)
 		}
-		k.failed(at+".name", err)
+		k.failed(path+".name", err)
 		seen[c.Name] = true
 		if c.Remote() {
 			if !strings.HasPrefix(c.Manifest, "https://") {
-				k.fault(at+".manifest", errors.New("an address of a manifest begins with https://; a file of this machine is better yet"))
+				k.fault(path+".manifest", errors.New("the address of a manifest must begin with https://; a file on this machine is better"))
 			}
 			continue
 		}
 		_, err = manifest.Read(context.Background(), nil, c.Manifest)
-		k.failed(at+".manifest", err)
+		k.failed(path+".manifest", err)
 	}
 }

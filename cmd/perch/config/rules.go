@@ -15,26 +15,28 @@ import (
 	"perch/perception"
 )
 
-// Rule says what is done when a robot senses something.
+// Rule is a rule of the owner: actions for an event that a robot senses.
 type Rule struct {
 	Name   string           `yaml:"name"`
 	When   whenConfig       `yaml:"when"`
-	Every  time.Duration    `yaml:"every"` // 0 for everyRule
+	Every  time.Duration    `yaml:"every"` // minimum time between two executions; 0 means defaultEvery
 	Hours  perception.Hours `yaml:"hours"`
 	InTalk bool             `yaml:"in_talk"`
 	Do     []actConfig      `yaml:"do"`
 }
 
+// whenConfig says which events trigger a rule.
 type whenConfig struct {
 	Event string                   `yaml:"event"`
 	Robot string                   `yaml:"robot"`
 	If    map[string]compareConfig `yaml:"if"`
 }
 
-// everyRule is how long a rule rests by default.
-const everyRule = 10 * time.Second
+// defaultEvery is the default of Rule.Every.
+const defaultEvery = 10 * time.Second
 
-// compareConfig is a condition of a value: {above: 10}, or the value itself.
+// compareConfig is a condition on a value of an event: a mapping such as {above: 10}, or the value to
+// which it must be equal.
 type compareConfig struct {
 	Is    any      `yaml:"is"`
 	Not   any      `yaml:"not"`
@@ -43,29 +45,29 @@ type compareConfig struct {
 	Below *float64 `yaml:"below"`
 }
 
-// UnmarshalYAML implements yaml.Unmarshaler. A value that is no mapping sets Is.
+// UnmarshalYAML implements yaml.Unmarshaler. A value that is not a mapping is decoded into Is.
 func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
 		return n.Decode(&c.Is)
 	}
-	// The decoder does not look for unknown keys in a type with its own UnmarshalYAML.
-	known := []string{"is", "not", "one_of", "above", "below"}
-	var wrong yaml.TypeError
+	// The YAML library does not report unknown keys of a type that has its own UnmarshalYAML.
+	keys := []string{"is", "not", "one_of", "above", "below"}
+	var typeErr yaml.TypeError
 	for i := 0; i < len(n.Content); i += 2 {
-		if key := n.Content[i]; !slices.Contains(known, key.Value) {
-			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: there is no key %q here; there are %s", key.Line, key.Value,
-				strings.Join(known, ", ")))
+		if key := n.Content[i]; !slices.Contains(keys, key.Value) {
+			typeErr.Errors = append(typeErr.Errors, fmt.Sprintf("line %d: there is no key %q here; there are %s", key.Line, key.Value,
+				strings.Join(keys, ", ")))
 		}
 	}
-	if len(wrong.Errors) > 0 {
-		return &wrong
+	if len(typeErr.Errors) > 0 {
+		return &typeErr
 	}
-	type plain compareConfig
-	return n.Decode((*plain)(c))
+	type withoutUnmarshal compareConfig
+	return n.Decode((*withoutUnmarshal)(c))
 }
 
-// actConfig is one action: exactly one of its keys is set. The keys below lights, tool and publish
-// are the fields of their types in lower case.
+// actConfig is one action: exactly one of its fields is set. The keys of lights, tool and publish are
+// the names of the fields of their types in lower case.
 type actConfig struct {
 	Say     *string              `yaml:"say"`
 	Stop    bool                 `yaml:"stop"`
@@ -79,31 +81,32 @@ type actConfig struct {
 	Notify  *string              `yaml:"notify"`
 }
 
+// headConfig is a turn of the head.
 type headConfig struct {
-	Yaw   int  `yaml:"yaw"`
-	Pitch *int `yaml:"pitch"`
-	Speed int  `yaml:"speed"` // 0 for headSpeed
+	Yaw   int  `yaml:"yaw"`   // in degrees
+	Pitch *int `yaml:"pitch"` // in degrees
+	Speed int  `yaml:"speed"` // in the firmware's unit; 0 means defaultHeadSpeed
 }
 
-// headSpeed is the default of the robot's tool, in the firmware's unit.
-const headSpeed = 150
+// defaultHeadSpeed is the firmware's own default.
+const defaultHeadSpeed = 150
 
-// errOneAct is the error for an action with no key or several.
+// errOneAct is the error of an action with no key or with several.
 var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights, play, state, tool, publish or notify")
 
-// build returns the action.
+// build returns the action in the form of package perception.
 func (a actConfig) build() (perception.Act, error) {
-	var all []perception.Act
-	add := func(set bool, make func() perception.Act) {
-		if set {
-			all = append(all, make())
+	var acts []perception.Act
+	add := func(isSet bool, make func() perception.Act) {
+		if isSet {
+			acts = append(acts, make())
 		}
 	}
 	add(a.Say != nil, func() perception.Act { return perception.Say{Text: *a.Say} })
 	add(a.Stop, func() perception.Act { return perception.Abort{} })
 	add(a.Emotion != nil, func() perception.Act { return perception.Feel{Emotion: *a.Emotion} })
 	add(a.Head != nil, func() perception.Act {
-		return perception.TurnHead{Yaw: a.Head.Yaw, Pitch: a.Head.Pitch, Speed: cmp.Or(a.Head.Speed, headSpeed)}
+		return perception.TurnHead{Yaw: a.Head.Yaw, Pitch: a.Head.Pitch, Speed: cmp.Or(a.Head.Speed, defaultHeadSpeed)}
 	})
 	add(a.Lights != nil, func() perception.Act { return *a.Lights })
 	add(a.Play != nil, func() perception.Act { return perception.Play{Sound: *a.Play} })
@@ -111,52 +114,54 @@ func (a actConfig) build() (perception.Act, error) {
 	add(a.Tool != nil, func() perception.Act { return *a.Tool })
 	add(a.Publish != nil, func() perception.Act { return *a.Publish })
 	add(a.Notify != nil, func() perception.Act { return perception.Notify{Text: *a.Notify} })
-	if len(all) != 1 {
+	if len(acts) != 1 {
 		return nil, errOneAct
 	}
-	if feel, ok := all[0].(perception.Feel); ok && !IsEmotion(feel.Emotion) {
-		return nil, fmt.Errorf("%.40q is no emotion of robots, such as happy, sad or surprised", feel.Emotion)
+	if feel, ok := acts[0].(perception.Feel); ok && !IsEmotion(feel.Emotion) {
+		return nil, fmt.Errorf("%.40q is not an emotion of robots, such as happy, sad or surprised", feel.Emotion)
 	}
-	return all[0], nil
+	return acts[0], nil
 }
 
-// EmotionNamed returns an emotion by its name in the firmware.
-func EmotionNamed(name string) (e agent.Emotion, known bool) {
-	all := agent.Emotions()
-	i := slices.IndexFunc(all, func(e agent.Emotion) bool { return e.Name == name })
+// EmotionNamed returns the emotion with a name in the firmware, or false if the firmware has none with
+// that name.
+func EmotionNamed(name string) (e agent.Emotion, ok bool) {
+	emotions := agent.Emotions()
+	i := slices.IndexFunc(emotions, func(e agent.Emotion) bool { return e.Name == name })
 	if i >= 0 {
-		e = all[i]
+		e = emotions[i]
 	}
 	return e, i >= 0
 }
 
-// IsEmotion reports whether the firmware has an emotion of that name.
+// IsEmotion reports whether the firmware has an emotion with a name.
 func IsEmotion(name string) bool {
-	_, known := EmotionNamed(name)
-	return known
+	_, ok := EmotionNamed(name)
+	return ok
 }
 
-// rule returns the rule in the form of package perception. It calls fault for each key that is wrong.
-func (r Rule) rule(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
-	out := perception.Rule{Name: r.Name, Every: cmp.Or(r.Every, everyRule), Hours: r.Hours, InTalk: r.InTalk,
+// build returns the rule in the form of package perception. key is the path of the rule. build calls
+// fault for each invalid key.
+func (r Rule) build(key string, find func(robot string) (device.ID, error), fault func(key string, err error)) perception.Rule {
+	rule := perception.Rule{Name: r.Name, Every: cmp.Or(r.Every, defaultEvery), Hours: r.Hours, InTalk: r.InTalk,
 		When: perception.When{Event: r.When.Event, If: map[string]perception.Compare{}}}
 	if r.When.Robot != "" {
 		id, err := find(r.When.Robot)
 		if err != nil {
 			fault(key+".when.robot", err)
 		}
-		out.When.Robot = id
+		rule.When.Robot = id
 	}
 	for name, c := range r.When.If {
-		out.When.If[name] = perception.Compare(c)
+		rule.When.If[name] = perception.Compare(c)
 	}
 	for i, a := range r.Do {
 		act, err := a.build()
 		if err != nil {
 			fault(fmt.Sprintf("%s.do.%d", key, i), err)
-			act = perception.Abort{} // in its place, so that later faults name the right one
+			act = perception.Abort{} // a placeholder: later faults name actions by their index
 		}
-		out.Do = append(out.Do, act)
+		rule.Do = append(rule.Do, act)
 	}
-	return out
+	return rule
 }

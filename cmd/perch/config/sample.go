@@ -1,7 +1,7 @@
 package config
 
 import (
-	_ "embed" // the sample
+	_ "embed" // for perch.yaml
 	"slices"
 	"strings"
 	"sync"
@@ -12,17 +12,18 @@ import (
 //go:embed perch.yaml
 var annotated string
 
-// Sample returns the configuration with every key, its default and its documentation.
+// Sample returns the annotated configuration: every key with its default and its documentation.
 func Sample() string { return annotated }
 
-// comment is the documentation of a key in the sample, and the key that it is written for.
+// comment is the documentation of a key, and the key above which it stands in the sample. Several keys
+// may share a comment.
 type comment struct{ text, about string }
 
-// sampleDocs returns the documentation of each key in the sample.
+// sampleDocs returns the documentation of each key in the sample, by the path of the key.
 var sampleDocs = sync.OnceValue(func() map[string]comment {
 	docs := map[string]comment{}
-	if root, err := parsed(Sample()); err == nil && len(root.Content) > 0 {
-		sampleLines(strings.Split(Sample(), "\n")).docs("", root.Content[0], comment{}, docs)
+	if root, err := parseYAML(Sample()); err == nil && len(root.Content) > 0 {
+		sampleLines(strings.Split(Sample(), "\n")).addDocs("", root.Content[0], comment{}, docs)
 	}
 	return docs
 })
@@ -30,41 +31,42 @@ var sampleDocs = sync.OnceValue(func() map[string]comment {
 // sampleLines holds the lines of the sample.
 type sampleLines []string
 
-// docs records the comment above each key of a section. A first key without a comment has the
-// section's, and a key right below another has the other's.
-func (s sampleLines) docs(under string, n *yaml.Node, above comment, docs map[string]comment) {
+// addDocs adds the comments of the keys of a section to docs. path is the section's path. The first key
+// of a section inherits the section's comment if it has none. A key directly below another key inherits
+// the comment of that key.
+func (s sampleLines) addDocs(path string, n *yaml.Node, sectionComment comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	last, lastLine := comment{}, 0
+	previous, previousLine := comment{}, 0
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		at, own := strings.TrimPrefix(under+"."+key.Value, "."), comment{}
+		keyPath, doc := strings.TrimPrefix(path+"."+key.Value, "."), comment{}
 		if n.Style&yaml.FlowStyle == 0 {
 			if text := s.commentAbove(key); text != "" {
-				own = comment{text, at}
+				doc = comment{text, keyPath}
 			}
 		}
 		switch {
-		case own.text != "":
+		case doc.text != "":
 		case i == 0:
-			own = above
-		case key.Line <= lastLine+1:
-			own = last
+			doc = sectionComment
+		case key.Line <= previousLine+1:
+			doc = previous
 		}
-		docs[at] = own
-		s.docs(at, value, own, docs)
-		last, lastLine = own, key.Line
+		docs[keyPath] = doc
+		s.addDocs(keyPath, value, doc, docs)
+		previous, previousLine = doc, key.Line
 	}
 }
 
-// commentAbove returns the lines of comment right above a key, in its column.
+// commentAbove returns the comment directly above a key, as far as it begins in the column of the key.
 func (s sampleLines) commentAbove(key *yaml.Node) string {
 	var lines []string
-	pad := strings.Repeat(" ", key.Column-1) + "#"
-	for at := key.Line - 2; at >= 0; at-- {
-		line, is := strings.CutPrefix(s[at], pad)
-		if !is {
+	indent := strings.Repeat(" ", key.Column-1) + "#"
+	for i := key.Line - 2; i >= 0; i-- {
+		line, isComment := strings.CutPrefix(s[i], indent)
+		if !isComment {
 			break
 		}
 		lines = append(lines, strings.TrimPrefix(line, " "))

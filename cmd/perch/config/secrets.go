@@ -18,52 +18,54 @@ import (
 	"perch/driver"
 )
 
-// Mask stands for a secret where a text is shown.
+// Mask replaces secrets in texts that are shown.
 const Mask = "••••••"
 
-// secretSet stands for the value of a secret where a value is shown.
+// secretSet replaces the values of secrets in JSON. Set reports whether the secret is set.
 type secretSet struct {
 	Set bool `json:"set"`
 }
 
 var (
-	errHidden = errors.New("the file is not shown, because it holds a secret over several lines or in a form of its own; " +
-		"write it in one line, or put it into a file (key_file, token_file, password_file)")
-	errNoYAML = errors.New("the file is not shown, because it is no YAML, in which secrets cannot be found")
+	errUnmaskable = errors.New("the file is not shown, because it contains a secret that spans several lines or has an unusual form; " +
+		"write the secret in one line, or put it into a file (key_file, token_file, password_file)")
+	errNoYAML = errors.New("the file is not shown, because it is not valid YAML, so secrets cannot be found in it")
 )
 
+// These patterns recognize secrets by the name of a key or flag, or by the form of an address.
 var (
-	secretWord = sync.OnceValue(func() *regexp.Regexp {
+	secretKey = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)(^|[_-])(key|apikey|token|password|passwd|secret|authorization)$`)
 	})
-	secretFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^--?[\w-]*(key|token|password|secret)(=|$)`) })
-	inComment  = sync.OnceValue(func() *regexp.Regexp {
+	secretFlag      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^--?[\w-]*(key|token|password|secret)(=|$)`) })
+	commentedSecret = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\b([\w-]*(?:key|token|password|passwd|secret|authorization))(["']?[ \t]*:[ \t]+|["']?=)("[^"\n]+"|'[^'\n]+'|[^\s,}\]#"']+)`)
 	})
-	inRemark    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(^|[ \t])#.*$`) })
-	inAddress   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^\s/@]+@`) })
+	yamlComment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(^|[ \t])#.*$`) })
+	userInfo    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^\s/@]+@`) })
 	secretQuery = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://\S+\?\S*=`) })
 )
 
-// secretName reports whether the value of a key with that name is secret. The name decides, so that
-// new keys and those of other programs are included.
-func secretName(name string) bool { return secretWord().MatchString(name) && name != "public_key" }
+// isSecretName reports whether the value of a key is secret, judging by the name of the key. New keys
+// and those of other programs are therefore included.
+func isSecretName(name string) bool { return secretKey().MatchString(name) && name != "public_key" }
 
-// isSecret reports whether a key of the configuration holds a secret itself.
+// isSecret reports whether the value of the key at path is a secret.
 func isSecret(path []string) bool {
-	at := strings.Join(path, ".")
-	return len(path) > 0 && secretName(path[len(path)-1]) && at != "tls.key" // which names a file
+	isPath := strings.Join(path, ".") == "tls.key" // the path of a file
+	return len(path) > 0 && isSecretName(path[len(path)-1]) && !isPath
 }
 
-// flagOfSecret reports whether an argument of a program is a flag whose value, the next argument, is
+// isSecretFlag reports whether an argument of a program is a flag whose value, the next argument, is
 // secret.
-func flagOfSecret(argument string) bool {
+func isSecretFlag(argument string) bool {
 	return secretFlag().MatchString(argument) && !strings.Contains(argument, "=")
 }
 
-// addressed reports whether an address contains a secret: a password or a query.
-func addressed(path []string, value string) bool {
-	if inAddress().MatchString(value) {
+// isSecretAddress reports whether value, the value of the key at path, is an address with a password or a
+// query, which may be secret.
+func isSecretAddress(path []string, value string) bool {
+	if userInfo().MatchString(value) {
 		return true
 	}
 	if len(path) == 0 || path[len(path)-1] != "url" {
@@ -73,52 +75,53 @@ func addressed(path []string, value string) bool {
 	return err != nil || u.User != nil || u.RawQuery != ""
 }
 
-// secretTexts holds the secrets of a configuration, which are not shown anywhere: not by an alias, as
-// a copy, in a comment or in a fault.
+// secretTexts holds the secrets of a configuration. They must not be shown anywhere: not through an
+// alias, as a copy, in a comment or in a fault.
 type secretTexts struct {
-	whole  map[string]bool
-	within *strings.Replacer // nil if no secret is long enough
+	texts    map[string]bool
+	replacer *strings.Replacer // masks the longer secrets within other texts; nil if there are none
 }
 
-// shortestSecret is the length, in bytes, of the shortest secret that is hidden within other texts. A
-// shorter one is a part of many words.
-const shortestSecret = 6
+// minMaskedLength is the minimum length, in bytes, of a secret that is masked within other texts.
+// Shorter texts are parts of many words.
+const minMaskedLength = 6
 
-func newSecretTexts(all []string) secretTexts {
-	s := secretTexts{whole: map[string]bool{}}
-	// Longer secrets come first: of two with the same beginning the longer one has to match.
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+// newSecretTexts returns the secretTexts of a list of secrets. It sorts the list.
+func newSecretTexts(secrets []string) secretTexts {
+	s := secretTexts{texts: map[string]bool{}}
+	// Of two secrets with the same beginning the longer one must match first.
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
-	for _, secret := range slices.Compact(all) {
-		if s.whole[secret] = true; len(secret) >= shortestSecret {
+	for _, secret := range slices.Compact(secrets) {
+		if s.texts[secret] = true; len(secret) >= minMaskedLength {
 			pairs = append(pairs, secret, Mask)
 		}
 	}
 	if len(pairs) > 0 {
-		s.within = strings.NewReplacer(pairs...)
+		s.replacer = strings.NewReplacer(pairs...)
 	}
 	return s
 }
 
-// hide returns a text without secrets.
+// hide returns a text in which secrets are masked.
 func (s secretTexts) hide(text string) string {
-	if s.whole[text] {
+	if s.texts[text] {
 		return Mask
 	}
-	if s.within == nil {
+	if s.replacer == nil {
 		return text
 	}
-	return s.within.Replace(text)
+	return s.replacer.Replace(text)
 }
 
-// in reports whether a text is or contains a secret.
-func (s secretTexts) in(text string) bool { return s.hide(text) != text }
+// isIn reports whether a text is or contains a secret.
+func (s secretTexts) isIn(text string) bool { return s.hide(text) != text }
 
 // value returns a value of JSON without secrets.
 func (s secretTexts) value(v any) any {
 	switch v := v.(type) {
 	case string:
-		if s.in(v) {
+		if s.isIn(v) {
 			return secretSet{true}
 		}
 	case []any:
@@ -126,62 +129,65 @@ func (s secretTexts) value(v any) any {
 			v[i] = s.value(item)
 		}
 	case map[string]any:
-		shown := map[string]any{}
+		masked := map[string]any{}
 		for key, item := range v {
-			shown[s.hide(key)] = s.value(item)
+			masked[s.hide(key)] = s.value(item)
 		}
-		return shown
+		return masked
 	}
 	return v
 }
 
-func (s secretTexts) faults(all []Fault) []Fault {
-	for i, f := range all {
-		all[i].Key = s.hide(f.Key)
-		all[i].Message = s.hide(f.Message)
+// faults masks the secrets in a list of faults, and returns the list.
+func (s secretTexts) faults(faults []Fault) []Fault {
+	for i, f := range faults {
+		faults[i].Key = s.hide(f.Key)
+		faults[i].Message = s.hide(f.Message)
 	}
-	return all
+	return faults
 }
 
-// textsOf returns a secret, and the password in it if it is an address or a flag.
+// textsOf returns the texts of a secret value that must not be shown: the value itself, and the password
+// in it if it is an address or a flag.
 func textsOf(value string) []string {
-	all := []string{value}
-	if _, after, is := strings.Cut(value, "://"); is {
+	texts := []string{value}
+	if _, after, ok := strings.Cut(value, "://"); ok {
 		account, _, _ := strings.Cut(after, "/")
 		if at := strings.LastIndexByte(account, '@'); at > 0 {
-			if _, password, is := strings.Cut(account[:at], ":"); is && password != "" {
-				all = append(all, password)
-				if plain, err := url.PathUnescape(password); err == nil {
-					all = append(all, plain)
+			if _, password, ok := strings.Cut(account[:at], ":"); ok && password != "" {
+				texts = append(texts, password)
+				if unescaped, err := url.PathUnescape(password); err == nil {
+					texts = append(texts, unescaped)
 				}
 			}
 		}
 	}
-	if _, password, is := strings.Cut(value, "="); is && secretFlag().MatchString(value) && password != "" {
-		all = append(all, password)
+	if _, password, ok := strings.Cut(value, "="); ok && secretFlag().MatchString(value) && password != "" {
+		texts = append(texts, password)
 	}
-	return all
+	return texts
 }
 
-// secretsOf returns the secrets of texts, and of the configuration that was read from them and from
-// the environment.
+// secretsOf returns the secrets of the files' texts, and of the configuration c that was read from them
+// and from the environment.
 func secretsOf(c *Config, texts ...[]byte) secretTexts {
-	var all []string
+	var secrets []string
 	for _, text := range texts {
-		if root, err := parsed(string(text)); err == nil {
-			_, of := secretNodes(root)
-			all = append(all, of...)
+		if root, err := parseYAML(string(text)); err == nil {
+			_, inText := secretNodes(root)
+			secrets = append(secrets, inText...)
 		}
 	}
 	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
-		if value != "" && (isSecret(path) || addressed(path, value)) {
-			all = append(all, textsOf(value)...)
+		if value != "" && (isSecret(path) || isSecretAddress(path, value)) {
+			secrets = append(secrets, textsOf(value)...)
 		}
 	})
-	return newSecretTexts(all)
+	return newSecretTexts(secrets)
 }
 
-// eachText calls do for every text of a section of the configuration.
+// eachText calls do for every string in v, a part of the configuration. The entries of a list have the
+// path of the list.
 func eachText(path []string, v reflect.Value, do func(path []string, value string)) {
 	switch v.Kind() {
 	case reflect.String:
@@ -205,33 +211,32 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 	}
 }
 
-// secretNodes returns the values of a document that are not shown, and the texts that must not be
-// shown anywhere else either: values whose key is a secret's, and values with an anchor, which an
-// alias may repeat at any other key.
+// secretNodes returns the secret values of a document, and the texts that must not be shown elsewhere
+// either: the values of secret keys, and values that an alias repeats at another key.
 func secretNodes(root *yaml.Node) (nodes []*yaml.Node, texts []string) {
-	seen, anchored := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
+	seen, aliased := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
 	eachNode(root, func(n *yaml.Node) {
-		if n.Kind == yaml.AliasNode && n.Alias != nil && !anchored[n.Alias] {
-			eachNode(n.Alias, func(below *yaml.Node) { anchored[below] = true })
+		if n.Kind == yaml.AliasNode && n.Alias != nil && !aliased[n.Alias] {
+			eachNode(n.Alias, func(below *yaml.Node) { aliased[below] = true })
 		}
 	})
-	hide := func(n *yaml.Node, named bool) {
+	add := func(n *yaml.Node, byName bool) {
 		if seen[n] || n.Value == "" || n.Tag == "!!bool" {
 			return
 		}
 		seen[n] = true
 		nodes = append(nodes, n)
-		if named || anchored[n] {
+		if byName || aliased[n] {
 			texts = append(texts, textsOf(n.Value)...)
 		}
 	}
 	for _, top := range root.Content {
-		eachSecret(nil, top, false, false, hide)
+		eachSecret(nil, top, false, false, add)
 	}
 	return nodes, texts
 }
 
-// eachNode calls do for a node and all below it, but not for what aliases stand for.
+// eachNode calls do for a node and all nodes below it. It does not follow aliases.
 func eachNode(n *yaml.Node, do func(*yaml.Node)) {
 	do(n)
 	for _, below := range n.Content {
@@ -239,88 +244,89 @@ func eachNode(n *yaml.Node, do func(*yaml.Node)) {
 	}
 }
 
-// eachScalar calls do for all values that an alias stands for.
-func eachScalar(n *yaml.Node, been map[*yaml.Node]bool, do func(*yaml.Node)) {
-	if n == nil || been[n] {
+// eachScalar calls do for all scalars in a node, also through aliases. It skips the nodes in visited.
+func eachScalar(n *yaml.Node, visited map[*yaml.Node]bool, do func(*yaml.Node)) {
+	if n == nil || visited[n] {
 		return
 	}
-	been[n] = true
+	visited[n] = true
 	if n.Kind == yaml.ScalarNode {
 		do(n)
 	}
-	eachScalar(n.Alias, been, do)
+	eachScalar(n.Alias, visited, do)
 	for _, below := range n.Content {
-		eachScalar(below, been, do)
+		eachScalar(below, visited, do)
 	}
 }
 
-// eachSecret calls hide for every value that is secret: with all for every value. named says whether
-// that is for a name, and not because the value is in the environment of a program.
-func eachSecret(path []string, n *yaml.Node, all, named bool, hide func(n *yaml.Node, named bool)) {
+// eachSecret calls do for every secret value in n, the node at path. secret says that all values in n
+// are secret. byName says that this is because of the name of a key or flag, and not because n is the
+// environment of a program.
+func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yaml.Node, byName bool)) {
 	below := func(key string) []string { return append(slices.Clone(path), key) }
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			at := below(n.Content[i].Value)
-			is := isSecret(at)
-			eachSecret(at, n.Content[i+1], all || is || n.Content[i].Value == "env", named || is, hide)
+			keyPath := below(n.Content[i].Value)
+			isSecretKey := isSecret(keyPath)
+			eachSecret(keyPath, n.Content[i+1], secret || isSecretKey || n.Content[i].Value == "env", byName || isSecretKey, do)
 		}
 	case yaml.SequenceNode:
-		for i, one := range n.Content {
-			flag := i > 0 && flagOfSecret(n.Content[i-1].Value)
-			own := strings.Contains(one.Value, "=") && secretFlag().MatchString(one.Value)
-			eachSecret(below(strconv.Itoa(i)), one, all || flag || own, named || flag || own, hide)
+		for i, entry := range n.Content {
+			afterFlag := i > 0 && isSecretFlag(n.Content[i-1].Value)
+			inFlag := strings.Contains(entry.Value, "=") && secretFlag().MatchString(entry.Value)
+			eachSecret(below(strconv.Itoa(i)), entry, secret || afterFlag || inFlag, byName || afterFlag || inFlag, do)
 		}
 	case yaml.AliasNode:
-		if all && n.Alias != nil {
-			eachScalar(n.Alias, map[*yaml.Node]bool{}, func(n *yaml.Node) { hide(n, named) })
+		if secret && n.Alias != nil {
+			eachScalar(n.Alias, map[*yaml.Node]bool{}, func(n *yaml.Node) { do(n, byName) })
 		}
 	case yaml.ScalarNode:
-		if in := addressed(path, n.Value); all || in {
-			hide(n, named || in)
+		if isAddress := isSecretAddress(path, n.Value); secret || isAddress {
+			do(n, byName || isAddress)
 		}
 	}
 }
 
-// masked returns a text with its own secrets and others replaced by Mask. It returns an error if a
-// secret is still in the text then.
-func masked(text string, secrets secretTexts) (string, error) {
-	root, err := parsed(text)
+// maskSecrets returns a text of the configuration in which its secrets and those in secrets are masked.
+// It returns an error if it cannot mask all of them.
+func maskSecrets(text string, secrets secretTexts) (string, error) {
+	root, err := parseYAML(text)
 	if err != nil {
 		return "", errNoYAML
 	}
 	nodes, _ := secretNodes(root)
-	own := len(nodes)
+	mustMask := len(nodes) // the nodes after these are copies of secrets, which secrets.hide masks, too
 	eachNode(root, func(n *yaml.Node) {
-		if n.Kind == yaml.ScalarNode && secrets.in(n.Value) {
+		if n.Kind == yaml.ScalarNode && secrets.isIn(n.Value) {
 			nodes = append(nodes, n)
 		}
 	})
-	spans := map[int]int{} // from a byte to another
+	spans := map[int]int{} // end of a secret by its start, as offsets in text
 	lines := strings.SplitAfter(text, "\n")
 	for i, n := range nodes {
 		from, to, ok := span(lines, n)
 		if ok {
 			spans[from] = to
-		} else if i < own {
-			return "", errHidden
+		} else if i < mustMask {
+			return "", errUnmaskable
 		}
 	}
-	var shown strings.Builder
-	at := 0
+	var masked strings.Builder
+	end := 0
 	for _, from := range slices.Sorted(maps.Keys(spans)) {
-		shown.WriteString(text[at:from] + Mask)
-		at = spans[from]
+		masked.WriteString(text[end:from] + Mask)
+		end = spans[from]
 	}
-	shown.WriteString(text[at:])
-	// Keys that are commented out, and copies of secrets in comments, are secret, too.
-	text = secrets.hide(inRemark().ReplaceAllStringFunc(shown.String(), maskedComment))
-	if root, err = parsed(text); err != nil {
-		return "", errHidden
+	masked.WriteString(text[end:])
+	// Values of keys that are commented out, and copies of secrets in comments, are secret, too.
+	text = secrets.hide(yamlComment().ReplaceAllStringFunc(masked.String(), maskComment))
+	if root, err = parseYAML(text); err != nil {
+		return "", errUnmaskable
 	}
 	eachNode(root, func(n *yaml.Node) {
-		if secrets.in(n.Value) || secrets.in(n.Anchor) {
-			err = errHidden
+		if secrets.isIn(n.Value) || secrets.isIn(n.Anchor) {
+			err = errUnmaskable
 		}
 	})
 	if err != nil {
@@ -329,19 +335,20 @@ func masked(text string, secrets secretTexts) (string, error) {
 	return text, nil
 }
 
-// maskedComment replaces what looks like a secret in a comment.
-func maskedComment(text string) string {
-	text = inComment().ReplaceAllStringFunc(text, func(found string) string {
-		m := inComment().FindStringSubmatch(found)
-		if !secretName(m[1]) {
+// maskComment masks the texts in a comment that look like secrets.
+func maskComment(text string) string {
+	text = commentedSecret().ReplaceAllStringFunc(text, func(found string) string {
+		m := commentedSecret().FindStringSubmatch(found)
+		if !isSecretName(m[1]) {
 			return found
 		}
 		return m[1] + m[2] + Mask
 	})
-	return inAddress().ReplaceAllString(text, "://"+Mask+"@")
+	return userInfo().ReplaceAllString(text, "://"+Mask+"@")
 }
 
-// span returns the offsets of the bytes of a value. ok is false for a value of several lines.
+// span returns the offsets at which a value begins and ends in a text, whose lines include their
+// newlines. ok is false if the value spans several lines.
 func span(lines []string, n *yaml.Node) (from, to int, ok bool) {
 	if n.Line < 1 || n.Line > len(lines) {
 		return 0, 0, false
@@ -355,7 +362,7 @@ func span(lines []string, n *yaml.Node) (from, to int, ok bool) {
 		_, width := utf8.DecodeRuneInString(rest)
 		skip(width)
 	}
-	for strings.HasPrefix(rest, "&") || strings.HasPrefix(rest, "!") { // an anchor, and a tag
+	for strings.HasPrefix(rest, "&") || strings.HasPrefix(rest, "!") { // skip an anchor and a tag
 		end := strings.IndexAny(rest, " \t\n")
 		if end < 0 {
 			return 0, 0, false

@@ -11,7 +11,7 @@ import (
 	"perch/perception"
 )
 
-// FindRobot returns the robot with a MAC address, or with a name that the configuration gives it.
+// FindRobot returns the ID of the robot with a MAC address, or with a name in the configuration.
 func (c *Config) FindRobot(robot string) (device.ID, error) {
 	for _, r := range c.Robots.Each {
 		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
@@ -21,59 +21,60 @@ func (c *Config) FindRobot(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
-// DrivenRobots returns the robots of skins.hooks, which show coding agents.
-func (c *Config) DrivenRobots() (all []device.ID, err error) {
+// DrivenRobots returns the robots of skins.hooks, which show what coding agents are doing.
+func (c *Config) DrivenRobots() (ids []device.ID, err error) {
 	for i, name := range c.Skins.Hooks.Robots {
 		id, e := c.FindRobot(name)
 		if e != nil {
 			err = errors.Join(err, fmt.Errorf("robot %d: %w", i+1, e))
 		}
-		all = append(all, id)
+		ids = append(ids, id)
 	}
-	return all, err
+	return ids, err
 }
 
-// BehaviourRules returns the rules in the form of package perception.
-func (c *Config) BehaviourRules(fault func(key string, err error)) (all []perception.Rule) {
+// BehaviourRules returns the rules in the form of package perception. It calls fault for each invalid
+// key.
+func (c *Config) BehaviourRules(fault func(key string, err error)) (rules []perception.Rule) {
 	for i, r := range c.Rules {
-		all = append(all, r.rule(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))
+		rules = append(rules, r.build(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))
 	}
-	return all
+	return rules
 }
 
-// UnfitSetting is a setting that the engines cannot follow.
+// UnfitSetting is a setting of a robot that the engines do not support.
 type UnfitSetting struct {
 	Key string
 	Err error
 }
 
-// Unfit returns the settings of a robot that the engines cannot follow, as far as that is known
-// without using them. It does not check the persona, which is checked when it is read.
-func (c *Config) Unfit(s device.Settings) (all []UnfitSetting) {
-	refuse := func(key string, why error) { all = append(all, UnfitSetting{key, why}) }
+// Unfit returns the settings of a robot that the engines do not support, as far as this is known
+// without using them. It does not check the persona.
+func (c *Config) Unfit(s device.Settings) (unfit []UnfitSetting) {
+	refuse := func(key string, err error) { unfit = append(unfit, UnfitSetting{key, err}) }
 	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
 		refuse("brain", fmt.Errorf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
 	}
 	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
 		first := c.Speech.Synthesizers[0]
-		if err := drivers.Synthesizers().Check(first.Kind, first.Options, checkedVoice(s.Voice)); err != nil {
+		if err := drivers.Synthesizers().Check(first.Kind, first.Options, voiceSetup(s.Voice)); err != nil {
 			refuse("voice", err)
 		}
 	}
 	if s.Language != "" && !languageTag().MatchString(s.Language) {
-		refuse("language", fmt.Errorf("%q is no language such as en or de-AT", s.Language))
+		refuse("language", fmt.Errorf("%q is not a language such as en or de-AT", s.Language))
 	}
-	return all
+	return unfit
 }
 
-// brainNames returns the names of the brains in a robot's settings: the kind, and "openai 2" for the
-// second of a kind.
+// brainNames returns the names by which a robot's settings refer to the brains: the kind of a brain, or
+// "openai 2" for the second brain of the kind openai.
 func (c *Config) brainNames() (names []string) {
-	of := map[string]int{}
+	counts := map[string]int{}
 	for _, b := range c.Brains {
 		name := b.Kind
-		if of[b.Kind]++; of[b.Kind] > 1 {
-			name = fmt.Sprintf("%s %d", b.Kind, of[b.Kind])
+		if counts[b.Kind]++; counts[b.Kind] > 1 {
+			name = fmt.Sprintf("%s %d", b.Kind, counts[b.Kind])
 		}
 		names = append(names, name)
 	}

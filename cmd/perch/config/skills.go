@@ -2,15 +2,16 @@ package config
 
 import "perch/agent/skill"
 
-// Skills says which skills the characters have.
+// Skills says which skills characters may use.
 type Skills struct {
 	Trust string   `yaml:"trust"`
-	Allow []string `yaml:"allow"`
-	Dir   string   `yaml:"dir"`
+	Allow []string `yaml:"allow"` // digests of allowed skills
+	Dir   string   `yaml:"dir"`   // path of the folder of skills
 }
 
+// checkSkills checks the trust and the allowed skills.
 func checkSkills(k *checker, s Skills) {
-	k.chosen("skills.trust", []string{skill.OwnedOnly, skill.Whitelist, skill.Any})
+	k.setChoices("skills.trust", []string{skill.OwnedOnly, skill.Whitelist, skill.Any})
 	_, err := skill.ParseTrust(s.Trust, s.Allow)
 	k.failed("skills", err)
 }

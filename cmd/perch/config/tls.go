@@ -15,33 +15,33 @@ import (
 	"perch/secret"
 )
 
-// TLS says where everything but the robots' API is served with TLS.
+// TLS holds the addresses on which everything but the robots' API is served with TLS.
 type TLS struct {
 	Listen      []string `yaml:"listen"`
-	Certificate string   `yaml:"certificate"` // a file, PEM, the authorities' after it
-	Key         string   `yaml:"key"`         // a file, PEM
+	Certificate string   `yaml:"certificate"` // path of a PEM file: the certificate, then those of its authorities
+	Key         string   `yaml:"key"`         // path of a PEM file
 }
 
-// checkTLS checks the addresses and the certificate. robots is the address for robots by MQTT with
-// TLS.
-func checkTLS(k *checker, c TLS, robots string) {
+// checkTLS checks the addresses and the certificate. robotsAddress is the address for robots that use
+// MQTT with TLS, or "".
+func checkTLS(k *checker, c TLS, robotsAddress string) {
 	for i, a := range c.Listen {
 		k.listen(fmt.Sprintf("tls.listen.%d", i), a)
 	}
-	by := "tls.listen"
+	usedBy := "tls.listen"
 	if len(c.Listen) == 0 {
-		by = "robots.mqtt.tls"
+		usedBy = "robots.mqtt.tls"
 	}
 	switch {
-	case len(c.Listen) == 0 && robots == "":
+	case len(c.Listen) == 0 && robotsAddress == "":
 	case c.Certificate == "":
-		k.fault("tls.certificate", fmt.Errorf("%s needs one: a file in PEM", by))
+		k.fault("tls.certificate", fmt.Errorf("%s needs one: a file in PEM", usedBy))
 	case c.Key == "":
 		k.fault("tls.key", errors.New("tls.certificate needs its key: a file in PEM"))
 	default:
 		if _, err := ReadCertificate(c); err != nil {
-			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // else checkReads reports it
-				k.named("tls", "", err)
+			if k.service == nil || !errors.Is(err, fs.ErrPermission) { // otherwise checkReadableByService reports it
+				k.keyErrors("tls", "", err)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		// The library's error describes the form of the files, and does not quote them.
+		// The error of crypto/tls describes the files, but does not quote them.
 		return nil, language.OfKey("tls.certificate",
 			fmt.Errorf("%s and %s cannot be used together: %s", c.Certificate, c.Key,
 				strings.TrimPrefix(err.Error(), "tls: ")))
@@ -76,55 +76,56 @@ func ReadCertificate(c TLS) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// mostPEM is the size of the largest file of certificates, in bytes.
-const mostPEM = 1 << 20
+// maxPEMSize is the maximum size of a file of certificates, in bytes.
+const maxPEMSize = 1 << 20
 
+// readPEM reads the file that a key of the configuration names. Its error is a language.KeyError.
 func readPEM(key, path string) ([]byte, error) {
 	text, err := os.ReadFile(secret.Path(path))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, language.OfKey(key, fmt.Errorf("there is no file %s", path))
 	case errors.Is(err, fs.ErrPermission):
-		return nil, language.OfKey(key, explainDenied(err, ourselves()))
+		return nil, language.OfKey(key, explainDenied(err, currentAccount()))
 	case err != nil:
 		return nil, language.OfKey(key, err)
-	case len(text) > mostPEM:
-		return nil, language.OfKey(key, fmt.Errorf("%s is larger than %d bytes", path, mostPEM))
+	case len(text) > maxPEMSize:
+		return nil, language.OfKey(key, fmt.Errorf("%s is larger than %d bytes", path, maxPEMSize))
 	}
 	return text, nil
 }
 
-// mostSoon is how long before its end a certificate should be renewed, or a fifth of its life if that
-// is shorter.
-const mostSoon = 14 * 24 * time.Hour
+// maxRenewalTime is how long before its expiry a certificate should be renewed. For certificates with a
+// short life it is a fifth of that life instead.
+const maxRenewalTime = 14 * 24 * time.Hour
 
-// ErrDates is wrapped by the error of a certificate that clients refuse.
+// ErrDates reports that a certificate has expired or is not valid yet.
 var ErrDates = errors.New("the certificate is not valid")
 
-// Expiry returns what is wrong with a certificate's dates, or soon will be, or nil. Its error wraps
-// ErrDates if clients refuse the certificate now.
+// Expiry returns an error if a certificate should be renewed or is not valid now. In the latter case
+// the error wraps ErrDates.
 func Expiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
-	soon := min(mostSoon, leaf.NotAfter.Sub(leaf.NotBefore)/5)
+	soon := min(maxRenewalTime, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	switch {
 	case now.After(leaf.NotAfter):
-		return fmt.Errorf("%w: it has expired on %s; renew it, and the new one is taken without a restart", ErrDates, leaf.NotAfter.Format(day))
+		return fmt.Errorf("%w: it expired on %s; renew it, and Perch loads the new one without a restart", ErrDates, leaf.NotAfter.Format(day))
 	case now.Before(leaf.NotBefore):
 		return fmt.Errorf("%w before %s; is this machine's clock right?", ErrDates, leaf.NotBefore.Format(day))
 	case now.Add(soon).After(leaf.NotAfter):
-		return fmt.Errorf("the certificate expires on %s; renew it, and the new one is taken without a restart", leaf.NotAfter.Format(day))
+		return fmt.Errorf("the certificate expires on %s; renew it, and Perch loads the new one without a restart", leaf.NotAfter.Format(day))
 	}
 	return nil
 }
 
-// Names returns the names and addresses of a certificate.
+// Names returns the host names and addresses that a certificate is for, separated by commas.
 func Names(leaf *x509.Certificate) string {
-	all := append([]string(nil), leaf.DNSNames...)
+	names := append([]string(nil), leaf.DNSNames...)
 	for _, ip := range leaf.IPAddresses {
-		all = append(all, ip.String())
+		names = append(names, ip.String())
 	}
-	if len(all) == 0 {
+	if len(names) == 0 {
 		return "no name"
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(names, ", ")
 }

@@ -17,57 +17,57 @@ import (
 // Duration is a time.Duration written as "60s" or "24h".
 type Duration time.Duration
 
-// UnmarshalYAML reads a duration, and refuses a bare number, which has no unit.
+// UnmarshalYAML implements yaml.Unmarshaler. It refuses numbers without a unit, and negative durations.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
-		// The words of the library for a time.Duration; syntax rewords both.
+		// This is the YAML library's error for a time.Duration, which checker.syntax rewrites.
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s `%s` into time.Duration", n.Line, n.Tag, n.Value)}}
 	}
 	*d = Duration(parsed)
 	return nil
 }
 
-// Languages lists the languages of a household, the usual one first: "de", or "en, de".
+// Languages lists the languages of a household, beginning with the usual one: "de", or "en, de".
 type Languages string
 
-// UnmarshalYAML implements yaml.Unmarshaler. It reads one language or a list.
+// UnmarshalYAML implements yaml.Unmarshaler. It accepts one language or a list.
 func (l *Languages) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*l = Languages(n.Value)
 		return nil
 	}
-	var all []string
-	if err := n.Decode(&all); err != nil {
+	var tags []string
+	if err := n.Decode(&tags); err != nil {
 		return fmt.Errorf("line %d: cannot unmarshal %s into Languages", n.Line, n.Tag)
 	}
-	*l = Languages(strings.Join(all, ", "))
+	*l = Languages(strings.Join(tags, ", "))
 	return nil
 }
 
-// List returns the languages.
-func (l Languages) List() (all []string) {
+// List returns the language tags.
+func (l Languages) List() (tags []string) {
 	for tag := range strings.SplitSeq(string(l), ",") {
-		all = append(all, strings.TrimSpace(tag))
+		tags = append(tags, strings.TrimSpace(tag))
 	}
-	return all
+	return tags
 }
 
 // First returns the usual language.
 func (l Languages) First() string { return l.List()[0] }
 
-// languageTag matches language tags by a part of BCP 47.
+// languageTag matches language tags of BCP 47, but not all of its rarer forms.
 var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$`) })
 
-// PersonaName matches names of personas and characters, which are names of files in the data
-// directory and lead to no other file.
+// PersonaName matches the names of personas and characters. They are names of files in the data
+// directory, and cannot lead out of it.
 var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
-// eachKey calls do for every key of a section of the configuration, with its path. It does not look
-// into lists and mappings.
-func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)) {
+// eachKey calls do with the path and value of every key in a section of the configuration. path is the
+// section's path. Entries of lists and mappings have no calls of their own.
+func eachKey(path string, v reflect.Value, do func(key string, v reflect.Value)) {
 	for _, f := range driver.Fields(v) {
-		key := strings.TrimPrefix(under+"."+f.Key, ".")
+		key := strings.TrimPrefix(path+"."+f.Key, ".")
 		if f.Value.Kind() == reflect.Struct && typeOf(f.Value.Type()) == "" {
 			eachKey(key, f.Value, do)
 		} else {
@@ -76,7 +76,7 @@ func eachKey(under string, v reflect.Value, do func(key string, v reflect.Value)
 	}
 }
 
-// typeOf returns the kind of field that a form has for a type, or "" for a section.
+// typeOf returns the kind of input that a form shows for a type, or "" for a section.
 func typeOf(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[Duration]() || t == reflect.TypeFor[time.Duration]():
@@ -99,8 +99,8 @@ func typeOf(t reflect.Type) string {
 	return ""
 }
 
-// sectioned reports whether a list or a mapping holds sections, or may.
-func sectioned(t reflect.Type) bool {
+// hasSections reports whether values of a type are mappings, or lists that may contain mappings.
+func hasSections(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Map:
 		return true
@@ -110,8 +110,9 @@ func sectioned(t reflect.Type) bool {
 	return false
 }
 
-func namesOf[T ~string](all []T) (names []string) {
-	for _, name := range all {
+// namesOf converts a list to strings.
+func namesOf[T ~string](list []T) (names []string) {
+	for _, name := range list {
 		names = append(names, string(name))
 	}
 	return names

@@ -13,60 +13,61 @@ import (
 	"perch/driver"
 )
 
-// Warning is something that works and should be corrected nevertheless, with its cure.
+// Warning says what should be corrected although the configuration works, and how.
 type Warning struct {
 	Part, What string
 }
 
-// Warnings returns warnings of languages that no engine knows, of a certificate that expires soon, and
-// of secrets that others on this machine can read. file is the configuration file and data the data
-// directory; either may be "".
-func (c *Config) Warnings(file, data string, now time.Time) (all []Warning) {
-	all = c.unknownLanguages()
+// Warnings returns warnings about languages that no engine supports, about the certificate's expiry, and
+// about secrets that other users of this machine can read. file is the path of the configuration file
+// and data that of the data directory; either may be "".
+func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning) {
+	warnings = c.languageWarnings()
 	if len(c.TLS.Listen) > 0 {
-		if pair, err := ReadCertificate(c.TLS); err == nil { // else check has reported it
+		if pair, err := ReadCertificate(c.TLS); err == nil { // check reports the error
 			if err := Expiry(pair.Leaf, now); err != nil {
-				all = append(all, Warning{"tls", err.Error()})
+				warnings = append(warnings, Warning{"tls", err.Error()})
 			}
 		}
 	}
-	s := c.secrets()
-	for _, path := range s.files() {
-		all = append(all, readable(path, "it holds a secret")...)
+	places := c.findSecrets()
+	for _, path := range places.secretFiles() {
+		warnings = append(warnings, warnIfReadable(path, "it holds a secret")...)
 	}
-	if file != "" && s.written {
-		all = append(all, readable(file, "it holds secrets")...)
+	if file != "" && places.inConfig {
+		warnings = append(warnings, warnIfReadable(file, "it holds secrets")...)
 	}
 	if data != "" {
 		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
-			all = append(all, Warning{"data",
-				fmt.Sprintf("others on this machine can look into %s; take that from them: chmod o-rwx %s", data, data)})
+			warnings = append(warnings, Warning{"data",
+				fmt.Sprintf("other users of this machine can open %s; prevent it: chmod o-rwx %s", data, data)})
 		}
 	}
-	return all
+	return warnings
 }
 
-// unknownLanguages warns of languages that no engine knows.
-func (c *Config) unknownLanguages() (all []Warning) {
+// languageWarnings returns a warning for each spoken language that the engines do not support.
+func (c *Config) languageWarnings() (warnings []Warning) {
 	for _, l := range c.spoken() {
-		for _, missing := range c.lacks(l) {
-			all = append(all, Warning{"language", missing})
+		for _, missing := range c.missingFor(l) {
+			warnings = append(warnings, Warning{"language", missing})
 		}
 	}
-	return all
+	return warnings
 }
 
-// readable warns of a file that others can read.
-func readable(path, why string) []Warning {
+// warnIfReadable returns a warning if other users of this machine can read a file. content says what
+// the file contains: "it holds a secret".
+func warnIfReadable(path, content string) []Warning {
 	f, err := os.Stat(path)
-	if err != nil || f.Mode().Perm()&0o004 == 0 || !reached(path) {
+	if err != nil || f.Mode().Perm()&0o004 == 0 || !othersCanReach(path) {
 		return nil
 	}
-	return []Warning{{"secrets", fmt.Sprintf("others on this machine can read %s, and %s; take that from them: chmod o-rwx %s", path, why, path)}}
+	return []Warning{{"secrets", fmt.Sprintf("other users of this machine can read %s, and %s; prevent it: chmod o-rwx %s", path, content, path)}}
 }
 
-// reached reports whether others can enter every directory above a file.
-func reached(path string) bool {
+// othersCanReach reports whether every user can enter all directories above a file.
+func othersCanReach(path string) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return true
@@ -77,26 +78,27 @@ func reached(path string) bool {
 	})
 }
 
-// secrets says where a configuration has its secrets.
-type secrets struct {
-	named   []namedFile // all files that it names
-	written bool        // whether there are secrets in the configuration itself
+// secretPlaces says which files a configuration names, and whether it contains secrets itself.
+type secretPlaces struct {
+	files    []namedFile
+	inConfig bool // whether the configuration itself contains secrets
 }
 
 // namedFile is a file that a key of the configuration names.
 type namedFile struct {
 	key, path string
-	secret    bool // whether it holds a secret
+	secret    bool // whether the file contains a secret
 }
 
-func (c *Config) secrets() (s secrets) {
-	s.walk("", reflect.ValueOf(c).Elem())
-	return s
+// findSecrets returns where a configuration has its secrets.
+func (c *Config) findSecrets() (p secretPlaces) {
+	p.walk("", reflect.ValueOf(c).Elem())
+	return p
 }
 
-// files returns the files that hold secrets, each once.
-func (s secrets) files() (paths []string) {
-	for _, f := range s.named {
+// secretFiles returns the paths of the files that contain secrets, without duplicates.
+func (p secretPlaces) secretFiles() (paths []string) {
+	for _, f := range p.files {
 		if f.secret {
 			paths = append(paths, f.path)
 		}
@@ -105,46 +107,48 @@ func (s secrets) files() (paths []string) {
 	return slices.Compact(paths)
 }
 
-// walk visits the configuration. The name of a key decides whether it holds a secret, so that new keys
-// are included.
-func (s *secrets) walk(at string, v reflect.Value) {
+// walk adds the places in v, the value at path. The name of a key decides whether its value is secret,
+// so new keys are included.
+func (p *secretPlaces) walk(path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
 		for i := range v.Len() {
-			s.walk(fmt.Sprintf("%s.%d", at, i), v.Index(i))
+			p.walk(fmt.Sprintf("%s.%d", path, i), v.Index(i))
 		}
 	case reflect.Struct:
-		if c, is := v.Interface().(TLS); is { // its key names a file
-			s.file(at+".certificate", c.Certificate, false)
-			s.file(at+".key", c.Key, true)
+		if c, ok := v.Interface().(TLS); ok { // tls.key is the path of a file
+			p.addFile(path+".certificate", c.Certificate, false)
+			p.addFile(path+".key", c.Key, true)
 			return
 		}
 		for _, f := range driver.Fields(v) {
-			s.field(strings.TrimPrefix(at+"."+f.Key, "."), f.Key, f.Value)
+			p.addField(strings.TrimPrefix(path+"."+f.Key, "."), f.Key, f.Value)
 		}
 	}
 }
 
-func (s *secrets) file(at, path string, secret bool) {
+// addFile adds the file that a key names, unless the key is empty.
+func (p *secretPlaces) addFile(key, path string, secret bool) {
 	if path != "" {
-		s.named = append(s.named, namedFile{at, path, secret})
+		p.files = append(p.files, namedFile{key, path, secret})
 	}
 }
 
-func (s *secrets) field(at, key string, v reflect.Value) {
+// addField adds the places in the field key at path.
+func (p *secretPlaces) addField(path, key string, v reflect.Value) {
 	switch {
 	case v.Kind() != reflect.String:
-		s.walk(at, v)
-		s.written = s.written || key == "env" && v.Len() > 0 // it may hold secrets of another program
+		p.walk(path, v)
+		p.inConfig = p.inConfig || key == "env" && v.Len() > 0 // env may contain secrets of another program
 	case v.String() == "":
 	case key == "key_file" || key == "token_file" || key == "password_file":
-		s.file(at, v.String(), true)
+		p.addFile(path, v.String(), true)
 	case key == "file" || key == "sentences" || key == "ca":
-		s.file(at, v.String(), false)
-	case secretName(key):
-		s.written = true
+		p.addFile(path, v.String(), false)
+	case isSecretName(key):
+		p.inConfig = true
 	case key == "url":
 		u, err := url.Parse(v.String())
-		s.written = s.written || err == nil && (u.User != nil || u.RawQuery != "")
+		p.inConfig = p.inConfig || err == nil && (u.User != nil || u.RawQuery != "")
 	}
 }

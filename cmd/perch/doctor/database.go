@@ -14,18 +14,18 @@ import (
 	"perch/store"
 )
 
-// mostCopied is the size of the largest database that is examined, in bytes: its copy may be in
-// memory, as temporary files are on many machines.
-const mostCopied = 128 << 20
+// maxCopied is the maximum size of a database that is examined, in bytes. The copy is a temporary file,
+// which many machines hold in memory.
+const maxCopied = 128 << 20
 
-// databaseCopy is a copy of the database of an appliance that does not run: opening the database
-// itself would change it, and migrate an older one.
+// databaseCopy is an open copy of the database of an appliance that does not run. The database itself
+// is not opened, because that would change it, and migrate an older one.
 type databaseCopy struct {
 	*store.DB
-	dir string
+	dir string // the temporary folder with the copy
 }
 
-// damage describes the damage of the database at path, which c is a copy of.
+// damage returns an error that describes the damage of the database at path, of which c is a copy.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if aside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(aside) {
@@ -36,15 +36,15 @@ func (c *databaseCopy) damage(path string) error {
 		"%s is damaged (%s); the next start keeps the %d records that can be read, and puts the file aside; %s; or restore a backup with perch restore", path, s.Cause, s.Records, s.Losses())
 }
 
-// copyDatabase opens a copy of the database at path, which its errors name. expect says that it
-// should hold records.
-func copyDatabase(path string, expect bool) (*databaseCopy, error) {
+// copyDatabase opens a copy of the database at path. Its errors name path, not the copy. expectRecords
+// says that an empty database is an error.
+func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	// The lock that the appliance holds; it ends with the file.
+	// A running appliance holds this lock. Closing the file releases it.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
 		return nil,
 			fmt.Errorf(
@@ -53,7 +53,7 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 	}
 	dir, err := os.MkdirTemp("", "perch-doctor-*")
 	if err != nil {
-		return nil, fmt.Errorf("copy the database to look at it: %w", err)
+		return nil, fmt.Errorf("copy the database to examine it: %w", err)
 	}
 	c := &databaseCopy{dir: dir}
 	target := filepath.Join(dir, filepath.Base(path))
@@ -63,12 +63,12 @@ func copyDatabase(path string, expect bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // the store reports them for as long as they exist
+	for _, name := range aside { // the store reports these damaged files as long as they exist
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {
 		o := datadir.StoreOptions(slog.New(slog.DiscardHandler))
-		o.Salvage, o.Expect = true, expect
+		o.Salvage, o.Expect = true, expectRecords
 		c.DB, err = store.Open(target, o)
 	}
 	if err != nil {

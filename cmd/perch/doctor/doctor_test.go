@@ -49,7 +49,7 @@ func Examined(t *testing.T) *Examination {
 type socketClient struct{ http.Client }
 
 // connect reaches the appliance that has a socket in a data directory.
-func connect(data string) (Asker, error) {
+func connect(data string) (APIClient, error) {
 	path := filepath.Join(data, "perch.sock")
 	if _, err := os.Stat(path); err != nil {
 		return nil, ErrNoneRuns
@@ -122,8 +122,8 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			}
 		}
 	}
-	system := func(t *testing.T, d *Examination) { d.unit(t.Context()) }
-	name := func(t *testing.T, d *Examination) { d.names(t.Context()) }
+	system := func(t *testing.T, d *Examination) { d.checkUnit(t.Context()) }
+	name := func(t *testing.T, d *Examination) { d.checkName(t.Context()) }
 	file := func(name, text string, mode os.FileMode) func(*testing.T, *Examination) {
 		return func(t *testing.T, d *Examination) { d.write(t, filepath.Join(d.Data, name), text, mode) }
 	}
@@ -136,39 +136,39 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 	}{
 		"the configuration is read": {
 			func(_ *testing.T, d *Examination) { d.File = "/etc/perch/perch.yaml" },
-			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
+			func(_ *testing.T, d *Examination) { d.checkConfiguration() }, "configuration", false, []string{"/etc/perch/perch.yaml"}},
 		"a model that is not installed": {
 			func(_ *testing.T, d *Examination) {
 				d.Config.Speech.Recognizers[0].Options.(*sphinx.Keys).Model = "/nowhere"
 			},
-			func(_ *testing.T, d *Examination) { d.Configuration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us",
+			func(_ *testing.T, d *Examination) { d.checkConfiguration() }, "configuration", true, []string{"/nowhere", "apt install pocketsphinx-en-us",
 				"check-config"}},
 
-		"room enough": {nil, func(_ *testing.T, d *Examination) { d.Disk() }, "disk", false, []string{"1048576 MB free"}},
+		"room enough": {nil, func(_ *testing.T, d *Examination) { d.checkDisk() }, "disk", false, []string{"1048576 MB free"}},
 		"no room": {
 			func(_ *testing.T, d *Examination) { d.free = func(string) (int64, error) { return 3 << 20, nil } },
-			func(_ *testing.T, d *Examination) { d.Disk() }, "disk", true, []string{"3 MB are free", "make room"}},
+			func(_ *testing.T, d *Examination) { d.checkDisk() }, "disk", true, []string{"3 MB are free", "make room"}},
 		"data that anybody can change": {
 			func(t *testing.T, d *Examination) {
 				must.Succeed(t, os.Chmod(d.Data, 0o777))
 			},
-			func(_ *testing.T, d *Examination) { d.Disk() }, "data", true, []string{"anybody", "chmod o-rwx"}},
+			func(_ *testing.T, d *Examination) { d.checkDisk() }, "data", true, []string{"anybody", "chmod o-rwx"}},
 		"data that cannot be written": {
 			func(t *testing.T, d *Examination) { d.Data = "/proc/nowhere" },
-			func(_ *testing.T, d *Examination) { d.Disk() }, "data", true, []string{"cannot be written", "sudo -u perch", "--data"}},
+			func(_ *testing.T, d *Examination) { d.checkDisk() }, "data", true, []string{"cannot be written", "sudo -u perch", "--data"}},
 
-		"the right time": {nil, func(_ *testing.T, d *Examination) { d.Clock() }, "clock", false, []string{"20"}},
+		"the right time": {nil, func(_ *testing.T, d *Examination) { d.checkClock() }, "clock", false, []string{"20"}},
 		"before this program was built": {
 			func(_ *testing.T, d *Examination) {
 				d.now = func() time.Time { return time.Date(1970, 1, 1, 0, 5, 0, 0, time.UTC) }
 			},
-			func(_ *testing.T, d *Examination) { d.Clock() }, "clock", true, []string{"it says 1970-01-01", "was built on", "time server"}},
+			func(_ *testing.T, d *Examination) { d.checkClock() }, "clock", true, []string{"it says 1970-01-01", "was built on", "time server"}},
 
-		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", false,
-			[]string{"nobody but their owner"}},
-		"a token that its group can read": {file("admin-token", "x", 0o640), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
+		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", false,
+			[]string{"only their owner"}},
+		"a token that its group can read": {file("admin-token", "x", 0o640), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", true,
 			[]string{"admin-token", "chmod 600"}},
-		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *Examination) { d.Secrets() }, "secrets", true,
+		"a password that everybody can read": {file("mqtt-password", "x", 0o604), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", true,
 			[]string{"mqtt-password", "chmod 600"}},
 
 		"gestures, words, a character and a persona": {func(t *testing.T, d *Examination) {
@@ -176,57 +176,57 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			d.write(t, d.Data+"/words/de.txt", "concern: hatschert\n", 0o600)
 			d.write(t, d.Data+"/characters/cook.json", `{"spec":"agent-manifest/0.2","name":"Cook"}`, 0o600)
 			d.write(t, d.Data+"/personas/tom.md", "You are Tom.", 0o600)
-		}, func(_ *testing.T, d *Examination) { d.Files() }, "files", false, []string{"can be used"}},
+		}, func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", false, []string{"can be used"}},
 		"a gesture too long": {file("gestures/b.json", `{"gestures":[{"name":"twirl","duration_ms":90000,"frames":[]}]}`, 0o600),
-			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"gestures/b.json", "duration_ms", "frames", "restart"}},
-		"a feeling that is none": {file("words/de.txt", "# hm\njoy: bärig\n", 0o600), func(_ *testing.T, d *Examination) { d.Files() }, "files", true,
+			func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", true, []string{"gestures/b.json", "duration_ms", "frames", "restart"}},
+		"a feeling that is none": {file("words/de.txt", "# hm\njoy: bärig\n", 0o600), func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", true,
 			[]string{"words/de.txt: line 2", "write for example", "restart"}},
 		"a character that is none": {file("characters/cook.json", `{"spec":"agent-manifest/9"}`, 0o600),
-			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"characters/cook.json", "perch character check"}},
+			func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", true, []string{"characters/cook.json", "perch character check"}},
 		"a persona that does not end": {file("personas/tom.md", "---\nname: Tom\n", 0o600),
-			func(_ *testing.T, d *Examination) { d.Files() }, "files", true,
+			func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", true,
 			[]string{"personas/tom.md", "line 1", "correct or remove it"}},
-		"a skill without a manifest": {file("skills/tide/SKILL.md", "x", 0o600), func(_ *testing.T, d *Examination) { d.Files() }, "files", true,
+		"a skill without a manifest": {file("skills/tide/SKILL.md", "x", 0o600), func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", true,
 			[]string{"skills/tide", "perch skill check"}},
 		"a skill that nobody has signed": {file("skills/tide/manifest.json", `{"name":"tide","version":"1.0.0","description":"x"}`, 0o600),
-			func(_ *testing.T, d *Examination) { d.Files() }, "files", true, []string{"skills/tide", "sign"}},
+			func(_ *testing.T, d *Examination) { d.checkFiles() }, "files", true, []string{"skills/tide", "sign"}},
 
-		"no database yet": {nil, func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"first start makes it"}},
+		"no database yet": {nil, func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", false, []string{"first start creates it"}},
 		"a database": {func(t *testing.T, d *Examination) { _ = d.newDatabase(t).Close() },
-			func(_ *testing.T, d *Examination) { d.Database() }, "database", false, []string{"can be read"}},
+			func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", false, []string{"can be read"}},
 		"a database that is none": {file("perch.db", strings.Repeat("x", 100_000), 0o600),
-			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"perch.db", "backup"}},
+			func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", true, []string{"perch.db", "backup"}},
 		"a database that others can read": {file("perch.db", "x", 0o644),
-			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"can be read by others", "chmod 600"}},
+			func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", true, []string{"can be read by others", "chmod 600"}},
 		"a database in use": {
 			func(t *testing.T, d *Examination) {
 				db := d.newDatabase(t)
 				t.Cleanup(func() { _ = db.Close() })
 			},
-			func(_ *testing.T, d *Examination) { d.Database() }, "database", true, []string{"in use by a program that does not answer",
+			func(_ *testing.T, d *Examination) { d.CheckDatabase() }, "database", true, []string{"in use by a program that does not answer",
 				"systemctl status perch"}},
 
-		"a port that is free": {nil, func(_ *testing.T, d *Examination) { d.Ports() }, "port 127.0.0.1:0", false, []string{"free"}},
+		"a port that is free": {nil, func(_ *testing.T, d *Examination) { d.checkPorts() }, "port 127.0.0.1:0", false, []string{"free"}},
 		"a port in use": {
 			func(t *testing.T, d *Examination) { d.Config.Listen = []string{busy(t)} },
-			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"in use by another program", "listen in the configuration"}},
+			func(_ *testing.T, d *Examination) { d.checkPorts() }, "port ", true, []string{"in use by another program", "listen in the configuration"}},
 		"a port of Wyoming's in use": {
 			func(t *testing.T, d *Examination) { d.Config.Wyoming.Listen = busy(t) },
-			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"wyoming.listen"}},
+			func(_ *testing.T, d *Examination) { d.checkPorts() }, "port ", true, []string{"wyoming.listen"}},
 		"a port that the appliance does not serve": {
 			func(_ *testing.T, d *Examination) { d.runs() },
-			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"does not serve it", "restart it"}},
+			func(_ *testing.T, d *Examination) { d.checkPorts() }, "port ", true, []string{"does not serve it", "restart it"}},
 		"a broker's port that the appliance does not serve": {
 			func(t *testing.T, d *Examination) {
 				d.Config.Listen, d.Config.Local, d.Config.MQTT.Broker, d.Config.MQTT.Listen = nil, nil, config.EmbeddedBroker, "127.0.0.1:0"
 				d.runs()
 			},
-			func(_ *testing.T, d *Examination) { d.Ports() }, "port ", true, []string{"mqtt.listen"}},
+			func(_ *testing.T, d *Examination) { d.checkPorts() }, "port ", true, []string{"mqtt.listen"}},
 
 		"a socket that nobody answers at": {
 			func(t *testing.T, d *Examination) { d.write(t, filepath.Join(d.Data, "perch.sock"), "", 0o600) },
-			func(t *testing.T, d *Examination) { d.Appliance(t.Context()) }, "appliance", true, []string{"cannot be asked", "start one"}},
-		"none that runs": {nil, func(t *testing.T, d *Examination) { d.Appliance(t.Context()) }, "appliance", false, []string{"does not run"}},
+			func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", true, []string{"does not respond", "start one"}},
+		"none that runs": {nil, func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", false, []string{"does not run"}},
 
 		"no systemd": {func(t *testing.T, d *Examination) { d.write(t, "usr/lib/systemd/system/perch.service", "", 0o644) }, system, "", false, nil},
 		"a unit":     {unit("ActiveState=active\nUnitFileState=enabled\n"), system, "unit", false, []string{"active"}},
@@ -290,21 +290,21 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 
 		"a broker that is not there": {
 			func(t *testing.T, d *Examination) { d.Config.MQTT.Broker = "mqtt://127.0.0.1:9" },
-			func(t *testing.T, d *Examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
+			func(t *testing.T, d *Examination) { d.checkMQTT(t.Context()) }, "mqtt", true, []string{"127.0.0.1:9", "mqtt.broker"}},
 		"a broker's port in use": {
 			func(t *testing.T, d *Examination) {
 				d.Config.MQTT.Broker, d.Config.MQTT.Listen = config.EmbeddedBroker, busy(t)
 			},
-			func(t *testing.T, d *Examination) { d.mqtt(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
+			func(t *testing.T, d *Examination) { d.checkMQTT(t.Context()) }, "mqtt", true, []string{"taken by another program", "mqtt.broker"}},
 
 		"a robot that waits": {
 			func(t *testing.T, d *Examination) {
 				db := d.newDatabase(t)
 				r := device.Robot{ID: "a0b1c2d3e4f5", Claim: &device.Claim{Client: device.Client{ID: "c0ffee00-0000-4000-8000-000000000000"}}}
 				must.Succeed(t, errors.Join(store.NewTable[device.Robot](db, "robots").Put("a0b1c2d3e4f5", r), db.Close()))
-				d.Database()
+				d.CheckDatabase()
 			},
-			func(t *testing.T, d *Examination) { d.robots(t.Context()) }, "robots", false, []string{"1 wait", "a0b1c2d3e4f5", "perch robot adopt"}},
+			func(t *testing.T, d *Examination) { d.checkRobots(t.Context()) }, "robots", false, []string{"1 robot waits", "a0b1c2d3e4f5", "perch robot adopt"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			d := Examined(t)
@@ -365,7 +365,7 @@ func busy(t *testing.T) string {
 func TestAnotherVersionRuns(t *testing.T) {
 	d := Examined(t)
 	d.answers(t, `{"version":"0.1","started":"2026-11-01T00:00:00Z"}`)
-	d.Appliance(t.Context())
+	d.checkAppliance(t.Context())
 	if f := d.Findings[0]; f.Ok || !strings.Contains(f.Note, "version 0.1 runs") || !strings.Contains(f.Note, "restart the appliance") {
 		t.Errorf("it found %+v", f)
 	}

@@ -21,23 +21,24 @@ import (
 	"perch/voice"
 )
 
-// sampleQuestion is the question that brains are tried with.
+// sampleQuestion is the question that each brain is asked.
 const sampleQuestion = "Please say hello to me in one short sentence."
 
-// tryWithin is how long the trial of an engine may take. A coding agent starts within it.
-const tryWithin = time.Minute
+// trialTimeout is the maximum duration of the trial of an engine. It includes the start of a coding
+// agent.
+const trialTimeout = time.Minute
 
-// engines tries each engine once, as a turn does, and adds up their times.
-func (d *Examination) engines(ctx context.Context) {
+// checkEngines tries each engine once, as a turn uses it, and adds up their times.
+func (d *Examination) checkEngines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
 	}
-	// With timers a model is offered tools, as in a turn.
+	// Timers make a brain offer tools to its model, as in a turn.
 	options := drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinker.Options{Timers: notice.NewTimers(noTimers{}, nil)}}}
 	e, err := engines.New(nil, d.Config, options, find, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.Findings = append(d.Findings, d.reported...)
-		d.addRead("engines", err, "")
+		d.addIfReadable("engines", err, "")
 		return
 	}
 	defer e.Close()
@@ -46,7 +47,7 @@ func (d *Examination) engines(ctx context.Context) {
 		d.add("persona", err, "")
 		return
 	}
-	t := trial{Examination: d, speech: speech, fastest: map[string]stage{}}
+	t := trial{Examination: d, speech: speech, working: map[string]stage{}}
 	t.sample = t.words.In(speech.Language).Message("engines.sample")
 	for _, list := range engineLists {
 		for _, n := range e.All {
@@ -55,31 +56,31 @@ func (d *Examination) engines(ctx context.Context) {
 			}
 		}
 	}
-	t.budget()
-	for _, f := range d.reported { // engines of the running appliance that the configuration no longer has
+	t.addBudget()
+	for _, f := range d.reported { // engines that the running appliance has and the configuration has not
 		if !slices.ContainsFunc(e.All, func(n *engines.Engine) bool { return n.Part == f.Part }) {
 			d.Findings = append(d.Findings, f)
 		}
 	}
 }
 
-// engineLists names the lists of engines in the order of their trials: recognizers are given what a
-// synthesizer has spoken.
+// engineLists names the lists of engines in the order of their trials. Synthesizers come first because
+// recognizers are tried with the speech of a synthesizer.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
 // addTrial adds the result of a trial. If it differs from the condition that the running appliance
 // reports for the engine, both are in the note.
-func (d *Examination) addTrial(part string, err error, fine string) {
-	at := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
-	if err != nil || at < 0 {
-		d.add(part, err, fine)
+func (d *Examination) addTrial(part string, err error, note string) {
+	i := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
+	if err != nil || i < 0 {
+		d.add(part, err, note)
 		return
 	}
 	d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: part,
-		Note: fmt.Sprintf("the appliance that runs has found that %s; tried just now, it works: %s", d.reported[at].Note, fine)})
+		Note: fmt.Sprintf("the running appliance reports: %s; a trial just now worked: %s", d.reported[i].Note, note)})
 }
 
-// noTimers is a table that stores no timer.
+// noTimers is a table of timers that stores nothing.
 type noTimers struct{}
 
 func (noTimers) Put(string, agent.Timer) error       { return nil }
@@ -91,19 +92,20 @@ type trial struct {
 	*Examination
 	speech  voice.Options
 	words   language.Catalogue
-	sample  string           // a question that a recognizer of commands knows
-	spoken  []int16          // the sample, by the first synthesizer that works; 16 kHz
-	fastest map[string]stage // the first engine of each list that works
+	sample  string           // a question that recognizers of commands understand
+	spoken  []int16          // the sample as the first working synthesizer speaks it, at 16 kHz; nil if none works
+	working map[string]stage // the first working engine of each list
 }
 
-// stage is the time that an engine adds until a robot answers.
+// stage is the time that an engine adds until a robot replies.
 type stage struct {
 	part string
 	took time.Duration
 }
 
+// run tries an engine and adds a finding.
 func (t *trial) run(ctx context.Context, n *engines.Engine) {
-	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	began, limits := time.Now(), error(nil)
 	if n.Check != nil {
@@ -115,63 +117,64 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 			return
 		}
 	}
-	answered := time.Since(began)
+	checkTook := time.Since(began)
 	var took time.Duration
-	var fine string
+	var note string
 	var err error
 	switch {
 	case n.Recognizer != nil:
-		if took, fine, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
-			if t.Config.Hears(t.speech.Language) { // else Secrets has added a warning with its cure
-				t.addTrial(n.Part, nil, fmt.Sprintf("is left out where people speak %s: %v", t.speech.Language, err))
+		if took, note, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
+			if t.Config.Hears(t.speech.Language) { // otherwise CheckSecrets has added a warning
+				t.addTrial(n.Part, nil, fmt.Sprintf("is not used for %s: %v", t.speech.Language, err))
 			}
 			return
 		}
 	case n.Synthesizer != nil:
-		if took, fine, err = t.trySynthesizer(ctx, n, t.speech, t.sample); errors.Is(err, voice.ErrLanguage) {
-			if fine, speaks := t.otherLanguage(ctx, n); speaks {
-				t.addTrial(n.Part, nil, fine)
+		if took, note, err = t.trySynthesizer(ctx, n, t.speech, t.sample); errors.Is(err, voice.ErrLanguage) {
+			if note, speaks := t.otherLanguage(ctx, n); speaks {
+				t.addTrial(n.Part, nil, note)
 				return
 			}
 		}
 	case n.Brain != nil:
-		took, fine, err = t.tryBrain(ctx, n)
+		took, note, err = t.tryBrain(ctx, n)
 	default:
-		fine = fmt.Sprintf("%s answers in %d ms", n.Where, answered.Milliseconds())
+		note = fmt.Sprintf("%s answers in %d ms", n.Where, checkTook.Milliseconds())
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("it took longer than %s", tryWithin)
+		err = fmt.Errorf("it took longer than %s", trialTimeout)
 	}
 	if limited, ok := n.Brain.(interface{ Limits() error }); ok && limits == nil {
-		limits = limited.Limits() // that the turn has found
+		limits = limited.Limits() // limits that the turn has found
 	}
 	if err == nil && limits == nil && n.CheckContext != nil {
 		limits = n.CheckContext(ctx)
 	}
 	if err == nil && limits != nil {
-		fine = fmt.Sprintf("%s; but %v", fine, limits)
+		note = fmt.Sprintf("%s; but %v", note, limits)
 	}
-	t.addTrial(n.Part, err, fine)
-	if _, known := t.fastest[n.List]; err == nil && !known {
-		t.fastest[n.List] = stage{n.Part, took}
+	t.addTrial(n.Part, err, note)
+	if _, found := t.working[n.List]; err == nil && !found {
+		t.working[n.List] = stage{n.Part, took}
 	}
 }
 
-// otherLanguage tries a synthesizer that does not know the household's language in others.
-func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (fine string, speaks bool) {
+// otherLanguage tries a synthesizer that does not support the household's language in other languages.
+func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (note string, speaks bool) {
 	for _, tag := range language.All() {
-		before := t.spoken
-		_, fine, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Message("engines.sample"))
-		if t.spoken = before; err == nil {
-			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, fine), true
+		spoken := t.spoken // recognizers need the household's language
+		_, note, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Message("engines.sample"))
+		if t.spoken = spoken; err == nil {
+			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, note), true
 		}
 	}
 	return "", false
 }
 
-// trySynthesizer has a synthesizer speak a text, which recognizers are then given.
+// trySynthesizer lets a synthesizer speak a text, and sets t.spoken if it is nil. It returns the time until
+// the first sound, and a note.
 func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.Options, text string) (
-	took time.Duration, fine string, err error) {
+	took time.Duration, note string, err error) {
 	var pcm []int16
 	began := time.Now()
 	err = n.Synthesizer.Synthesize(ctx, text, o, func(piece []int16) error {
@@ -188,21 +191,21 @@ func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.O
 		return 0, "", err
 	}
 	if t.spoken == nil {
-		heard := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
-		t.spoken = append(heard, make([]int16, voice.MicRate/2)...)
+		resampled := voice.NewResampler(voice.SpeakerRate, voice.MicRate).Resample(pcm)
+		t.spoken = append(resampled, make([]int16, voice.MicRate/2)...) // half a second of silence
 	}
 	length := time.Duration(len(pcm)) * time.Second / voice.SpeakerRate
 	return took, fmt.Sprintf("begins to speak after %s, and makes a second of speech in %s", millis(took),
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
 }
 
-// tryRecognizer gives a recognizer the spoken sample at the speed of speech, and measures the time
-// from its end.
-func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time.Duration, fine string, err error) {
+// tryRecognizer sends the spoken sample to a recognizer in real time. It returns the time from the end of
+// the sample to the transcript, and a note.
+func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time.Duration, note string, err error) {
 	if t.spoken == nil {
-		return 0, "is there; no synthesizer works that could say something to it", nil
+		return 0, "works as far as known; it was not tried because no synthesizer works", nil
 	}
-	if err := t.prepare(ctx, n); err != nil {
+	if err := t.prepareEngine(ctx, n); err != nil {
 		return 0, "", err
 	}
 	u := voice.NewUtterance()
@@ -230,14 +233,14 @@ func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time
 	took = max(0, time.Since(ended))
 	words := strings.TrimSpace(heard.Text)
 	if words == "" {
-		return took, fmt.Sprintf("answers after %s, but did not understand %q as %s says it", millis(took), t.sample,
-			t.fastest["synthesizer"].part), nil
+		return took, fmt.Sprintf("responds after %s, but did not understand %q as %s says it", millis(took), t.sample,
+			t.working["synthesizer"].part), nil
 	}
 	return took, fmt.Sprintf("understands %q as %q after %s", t.sample, words, millis(took)), nil
 }
 
-// prepare checks the sentences of the embedded recognizer and loads it, or warms another engine.
-func (t *trial) prepare(ctx context.Context, n *engines.Engine) error {
+// prepareEngine checks the sentences of the embedded recognizer and loads it, or warms another engine.
+func (t *trial) prepareEngine(ctx context.Context, n *engines.Engine) error {
 	if l, ok := n.Recognizer.(interface{ Load(context.Context) error }); ok {
 		if err := engines.CheckRecognizers(t.Config); err != nil {
 			return err
@@ -250,12 +253,13 @@ func (t *trial) prepare(ctx context.Context, n *engines.Engine) error {
 	return nil
 }
 
-// errEnough ends the trial of a brain after its first sentence.
-var errEnough = errors.New("the first sentence has come")
+// errFirstSentence ends the trial of a brain after its first sentence.
+var errFirstSentence = errors.New("the brain has said its first sentence")
 
-// tryBrain asks a brain a question and waits for its first sentence.
-func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Duration, fine string, err error) {
-	if err := t.prepare(ctx, n); err != nil {
+// tryBrain asks a brain a question and waits for its first sentence. It returns the time until then, and
+// a note.
+func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Duration, note string, err error) {
+	if err := t.prepareEngine(ctx, n); err != nil {
 		return 0, "", err
 	}
 	zone, err := t.Config.Zone()
@@ -264,48 +268,49 @@ func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Dura
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	said := ""
+	sentence := ""
 	began := time.Now()
 	question := sampleQuestion
 	if n.Brain.Name() == "reflex" {
-		question = t.sample // it knows only its own sentences
+		question = t.sample // the reflex brain understands only its own sentences
 	}
 	turn := agent.Turn{Conversation: "doctor", Text: question, Now: began.In(zone), Language: t.speech.Language}
 	err = n.Brain.Think(ctx, turn, func(r agent.Reply) error {
 		switch r := r.(type) {
 		case agent.Say:
-			took, said = time.Since(began), r.Text
-			return errEnough
+			took, sentence = time.Since(began), r.Text
+			return errFirstSentence
 		case agent.Ask:
 			r.Answer(agent.Answer{Outcome: agent.AnswerClosed})
 		}
 		return nil
 	})
 	switch {
-	case said == "" && err != nil:
+	case sentence == "" && err != nil:
 		return 0, "", err
-	case said == "" && n.Brain.Name() == "none":
-		return 0, "answers nothing, as it is meant to", nil
-	case said == "":
-		return 0, "", fmt.Errorf("it answered %q without a word", question)
+	case sentence == "" && n.Brain.Name() == "none":
+		return 0, "replies nothing, as configured", nil
+	case sentence == "":
+		return 0, "", fmt.Errorf("it replied nothing to %q", question)
 	}
-	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), said), nil
+	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), sentence), nil
 }
 
-// budget adds how long a person waits from the last word to the first sound of the answer.
-func (t *trial) budget() {
+// addBudget adds how long a person waits between the last word and the first sound of the reply.
+func (t *trial) addBudget() {
 	sum := time.Duration(t.Config.Speech.Silence)
 	var parts []string
 	for _, list := range []string{"recognizer", "brain", "synthesizer"} {
-		s, works := t.fastest[list]
-		if !works {
-			return // the engine's own finding says why
+		s, ok := t.working[list]
+		if !ok {
+			return // the findings of the engines say why
 		}
 		sum += s.took
 		parts = append(parts, millis(s.took)+" "+s.part)
 	}
-	t.add("budget", nil, fmt.Sprintf("a robot answers %s after the last word: %s of silence that ends an utterance, %s", millis(sum),
+	t.add("budget", nil, fmt.Sprintf("a robot replies %s after the last word: %s of silence that ends an utterance, %s", millis(sum),
 		millis(time.Duration(t.Config.Speech.Silence)), strings.Join(parts, ", ")))
 }
 
+// millis formats a duration in milliseconds.
 func millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -23,55 +23,55 @@ import (
 	"perch/store"
 )
 
-// Examination collects findings.
+// Examination examines an installation and collects findings.
 type Examination struct {
 	Options
-	Data  string // the directory
-	named string // the directory as it was named; empty for the service's or the default
+	Data  string // path of the data directory
+	named string // Options.Data, or "" for the service's data directory
 	report
-	running  Asker         // the running appliance, or nil
-	status   *admin.Status // of that appliance, or nil
-	reported []finding     // its engines' conditions; the engines are tried as well
-	locked   bool          // an appliance seems to run, and may not be asked
-	store    *databaseCopy // of an appliance that does not run; nil if none can be read
+	running  APIClient     // client of the running appliance; nil if none runs
+	status   *admin.Status // status of the running appliance; nil if none runs
+	reported []finding     // conditions of engines that the running appliance reports
+	locked   bool          // whether an appliance seems to run that this user may not connect to
+	store    *databaseCopy // database of an appliance that does not run; nil if it cannot be read
 
-	surroundings
+	system
 }
 
-// surroundings is the machine that is examined. Tests replace it.
-type surroundings struct {
-	service   *config.Account // the user that the service runs as, if that is another
-	root      string          // of the machine's files, "/"
+// system gives access to the machine that is examined. Tests replace it.
+type system struct {
+	service   *config.Account // the service's user; nil if this process runs as that user
+	root      string          // the folder above etc, usr and run
 	now       func() time.Time
 	resolve   func(ctx context.Context, host string) (netip.Addr, error)
 	addresses func() ([]net.Addr, error)
-	free      func(dir string) (int64, error)
-	services  func(ctx context.Context) (string, error) // the properties of the service's unit
+	free      func(dir string) (int64, error)           // returns the free space in bytes
+	services  func(ctx context.Context) (string, error) // returns the properties of the service's unit
 }
 
-// Asker is a connection to a running appliance.
-type Asker interface {
-	// Get decodes the answer to a GET of a path of the admin API.
+// APIClient is a client of a running appliance.
+type APIClient interface {
+	// Get decodes the response to a GET request for a path of the admin API.
 	Get(ctx context.Context, path string, into any) error
 }
 
-// ErrNoneRuns is wrapped by errors that this machine has no socket of an appliance.
+// ErrNoneRuns reports that no appliance has a socket on this machine.
 var ErrNoneRuns = errors.New("no appliance runs here")
 
-// Options says what is examined.
+// Options are the options of New.
 type Options struct {
 	Config  *config.Config
-	File    string // of the configuration; may be empty
-	Data    string // the directory as it was named; may be empty
-	Version string // of this program
-	Built   time.Time
-	// Connect reaches the appliance that runs on a data directory; an empty name stands for the
+	File    string    // path of the configuration file; may be empty
+	Data    string    // path of the data directory; empty for the service's
+	Version string    // version of this program
+	Built   time.Time // when this program was built
+	// Connect returns a client of the appliance that runs on a data directory; "" stands for the
 	// service's. If none runs, it returns ErrNoneRuns.
-	Connect func(data string) (Asker, error)
+	Connect func(data string) (APIClient, error)
 }
 
-// New returns an examination of the data directory that is named, or else of the service's, which
-// only its owner may be able to read.
+// New returns an examination of the data directory Options.Data. If that is empty, it examines the
+// service's data directory, even if only the service's user can read it.
 func New(o Options) *Examination {
 	data, named := config.Data(o.Data), o.Data
 	if _, err := os.Stat(config.SystemData); named == "" && err == nil && os.Getenv("STATE_DIRECTORY") == "" {
@@ -80,14 +80,15 @@ func New(o Options) *Examination {
 	if filepath.Clean(named) == config.SystemData {
 		named = ""
 	}
-	return &Examination{Options: o, Data: data, named: named, surroundings: surroundings{
+	return &Examination{Options: o, Data: data, named: named, system: system{
 		service: config.ServiceAccount(), root: "/", now: time.Now,
-		resolve: mdns.Resolve, addresses: net.InterfaceAddrs, free: store.FreeSpace, services: AskSystemd,
+		resolve: mdns.Resolve, addresses: net.InterfaceAddrs, free: store.FreeSpace, services: UnitProperties,
 	}}
 }
 
-// AskSystemd returns the properties of the service's unit, a line each.
-func AskSystemd(ctx context.Context) (string, error) {
+// UnitProperties returns the properties of the service's unit as systemctl prints them, one on each
+// line: "ActiveState=active".
+func UnitProperties(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	systemctl := exec.CommandContext(ctx, "systemctl", "show", "perch.service", "--no-pager",
@@ -97,20 +98,20 @@ func AskSystemd(ctx context.Context) (string, error) {
 	return string(out), err
 }
 
-// Close removes what was copied.
+// Close removes the copy of the database.
 func (d *Examination) Close() {
 	if d.store != nil {
-		_ = d.store.Close() // nothing was written
+		_ = d.store.Close() // an error loses nothing: the copy is removed
 		_ = os.RemoveAll(d.store.dir)
 	}
 }
 
-// reports says whether the running appliance reports a part.
+// reports says whether the running appliance reports the condition of a part.
 func (d *Examination) reports(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part })
 }
 
-// reportsFault says whether it reports that a part does not work.
+// reportsFault says whether the running appliance reports that a part does not work.
 func (d *Examination) reportsFault(part string) bool {
 	return d.status != nil && slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool { return p.Name == part && !p.OK })
 }
@@ -120,7 +121,7 @@ func (d *Examination) ShowSecrets(out io.Writer) {
 	c, data := d.Config, d.Data
 	fmt.Fprint(out, "\nSecrets:\n")
 	names := []string{"admin-token"}
-	if c.MQTT.Generated() {
+	if c.MQTT.GeneratesPassword() {
 		names = append(names, datadir.MQTTPasswordFile)
 		fmt.Fprintf(out, "      mqtt-user: %s\n", cmp.Or(c.MQTT.User, config.MQTTUser))
 	}

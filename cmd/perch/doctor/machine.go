@@ -21,9 +21,9 @@ import (
 	"perch/store/archive"
 )
 
-// Configuration checks the sentences of the configuration. It has no other faults, with which
-// Misconfigured is called instead of Examine.
-func (d *Examination) Configuration() {
+// checkConfiguration checks the sentences for the recognizers. The configuration has no other faults:
+// ExamineFaults reports these.
+func (d *Examination) checkConfiguration() {
 	if err := engines.CheckRecognizers(d.Config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
 		return
@@ -31,14 +31,14 @@ func (d *Examination) Configuration() {
 	d.add("configuration", nil, cmp.Or(d.File, "no file: the defaults"))
 }
 
-// Disk checks the rights of the data directory and the room in it.
-func (d *Examination) Disk() {
+// checkDisk checks who can write into the data directory, and the free space.
+func (d *Examination) checkDisk() {
 	dir := store.Nearest(d.Data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.Data) {
 		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
 	} else if d.status != nil || d.locked {
-		d.add("data", nil, fmt.Sprintf("%s is the appliance's, which runs", d.Data))
+		d.add("data", nil, fmt.Sprintf("%s is used by the running appliance", d.Data))
 	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
 		d.add("data", nil, fmt.Sprintf("%s is writable for the service's user %s", d.Data, d.service.Name))
 	} else if !config.Writable(dir) {
@@ -56,21 +56,21 @@ func (d *Examination) Disk() {
 	d.add("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
 
-// Files checks the owner's gestures, words, characters and skills. A start of the appliance leaves
-// out files that it cannot use.
-func (d *Examination) Files() {
-	faults, some := checkOwnersFiles(d.Config, d.Data)
+// checkFiles checks the owner's gestures, words, characters and skills. The appliance ignores files
+// that it cannot use.
+func (d *Examination) checkFiles() {
+	faults, hasFiles := checkOwnersFiles(d.Config, d.Data)
 	for _, err := range faults {
-		d.addRead("files", err, "")
+		d.addIfReadable("files", err, "")
 	}
-	if some && len(faults) == 0 {
+	if hasFiles && len(faults) == 0 {
 		d.add("files", nil, "your own gestures, words, characters and skills can be used")
 	}
 }
 
-// Clock checks the time, which robots get from this machine. It is wrong on a Pi without a clock
-// and without a network.
-func (d *Examination) Clock() {
+// checkClock checks the time of this machine, which robots use. It is wrong on a Raspberry Pi that has
+// neither a clock nor a network.
+func (d *Examination) checkClock() {
 	zone, err := d.Config.Zone()
 	if err == nil {
 		err = machine.CheckClock(d.now(), d.Built)
@@ -82,46 +82,47 @@ func (d *Examination) Clock() {
 	}
 }
 
-// Database checks whether a start would open the database. A running appliance reports that itself.
-func (d *Examination) Database() {
+// CheckDatabase checks whether an appliance could open the database. It does nothing if one runs, which
+// reports the database's condition itself.
+func (d *Examination) CheckDatabase() {
 	if d.status != nil || d.locked {
 		return
 	}
-	path, left := archive.DatabasePath(d.Data), datadir.Traces(d.Data)
+	path, traces := archive.DatabasePath(d.Data), datadir.Traces(d.Data)
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && len(left) == 0:
-		d.add("database", nil, "not there yet; the first start makes it")
+	case errors.Is(err, fs.ErrNotExist) && len(traces) == 0:
+		d.add("database", nil, "does not exist yet; the first start creates it")
 		return
 	case errors.Is(err, fs.ErrNotExist):
-		d.add("database", datadir.ExplainMissing(d.Data, left, store.Missing(path)), "")
+		d.add("database", datadir.ExplainMissing(d.Data, traces, store.Missing(path)), "")
 		return
 	case err != nil:
-		d.addRead("database", err, "")
+		d.addIfReadable("database", err, "")
 		return
 	case info.Mode().Perm()&0o077 != 0:
-		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and holds what was said; chmod 600 %s", path, info.Mode().Perm(), path),
+		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and contains conversations; chmod 600 %s", path, info.Mode().Perm(), path),
 			"")
 		return
-	case info.Size() > mostCopied:
-		d.add("database", nil, fmt.Sprintf("%d MB, which is too much to be looked at here", info.Size()>>20))
+	case info.Size() > maxCopied:
+		d.add("database", nil, fmt.Sprintf("%d MB, which is too large to be examined here", info.Size()>>20))
 		return
 	}
-	d.store, err = copyDatabase(path, len(left) > 0)
+	d.store, err = copyDatabase(path, len(traces) > 0)
 	if err == nil && d.store.Salvaged() != nil {
 		err = d.store.damage(path)
 	}
-	d.addRead("database", datadir.ExplainMissing(d.Data, left, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
+	d.addIfReadable("database", datadir.ExplainMissing(d.Data, traces, err), fmt.Sprintf("%s, %d KB, can be read", path, info.Size()>>10))
 }
 
-// unit checks the service's unit, if systemd runs this machine and has one.
-func (d *Examination) unit(ctx context.Context) {
+// checkUnit checks the service's unit, if this machine uses systemd and the unit is installed.
+func (d *Examination) checkUnit(ctx context.Context) {
 	exists := func(path string) bool { return store.Exists(filepath.Join(d.root, path)) }
 	own, packaged := exists(config.OwnUnit), exists("usr/"+config.PackageUnit) || exists(config.PackageUnit)
 	if !own && !packaged || !exists("run/systemd/system") {
 		return
 	}
-	if to, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && to == "/dev/null" {
+	if target, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && target == "/dev/null" {
 		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
 		return
 	}
@@ -136,59 +137,60 @@ func (d *Examination) unit(ctx context.Context) {
 		d.add("unit", fmt.Errorf("systemd cannot be asked about perch.service: %w; see systemctl status perch", err), "")
 		return
 	}
-	fine, err := ReadUnit(text)
-	d.add("unit", err, fine)
+	note, err := UnitCondition(text)
+	d.add("unit", err, note)
 }
 
-// misconfiguredStatus is the exit code of perch serve for a configuration with faults.
-const misconfiguredStatus = "2"
+// faultsStatus is the exit code of perch serve for a configuration with faults.
+const faultsStatus = "2"
 
-// ReadUnit returns the condition of a unit by its properties, as AskSystemd returns them.
-func ReadUnit(text string) (fine string, err error) {
-	is := map[string]string{}
+// UnitCondition returns the condition of a unit with the properties that UnitProperties returns: a note
+// if the unit is in order, or an error.
+func UnitCondition(text string) (note string, err error) {
+	properties := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		is[name] = value
+		properties[name] = value
 	}
-	restarts, _ := strconv.Atoi(is["NRestarts"]) // an older systemd has no such property
+	restarts, _ := strconv.Atoi(properties["NRestarts"]) // missing in older versions of systemd
 	why := errors.New("journalctl -u perch -n 50 says why")
-	if is["ExecMainStatus"] == misconfiguredStatus {
+	if properties["ExecMainStatus"] == faultsStatus {
 		why = errors.New("its configuration has faults: sudo perch check-config names them")
 	}
-	ends := is["SubState"] == "auto-restart" || is["ActiveState"] == "activating" && restarts > 0
+	isRestarting := properties["SubState"] == "auto-restart" || properties["ActiveState"] == "activating" && restarts > 0
 	switch {
-	case is["ActiveState"] == "failed":
-		return "", fmt.Errorf("perch.service has failed (%s); %w", is["Result"], why)
-	case ends && restarts == 0:
+	case properties["ActiveState"] == "failed":
+		return "", fmt.Errorf("perch.service has failed (%s); %w", properties["Result"], why)
+	case isRestarting && restarts == 0:
 		return "", fmt.Errorf("perch.service ends again and again; %w", why)
-	case ends && restarts == 1:
+	case isRestarting && restarts == 1:
 		return "", fmt.Errorf("perch.service ends again and again (once so far); %w", why)
-	case ends:
+	case isRestarting:
 		return "", fmt.Errorf("perch.service ends again and again (%d times so far); %w", restarts, why)
-	case is["ActiveState"] == "activating":
+	case properties["ActiveState"] == "activating":
 		return "perch.service is starting", nil
-	case is["NeedDaemonReload"] == "yes":
+	case properties["NeedDaemonReload"] == "yes":
 		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
-	case is["ActiveState"] == "active" && is["UnitFileState"] == "disabled":
-		return "", errors.New("perch.service runs, and would not after the next boot; systemctl enable perch")
-	case is["ActiveState"] == "active" && restarts == 1:
+	case properties["ActiveState"] == "active" && properties["UnitFileState"] == "disabled":
+		return "", errors.New("perch.service runs, but will not start at the next boot; systemctl enable perch")
+	case properties["ActiveState"] == "active" && restarts == 1:
 		return fmt.Sprintf("perch.service is active; it was restarted once so far, and %v", why), nil
-	case is["ActiveState"] == "active" && restarts > 1:
+	case properties["ActiveState"] == "active" && restarts > 1:
 		return fmt.Sprintf("perch.service is active; it was restarted (%d times so far), and %v", restarts, why), nil
-	case is["ActiveState"] == "active":
+	case properties["ActiveState"] == "active":
 		return "perch.service is active", nil
 	}
-	return fmt.Sprintf("perch.service is %s; systemctl start perch starts it", is["ActiveState"]), nil
+	return fmt.Sprintf("perch.service is %s; systemctl start perch starts it", properties["ActiveState"]), nil
 }
 
-// Encryption checks the certificate.
-func (d *Examination) Encryption() {
+// CheckCertificate checks the certificate for TLS.
+func (d *Examination) CheckCertificate() {
 	if len(d.Config.TLS.Listen) == 0 || d.reports("tls") {
 		return
 	}
 	pair, err := config.ReadCertificate(d.Config.TLS)
 	if err != nil {
-		d.addRead("certificate", err, "")
+		d.addIfReadable("certificate", err, "")
 		return
 	}
 	switch err := config.Expiry(pair.Leaf, time.Now()); {
@@ -201,27 +203,28 @@ func (d *Examination) Encryption() {
 	}
 }
 
-// Secrets adds the warnings of the configuration, and checks who can read the secrets.
-func (d *Examination) Secrets() {
-	found := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
-	for _, w := range found {
+// CheckSecrets adds the warnings of the configuration, and checks who can read the secrets in the data
+// directory.
+func (d *Examination) CheckSecrets() {
+	warnings := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
+	for _, w := range warnings {
 		d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: w.Part, Note: w.What})
 	}
-	found = slices.DeleteFunc(found, func(w config.Warning) bool { return w.Part == "language" })
+	allSecret := !slices.ContainsFunc(warnings, func(w config.Warning) bool { return w.Part != "language" })
 	checked := 0
 	for _, name := range []string{"admin-token", "token-key", datadir.MQTTPasswordFile, filepath.Base(archive.DatabasePath(d.Data))} {
 		path := filepath.Join(d.Data, name)
 		f, err := os.Stat(path)
 		if err != nil {
-			continue // it does not exist yet, or this user may not see it
+			continue // the file does not exist yet, or this user may not see it
 		}
 		checked++
 		if f.Mode().Perm()&0o077 != 0 {
-			d.add("secrets", fmt.Errorf("others on this machine can read %s; take that from them: chmod 600 %s", path, path), "")
-			found = append(found, config.Warning{})
+			d.add("secrets", fmt.Errorf("other users of this machine can read %s; prevent it: chmod 600 %s", path, path), "")
+			allSecret = false
 		}
 	}
-	if len(found) == 0 && checked > 0 {
-		d.add("secrets", nil, "nobody but their owner can read them")
+	if allSecret && checked > 0 {
+		d.add("secrets", nil, "only their owner can read them")
 	}
 }

@@ -27,28 +27,29 @@ import (
 	"perch/store"
 )
 
-// Ports checks that the configured addresses are free, or the appliance's.
-func (d *Examination) Ports() {
+// checkPorts checks that the configured addresses are free, or that the appliance listens on them.
+func (d *Examination) checkPorts() {
 	c := d.Config
-	d.ports("listen", c.Listen...)
-	d.ports("local", c.Local...)
-	d.ports("tls.listen", c.TLS.Listen...)
-	if c.Robots.MQTT.Listen != "" && d.status == nil { // a running appliance reports it itself
-		d.ports("robots.mqtt.listen", c.Robots.MQTT.Listen)
+	d.checkAddresses("listen", c.Listen...)
+	d.checkAddresses("local", c.Local...)
+	d.checkAddresses("tls.listen", c.TLS.Listen...)
+	if c.Robots.MQTT.Listen != "" && d.status == nil { // a running appliance reports this address itself
+		d.checkAddresses("robots.mqtt.listen", c.Robots.MQTT.Listen)
 	}
 	if c.Wyoming.Listen != "" {
-		d.ports("wyoming.listen", c.Wyoming.Listen)
+		d.checkAddresses("wyoming.listen", c.Wyoming.Listen)
 	}
 	if c.Skins.OpenClaw != "" {
-		d.ports("skins.openclaw", c.Skins.OpenClaw)
+		d.checkAddresses("skins.openclaw", c.Skins.OpenClaw)
 	}
-	// If no appliance runs, mqtt tries the broker itself, and reports more.
+	// If no appliance runs, checkMQTT tries the broker and reports more.
 	if c.MQTT.Broker == config.EmbeddedBroker && d.status != nil && !d.reportsFault("mqtt") {
-		d.ports("mqtt.listen", c.MQTT.Listen)
+		d.checkAddresses("mqtt.listen", c.MQTT.Listen)
 	}
 }
 
-func (d *Examination) ports(key string, addresses ...string) {
+// checkAddresses checks the addresses that a key of the configuration sets.
+func (d *Examination) checkAddresses(key string, addresses ...string) {
 	for _, a := range addresses {
 		l, err := net.Listen("tcp", a)
 		switch {
@@ -60,16 +61,16 @@ func (d *Examination) ports(key string, addresses ...string) {
 		case d.status != nil && errors.Is(err, syscall.EADDRINUSE):
 			d.add("port "+a, nil, "served by the appliance")
 		case d.locked && errors.Is(err, syscall.EADDRINUSE):
-			d.add("port "+a, nil, "in use, by the appliance as it seems")
+			d.add("port "+a, nil, "in use, probably by the appliance")
 		default:
 			d.add("port "+a, listener.Error(a, key, err), "")
 		}
 	}
 }
 
-// names resolves the appliance's name as a robot does.
-func (d *Examination) names(ctx context.Context) {
-	d.avahi()
+// checkName resolves the appliance's name as a robot does.
+func (d *Examination) checkName(ctx context.Context) {
+	d.checkAvahi()
 	switch {
 	case d.status == nil && !d.Config.MDNS.Enabled:
 		d.add("name", nil, "not announced: turned off by mdns.enabled; robots must be given the address")
@@ -77,7 +78,7 @@ func (d *Examination) names(ctx context.Context) {
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
 		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, network.NotAnnounced)
 	}):
-		return // the part mdns says why
+		return // the appliance's part mdns says why the name is not announced
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -99,23 +100,25 @@ func (d *Examination) names(ctx context.Context) {
 	}
 }
 
-// isOurs reports whether an address is one of this machine's.
+// isOurs reports whether an address belongs to this machine. It returns true if the machine's addresses
+// are unknown.
 func (d *Examination) isOurs(addr netip.Addr) bool {
-	all, err := d.addresses()
-	return err != nil || slices.ContainsFunc(all, func(a net.Addr) bool {
+	ours, err := d.addresses()
+	return err != nil || slices.ContainsFunc(ours, func(a net.Addr) bool {
 		p, err := netip.ParsePrefix(a.String())
 		return err == nil && p.Addr().Unmap().WithZone("") == addr.Unmap().WithZone("")
 	})
 }
 
+// otherStacks matches the line of avahi's configuration that forbids other responders.
 var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
 
-// avahi finds an avahi-daemon whose configuration allows no other responder.
-func (d *Examination) avahi() {
+// checkAvahi reports an avahi-daemon whose configuration forbids other mDNS responders, such as ours.
+func (d *Examination) checkAvahi() {
 	const file = "etc/avahi/avahi-daemon.conf"
 	text, err := os.ReadFile(filepath.Join(d.root, file))
-	if _, running := os.Stat(filepath.Join(d.root, "run/avahi-daemon/socket")); err != nil || running != nil {
-		return // it is not installed, or does not run
+	if _, socketErr := os.Stat(filepath.Join(d.root, "run/avahi-daemon/socket")); err != nil || socketErr != nil {
+		return // avahi is not installed, or does not run
 	}
 	if otherStacks.Match(text) {
 		d.add("avahi",
@@ -124,8 +127,8 @@ func (d *Examination) avahi() {
 	}
 }
 
-// robots lists the robots that wait to be adopted.
-func (d *Examination) robots(ctx context.Context) {
+// checkRobots lists the robots that wait to be adopted, and the latest refused check-in.
+func (d *Examination) checkRobots(ctx context.Context) {
 	var waiting []string
 	switch {
 	case d.running != nil:
@@ -155,15 +158,16 @@ func (d *Examination) robots(ctx context.Context) {
 	}
 	shown := waiting[:min(len(waiting), 5)]
 	if len(waiting) == 1 {
-		d.add("robots", nil, fmt.Sprintf("note: 1 waits to be adopted (%s); perch robot list says why, perch robot adopt ROBOT lets one in", shown[0]))
+		d.add("robots", nil, fmt.Sprintf("note: 1 robot waits to be adopted (%s); perch robot list says why, perch robot adopt ROBOT adopts one", shown[0]))
 		return
 	}
-	d.add("robots", nil, fmt.Sprintf("note: %d wait to be adopted (%s); perch robot list says why, perch robot adopt ROBOT lets one in", len(waiting),
+	d.add("robots", nil, fmt.Sprintf("note: %d robots wait to be adopted (%s); perch robot list says why, perch robot adopt ROBOT adopts one", len(waiting),
 		strings.Join(shown, ", ")))
 }
 
-// mqtt tries the broker if no appliance runs, which would report its condition.
-func (d *Examination) mqtt(ctx context.Context) {
+// checkMQTT tries to connect to the broker, unless an appliance runs, which reports the condition
+// itself.
+func (d *Examination) checkMQTT(ctx context.Context) {
 	m := d.Config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {
 		return
@@ -175,23 +179,23 @@ func (d *Examination) mqtt(ctx context.Context) {
 	}
 	o, err := m.Mirror()
 	if err != nil {
-		d.addRead("mqtt", err, "")
+		d.addIfReadable("mqtt", err, "")
 		return
 	}
-	o.ID, o.Password = d.identity(), cmp.Or(o.Password, "of the doctor's look")
+	o.ID, o.Password = d.identity(), cmp.Or(o.Password, "unused password")
 	mirror, err := homeassistant.New(o)
 	if err == nil {
 		err = mirror.Probe(ctx)
 	}
-	fine := "the broker lets us in"
+	note := "the broker lets us in"
 	if m.Broker == config.EmbeddedBroker {
-		fine = fmt.Sprintf("%s is free for the embedded broker", m.Listen)
+		note = fmt.Sprintf("%s is free for the embedded broker", m.Listen)
 	}
-	d.add("mqtt", err, fine)
+	d.add("mqtt", err, note)
 }
 
-// identity returns the id of the appliance whose data this is. By it the messages on a broker are
-// known as its own.
+// identity returns the ID of the appliance that owns the data directory. The probe of a broker needs it
+// to recognize the appliance's own messages.
 func (d *Examination) identity() string {
 	if d.store != nil {
 		if id, found, err := store.NewTable[string](d.store.DB, "appliance").Get("id"); err == nil && found {
@@ -201,15 +205,16 @@ func (d *Examination) identity() string {
 	return "00000000"
 }
 
-// Refused is a check-in that was refused, as the admin API returns it.
+// Refused is a refused check-in of a robot, as the admin API returns it.
 type Refused struct {
-	At      time.Time `json:"at"`
+	At      time.Time `json:"at"` // time of the latest attempt
 	Address string    `json:"address"`
 	Device  string    `json:"device"`
 	Reason  string    `json:"reason"`
-	Count   int       `json:"count"`
+	Count   int       `json:"count"` // number of attempts so far
 }
 
+// String returns a sentence for a terminal.
 func (r Refused) String() string {
 	return fmt.Sprintf("refused: a check-in from %s as %q, at %s (%d so far): %s", plain.Text(r.Address), plain.Text(r.Device),
 		r.At.Local().Format(time.TimeOnly), r.Count, plain.Text(r.Reason))

@@ -19,45 +19,45 @@ import (
 	"perch/perception"
 )
 
-// checkOwnersFiles reads what an owner has put into a data directory, as a start does: gestures,
-// lists of words, characters, personas and skills. It returns an error for each file that a
-// start leaves out, with its path, the cause and the cure. some reports whether there are any
+// checkOwnersFiles reads the files that an owner has put into a data directory, as a start does:
+// gestures, lists of words, characters, personas and skills. It returns an error for each file that a
+// start ignores, with its path, the cause and how to correct it. hasFiles reports whether there are any
 // files.
-func checkOwnersFiles(c *config.Config, data string) (faults []error, some bool) {
+func checkOwnersFiles(c *config.Config, data string) (faults []error, hasFiles bool) {
 	imports, personas := characters.ImportDir(data), characters.PersonaDir(data)
 	for _, dir := range []string{datadir.Gestures(data), datadir.Words(data), imports, personas, skills.Folder(c, data)} {
 		entries, err := os.ReadDir(dir)
-		some = some || len(entries) > 0
+		hasFiles = hasFiles || len(entries) > 0
 		if errors.Is(err, os.ErrPermission) {
 			faults = append(faults, err)
 		}
 	}
-	add := func(err error, cured func(error) error) {
+	add := func(err error, withAdvice func(error) error) {
 		if err != nil {
-			faults = append(faults, cured(err))
+			faults = append(faults, withAdvice(err))
 		}
 	}
-	again := func(err error) error {
+	adviseRestart := func(err error) error {
 		return fmt.Errorf("%w; correct or remove it, and restart the appliance", err)
 	}
 	_, err := perception.StockGestures().WithOwners(datadir.Gestures(data), config.IsEmotion)
-	_, wrong := mood.ReadWords(datadir.Words(data))
-	for _, one := range single(errors.Join(err, wrong)) {
-		add(one, again)
+	_, wordsErr := mood.ReadWords(datadir.Words(data))
+	for _, part := range splitJoined(errors.Join(err, wordsErr)) {
+		add(part, adviseRestart)
 	}
-	for _, path := range listed(imports, "*.json") {
+	for _, path := range listFiles(imports, "*.json") {
 		_, err := manifest.Read(context.Background(), nil, path)
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
 		if fetched := strings.Contains(name, "."); err == nil && !fetched {
 			err = config.CheckCharacter(name)
 		}
-		add(at(path, err), func(err error) error {
+		add(withPath(path, err), func(err error) error {
 			return fmt.Errorf("%w; correct it (perch character check), or remove it", err)
 		})
 	}
-	for _, path := range listed(personas, "*.md") {
+	for _, path := range listFiles(personas, "*.md") {
 		_, err := config.RobotPersona(path)
-		add(at(path, err), func(err error) error { return fmt.Errorf("%w; correct or remove it", err) })
+		add(withPath(path, err), func(err error) error { return fmt.Errorf("%w; correct or remove it", err) })
 	}
 	trust, err := skills.Trust(c, data)
 	var library *skill.Library
@@ -65,43 +65,44 @@ func checkOwnersFiles(c *config.Config, data string) (faults []error, some bool)
 		library, err = skill.New(skill.Options{Folder: skills.Folder(c, data), Trust: trust, Log: slog.New(slog.DiscardHandler)})
 	}
 	if err != nil {
-		add(err, again)
-		return faults, some
+		add(err, adviseRestart)
+		return faults, hasFiles
 	}
 	defer library.Close()
 	for _, r := range library.Refused() {
-		add(at(r.Folder, r.Err), func(err error) error {
-			return fmt.Errorf("%w; perch skill check %s reads it again; restart the appliance then", err, r.Folder)
+		add(withPath(r.Folder, r.Err), func(err error) error {
+			return fmt.Errorf("%w; perch skill check %s checks it again; restart the appliance after that", err, r.Folder)
 		})
 	}
-	return faults, some
+	return faults, hasFiles
 }
 
-// at returns an error that names a path, once.
-func at(path string, err error) error {
+// withPath adds a path to the text of an error, unless the text contains it. It returns nil if err is nil.
+func withPath(path string, err error) error {
 	if err == nil || strings.Contains(err.Error(), path) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// listed returns as many files of a directory as a start reads.
-func listed(dir, pattern string) []string {
+// listFiles returns the paths of the files in a directory that match a pattern, at most as many as a
+// start reads.
+func listFiles(dir, pattern string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
-		return nil // not for these patterns
+		return nil // a bad pattern, which the callers do not pass
 	}
 	return paths[:min(len(paths), characters.MaxFiles)]
 }
 
-// single returns the errors that errors.Join has joined.
-func single(err error) (all []error) {
-	joined, is := err.(interface{ Unwrap() []error }) //nolint:errorlint // not what is wrapped below
-	if !is {
+// splitJoined returns the errors that errors.Join has joined.
+func splitJoined(err error) (errs []error) {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a joined error within another error stays
+	if !ok {
 		return []error{err}
 	}
 	for _, part := range joined.Unwrap() {
-		all = append(all, single(part)...)
+		errs = append(errs, splitJoined(part)...)
 	}
-	return all
+	return errs
 }

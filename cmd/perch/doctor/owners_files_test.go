@@ -38,7 +38,7 @@ func TestOwnersFilesAreRefusedWithCauseAndCure(t *testing.T) {
 	faults, some := checkOwnersFiles(&c, data)
 	folder := skills.Folder(&c, data)
 	again := func(name string) string {
-		return "; perch skill check " + folder + "/" + name + " reads it again; restart the appliance then"
+		return "; perch skill check " + folder + "/" + name + " checks it again; restart the appliance after that"
 	}
 	want := []string{
 		data + `/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is not a name; write 1 to 40 lower-case letters, digits, - and _` +

@@ -14,14 +14,15 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// finding is one line of the report: something that works, or a cause and its cure.
+// finding is one line of the report. Its note describes a part that works, or the cause of a fault and
+// how to correct it.
 type finding struct {
 	Ok         bool
 	Part, Note string
-	warn       bool // it works, and should be corrected nevertheless
+	warn       bool // the part works, but should be corrected
 }
 
-// mark returns the first word of the line.
+// mark returns the first word of the finding's line.
 func (f finding) mark() string {
 	switch {
 	case !f.Ok:
@@ -37,27 +38,27 @@ func (f finding) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]string{"is": strings.ToLower(f.mark()), "part": f.Part, "note": f.Note})
 }
 
-// rank orders faults before warnings, and these before what works.
+// rank orders faults before warnings, and warnings before parts that work.
 func (f finding) rank() int { return slices.Index([]string{"FAIL", "WARN", "ok"}, f.mark()) }
 
 // report collects findings.
 type report struct{ Findings []finding }
 
-// add adds an error, or the note of a part that works if there is no error.
-func (r *report) add(part string, err error, fine string) {
+// add adds a fault if err is not nil, or else a part that works with a note.
+func (r *report) add(part string, err error, note string) {
 	if err != nil {
 		r.Findings = append(r.Findings, finding{Part: part, Note: err.Error()})
 		return
 	}
-	r.Findings = append(r.Findings, finding{Ok: true, Part: part, Note: fine})
+	r.Findings = append(r.Findings, finding{Ok: true, Part: part, Note: note})
 }
 
-// addRead is add for something that was read. That this user may not read it is no fault.
-func (r *report) addRead(part string, err error, fine string) {
+// addIfReadable is like add, but does not report a fault if this user may not read the part's files.
+func (r *report) addIfReadable(part string, err error, note string) {
 	if errors.Is(err, fs.ErrPermission) {
-		err, fine = nil, "not looked at: this user may not read it; sudo perch doctor does"
+		err, note = nil, "not checked: this user may not read it; use sudo perch doctor"
 	}
-	r.add(part, err, fine)
+	r.add(part, err, note)
 }
 
 // sorted returns the findings, faults first.
@@ -66,19 +67,19 @@ func (r *report) sorted() []finding {
 }
 
 // Items returns the findings for the owner's page, faults first.
-func (r *report) Items() (all []admin.Finding) {
+func (r *report) Items() (items []admin.Finding) {
 	levels := map[string]string{"FAIL": "problem", "WARN": "warning", "ok": "ok"}
 	for _, f := range r.sorted() {
-		all = append(all, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneSentence(f.Note), "works")})
+		items = append(items, admin.Finding{Name: f.Part, OK: f.Ok, Level: levels[f.mark()], Note: cmp.Or(oneLine(f.Note), "works")})
 	}
-	return all
+	return items
 }
 
 // Report prints the findings, faults first, and returns the number of faults.
 func (r *report) Report(out io.Writer) (faults int) {
-	sorted, wide := r.sorted(), 0
+	sorted, width := r.sorted(), 0
 	for _, f := range sorted {
-		wide = max(wide, utf8.RuneCountInString(f.Part))
+		width = max(width, utf8.RuneCountInString(f.Part))
 		if !f.Ok {
 			faults++
 		}
@@ -95,13 +96,13 @@ func (r *report) Report(out io.Writer) (faults int) {
 		if i == faults && faults > 0 {
 			fmt.Fprint(out, "\nThe rest works:\n")
 		}
-		fmt.Fprintf(out, "%-4s  %-*s  %s\n", f.mark(), wide, f.Part, cmp.Or(oneSentence(f.Note), "works"))
+		fmt.Fprintf(out, "%-4s  %-*s  %s\n", f.mark(), width, f.Part, cmp.Or(oneLine(f.Note), "works"))
 	}
 	return faults
 }
 
-// oneSentence returns a note of several lines as one line.
-func oneSentence(note string) string {
+// oneLine joins the lines of a note with semicolons.
+func oneLine(note string) string {
 	var parts []string
 	for line := range strings.Lines(note) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -111,8 +112,8 @@ func oneSentence(note string) string {
 	return strings.Join(parts, "; ")
 }
 
-// robots returns a number of robots in words.
-func robots(n int) string {
+// countRobots returns a number of robots for a sentence: "no robot", "1 robot", "2 robots".
+func countRobots(n int) string {
 	switch n {
 	case 0:
 		return "no robot"

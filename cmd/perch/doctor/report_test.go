@@ -71,7 +71,7 @@ func TestOnePortOneLine(t *testing.T) {
 	d := Examined(t)
 	d.Config.Listen, d.Config.Local, d.Config.MQTT.Broker, d.Config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
 	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.Config.MQTT.Listen + " is taken by another program"})
-	d.Ports()
+	d.checkPorts()
 	if len(d.Findings) > 0 {
 		t.Errorf("it found %+v beside what the appliance tells", d.Findings)
 	}
@@ -95,10 +95,10 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 	d.Config.Brains = append(d.Config.Brains, config.Engine{Kind: "openai",
 		Options: &thinker.BrainKeys[openaibrain.Options]{Model: openaibrain.Options{URL: "http://127.0.0.1:9/v1", Model: "m", KeyFile: key}}})
 	d.Config.MQTT.Broker, d.Config.MQTT.PasswordFile = "mqtt://127.0.0.1:9", key
-	d.Disk()
-	d.Database()
-	d.engines(t.Context())
-	d.mqtt(t.Context())
+	d.checkDisk()
+	d.CheckDatabase()
+	d.checkEngines(t.Context())
+	d.checkMQTT(t.Context())
 	said := map[string]string{}
 	for _, f := range d.Findings {
 		said[f.Part] = f.Note
@@ -112,7 +112,7 @@ func TestAMemberOfTheGroupFindsNoFault(t *testing.T) {
 		}
 	}
 	d.Findings, d.service = nil, nil
-	if d.Disk(); d.Findings[0].Ok {
+	if d.checkDisk(); d.Findings[0].Ok {
 		t.Errorf("data that nobody can write: %+v", d.Findings[0])
 	}
 }
@@ -124,9 +124,9 @@ func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 	d.Config.Speech.Recognizers, d.Config.Brains = nil, []config.Engine{{Kind: "reflex", Options: &reflex.Keys{}}}
 	d.answers(t, `{"version":"`+d.Version+`","started":"2026-11-01T00:00:00Z","robots":1,"parts":[`+
 		`{"name":"brain reflex","ok":false,"note":"it hung"},{"name":"brain gone","ok":true,"note":"as it was started"},`+
-		`{"name":"language","ok":true,"note":"no recognizer hears \"de\""}]}`)
-	d.Appliance(t.Context())
-	d.engines(context.WithoutCancel(t.Context()))
+		`{"name":"language","ok":true,"note":"no recognizer supports \"de\""}]}`)
+	d.checkAppliance(t.Context())
+	d.checkEngines(context.WithoutCancel(t.Context()))
 	found := map[string][]finding{}
 	for _, f := range d.Findings {
 		found[f.Part] = append(found[f.Part], f)
@@ -148,16 +148,16 @@ func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 // is one warning with its cure, and where another recognizer does, it is left out.
 func TestARecognizerOfAnotherLanguage(t *testing.T) {
 	for also, want := range map[string]string{
-		"":                  "language: no recognizer hears \"de\": sphinx knows English alone; add one of kind wyoming",
-		"tcp://127.0.0.1:9": "recognizer sphinx: is left out where people speak de: ",
+		"":                  "language: no recognizer supports \"de\": sphinx supports only English; add one of kind wyoming",
+		"tcp://127.0.0.1:9": "recognizer sphinx: is not used for de: ",
 	} {
 		d := Examined(t)
 		d.Config.Language, d.Config.Brains = "de", []config.Engine{{Kind: "none", Options: &struct{}{}}}
 		if also != "" {
 			d.Config.Speech.Recognizers = append(d.Config.Speech.Recognizers, config.Engine{Kind: "wyoming", Options: &wyoming.RecognizerKeys{URL: also}})
 		}
-		d.Secrets()
-		d.engines(t.Context())
+		d.CheckSecrets()
+		d.checkEngines(t.Context())
 		var said []string
 		for _, f := range d.Findings {
 			if f.Part == "language" || f.Part == "recognizer sphinx" {

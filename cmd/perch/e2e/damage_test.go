@@ -212,7 +212,7 @@ func diagnosed(t *testing.T, data string) (ok bool, note string) {
 	c := appliancetest.Config()
 	d := doctor.New(doctor.Options{Config: &c, Data: data, Version: "dev"})
 	t.Cleanup(d.Close)
-	d.Database()
+	d.CheckDatabase()
 	f := d.Findings[0]
 	return f.Ok, f.Note
 }

@@ -77,7 +77,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	h.command("robot list", 0, "Kitchen")
 	h.command("robot rename a0b1c2d3e4f6 KITCHEN", 1, "a0b1c2d3e4f5")
 	h.command("robot set kitchen voice=heart brain=reflex", 0, "voice     heart")
-	h.command("robot set kitchen language=de", 0, "language  de", `warning: language: no recognizer hears "de": sphinx knows English alone`)
+	h.command("robot set kitchen language=de", 0, "language  de", `warning: language: no recognizer supports "de": sphinx supports only English`)
 	ofLanguage := func(p admin.Part) bool { return p.Name == "language" && strings.Contains(p.Note, "sphinx") }
 	if parts := h.Parts(); !slices.ContainsFunc(parts, ofLanguage) {
 		t.Errorf("of the language it says nothing: %+v", parts)

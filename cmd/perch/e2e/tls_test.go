@@ -264,13 +264,13 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	data := filepath.Join(dir, "data")
 	must.Succeed(t, os.Mkdir(data, 0o755))
 	must.Succeed(t, os.Chmod(data, 0o755))
-	wanted := []string{"has expired on ", "can read " + token + ", and it holds a secret; take that from them: chmod o-rwx " + token,
+	wanted := []string{"it expired on ", "can read " + token + ", and it holds a secret; prevent it: chmod o-rwx " + token,
 		"can read " + expired.Key, "can read " + file + ", and it holds secrets"}
 	c := must.Value(appliancetest.Load(file))(t)
 	out := bare(t, "check-config "+file, exitDone)
 	d := doctor.New(doctor.Options{Config: &c, File: file, Data: data, Version: "dev", Built: machine.BuiltAt("")})
-	d.Encryption()
-	d.Secrets()
+	d.CheckCertificate()
+	d.CheckSecrets()
 	told := fmt.Sprint(d.Findings)
 	for _, want := range wanted {
 		if !strings.Contains(out, want) {
@@ -280,7 +280,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 			t.Errorf("the doctor does not say %q:\n%s", want, told)
 		}
 	}
-	if !strings.Contains(told, "can look into "+data) {
+	if !strings.Contains(told, "can open "+data) {
 		t.Errorf("the doctor says nothing of the data directory:\n%s", told)
 	}
 	for _, text := range []string{out, told} {
@@ -292,7 +292,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 		must.Succeed(t, os.Chmod(path, 0o640))
 	}
 	must.Succeed(t, os.Chmod(data, 0o750))
-	for life, want := range map[time.Duration]string{month: "", 13 * 24 * time.Hour: "expires on ", -time.Minute: "not valid: it has expired"} {
+	for life, want := range map[time.Duration]string{month: "", 13 * 24 * time.Hour: "expires on ", -time.Minute: "not valid: it expired"} {
 		leaf := &x509.Certificate{NotBefore: time.Now().Add(-3 * month), NotAfter: time.Now().Add(life)}
 		if err := config.Expiry(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("with %v left: %v", life, err)

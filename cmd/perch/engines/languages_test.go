@@ -110,10 +110,10 @@ func TestLanguagesOfRobots(t *testing.T) {
 	for tags, want := range map[string]string{
 		"":               "",
 		"en-GB fr-CA":    "",
-		"de":             `no recognizer hears "de": sphinx knows English alone; add one of kind wyoming to speech.recognizers`,
-		"de-AT de-CH de": `no recognizer hears "de"`,
+		"de":             `no recognizer supports "de": sphinx supports only English; add one of kind wyoming to speech.recognizers`,
+		"de-AT de-CH de": `no recognizer supports "de"`,
 		"it":             `what Perch says by itself is English where people speak "it"`,
-		"de ja":          `no recognizer hears "ja"`,
+		"de ja":          `no recognizer supports "ja"`,
 	} {
 		got := c.Lacks(strings.Fields(tags)...)
 		if all := strings.Join(got, "; "); (all == "") != (want == "") || !strings.Contains(all, want) || strings.Count(all, `hears "de"`) > 1 {

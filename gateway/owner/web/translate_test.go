@@ -22,7 +22,7 @@ func TestServerSentencesAreTranslated(t *testing.T) {
 			`/d/gestures/a.json: Keine Datei mit Gesten: gestures[0].name: "Bow" ist kein Name: Er hat 1 bis 40 Kleinbuchstaben, Ziffern, - und _` +
 				"\ngestures[0].frames: Es sind 0; eine Geste hat 1 bis 64. Berichtige oder entferne es, und starte Perch neu."},
 		{`the skill is not trusted: nobody has signed it; perch skill sign /d/c signs it as this appliance's owner; ` +
-			`perch skill check /d/c reads it again; restart the appliance then`,
+			`perch skill check /d/c checks it again; restart the appliance after that`,
 			`Der Skill ist nicht vertrauenswürdig: Niemand hat ihn signiert; perch skill sign /d/c signiert ihn als Besitzer dieses Perch. ` +
 				`perch skill check /d/c liest es noch einmal; starte Perch dann neu.`},
 		{`own.yaml:3: the word "frob \"x\"" is not in the recognizer's dictionary; spell it another way or leave the sentence out`,
