@@ -9,13 +9,13 @@ import (
 	"perch/store"
 )
 
-// newAgents makes the bus, the states of robots, and the agents.
+// newAgents makes the event bus, the states of robots' sensors and the agents.
 func (a *Appliance) newAgents(*config.Config) (err error) {
 	a.Bus, a.board = event.NewBusFor(a.Robots.Trusts), agent.NewBoard()
 	a.closers = append(a.closers, a.Bus.Close)
 	a.intake = perception.NewIntake(a.Bus, a.Robots, a.Log)
 	a.Senses = perception.NewStates(store.NewTable[perception.State](a.DB, "perception"))
-	for _, id := range a.Senses.Robots() { // earlier versions have stored those of strangers
+	for _, id := range a.Senses.Robots() { // earlier versions stored the states of robots that were never adopted
 		if !a.Robots.Trusts(id) {
 			a.Senses.Forget(id)
 		}

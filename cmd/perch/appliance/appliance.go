@@ -1,5 +1,5 @@
-// Package appliance is everything that perch serve runs: its parts, the order of their start and end,
-// and the condition of each.
+// Package appliance makes and runs all parts of perch serve. It starts and stops them in order, and
+// reports the condition of each.
 package appliance
 
 import (
@@ -40,35 +40,35 @@ import (
 	"perch/voice/sounds"
 )
 
-// Appliance is everything that perch serve runs. New opens everything that can fail; Run runs it
-// until its context ends. The fields are in the order of their making.
+// Appliance holds all parts of perch serve. New makes the parts and opens what they need; Run runs them
+// until its context is done. The fields are in the order in which New sets them.
 type Appliance struct {
-	Data    string // the data directory
+	Data    string // path of the data directory
 	Log     *slog.Logger
 	Started time.Time
 	options Options
 	config  atomic.Pointer[config.Config]
-	zone    *time.Location // of the household
+	zone    *time.Location // the household's time zone
 
 	// Stored data.
 	DB       *store.DB
 	Identity *datadir.Identity
-	ID       string // of this appliance: 8 hex digits
+	ID       string // the appliance's ID: 8 hex digits
 	Robots   *device.Registry
 	Memory   *agent.Memory
 	Notices  *notice.Store
 	Timers   *notice.Timers
 	Records  *robot.Records
-	commands *robot.CommandQueue // for robots that are away
+	commands *robot.CommandQueue // commands for robots that are not connected
 
 	// Listeners and the network.
 	locks           *access.Locks
 	Listeners       *listener.Set
 	RobotMQTT       *listener.Robots
-	wyomingListener net.Listener // nil if it is off
-	At              net.Addr     // of wyomingListener
+	wyomingListener net.Listener // nil if the Wyoming server is off
+	At              net.Addr     // the address of wyomingListener
 	network         *network.Network
-	homeAssistant   *hassapp.App // nil if this is no app of Home Assistant
+	homeAssistant   *hassapp.App // nil if this program is not an app of Home Assistant
 
 	// Events and states.
 	Bus    *event.Bus
@@ -83,58 +83,58 @@ type Appliance struct {
 	gestures   perception.Gestures
 	behaviours *perception.Behaviours
 	sounds     *sounds.Library
-	loudness   voice.Loudness // of all speech
+	loudness   voice.Loudness // the loudness of synthesized speech
 	Talk       *robot.Server
 	control    robots.Control
 	Owned      robots.Owned
 	Firmware   *ota.Firmware
 	ota        *ota.Service
 
-	viewers *viewers.Viewers // programs that show agents, or are agents
+	viewers *viewers.Viewers // programs that show agents, and coding agents
 
 	// Other programs.
 	bridge      *bridge.API
 	bridgeTurns *bridge.Log
 	Mirror      *homeassistant.Mirror
-	wyoming     *wyoming.Server // nil if it is off
+	wyoming     *wyoming.Server // nil if the Wyoming server is off
 
 	// The owner.
 	admin   *admin.API
 	metrics *admin.Metrics
-	web     *web.Server // nil if it is off
+	web     *web.Server // nil if the page is off
 
-	closers  []func()   // release what was made, in that order
-	restart  chan error // has ErrRestart after a request to restart
-	applying sync.Mutex // held by the one change of the configuration at a time
-	ending   bool       // no more changes are applied
+	closers  []func()   // called by Close in reverse order
+	restart  chan error // contains ErrRestart after a request to restart
+	applying sync.Mutex // held while a change of the configuration is applied
+	ending   bool       // whether Run is stopping the parts, so that changes are refused; guarded by applying
 }
 
 // logs holds the latest lines of the log.
 type logs interface {
-	NewFollower(least slog.Level, after string) (admin.LogFollower, bool)
+	NewFollower(minLevel slog.Level, after string) (admin.LogFollower, bool)
 	Close() // ends all followers
 }
 
-// Options holds what a start needs besides the configuration.
+// Options are the options of New besides the configuration.
 type Options struct {
-	Data        string // the data directory
+	Data        string // path of the data directory
 	Log         *slog.Logger
-	Recognizers voice.Recognizers // instead of those configured, for measurements of the rest; may be nil
+	Recognizers voice.Recognizers // replace the configured recognizers in measurements; may be nil
 
-	Version string    // of this program
-	Built   time.Time // when it was built
+	Version string    // version of this program
+	Built   time.Time // when this program was built
 
-	FirstSteps io.Writer // for the owner's first steps; may be nil
-	Flags      string    // with which other commands find this appliance
+	FirstSteps io.Writer // receives the owner's first steps; may be nil
+	Flags      string    // flags with which other perch commands find this appliance
 
-	NewDatabase bool // start with an empty database although there was another
+	NewDatabase bool // start with an empty database although traces of an earlier one exist
 
-	Logs    logs                                           // what Log has written; may be nil
+	Logs    logs                                           // holds the lines that Log has written; may be nil
 	Overlay *config.Overlay                                // shows and changes the configuration; may be nil
-	Doctor  func(context.Context) ([]admin.Finding, error) // examines the appliance; may be nil
+	Doctor  func(context.Context) ([]admin.Finding, error) // examines the installation; may be nil
 }
 
-// Close releases what New has opened, in the opposite order. Run must have returned.
+// Close closes what New has opened, in reverse order. Run must have returned.
 func (a *Appliance) Close() {
 	for _, release := range slices.Backward(a.closers) {
 		release()
@@ -142,16 +142,16 @@ func (a *Appliance) Close() {
 	a.closers = nil
 }
 
-// Config returns the present configuration, which must not be changed. Apply replaces it.
+// Config returns the current configuration, which the caller must not change. Apply replaces it.
 func (a *Appliance) Config() *config.Config { return a.config.Load() }
 
 // ErrRestart is returned by Run after a request to restart.
-var ErrRestart = errors.New("a restart was asked for")
+var ErrRestart = errors.New("a restart was requested")
 
 // Restart makes Run return ErrRestart.
 func (a *Appliance) Restart() {
 	select {
 	case a.restart <- ErrRestart:
-	default: // there was a request already
+	default: // a restart was already requested
 	}
 }

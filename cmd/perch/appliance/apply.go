@@ -13,9 +13,9 @@ import (
 	"perch/perception"
 )
 
-// Apply makes a configuration that was checked take effect in the running appliance. Turns that have
-// begun go on unchanged; the next ones have the change. It returns the keys that take effect only at
-// the next start. If it returns an error, nothing has changed.
+// Apply makes a configuration that was checked take effect in the running appliance. It affects turns
+// that begin later, not those that are running. It returns the keys that take effect only after a
+// restart. If it returns an error, it has changed nothing.
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
@@ -36,12 +36,12 @@ func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	}
 	a.Agents.Retire(n)
 	a.Bus.Publish("", "", event.Changed{What: "settings"})
-	a.Log.Info("the changed configuration is followed", "keys", changed, "after_restart", restart)
+	a.Log.Info("changed configuration applied", "keys", changed, "after_restart", restart)
 	return restart, nil
 }
 
-// applyConfig makes a configuration with its agents take effect in every part. It returns an error
-// before anything has changed.
+// applyConfig makes a configuration and its agents take effect in all parts. If it returns an error, it
+// has changed nothing.
 func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	e := n.Engines
 	if err := a.warmer.Load(context.Background(), e); err != nil {
@@ -51,11 +51,11 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	if err != nil {
 		return err
 	}
-	rules := c.BehaviourRules(func(string, error) {}) // the check has reported them
+	rules := c.BehaviourRules(func(string, error) {}) // the check of the configuration has reported faults
 	if err := errors.Join(c.Behaviours.Check(), perception.CheckRules(rules)); err != nil {
 		return err
 	}
-	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // the last that can fail
+	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // nothing after this can fail
 		return err
 	}
 	a.config.Store(c)
@@ -63,8 +63,8 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	a.Talk.Apply(a.talkOptions(c, e))
 	a.warmer.Replaced()
 	if a.wyoming != nil {
-		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // of languages, which the check has seen
-			a.Log.Error("the Wyoming server goes on with the languages and voices from before", "err", err)
+		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // only for languages that the check refuses
+			a.Log.Error("the Wyoming server keeps its previous languages and voices", "err", err)
 		}
 	}
 	a.bridge.Apply(a.bridgeOptions(c, e))

@@ -7,7 +7,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// newMetrics returns the counters and gauges of parts for the owner's metrics.
+// newMetrics returns the counters and gauges of all parts for the owner's metrics.
 func (a *Appliance) newMetrics() (counters func() []admin.Counter, gauges []admin.Gauge) {
 	fixed := slices.Concat([]admin.Counter{
 		{Name: "perch_perceived_dropped_total", Help: "Events beyond what a robot may sense in a second.", Count: a.intake.Dropped},

@@ -5,4 +5,4 @@ import (
 )
 
 // Alive is what the service manager's watchdog asks.
-func (a *Appliance) Alive(ctx context.Context) error { return a.alive(ctx) }
+func (a *Appliance) Alive(ctx context.Context) error { return a.checkAlive(ctx) }

@@ -8,7 +8,7 @@ import (
 	"perch/cmd/perch/network"
 )
 
-// openListeners opens the addresses of the configuration, which Run serves.
+// openListeners listens on the addresses of the configuration. Run serves them.
 func (a *Appliance) openListeners(c *config.Config) (err error) {
 	if a.locks, err = access.NewLocks(c, a.Data, a.Log); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 		if a.wyomingListener, err = listener.Listen("wyoming.listen", c.Wyoming.Listen); err != nil {
 			return err
 		}
-		a.closers = append(a.closers, func() { _ = a.wyomingListener.Close() }) // the server has closed it
+		a.closers = append(a.closers, func() { _ = a.wyomingListener.Close() }) // the Wyoming server may have closed it
 		a.At = a.wyomingListener.Addr()
 	}
 	a.network = network.New(network.Options{Name: c.Name, ID: a.ID, Version: a.options.Version, PublicURL: c.PublicURL,

@@ -6,8 +6,7 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// New makes an appliance, each part after the parts that it needs. If it fails, it closes what it has
-// opened.
+// New makes an appliance. If it fails, it closes what it has opened.
 func New(c *config.Config, o Options) (*Appliance, error) {
 	zone, err := c.Zone()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // newOwner makes the admin API, the metrics and the page, and mounts all APIs on the listeners.
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
-	shown := admin.Options{
+	o := admin.Options{
 		Robots: a.Owned, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Board: a.board, Bus: a.Bus,
 		Gestures: a.gestures, Senses: a.Senses.Senses, Characters: a.Agents.Catalog,
@@ -32,10 +32,10 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Logs: a.options.Logs, Doctor: a.options.Doctor, Restart: a.Restart,
 	}
 	if a.options.Overlay != nil {
-		shown.Settings = settings.New(a.options.Overlay, c, a, a.Log)
+		o.Settings = settings.New(a.options.Overlay, c, a, a.Log)
 	}
-	a.admin, a.metrics = admin.New(shown), admin.NewMetrics(shown)
-	if err := a.DB.Readable(); err != nil { // what was read so far may be incomplete
+	a.admin, a.metrics = admin.New(o), admin.NewMetrics(o)
+	if err := a.DB.Readable(); err != nil { // the parts may have read incomplete data
 		return err
 	}
 	if err := a.newPage(c); err != nil {
@@ -58,7 +58,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 	return access.Handle(a.Listeners, a.locks, p, c)
 }
 
-// newPage makes the page, if it is on.
+// newPage makes the owner's page, unless it is turned off.
 func (a *Appliance) newPage(c *config.Config) (err error) {
 	if !c.Web.Enabled {
 		return nil
@@ -66,7 +66,7 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
 		Secret: a.locks.Token, Epoch: a.Identity.Sessions, KeepEpoch: a.Identity.WriteSessions,
 		Key: a.locks.Owner, Addresses: a.network.URLs, Own: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
-	if c.Web.IngressListen == "" { // else proxies use that address
+	if c.Web.IngressListen == "" { // otherwise proxies connect to that address
 		if o.Ingress, err = c.Web.Proxies(); err != nil {
 			return err
 		}

@@ -20,13 +20,13 @@ import (
 	"perch/voice/sounds"
 )
 
-// newPrograms makes the APIs for other programs: for programs that show agents, the bridge, the Wyoming
-// server and the mirror in Home Assistant.
+// newPrograms makes the APIs for other programs: those that show agents, the clients of the bridge,
+// Wyoming clients, and Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
 		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Skills: a.Agents.Skills, Notices: a.Notices, Notifier: a.Agents.Notifier,
 		Characters: a.Agents.Characters, Passports: a.Agents.Passports, Sentiment: a.Agents.Sentiment, Gestures: a.gestures, Loudness: &a.loudness,
-		Engines: a.Agents.Engines.Engines(), Speech: a.Agents.Characters.Speech(), Quiet: a.quiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
+		Engines: a.Agents.Engines.Engines(), Speech: a.Agents.Characters.Speech(), Quiet: a.isQuiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,10 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	return a.newMirror(c)
 }
 
-// bridgeOptions returns the options of the bridge that can change.
+// bridgeOptions returns the options of the bridge. Apply replaces them.
 func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Options {
 	return bridge.Options{
-		Find: a.Robots.Resolve, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return spoken(a.Records.Turns(a.Config().Robots.KeepTurns)) },
+		Find: a.Robots.Resolve, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return bridgeTurnsOf(a.Records.Turns(a.Config().Robots.KeepTurns)) },
 		Intake: a.intake, Senses: a.Senses, Board: a.board, Bus: a.Bus, Sounds: struct {
 			*sounds.Library
 			*robot.Server
@@ -64,15 +64,15 @@ func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Optio
 	}
 }
 
-// spoken returns the turns of robots in the form of the bridge.
-func spoken(records []robot.TurnRecord) (turns []bridge.Turn) {
+// bridgeTurnsOf converts turns of robots to turns of the bridge.
+func bridgeTurnsOf(records []robot.TurnRecord) (turns []bridge.Turn) {
 	for _, t := range records {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
 	}
 	return turns
 }
 
-// wyomingOptions returns the options of the Wyoming server. It offers the agent and the configured
+// wyomingOptions returns the options of the Wyoming server, which offers the agent and the configured
 // engines, in their order.
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
 	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
@@ -84,7 +84,7 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Opt
 	if len(synthesizers) > 0 {
 		o.Synthesizer = synthesizers
 	}
-	if len(recognizers) == 1 && recognizers[0].Name() == "sphinx" { // it knows no other language
+	if len(recognizers) == 1 && recognizers[0].Name() == "sphinx" { // the embedded recognizer supports English only
 		if o.Heard = wyoming.English(o.Languages); len(o.Heard) == 0 {
 			o.Recognizer = nil
 		}
@@ -98,7 +98,7 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Opt
 	return o
 }
 
-// newMirror makes the mirror in Home Assistant.
+// newMirror makes the connection to Home Assistant.
 func (a *Appliance) newMirror(c *config.Config) error {
 	o, err := c.MQTT.Mirror()
 	if err != nil {
@@ -123,21 +123,22 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	return err
 }
 
-// updates is the catalogue of firmware for the mirror.
+// updates is the catalogue of firmware in the form that package homeassistant needs.
 type updates struct{ *ota.Firmware }
 
+// Update returns the installed firmware version of a robot and the latest one.
 func (u updates) Update(id device.ID) (installed, latest string) {
 	update := u.Firmware.Update(id)
 	return update.Installed, update.Latest
 }
 
-// offers returns what this appliance offers to the Home Assistant whose app it is.
+// offers returns the services that the appliance, as an app of Home Assistant, offers to it.
 func (a *Appliance) offers() (o hassapp.Offers) {
 	if a.wyoming != nil {
 		o.Wyoming = a.At.String()
 	}
 	s, c := a.Mirror.Status(), a.Config().MQTT
-	if s.Connected && s.Broker == config.EmbeddedBroker { // not while another program has the port
+	if s.Connected && s.Broker == config.EmbeddedBroker { // another program may use the embedded broker's port
 		o.Broker = c.Listen
 		o.User, o.Password = a.Mirror.Account()
 	}

@@ -20,13 +20,13 @@ import (
 	"perch/voice/sounds"
 )
 
-// newRobots makes the server of robots, their behaviours, and the service at which they check in.
+// newRobots makes the server of robots, the robots' behaviours, and the service for their check-ins.
 func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), config.IsEmotion)
 	if err != nil {
-		a.Log.Warn("some gestures of the owner's are left out", "err", err)
+		a.Log.Warn("some of the owner's gestures are ignored", "err", err)
 	}
-	rules := c.BehaviourRules(func(string, error) {}) // the check has reported them
+	rules := c.BehaviourRules(func(string, error) {}) // the check of the configuration has reported faults
 	a.behaviours, err = perception.NewBehaviours(perception.Options{Tuning: c.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone,
 		Bus: a.Bus, Phrase: a.Agents.PhraseFor, Log: a.Log})
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	return nil
 }
 
-// talkOptions returns the options of the server of robots that can change.
+// talkOptions returns the options of the server of robots. Apply replaces them.
 func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options {
 	return robot.Options{
 		Robots: a.Robots, TurnAway: func(r *http.Request, err error) { a.ota.TurnAway(r, err) }, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,
@@ -77,14 +77,14 @@ func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options 
 		Phrases: e.Phrase, Languages: c.Language.List(),
 		Settled:  e.CompleteSentence,
 		Loudness: &a.loudness,
-		Quiet:    a.quiet,
+		Quiet:    a.isQuiet,
 		Waits:    a.Notices.Waits,
 		Patience: c.Patience(), Zone: a.zone, Idle: time.Duration(c.Robots.Idle), Silence: time.Duration(c.Speech.Silence),
 		Version: a.options.Version, Log: a.Log,
 	}
 }
 
-// quiet reports whether it is within the household's quiet hours.
-func (a *Appliance) quiet(now time.Time) bool {
+// isQuiet reports whether a time is within the household's quiet hours.
+func (a *Appliance) isQuiet(now time.Time) bool {
 	return a.Config().Behaviours.Quiet.Hours.Contains(now.In(a.zone))
 }

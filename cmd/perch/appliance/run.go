@@ -15,7 +15,8 @@ import (
 	"perch/health"
 )
 
-// list returns the parts in the order of their conditions in /ready. They end in the opposite order.
+// list returns the parts in the order in which /ready shows their conditions. They are ended in reverse
+// order.
 func (a *Appliance) list() []parts.Part {
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
 		return parts.Until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
@@ -24,7 +25,7 @@ func (a *Appliance) list() []parts.Part {
 		a.Robots.Moved(by)
 		a.commands.Moved(by)
 	}
-	all := []parts.Part{
+	list := []parts.Part{
 		{Run: parts.Until(func(ctx context.Context) { machine.Watch(ctx, a.DB, a.Data, clockJumped, a.Log) }),
 			Conditions: func() []health.Part { return machine.Conditions(a.DB, a.Data, a.options.Built) }},
 		{Run: parts.Until(func(ctx context.Context) { machine.ReleaseMemory(ctx, a.Bus.Read(), a.Log) })},
@@ -40,7 +41,7 @@ func (a *Appliance) list() []parts.Part {
 		{Run: fromFirst(a.Agents.Diary.Run), Conditions: parts.One(func() health.Part { return health.Of("diary", a.Agents.Diary.Err(), "") })},
 		{Run: fromFirst(a.warmer.Run), End: a.Talk.Close},
 		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.One(a.Listeners.Condition)},
-		{End: a.Talk.StopAccepting}, // before the listeners, which wait for downloads
+		{End: a.Talk.StopAccepting}, // ends before the listeners, which wait for downloads
 		{Run: func(ctx context.Context) error { return a.RobotMQTT.Run(ctx, a.Talk.ServeMQTT) }, Fails: "robots cannot connect by MQTT any more",
 			Conditions: parts.One(a.RobotMQTT.Condition)},
 		{Conditions: parts.One(a.Firmware.Condition)},
@@ -56,23 +57,24 @@ func (a *Appliance) list() []parts.Part {
 			Conditions: parts.One(a.homeAssistant.Condition)}),
 		{End: a.Agents.Talks.Close},
 	}
-	all = append(append(all, a.viewers.Parts(a.Listeners)...),
+	list = append(append(list, a.viewers.Parts(a.Listeners)...),
 		parts.Part{Run: a.network.Run, First: true, Fails: "the appliance is not announced on the network", Conditions: parts.One(a.network.Condition)},
-		parts.Part{Run: parts.Until(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.alive) })})
+		parts.Part{Run: parts.Until(func(ctx context.Context) { systemd.New(a.Log).Watchdog(ctx, a.checkAlive) })})
 	if a.options.Logs != nil {
-		all = append(all, parts.Part{End: a.options.Logs.Close}) // ends its followers
+		list = append(list, parts.Part{End: a.options.Logs.Close})
 	}
 	if out := a.options.FirstSteps; out != nil {
-		all = append(all, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})
+		list = append(list, parts.Part{Run: parts.Until(func(ctx context.Context) { a.network.PrintFirstSteps(ctx, out, a.options.Flags) })})
 	}
-	return all
+	return list
 }
 
 // Parts returns the condition of each part.
 func (a *Appliance) Parts() []health.Part { return parts.Conditions(a.list()) }
 
-// Run serves until ctx ends, and then stops in order: the name is withdrawn first, robots' sessions
-// are closed, and pending writes are flushed. It returns ErrRestart after a request to restart.
+// Run runs the parts until ctx is done, and then ends them in order: it withdraws the name from the
+// network, closes the robots' sessions, and writes pending data. It returns ErrRestart after a request
+// to restart.
 func (a *Appliance) Run(ctx context.Context) error {
 	manager := systemd.New(a.Log)
 	return parts.Runner{Parts: a.list(), Ended: a.restart, Log: a.Log,
@@ -81,28 +83,28 @@ func (a *Appliance) Run(ctx context.Context) error {
 			manager.Ready()
 		},
 		Stopping: func(err error) {
-			if !errors.Is(err, ErrRestart) { // after which the process goes on
+			if !errors.Is(err, ErrRestart) { // the process survives a restart
 				manager.Stopping()
 			}
-			a.applying.Lock() // waits for a change under way
+			a.applying.Lock() // wait until a running change has been applied
 			defer a.applying.Unlock()
 			a.ending = true
 		},
 	}.Run(ctx)
 }
 
-// alive returns an error if a loop that everything depends on hangs. Faults with which the program
-// goes on, such as a full disk or an unreachable broker, are no reason for a restart.
-func (a *Appliance) alive(ctx context.Context) error {
+// checkAlive returns an error if a part on which everything depends hangs, so that systemd restarts the
+// program. It ignores faults that do not stop the program, such as a full disk or an unreachable broker.
+func (a *Appliance) checkAlive(ctx context.Context) error {
 	return errors.Join(
-		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // an error is no hang
-		delivers(ctx, a.Bus, a.board),
+		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // an error does not mean that it hangs
+		waitForBoard(ctx, a.Bus, a.board),
 		a.Listeners.Check(ctx),
 	)
 }
 
-// delivers waits until the events of the bus have reached the board.
-func delivers(ctx context.Context, bus *event.Bus, board *agent.Board) error {
+// waitForBoard waits until the board has received the events that are on the bus now.
+func waitForBoard(ctx context.Context, bus *event.Bus, board *agent.Board) error {
 	var latest uint64
 	if err := systemd.Returns(ctx, "the bus", func() { latest = bus.Seq() }); err != nil {
 		return err

@@ -11,8 +11,7 @@ import (
 	"perch/store"
 )
 
-// openStorage applies a restore that is staged in the data directory, opens the database and reads
-// the stored data.
+// openStorage applies a staged backup, opens the database and reads the stored data.
 func (a *Appliance) openStorage(c *config.Config) (err error) {
 	directory := datadir.Archive(a.Data, a.options.Version, a.Log)
 	if err := datadir.Prepare(directory); err != nil {
@@ -25,7 +24,7 @@ func (a *Appliance) openStorage(c *config.Config) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, func() {
-		if a.Firmware != nil { // after the database, because a failing disk may make it wait
+		if a.Firmware != nil { // closed after the database, because Close may wait for a failing disk
 			a.Firmware.Close()
 		}
 	}, func() {
