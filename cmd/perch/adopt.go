@@ -10,18 +10,18 @@ import (
 	"perch/command"
 )
 
-func adoptCommand() *cobra.Command {
+func robotAdoptCommand() *cobra.Command {
 	r, client, replace := &target{}, "", false
 	c := r.register(&cobra.Command{
 		Use:   "adopt ROBOT|CODE",
-		Short: "Make a robot yours, also one that waits",
+		Short: "Adopt a robot, by its name or address or by the code that it shows",
 		Example: `perch robot adopt 123456
 			perch robot adopt a0b1c2d3e4f5 --client 192.168.1.40
 			perch robot adopt a0b1c2d3e4f5 --replace`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var d deviceLine
 			body := map[string]any{"robot": args[0], "client": client, "replace": replace}
-			return r.ask(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
 				if !d.Adopted {
 					fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch robot adopt %s\n", d.ID, d.ID)
 					return
@@ -30,37 +30,37 @@ func adoptCommand() *cobra.Command {
 			})
 		},
 	})
-	c.Flags().StringVar(&client, "client", "", "`ID`, a Client-Id or an IP address, of the one to adopt where several clients name themselves by ROBOT's address")
-	c.Flags().BoolVar(&replace, "replace", false, "let in the robot that waits under ROBOT's address in its place, if it shows no code. "+
-		"Anybody can claim an address: until you adopt it once more it may talk, and nothing else")
+	c.Flags().StringVar(&client, "client", "", "`ID`, a Client-Id or an IP address: which client to adopt if several claim ROBOT's address")
+	c.Flags().BoolVar(&replace, "replace", false, "replace ROBOT by the robot that waits under the same address, if that shows no code. "+
+		"Anybody can claim an address: until you adopt the new robot once more, it may only talk")
 	return c
 }
 
-func forgetCommand() *cobra.Command {
+func robotForgetCommand() *cobra.Command {
 	r, strangers := &target{}, false
 	c := r.register(&cobra.Command{
 		Use:   "forget [ROBOT]",
-		Short: "Forget a robot, or all that nobody has adopted",
+		Short: "Forget a robot, or all robots that are not adopted",
 		Example: `perch robot forget kitchen
 			perch robot forget --strangers`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if strangers != (len(args) == 0) {
 				return command.Usagef("it takes a robot, or --strangers")
 			}
-			gone := struct {
+			result := struct {
 				Forgotten int `json:"forgotten"`
 			}{len(args)}
 			if strangers {
-				return r.ask(c, http.MethodDelete, "/api/v1/strangers", nil, &gone, func(out io.Writer) {
-					fmt.Fprintf(out, "strangers forgotten: %d\n", gone.Forgotten)
+				return r.callAndPrint(c, http.MethodDelete, "/api/v1/strangers", nil, &result, func(out io.Writer) {
+					fmt.Fprintf(out, "strangers forgotten: %d\n", result.Forgotten)
 				})
 			}
-			if err := r.call(c, http.MethodDelete, robotAt(args[0]), nil, nil); err != nil {
+			if err := r.call(c, http.MethodDelete, robotPath(args[0]), nil, nil); err != nil {
 				return err
 			}
-			return r.print(c, gone, func(out io.Writer) { fmt.Fprintf(out, "%s is forgotten\n", args[0]) })
+			return r.print(c, result, func(out io.Writer) { fmt.Fprintf(out, "%s is forgotten\n", args[0]) })
 		},
 	})
-	c.Flags().BoolVar(&strangers, "strangers", false, "forget every robot that nobody has adopted, instead of one")
+	c.Flags().BoolVar(&strangers, "strangers", false, "forget all robots that are not adopted, instead of one robot")
 	return c
 }

@@ -22,7 +22,7 @@ func backupCommand() *cobra.Command {
 	r, force := &target{}, false
 	c := r.register(&cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write what the appliance knows into one file, while it runs; - is standard output",
+		Short: "Back up the data of the appliance into one file, while it runs; - is standard output",
 		Example: `perch backup perch.tar
 			perch backup - | ssh nas 'cat > perch.tar'`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,7 +36,8 @@ func backupCommand() *cobra.Command {
 	return c
 }
 
-// backup asks the running appliance, or reads the data directory itself if none runs.
+// backup writes a backup from the running appliance into a file. If no appliance runs, it backs up the
+// data directory itself.
 func (r *target) backup(c *cobra.Command, file string, force bool) error {
 	write, err := r.backupSource(c.Context(), c.ErrOrStderr())
 	if err != nil {
@@ -80,29 +81,31 @@ func (r *target) backupSource(ctx context.Context, stderr io.Writer) (func(io.Wr
 	}, nil
 }
 
-// fetchBackup has the running appliance make a backup, and checks it against its manifest.
+// fetchBackup writes a backup of the running appliance to w, and checks it against its manifest. It shows
+// the progress on stderr.
 func (c *client) fetchBackup(ctx context.Context, w, stderr io.Writer) (archive.Manifest, error) {
-	answer, err := c.exchange(ctx, http.MethodGet, "/api/v1/backup", nil)
+	response, err := c.stream(ctx, http.MethodGet, "/api/v1/backup", nil)
 	if err != nil {
 		return archive.Manifest{}, err
 	}
-	defer answer.Body.Close()
-	progress := command.NewProgress(stderr, answer.ContentLength)
+	defer response.Body.Close()
+	progress := command.NewProgress(stderr, response.ContentLength)
 	defer progress.Finish()
-	return archive.Receive(progress.Reader(answer.Body), datadir.Firmware(), w)
+	return archive.Receive(progress.Reader(response.Body), datadir.Firmware(), w)
 }
 
-// exchange sends a request whose body or answer may be of any length, without a limit of time.
-func (c *client) exchange(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
-	patient := *c.http
-	patient.Timeout = 0
-	answer, err := c.send(ctx, &patient, method, path, body, "")
+// stream sends a request without a timeout, since its body or the response may have any length. It
+// returns an error if the status of the response is not 2xx.
+func (c *client) stream(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	withoutTimeout := *c.http
+	withoutTimeout.Timeout = 0
+	response, err := c.send(ctx, &withoutTimeout, method, path, body, "")
 	if err != nil {
 		return nil, err
 	}
-	if answer.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, limit.Answer)) // without it, the status is the message
-		return nil, errors.Join(c.refusal(answer, text), answer.Body.Close())
+	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, limit.Answer)) // without a text, the error is the status
+		return nil, errors.Join(c.responseError(response, text), response.Body.Close())
 	}
-	return answer, nil
+	return response, nil
 }

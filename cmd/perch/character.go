@@ -19,23 +19,24 @@ import (
 	"perch/plain"
 )
 
-// charactersAt is where the admin API has the characters.
-const charactersAt = "/api/v1/characters"
+// charactersPath is the path of the characters in the admin API.
+const charactersPath = "/api/v1/characters"
 
 // characterCommand groups the commands of characters.
 func characterCommand() *cobra.Command {
 	c := &cobra.Command{Use: "character", Short: "Import and export characters, and give them to robots"}
-	c.AddCommand(charactersCommand(), importCharacterCommand(), exportCharacterCommand(), useCharacterCommand(), removeCharacterCommand(),
-		cardCharacterCommand(), checkCharacterCommand())
+	c.AddCommand(characterListCommand(), characterImportCommand(), characterExportCommand(), characterUseCommand(), characterRemoveCommand(),
+		characterCardCommand(), characterCheckCommand())
 	return c
 }
 
-// characterLine is a character as commands print it.
+// characterLine is a character as the commands print it.
 type characterLine struct {
 	admin.Character
 	From string `json:"from,omitempty"` // empty for a manifest that is only checked
 }
 
+// write prints the character, with a line for each field that is not empty.
 func (l characterLine) write(out io.Writer) {
 	tools := "all"
 	if l.Tools != nil {
@@ -48,14 +49,14 @@ func (l characterLine) write(out io.Writer) {
 	}
 }
 
-func charactersCommand() *cobra.Command {
+func characterListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "list",
 		Short: "List the characters of this appliance, and the robots that have them",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var list []characterLine
-			return r.ask(c, http.MethodGet, charactersAt, nil, &list, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodGet, charactersPath, nil, &list, func(out io.Writer) {
 				for _, l := range list {
 					fmt.Fprintf(out, "%-16s %-20s %-13s %s\n", plain.Text(l.ID),
 						plain.Text(l.Name), l.From, plain.Text(strings.Join(l.Robots, ", ")))
@@ -65,7 +66,7 @@ func charactersCommand() *cobra.Command {
 	})
 }
 
-func importCharacterCommand() *cobra.Command {
+func characterImportCommand() *cobra.Command {
 	r, name := &target{}, ""
 	c := &cobra.Command{
 		Use:   "import FILE",
@@ -84,10 +85,10 @@ func importCharacterCommand() *cobra.Command {
 				return err
 			}
 			var l characterLine
-			if err := r.call(c, http.MethodPost, charactersAt+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
+			if err := r.call(c, http.MethodPost, charactersPath+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
 				return err
 			}
-			for _, text := range m.Remarks { // only this command has seen its bundle
+			for _, text := range m.Remarks { // the appliance has not seen the other files of a folder or zip
 				if !strings.Contains(strings.Join(l.Remarks, "\n"), text) {
 					l.Remarks = append(l.Remarks, text)
 				}
@@ -95,78 +96,78 @@ func importCharacterCommand() *cobra.Command {
 			return r.print(c, l, func(out io.Writer) { l.write(out) })
 		},
 	}
-	c.Flags().StringVar(&name, "name", "", "`NAME` by which commands know it; without it, one made of its own")
+	c.Flags().StringVar(&name, "name", "", "`NAME` of the character in commands; without it, a name derived from the manifest's")
 	return r.register(c)
 }
 
-// readManifest reads a manifest from a file, a folder or an address.
-func readManifest(c *cobra.Command, place string) (manifest.Manifest, error) {
-	return manifest.Read(c.Context(), &http.Client{Timeout: 30 * time.Second}, place)
+// readManifest reads a manifest from a file, a folder, a zip or an https address.
+func readManifest(c *cobra.Command, source string) (manifest.Manifest, error) {
+	return manifest.Read(c.Context(), &http.Client{Timeout: 30 * time.Second}, source)
 }
 
-func exportCharacterCommand() *cobra.Command {
+func characterExportCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:     "export CHARACTER",
-		Short:   "Print a character as a manifest of one file, with all that it was imported with",
+		Short:   "Print a character as one manifest file, with everything that was imported with it",
 		Example: "perch character export leo >leo.json",
 		RunE: func(c *cobra.Command, args []string) error {
 			var m json.RawMessage
-			return r.ask(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0]), nil, &m, func(out io.Writer) {
-				_ = command.WriteJSON(out, m) // like fmt.Fprint here, without a look at the error
+			return r.callAndPrint(c, http.MethodGet, charactersPath+"/"+url.PathEscape(args[0]), nil, &m, func(out io.Writer) {
+				_ = command.WriteJSON(out, m) // fails only if the output is closed
 			})
 		},
 	})
 }
 
-func useCharacterCommand() *cobra.Command {
+func characterUseCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "use ROBOT CHARACTER",
-		Short: "Give a robot a character; default is the household's",
+		Short: "Give a robot a character; default is the household's own character",
 		Example: `perch character use kitchen leo
 			perch character use kitchen default`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var d deviceLine
-			return r.ask(c, http.MethodPut, robotAt(args[0]), map[string]string{"character": args[1]}, &d, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodPut, robotPath(args[0]), map[string]string{"character": args[1]}, &d, func(out io.Writer) {
 				fmt.Fprintf(out, "%s is %s now\n", plain.Text(cmp.Or(d.Name, d.ID)), plain.Text(cmp.Or(d.Persona, agent.DefaultCharacter)))
 			})
 		},
 	})
 }
 
-func removeCharacterCommand() *cobra.Command {
+func characterRemoveCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:     "remove CHARACTER",
 		Short:   "Remove a character that was imported, and its passport",
-		Long:    "A character that a robot has, or that a skin has talked with in the last ten minutes, is not removed.",
+		Long:    "A character is not removed if a robot has it, or if a skin has talked with it in the last ten minutes.",
 		Example: "perch character remove leo",
 		RunE: func(c *cobra.Command, args []string) error {
-			var done struct {
+			var result struct {
 				OK bool `json:"ok"`
 			}
-			return r.ask(c, http.MethodDelete, charactersAt+"/"+url.PathEscape(args[0]), nil, &done, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodDelete, charactersPath+"/"+url.PathEscape(args[0]), nil, &result, func(out io.Writer) {
 				fmt.Fprintf(out, "%s is removed\n", plain.Text(args[0]))
 			})
 		},
 	})
 }
 
-func cardCharacterCommand() *cobra.Command {
+func characterCardCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "card CHARACTER",
-		Short: "Print the file that registers a character by ERC-8004, for those who register it themselves",
-		Long: "The file is made of the character's passport and manifest. Perch signs nothing on a chain and publishes the file nowhere. " +
-			"What is missing in it is said on the standard error.",
+		Short: "Print the ERC-8004 registration file of a character, for owners who register it themselves",
+		Long: "The file is made from the character's passport and manifest. Perch does not sign anything on a chain and does not publish the file. " +
+			"What is missing in the file is printed on standard error.",
 		Example: "perch character card leo >registration.json",
 		RunE: func(c *cobra.Command, args []string) error {
 			var card struct {
 				File    json.RawMessage `json:"file"`
 				Remarks []string        `json:"remarks"`
 			}
-			if err := r.call(c, http.MethodGet, charactersAt+"/"+url.PathEscape(args[0])+"/card", nil, &card); err != nil {
+			if err := r.call(c, http.MethodGet, charactersPath+"/"+url.PathEscape(args[0])+"/card", nil, &card); err != nil {
 				return err
 			}
 			for _, text := range card.Remarks {
@@ -177,11 +178,11 @@ func cardCharacterCommand() *cobra.Command {
 	})
 }
 
-func checkCharacterCommand() *cobra.Command {
+func characterCheckCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{
 		Use:     "check FILE",
-		Short:   "Say what is wrong with a manifest, and what of it no appliance can give",
+		Short:   "Print what is wrong with a manifest, and which of its wishes no appliance can fulfil",
 		Example: "perch character check leo.json",
 		RunE: func(c *cobra.Command, args []string) error {
 			m, err := readManifest(c, args[0])

@@ -18,9 +18,9 @@ import (
 
 // checkedConfig is the result of check-config.
 type checkedConfig struct {
-	File     string                `json:"file"`               // empty: the defaults
-	Settings string                `json:"settings,omitempty"` // the overlay, if it exists
-	User     string                `json:"user,omitempty"`     // the service's, who can read the files that it names
+	File     string                `json:"file"`               // path of the file; empty for the defaults
+	Settings string                `json:"settings,omitempty"` // path of the overlay, if it exists
+	User     string                `json:"user,omitempty"`     // the service's user, who can read the configured files
 	Faults   []string              `json:"faults"`
 	Warnings []config.ShownWarning `json:"warnings"`
 }
@@ -33,56 +33,58 @@ func checkConfigCommand() *cobra.Command {
 		Long:    "Each fault is a line with file, line and key. Exit codes: 0 no faults, 2 faults.",
 		Example: "perch check-config /etc/perch/perch.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
-			return checkConfig(c, &settings{config: strings.Join(args, ""), data: data, judge: true}, o)
+			return checkConfig(c, &settings{config: strings.Join(args, ""), data: data, asService: true}, o)
 		},
 	})
-	c.Flags().StringVar(&data, "data", "", "`DIR` of the data, where settings.yaml is")
+	c.Flags().StringVar(&data, "data", "", "`DIR` of the data, which contains settings.yaml")
 	return c
 }
 
-// checkConfig prints every fault of a configuration. Its error is config.Faults.
+// checkConfig prints the warnings of a configuration. If the configuration has faults, it returns them as
+// config.Faults.
 func checkConfig(c *cobra.Command, s *settings, o *output) error {
-	from := s.source()
-	shown := checkedConfig{File: from.File, Faults: []string{}, Warnings: []config.ShownWarning{}}
-	if store.Exists(from.Overlay) {
-		shown.Settings = from.Overlay
+	source := s.source()
+	result := checkedConfig{File: source.File, Faults: []string{}, Warnings: []config.ShownWarning{}}
+	if store.Exists(source.Overlay) {
+		result.Settings = source.Overlay
 	}
-	loaded, err := from.Load()
+	loaded, err := source.Load()
 	if err == nil {
 		err = engines.CheckRecognizers(&loaded)
 	}
 	if err != nil {
-		var wrong config.Faults
-		if !errors.As(err, &wrong) {
-			wrong = config.Faults{{Message: err.Error()}}
+		var faults config.Faults
+		if !errors.As(err, &faults) {
+			faults = config.Faults{{Message: err.Error()}}
 		}
-		for _, fault := range wrong {
-			shown.Faults = append(shown.Faults, fault.String())
+		for _, fault := range faults {
+			result.Faults = append(result.Faults, fault.String())
 		}
 		if o.json {
-			return errors.Join(command.WriteJSON(c.OutOrStdout(), shown), wrong)
+			return errors.Join(command.WriteJSON(c.OutOrStdout(), result), faults)
 		}
-		return wrong
+		return faults
 	}
-	for _, w := range loaded.Warnings(from.File, "", time.Now()) {
-		shown.Warnings = append(shown.Warnings, config.ShownWarning(w))
+	for _, w := range loaded.Warnings(source.File, "", time.Now()) {
+		result.Warnings = append(result.Warnings, config.ShownWarning(w))
 	}
-	if from.Service != nil {
-		shown.User = from.Service.Name
+	if source.Service != nil {
+		result.User = source.Service.Name
 	}
-	return o.print(c, shown, shown.write)
+	return o.print(c, result, result.write)
 }
 
-func (s checkedConfig) write(out io.Writer) {
-	for _, w := range s.Warnings {
+// write prints the result for a configuration without faults.
+func (r checkedConfig) write(out io.Writer) {
+	for _, w := range r.Warnings {
 		fmt.Fprintf(out, "warning: %s: %s\n", w.Part, w.What)
 	}
-	path := cmp.Or(s.File, "no file: the defaults")
-	if s.Settings != "" {
-		path += " and " + s.Settings
+	path := cmp.Or(r.File, "no file: the defaults")
+	if r.Settings != "" {
+		path += " and " + r.Settings
 	}
-	if s.User != "" {
-		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, s.User)
+	if r.User != "" {
+		fmt.Fprintf(out, "%s: no faults, and the service's user %s can read what it names\n", path, r.User)
 		return
 	}
 	fmt.Fprintf(out, "%s: no faults\n", path)

@@ -25,22 +25,23 @@ import (
 	"perch/plain"
 )
 
-// client talks to a running appliance: over its socket, or by URL and token.
+// client is a client of a running appliance, which it reaches through a socket or a URL.
 type client struct {
-	base  string
-	token string
-	from  string // where the token is from, in words
-	http  *http.Client
+	base      string // the URL without a path
+	token     string // the admin token; empty for a socket
+	tokenFrom string // the file or variable that contains the token, for errors
+	http      *http.Client
 }
 
-// target holds the flags that say which appliance a command is for.
+// target holds the flags that say to which appliance a command connects.
 type target struct {
 	output
 	url, tokenFile, data string
 
-	services func(context.Context) (string, error) // the properties of the service's unit; nil asks systemd
+	unitProperties func(context.Context) (string, error) // replaces doctor.UnitProperties in tests; may be nil
 }
 
+// register adds the flags to a command.
 func (r *target) register(c *cobra.Command) *cobra.Command {
 	f := r.output.register(c).Flags()
 	f.StringVar(&r.url, "url", os.Getenv("PERCH_URL"), "`URL` of the appliance")
@@ -49,53 +50,56 @@ func (r *target) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// answerWithin is how long a request may take.
-const answerWithin = 15 * time.Second
+// requestTimeout is the maximum duration of a request.
+const requestTimeout = 15 * time.Second
 
+// client returns a client of the appliance that the flags name.
 func (r *target) client() (*client, error) {
 	if r.url != "" {
 		token, from, err := r.token()
-		return &client{base: baseURL(r.url), token: token, from: from, http: &http.Client{Timeout: answerWithin}}, err
+		return &client{base: baseURL(r.url), token: token, tokenFrom: from, http: &http.Client{Timeout: requestTimeout}}, err
 	}
 	path, err := r.socket()
 	if err != nil {
-		return nil, r.explain(context.Background(), err) // systemd is asked for five seconds at most
+		return nil, r.explainNoneRuns(context.Background(), err) // takes at most five seconds
 	}
-	return overSocket(path), nil
+	return socketClient(path), nil
 }
 
-// overSocket returns a client of the appliance that serves a socket.
-func overSocket(path string) *client {
+// socketClient returns a client of the appliance that serves the socket at path.
+func socketClient(path string) *client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}
-	return &client{base: "http://perch", http: &http.Client{Timeout: answerWithin, Transport: &http.Transport{DialContext: dial}}}
+	return &client{base: "http://perch", http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial}}}
 }
 
-// explain adds to an ErrNoneRuns what systemd knows of the service, if this machine has it.
-func (r *target) explain(ctx context.Context, err error) error {
-	ask := r.services
-	if ask == nil {
-		if _, booted := os.Stat("/run/systemd/system"); booted != nil {
-			return err
+// explainNoneRuns adds the condition of the service to an ErrNoneRuns, if the service is installed on this
+// machine. It returns other errors unchanged.
+func (r *target) explainNoneRuns(ctx context.Context, err error) error {
+	unitProperties := r.unitProperties
+	if unitProperties == nil {
+		if _, statErr := os.Stat("/run/systemd/system"); statErr != nil {
+			return err // this machine does not use systemd
 		}
-		ask = doctor.UnitProperties
+		unitProperties = doctor.UnitProperties
 	}
-	text, failed := ask(ctx)
-	if !errors.Is(err, doctor.ErrNoneRuns) || failed != nil || strings.Contains(text, "LoadState=not-found") ||
+	text, unitErr := unitProperties(ctx)
+	if !errors.Is(err, doctor.ErrNoneRuns) || unitErr != nil || strings.Contains(text, "LoadState=not-found") ||
 		strings.Contains(text, "ActiveState=active\n") {
 		return err
 	}
-	switch fine, wrong := doctor.UnitCondition(text); {
-	case wrong != nil:
-		return fmt.Errorf("%w: %w", doctor.ErrNoneRuns, wrong)
+	switch note, fault := doctor.UnitCondition(text); {
+	case fault != nil:
+		return fmt.Errorf("%w: %w", doctor.ErrNoneRuns, fault)
 	case strings.Contains(text, "ActiveState=activating"):
-		return fmt.Errorf("%w yet: %s; try again in a moment", doctor.ErrNoneRuns, fine)
+		return fmt.Errorf("%w yet: %s; try again in a moment", doctor.ErrNoneRuns, note)
 	}
 	return fmt.Errorf("%w: the service perch is stopped; sudo systemctl start perch", doctor.ErrNoneRuns)
 }
 
-// baseURL returns the URL that a person means: perch.local:8003 is http://perch.local:8003.
+// baseURL adds a missing scheme to a URL, and removes a slash at the end: perch.local:8003/ becomes
+// http://perch.local:8003.
 func baseURL(url string) string {
 	if !strings.Contains(url, "://") {
 		url = "http://" + url
@@ -103,7 +107,8 @@ func baseURL(url string) string {
 	return strings.TrimSuffix(url, "/")
 }
 
-// socket finds the socket of the appliance on this machine.
+// socket returns the path of the socket of the appliance on this machine. Its error may wrap
+// doctor.ErrNoneRuns.
 func (r *target) socket() (string, error) {
 	candidates := []string{filepath.Join(config.SystemRun, "perch.sock"), filepath.Join(config.Data(r.data), "perch.sock")}
 	if r.data != "" {
@@ -120,11 +125,11 @@ func (r *target) socket() (string, error) {
 	}
 	return "",
 		fmt.Errorf(
-			"%w (there is no %s); start one with perch serve, or name one with --url; where it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
+			"%w (there is no %s); start one with perch serve, or name one with --url; if it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
 }
 
-// running returns a client of the appliance. running is false if none runs on this machine: then
-// no program uses its data, and a command can work on that directly.
+// running returns a client of the appliance. running is false if no appliance runs on this machine. No
+// program uses the data directory then, so a command can use it directly.
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
@@ -137,7 +142,7 @@ func (r *target) running(ctx context.Context) (c *client, running bool, err erro
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
-			return nil, false, nil // an appliance that was killed leaves its socket behind
+			return nil, false, nil // an appliance that was killed has left its socket
 		case errors.Is(err, fs.ErrPermission):
 			return nil, false, fmt.Errorf("%s may not be opened by this user; join the group perch, or use sudo", path)
 		case err != nil:
@@ -149,6 +154,7 @@ func (r *target) running(ctx context.Context) (c *client, running bool, err erro
 	return c, err == nil, err
 }
 
+// token returns the admin token, and the file or variable that contains it.
 func (r *target) token() (token, from string, err error) {
 	if r.tokenFile == "" {
 		return os.Getenv("PERCH_TOKEN"), "PERCH_TOKEN", nil
@@ -163,17 +169,17 @@ func (r *target) token() (token, from string, err error) {
 	return strings.TrimSpace(string(text)), r.tokenFile, nil
 }
 
-// tokenRefused returns the error for a token that was refused, and says where the right one is:
-// the paths in the appliance's own answer are those of its machine.
+// tokenRefused returns the error for a token that the appliance has refused. It says where the right one
+// is, because the paths in the appliance's own message may be those of another machine.
 func (c *client) tokenRefused() error {
-	const right = "where it is installed, sudo cat /var/lib/perch/admin-token shows the right one on the machine that it runs on; else it is the file admin-token in the folder named with --data"
+	const right = "on the machine with the service, sudo cat /var/lib/perch/admin-token shows the right one; without the service it is the file admin-token in the folder named with --data"
 	if c.token == "" {
 		return fmt.Errorf("the appliance at %s wants its admin token: --token-file FILE, or PERCH_TOKEN; %s", c.base, right)
 	}
-	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.from, right)
+	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.tokenFrom, right)
 }
 
-// call sends a request and decodes its answer into into, unless that is nil.
+// call sends a request with body as JSON, and decodes the response into into, unless that is nil.
 func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -184,39 +190,39 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 		return err
 	}
 	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, limit.Answer))
+	text, err = io.ReadAll(io.LimitReader(response.Body, limit.Answer))
 	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read the response: %w", err)
 	}
 	if response.StatusCode >= 300 {
-		return c.refusal(response, answer)
+		return c.responseError(response, text)
 	}
 	if into == nil {
 		return nil
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		return fmt.Errorf("the answer is not the appliance's: %w", err)
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("the response is not the appliance's: %w", err)
 	}
 	return nil
 }
 
-// send sends a request with the client's token, if it has one.
-func (c *client) send(ctx context.Context, by *http.Client, method, path string, body io.Reader, kind string) (*http.Response, error) {
+// send sends a request with the client's token, if it has one, by httpClient. contentType may be empty.
+func (c *client) send(ctx context.Context, httpClient *http.Client, method, path string, body io.Reader, contentType string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("the address %q cannot be used: %w", c.base, err)
 	}
-	if kind != "" {
-		r.Header.Set("Content-Type", kind)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
 	}
 	if c.token != "" {
 		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	answer, err := by.Do(r)
+	response, err := httpClient.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
 	}
-	return answer, nil
+	return response, nil
 }
 
 // Get implements doctor.APIClient.
@@ -224,47 +230,48 @@ func (c *client) Get(ctx context.Context, path string, into any) error {
 	return c.call(ctx, http.MethodGet, path, nil, into)
 }
 
-// refusal returns the error of an answer whose status is not 2xx.
-func (c *client) refusal(r *http.Response, answer []byte) error {
+// responseError returns the error for a response whose status is not 2xx. text is its body.
+func (c *client) responseError(r *http.Response, text []byte) error {
 	var body struct{ Error struct{ Message string } }
 	switch {
 	case r.StatusCode == http.StatusUnauthorized:
 		return c.tokenRefused()
-	case json.Unmarshal(answer, &body) == nil && body.Error.Message != "":
+	case json.Unmarshal(text, &body) == nil && body.Error.Message != "":
 		return errors.New(body.Error.Message)
 	}
 	return fmt.Errorf("the appliance answered %s", r.Status)
 }
 
-// call sends a request of a command, and decodes the appliance's answer into answer.
-func (r *target) call(c *cobra.Command, method, path string, body, answer any) error {
+// call sends a request for the command c, and decodes the response into into, unless that is nil.
+func (r *target) call(c *cobra.Command, method, path string, body, into any) error {
 	a, err := r.client()
 	if err != nil {
 		return err
 	}
-	return a.call(c.Context(), method, path, body, answer)
+	return a.call(c.Context(), method, path, body, into)
 }
 
-// ask sends a request of a command, and prints the appliance's answer.
-func (r *target) ask(c *cobra.Command, method, path string, body, answer any, show func(out io.Writer)) error {
-	if err := r.call(c, method, path, body, answer); err != nil {
+// callAndPrint sends a request for the command c, decodes the response into into, and prints it: as JSON
+// with the flag --json, or else by calling show.
+func (r *target) callAndPrint(c *cobra.Command, method, path string, body, into any, show func(out io.Writer)) error {
+	if err := r.call(c, method, path, body, into); err != nil {
 		return err
 	}
-	return r.print(c, answer, show)
+	return r.print(c, into, show)
 }
 
-// stream sends a request of a command, and prints the lines of the answer as they come.
-func (r *target) stream(c *cobra.Command, method, path string) error {
+// streamAndPrint sends a request for the command c, and prints the lines of the response as they arrive.
+func (r *target) streamAndPrint(c *cobra.Command, method, path string) error {
 	a, err := r.client()
 	if err != nil {
 		return err
 	}
-	answer, err := a.exchange(c.Context(), method, path, nil)
+	response, err := a.stream(c.Context(), method, path, nil)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
 		fmt.Fprintln(c.OutOrStdout(), plain.Text(lines.Text()))
 	}

@@ -42,9 +42,9 @@ func TestStateOfTheServiceIsSaid(t *testing.T) {
 		"it runs, unasked": {unit("ActiveState=active\n", nil), []string{"perch serve"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := target{data: t.TempDir(), services: c.withAppliance}
+			r := target{data: t.TempDir(), unitProperties: c.withAppliance}
 			_, none := r.socket()
-			err := r.explain(t.Context(), none)
+			err := r.explainNoneRuns(t.Context(), none)
 			if !errors.Is(err, doctor.ErrNoneRuns) {
 				t.Errorf("it is %v", err)
 			}

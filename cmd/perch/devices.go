@@ -17,18 +17,18 @@ import (
 	"perch/plain"
 )
 
-// robotList holds the robots, and the check-ins that were refused.
+// robotList is the result of perch robot list.
 type robotList struct {
 	Robots  []deviceLine     `json:"robots"`
 	Refused []doctor.Refused `json:"refused"`
 }
 
-func listCommand() *cobra.Command {
+func robotListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:        "list",
 		SuggestFor: []string{"devices", "robots"},
-		Short:      "List the robots, and check-ins that were refused",
+		Short:      "List the robots and the refused check-ins",
 		Example:    "perch robot list --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			list := robotList{Robots: []deviceLine{}, Refused: []doctor.Refused{}}
@@ -43,7 +43,7 @@ func listCommand() *cobra.Command {
 	})
 }
 
-// write prints the list, with a line of titles on a terminal.
+// write prints the list. On a terminal it begins with column titles.
 func (l robotList) write(out io.Writer, screen command.Screen) {
 	switch {
 	case len(l.Robots) == 0:
@@ -54,9 +54,9 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	for _, d := range l.Robots {
 		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
 			plain.Text(d.Address), plain.Text(d.state()), d.lastSeen())
-		for _, more := range append([]string{d.called(), strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
-			if more != "" {
-				fmt.Fprintf(out, "              %s\n", plain.Text(more))
+		for _, line := range append([]string{d.called(), strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
+			if line != "" {
+				fmt.Fprintf(out, "              %s\n", plain.Text(line))
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	}
 }
 
-// deviceLine is a robot as commands print it.
+// deviceLine is a robot as the admin API returns it and commands print it.
 type deviceLine struct {
 	device.Settings
 	Given     device.Transport  `json:"transport_given"`
@@ -85,8 +85,10 @@ type deviceLine struct {
 	Senses    []string          `json:"senses"`
 }
 
+// lastSeen returns when the robot was last seen, in local time.
 func (d deviceLine) lastSeen() string { return d.LastSeen.Local().Format(time.DateTime) }
 
+// state returns the robot's state, or that it is not connected.
 func (d deviceLine) state() string {
 	if !d.Connected {
 		return "not connected"
@@ -94,7 +96,7 @@ func (d deviceLine) state() string {
 	return d.State
 }
 
-// called says what name a robot has.
+// called returns the line with the robot's name, or "".
 func (d deviceLine) called() string {
 	if d.Name == "" {
 		return ""
@@ -102,7 +104,8 @@ func (d deviceLine) called() string {
 	return "called " + d.Name
 }
 
-// advice says why a robot is not its owner's yet, with the command that changes it.
+// advice says what the owner should do about the robot, with the command: it waits to be adopted, is not
+// adopted, or must reboot. It returns "" if there is nothing to do.
 func (d deviceLine) advice() string {
 	switch {
 	case d.Claimed:
@@ -114,14 +117,14 @@ func (d deviceLine) advice() string {
 	case d.Waiting != "":
 		return fmt.Sprintf("waits: %s: perch robot adopt %s", d.Waiting, d.ID)
 	case !d.Adopted:
-		return "nobody has adopted it, so that it may talk and nothing else: perch robot adopt " + d.ID
+		return "not adopted, so it may only talk: perch robot adopt " + d.ID
 	case d.Transport != "" && d.Given != "" && d.Transport != d.Given:
 		return fmt.Sprintf("it uses %s from its next boot on: perch robot reboot %s, or switch it off and on", d.Transport, d.ID)
 	}
 	return ""
 }
 
-// claims returns a line for each client that names itself by the robot's MAC address.
+// claims returns a line for each client that claims the robot's MAC address.
 func (d deviceLine) claims() (lines []string) {
 	for _, c := range d.Claimants {
 		line := fmt.Sprintf("claimed by %s from %s, seen %s", claimantID(c), cmp.Or(c.Address, "an unknown address"),
@@ -140,6 +143,7 @@ func (d deviceLine) claims() (lines []string) {
 	return lines
 }
 
+// claimantID returns how a line refers to a client.
 func claimantID(c device.Claimant) string {
 	if c.Client == "" {
 		return "a client without a Client-Id"

@@ -16,20 +16,20 @@ import (
 	"perch/plain"
 )
 
-// diaryAt is where the admin API has the diary.
-const diaryAt = "/api/v1/diary"
+// diaryPath is the path of the diary in the admin API.
+const diaryPath = "/api/v1/diary"
 
 func diaryListCommand() *cobra.Command {
-	r, most := &target{}, 20
+	r, number := &target{}, 20
 	c := r.register(&cobra.Command{
 		Use:   "list",
-		Short: "List what characters did: spoke, remembered, signed; the newest first",
+		Short: "List what characters did (spoke, remembered, signed), newest first",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if most < 1 || most > 1000 {
+			if number < 1 || number > 1000 {
 				return command.Usagef("-n is a number from 1 to 1000")
 			}
 			var list []diary.Entry
-			return r.ask(c, http.MethodGet, fmt.Sprintf("%s?n=%d", diaryAt, most), nil, &list, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodGet, fmt.Sprintf("%s?n=%d", diaryPath, number), nil, &list, func(out io.Writer) {
 				if len(list) == 0 {
 					fmt.Fprintln(out, "the diary is empty")
 				}
@@ -40,7 +40,7 @@ func diaryListCommand() *cobra.Command {
 			})
 		},
 	})
-	c.Flags().IntVarP(&most, "number", "n", most, "how many entries")
+	c.Flags().IntVarP(&number, "number", "n", number, "the number of entries")
 	return c
 }
 
@@ -48,9 +48,9 @@ func diaryVerifyCommand() *cobra.Command {
 	r, keys := &target{}, []string{}
 	c := r.register(&cobra.Command{
 		Use:   "verify",
-		Short: "Check that no entry of the diary was changed, dropped or moved, and that its head is signed",
-		Long: `Where no appliance runs, the command reads its data directory (--data DIR). It ends with 1 if the diary is broken. Write down
-the number and hash that it prints: a later diary that has no such entry any more is an older copy, unless it was cut there.`,
+		Short: "Check that no entry of the diary was changed, removed or moved, and that the newest is signed",
+		Long: `If no appliance runs, the command reads the data directory (--data DIR). Its exit code is 1 if the diary is broken. Write down
+the number and hash that it prints: if a later diary lacks that entry, it is an older copy, or its older entries were removed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			report, err := r.verifyDiary(c)
 			if err == nil {
@@ -60,27 +60,29 @@ the number and hash that it prints: a later diary that has no such entry any mor
 			case err != nil || report.Fits(keys...):
 				return err
 			case len(report.Faults) == 0:
-				return errors.New("the diary fits, and is not this appliance's alone")
+				return errors.New("the diary is consistent, but contains entries of another appliance")
 			}
 			return errors.New("the diary is broken")
 		},
 	})
-	c.Flags().StringArrayVar(&keys, "key", nil, "`KEY` of another appliance, whose backup you have restored here: its entries are good, too")
+	c.Flags().StringArrayVar(&keys, "key", nil, "`KEY` of another appliance whose backup you have restored here: accept its entries")
 	return c
 }
 
-// verifyDiary asks the running appliance, or reads the data directory itself if none runs.
+// verifyDiary returns the running appliance's report on the diary. If no appliance runs, it checks the
+// diary in the data directory itself.
 func (r *target) verifyDiary(c *cobra.Command) (report diary.Report, err error) {
 	a, running, err := r.running(c.Context())
 	switch {
 	case err != nil:
 		return report, err
 	case running:
-		return report, a.call(c.Context(), http.MethodGet, diaryAt+"/verify", nil, &report)
+		return report, a.call(c.Context(), http.MethodGet, diaryPath+"/verify", nil, &report)
 	}
 	return datadir.CheckDiary(config.Data(r.data))
 }
 
+// writeReport prints a report on the diary.
 func writeReport(out io.Writer, r diary.Report) {
 	for _, f := range r.Faults {
 		fmt.Fprintln(out, plain.Text(f.What))
@@ -90,11 +92,11 @@ func writeReport(out io.Writer, r diary.Report) {
 	}
 	from := max(r.From, 1)
 	for _, f := range r.Foreign {
-		entries := fmt.Sprintf("entries %d to %d fit, and are", from, f.To)
+		entries := fmt.Sprintf("entries %d to %d are consistent, but", from, f.To)
 		if f.To < from {
 			entries = "the diary began without entries, and was"
 		}
-		fmt.Fprintf(out, "%s signed with another appliance's key, %s. That is so after a restore of its backup. "+
+		fmt.Fprintf(out, "%s signed with another appliance's key, %s. This is normal after a restore of its backup. "+
 			"If you have restored one, compare the key with the one that perch diary verify showed there, and run perch diary verify --key KEY. "+
 			"If you have not, somebody has put another diary here.\n", entries, plain.Text(f.Address))
 		from = max(from, f.To+1)

@@ -17,15 +17,18 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// unwell is the error of perch doctor, whose findings have been printed.
-type unwell struct{ code int }
+// faultsFound is the error of perch doctor after it has printed faults.
+type faultsFound struct{ exitCode int }
 
-func (unwell) Error() string {
-	return "not everything works; the first lines say what, and how to mend it"
+// Error implements error.
+func (faultsFound) Error() string {
+	return "not everything works; the first lines say what, and how to correct it"
 }
-func (u unwell) ExitCode() int { return u.code }
 
-// doctorFlags are the options of perch doctor.
+// ExitCode returns the exit code of the program.
+func (f faultsFound) ExitCode() int { return f.exitCode }
+
+// doctorFlags holds the flags of perch doctor.
 type doctorFlags struct {
 	settings
 	output
@@ -33,17 +36,17 @@ type doctorFlags struct {
 }
 
 func doctorCommand() *cobra.Command {
-	f := &doctorFlags{settings: settings{judge: true}}
+	f := &doctorFlags{settings: settings{asService: true}}
 	c := f.output.register(f.settings.register(&cobra.Command{
 		Use:   "doctor",
-		Short: "Print what works and, for what does not, cause and cure",
-		Long: `It asks the running appliance, and examines the machine itself where none runs. Exit codes: 0 everything works,
-1 something does not, 2 the configuration has faults.`,
+		Short: "Print what works, and the cause and cure of what does not",
+		Long: `It queries the running appliance, or examines the machine itself if none runs. Exit codes: 0 everything works,
+1 something does not work, 2 the configuration has faults.`,
 		Example: `perch doctor
 			sudo perch doctor --show-secrets`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.json && f.secrets {
-				return command.Usagef("--show-secrets goes without --json")
+				return command.Usagef("--show-secrets and --json exclude each other")
 			}
 			return f.diagnose(c)
 		},
@@ -52,17 +55,16 @@ func doctorCommand() *cobra.Command {
 	return c
 }
 
-// diagnose prints what works. It asks a running appliance, or examines the machine itself if none
-// runs.
+// diagnose examines the installation and prints the findings.
 func (f *doctorFlags) diagnose(c *cobra.Command) error {
-	d, err := f.examined(c.Context(), f.data, connectLocal)
+	d, err := f.examine(c.Context(), f.data, connectLocal)
 	if d == nil {
 		return err
 	}
 	defer d.Close()
 	var report strings.Builder
 	faults := d.Report(&report)
-	printed := f.print(c, map[string]any{"faults": faults, "findings": d.Findings}, func(out io.Writer) {
+	printErr := f.print(c, map[string]any{"faults": faults, "findings": d.Findings}, func(out io.Writer) {
 		screen := c.OutOrStdout()
 		_, _ = io.WriteString(screen, coloured(plainLines(report.String()), command.ScreenOf(screen, os.Getenv)))
 		if f.secrets {
@@ -71,18 +73,18 @@ func (f *doctorFlags) diagnose(c *cobra.Command) error {
 	})
 	switch {
 	case err != nil:
-		return unwell{2}
+		return faultsFound{2}
 	case faults > 0:
-		return unwell{1}
+		return faultsFound{1}
 	}
-	return printed
+	return printErr
 }
 
-// examine examines the appliance that these flags have started, for its owner's page.
-func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
-	appliance := overSocket(listener.SocketPath(config.Data(s.data)))
+// findings examines the appliance that was started with these flags, for the owner's page.
+func (s *settings) findings(ctx context.Context) ([]admin.Finding, error) {
+	appliance := socketClient(listener.SocketPath(config.Data(s.data)))
 	defer appliance.http.CloseIdleConnections()
-	d, err := s.examined(ctx, config.Data(s.data), func(string) (doctor.APIClient, error) { return appliance, nil })
+	d, err := s.examine(ctx, config.Data(s.data), func(string) (doctor.APIClient, error) { return appliance, nil })
 	if d == nil {
 		return nil, err
 	}
@@ -90,27 +92,28 @@ func (s *settings) examine(ctx context.Context) ([]admin.Finding, error) {
 	return d.Items(), ctx.Err()
 }
 
-// examined returns an examination of what these flags lead to, which the caller closes. Its error
-// are the faults of the configuration, or that this cannot be read; then the examination is nil.
-func (s *settings) examined(ctx context.Context, data string, connect func(string) (doctor.APIClient, error)) (*doctor.Examination, error) {
+// examine returns the completed examination of the installation that these flags name. The caller must
+// close it. If the configuration has faults, examine returns them as well; if the configuration cannot be
+// read, the examination is nil.
+func (s *settings) examine(ctx context.Context, data string, connect func(string) (doctor.APIClient, error)) (*doctor.Examination, error) {
 	loaded, err := s.load()
-	var wrong config.Faults
-	if err != nil && !errors.As(err, &wrong) {
+	var faults config.Faults
+	if err != nil && !errors.As(err, &faults) {
 		return nil, err
 	}
 	d := doctor.New(doctor.Options{Config: &loaded, File: config.File(s.config), Data: data, Version: version, Built: machine.BuiltAt(built),
 		Connect: connect})
 	if err == nil {
 		d.Examine(ctx)
-	} else { // nothing can be tried by such a configuration
-		d.ExamineFaults(ctx, wrong)
+	} else { // the parts cannot be tried with such a configuration
+		d.ExamineFaults(ctx, faults)
 	}
 	return d, err
 }
 
-// coloured returns a report with the first word of each finding in colour, if the screen has it.
-func coloured(report string, on command.Screen) string {
-	if !on.Colour {
+// coloured returns a report with the first word of each finding in colour, if the screen supports colour.
+func coloured(report string, screen command.Screen) string {
+	if !screen.Colour {
 		return report
 	}
 	return strings.NewReplacer("\nFAIL ", "\n\x1b[31mFAIL\x1b[m ", "\nWARN ", "\n\x1b[33mWARN\x1b[m ", "\nok ", "\n\x1b[32mok\x1b[m ").Replace(report)

@@ -13,13 +13,13 @@ func healthCommand() *cobra.Command {
 	return r.register(&cobra.Command{
 		Use:   "health",
 		Short: "Succeed if the running appliance is healthy",
-		Long: `It is for the health checks of containers, and fails where a part fails without which nothing works. perch doctor tries all
-parts, and names the cures.`,
+		Long: `This is for the health checks of containers. It fails if a vital part of the appliance fails. perch doctor tries all
+parts, and says how to correct faults.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			var answer struct {
+			var result struct {
 				OK bool `json:"ok"`
 			}
-			return r.ask(c, http.MethodGet, "/health", nil, &answer, func(out io.Writer) { fmt.Fprintln(out, "healthy") })
+			return r.callAndPrint(c, http.MethodGet, "/health", nil, &result, func(out io.Writer) { fmt.Fprintln(out, "healthy") })
 		},
 	})
 }

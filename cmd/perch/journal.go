@@ -9,26 +9,26 @@ import (
 	"syscall"
 )
 
-// logTo returns a handler that writes the lines of a level and above to w. For systemd's journal
-// each begins with its priority (sd-daemon(3)), so that journalctl -p warning finds the warnings,
-// and has no time, which the journal records itself.
+// logTo returns a handler that writes log lines of at least a level to w. For systemd's journal a line
+// begins with its priority (see sd-daemon(3)), so that journalctl -p warning finds warnings. It has no
+// time, since the journal records that itself.
 func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 	o := &slog.HandlerOptions{Level: level}
 	if !asJournal {
 		return slog.NewTextHandler(w, o)
 	}
-	o.ReplaceAttr = prioritize
+	o.ReplaceAttr = replaceForJournal
 	return slog.NewTextHandler(journal{w}, o)
 }
 
-// prioritize leaves out the time of a line, and makes its level syslog's priority.
-func prioritize(groups []string, a slog.Attr) slog.Attr {
+// replaceForJournal removes the time of a line, and replaces its level by a syslog priority.
+func replaceForJournal(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 || a.Key != slog.TimeKey && a.Key != slog.LevelKey {
 		return a
 	}
-	level, is := a.Value.Any().(slog.Level)
+	level, isLevel := a.Value.Any().(slog.Level)
 	switch {
-	case !is:
+	case !isLevel:
 		return slog.Attr{}
 	case level >= slog.LevelError:
 		return slog.Int(slog.LevelKey, 3)
@@ -40,10 +40,10 @@ func prioritize(groups []string, a slog.Attr) slog.Attr {
 	return slog.Int(slog.LevelKey, 7)
 }
 
-// journal writes lines that begin with level=PRIORITY as <PRIORITY>. A handler writes each line
-// in one call.
+// journal is a writer that replaces level=PRIORITY at the beginning of a line by <PRIORITY>.
 type journal struct{ io.Writer }
 
+// Write writes one line. A slog handler calls Write once for each line.
 func (j journal) Write(line []byte) (int, error) {
 	priority, rest, _ := bytes.Cut(bytes.TrimPrefix(line, []byte(slog.LevelKey+"=")), []byte(" "))
 	if _, err := fmt.Fprintf(j.Writer, "<%s>%s", priority, rest); err != nil {
@@ -52,17 +52,17 @@ func (j journal) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// toJournal reports whether a file is the stream to the journal, which systemd names as
-// "device:inode" in JOURNAL_STREAM.
-func toJournal(stream string, file *os.File) bool {
+// isJournal reports whether a file is the stream to systemd's journal. stream is the value of the variable
+// JOURNAL_STREAM: "device:inode".
+func isJournal(stream string, file *os.File) bool {
 	var device, inode uint64
 	if _, err := fmt.Sscanf(stream, "%d:%d", &device, &inode); err != nil {
 		return false
 	}
-	about, err := file.Stat()
+	info, err := file.Stat()
 	if err != nil {
 		return false
 	}
-	is, ok := about.Sys().(*syscall.Stat_t)
-	return ok && uint64(is.Dev) == device && is.Ino == inode
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && uint64(stat.Dev) == device && stat.Ino == inode
 }

@@ -42,7 +42,7 @@ func TestTheJournalsStream(t *testing.T) {
 		"":                                     false,
 		"x":                                    false,
 	} {
-		if got := toJournal(stream, file); got != want {
+		if got := isJournal(stream, file); got != want {
 			t.Errorf("JOURNAL_STREAM=%q: %t", stream, got)
 		}
 	}

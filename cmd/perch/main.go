@@ -1,5 +1,5 @@
-// Command perch is a self-hosted voice server for Stack-chan and other Xiaozhi
-// robots, and the commands that talk to it.
+// Command perch runs a self-hosted voice server for Stack-chan and other Xiaozhi robots. Its other
+// commands connect to a running server or inspect its data.
 package main
 
 import (
@@ -28,36 +28,36 @@ func main() {
 	os.Exit(code)
 }
 
-// commands returns the program's root command with all others below it.
+// commands returns the root command, which contains all others.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
 		Short: "Run a voice server for Stack-chan and other Xiaozhi robots, and look after it",
-		Long: `status, health, backup, restore and the commands of robot, memory, notification, character and relay talk to the running appliance over
-its socket, or over the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. So do set and unset. Where none runs, backup, restore, set and
-unset work in its data directory (--data DIR).`,
+		Long: `status, health, backup, restore, set, unset and the commands of robot, memory, notification, character and relay connect to the running
+appliance through its socket, or through the network: --url URL --token-file FILE, or PERCH_URL and PERCH_TOKEN. If no appliance runs, backup, restore, set
+and unset work on the data directory (--data DIR).`,
 		Example: `perch serve
 			perch robot list
 			perch robot say kitchen "dinner is ready"`,
 	}
-	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and have them speak"}
-	robot.AddCommand(listCommand(), showCommand(), sayCommand(), adoptCommand(), tokenCommand(), forgetCommand(), renameCommand(),
-		setCommand(), gestureCommand(), rebootCommand())
+	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and make them speak"}
+	robot.AddCommand(robotListCommand(), robotShowCommand(), robotSayCommand(), robotAdoptCommand(), robotTokenCommand(), robotForgetCommand(), robotRenameCommand(),
+		robotSetCommand(), robotGestureCommand(), robotRebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, add, show and forget what the agent remembers"}
-	memory.AddCommand(memoriesCommand(), addMemoryCommand(), memoryCommand(), forgetMemoryCommand(), memoryStatsCommand())
+	memory.AddCommand(memoryListCommand(), memoryAddCommand(), memoryShowCommand(), memoryForgetCommand(), memoryStatsCommand())
 	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}
 	diary.AddCommand(diaryListCommand(), diaryVerifyCommand())
-	skill := &cobra.Command{Use: "skill", Short: "List, check and sign what characters know how to do"}
-	skill.AddCommand(skillsCommand(), checkSkillCommand(), signSkillCommand())
-	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list those that are open"}
-	notification.AddCommand(notificationsCommand(), sendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), setKeyCommand(), unsetKeyCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
+	skill := &cobra.Command{Use: "skill", Short: "List, check and sign the skills of characters"}
+	skill.AddCommand(skillListCommand(), skillCheckCommand(), skillSignCommand())
+	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list the open ones"}
+	notification.AddCommand(notificationListCommand(), notificationSendCommand())
+	root.AddCommand(serveCommand(), checkConfigCommand(), setCommand(), unsetCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
 		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
-		brokerCommand(), speakerCommand())
+		brokerCommand(), espeakCommand())
 	return root
 }
 
-// brokerCommand runs the embedded MQTT broker. Only perch serve starts it.
+// brokerCommand returns the hidden command that runs the embedded MQTT broker. Perch itself starts it.
 func brokerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    broker.Command,
@@ -66,8 +66,8 @@ func brokerCommand() *cobra.Command {
 	}
 }
 
-// speakerCommand runs espeak-ng. Only perch itself starts it.
-func speakerCommand() *cobra.Command {
+// espeakCommand returns the hidden command that runs espeak-ng. Perch itself starts it.
+func espeakCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    espeak.ServeCommand,
 		Hidden: true,
@@ -75,9 +75,10 @@ func speakerCommand() *cobra.Command {
 	}
 }
 
-// run runs a command line and returns its exit code: 0 done, 1 failed, 2 wrong usage or configuration.
+// run runs a command line and returns the exit code: 0 for success, 1 for failure, 2 for wrong usage or
+// a configuration with faults.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 1 && args[0] == "--version" { // as other programs have it
+	if len(args) == 1 && args[0] == "--version" { // many programs have this flag
 		args = []string{"version"}
 	}
 	name, err := command.Execute(ctx, commands(), args, stdout, stderr)
@@ -87,15 +88,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.ExitCode(err)
 }
 
-// printError prints why a command has failed: one line, or one for each fault of a configuration.
-// In systemd's journal each line has the priority of an error.
+// printError prints the error of a command on one line, or each fault of a configuration on a line of its
+// own. In systemd's journal the lines have the priority of errors.
 func printError(stderr io.Writer, name string, err error) {
 	text := plain.Text(command.OneLine(err))
-	var wrong config.Faults
-	if errors.As(err, &wrong) {
+	var faults config.Faults
+	if errors.As(err, &faults) {
 		text = plainLines(err.Error())
 	}
-	if f, is := stderr.(*os.File); is && toJournal(os.Getenv("JOURNAL_STREAM"), f) {
+	if f, ok := stderr.(*os.File); ok && isJournal(os.Getenv("JOURNAL_STREAM"), f) {
 		for line := range strings.Lines(text) {
 			fmt.Fprintf(stderr, "<3>%s: %s\n", name, strings.TrimSuffix(line, "\n"))
 		}

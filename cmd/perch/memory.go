@@ -18,23 +18,23 @@ import (
 	"perch/plain"
 )
 
-// memoryAt is where the admin API has the memory.
-const memoryAt = "/api/v1/memory"
+// memoryPath is the path of the memory in the admin API.
+const memoryPath = "/api/v1/memory"
 
-func memoriesCommand() *cobra.Command {
+func memoryListCommand() *cobra.Command {
 	r, query := &target{}, url.Values{}
 	var kind string
 	var tags []string
 	command := r.register(&cobra.Command{
 		Use:   "list [WORD]...",
-		Short: "List what the agent remembers, the most important first; with words, only the entries that contain each of them",
+		Short: "List what the agent remembers, most important first; with words, only entries that contain all of them",
 		Example: `perch memory list
 			perch memory list green tea
 			perch memory list --type feedback --tag lamp`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var list []agent.Ranked
 			query["q"], query["type"], query["tag"] = []string{strings.Join(args, " ")}, []string{kind}, tags
-			return r.ask(c, http.MethodGet, memoryAt+"?"+query.Encode(), nil, &list, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodGet, memoryPath+"?"+query.Encode(), nil, &list, func(out io.Writer) {
 				if len(list) == 0 {
 					fmt.Fprintln(out, "nothing is remembered")
 				}
@@ -45,7 +45,7 @@ func memoriesCommand() *cobra.Command {
 		},
 	})
 	command.Flags().StringVar(&kind, "type", "", "only entries of this type: "+strings.Join(agent.MemoryTypes(), ", "))
-	command.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag; given several times, with all of them")
+	command.Flags().StringArrayVar(&tags, "tag", nil, "only entries with this tag; repeatable, for entries that have all of the tags")
 	return command
 }
 
@@ -58,12 +58,12 @@ type factBody struct {
 	Expires   string   `json:"expires,omitempty"`
 }
 
-func addMemoryCommand() *cobra.Command {
+func memoryAddCommand() *cobra.Command {
 	r, fact, expires := &target{}, factBody{}, ""
 	c := r.register(&cobra.Command{
 		Use:   "add TEXT...",
-		Short: "Have the agent remember a fact",
-		Long:  "It prints the id of the entry.",
+		Short: "Make the agent remember a fact",
+		Long:  "The command prints the ID of the entry.",
 		Example: `perch memory add "Anna drinks green tea"
 			perch memory add --type feedback --tag lamp --tag evening "no bright light in the evening"
 			perch memory add --type project --expires 2027-06-30 "the kitchen is being rebuilt"`,
@@ -73,19 +73,19 @@ func addMemoryCommand() *cobra.Command {
 				return err
 			}
 			fact.Text, fact.Expires = strings.Join(args, " "), at
-			var kept agent.Entry
-			return r.ask(c, http.MethodPost, memoryAt, fact, &kept, func(out io.Writer) { fmt.Fprintln(out, plain.Text(kept.ID)) })
+			var entry agent.Entry
+			return r.callAndPrint(c, http.MethodPost, memoryPath, fact, &entry, func(out io.Writer) { fmt.Fprintln(out, plain.Text(entry.ID)) })
 		},
 	})
 	s := c.Flags()
-	s.StringVar(&fact.Type, "type", "", "its type, `TYPE`: "+strings.Join(agent.MemoryTypes(), ", ")+"; without it, "+agent.MemoryUser)
-	s.StringArrayVar(&fact.Tags, "tag", nil, "a tag; given several times, all of them")
-	s.BoolVar(&fact.Important, "important", false, "it matters more than all that is not")
-	s.StringVar(&expires, "expires", "", "`WHEN` it is forgotten: a day such as 2027-06-30, a time such as 2027-06-30T18:00:00Z, or 36h from now; without it, never")
+	s.StringVar(&fact.Type, "type", "", "the `TYPE` of the entry: "+strings.Join(agent.MemoryTypes(), ", ")+"; without it, "+agent.MemoryUser)
+	s.StringArrayVar(&fact.Tags, "tag", nil, "a tag of the entry; repeatable")
+	s.BoolVar(&fact.Important, "important", false, "prefer the entry to those that are not important")
+	s.StringVar(&expires, "expires", "", "`WHEN` the entry is forgotten: a day such as 2027-06-30, a time such as 2027-06-30T18:00:00Z, or 36h from now; without it, never")
 	return c
 }
 
-// expiry returns the moment that a day, a time or a duration names, in RFC 3339.
+// expiry converts the value of --expires, which is a day, a time or a duration from now, to RFC 3339.
 func expiry(text string, now time.Time) (string, error) {
 	if text == "" {
 		return "", nil
@@ -95,12 +95,12 @@ func expiry(text string, now time.Time) (string, error) {
 		at, err = time.Parse(time.RFC3339, text)
 	}
 	if err != nil {
-		var lasts time.Duration
-		lasts, err = time.ParseDuration(text)
-		at = now.Add(lasts)
+		var d time.Duration
+		d, err = time.ParseDuration(text)
+		at = now.Add(d)
 	}
 	if err != nil || !at.After(now) {
-		return "", command.Usagef("--expires %q is no time to come, such as 2027-06-30, 2027-06-30T18:00:00Z or 36h", text)
+		return "", command.Usagef("--expires %q is not a future time such as 2027-06-30, 2027-06-30T18:00:00Z or 36h", text)
 	}
 	return at.Format(time.RFC3339Nano), nil
 }
@@ -112,7 +112,7 @@ func memoryStatsCommand() *cobra.Command {
 		Short: "Count what the agent remembers, by type and tag",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var s agent.MemoryStats
-			return r.ask(c, http.MethodGet, memoryAt+"/stats", nil, &s, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodGet, memoryPath+"/stats", nil, &s, func(out io.Writer) {
 				fmt.Fprintf(out, "%d of at most %d entries, %d important\n", s.Entries, s.Most, s.Important)
 				for _, counts := range []map[string]int{s.Types, s.Tags} {
 					for _, name := range slices.Sorted(maps.Keys(counts)) {
@@ -124,28 +124,28 @@ func memoryStatsCommand() *cobra.Command {
 	})
 }
 
-func memoryCommand() *cobra.Command {
+func memoryShowCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
 			var list []agent.Entry
-			if err := r.call(c, http.MethodGet, memoryAt, nil, &list); err != nil {
+			if err := r.call(c, http.MethodGet, memoryPath, nil, &list); err != nil {
 				return err
 			}
 			i := slices.IndexFunc(list, func(e agent.Entry) bool { return e.ID == args[0] })
 			if i < 0 {
-				return fmt.Errorf("%w; perch memory list has the ids", agent.ErrForgotten)
+				return fmt.Errorf("%w; perch memory list shows the IDs", agent.ErrForgotten)
 			}
 			return r.print(c, list[i], func(out io.Writer) { writeEntry(out, list[i]) })
 		},
 	})
 }
 
-// writeEntry prints an entry of the memory, a line for each field that has a value.
+// writeEntry prints an entry of the memory, with a line for each field that is not empty.
 func writeEntry(out io.Writer, e agent.Entry) {
-	at := func(t time.Time) string {
+	format := func(t time.Time) string {
 		if t.IsZero() {
 			return ""
 		}
@@ -153,20 +153,20 @@ func writeEntry(out io.Writer, e agent.Entry) {
 	}
 	writeLines(out, [][2]string{
 		{"id", e.ID}, {"name", e.Name}, {"type", e.Type}, {"text", e.Body}, {"note", e.Description}, {"tags", strings.Join(e.Tags, ", ")},
-		{"important", map[bool]string{true: "yes"}[e.Important]}, {"robot", string(e.Robot)}, {"source", e.Source}, {"created", at(e.Created)}, {"used", at(e.Used)}, {"expires", at(e.Expires)},
+		{"important", map[bool]string{true: "yes"}[e.Important]}, {"robot", string(e.Robot)}, {"source", e.Source}, {"created", format(e.Created)}, {"used", format(e.Used)}, {"expires", format(e.Expires)},
 	})
 }
 
-func forgetMemoryCommand() *cobra.Command {
+func memoryForgetCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "forget ID",
 		Short: "Delete an entry of the memory",
 		RunE: func(c *cobra.Command, args []string) error {
-			done := struct {
+			var result struct {
 				OK bool `json:"ok"`
-			}{}
-			return r.ask(c, http.MethodDelete, memoryAt+"/"+url.PathEscape(args[0]), nil, &done, func(out io.Writer) {
+			}
+			return r.callAndPrint(c, http.MethodDelete, memoryPath+"/"+url.PathEscape(args[0]), nil, &result, func(out io.Writer) {
 				fmt.Fprintf(out, "%s is forgotten\n", plain.Text(args[0]))
 			})
 		},

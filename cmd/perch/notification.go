@@ -24,12 +24,12 @@ type notificationBody struct {
 	ExpiresAt string `json:"expires_at,omitempty"`
 }
 
-func sendCommand() *cobra.Command {
+func notificationSendCommand() *cobra.Command {
 	r, n, silent, expires := &target{}, notificationBody{}, false, ""
 	c := r.register(&cobra.Command{
 		Use:   "send TEXT...",
-		Short: "Send people a notification, at once or when a robot next connects",
-		Long:  "It prints the id of the notification.",
+		Short: "Send a notification, at once or when a robot next connects",
+		Long:  "The command prints the ID of the notification.",
 		Example: `perch notification send "the laundry is done"
 			perch notification send --robot kitchen --urgency high --expires 10m "the oven is hot"`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,28 +44,28 @@ func sendCommand() *cobra.Command {
 				}
 				n.ExpiresAt = time.Now().Add(d).Format(time.RFC3339Nano)
 			}
-			var taken struct {
+			var result struct {
 				ID string `json:"id"`
 			}
-			return r.ask(c, http.MethodPost, "/api/v1/notifications", n, &taken, func(out io.Writer) { fmt.Fprintln(out, taken.ID) })
+			return r.callAndPrint(c, http.MethodPost, "/api/v1/notifications", n, &result, func(out io.Writer) { fmt.Fprintln(out, result.ID) })
 		},
 	})
 	s := c.Flags()
 	s.StringVar(&n.Urgency, "urgency", "normal", "`low|normal|high`: high interrupts, low waits for a pause")
-	s.StringVar(&n.Robot, "robot", "", "`ROBOT` that speaks it; without it, all do")
-	s.BoolVar(&silent, "silent", false, "show it without a sound")
-	s.StringVar(&expires, "expires", "", "`TIME` for which it stays valid, as in 10m; without it, a day")
+	s.StringVar(&n.Robot, "robot", "", "`ROBOT` that speaks the notification; without it, all robots do")
+	s.BoolVar(&silent, "silent", false, "show the notification without a sound")
+	s.StringVar(&expires, "expires", "", "`TIME` after which the notification expires, such as 10m; without it, a day")
 	return c
 }
 
-func notificationsCommand() *cobra.Command {
+func notificationListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "list",
 		Short: "List the notifications that are neither acknowledged nor expired, oldest first",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var list []notice.Notification
-			return r.ask(c, http.MethodGet, "/api/v1/notifications", nil, &list, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodGet, "/api/v1/notifications", nil, &list, func(out io.Writer) {
 				if len(list) == 0 {
 					fmt.Fprintln(out, "there are no notifications")
 				}

@@ -19,32 +19,32 @@ func openCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "open",
-		Short: "Let a browser in: print a link to the page that works once, and open it",
-		Long: `The link is for a browser on any device of this network, without the admin token. It works once, within ten minutes. In a
-terminal it is also drawn as a QR code, for a phone; where this machine has a screen, it is opened there.`,
+		Short: "Print a link that logs a browser in to the page once, and open it",
+		Long: `The link works in a browser on any device of this network, without the admin token. It works once, within ten minutes. In a
+terminal the command also draws it as a QR code for a phone. If this machine has a screen, the command opens the link there.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var l web.Link
-			return r.ask(c, http.MethodPost, "/api/v1/link", nil, &l, func(out io.Writer) {
-				f, is := c.OutOrStdout().(*os.File)
-				terminal := is && isTerminal(f)
+			return r.callAndPrint(c, http.MethodPost, "/api/v1/link", nil, &l, func(out io.Writer) {
+				f, isFile := c.OutOrStdout().(*os.File)
+				terminal := isFile && isTerminal(f)
 				fmt.Fprintln(out, strings.Join(l.URLs, "\n"))
 				if terminal {
 					fmt.Fprint(f, drawQR(l.QR))
 				}
 				fmt.Fprintf(out, "It works once, until %s.\n", l.Until.Local().Format("15:04"))
-				if last := len(l.URLs) - 1; terminal && onScreen() && last >= 0 && isPage(l.URLs[last]) {
+				if last := len(l.URLs) - 1; terminal && hasScreen() && last >= 0 && isPage(l.URLs[last]) {
 					browser := exec.CommandContext(c.Context(), "xdg-open", l.URLs[last])
 					browser.Env = child.Environ(os.Environ())
-					_ = browser.Run() // without a browser there is still the link
+					_ = browser.Run() // the link has been printed, if there is no browser
 				}
 			})
 		},
 	})
 }
 
-// isPage reports whether an address is a web page's. xdg-open may give any other to any program
-// of this machine.
+// isPage reports whether an address is that of a web page. xdg-open might pass other addresses to any
+// program on this machine.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
@@ -56,17 +56,17 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// onScreen reports whether a browser opened here can be seen.
-func onScreen() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
+// hasScreen reports whether this machine can show a browser.
+func hasScreen() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
 
-// quietZone is the margin of a QR code, in modules: ISO/IEC 18004 asks for four; for a screen two
-// are enough.
+// quietZone is the margin of a QR code, in modules. ISO/IEC 18004 requires four, but two are enough on a
+// screen.
 const quietZone = 2
 
-// drawQR draws a QR code of rows of 0 and 1, two rows a line. It sets the colours, dark on light,
-// because a terminal may have either.
+// drawQR draws a QR code, whose rows consist of the digits 0 and 1 (dark). Each line shows two rows. drawQR
+// sets the colours to dark on light, because terminals differ.
 func drawQR(rows []string) string {
-	dark := func(x, y int) bool {
+	isDark := func(x, y int) bool {
 		y, x = y-quietZone, x-quietZone
 		return y >= 0 && y < len(rows) && x >= 0 && x < len(rows[y]) && rows[y][x] == '1'
 	}
@@ -74,12 +74,12 @@ func drawQR(rows []string) string {
 	for y := 0; y < len(rows)+2*quietZone; y += 2 {
 		b.WriteString("\x1b[30;107m")
 		for x := range len(rows) + 2*quietZone {
-			switch up, down := dark(x, y), dark(x, y+1); {
-			case up && down:
+			switch upper, lower := isDark(x, y), isDark(x, y+1); {
+			case upper && lower:
 				b.WriteString("█")
-			case up:
+			case upper:
 				b.WriteString("▀")
-			case down:
+			case lower:
 				b.WriteString("▄")
 			default:
 				b.WriteString(" ")

@@ -10,7 +10,7 @@ import (
 	"perch/plain"
 )
 
-// output holds the flag that says how a command prints its result.
+// output holds the flag that selects how a command prints its result.
 type output struct{ json bool }
 
 // register adds the flag to a command.
@@ -19,7 +19,7 @@ func (o *output) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// print prints a value as JSON, or as people read it.
+// print prints a value as JSON if the flag --json is set. Otherwise it calls show to print it for people.
 func (o *output) print(c *cobra.Command, value any, show func(out io.Writer)) error {
 	if o.json {
 		return command.WriteJSON(c.OutOrStdout(), value)
@@ -28,11 +28,11 @@ func (o *output) print(c *cobra.Command, value any, show func(out io.Writer)) er
 	return nil
 }
 
-// plainOutput is an output for text, lines and tabs only: an answer may hold what others have
-// written, such as control sequences for the terminal.
+// plainOutput is an output that removes control characters other than newlines and tabs. Texts of other
+// people may contain control sequences for the terminal.
 type plainOutput struct{ io.Writer }
 
-// Write implements io.Writer. What it leaves out counts as written.
+// Write implements io.Writer. Removed characters count as written.
 func (o plainOutput) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(o.Writer, plainLines(string(p))); err != nil {
 		return 0, err
@@ -40,7 +40,7 @@ func (o plainOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// plainLines is plain.Text for a text of several lines and columns.
+// plainLines applies plain.Text to a text, but keeps newlines and tabs.
 func plainLines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

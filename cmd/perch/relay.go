@@ -15,24 +15,24 @@ import (
 	"perch/plain"
 )
 
-// relaysAt is where the admin API has the relays.
-const relaysAt = "/api/v1/relays"
+// relaysPath is the path of the relays in the admin API.
+const relaysPath = "/api/v1/relays"
 
 // relayCommand groups the commands of avatar programs.
 func relayCommand() *cobra.Command {
 	c := &cobra.Command{Use: "relay", Short: "List the avatar programs that show the agent, and try them"}
-	c.AddCommand(relaysCommand(), tryRelayCommand())
+	c.AddCommand(relayListCommand(), relayTryCommand())
 	return c
 }
 
-func relaysCommand() *cobra.Command {
+func relayListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "list",
-		Short: "List the avatar programs that are connected to, and how each does",
+		Short: "List the configured avatar programs and their conditions",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var list []relay.Status
-			return r.ask(c, http.MethodGet, relaysAt, nil, &list, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodGet, relaysPath, nil, &list, func(out io.Writer) {
 				for _, l := range list {
 					condition := "away"
 					if l.OK {
@@ -46,19 +46,19 @@ func relaysCommand() *cobra.Command {
 	})
 }
 
-func tryRelayCommand() *cobra.Command {
+func relayTryCommand() *cobra.Command {
 	r := &target{}
-	var each time.Duration
+	var interval time.Duration
 	c := r.register(&cobra.Command{
 		Use:   "try NAME",
-		Short: "Walk an avatar program through every state, face and gesture, to look at it",
+		Short: "Make an avatar program show every state, face and gesture in turn",
 		Example: `perch relay try vtube_studio
 			perch relay try obs --each 3s`,
 		RunE: func(c *cobra.Command, args []string) error {
-			at := relaysAt + "/" + url.PathEscape(args[0]) + "/try?each_ms=" + strconv.FormatInt(each.Milliseconds(), 10)
-			return r.stream(c, http.MethodPost, at)
+			path := relaysPath + "/" + url.PathEscape(args[0]) + "/try?each_ms=" + strconv.FormatInt(interval.Milliseconds(), 10)
+			return r.streamAndPrint(c, http.MethodPost, path)
 		},
 	})
-	c.Flags().DurationVar(&each, "each", 1500*time.Millisecond, "how long each is shown")
+	c.Flags().DurationVar(&interval, "each", 1500*time.Millisecond, "how long each of them is shown")
 	return c
 }

@@ -21,19 +21,20 @@ import (
 )
 
 func restoreCommand() *cobra.Command {
-	r, again := &target{}, false
+	r, restart := &target{}, false
 	c := r.register(&cobra.Command{
 		Use:     "restore FILE",
-		Short:   "Check a backup and put it in the place of what the appliance knows, at its next start",
+		Short:   "Check a backup, and replace the data of the appliance by it at the next start",
 		Example: "perch restore perch.tar --restart",
-		RunE:    func(c *cobra.Command, args []string) error { return r.restore(c, args[0], again) },
+		RunE:    func(c *cobra.Command, args []string) error { return r.restore(c, args[0], restart) },
 	})
-	c.Flags().BoolVar(&again, "restart", false, "have the appliance restart at once to apply it")
+	c.Flags().BoolVar(&restart, "restart", false, "restart the appliance at once to apply the backup")
 	return c
 }
 
-// restore sends a backup to the running appliance, or puts it in place at once if none runs.
-func (r *target) restore(c *cobra.Command, name string, again bool) error {
+// restore sends a backup to the running appliance. If no appliance runs, it restores the backup into the
+// data directory itself.
+func (r *target) restore(c *cobra.Command, name string, restart bool) error {
 	file, size := os.Stdin, int64(0)
 	if name != "-" {
 		var err error
@@ -51,7 +52,7 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 	}
 	progress := command.NewProgress(c.ErrOrStderr(), size)
 	if running {
-		staged, err := a.sendBackup(c.Context(), progress.Reader(file), again)
+		staged, err := a.sendBackup(c.Context(), progress.Reader(file), restart)
 		progress.Finish()
 		if err != nil {
 			return err
@@ -65,32 +66,34 @@ func (r *target) restore(c *cobra.Command, name string, again bool) error {
 	}
 	restored := struct {
 		archive.Manifest
-		Kept string `json:"kept,omitempty"` // the previous database
+		Kept string `json:"kept,omitempty"` // path of the previous database
 	}{m, previous}
 	return r.print(c, restored, func(out io.Writer) {
 		fmt.Fprintf(out, "restored: %s\n", m)
 		if previous != "" {
-			fmt.Fprintf(out, "the database of before is %s\n", previous)
+			fmt.Fprintf(out, "the previous database is %s\n", previous)
 		}
 	})
 }
 
+// sendBackup sends a backup to the running appliance, which checks it and stages it for the next start.
 func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (staged admin.Restored, err error) {
 	path := "/api/v1/restore"
 	if restart {
 		path += "?restart=true"
 	}
-	answer, err := c.exchange(ctx, http.MethodPost, path, io.NopCloser(file))
+	response, err := c.stream(ctx, http.MethodPost, path, io.NopCloser(file))
 	if err != nil {
 		return staged, err
 	}
-	defer answer.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(answer.Body, limit.Answer)).Decode(&staged); err != nil {
-		return staged, fmt.Errorf("the answer is not the appliance's: %w", err)
+	defer response.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(response.Body, limit.Answer)).Decode(&staged); err != nil {
+		return staged, fmt.Errorf("the response is not the appliance's: %w", err)
 	}
 	return staged, nil
 }
 
+// writeStaged prints the description of a staged backup.
 func writeStaged(out io.Writer, s admin.Restored) {
 	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch,
 		s.Appliance, s.Next)

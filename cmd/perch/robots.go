@@ -15,38 +15,38 @@ import (
 	"perch/plain"
 )
 
-// robotKeys returns the keys that robot set sets.
+// robotKeys returns the keys that perch robot set accepts.
 func robotKeys() []string {
 	return []string{"name", "persona", "character", "voice", "brain", "language", "transport"}
 }
 
-// robotAt is where the admin API has a robot.
-func robotAt(robot string) string { return "/api/v1/devices/" + url.PathEscape(robot) }
+// robotPath returns the path of a robot in the admin API.
+func robotPath(robot string) string { return "/api/v1/devices/" + url.PathEscape(robot) }
 
-func showCommand() *cobra.Command {
+func robotShowCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:     "show ROBOT",
-		Short:   "Show what is known of a robot",
+		Short:   "Show a robot and its settings",
 		Example: "perch robot show kitchen",
 		RunE: func(c *cobra.Command, args []string) error {
 			var d deviceLine
-			return r.ask(c, http.MethodGet, robotAt(args[0]), nil, &d, func(out io.Writer) { d.write(out) })
+			return r.callAndPrint(c, http.MethodGet, robotPath(args[0]), nil, &d, func(out io.Writer) { d.write(out) })
 		},
 	})
 }
 
-func renameCommand() *cobra.Command {
+func robotRenameCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "rename ROBOT NAME...",
-		Short: "Give a robot the name by which every command knows it; an empty one takes it away",
+		Short: "Give a robot a name, which all commands accept; an empty name removes it",
 		Example: `perch robot rename a0b1c2d3e4f5 kitchen
 			perch robot rename kitchen ""`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var d deviceLine
 			body := map[string]string{"name": strings.Join(args[1:], " ")}
-			return r.ask(c, http.MethodPut, robotAt(args[0]), body, &d, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodPut, robotPath(args[0]), body, &d, func(out io.Writer) {
 				if d.Name == "" {
 					fmt.Fprintf(out, "%s has no name any more\n", plain.Text(d.ID))
 					return
@@ -57,25 +57,25 @@ func renameCommand() *cobra.Command {
 	})
 }
 
-func setCommand() *cobra.Command {
+func robotSetCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "set ROBOT KEY=VALUE...",
-		Short: "Set a robot's own name, persona, voice, brain, language or transport; an empty value takes it away",
+		Short: "Set a robot's own name, persona, character, voice, brain, language or transport; an empty value removes it",
 		Example: `perch robot set kitchen voice=en-gb language=en
 			perch robot set kitchen transport=mqtt`,
 		RunE: func(c *cobra.Command, args []string) error {
-			change := map[string]string{}
-			for _, word := range args[1:] {
-				key, value, is := strings.Cut(word, "=")
-				if !is || !slices.Contains(robotKeys(), key) {
-					return command.Usagef("%q is no setting; it is KEY=VALUE, and KEY one of %s", word, strings.Join(robotKeys(), ", "))
+			changes := map[string]string{}
+			for _, arg := range args[1:] {
+				key, value, ok := strings.Cut(arg, "=")
+				if !ok || !slices.Contains(robotKeys(), key) {
+					return command.Usagef("%q is not a setting; write KEY=VALUE, where KEY is one of %s", arg, strings.Join(robotKeys(), ", "))
 				}
-				change[key] = value
+				changes[key] = value
 			}
 			var d deviceLine
-			err := r.ask(c, http.MethodPut, robotAt(args[0]), change, &d, func(out io.Writer) { d.write(out) })
-			if err != nil || change["language"] == "" || r.json {
+			err := r.callAndPrint(c, http.MethodPut, robotPath(args[0]), changes, &d, func(out io.Writer) { d.write(out) })
+			if err != nil || changes["language"] == "" || r.json {
 				return err
 			}
 			return r.warnOfLanguage(c)
@@ -83,11 +83,10 @@ func setCommand() *cobra.Command {
 	})
 }
 
-// warnOfLanguage prints what the appliance lacks for the languages that robots are set to, as
-// check-config does for those of the configuration.
+// warnOfLanguage prints the appliance's warnings about the languages of robots, such as a missing voice.
 func (r *target) warnOfLanguage(c *cobra.Command) error {
 	var status admin.Status
-	return r.ask(c, http.MethodGet, "/api/v1/status", nil, &status, func(out io.Writer) {
+	return r.callAndPrint(c, http.MethodGet, "/api/v1/status", nil, &status, func(out io.Writer) {
 		for _, p := range status.Parts {
 			if p.Name == "language" {
 				fmt.Fprintf(out, "warning: language: %s\n", plain.Text(p.Note))
@@ -96,21 +95,21 @@ func (r *target) warnOfLanguage(c *cobra.Command) error {
 	})
 }
 
-func rebootCommand() *cobra.Command {
+func robotRebootCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:     "reboot ROBOT",
-		Short:   "Restart a robot that is connected",
+		Short:   "Reboot a connected robot",
 		Example: "perch robot reboot kitchen",
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.ask(c, http.MethodPost, robotAt(args[0])+"/reboot", nil, nil, func(out io.Writer) {
+			return r.callAndPrint(c, http.MethodPost, robotPath(args[0])+"/reboot", nil, nil, func(out io.Writer) {
 				fmt.Fprintln(out, plain.Text(args[0])+" restarts")
 			})
 		},
 	})
 }
 
-// write prints a robot, a line for each field that has a value.
+// write prints the robot, with a line for each field that is not empty.
 func (d deviceLine) write(out io.Writer) {
 	lines := [][2]string{
 		{"id", d.ID}, {"name", d.Name}, {"persona", d.Persona}, {"voice", d.Voice}, {"brain", d.Brain}, {"language", d.Language},
@@ -123,7 +122,7 @@ func (d deviceLine) write(out io.Writer) {
 	writeLines(out, lines)
 }
 
-// writeLines prints names and values. It leaves out what has no value.
+// writeLines prints pairs of a name and a value. It skips empty values.
 func writeLines(out io.Writer, lines [][2]string) {
 	for _, line := range lines {
 		if line[1] != "" {

@@ -14,13 +14,13 @@ import (
 	"perch/limit"
 )
 
-func setKeyCommand() *cobra.Command {
+func setCommand() *cobra.Command {
 	s := &setting{}
 	return s.register(&cobra.Command{
 		Use:   "set KEY VALUE",
-		Short: "Set a key of the configuration; VALUE is as in the file, - reads it from standard input",
-		Long: "The value is written into settings.yaml in the data directory, and comes before that of the configuration file, which is never changed. " +
-			"A wrong value is refused. It says what takes effect after a restart.",
+		Short: "Set a key of the configuration; VALUE is written as in the file, - reads it from standard input",
+		Long: "The value is written into settings.yaml in the data directory and overrides that in the configuration file, which is never changed. " +
+			"A wrong value is refused. The command prints which keys take effect only after a restart.",
 		Example: `perch set speech.silence 700ms
 			perch set brains.0.model qwen3:4b
 			perch set allowed_hosts '[robots.example, perch.example]'
@@ -39,12 +39,12 @@ func setKeyCommand() *cobra.Command {
 	})
 }
 
-func unsetKeyCommand() *cobra.Command {
+func unsetCommand() *cobra.Command {
 	s := &setting{}
 	return s.register(&cobra.Command{
 		Use:     "unset KEY",
-		Short:   "Give a key of the configuration back to the configuration file",
-		Long:    "It also mends settings.yaml in the data directory while the appliance cannot start for a fault in it.",
+		Short:   "Remove a key that was set, so that the configuration file decides again",
+		Long:    "This also repairs settings.yaml in the data directory if a fault in it keeps the appliance from starting.",
 		Example: "perch unset speech.silence",
 		RunE:    func(c *cobra.Command, args []string) error { return s.change(c, args[0], nil) },
 	})
@@ -56,8 +56,9 @@ type setting struct {
 	config string
 }
 
+// register adds the flags to a command, and completes keys of the configuration.
 func (s *setting) register(c *cobra.Command) *cobra.Command {
-	s.target.register(c).Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, where no appliance runs")
+	s.target.register(c).Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, if no appliance runs")
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -67,8 +68,8 @@ func (s *setting) register(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// change has the running appliance change a key, or changes the overlay itself if none runs. A
-// nil value gives the key back.
+// change changes a key through the running appliance. If no appliance runs, it changes the overlay
+// itself. A nil value removes the key from the overlay.
 func (s *setting) change(c *cobra.Command, key string, value any) error {
 	a, running, err := s.running(c.Context())
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *setting) change(c *cobra.Command, key string, value any) error {
 
 // change changes a key in the overlay of an appliance that does not run.
 func (s *settings) change(key string, value any) (config.Changes, error) {
-	s.judge = true
+	s.asService = true
 	changes, faults, err := s.overlay().Change(map[string]any{key: value})
 	if err == nil && len(faults) > 0 {
 		err = errors.New("nothing was changed: " + config.Faults(faults).Error())

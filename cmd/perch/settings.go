@@ -12,21 +12,22 @@ import (
 	"perch/cmd/perch/engines"
 )
 
-// settings holds the flags that say what to run.
+// settings holds the flags of perch serve. Other commands have some of them.
 type settings struct {
 	config, data, level string
 	listen, local       []string
-	judge               bool // whether files are checked as the service's user, if that is another
+	asService           bool // whether to check that the service's user can read the configured files
 }
 
+// register adds the flags --config and --data to a command.
 func (s *settings) register(c *cobra.Command) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.config, "config", "", "`FILE` of the configuration")
-	f.StringVar(&s.data, "data", "", "`DIR` of its data")
+	f.StringVar(&s.data, "data", "", "`DIR` of the data")
 	return c
 }
 
-// flags returns these flags as another command about the same appliance has them.
+// flags returns the flags with which another command finds the same appliance.
 func (s *settings) flags() (flags string) {
 	if s.config != "" {
 		flags += " --config " + config.ShellWord(s.config)
@@ -37,18 +38,18 @@ func (s *settings) flags() (flags string) {
 	return flags
 }
 
-// load returns the configuration that these flags lead to.
+// load loads the configuration and overrides it with the flags.
 func (s *settings) load() (config.Config, error) {
-	from := s.source()
-	c, err := from.Load()
+	source := s.source()
+	c, err := source.Load()
 	if err != nil {
 		return c, err
 	}
 	s.apply(&c)
-	return c, from.Recheck(&c)
+	return c, source.Recheck(&c)
 }
 
-// apply overrides the configuration with these flags.
+// apply overrides the configuration with the flags.
 func (s *settings) apply(c *config.Config) {
 	if len(s.listen) > 0 {
 		c.Listen = s.listen
@@ -61,11 +62,11 @@ func (s *settings) apply(c *config.Config) {
 	}
 }
 
-// overlay returns what shows and changes the configuration that these flags lead to.
+// overlay returns the overlay of the configuration that the flags name.
 func (s *settings) overlay() *config.Overlay {
 	fixed := map[string]string{}
-	for flag, is := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {
-		if is {
+	for flag, isSet := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {
+		if isSet {
 			fixed[strings.ReplaceAll(flag, "-", ".")] = "--" + flag
 		}
 	}
@@ -73,13 +74,13 @@ func (s *settings) overlay() *config.Overlay {
 		Judge: engines.CheckRecognizers, Now: time.Now}
 }
 
-// source returns where the configuration is read from.
+// source returns the files and the environment from which the configuration is read.
 func (s *settings) source() config.Source {
 	data := config.Data(s.data)
-	from := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),
+	source := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),
 		Environ: os.Environ()}
-	if s.judge {
-		from.Service = config.Reader(from.File)
+	if s.asService {
+		source.Service = config.Reader(source.File)
 	}
-	return from
+	return source
 }

@@ -17,49 +17,49 @@ import (
 	"perch/plain"
 )
 
-// skillFlags holds the flags of the commands about skills, which need no running appliance.
+// skillFlags holds the flags of the commands about skills. These do not need a running appliance.
 type skillFlags struct {
 	settings
 	output
 }
 
+// register adds the flags to a command.
 func (f *skillFlags) register(c *cobra.Command) *cobra.Command {
 	return f.settings.register(f.output.register(c))
 }
 
-// shownSkill is a skill as commands print it.
-type shownSkill struct {
-	Name    string `json:"name,omitempty"`
-	Version string `json:"version,omitempty"`
-	Folder  string `json:"folder,omitempty"` // left out if it is built in
-	Digest  string `json:"digest,omitempty"`
-	Signed  string `json:"signed_by,omitempty"` // the public key
-	Loaded  bool   `json:"loaded"`
-	Why     string `json:"why,omitempty"` // why it is not loaded
-	// Unheard says which of its sentences are not listened for, and why.
-	Unheard []string `json:"unheard,omitempty"`
+// skillLine is a skill as the commands print it.
+type skillLine struct {
+	Name    string   `json:"name,omitempty"`
+	Version string   `json:"version,omitempty"`
+	Folder  string   `json:"folder,omitempty"` // empty for a built-in skill
+	Digest  string   `json:"digest,omitempty"`
+	Signed  string   `json:"signed_by,omitempty"` // the public key of the signature
+	Loaded  bool     `json:"loaded"`
+	Why     string   `json:"why,omitempty"`     // why the skill is not loaded
+	Unheard []string `json:"unheard,omitempty"` // why some sentences of the skill are not understood
 }
 
-// unheard returns why sentences of skills are not listened for, by the skill's name.
-func unheard(c *config.Config, skills []skill.Skill) (map[string][]string, error) {
+// unheardSentences returns why some sentences of skills are not understood. The keys are names of skills.
+func unheardSentences(c *config.Config, skills []skill.Skill) (map[string][]string, error) {
 	book, err := config.Book(c)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string][]string{}
+	reasons := map[string][]string{}
 	for _, s := range skills {
 		if err := engines.AddSkill(book, s); err != nil {
-			all[s.Name] = strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
+			reasons[s.Name] = strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
 		}
 	}
-	return all, nil
+	return reasons, nil
 }
 
-func skillsCommand() *cobra.Command {
+func skillListCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
 		Use:     "list",
-		Short:   "List the skills that a start of the appliance loads, and those that it refuses",
+		Short:   "List the skills that the appliance loads at its start, and those that it refuses",
 		Example: "perch skill list",
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := f.load()
@@ -72,61 +72,64 @@ func skillsCommand() *cobra.Command {
 				return err
 			}
 			library, err := skill.New(skill.Options{Folder: skills.Folder(&loaded, data), Trust: trust,
-				Remember: func(skill.Call, string, string) error { return nil },             // nothing is performed here,
-				Sign:     func(string) (event.Signed, error) { return event.Signed{}, nil }, // but an appliance has these two
+				// A skill that remembers or signs is refused without these two, which are never called here.
+				Remember: func(skill.Call, string, string) error { return nil },
+				Sign:     func(string) (event.Signed, error) { return event.Signed{}, nil },
 				Log:      slog.New(slog.DiscardHandler)})
 			if err != nil {
 				return err
 			}
 			defer library.Close()
-			silent, err := unheard(&loaded, library.All())
+			unheard, err := unheardSentences(&loaded, library.All())
 			if err != nil {
 				return err
 			}
-			var all []shownSkill
+			var lines []skillLine
 			for _, s := range library.All() {
-				line := shown(s, nil)
-				line.Unheard = silent[s.Name]
-				all = append(all, line)
+				line := newSkillLine(s, nil)
+				line.Unheard = unheard[s.Name]
+				lines = append(lines, line)
 			}
 			for _, r := range library.Refused() {
-				all = append(all, shownSkill{Name: r.Name, Folder: r.Folder, Why: r.Err.Error()})
+				lines = append(lines, skillLine{Name: r.Name, Folder: r.Folder, Why: r.Err.Error()})
 			}
-			return f.print(c, all, func(out io.Writer) {
-				for _, s := range all {
-					writeSkill(out, s)
+			return f.print(c, lines, func(out io.Writer) {
+				for _, line := range lines {
+					line.write(out)
 				}
 			})
 		},
 	})
 }
 
-func shown(s skill.Skill, problem error) shownSkill {
-	shown := shownSkill{Name: s.Name, Version: s.Version, Folder: s.Folder, Digest: s.Digest, Loaded: problem == nil}
+// newSkillLine returns the line of a skill. problem is the reason why the skill is not loaded, or nil.
+func newSkillLine(s skill.Skill, problem error) skillLine {
+	line := skillLine{Name: s.Name, Version: s.Version, Folder: s.Folder, Digest: s.Digest, Loaded: problem == nil}
 	if s.Signature != nil {
-		shown.Signed = s.Signature.Key
+		line.Signed = s.Signature.Key
 	}
 	if problem != nil {
-		shown.Why = problem.Error()
+		line.Why = problem.Error()
 	}
-	return shown
+	return line
 }
 
-func writeSkill(out io.Writer, s shownSkill) {
+// write prints the skill on a line, followed by the reasons in Unheard.
+func (l skillLine) write(out io.Writer) {
 	origin := "built in"
 	switch {
-	case s.Why != "":
-		origin = s.Folder + " is not loaded: " + s.Why
-	case s.Folder != "":
-		origin = s.Folder
+	case l.Why != "":
+		origin = l.Folder + " is not loaded: " + l.Why
+	case l.Folder != "":
+		origin = l.Folder
 	}
-	fmt.Fprintln(out, plain.Text(strings.TrimSpace(s.Name+" "+s.Version)+"  "+origin))
-	for _, text := range s.Unheard {
+	fmt.Fprintln(out, plain.Text(strings.TrimSpace(l.Name+" "+l.Version)+"  "+origin))
+	for _, text := range l.Unheard {
 		fmt.Fprintln(out, plain.Text("  "+text))
 	}
 }
 
-func checkSkillCommand() *cobra.Command {
+func skillCheckCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
 		Use:     "check DIR",
@@ -146,12 +149,12 @@ func checkSkillCommand() *cobra.Command {
 				return err
 			}
 			problem := trust.Check(s)
-			unheardOf, err := unheard(&loaded, []skill.Skill{s})
+			unheard, err := unheardSentences(&loaded, []skill.Skill{s})
 			if err != nil {
 				return err
 			}
-			line := shown(s, problem)
-			line.Unheard = unheardOf[s.Name]
+			line := newSkillLine(s, problem)
+			line.Unheard = unheard[s.Name]
 			return f.print(c, line, func(out io.Writer) {
 				trusted := "yes"
 				if problem != nil {
@@ -167,11 +170,11 @@ func checkSkillCommand() *cobra.Command {
 	})
 }
 
-func signSkillCommand() *cobra.Command {
+func skillSignCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
 		Use:     "sign DIR",
-		Short:   "Sign the folder of a skill as the owner of this appliance, so that it is trusted here",
+		Short:   "Sign the folder of a skill as the owner of this appliance, which then trusts the skill",
 		Example: "sudo -u perch perch skill sign /var/lib/perch/skills/tide",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := skill.Read(args[0])
@@ -187,7 +190,7 @@ func signSkillCommand() *cobra.Command {
 				return err
 			}
 			s.Signature = &signature
-			return f.print(c, shown(s, nil), func(out io.Writer) {
+			return f.print(c, newSkillLine(s, nil), func(out io.Writer) {
 				fmt.Fprintf(out, "%s is signed by %s; perch loads it when it starts again\n", s.Name, signature.Key)
 			})
 		},

@@ -16,15 +16,16 @@ func statusCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
 		Use:   "status",
-		Short: "Print what the running appliance says of itself and its parts",
-		Long:  "perch doctor tries each part as well, and names the cures.",
+		Short: "Print the condition of the running appliance and its parts",
+		Long:  "perch doctor also tries each part, and says how to correct faults.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			var s admin.Status
-			return r.ask(c, http.MethodGet, "/api/v1/status", nil, &s, func(out io.Writer) { writeStatus(out, s) })
+			return r.callAndPrint(c, http.MethodGet, "/api/v1/status", nil, &s, func(out io.Writer) { writeStatus(out, s) })
 		},
 	})
 }
 
+// writeStatus prints the status of the appliance.
 func writeStatus(out io.Writer, s admin.Status) {
 	fmt.Fprintf(out, "perch %s, id %s, runs since %s\n", plain.Text(s.Version), plain.Text(s.ID), s.Started.Local().Format(time.DateTime))
 	fmt.Fprintf(out, "robots: %d, connected: %d; notifications that wait: %d\n", s.Robots, s.Reached, s.Notices)

@@ -10,7 +10,7 @@ import (
 	"perch/voice"
 )
 
-// Set by the linker; see the Makefile.
+// The linker sets these; see the Makefile.
 var (
 	version = "dev"
 	commit  = ""
@@ -24,17 +24,17 @@ func versionCommand() *cobra.Command {
 		Short:   "Print the version of this program",
 		Example: "perch version --json",
 		RunE: func(c *cobra.Command, _ []string) error {
-			rev := commit
-			if info, ok := debug.ReadBuildInfo(); ok && rev == "" {
+			revision := commit
+			if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
 				for _, s := range info.Settings {
 					if s.Key == "vcs.revision" {
-						rev = s.Value
+						revision = s.Value
 					}
 				}
 			}
-			shown := map[string]string{"version": version, "commit": rev, "built": built, "opus": voice.OpusVersion()}
-			return o.print(c, shown, func(out io.Writer) {
-				fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, rev, built, voice.OpusVersion())
+			result := map[string]string{"version": version, "commit": revision, "built": built, "opus": voice.OpusVersion()}
+			return o.print(c, result, func(out io.Writer) {
+				fmt.Fprintf(out, "perch %s\ncommit %s\nbuilt %s\n%s\n", version, revision, built, voice.OpusVersion())
 			})
 		},
 	})

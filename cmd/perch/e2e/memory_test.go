@@ -63,7 +63,7 @@ func TestMemoryAdd(t *testing.T) {
 		h.command(line, 1, says)
 	}
 	for _, when := range []string{"soon", "2001-01-01", "-1h", "0001-01-01T00:00:00Z"} {
-		h.command("memory add x --expires="+when, 2, "is no time to come")
+		h.command("memory add x --expires="+when, 2, "is not a future time")
 	}
 }
 
