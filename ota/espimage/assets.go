@@ -12,22 +12,23 @@ import (
 	"perch/plain"
 )
 
-// Assets is the container of fonts, wake words and faces in a robot's assets partition: a
-// header of 12 bytes (number of files, checksum, length of the rest), a table of 44 bytes
-// per file, and the files, each preceded by the two bytes ZZ. The layout is defined by
-// main/assets.cc in 78/xiaozhi-esp32.
+// Assets is the list of files in an asset file, which contains fonts, wake words and faces for
+// a robot's assets partition. An asset file consists of a header of 12 bytes (number of files,
+// checksum, length of the rest), a table with 44 bytes per file, and the contents of the
+// files, each preceded by the two bytes ZZ. The format is defined by main/assets.cc in
+// 78/xiaozhi-esp32.
 type Assets struct {
-	Size  int64 // of the file, in bytes
+	Size  int64 // size of the asset file in bytes
 	Files []Asset
 }
 
-// Asset is one file of a container.
+// Asset is one file within an asset file.
 type Asset struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"` // in bytes
 }
 
-// Words of refusals of containers.
+// Values of Refusal.Word for asset files.
 const (
 	NotAssets   = "not_assets"
 	BadTable    = "bad_table"
@@ -36,15 +37,15 @@ const (
 )
 
 const (
-	assetsHeader = 12
-	assetsEntry  = 44
-	assetsName   = 32
-	mostAssets   = 4096
+	assetsHeader = 12   // bytes
+	assetsEntry  = 44   // bytes of a table entry
+	assetsName   = 32   // bytes of the name in a table entry
+	maxAssets    = 4096 // files in an asset file
 	indexName    = "index.json"
 )
 
-// ReadAssets reads a container as a robot would. The error is a *Refusal if a robot would
-// ignore it or miss a file, and otherwise the reader's.
+// ReadAssets reads an asset file as a robot would. The error is a *Refusal if a robot would
+// ignore the asset file or not find one of its files; other errors are those of r.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
 	start, err := readStart(r, a.Size)
@@ -57,9 +58,9 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	if a.Size > MaxSize {
 		return a, refuse(TooLarge, "the file has %d bytes; no robot has a partition of more than 16 MB", a.Size)
 	}
-	count, sum, length := field(start, 0), field(start, 4), field(start, 8)
-	if !isAssets(start, assetsHeader+length) || count > mostAssets {
-		kind, err := kindOf(r, a.Size, start)
+	count, sum, length := uint32At(start, 0), uint32At(start, 4), uint32At(start, 8)
+	if !isAssets(start, assetsHeader+length) || count > maxAssets {
+		kind, err := detectKind(r, a.Size, start)
 		if err != nil {
 			return a, fmt.Errorf("read the assets: %w", err)
 		}
@@ -75,16 +76,17 @@ func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	return a, a.read(file[assetsHeader:], int(count), sum)
 }
 
-func field(b []byte, at int) int64 { return int64(binary.LittleEndian.Uint32(b[at:])) }
+// uint32At returns the little-endian number at an offset of b.
+func uint32At(b []byte, offset int) int64 { return int64(binary.LittleEndian.Uint32(b[offset:])) }
 
-// read reads the table, the files' beginnings and the index of a container without its
-// header.
-func (a *Assets) read(b []byte, count int, want int64) error {
+// read reads an asset file without its header: it verifies the checksum, reads the table with
+// count entries and checks the index.
+func (a *Assets) read(b []byte, count int, checksum int64) error {
 	sum := uint32(0)
 	for _, c := range b {
 		sum += uint32(c)
 	}
-	if int64(sum&0xFFFF) != want {
+	if int64(sum&0xFFFF) != checksum {
 		return refuse(BadChecksum, "the checksum is wrong: the file was damaged")
 	}
 	table, data := b[:count*assetsEntry], b[count*assetsEntry:]
@@ -108,30 +110,32 @@ func (a *Assets) read(b []byte, count int, want int64) error {
 	return a.checkIndex(index)
 }
 
-// readAsset reads an entry of the table, and returns its file's content.
+// readAsset parses an entry of the table and returns the file and its content. data contains
+// the contents of all files.
 func readAsset(entry, data []byte) (f Asset, content []byte, err error) {
-	name, _, ended := bytes.Cut(entry[:assetsName], []byte{0})
-	plain := !bytes.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' })
-	if !ended || len(name) == 0 || !plain {
+	name, _, terminated := bytes.Cut(entry[:assetsName], []byte{0})
+	printable := !bytes.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' })
+	if !terminated || len(name) == 0 || !printable {
 		return f, nil, refuse(BadTable, "the name of a file in it is not one of 1 to 31 plain characters")
 	}
-	f = Asset{Name: string(name), Size: field(entry, 32)}
-	at := field(entry, 36)
-	if at+2+f.Size > int64(len(data)) {
+	f = Asset{Name: string(name), Size: uint32At(entry, 32)}
+	offset := uint32At(entry, 36)
+	if offset+2+f.Size > int64(len(data)) {
 		return f, nil, refuse(BadTable, "the file %s in it lies beyond its end", f.Name)
 	}
-	content, marked := bytes.CutPrefix(data[at:at+2+f.Size], []byte("ZZ"))
-	if !marked {
+	content, hasMark := bytes.CutPrefix(data[offset:offset+2+f.Size], []byte("ZZ"))
+	if !hasMark {
 		return f, nil, refuse(BadTable, "the file %s in it does not begin with ZZ", f.Name)
 	}
 	return f, content, nil
 }
 
+// has reports whether there is a file with a name.
 func (a *Assets) has(name string) bool {
 	return slices.ContainsFunc(a.Files, func(f Asset) bool { return f.Name == name })
 }
 
-// checkIndex reads index.json, and checks that the files it names exist.
+// checkIndex parses index.json and checks that the files that it names exist.
 func (a *Assets) checkIndex(text []byte) error {
 	if len(text) > limit.List {
 		return refuse(BadIndex, "its %s has %d bytes; a robot has no memory for that", indexName, len(text))
@@ -143,7 +147,7 @@ func (a *Assets) checkIndex(text []byte) error {
 	if version, isNumber := index["version"].(float64); isNumber && version > 1 {
 		return refuse(BadIndex, "its %s has version %v; the firmware knows version 1", indexName, version)
 	}
-	for _, name := range filesOf(index) {
+	for _, name := range filesIn(index) {
 		if !a.has(name) {
 			return refuse(MissingFile, "its %s names %s, which is not in it", indexName, plain.Clip(plain.Text(name), assetsName))
 		}
@@ -151,7 +155,8 @@ func (a *Assets) checkIndex(text []byte) error {
 	return nil
 }
 
-func filesOf(index map[string]any) (names []string) {
+// filesIn returns the names of the files that index.json names.
+func filesIn(index map[string]any) (names []string) {
 	add := func(v any) {
 		if name, isText := v.(string); isText {
 			names = append(names, name)
@@ -159,7 +164,7 @@ func filesOf(index map[string]any) (names []string) {
 	}
 	add(index["srmodels"])
 	add(index["text_font"])
-	faces, _ := index["emoji_collection"].([]any) // a value of another type names no files
+	faces, _ := index["emoji_collection"].([]any) // values of other types are ignored
 	for _, each := range faces {
 		face, _ := each.(map[string]any)
 		add(face["file"])

@@ -7,24 +7,25 @@ import (
 	"sync"
 )
 
-// Chip is the number of an ESP chip in image headers and reports. The ESP32 is 0.
+// Chip identifies a model of ESP chips by its number in image headers. The number of the
+// ESP32 is 0.
 type Chip uint16
 
-// NoChip is an unknown chip.
+// NoChip means that the chip is unknown.
 const NoChip Chip = 0xFFFF
 
-// named is a chip's name in ESP-IDF, and the address ranges of its mapped flash.
-type named struct {
-	name string
-	maps []span
+// chipInfo describes a chip.
+type chipInfo struct {
+	name   string // name in ESP-IDF
+	mapped []span // addresses to which flash is mapped; nil if not listed here
 }
 
-// span is a range of addresses; its end is exclusive.
+// span is the range of addresses from from to to-1.
 type span struct{ from, to uint32 }
 
-// chips returns the chips of esptool. The ranges are SOC_IROM and SOC_DROM of soc.h.
-var chips = sync.OnceValue(func() map[Chip]named {
-	return map[Chip]named{
+// chips returns the chips that esptool supports. The spans are SOC_IROM and SOC_DROM in soc.h.
+var chips = sync.OnceValue(func() map[Chip]chipInfo {
+	return map[Chip]chipInfo{
 		0:  {"esp32", []span{{0x400D0000, 0x40400000}, {0x3F400000, 0x3F800000}}},
 		2:  {"esp32s2", nil},
 		5:  {"esp32c3", []span{{0x42000000, 0x42800000}, {0x3C000000, 0x3C800000}}},
@@ -42,21 +43,23 @@ var chips = sync.OnceValue(func() map[Chip]named {
 	}
 })
 
-// ParseChip returns a chip by its name in ESP-IDF, such as "esp32s3".
-func ParseChip(name string) (Chip, bool) {
-	for chip, c := range chips() {
-		if c.name == name {
+// ParseChip returns the chip with a name in ESP-IDF, such as "esp32s3". ok is false for an
+// unknown name.
+func ParseChip(name string) (c Chip, ok bool) {
+	for chip, info := range chips() {
+		if info.name == name {
 			return chip, true
 		}
 	}
 	return NoChip, false
 }
 
+// String returns the chip's name in ESP-IDF, or "chip N".
 func (c Chip) String() string {
 	return cmp.Or(chips()[c].name, fmt.Sprintf("chip %d", uint16(c)))
 }
 
-// maps reports whether a segment at that address is mapped from flash.
-func (c Chip) maps(address uint32) bool {
-	return slices.ContainsFunc(chips()[c].maps, func(s span) bool { return address >= s.from && address < s.to })
+// isMapped reports whether flash is mapped to an address.
+func (c Chip) isMapped(address uint32) bool {
+	return slices.ContainsFunc(chips()[c].mapped, func(s span) bool { return address >= s.from && address < s.to })
 }

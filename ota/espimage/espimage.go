@@ -1,10 +1,10 @@
-// Package espimage reads a firmware image of ESP-IDF as a boot loader would, and refuses
-// what a robot would refuse, with the reason. It opens no files and reads no clock.
+// Package espimage reads firmware images of ESP-IDF and checks them as a boot loader does.
+// It opens no files and reads no clock.
 //
-// An application starts with a header of 24 bytes, which names the chip, followed by up to
-// 16 segments, each with a header of 8 bytes. Then come padding and one byte of checksum,
-// which ends a block of 16, and in nearly every build the SHA-256 of all before it. The
-// first segment begins with the application's description. The layout is defined by
+// An application starts with a header of 24 bytes, which names the chip. Up to 16 segments
+// follow, each with a header of 8 bytes; the first segment begins with the application's
+// description. Padding to a multiple of 16 bytes follows, whose last byte is the checksum, and
+// in nearly every build the SHA-256 of all bytes before. The format is defined by
 // esp_image_format.c and esp_app_desc.h in ESP-IDF.
 package espimage
 
@@ -17,7 +17,7 @@ import (
 // Kind is the kind of a file.
 type Kind string
 
-// The known kinds. A robot installs only an application.
+// The kinds. A robot installs only an application.
 const (
 	Application    Kind = "application"
 	BootLoader     Kind = "boot loader"
@@ -33,51 +33,53 @@ const (
 // Image is the content of a file, as far as it could be read.
 type Image struct {
 	Kind   Kind
-	Size   int64    // of the file, in bytes
-	SHA256 [32]byte // of the file, if it was read to its end
+	Size   int64    // size of the file in bytes
+	SHA256 [32]byte // of the file; zero if the file was not read to its end
 
-	// The rest is only set for an application.
+	// The following fields are only set for an application.
 
 	Chip        Chip
-	MinRevision int // of the chip: major * 100 + minor
+	MinRevision int // lowest revision of the chip that can run the image: major * 100 + minor
 	Segments    []Segment
 	App         App
-	Length      int64 // of what a boot loader reads, including the hash
-	Hashed      bool  // it ends with a SHA-256
-	Signed      bool  // a signature block of secure boot follows
-	Trailing    int64 // bytes that follow and belong to no part
+	Length      int64 // bytes that a boot loader reads, including the SHA-256
+	Hashed      bool  // whether the image ends with a SHA-256
+	Signed      bool  // whether a signature block of secure boot follows the image
+	Trailing    int64 // number of other bytes after the image
 }
 
-// Segment is a part of an image, with the address it is loaded or mapped to.
+// Segment is a part of an image.
 type Segment struct {
-	Address uint32 `json:"address"`
-	Length  uint32 `json:"length"` // bytes
-	Offset  int64  `json:"offset"` // of its data in the file
+	Address uint32 `json:"address"` // where the chip loads or maps the segment
+	Length  uint32 `json:"length"`  // bytes
+	Offset  int64  `json:"offset"`  // offset of the data in the file
 }
 
-// App is the description that a build puts into an application, in UTF-8 without control
-// characters.
+// App is the description of an application, as its build has set it. The texts are UTF-8
+// without control characters.
 type App struct {
 	Version    string
 	Project    string
 	Date, Time string   // in the format of __DATE__ and __TIME__
 	IDF        string   // version of ESP-IDF
-	ELF        [32]byte // SHA-256 of the ELF file, with which a robot identifies its running image
+	ELF        [32]byte // SHA-256 of the build's ELF file, which a robot reports for its running image
 }
 
-// Refusal is why a robot would not run a file.
+// Refusal is the error for a file that a robot would not run or use.
 type Refusal struct {
 	Word     string // for programs, such as "truncated"
-	Sentence string // for people: cause and cure
+	Sentence string // for people; names the cause and often a remedy
 }
 
+// Error returns the sentence.
 func (r *Refusal) Error() string { return r.Sentence }
 
+// refuse returns a *Refusal.
 func refuse(word, format string, values ...any) error {
 	return &Refusal{word, fmt.Sprintf(format, values...)}
 }
 
-// Words of refusals.
+// Values of Refusal.Word.
 const (
 	NotAnApplication = "not_an_application"
 	Truncated        = "truncated"
@@ -89,28 +91,29 @@ const (
 	TooLarge         = "too_large"
 )
 
-// MaxSize bounds an image, in bytes; ESP-IDF accepts no larger partition.
+// MaxSize is the largest size of an image in bytes. ESP-IDF accepts no larger partition.
 const MaxSize = 16 << 20
 
+// The format of an application. Sizes and offsets are in bytes.
 const (
-	magic        = 0xE9
-	headerSize   = 24
-	segmentSize  = 8
-	mostSegments = 16
-	descMagic    = 0xABCD5432
-	descOffset   = headerSize + segmentSize
-	descSize     = 256
-	mmuPage      = 64 << 10
+	magic       = 0xE9 // first byte of an application or a boot loader
+	headerSize  = 24
+	segmentSize = 8 // size of a segment's header
+	maxSegments = 16
+	descMagic   = 0xABCD5432 // first word of the application's description
+	descOffset  = headerSize + segmentSize
+	descSize    = 256
+	mmuPage     = 64 << 10 // unit in which flash is mapped to addresses
 )
 
-// Read reads a file of the given size. The error is a *Refusal if a robot would not run the
-// file; the Image then has what could be read. Any other error is the reader's.
+// Read reads a file. If a robot would not run the file, the error is a *Refusal and the Image
+// contains what could be read. Other errors are those of r.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}
 	start, err := readStart(r, size)
 	if err == nil {
-		i.Kind, err = kindOf(r, size, start)
+		i.Kind, err = detectKind(r, size, start)
 	}
 	if err != nil {
 		return i, fmt.Errorf("read the image: %w", err)
@@ -124,36 +127,37 @@ func Read(r io.ReaderAt, size int64) (Image, error) {
 	i.Chip = Chip(binary.LittleEndian.Uint16(start[12:])) // the fields of esp_image_header_t
 	i.MinRevision = int(binary.LittleEndian.Uint16(start[15:]))
 	i.Hashed = start[23] != 0
-	i.App = readApp(start[descOffset:])
-	if n := int(start[1]); n == 0 || n > mostSegments {
-		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, mostSegments)
+	i.App = parseApp(start[descOffset:])
+	if n := int(start[1]); n == 0 || n > maxSegments {
+		return i, refuse(BadHeader, "the header tells of %d segments; a boot loader takes 1 to %d", n, maxSegments)
 	}
 	file := make([]byte, size)
 	if n, err := r.ReadAt(file, 0); n < len(file) {
 		return i, fmt.Errorf("read the image: %w", err)
 	}
-	return i, (&walk{image: &i, file: file}).run(int(start[1]))
+	return i, (&appReader{image: &i, file: file}).run(int(start[1]))
 }
 
-// Target describes a robot. Unknown values are NoChip, a negative revision, or 0.
+// Target describes a robot.
 type Target struct {
-	Chip     Chip
-	Revision int   // major * 100 + minor
-	Slot     int64 // bytes of its smallest partition for applications
+	Chip     Chip  // NoChip if unknown
+	Revision int   // revision of the chip: major * 100 + minor; negative if unknown
+	Slot     int64 // bytes of the smallest partition for applications; 0 if unknown
 }
 
-// Fits returns why a robot would not run the image, because it is built for another chip or
-// does not fit into the partition, or nil.
+// Fits returns a *Refusal if the image is for another chip or too large for the robot's
+// partition, and otherwise nil.
 func (i Image) Fits(t Target) error {
 	switch {
 	case t.Chip != NoChip && t.Chip != i.Chip:
 		return refuse(WrongChip, "the image is built for %v, and the robot has %v", i.Chip, t.Chip)
 	case t.Chip != NoChip && t.Revision >= 0 && t.Revision < i.MinRevision:
-		return refuse(WrongChip, "the image needs revision %s of the chip, and the robot has %s", revision(i.MinRevision), revision(t.Revision))
+		return refuse(WrongChip, "the image needs revision %s of the chip, and the robot has %s", formatRevision(i.MinRevision), formatRevision(t.Revision))
 	case t.Slot > 0 && i.Length > t.Slot:
 		return refuse(TooLarge, "the image has %d bytes, and the robot's partition takes %d", i.Length, t.Slot)
 	}
 	return nil
 }
 
-func revision(n int) string { return fmt.Sprintf("%d.%d", n/100, n%100) }
+// formatRevision formats the revision of a chip, such as "3.1".
+func formatRevision(n int) string { return fmt.Sprintf("%d.%d", n/100, n%100) }

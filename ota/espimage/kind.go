@@ -8,18 +8,19 @@ import (
 	"io"
 )
 
-// kindOf recognizes a file by its first bytes, and a merged image by its table.
-func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
+// detectKind returns the kind of a file. It recognizes a merged image by its partition table,
+// and other kinds by start, the first bytes of the file.
+func detectKind(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	if startsApp(start) {
 		return Application, nil
 	}
-	merged, err := hasTable(r, size)
+	merged, err := hasPartitionTable(r, size)
 	switch {
 	case err != nil:
 		return Unknown, err
 	case merged:
 		return Merged, nil
-	case isEntry(start):
+	case isTableEntry(start):
 		return PartitionTable, nil
 	case len(start) > 0 && start[0] == magic:
 		return BootLoader, nil
@@ -35,7 +36,7 @@ func kindOf(r io.ReaderAt, size int64, start []byte) (Kind, error) {
 	return Unknown, nil
 }
 
-// readStart reads the bytes that identify a kind.
+// readStart reads the first bytes of a file, up to AppStart.
 func readStart(r io.ReaderAt, size int64) ([]byte, error) {
 	start := make([]byte, min(AppStart, size))
 	n, err := r.ReadAt(start, 0)
@@ -45,36 +46,37 @@ func readStart(r io.ReaderAt, size int64) ([]byte, error) {
 	return start[:n], err
 }
 
-// startsApp reports whether an application with a description begins here.
+// startsApp reports whether b begins with an application that has a description.
 func startsApp(b []byte) bool {
-	return len(b) >= AppStart && b[0] == magic && field(b, descOffset) == descMagic
+	return len(b) >= AppStart && b[0] == magic && uint32At(b, descOffset) == descMagic
 }
 
-// hasTable looks for a partition table where a merged image may have one: at a
-// sector of the first 128 kB, but not at its first.
-func hasTable(r io.ReaderAt, size int64) (bool, error) {
+// hasPartitionTable reports whether the first 128 kB of a file contain a partition table, which
+// begins at a sector other than the first.
+func hasPartitionTable(r io.ReaderAt, size int64) (bool, error) {
 	entry := make([]byte, entrySize)
 	for at := int64(sectorSize); at <= 128<<10 && at+entrySize <= size; at += sectorSize {
 		if _, err := r.ReadAt(entry, at); err != nil && err != io.EOF {
 			return false, err
 		}
-		if isEntry(entry) {
+		if isTableEntry(entry) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
+// entrySize is the size in bytes of an entry of a partition table.
 const entrySize = 32
 
-// isEntry reports whether b begins with an entry of a partition table: a partition of an
-// application or of data that starts at a sector and is not empty.
-func isEntry(b []byte) bool {
+// isTableEntry reports whether b begins with an entry of a partition table: the entry of an
+// application or data partition that starts at a sector and is not empty.
+func isTableEntry(b []byte) bool {
 	return len(b) >= entrySize && b[0] == 0xAA && b[1] == 0x50 && b[2] <= 1 &&
 		binary.LittleEndian.Uint32(b[4:])%sectorSize == 0 && binary.LittleEndian.Uint32(b[8:]) > 0
 }
 
-// isSettings recognizes a page of NVS by the checksum of its header.
+// isSettings reports whether b begins with a page of NVS, whose header has a checksum.
 func isSettings(b []byte) bool {
 	if len(b) < 32 {
 		return false
@@ -83,17 +85,16 @@ func isSettings(b []byte) bool {
 	return binary.LittleEndian.Uint32(b[28:]) == crc
 }
 
-// isAssets recognizes a container of assets by its header: the number of files, a
-// checksum, and the length of the rest.
+// isAssets reports whether b begins with the header of an asset file of the given size.
 func isAssets(b []byte, size int64) bool {
 	if len(b) < assetsHeader+assetsEntry {
 		return false
 	}
-	count, length := field(b, 0), field(b, 8)
-	return count > 0 && count*assetsEntry <= length && length == size-assetsHeader && field(b, 4) <= 0xFFFF
+	count, length := uint32At(b, 0), uint32At(b, 8)
+	return count > 0 && count*assetsEntry <= length && length == size-assetsHeader && uint32At(b, 4) <= 0xFFFF
 }
 
-// refusal returns what to do with a file of another kind.
+// refusal returns the *Refusal for a file that is not an application.
 func (k Kind) refusal(size int64) error {
 	switch {
 	case k == Unknown && size == 0:
@@ -103,10 +104,10 @@ func (k Kind) refusal(size int64) error {
 	case k == Archive:
 		return refuse(NotAnApplication, "this is an archive; unpack it, and take the application out of it")
 	}
-	what := map[Kind]string{
+	description := map[Kind]string{
 		Merged: "a merged image of a whole flash, for USB", AssetFile: "an asset file, of fonts, faces or wake words",
 		ELF: "the ELF file of a build", BootLoader: "a boot loader, or an application without a description",
 	}[k]
 	return refuse(NotAnApplication, "this is %s; a robot installs the application alone, which the build leaves as PROJECT.bin in its build folder",
-		cmp.Or(what, "a file of another kind ("+string(k)+")"))
+		cmp.Or(description, "a file of another kind ("+string(k)+")"))
 }

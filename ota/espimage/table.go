@@ -3,7 +3,7 @@ package espimage
 import (
 	"bytes"
 	"cmp"
-	"crypto/md5" // the table's format has it; it detects damage, not forgery
+	"crypto/md5" // required by the format of the table, to detect damage
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -12,14 +12,14 @@ import (
 	"perch/plain"
 )
 
-// The address and the largest size of the partition table in a robot's flash, in bytes. The
-// layout is defined by esp_flash_partitions.h in ESP-IDF.
+// The partition table in a robot's flash. The format is defined by esp_flash_partitions.h in
+// ESP-IDF.
 const (
-	TableOffset = 0x8000
-	TableSize   = 0xC00
+	TableOffset = 0x8000 // address
+	TableSize   = 0xC00  // largest size in bytes
 )
 
-// Types of partitions, and the subtypes used here.
+// Values of Partition.Type and Partition.Subtype.
 const (
 	AppPartition  = 0
 	DataPartition = 1
@@ -40,23 +40,23 @@ type Partition struct {
 	Offset, Size  int64 // bytes
 }
 
-// IsApp reports whether a robot can start it: the factory application, or a slot.
+// IsApp reports whether the partition is for an application.
 func (p Partition) IsApp() bool { return p.Type == AppPartition }
 
-// IsSettings reports whether a robot keeps its settings there.
+// IsSettings reports whether the partition contains the robot's settings.
 func (p Partition) IsSettings() bool {
 	return p.Type == DataPartition && (p.Subtype == nvsData || p.Subtype == nvsKeys)
 }
 
-// Table is the partitions of a robot's flash, by offset.
+// Table contains the partitions of a robot's flash, in ascending order of Offset.
 type Table []Partition
 
-// BadPartitions is the word of refusals of partition tables.
+// BadPartitions is the value of Refusal.Word for partition tables.
 const BadPartitions = "bad_partitions"
 
-// ParseTable parses a partition table. It checks more than a boot loader: that the
-// partitions come after the table and do not overlap, and the MD5 if present. The error is
-// a *Refusal.
+// ParseTable parses a partition table. Unlike a boot loader, it also checks that the
+// partitions follow the table and do not overlap, and verifies the MD5 if there is one. The
+// error is a *Refusal.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
 	b = b[:min(len(b), TableSize)]
@@ -77,13 +77,13 @@ func ParseTable(b []byte) (Table, error) {
 		name, _, _ := bytes.Cut(entry[12:28], []byte{0})
 		t = append(t, Partition{
 			Name: plain.Clip(plain.Text(string(name)), assetsName), Type: entry[2], Subtype: entry[3],
-			Offset: field(entry, 4), Size: field(entry, 8),
+			Offset: uint32At(entry, 4), Size: uint32At(entry, 8),
 		})
 	}
 	return t.check()
 }
 
-// check sorts the partitions, and refuses a table that a robot could not use.
+// check sorts the partitions and returns an error if they overlap or are misaligned.
 func (t Table) check() (Table, error) {
 	if len(t) == 0 {
 		return nil, refuse(BadPartitions, "the partition table is empty")
@@ -106,65 +106,69 @@ func (t Table) End() int64 {
 	return last.Offset + last.Size
 }
 
-func (t Table) findFunc(is func(p Partition) bool) (Partition, bool) {
-	n := slices.IndexFunc(t, is)
+// find returns the first partition for which match returns true. ok is false if there is none.
+func (t Table) find(match func(p Partition) bool) (p Partition, ok bool) {
+	n := slices.IndexFunc(t, match)
 	if n < 0 {
 		return Partition{}, false
 	}
 	return t[n], true
 }
 
-// Named returns the partition with that name.
-func (t Table) Named(name string) (Partition, bool) {
-	return t.findFunc(func(p Partition) bool { return p.Name == name })
+// Named returns the partition with a name. ok is false if there is none.
+func (t Table) Named(name string) (p Partition, ok bool) {
+	return t.find(func(p Partition) bool { return p.Name == name })
 }
 
-// At returns the partition that contains an address.
-func (t Table) At(address int64) (Partition, bool) {
-	return t.findFunc(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
+// At returns the partition that contains an address. ok is false if there is none.
+func (t Table) At(address int64) (p Partition, ok bool) {
+	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
-// Choice returns the partition otadata, which selects the slot that a robot starts.
-func (t Table) Choice() (Partition, bool) {
-	return t.findFunc(func(p Partition) bool {
+// Choice returns the partition otadata, which selects the slot that a robot starts. ok is false
+// if there is none.
+func (t Table) Choice() (p Partition, ok bool) {
+	return t.find(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
 	})
 }
 
-// slots returns the partitions for upgrades, by number.
+// slots returns the partitions for upgrades, in the order of their numbers.
 func (t Table) slots() []Partition {
-	all := slices.DeleteFunc(slices.Clone(t), func(p Partition) bool { return !p.IsApp() || p.Subtype < FirstSlot || p.Subtype > LastSlot })
-	slices.SortStableFunc(all, func(a, b Partition) int { return cmp.Compare(a.Subtype, b.Subtype) })
-	return all
+	slots := slices.DeleteFunc(slices.Clone(t), func(p Partition) bool { return !p.IsApp() || p.Subtype < FirstSlot || p.Subtype > LastSlot })
+	slices.SortStableFunc(slots, func(a, b Partition) int { return cmp.Compare(a.Subtype, b.Subtype) })
+	return slots
 }
 
-// ChoiceRecord is the length of the record in each of otadata's two sectors, in bytes.
+// ChoiceRecord is the size in bytes of the record at the beginning of each of otadata's two
+// sectors.
 const ChoiceRecord = 32
 
-// States of a record that a boot loader skips. An image that was started but not confirmed
-// is rolled back at the next start.
+// States of a record that make a boot loader ignore it. For pendingVerify, the image was
+// started but not confirmed.
 const (
 	pendingVerify = 1
 	invalidImage  = 3
 	abortedImage  = 4
 )
 
-// Starts returns the partition that a robot with these two records starts next: the slot of
-// the higher valid number or, without one, the factory application or the first slot.
-func (t Table) Starts(first, second []byte) (Partition, bool) {
-	slots, best := t.slots(), max(chosen(first), chosen(second))
+// Starts returns the partition that a robot starts next. first and second are the two records
+// in otadata; the one with the higher valid number selects a slot. Without a valid record the
+// robot starts the factory application, or else the first slot. ok is false if there is none.
+func (t Table) Starts(first, second []byte) (p Partition, ok bool) {
+	slots, best := t.slots(), max(slotNumber(first), slotNumber(second))
 	if best > 0 && len(slots) > 0 {
 		return slots[(best-1)%uint32(len(slots))], true
 	}
-	if factory, is := t.findFunc(func(p Partition) bool { return p.IsApp() && p.Subtype == factoryApp }); is || len(slots) == 0 {
-		return factory, is
+	if factory, ok := t.find(func(p Partition) bool { return p.IsApp() && p.Subtype == factoryApp }); ok || len(slots) == 0 {
+		return factory, ok
 	}
 	return slots[0], true
 }
 
-// chosen parses esp_ota_select_entry_t: number, label, state, and the number's checksum. It
-// returns 0 for a record that a boot loader skips.
-func chosen(record []byte) uint32 {
+// slotNumber parses a record, an esp_ota_select_entry_t: number, label, state, and checksum of
+// the number. It returns the number, or 0 for a record that a boot loader ignores.
+func slotNumber(record []byte) uint32 {
 	if len(record) < ChoiceRecord {
 		return 0
 	}
@@ -177,17 +181,17 @@ func chosen(record []byte) uint32 {
 	return number
 }
 
-// Choose returns the two sectors of otadata that make a robot start partition p.
+// Choose returns the content of the two sectors of otadata that makes a robot start p.
 func (t Table) Choose(p Partition) ([]byte, error) {
-	out := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
+	sectors := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
 	if p.IsApp() && p.Subtype == factoryApp {
-		return out, nil
+		return sectors, nil
 	}
 	n := slices.Index(t.slots(), p)
 	if n < 0 {
 		return nil, fmt.Errorf("%s is no partition that a robot starts", p.Name)
 	}
-	binary.LittleEndian.PutUint32(out, uint32(n+1))
-	binary.LittleEndian.PutUint32(out[28:], crc32.Update(0xFFFFFFFF, crc32.IEEETable, out[:4]))
-	return out, nil
+	binary.LittleEndian.PutUint32(sectors, uint32(n+1))
+	binary.LittleEndian.PutUint32(sectors[28:], crc32.Update(0xFFFFFFFF, crc32.IEEETable, sectors[:4]))
+	return sectors, nil
 }

@@ -6,19 +6,19 @@ import (
 	"errors"
 )
 
-// WrongBootLoader is the word of refusals of boot loaders.
+// WrongBootLoader is the value of Refusal.Word for boot loaders.
 const WrongBootLoader = "wrong_boot_loader"
 
-// WholeTarget is the robot for an image of the whole flash.
+// WholeTarget describes the robot for a merged image, which contains the whole flash.
 type WholeTarget struct {
-	Target           // its Slot is ignored
-	BootLoader int64 // address of the boot loader for its chip
-	Flash      int64 // size of its flash, in bytes
+	Target           // Slot is ignored
+	BootLoader int64 // address of the boot loader in the flash
+	Flash      int64 // size of the flash in bytes
 }
 
-// CheckWhole checks the parts of a merged image, from the beginning of the flash on: the
-// boot loader, the partition table, and the applications; at least one must be startable.
-// The error is a *Refusal.
+// CheckWhole checks a merged image, which is written to the beginning of the flash: the boot
+// loader, the partition table, and the applications. The application that the robot starts
+// must be present. The error is a *Refusal.
 func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	if int64(len(b)) > t.Flash {
 		return nil, refuse(TooLarge, "the image has %d bytes, and the robot's flash %d", len(b), t.Flash)
@@ -36,48 +36,49 @@ func CheckWhole(b []byte, t WholeTarget) (Table, error) {
 	if table.End() > t.Flash {
 		return nil, refuse(TooLarge, "the image's partition table speaks of %d bytes of flash, and the robot has %d", table.End(), t.Flash)
 	}
-	starts, there := table.Starts(nil, nil)
-	if choice, is := table.Choice(); is {
-		starts, there = table.Starts(part(b, choice.Offset), part(b, choice.Offset+sectorSize))
+	starts, ok := table.Starts(nil, nil)
+	if choice, hasChoice := table.Choice(); hasChoice {
+		starts, ok = table.Starts(from(b, choice.Offset), from(b, choice.Offset+sectorSize))
 	}
-	if !there {
+	if !ok {
 		return nil, refuse(BadPartitions, "the image's partition table has no partition for an application")
 	}
 	for _, p := range table {
-		if !p.IsApp() || p != starts && blank(part(b, p.Offset)) {
+		if !p.IsApp() || p != starts && isErased(from(b, p.Offset)) {
 			continue
 		}
-		if err := checkPart(b, p, t.Target); err != nil {
+		if err := checkApp(b, p, t.Target); err != nil {
 			return nil, err
 		}
 	}
 	return table, nil
 }
 
-// part returns the content of an image from an address on.
-func part(b []byte, at int64) []byte { return b[min(at, int64(len(b))):] }
+// from returns the content of an image from an address on.
+func from(b []byte, address int64) []byte { return b[min(address, int64(len(b))):] }
 
-func blank(b []byte) bool {
+// isErased reports whether a partition with the content b is empty.
+func isErased(b []byte) bool {
 	b = b[:min(len(b), descOffset)]
 	return bytes.Count(b, []byte{0xFF}) == len(b)
 }
 
-// checkPart checks an application within a merged image.
-func checkPart(b []byte, p Partition, t Target) error {
-	app := part(b, p.Offset)
-	app = app[:min(len(app), MaxSize)] // beyond its partition, to find its length
+// checkApp checks the application in a partition of a merged image.
+func checkApp(b []byte, p Partition, t Target) error {
+	app := from(b, p.Offset)
+	app = app[:min(len(app), MaxSize)] // possibly more than the partition, to find the length of the application
 	i, err := Read(bytes.NewReader(app), int64(len(app)))
 	t.Slot = p.Size
 	if err == nil || i.Kind == Application && t.Chip != NoChip && i.Chip != t.Chip {
 		err = i.Fits(t)
 	}
-	if r, is := errors.AsType[*Refusal](err); is {
+	if r, ok := errors.AsType[*Refusal](err); ok {
 		return refuse(r.Word, "in the partition %s of the image: %s", p.Name, r.Sentence)
 	}
 	return err
 }
 
-// CheckBootLoader checks that b is a boot loader for this chip. The error is a *Refusal.
+// CheckBootLoader checks that b is a boot loader for the robot's chip. The error is a *Refusal.
 func CheckBootLoader(b []byte, t Target) error {
 	if len(b) < headerSize || b[0] != magic || len(b) >= descOffset+4 && binary.LittleEndian.Uint32(b[descOffset:]) == descMagic {
 		return refuse(WrongBootLoader, "there is no boot loader where the robot's chip (%v) looks for one", t.Chip)
@@ -88,13 +89,14 @@ func CheckBootLoader(b []byte, t Target) error {
 	return nil
 }
 
-// AppStart is the length of the part of an application that AppOf needs, in bytes.
+// AppStart is the number of bytes at the beginning of an application that AppOf needs.
 const AppStart = descOffset + descSize
 
-// AppOf reads only the description of the application that start begins with.
-func AppOf(start []byte) (App, bool) {
+// AppOf returns the description of an application. start contains at least its first AppStart
+// bytes. ok is false if there is no application with a description.
+func AppOf(start []byte) (a App, ok bool) {
 	if !startsApp(start) {
 		return App{}, false
 	}
-	return readApp(start[descOffset:]), true
+	return parseApp(start[descOffset:]), true
 }

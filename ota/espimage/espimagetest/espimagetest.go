@@ -1,4 +1,4 @@
-// Package espimagetest makes the asset files of robots in tests.
+// Package espimagetest makes asset files for tests.
 package espimagetest
 
 import (
@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Assets is what the firmware's generator makes of files: names and contents in turn.
+// Assets returns an asset file. Its arguments are the names and contents of the files, in
+// turn.
 func Assets(files ...string) []byte {
 	var table, data []byte
 	for i := 0; i < len(files); i += 2 {
@@ -19,12 +20,13 @@ func Assets(files ...string) []byte {
 	return Sealed(len(files)/2, append(table, data...))
 }
 
-// Font is an asset file of one font of so many bytes.
+// Font returns an asset file with a font of size bytes.
 func Font(size int) []byte {
 	return Assets("index.json", `{"version":1,"text_font":"font.bin"}`, "font.bin", strings.Repeat("f", size))
 }
 
-// Sealed is a table of so many files, and what follows it, under their checksum.
+// Sealed returns an asset file with a header for count files. rest is the content after the
+// header.
 func Sealed(count int, rest []byte) []byte {
 	sum := uint32(0)
 	for _, b := range rest {
