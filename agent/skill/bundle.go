@@ -23,16 +23,16 @@ import (
 	"perch/limit"
 )
 
-// Files of a bundle. Others are not used, but are part of its digest.
+// Files of a bundle. A bundle may contain other files, which only affect its digest.
 const (
 	manifestFile     = "manifest.json"
 	instructionsFile = "SKILL.md"
 	toolsFile        = "tools.json"
-	signatureFile    = "signature.json" // signs the digest, and is not part of it
+	signatureFile    = "signature.json" // not part of the digest, since it contains the signature of the digest
 )
 
-// manifest is manifest.json. Unknown keys are ignored, because they are for programs
-// that show the agent.
+// manifest is the content of manifest.json. Unknown keys are ignored, because they are for
+// viewers of the agent.
 type manifest struct {
 	Spec         string
 	Name         string
@@ -46,19 +46,20 @@ type manifest struct {
 	Sentences    map[string][]string
 	Slots        map[string]string
 	Servers      map[string]string `json:"mcpServers"`
-	Dependencies needs
+	Dependencies dependencies
 	Integrity    map[string]string
 }
 
-// needs are dependencies, encoded as an object of versions or as a list of names.
-type needs map[string]string
+// dependencies contains version ranges by the name of the skill.
+type dependencies map[string]string
 
-func (n *needs) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON parses an object of version ranges, or a list of names.
+func (d *dependencies) UnmarshalJSON(data []byte) error {
 	var names []string
 	if json.Unmarshal(data, &names) == nil {
-		*n = needs{}
+		*d = dependencies{}
 		for _, name := range names {
-			(*n)[name] = "*"
+			(*d)[name] = "*"
 		}
 		return nil
 	}
@@ -66,19 +67,19 @@ func (n *needs) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &versions) != nil {
 		return errors.New("dependencies is a list of names, or an object of names with versions")
 	}
-	*n = versions
+	*d = versions
 	return nil
 }
 
-// Read reads the bundle of a folder. Its error names the invalid file. A bundle that
-// can be read is not necessarily trusted: see Trust.
+// Read reads the bundle in a folder. Errors name the invalid file. Read does not check
+// whether the bundle is trusted, see Trust.Check.
 func Read(folder string) (Skill, error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return Skill{}, fmt.Errorf("open the skill: %w", err)
 	}
 	defer root.Close()
-	c, err := contentsOf(root.FS())
+	c, err := readContents(root.FS())
 	if err != nil {
 		return Skill{}, err
 	}
@@ -88,10 +89,10 @@ func Read(folder string) (Skill, error) {
 	}
 	s := Skill{Name: m.Name, Version: m.Version, Description: agent.Speakable(m.Description), Gesture: m.Gesture, Voice: m.Voice, Exposed: m.Exposed,
 		Input: m.Input, Handler: m.Handler, Sentences: m.Sentences, Slots: m.Slots, Servers: m.Servers, Folder: folder, Digest: digest(c.sums)}
-	if err := cmp.Or(m.check(), intact(m.Integrity, c.sums)); err != nil {
+	if err := cmp.Or(m.check(), checkIntegrity(m.Integrity, c.sums)); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
-	if s.Needs, err = needed(m); err != nil {
+	if s.Needs, err = parseDependencies(m); err != nil {
 		return Skill{}, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	if s.Instructions, err = c.instructions(); err != nil {
@@ -110,15 +111,16 @@ func Read(folder string) (Skill, error) {
 	return s, err
 }
 
-// contents holds the files of a bundle. Each is read only once, so that the used data is
-// the signed data.
+// contents holds the files of a bundle. Each file is read only once: otherwise the file
+// could change between the digest and the use.
 type contents struct {
-	sums map[string]string // SHA-256 by path, of all files except the signature
-	used map[string][]byte // the files that are used
+	sums map[string]string // SHA-256 in hex of all files except the signature; key: path
+	used map[string][]byte // content of the files that this package uses; key: path
 }
 
-// contentsOf reads a bundle. Only regular files are allowed, because a link could lead outside.
-func contentsOf(files fs.FS) (contents, error) {
+// readContents reads the files of a bundle. A link is an error, because it could lead out
+// of the bundle.
+func readContents(files fs.FS) (contents, error) {
 	c, left := contents{map[string]string{}, map[string][]byte{}}, int64(limit.Answer)
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -127,9 +129,9 @@ func contentsOf(files fs.FS) (contents, error) {
 		case d.IsDir():
 			return nil
 		case !d.Type().IsRegular():
-			return fmt.Errorf("%.80s is a link or a device; a bundle has plain files only", name)
-		case len(c.sums) == mostFiles:
-			return fmt.Errorf("the bundle has more than %d files", mostFiles)
+			return fmt.Errorf("%.80s is a link or a device; a bundle contains only regular files", name)
+		case len(c.sums) == maxFiles:
+			return fmt.Errorf("the bundle has more than %d files", maxFiles)
 		}
 		f, err := files.Open(name)
 		if err != nil {
@@ -160,7 +162,7 @@ func contentsOf(files fs.FS) (contents, error) {
 	return c, nil
 }
 
-// digest returns the digest of a bundle: of its files' names and digests, sorted by name.
+// digest returns the digest of a bundle. sums contains the digests of the files by path.
 func digest(sums map[string]string) string {
 	hash := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
@@ -169,34 +171,37 @@ func digest(sums map[string]string) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// intact compares a manifest's hexadecimal digests with those of the files.
-func intact(expected, sums map[string]string) error {
+// checkIntegrity compares the digests in a manifest with those of the files. Both are
+// hexadecimal; key: path.
+func checkIntegrity(expected, sums map[string]string) error {
 	for name, want := range expected {
 		if name == manifestFile || strings.TrimPrefix(strings.ToLower(want), "sha256-") != sums[path.Clean(name)] {
-			return fmt.Errorf("integrity: %.80s is not the file that was published; get the skill again", name)
+			return fmt.Errorf("integrity: %.80s differs from the published file; get the skill again", name)
 		}
 	}
 	return nil
 }
 
-// file returns a file of at most most bytes, or nil if it does not exist.
-func (c contents) file(name string, most int) ([]byte, error) {
-	if len(c.used[name]) > most {
-		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", most)
+// file returns the content of a file, or nil if it does not exist. A file of more than
+// maxSize bytes is an error.
+func (c contents) file(name string, maxSize int) ([]byte, error) {
+	if len(c.used[name]) > maxSize {
+		return nil, fmt.Errorf("it is larger than %d bytes; shorten it", maxSize)
 	}
 	return c.used[name], nil
 }
 
+// manifest parses manifest.json.
 func (c contents) manifest(into *manifest) error {
 	data, err := c.file(manifestFile, limit.Body)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", manifestFile, err)
 	case data == nil:
-		return fmt.Errorf("%s is missing; a skill is a folder with one", manifestFile)
+		return fmt.Errorf("%s is missing; the folder of a skill contains this file", manifestFile)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("%s: this is not the JSON it should be: %w", manifestFile, err)
+		return fmt.Errorf("%s: this is not the expected JSON: %w", manifestFile, err)
 	}
 	return nil
 }
@@ -208,7 +213,7 @@ func (c contents) instructions() (string, error) {
 		return "", err
 	}
 	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return "", errors.New("this is not text in UTF-8")
+		return "", errors.New("this is not UTF-8 text")
 	}
 	_, body, closed := agent.FrontMatter(strings.ReplaceAll(string(data), "\r\n", "\n"))
 	if !closed {
@@ -221,74 +226,75 @@ func (c contents) instructions() (string, error) {
 func (m manifest) check() error {
 	switch {
 	case m.Spec != "" && !strings.HasPrefix(m.Spec, "skill/0."):
-		return fmt.Errorf("spec is %.40q; this appliance knows skill/0.1", m.Spec)
-	case !named(m.Name):
-		return fmt.Errorf("%.60q is no name for a skill; give it 1 to %d small letters, digits, - and _", m.Name, mostNameLength)
-	case agent.Speakable(m.Description) == "" || len(m.Description) > mostDescription:
-		return fmt.Errorf("description is missing, or longer than %d bytes", mostDescription)
-	case m.Gesture != "" && !named(m.Gesture):
-		return fmt.Errorf("animationHint %.40q is no gesture's name", m.Gesture)
-	case len(m.Voice) > mostPattern:
-		return fmt.Errorf("voicePattern is longer than %d bytes", mostPattern)
-	case len(m.Servers) > mostServers:
-		return fmt.Errorf("mcpServers has more than %d servers", mostServers)
+		return fmt.Errorf("spec is %.40q; this appliance supports skill/0.1", m.Spec)
+	case !isName(m.Name):
+		return fmt.Errorf("%.60q is not a name for a skill; write 1 to %d lower-case letters, digits, - and _", m.Name, maxNameLength)
+	case agent.Speakable(m.Description) == "" || len(m.Description) > maxDescription:
+		return fmt.Errorf("description is missing, or longer than %d bytes", maxDescription)
+	case m.Gesture != "" && !isName(m.Gesture):
+		return fmt.Errorf("animationHint %.40q is not the name of a gesture", m.Gesture)
+	case len(m.Voice) > maxPattern:
+		return fmt.Errorf("voicePattern is longer than %d bytes", maxPattern)
+	case len(m.Servers) > maxServers:
+		return fmt.Errorf("mcpServers has more than %d servers", maxServers)
 	}
 	if _, err := parseVersion(m.Version); err != nil {
 		return fmt.Errorf("version: %w", err)
 	}
-	for name, at := range m.Servers {
-		if err := address(at); err != nil || len(name) > 32 || !wordOfName().MatchString(name) {
-			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 small letters, and an address such as http://host:port/mcp", name)
+	for name, address := range m.Servers {
+		if err := checkAddress(address); err != nil || len(name) > 32 || !nameFormat().MatchString(name) {
+			return fmt.Errorf("mcpServers %.40q: it needs a name of at most 32 lower-case letters, and an address such as http://host:port/mcp", name)
 		}
 	}
-	for tag, all := range m.Sentences {
-		if len(all) > mostSentences || slices.ContainsFunc(all, func(s string) bool { return len(s) > 200 }) {
-			return fmt.Errorf("sentences has more than %d of the language %.20q, or one longer than 200 bytes", mostSentences, tag)
+	for tag, sentences := range m.Sentences {
+		if len(sentences) > maxSentences || slices.ContainsFunc(sentences, func(s string) bool { return len(s) > 200 }) {
+			return fmt.Errorf("sentences has more than %d entries for the language %.20q, or one longer than 200 bytes", maxSentences, tag)
 		}
 	}
 	for slot, argument := range m.Slots {
-		if len(m.Slots) > mostSentences || argument == "" || len(slot)+len(argument) > 80 {
+		if len(m.Slots) > maxSentences || argument == "" || len(slot)+len(argument) > 80 {
 			return errors.New("slots is an object of at most 20 names: the argument for each {slot} of the sentences")
 		}
 	}
-	_, err := readSchema(m.Input)
+	_, err := parseSchema(m.Input)
 	return err
 }
 
-// address returns an error for a text that is not an address to call.
-func address(text string) error {
+// checkAddress checks that a text is an http or https address without a user.
+func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("it is no address; write it as http://host:port/path, without a user")
+		return errors.New("it is not an address; write it as http://host:port/path, without a user")
 	}
 	return nil
 }
 
-// needed returns a manifest's dependencies by the name of the skill.
-func needed(m manifest) (map[string]string, error) {
-	if len(m.Dependencies) > mostNeeds {
-		return nil, fmt.Errorf("dependencies names more than %d skills", mostNeeds)
+// parseDependencies returns the version ranges of a manifest's dependencies by the name of
+// the skill. The manifest may name a dependency by a path.
+func parseDependencies(m manifest) (map[string]string, error) {
+	if len(m.Dependencies) > maxDependencies {
+		return nil, fmt.Errorf("dependencies has more than %d skills", maxDependencies)
 	}
-	all := map[string]string{}
-	for at, version := range m.Dependencies {
-		name := path.Base(strings.TrimSuffix(at, "/"))
+	ranges := map[string]string{}
+	for reference, version := range m.Dependencies {
+		name := path.Base(strings.TrimSuffix(reference, "/"))
 		switch {
-		case strings.Contains(at, "://"):
-			return nil, fmt.Errorf("dependencies: %.80q cannot be fetched; put the skill beside this one and name it by its name", at)
-		case !named(name):
-			return nil, fmt.Errorf("dependencies: %.60q is no skill's name", at)
+		case strings.Contains(reference, "://"):
+			return nil, fmt.Errorf("dependencies: %.80q cannot be downloaded; put the skill beside this one and write its name", reference)
+		case !isName(name):
+			return nil, fmt.Errorf("dependencies: %.60q is not the name of a skill", reference)
 		case name == m.Name:
-			return nil, fmt.Errorf("dependencies: the skill %s needs itself; remove it there", name)
+			return nil, fmt.Errorf("dependencies: the skill %s depends on itself; remove it from its dependencies", name)
 		}
 		if _, err := parseRange(version); err != nil {
 			return nil, fmt.Errorf("dependencies: %s: %w", name, err)
 		}
-		all[name] = version
+		ranges[name] = version
 	}
-	return all, nil
+	return ranges, nil
 }
 
-// tools returns the tools of tools.json, which is optional.
+// tools parses tools.json. It returns nil if the file does not exist.
 func (c contents) tools(m manifest) ([]Tool, error) {
 	data, err := c.file(toolsFile, limit.Body)
 	if err != nil || data == nil {
@@ -303,45 +309,46 @@ func (c contents) tools(m manifest) ([]Tool, error) {
 		}
 	}
 	if err := json.Unmarshal(data, &d); err != nil {
-		return nil, fmt.Errorf("this is not the JSON it should be: %w", err)
+		return nil, fmt.Errorf("this is not the expected JSON: %w", err)
 	}
-	if len(d.Tools) > mostTools {
-		return nil, fmt.Errorf("it has more than %d tools", mostTools)
+	if len(d.Tools) > maxTools {
+		return nil, fmt.Errorf("it has more than %d tools", maxTools)
 	}
-	var all []Tool
+	var tools []Tool
 	for _, t := range d.Tools {
 		tool := Tool{thinker.Tool{Name: t.Name, Description: agent.Speakable(t.Description), Schema: t.Schema}, t.URL, t.Server}
 		if len(tool.Schema) == 0 {
 			tool.Schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
-		if slices.ContainsFunc(all, func(o Tool) bool { return o.Name == t.Name }) {
+		if slices.ContainsFunc(tools, func(o Tool) bool { return o.Name == t.Name }) {
 			return nil, fmt.Errorf("two tools are called %s; rename one of them", t.Name)
 		}
 		if err := tool.check(m.Servers); err != nil {
 			return nil, fmt.Errorf("tool %.60q: %w", t.Name, err)
 		}
-		all = append(all, tool)
+		tools = append(tools, tool)
 	}
-	return all, nil
+	return tools, nil
 }
 
+// check returns the first fault of a tool. servers is Skill.Servers.
 func (t Tool) check(servers map[string]string) error {
 	switch {
-	case !toolName().MatchString(t.Name):
+	case !toolNameFormat().MatchString(t.Name):
 		return errors.New("it needs a name of at most 64 letters, digits, - and _")
-	case t.Description == "" || len(t.Description) > mostDescription:
-		return fmt.Errorf("its description is missing, or longer than %d bytes", mostDescription)
+	case t.Description == "" || len(t.Description) > maxDescription:
+		return fmt.Errorf("its description is missing or longer than %d bytes", maxDescription)
 	case t.URL != "" && t.Server != "":
-		return errors.New("it has both a url and an mcp server; keep one of them")
+		return errors.New("it has both a url and an MCP server; remove one of them")
 	case t.URL == "" && t.Server == "":
-		return errors.New("it has neither a url nor an mcp server; Perch runs no JavaScript, so handlers.js is not used")
+		return errors.New("it has neither a url nor an MCP server; Perch does not run JavaScript, so handlers.js is not used")
 	case t.URL != "":
-		if err := address(t.URL); err != nil {
+		if err := checkAddress(t.URL); err != nil {
 			return fmt.Errorf("its url: %w", err)
 		}
 	case servers[t.Server] == "":
-		return fmt.Errorf("its mcp server %.40q is not in mcpServers of %s", t.Server, manifestFile)
+		return fmt.Errorf("its MCP server %.40q is not in mcpServers of %s", t.Server, manifestFile)
 	}
-	_, err := readSchema(t.Schema)
+	_, err := parseSchema(t.Schema)
 	return err
 }

@@ -25,49 +25,51 @@ import (
 	"perch/remote"
 )
 
-// Options of a Library. All are optional.
+// Options configure a Library. All are optional.
 type Options struct {
-	Folder string // contains a folder for each bundle; if empty, there are only built-in skills
+	Folder string // folder with a subfolder for each bundle; if empty, there are only built-in skills
 	Trust  Trust
 	// Publish publishes events about skills.
 	Publish func(robot device.ID, session string, e event.Event)
-	// Remember stores a fact for the skill remember, which fails without it.
+	// Remember stores a fact for the skill remember. If nil, the skill fails.
 	Remember func(c Call, name, fact string) error
-	// Sign signs a message with the appliance's key for the skill sign-action, which fails without it.
+	// Sign signs a message with the appliance's key for the skill sign-action. If nil, the
+	// skill fails.
 	Sign func(message string) (event.Signed, error)
-	// Server returns the MCP server at an address, under the name that the bundle gives it.
+	// Server returns the MCP server at an address. name is the server's key in Skill.Servers.
+	// If nil, tools of MCP servers fail.
 	Server func(name, address string) (thinker.ToolSource, error)
-	// Skills returns the names of a character's skills; nil means all.
+	// Skills returns the names of a character's bundles. A nil function or result means all.
 	Skills   func(character string) []string
-	Language func() string // of the household, BCP 47; nil is English
-	Within   time.Duration // for one tool; 20 s if 0
+	Language func() string // returns the household's language as a BCP 47 tag; nil means English
+	Within   time.Duration // time limit for one tool; 20 s if 0
 	Log      *slog.Logger
 }
 
-// Library is the skills of the appliance.
+// Library contains the skills of the appliance.
 type Library struct {
 	o       Options
 	words   language.Catalogue
-	skills  map[string]Skill
-	order   []string // the names of bundles, dependencies first; then the built-in skills
+	skills  map[string]Skill // by name
+	order   []string         // names of the bundles, dependencies first, and then of the built-in skills
 	refused []Refusal
-	client  *remote.Client
-	servers map[string]thinker.ToolSource // by the skill's name, a slash and the server's name
-	slots   chan struct{}
+	client  *remote.Client                // calls the endpoints of tools
+	servers map[string]thinker.ToolSource // MCP servers; key: name of the skill, a slash and the name of the server
+	slots   chan struct{}                 // contains a value for each running skill
 }
 
-// performTool is the tool with which a model performs a skill.
+// performTool is the name of the tool with which a model performs a skill.
 const performTool = "perform_skill"
 
-// New loads the bundles of a folder, which may be missing. A faulty bundle is refused
-// without affecting others. Close releases the resources.
+// New loads the bundles in o.Folder, which may be missing. An invalid bundle is refused and
+// does not affect others. Close releases the resources of the library.
 func New(o Options) (*Library, error) {
 	o.Within = cmp.Or(o.Within, 20*time.Second)
 	if o.Remember == nil {
-		o.Remember = func(Call, string, string) error { return errors.New("there is no memory here") }
+		o.Remember = func(Call, string, string) error { return errors.New("this appliance has no memory") }
 	}
 	if o.Sign == nil {
-		o.Sign = func(string) (event.Signed, error) { return event.Signed{}, errors.New("there is no key here") }
+		o.Sign = func(string) (event.Signed, error) { return event.Signed{}, errors.New("this appliance has no key") }
 	}
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Publish == nil {
@@ -76,27 +78,28 @@ func New(o Options) (*Library, error) {
 	if o.Language == nil {
 		o.Language = func() string { return "" }
 	}
-	l := &Library{o: o, skills: builtins(), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, mostAtOnce)}
+	l := &Library{o: o, skills: builtins(), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, maxRunning)}
 	l.client = remote.NewClient(remote.Options{Server: remote.Server{Service: "the skill's endpoint", Check: "the url in its tools.json"},
 		First: o.Within, Idle: o.Within})
-	own := slices.Sorted(maps.Keys(l.skills))
-	found, err := l.read()
+	builtin := slices.Sorted(maps.Keys(l.skills))
+	trusted, err := l.readTrusted()
 	if err != nil {
 		return nil, err
 	}
-	sorted, refused := order(found, l.skills)
+	sorted, refused := order(trusted, l.skills)
 	l.refused = append(l.refused, refused...)
 	for _, s := range sorted {
 		l.skills[s.Name] = s
 		l.order = append(l.order, s.Name)
 		l.connect(s)
 	}
-	l.order = append(l.order, own...)
+	l.order = append(l.order, builtin...)
 	return l, nil
 }
 
-// read reads the bundles that are trusted.
-func (l *Library) read() (all []Skill, err error) {
+// readTrusted reads all bundles and returns the trusted ones. It adds the others to
+// l.refused.
+func (l *Library) readTrusted() (trusted []Skill, err error) {
 	if l.o.Folder == "" {
 		return nil, nil
 	}
@@ -109,8 +112,8 @@ func (l *Library) read() (all []Skill, err error) {
 		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		if len(all) == mostSkills {
-			l.refused = append(l.refused, Refusal{Folder: folder, Err: fmt.Errorf("there are already %d skills", mostSkills)})
+		if len(trusted) == maxSkills {
+			l.refused = append(l.refused, Refusal{Folder: folder, Err: fmt.Errorf("there are already %d skills", maxSkills)})
 			continue
 		}
 		s, err := Read(folder)
@@ -121,18 +124,18 @@ func (l *Library) read() (all []Skill, err error) {
 			l.refused = append(l.refused, Refusal{folder, s.Name, err})
 			continue
 		}
-		all = append(all, s)
+		trusted = append(trusted, s)
 	}
-	return all, nil
+	return trusted, nil
 }
 
-// connect prepares the MCP servers of a skill, which connect at their first call.
+// connect adds the MCP servers of a skill to l.servers. They connect at their first call.
 func (l *Library) connect(s Skill) {
 	if l.o.Server == nil {
 		return
 	}
-	for name, at := range s.Servers {
-		source, err := l.o.Server(name, at)
+	for name, address := range s.Servers {
+		source, err := l.o.Server(name, address)
 		if err != nil {
 			l.o.Log.Warn("a skill's MCP server cannot be used", "name", s.Name, "server", name, "err", err)
 			continue
@@ -141,74 +144,74 @@ func (l *Library) connect(s Skill) {
 	}
 }
 
-// Close cancels running calls and closes the connections to MCP servers. It may be
+// Close cancels the running calls and closes the connections to MCP servers. It may be
 // called more than once.
 func (l *Library) Close() {
 	l.client.Close()
 	for _, server := range l.servers {
 		if c, ok := server.(io.Closer); ok {
-			_ = c.Close() // there is nobody to report the error to
+			_ = c.Close() // the library is no longer in use, so errors do not matter
 		}
 	}
 }
 
-// Refused returns the bundles that were not loaded, and why.
+// Refused returns the bundles that were not loaded, with the reasons.
 func (l *Library) Refused() []Refusal { return l.refused }
 
-// All returns the skills: bundles as they were loaded, and then the built-in ones.
+// All returns all skills: the bundles, dependencies first, and then the built-in skills.
 func (l *Library) All() []Skill {
-	all := make([]Skill, 0, len(l.order))
+	skills := make([]Skill, 0, len(l.order))
 	for _, name := range l.order {
-		all = append(all, l.skills[name])
+		skills = append(skills, l.skills[name])
 	}
-	return all
+	return skills
 }
 
-// of returns the skills of a character.
-func (l *Library) of(character string) []Skill {
-	all := l.All()
+// skillsOf returns the skills of a character.
+func (l *Library) skillsOf(character string) []Skill {
+	skills := l.All()
 	if l.o.Skills == nil {
-		return all
+		return skills
 	}
 	names := l.o.Skills(cmp.Or(character, agent.DefaultCharacter))
 	if names == nil {
-		return all
+		return skills
 	}
-	return slices.DeleteFunc(all, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
+	return slices.DeleteFunc(skills, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// skillOf returns a character's skill of that name.
-func (l *Library) skillOf(character, name string) (s Skill, has bool) {
-	all := l.of(character)
-	i := slices.IndexFunc(all, func(s Skill) bool { return s.Name == name })
+// skillOf returns the skill of a character with a name. ok is false if there is none.
+func (l *Library) skillOf(character, name string) (s Skill, ok bool) {
+	skills := l.skillsOf(character)
+	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == name })
 	if i < 0 {
 		return Skill{}, false
 	}
-	return all[i], true
+	return skills[i], true
 }
 
-// Check returns nil for the name of a skill, and otherwise an error that wraps
+// Check returns nil if there is a skill with a name, and otherwise an error that wraps
 // ErrElsewhere or ErrUnknown.
 func (l *Library) Check(name string) error {
-	if _, has := l.skills[name]; has {
+	if _, ok := l.skills[name]; ok {
 		return nil
 	}
-	if err := elsewhere(name); err != nil {
+	if err := checkElsewhere(name); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %q", ErrUnknown, plain.Clip(agent.Speakable(name), mostNameLength))
+	return fmt.Errorf("%w: %q", ErrUnknown, plain.Clip(agent.Speakable(name), maxNameLength))
 }
 
 // Names returns the names of a character's skills.
 func (l *Library) Names(character string) []string {
 	names := []string{}
-	for _, s := range l.of(character) {
+	for _, s := range l.skillsOf(character) {
 		names = append(names, s.Name)
 	}
 	return names
 }
 
-// character returns the id of a turn's character.
+// character returns the ID of a turn's character.
 func character(t agent.Turn) string {
 	if t.Persona == nil {
 		return agent.DefaultCharacter
@@ -216,13 +219,13 @@ func character(t agent.Turn) string {
 	return cmp.Or(t.Persona.ID, agent.DefaultCharacter)
 }
 
-// Block returns the part of the prompt about a turn's skills: the instructions of bundles.
+// Block returns the part of a turn's prompt that contains the instructions of bundles.
 func (l *Library) Block(t agent.Turn) string {
 	if t.Untrusted {
 		return ""
 	}
 	var b strings.Builder
-	for _, s := range l.of(character(t)) {
+	for _, s := range l.skillsOf(character(t)) {
 		if s.builtin == nil {
 			fmt.Fprintf(&b, "<skill name=%q version=%q>\n%s\n</skill>\n", s.Name, s.Version, cmp.Or(s.Instructions, s.Description))
 		}
@@ -230,21 +233,24 @@ func (l *Library) Block(t agent.Turn) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Tools returns the tools of a turn's skills, and the tool that performs any skill.
+// Tools returns the tools that a turn's model may call: those of the skills, and
+// performTool. A turn of a robot that is not adopted gets none, because tools may act on
+// the home.
 func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 	if t.Untrusted {
-		return nil // a skill's tools may act on the home
+		return nil
 	}
-	var all []thinker.Tool
+	var tools []thinker.Tool
 	var names []string
-	var about strings.Builder
-	for _, s := range l.of(character(t)) {
+	var descriptions strings.Builder
+	for _, s := range l.skillsOf(character(t)) {
 		for _, tool := range s.Tools {
-			all = append(all, tool.Tool)
+			tools = append(tools, tool.Tool)
 		}
-		if s.Handler != "" || s.Voice != "" || s.builtin != nil && s.Name != "remember" { // has its own tool
+		// For the skill remember, the model has the memory's own tool.
+		if s.Handler != "" || s.Voice != "" || s.builtin != nil && s.Name != "remember" {
 			names = append(names, s.Name)
-			fmt.Fprintf(&about, " %s: %s", s.Name, s.Description)
+			fmt.Fprintf(&descriptions, " %s: %s", s.Name, s.Description)
 		}
 	}
 	schema, err := json.Marshal(map[string]any{"type": "object", "required": []string{"skill"}, "properties": map[string]any{
@@ -252,13 +258,13 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 		"args":  map[string]any{"type": "object", "description": "what the skill is to know"},
 	}})
 	if err != nil || len(names) == 0 {
-		return all
+		return tools
 	}
-	return append(all, thinker.Tool{Name: performTool, Schema: schema,
-		Description: plain.Clip("Do something you know how to do."+about.String(), 1000)})
+	return append(tools, thinker.Tool{Name: performTool, Schema: schema,
+		Description: plain.Clip("Do something you know how to do."+descriptions.String(), 1000)})
 }
 
-// Run runs one of Tools for a turn, and returns the result for the model.
+// Run calls one of the tools of Tools for a turn, and returns the result for the model.
 func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
 	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Language: t.Language,
 		Untrusted: t.Untrusted}
@@ -266,38 +272,38 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 		return "", ErrDenied
 	}
 	if name == performTool {
-		var asked struct {
+		var request struct {
 			Skill string
 			Args  json.RawMessage
 		}
-		if err := json.Unmarshal(args, &asked); err != nil {
+		if err := json.Unmarshal(args, &request); err != nil {
 			return "", fmt.Errorf("%w: %w", ErrArguments, err)
 		}
-		c.Skill, c.Args = asked.Skill, asked.Args
-		return text(l.Perform(ctx, c))
+		c.Skill, c.Args = request.Skill, request.Args
+		return resultText(l.Perform(ctx, c))
 	}
-	for _, s := range l.of(c.Agent) {
+	for _, s := range l.skillsOf(c.Agent) {
 		if i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
 			c.Skill = s.Name
-			return text(l.work(ctx, s, c, func(p *performance) (Result, error) { return l.use(p, s.Tools[i]) }))
+			return resultText(l.run(ctx, s, c, func(p *performance) (Result, error) { return l.callTool(p, s.Tools[i]) }))
 		}
 	}
 	return "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
 }
 
-// Answer performs a skill for a turn, and returns the text to say: its
-// voicePattern, or else its output. has reports whether the turn's character has the
-// skill; a stranger has none.
-func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (said string, has bool, err error) {
-	s, has := l.skillOf(character(t), name)
-	if !has || t.Untrusted {
+// Answer performs a skill for a turn and returns the text to speak: the skill's Voice, or
+// else its output. The keys of args are names of slots. ok is false if the turn's character
+// does not have the skill or the turn is untrusted.
+func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (text string, ok bool, err error) {
+	s, ok := l.skillOf(character(t), name)
+	if !ok || t.Untrusted {
 		return "", false, nil
 	}
-	given, err := s.given(args)
+	renamed, err := s.renameSlots(args)
 	if err != nil {
 		return "", true, err
 	}
-	if args, err = json.Marshal(given); err != nil {
+	if args, err = json.Marshal(renamed); err != nil {
 		return "", true, err
 	}
 	r, err := l.Perform(ctx, Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Skill: name, Args: args, Now: t.Now,
@@ -306,25 +312,25 @@ func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args js
 		return "", true, err
 	}
 	if s.Voice != "" {
-		return fill(s.Voice, given, r), true, nil
+		return fillPattern(s.Voice, renamed, r), true, nil
 	}
 	return r.Output, true, nil
 }
 
-// given returns the values of slots under the names of arguments.
-func (s Skill) given(slots json.RawMessage) (map[string]any, error) {
-	all, err := arguments(slots)
+// renameSlots returns arguments from values by slot, see Skill.Slots.
+func (s Skill) renameSlots(slots json.RawMessage) (map[string]any, error) {
+	args, err := decodeArguments(slots)
 	for slot, argument := range s.Slots {
-		if value, said := all[slot]; said {
-			delete(all, slot)
-			all[argument] = value
+		if value, ok := args[slot]; ok {
+			delete(args, slot)
+			args[argument] = value
 		}
 	}
-	return all, err
+	return args, err
 }
 
-// text returns a result as text for a model.
-func text(r Result, err error) (string, error) {
+// resultText returns a result as text for a model.
+func resultText(r Result, err error) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
@@ -334,32 +340,30 @@ func text(r Result, err error) (string, error) {
 	return r.Output, nil
 }
 
-// exposedPrefix is the prefix of exposed skills' tool names.
-const exposedPrefix = "skill_"
-
-// Exposed returns the tools that other programs may call.
-func (l *Library) Exposed() (all []thinker.Tool) {
+// Exposed returns a tool for each exposed skill, for other programs.
+func (l *Library) Exposed() (tools []thinker.Tool) {
 	for _, s := range l.All() {
 		if s.Exposed {
-			all = append(all, thinker.Tool{Name: exposedName(s), Description: s.Description, Schema: s.input()})
+			tools = append(tools, thinker.Tool{Name: exposedName(s), Description: s.Description, Schema: s.input()})
 		}
 	}
-	return all
+	return tools
 }
 
-func exposedName(s Skill) string { return exposedPrefix + strings.ReplaceAll(s.Name, "-", "_") }
+// exposedName returns the name of an exposed skill's tool.
+func exposedName(s Skill) string { return "skill_" + strings.ReplaceAll(s.Name, "-", "_") }
 
-// CallExposed performs an exposed skill by the name of its tool.
+// CallExposed performs the exposed skill that has a tool with a name, see Exposed.
 func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error) {
 	for _, s := range l.All() {
 		if s.Exposed && exposedName(s) == name {
-			return text(l.Perform(ctx, Call{Agent: agent.DefaultCharacter, Skill: s.Name, Args: args, Now: now, Exposed: true}))
+			return resultText(l.Perform(ctx, Call{Agent: agent.DefaultCharacter, Skill: s.Name, Args: args, Now: now, Exposed: true}))
 		}
 	}
 	return "", fmt.Errorf("%w: %.60q", ErrUnknown, name)
 }
 
-// input returns the schema of a skill's arguments: its own, or its handler's.
+// input returns the JSON Schema of a skill's arguments: Skill.Input, or else the handler's.
 func (s Skill) input() json.RawMessage {
 	if len(s.Input) > 0 {
 		return s.Input
@@ -372,7 +376,8 @@ func (s Skill) input() json.RawMessage {
 	return json.RawMessage(`{"type":"object","properties":{}}`)
 }
 
-// SentencesIn returns the sentences in a language, BCP 47, that invoke the skill.
+// SentencesIn returns the sentences that invoke the skill in a language, given as a BCP 47
+// tag.
 func (s Skill) SentencesIn(language string) []string {
 	base, _, _ := strings.Cut(language, "-")
 	return s.Sentences[base]

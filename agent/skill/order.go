@@ -7,100 +7,105 @@ import (
 	"strings"
 )
 
-// Refusal is a skill that is not loaded, and why.
+// Refusal is a bundle that was not loaded.
 type Refusal struct {
 	Folder string
-	Name   string // empty if the bundle could not be read
-	Err    error
+	Name   string // name of the skill; empty if the bundle could not be read
+	Err    error  // the reason
 }
 
-// order sorts skills so that each comes after its dependencies, and otherwise by name.
-// A skill is refused if it exists twice or is built in, if a dependency is missing or
-// refused, if it is part of a cycle, or if an earlier one has a tool of the same name.
-func order(all []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
-	o := ordering{byName: map[string]Skill{}, state: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
-	for _, s := range all {
-		switch other, twice := o.byName[s.Name]; {
-		case builtin[s.Name].Name != "", elsewhere(s.Name) != nil:
+// order sorts skills by name, but after their dependencies. It refuses a skill with the
+// name of another or a built-in one, with a missing or refused dependency, in a cycle of
+// dependencies, or with a tool that has the name of another skill's tool.
+func order(skills []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
+	o := ordering{byName: map[string]Skill{}, visited: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
+	for _, s := range skills {
+		switch other, isDuplicate := o.byName[s.Name]; {
+		case builtin[s.Name].Name != "", checkElsewhere(s.Name) != nil:
 			o.refuse(s, fmt.Errorf("%s is the name of a skill that Perch has or leaves to a viewer; give it another", s.Name))
-		case twice:
+		case isDuplicate:
 			o.refuse(s, fmt.Errorf("the folder %s has a skill of the same name", other.Folder))
 		default:
 			o.byName[s.Name] = s
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.byName)) {
-		_ = o.place(name, nil) // a failure is recorded in refused
+		_ = o.place(name, nil) // place adds an error to o.refused
 	}
 	return o.sorted, o.refused
 }
 
+// ordering is the state of order.
 type ordering struct {
-	builtin map[string]Skill
-	byName  map[string]Skill
-	state   map[string]error  // of visited skills; nil if placed
-	tools   map[string]string // the tools' owners, by tool name
+	builtin map[string]Skill  // the built-in skills by name
+	byName  map[string]Skill  // the skills to sort
+	visited map[string]error  // result of place for each visited skill
+	tools   map[string]string // name of the skill that has each tool; key: name of the tool
 	sorted  []Skill
 	refused []Refusal
 }
 
+// refuse adds a refusal and returns err.
 func (o *ordering) refuse(s Skill, err error) error {
 	o.refused = append(o.refused, Refusal{s.Folder, s.Name, err})
 	return err
 }
 
-// place puts a skill after its dependencies. way is the path of skills that depend on it.
-func (o *ordering) place(name string, way []string) error {
-	if err, seen := o.state[name]; seen {
+// place appends a skill to o.sorted, after its dependencies. path lists the skills that are
+// being placed, each of which depends on the next.
+func (o *ordering) place(name string, path []string) error {
+	if err, ok := o.visited[name]; ok {
 		return err
 	}
 	s := o.byName[name]
-	if i := slices.Index(way, name); i >= 0 {
-		return fmt.Errorf("these skills need one another in a circle: %s; remove one of these dependencies",
-			strings.Join(append(way[i:], name), ", "))
+	if i := slices.Index(path, name); i >= 0 {
+		return fmt.Errorf("these skills depend on one another in a circle: %s; remove one of the dependencies",
+			strings.Join(append(path[i:], name), ", "))
 	}
-	err := o.placeNeeds(s, append(slices.Clip(way), name))
+	err := o.placeDependencies(s, append(slices.Clip(path), name))
 	if err == nil {
 		err = o.claimTools(s)
 	}
-	if o.state[name] = err; err != nil {
+	if o.visited[name] = err; err != nil {
 		return o.refuse(s, err)
 	}
 	o.sorted = append(o.sorted, s)
 	return nil
 }
 
-func (o *ordering) placeNeeds(s Skill, way []string) error {
+// placeDependencies places the dependencies of a skill and checks their versions.
+func (o *ordering) placeDependencies(s Skill, path []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Needs)) {
-		other, there := o.byName[name]
-		if own, has := o.builtin[name]; has {
-			other, there = own, true
+		other, ok := o.byName[name]
+		if own, isBuiltin := o.builtin[name]; isBuiltin {
+			other, ok = own, true
 		}
-		if !there {
-			return fmt.Errorf("it needs the skill %s, which is not there or not trusted; put it beside this one, and sign it", name)
+		if !ok {
+			return fmt.Errorf("it needs the skill %s, which is missing or not trusted; put it beside this one, and sign it", name)
 		}
-		fits, err := parseRange(s.Needs[name])
+		inRange, err := parseRange(s.Needs[name])
 		if err != nil {
 			return err
 		}
-		if v, err := parseVersion(other.Version); err != nil || !fits(v) {
-			return fmt.Errorf("it needs %s %s, and %s is there", name, s.Needs[name], other.Version)
+		if v, err := parseVersion(other.Version); err != nil || !inRange(v) {
+			return fmt.Errorf("it needs %s %s, but the installed version is %s", name, s.Needs[name], other.Version)
 		}
 		if other.builtin != nil {
 			continue
 		}
-		if err := o.place(name, way); err != nil {
+		if err := o.place(name, path); err != nil {
 			return fmt.Errorf("it needs the skill %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// claimTools reserves the names of a skill's tools.
+// claimTools registers the tools of a skill. It returns an error if another skill has a tool
+// with the same name.
 func (o *ordering) claimTools(s Skill) error {
 	for _, t := range s.Tools {
-		if whose, taken := o.tools[t.Name]; taken {
-			return fmt.Errorf("its tool %s has the name of a tool of %s; rename one of them", t.Name, whose)
+		if owner, taken := o.tools[t.Name]; taken {
+			return fmt.Errorf("its tool %s has the same name as a tool of %s; rename one of them", t.Name, owner)
 		}
 	}
 	for _, t := range s.Tools {

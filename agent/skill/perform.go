@@ -18,7 +18,7 @@ import (
 	"perch/remote"
 )
 
-// performance is a running skill.
+// performance is one run of a skill.
 type performance struct {
 	Call
 	ctx   context.Context
@@ -26,22 +26,22 @@ type performance struct {
 	args  map[string]any
 }
 
-// unknownSentiment is the sentiment of being asked for an unknown skill.
+// unknownSentiment is the sentiment of the result for an unknown skill.
 const unknownSentiment = -0.3
 
-// Perform performs a skill, and publishes its start and its end. A result without
-// success is a failure with the output as error. An unknown skill's error wraps
-// ErrUnknown. The arguments and a tool's answer are checked and bounded.
+// Perform performs a skill and publishes its start and its end. A tool's result without
+// Success is returned as an error with the output as its message. If the character does not
+// have the skill, the error wraps ErrUnknown.
 func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
-	if err := elsewhere(c.Skill); err != nil {
+	if err := checkElsewhere(c.Skill); err != nil {
 		return Result{}, err
 	}
-	s, has := l.skillOf(c.Agent, c.Skill)
-	if !has {
-		feeling := unknownSentiment
-		name := plain.Clip(agent.Speakable(c.Skill), mostNameLength)
+	s, ok := l.skillOf(c.Agent, c.Skill)
+	if !ok {
+		sentiment := unknownSentiment
+		name := plain.Clip(agent.Speakable(c.Skill), maxNameLength)
 		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: name, Error: ErrUnknown.Error(), By: c.by()})
-		return Result{Output: ErrUnknown.Error(), Sentiment: &feeling}, fmt.Errorf("%w: %q", ErrUnknown, name)
+		return Result{Output: ErrUnknown.Error(), Sentiment: &sentiment}, fmt.Errorf("%w: %q", ErrUnknown, name)
 	}
 	if c.Exposed && !s.Exposed {
 		return Result{}, ErrHidden
@@ -49,8 +49,8 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if c.Untrusted && (s.builtin == nil || s.Name == "sign-action") {
 		return Result{}, ErrDenied
 	}
-	return l.work(ctx, s, c, func(p *performance) (Result, error) {
-		if err := fits(s.input(), p.args); err != nil {
+	return l.run(ctx, s, c, func(p *performance) (Result, error) {
+		if err := checkArguments(s.input(), p.args); err != nil {
 			return Result{}, err
 		}
 		if s.builtin != nil {
@@ -58,15 +58,15 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 		}
 		for _, t := range s.Tools {
 			if t.Name == s.Handler {
-				return l.use(p, t)
+				return l.callTool(p, t)
 			}
 		}
-		return Result{Success: true}, nil // it consists of its gesture and its voice only
+		return Result{Success: true}, nil // without a handler, a skill only gestures and speaks
 	})
 }
 
-// work calls do between the skill's start and its end.
-func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performance) (Result, error)) (Result, error) {
+// run publishes the start of a skill, calls do and publishes the end.
+func (l *Library) run(ctx context.Context, s Skill, c Call, do func(*performance) (Result, error)) (Result, error) {
 	select {
 	case l.slots <- struct{}{}:
 		defer func() { <-l.slots }()
@@ -75,14 +75,14 @@ func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performanc
 	}
 	p := &performance{Call: c, ctx: ctx, skill: s}
 	var err error
-	if p.args, err = arguments(c.Args); err != nil {
+	if p.args, err = decodeArguments(c.Args); err != nil {
 		return Result{}, err
 	}
-	written, err := json.Marshal(p.args)
+	encoded, err := json.Marshal(p.args)
 	if err != nil {
 		return Result{}, err
 	}
-	l.o.Publish(c.Robot, c.Session, event.SkillStarted{Skill: s.Name, Args: written, Gesture: s.Gesture, By: c.by()})
+	l.o.Publish(c.Robot, c.Session, event.SkillStarted{Skill: s.Name, Args: encoded, Gesture: s.Gesture, By: c.by()})
 	if s.Gesture != "" {
 		l.o.Publish(c.Robot, c.Session, event.Gesture{Name: s.Gesture, By: event.BySkill, Skill: s.Name})
 	}
@@ -95,15 +95,15 @@ func (l *Library) work(ctx context.Context, s Skill, c Call, do func(*performanc
 		return Result{}, err
 	}
 	if r.Output == "" && s.Voice != "" {
-		r.Output = fill(s.Voice, p.args, r)
+		r.Output = fillPattern(s.Voice, p.args, r)
 	}
 	r.Output = plain.Clip(r.Output, limit.Data)
 	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()})
 	return r, nil
 }
 
-// arguments decodes the arguments of a skill.
-func arguments(raw json.RawMessage) (map[string]any, error) {
+// decodeArguments decodes the arguments of a skill. An empty text or null means none.
+func decodeArguments(raw json.RawMessage) (map[string]any, error) {
 	args := map[string]any{}
 	if len(raw) == 0 || string(raw) == "null" {
 		return args, nil
@@ -112,30 +112,31 @@ func arguments(raw json.RawMessage) (map[string]any, error) {
 		return nil, fmt.Errorf("%w: they have more than %d bytes", ErrArguments, limit.Instructions)
 	}
 	if err := json.Unmarshal(raw, &args); err != nil {
-		return nil, fmt.Errorf("%w: they are no JSON object", ErrArguments)
+		return nil, fmt.Errorf("%w: they are not a JSON object", ErrArguments)
 	}
 	return args, nil
 }
 
-// fill replaces {{names}} in a pattern by values of the arguments, or else of the
-// result, whose text is {{output}}. Unknown names are removed.
-func fill(pattern string, args map[string]any, r Result) string {
-	found := map[string]any{"output": r.Output}
-	if json.Unmarshal(r.Data, &found) != nil || found == nil { // a result that is not an object has no names
-		found = map[string]any{"output": r.Output}
+// fillPattern replaces each {{name}} in a pattern by the argument with that name, or else by
+// the value in the result's data. {{output}} is the result's output. Unknown names are
+// removed.
+func fillPattern(pattern string, args map[string]any, r Result) string {
+	values := map[string]any{"output": r.Output}
+	if json.Unmarshal(r.Data, &values) != nil || values == nil { // the data is not an object
+		values = map[string]any{"output": r.Output}
 	}
 	var b strings.Builder
 	for {
-		before, rest, begun := strings.Cut(pattern, "{{")
+		before, rest, opened := strings.Cut(pattern, "{{")
 		b.WriteString(before)
-		name, after, ended := strings.Cut(rest, "}}")
-		if !begun || !ended {
+		name, after, closed := strings.Cut(rest, "}}")
+		if !opened || !closed {
 			break
 		}
 		name = strings.TrimSpace(name)
-		value, given := args[name]
-		if !given {
-			value = found[name]
+		value, ok := args[name]
+		if !ok {
+			value = values[name]
 		}
 		switch value := value.(type) {
 		case nil:
@@ -146,13 +147,13 @@ func fill(pattern string, args map[string]any, r Result) string {
 		}
 		pattern = after
 	}
-	// A removed name leaves no space before punctuation.
+	// Remove the commas and spaces that a removed name has left before punctuation.
 	return strings.NewReplacer(", !", "!", ", .", ".", ", ?", "?", " ,", ",", " .", ".", " !", "!", " ?", "?").Replace(agent.Speakable(b.String()))
 }
 
-// use calls the tool's endpoint or server.
-func (l *Library) use(p *performance, t Tool) (Result, error) {
-	if err := fits(t.Schema, p.args); err != nil {
+// callTool calls a tool's endpoint or MCP server.
+func (l *Library) callTool(p *performance, t Tool) (Result, error) {
+	if err := checkArguments(t.Schema, p.args); err != nil {
 		return Result{}, err
 	}
 	if t.Server != "" {
@@ -160,19 +161,19 @@ func (l *Library) use(p *performance, t Tool) (Result, error) {
 		if source == nil {
 			return Result{}, fmt.Errorf("the MCP server %s of the skill %s cannot be used here", t.Server, p.skill.Name)
 		}
-		written, err := json.Marshal(p.args)
+		encoded, err := json.Marshal(p.args)
 		if err != nil {
 			return Result{}, err
 		}
-		text, err := source.Call(p.ctx, t.Server+"."+t.Name, written)
+		text, err := source.Call(p.ctx, t.Server+"."+t.Name, encoded)
 		return Result{Success: err == nil, Output: text}, err
 	}
-	return l.post(p, t)
+	return l.callEndpoint(p, t)
 }
 
-// post calls an HTTP endpoint. It answers with a result in JSON, or with plain text,
-// which becomes the output.
-func (l *Library) post(p *performance, t Tool) (Result, error) {
+// callEndpoint calls a tool's HTTP endpoint. The response is a Result in JSON, or plain
+// text, which becomes the output.
+func (l *Library) callEndpoint(p *performance, t Tool) (Result, error) {
 	base, err := url.Parse(t.URL)
 	if err != nil {
 		return Result{}, err
@@ -182,36 +183,37 @@ func (l *Library) post(p *performance, t Tool) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	answer, err := l.client.Call(p.ctx, remote.Request{Method: http.MethodPost, Base: base, ContentType: "application/json", Body: body,
+	response, err := l.client.Call(p.ctx, remote.Request{Method: http.MethodPost, Base: base, ContentType: "application/json", Body: body,
 		Within: l.o.Within})
 	if err != nil {
 		return Result{}, err
 	}
-	defer answer.Close()
-	data, err := answer.Whole(limit.Body)
+	defer response.Close()
+	data, err := response.Whole(limit.Body)
 	if err != nil {
 		return Result{}, err
 	}
-	kind, _ := answer.Kind()
-	if kind != "application/json" {
+	contentType, _ := response.Kind()
+	if contentType != "application/json" {
 		return Result{Success: true, Output: agent.Speakable(plain.Clip(string(data), limit.Data))}, nil
 	}
 	r := Result{Success: true}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return Result{}, fmt.Errorf("the endpoint of %s does not answer with {success, output, sentiment, data}", t.Name)
+		return Result{}, fmt.Errorf("the endpoint of %s did not return {success, output, sentiment, data}", t.Name)
 	}
 	if r.Sentiment != nil {
-		limited := min(max(*r.Sentiment, -1), 1)
-		r.Sentiment = &limited
+		clamped := min(max(*r.Sentiment, -1), 1)
+		r.Sentiment = &clamped
 	}
 	r.Output = agent.Speakable(plain.Clip(r.Output, limit.Data))
 	return r, nil
 }
 
-// elsewhere returns why a known skill of the agent system is not available here.
-func elsewhere(name string) error {
+// checkElsewhere returns an error that wraps ErrElsewhere if name is a skill of the agent
+// specification that only viewers implement.
+func checkElsewhere(name string) error {
 	if name == "present-model" || name == "validate-model" {
-		return fmt.Errorf("%w here: %s is done by the program that shows the agent's model, which a robot has not", ErrElsewhere, name)
+		return fmt.Errorf("%w here: %s needs a program that shows the agent's model", ErrElsewhere, name)
 	}
 	return nil
 }

@@ -10,51 +10,53 @@ import (
 	"perch/limit"
 )
 
-// schema is the checked subset of a JSON Schema of type object. The endpoint checks the
-// rest.
+// schema is the part of a JSON Schema of type object that this package checks. The tool
+// itself has to check the rest.
 type schema struct {
 	Type       string
 	Required   []string
 	Properties map[string]property
 }
 
-// property is one argument. The zero value accepts any value.
+// property is the schema of one argument. The zero value permits every value.
 type property struct {
 	Type types
 	Enum []any
 }
 
-// UnmarshalJSON also takes a schema that is true or false.
+// UnmarshalJSON parses the schema of an argument. The schemas true and false become the
+// zero value.
 func (p *property) UnmarshalJSON(text []byte) error {
-	var all bool
-	if json.Unmarshal(text, &all) == nil {
+	var b bool
+	if json.Unmarshal(text, &b) == nil {
 		return nil
 	}
 	type plain property
 	return json.Unmarshal(text, (*plain)(p))
 }
 
-// types are the allowed JSON types; none means all.
+// types is a list of permitted JSON types. An empty list permits all types.
 type types []string
 
-// UnmarshalJSON accepts one type or a list.
+// UnmarshalJSON parses one type or a list of types.
 func (t *types) UnmarshalJSON(text []byte) error {
-	var one string
-	if json.Unmarshal(text, &one) == nil {
-		*t = types{one}
+	var name string
+	if json.Unmarshal(text, &name) == nil {
+		*t = types{name}
 	} else if json.Unmarshal(text, (*[]string)(t)) != nil {
 		return errors.New("type is a word or a list of words")
 	}
 	for _, name := range *t {
 		if !slices.Contains([]string{"string", "number", "integer", "boolean", "object", "array", "null"}, name) {
-			return fmt.Errorf("%.40q is no type of JSON Schema", name)
+			return fmt.Errorf("%.40q is not a type of JSON Schema", name)
 		}
 	}
 	return nil
 }
 
-// readSchema parses a schema as it can be offered to a model. A missing one accepts any object.
-func readSchema(text json.RawMessage) (s schema, err error) {
+// parseSchema parses the schema of a tool's arguments. An empty text permits every object.
+// An invalid schema is an error, because models would reject the tool.
+func parseSchema(text json.RawMessage) (s schema, err error) {
 	if len(text) == 0 {
 		return s, nil
 	}
@@ -72,43 +74,43 @@ func readSchema(text json.RawMessage) (s schema, err error) {
 
 var errSchema = fmt.Errorf("a schema of arguments is a JSON Schema of type object and at most %d bytes", limit.Result)
 
-// fits checks arguments against a schema: required ones are present, and known ones have
-// an allowed type and value.
-func fits(text json.RawMessage, args map[string]any) error {
-	s, err := readSchema(text)
+// checkArguments checks that all arguments required by a schema are present, and that the
+// arguments listed in the schema have a permitted type and value. Errors wrap ErrArguments.
+func checkArguments(text json.RawMessage, args map[string]any) error {
+	s, err := parseSchema(text)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrArguments, err)
 	}
 	for _, name := range s.Required {
-		if _, given := args[name]; !given {
+		if _, ok := args[name]; !ok {
 			return fmt.Errorf("%w: %.40s is missing", ErrArguments, name)
 		}
 	}
 	for name, value := range args {
 		p := s.Properties[name]
-		if len(p.Type) > 0 && !slices.ContainsFunc(p.Type, func(kind string) bool { return isOf(kind, value) }) {
-			return fmt.Errorf("%w: %.40s is no %.60s", ErrArguments, name, p.Type)
+		if len(p.Type) > 0 && !slices.ContainsFunc(p.Type, func(name string) bool { return hasType(value, name) }) {
+			return fmt.Errorf("%w: %.40s is not of type %.60s", ErrArguments, name, p.Type)
 		}
-		if len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(one any) bool { return reflect.DeepEqual(one, value) }) {
-			return fmt.Errorf("%w: %.40s is none of its values", ErrArguments, name)
+		if len(p.Enum) > 0 && !slices.ContainsFunc(p.Enum, func(permitted any) bool { return reflect.DeepEqual(permitted, value) }) {
+			return fmt.Errorf("%w: %.40s does not have one of the permitted values", ErrArguments, name)
 		}
 	}
 	return nil
 }
 
-// isOf reports whether a decoded JSON value is of a JSON Schema type.
-func isOf(kind string, value any) bool {
+// hasType reports whether a decoded JSON value has a JSON Schema type.
+func hasType(value any, name string) bool {
 	switch v := value.(type) {
 	case string:
-		return kind == "string"
+		return name == "string"
 	case bool:
-		return kind == "boolean"
+		return name == "boolean"
 	case float64:
-		return kind == "number" || kind == "integer" && v == float64(int64(v))
+		return name == "number" || name == "integer" && v == float64(int64(v))
 	case []any:
-		return kind == "array"
+		return name == "array"
 	case map[string]any:
-		return kind == "object"
+		return name == "object"
 	}
-	return kind == "null"
+	return name == "null"
 }

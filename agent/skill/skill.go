@@ -1,11 +1,10 @@
-// Package skill implements the abilities of agents besides conversation: bundles of
-// instructions and tools that an owner puts into a folder, and a few built-in ones. It
-// decides which bundles are trusted and in what order they are loaded, and performs
-// skills. It fails closed: what is missing, unsigned or not understood is refused with
-// an error that says why.
+// Package skill implements the skills of agents: bundles of instructions and tools that an
+// owner puts into a folder, and a few built-in skills. It checks which bundles are trusted,
+// loads them in the order of their dependencies, and performs skills. A bundle that is
+// invalid, not trusted or lacks a dependency is not loaded, see [Refusal].
 //
-// A Library is immutable and safe for concurrent use. It starts no goroutines: skills
-// run on the goroutines of their callers.
+// A Library is immutable and safe for concurrent use. It starts no goroutines: skills run
+// on the goroutines of their callers.
 package skill
 
 import (
@@ -20,55 +19,55 @@ import (
 	"perch/event"
 )
 
-// Skill is a skill, described by its bundle or built in.
+// Skill is a skill of a bundle, or a built-in one.
 type Skill struct {
 	Name         string
-	Version      string // such as "1.2.0"; empty is 0.0.0
-	Description  string // one line, shown to the model
-	Instructions string // for the prompt; Markdown; may be empty
-	Gesture      string // that accompanies it, "wave"; may be empty
-	Voice        string // spoken at the end, with {{vars}} of its arguments and its result
-	Exposed      bool   // other programs may call it over MCP, as skill_NAME
-	Input        json.RawMessage
-	Sentences    map[string][]string // by language: sentences that invoke it, in the grammar of the reflex brain
-	Slots        map[string]string   // arguments by slot name, where their names differ
+	Version      string              // such as "1.2.0"; empty means 0.0.0
+	Description  string              // one line for the model
+	Instructions string              // Markdown for the prompt; may be empty
+	Gesture      string              // gesture at the start, such as "wave"; may be empty
+	Voice        string              // text to speak at the end, with {{names}} of arguments and of values in the result; may be empty
+	Exposed      bool                // whether other programs may call the skill over MCP, as skill_NAME
+	Input        json.RawMessage     // JSON Schema of the arguments; if empty, the handler's applies
+	Sentences    map[string][]string // sentences that invoke the skill, in the grammar of the reflex brain; key: language
+	Slots        map[string]string   // names of arguments by the names of slots in Sentences, where these differ
 	Tools        []Tool
-	Needs        map[string]string // dependencies by name, with their version ranges
-	Handler      string            // the tool that implements the skill; if empty, it only speaks
-	Servers      map[string]string // addresses of MCP servers, by the names that tools use
-	Folder       string            // of the bundle; empty if built in
-	Digest       string            // of the bundle, "sha256:" and hex
+	Needs        map[string]string // version ranges of the dependencies; key: name of the skill
+	Handler      string            // name of the tool that implements the skill; if empty, the skill only speaks
+	Servers      map[string]string // addresses of MCP servers; key: Tool.Server
+	Folder       string            // folder of the bundle; empty for a built-in skill
+	Digest       string            // digest of the bundle, "sha256:" and hex
 	Signature    *Signature        // nil if the bundle is not signed
 
-	builtin func(*Library, *performance) (Result, error)
+	builtin func(*Library, *performance) (Result, error) // nil for a bundle
 }
 
 // Tool is a tool of a skill. It is implemented by an HTTP endpoint or an MCP server;
 // exactly one of URL and Server is set.
 type Tool struct {
 	thinker.Tool
-	URL    string // receives {skill, tool, args, agentId} by POST
-	Server string // the name of an MCP server in the skill's Servers
+	URL    string // endpoint that receives {skill, tool, args, agentId} by POST
+	Server string // key of an MCP server in Skill.Servers
 }
 
 // Call is a request to perform a skill.
 type Call struct {
-	Agent   string // the character that performs it
+	Agent   string // ID of the character that performs the skill
 	Robot   device.ID
 	Session string
-	Skill   string
-	Args    json.RawMessage // an object; empty stands for one without keys
+	Skill   string          // name of the skill
+	Args    json.RawMessage // a JSON object; may be empty
 	Now     time.Time
-	// Language is the language of the output, BCP 47; empty is the household's.
+	// Language is the language of the output as a BCP 47 tag; empty means the household's.
 	Language string
-	// Untrusted callers may only use skills that only speak.
+	// Untrusted limits the call to built-in skills that only speak.
 	Untrusted bool
-	// Exposed marks a call by another program, such as a viewer, which may only use
-	// skills whose manifest has mcpExposed.
+	// Exposed marks a call by another program, such as a viewer. It is limited to skills
+	// with Skill.Exposed.
 	Exposed bool
 }
 
-// by returns who requested the skill, as in events.
+// by returns the field By of the events about the call.
 func (c Call) by() string {
 	if c.Exposed {
 		return event.ByViewer
@@ -79,23 +78,23 @@ func (c Call) by() string {
 // Result is the result of a skill.
 type Result struct {
 	Success   bool            `json:"success"`
-	Output    string          `json:"output,omitempty"`    // text for the agent or to be spoken
+	Output    string          `json:"output,omitempty"`    // text for the agent or to speak
 	Sentiment *float64        `json:"sentiment,omitempty"` // from -1 to 1; nil if unknown
-	Data      json.RawMessage `json:"data,omitempty"`      // additional data
+	Data      json.RawMessage `json:"data,omitempty"`      // any JSON
 }
 
-// Bounds of a bundle, in bytes unless noted.
+// Limits of bundles.
 const (
-	mostSkills      = 50
-	mostTools       = 20 // of one skill
-	mostFiles       = 200
-	mostDescription = 500
-	mostPattern     = 500
-	mostSentences   = 20 // in one language
-	mostNeeds       = 20
-	mostNameLength  = 40
-	mostServers     = 4
-	mostAtOnce      = 4 // concurrently running skills
+	maxSkills       = 50
+	maxTools        = 20 // of one skill
+	maxFiles        = 200
+	maxDescription  = 500 // bytes
+	maxPattern      = 500 // bytes of Skill.Voice
+	maxSentences    = 20  // in one language
+	maxDependencies = 20
+	maxNameLength   = 40 // bytes
+	maxServers      = 4
+	maxRunning      = 4 // concurrently running skills
 )
 
 // Errors that callers distinguish.
@@ -103,23 +102,24 @@ var (
 	// ErrUnknown is wrapped by the error for an unknown skill.
 	ErrUnknown = errors.New("there is no such skill")
 	// ErrBusy is returned while too many skills are running.
-	ErrBusy = errors.New("too many skills are at work; wait for one to end")
-	// ErrTrust is wrapped by the errors of bundles that are not trusted.
+	ErrBusy = errors.New("too many skills are running; wait for one to end")
+	// ErrTrust is wrapped by the errors for bundles that are not trusted.
 	ErrTrust = errors.New("the skill is not trusted")
-	// ErrArguments is wrapped by the errors of arguments that do not fit.
-	ErrArguments = errors.New("the arguments do not fit")
-	// ErrHidden is returned to another program for a skill that is not exposed.
-	ErrHidden = errors.New("other programs may use the skills alone whose manifest has mcpExposed")
-	// ErrElsewhere is wrapped by the errors for skills that only programs that show the agent implement.
-	ErrElsewhere = errors.New("this skill is not done")
-	// ErrDenied is returned to a stranger.
-	ErrDenied = errors.New("a robot that nobody has adopted may not do that; perch robot adopt ROBOT adopts it")
+	// ErrArguments is wrapped by the errors for invalid arguments.
+	ErrArguments = errors.New("the arguments are invalid")
+	// ErrHidden is returned for a call by another program if the skill is not exposed.
+	ErrHidden = errors.New("other programs may use only skills with mcpExposed in their manifest")
+	// ErrElsewhere is wrapped by the errors for skills that only viewers implement.
+	ErrElsewhere = errors.New("this skill cannot be performed")
+	// ErrDenied is returned for an untrusted call of a skill that does more than speak.
+	ErrDenied = errors.New("only an adopted robot may do that; run perch robot adopt ROBOT")
 )
 
-// wordOfName matches the names of skills and servers.
-var wordOfName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`) })
+// nameFormat matches the names of skills and servers.
+var nameFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]*$`) })
 
-// toolName matches tool names that every model accepts.
-var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`) })
+// toolNameFormat matches the tool names that all models accept.
+var toolNameFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`) })
 
-func named(name string) bool { return len(name) <= mostNameLength && wordOfName().MatchString(name) }
+// isName reports whether name is a valid name of a skill or a gesture.
+func isName(name string) bool { return len(name) <= maxNameLength && nameFormat().MatchString(name) }

@@ -94,15 +94,15 @@ func TestBundlesAtFaultAreRefusedWithASentence(t *testing.T) {
 		want  string
 	}{
 		"no manifest":            {map[string]string{"SKILL.md": "x"}, "manifest.json is missing"},
-		"no JSON":                {map[string]string{"manifest.json": "{"}, "not the JSON"},
+		"no JSON":                {map[string]string{"manifest.json": "{"}, "not the expected JSON"},
 		"another spec":           {map[string]string{"manifest.json": `{"spec":"skill/9","name":"a","description":"b"}`}, "spec is"},
-		"a path for a name":      {map[string]string{"manifest.json": `{"name":"../a","description":"b"}`}, "no name for a skill"},
+		"a path for a name":      {map[string]string{"manifest.json": `{"name":"../a","description":"b"}`}, "not a name for a skill"},
 		"no description":         {map[string]string{"manifest.json": `{"name":"tide"}`}, "description is missing"},
 		"a long manifest":        {map[string]string{"manifest.json": strings.Repeat(" ", 10<<20)}, "larger than"},
-		"names itself":           {plain("tide", `,"dependencies":{"tide":"*"}`), "the skill tide needs itself"},
-		"names itself in a list": {plain("tide", `,"dependencies":["tide"]`), "the skill tide needs itself"},
-		"fetches":                {plain("tide", `,"dependencies":{"ipfs://bafy/base/":"^1.0.0"}`), "cannot be fetched"},
-		"no version":             {plain("tide", `,"dependencies":{"base":"new"}`), "is no version"},
+		"names itself":           {plain("tide", `,"dependencies":{"tide":"*"}`), "the skill tide depends on itself"},
+		"names itself in a list": {plain("tide", `,"dependencies":["tide"]`), "the skill tide depends on itself"},
+		"fetches":                {plain("tide", `,"dependencies":{"ipfs://bafy/base/":"^1.0.0"}`), "cannot be downloaded"},
+		"no version":             {plain("tide", `,"dependencies":{"base":"new"}`), "is not a version"},
 		"other dependencies":     {plain("tide", `,"dependencies":3`), "dependencies is a list"},
 		"a built-in's name":      {plain("greet", ""), "give it another"},
 		"the memory's name":      {plain("remember", ""), "give it another"},
@@ -110,12 +110,12 @@ func TestBundlesAtFaultAreRefusedWithASentence(t *testing.T) {
 		"no such handler":        {plain("tide", `,"handler":"x"`), "handler names the tool"},
 		"changed since":          {plain("tide", `,"integrity":{"SKILL.md":"sha256-00"}`), "integrity"},
 		"a number's schema":      {plain("tide", `,"inputSchema":{"type":"number"}`), "schema of arguments"},
-		"an unknown type":        {plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":"text"}}}`), "is no type"},
+		"an unknown type":        {plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":"text"}}}`), "is not a type"},
 		"a type that is none":    {plain("tide", `,"inputSchema":{"type":"object","properties":{"a":{"type":3}}}`), "type is a word"},
-		"nobody does it":         {tool(`{"name":"a","description":"b"}`), "runs no JavaScript"},
+		"nobody does it":         {tool(`{"name":"a","description":"b"}`), "does not run JavaScript"},
 		"two do it":              {tool(`{"name":"a","description":"b","url":"http://x/","mcp":"sea"}`), "both a url"},
 		"another server":         {tool(`{"name":"a","description":"b","mcp":"lake"}`), "not in mcpServers"},
-		"a file for a url":       {tool(`{"name":"a","description":"b","url":"file:///etc/passwd"}`), "no address"},
+		"a file for a url":       {tool(`{"name":"a","description":"b","url":"file:///etc/passwd"}`), "is not an address"},
 		"a key in a url":         {tool(`{"name":"a","description":"b","url":"http://me:secret@x/"}`), "without a user"},
 		"a bad tool name":        {tool(`{"name":"a b","description":"b","url":"http://x/"}`), "needs a name"},
 		"one name twice": {tool(`{"name":"a","description":"b","url":"http://x/"},{"name":"a","description":"b","url":"http://x/"}`),
@@ -166,9 +166,9 @@ func TestWhatNeedsWhatIsNotThereIsRefused(t *testing.T) {
 	}{
 		"a circle": {map[string]string{"a": `,"dependencies":["b"]`, "b": `,"dependencies":["c"]`, "c": `,"dependencies":["a"]`},
 			map[string]string{"a": "in a circle: a, b, c, a", "b": "circle", "c": "circle"}},
-		"missing": {map[string]string{"a": `,"dependencies":["b"]`}, map[string]string{"a": "needs the skill b, which is not there"}},
+		"missing": {map[string]string{"a": `,"dependencies":["b"]`}, map[string]string{"a": "needs the skill b, which is missing"}},
 		"too old": {map[string]string{"a": `,"dependencies":{"b":"^2.0.0"}`, "b": ""},
-			map[string]string{"a": "needs b ^2.0.0, and 1.2.0 is there"}},
+			map[string]string{"a": "needs b ^2.0.0, but the installed version is 1.2.0"}},
 		"one of them is refused": {map[string]string{"a": `,"dependencies":["b"]`, "b": `,"dependencies":["c"]`},
 			map[string]string{"a": "needs the skill b", "b": "c, which"}},
 	} {
@@ -198,7 +198,7 @@ func TestTwoToolsOfOneNameAreRefused(t *testing.T) {
 		bundle(t, dir, name, files)
 	}
 	l := library(t, anyOf(dir))
-	if got := refused(t, l); got != "its tool tide has the name of a tool of a; rename one of them" || !slices.Equal(names(l), []string{"a"}) {
+	if got := refused(t, l); got != "its tool tide has the same name as a tool of a; rename one of them" || !slices.Equal(names(l), []string{"a"}) {
 		t.Errorf("the refusal is %q, loaded are %v", got, names(l))
 	}
 }
@@ -247,12 +247,12 @@ func TestTrustFailsClosed(t *testing.T) {
 		want   string // empty: it is loaded
 	}{
 		"any":                       {trust: skill.Trust{Mode: skill.Any}},
-		"no mode":                   {trust: skill.Trust{}, want: "is not known"},
-		"a mode of the future":      {trust: skill.Trust{Mode: "friends"}, change: signed(private), want: "is not known"},
-		"owned, not signed":         {trust: owned, want: "nobody has signed it"},
+		"no mode":                   {trust: skill.Trust{}, want: "does not exist"},
+		"a mode of the future":      {trust: skill.Trust{Mode: "friends"}, change: signed(private), want: "does not exist"},
+		"owned, not signed":         {trust: owned, want: "it is not signed"},
 		"owned, signed":             {trust: owned, change: signed(private)},
-		"owned, by another key":     {trust: owned, change: signed(other), want: "no owner here"},
-		"owned, no owners":          {trust: skill.Trust{Mode: skill.OwnedOnly}, change: signed(private), want: "no owner here"},
+		"owned, by another key":     {trust: owned, change: signed(other), want: "not an owner's"},
+		"owned, no owners":          {trust: skill.Trust{Mode: skill.OwnedOnly}, change: signed(private), want: "not an owner's"},
 		"owned, a file was changed": {trust: owned, change: after(private, write("SKILL.md", "Obey me.")), want: "changed after it was signed"},
 		"owned, a file was added":   {trust: owned, change: after(private, write("x", "")), want: "changed after it was signed"},
 		"owned, the owner's key on another's signature": {trust: owned, change: after(other, func(f string) error {
@@ -269,7 +269,7 @@ func TestTrustFailsClosed(t *testing.T) {
 			text, err = json.Marshal(s)
 			return errors.Join(err, os.WriteFile(file, text, 0o644))
 		}), want: "changed after it was signed"},
-		"owned, no signature at all in the file": {trust: owned, change: after(private, write("signature.json", "{}")), want: "no public key"},
+		"owned, no signature at all in the file": {trust: owned, change: after(private, write("signature.json", "{}")), want: "not a public key"},
 		"whitelist, empty":                       {trust: skill.Trust{Mode: skill.Whitelist}, change: signed(private), want: "not in skills.allow"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -541,7 +541,7 @@ func TestBuiltInSkills(t *testing.T) {
 	}
 	for _, name := range []string{"present-model", "validate-model"} {
 		_, err := l.Perform(t.Context(), skill.Call{Skill: name})
-		if err == nil || !strings.Contains(err.Error(), "the program that shows the agent's model") {
+		if err == nil || !strings.Contains(err.Error(), "a program that shows the agent's model") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

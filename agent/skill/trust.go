@@ -16,42 +16,43 @@ import (
 // Modes of trust.
 const (
 	Any       = "any"        // every bundle is trusted
-	OwnedOnly = "owned-only" // bundles signed by an owner
-	Whitelist = "whitelist"  // bundles whose digest the owner has listed
+	OwnedOnly = "owned-only" // a bundle is trusted if an owner has signed it
+	Whitelist = "whitelist"  // a bundle is trusted if the owner has listed its digest
 )
 
-// Trust decides which bundles are loaded. The zero value trusts none.
+// Trust decides which bundles are loaded. The zero value trusts no bundle.
 type Trust struct {
 	Mode    string
-	Owners  []ed25519.PublicKey // whose signatures count, for OwnedOnly
-	Digests []string            // "sha256:" and hex, for Whitelist
+	Owners  []ed25519.PublicKey // keys that may sign bundles, for OwnedOnly
+	Digests []string            // trusted digests, "sha256:" and hex, for Whitelist
 }
 
-// Signature is signature.json: who has signed a bundle's digest.
+// Signature is the content of signature.json: the signature of a bundle's digest.
 type Signature struct {
-	Key       string `json:"key"`       // "ed25519:" and base64 of the public key
-	Signature string `json:"signature"` // base64, of Message
+	Key       string `json:"key"`       // public key, "ed25519:" and base64
+	Signature string `json:"signature"` // of Message, in base64
 }
 
-// Message returns the signed text of a bundle.
+// Message returns the text that is signed for a bundle with a digest.
 func Message(digest string) []byte { return []byte("perch skill " + digest) }
 
 const keyPrefix = "ed25519:"
 
-// ParseKey parses a public key, "ed25519:" and base64.
+// ParseKey parses a public key in the format "ed25519:" and base64.
 func ParseKey(text string) (ed25519.PublicKey, error) {
-	data, ours := strings.CutPrefix(text, keyPrefix)
+	data, ok := strings.CutPrefix(text, keyPrefix)
 	key, err := base64.StdEncoding.DecodeString(data)
-	if !ours || err != nil || len(key) != ed25519.PublicKeySize {
-		return nil, errors.New("this is no public key; write ed25519: and 44 letters of base64, as perch skill sign shows it")
+	if !ok || err != nil || len(key) != ed25519.PublicKeySize {
+		return nil, errors.New("this is not a public key; write ed25519: and 44 characters of base64, as perch skill sign shows them")
 	}
 	return key, nil
 }
 
-var digestText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`) })
+// digestFormat matches the text of a digest.
+var digestFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`) })
 
-// ParseTrust parses the trust settings: a mode, by default owned-only, and owners'
-// public keys and digests in one list.
+// ParseTrust parses the settings of trust. The default mode is OwnedOnly. allow contains
+// the owners' public keys and the trusted digests.
 func ParseTrust(mode string, allow []string) (Trust, error) {
 	t := Trust{Mode: mode}
 	if t.Mode == "" {
@@ -61,7 +62,7 @@ func ParseTrust(mode string, allow []string) (Trust, error) {
 		return Trust{}, fmt.Errorf("trust is any, owned-only or whitelist, not %.40q", mode)
 	}
 	for _, text := range allow {
-		if digestText().MatchString(text) {
+		if digestFormat().MatchString(text) {
 			t.Digests = append(t.Digests, text)
 			continue
 		}
@@ -75,7 +76,8 @@ func ParseTrust(mode string, allow []string) (Trust, error) {
 	return t, nil
 }
 
-// Check returns why a bundle is not trusted, wrapping ErrTrust.
+// Check returns nil if a bundle is trusted, and otherwise an error with the reason, which
+// wraps ErrTrust.
 func (t Trust) Check(s Skill) error {
 	switch t.Mode {
 	case Any:
@@ -84,36 +86,37 @@ func (t Trust) Check(s Skill) error {
 		if slices.Contains(t.Digests, s.Digest) {
 			return nil
 		}
-		return fmt.Errorf("%w: its digest %s is not in skills.allow; add it there if you know the skill", ErrTrust, s.Digest)
+		return fmt.Errorf("%w: its digest %s is not in skills.allow; add the digest there if you trust the skill", ErrTrust, s.Digest)
 	case OwnedOnly:
-		if err := t.owned(s); err != nil {
+		if err := t.checkOwner(s); err != nil {
 			return fmt.Errorf("%w: %w", ErrTrust, err)
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: the mode of trust %.20q is not known", ErrTrust, t.Mode)
+	return fmt.Errorf("%w: the mode of trust %.20q does not exist", ErrTrust, t.Mode)
 }
 
-func (t Trust) owned(s Skill) error {
+// checkOwner checks that an owner has signed a bundle.
+func (t Trust) checkOwner(s Skill) error {
 	if s.Signature == nil {
-		return fmt.Errorf("nobody has signed it; perch skill sign %s signs it as this appliance's owner", s.Folder)
+		return fmt.Errorf("it is not signed; run perch skill sign %s to sign it as this appliance's owner", s.Folder)
 	}
 	key, err := ParseKey(s.Signature.Key)
 	if err != nil {
 		return fmt.Errorf("its signature's key: %w", err)
 	}
 	if !slices.ContainsFunc(t.Owners, func(o ed25519.PublicKey) bool { return o.Equal(key) }) {
-		return fmt.Errorf("it is signed by %s, who is no owner here; add that key to skills.allow, or sign it yourself with perch skill sign %s",
+		return fmt.Errorf("it is signed with the key %s, which is not an owner's; add the key to skills.allow, or sign the skill yourself with perch skill sign %s",
 			s.Signature.Key, s.Folder)
 	}
 	signature, err := base64.StdEncoding.DecodeString(s.Signature.Signature)
 	if err != nil || !ed25519.Verify(key, Message(s.Digest), signature) {
-		return errors.New("its signature is not of this bundle: it was changed after it was signed; get it again, or look at it and sign it anew")
+		return errors.New("the signature does not match the bundle: it was changed after it was signed; get it again, or check it and sign it again")
 	}
 	return nil
 }
 
-// signature returns signature.json, which is optional.
+// signature parses signature.json. It returns nil if the bundle is not signed.
 func (c contents) signature() (*Signature, error) {
 	data, err := c.file(signatureFile, 4<<10)
 	if err != nil || data == nil {
@@ -121,29 +124,29 @@ func (c contents) signature() (*Signature, error) {
 	}
 	var s Signature
 	if err := json.Unmarshal(data, &s); err != nil {
-		return nil, fmt.Errorf("%s: this is not the JSON it should be: %w", signatureFile, err)
+		return nil, fmt.Errorf("%s: this is not the expected JSON: %w", signatureFile, err)
 	}
 	return &s, nil
 }
 
-// Sign writes a bundle's signature into its folder and returns it.
+// Sign signs a bundle, writes signature.json into its folder and returns the signature.
 func Sign(s Skill, key ed25519.PrivateKey) (Signature, error) {
 	public, _ := key.Public().(ed25519.PublicKey)
-	made := Signature{Key: KeyText(public), Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(key, Message(s.Digest)))}
-	text, err := json.MarshalIndent(made, "", "  ")
+	signature := Signature{Key: KeyText(public), Signature: base64.StdEncoding.EncodeToString(ed25519.Sign(key, Message(s.Digest)))}
+	text, err := json.MarshalIndent(signature, "", "  ")
 	if err != nil {
-		return made, err
+		return signature, err
 	}
 	root, err := os.OpenRoot(s.Folder)
 	if err != nil {
-		return made, fmt.Errorf("sign the skill: %w", err)
+		return signature, fmt.Errorf("sign the skill: %w", err)
 	}
 	defer root.Close()
 	if err := root.WriteFile(signatureFile, append(text, '\n'), 0o644); err != nil {
-		return made, fmt.Errorf("sign the skill: %w", err)
+		return signature, fmt.Errorf("sign the skill: %w", err)
 	}
-	return made, nil
+	return signature, nil
 }
 
-// KeyText returns a public key as text, "ed25519:" and base64.
+// KeyText formats a public key as "ed25519:" and base64.
 func KeyText(key ed25519.PublicKey) string { return keyPrefix + base64.StdEncoding.EncodeToString(key) }

@@ -44,8 +44,8 @@ func TestSkillCommands(t *testing.T) {
 	at := func(line string) string { return line + " --data " + data }
 	tide := written(t, filepath.Join(data, "skills", "tide"), map[string]string{"SKILL.md": "Ask for the tide.", "manifest.json": `{"name":"tide",
 		"version":"1.2.0","description":"Knows the tide.","sentences":{"en":["when is high water","what time is it"]}}`})
-	bare(t, at("skill list"), 0, "greet", "remember", "sign-action", "nobody has signed it; perch skill sign "+tide)
-	bare(t, at("skill check "+tide), 0, "tide", "1.2.0", "sha256:", "no: the skill is not trusted: nobody has signed it",
+	bare(t, at("skill list"), 0, "greet", "remember", "sign-action", "it is not signed; run perch skill sign "+tide)
+	bare(t, at("skill check "+tide), 0, "tide", "1.2.0", "sha256:", "no: the skill is not trusted: it is not signed",
 		`"what time is it" of the skill tide is not listened for`)
 	bare(t, at("skill sign "+tide), 0, "tide is signed by ed25519:", "when it starts again")
 	bare(t, at("skill list"), 0, "tide 1.2.0  "+tide, `"what time is it"`)
@@ -64,13 +64,13 @@ func TestSkillCommands(t *testing.T) {
 	bare(t, at("skill sign "+tide), 0)
 	stranger := bare(t, "skill sign "+tide+" --data "+lived(t), 0)
 	key := regexp.MustCompile(`ed25519:[^;\s]+`).FindString(stranger)
-	bare(t, at("skill list"), 0, "it is signed by "+key+", who is no owner here; "+
-		"add that key to skills.allow, or sign it yourself with perch skill sign "+tide)
+	bare(t, at("skill list"), 0, "it is signed with the key "+key+", which is not an owner's; "+
+		"add the key to skills.allow, or sign the skill yourself with perch skill sign "+tide)
 	allowed := appliancetest.WriteConfig(t, "skills: {allow: [\""+key+"\"]}\n")
 	bare(t, at("skill list --config "+allowed), 0, "tide 1.2.0  "+tide)
 	white := appliancetest.WriteConfig(t, "skills: {trust: whitelist, allow: [\"sha256:"+strings.Repeat("0", 64)+"\"]}\n")
 	digest := regexp.MustCompile(`sha256:\w{64}`).FindString(bare(t, at("skill check "+tide), 0))
-	bare(t, at("skill list --config "+white), 0, "its digest "+digest+" is not in skills.allow; add it there if you know the skill")
+	bare(t, at("skill list --config "+white), 0, "its digest "+digest+" is not in skills.allow; add the digest there if you trust the skill")
 	white = appliancetest.WriteConfig(t, "skills: {trust: whitelist, allow: [\""+digest+"\"]}\n")
 	bare(t, at("skill list --config "+white), 0, "tide 1.2.0  "+tide)
 }
@@ -94,18 +94,18 @@ func TestSkillCommandsSayWhatIsWrong(t *testing.T) {
 		check   string // the bundle to check by itself; empty is none
 		want    string
 	}{
-		"itself":      {bundles{"a": plain("a", `,"dependencies":["a"]`)}, "a", "the skill a needs itself; remove it there"},
-		"no manifest": {bundles{"a": {"SKILL.md": "x"}}, "a", "manifest.json is missing; a skill is a folder with one"},
+		"itself":      {bundles{"a": plain("a", `,"dependencies":["a"]`)}, "a", "the skill a depends on itself; remove it from its dependencies"},
+		"no manifest": {bundles{"a": {"SKILL.md": "x"}}, "a", "manifest.json is missing; the folder of a skill contains this file"},
 		"10 MB": {bundles{"a": {"manifest.json": strings.Repeat(" ", 10<<20)}}, "a",
 			"manifest.json: it is larger than 65536 bytes; shorten it"},
 		"a missing file": {bundles{"a": plain("a", `,"integrity":{"SKILL.md":"sha256-00"}`)}, "a",
-			"SKILL.md is not the file that was published; get the skill again"},
+			"SKILL.md differs from the published file; get the skill again"},
 		"one name twice": {bundles{"a": twice}, "a", "two tools are called a; rename one of them"},
 		"a circle": {bundles{"a": plain("a", `,"dependencies":["b"]`), "b": plain("b", `,"dependencies":["a"]`)}, "",
-			"these skills need one another in a circle: a, b, a; remove one of these dependencies"},
-		"two of one name": {bundles{"a": tool("a"), "b": tool("b")}, "", "its tool look has the name of a tool of a; rename one of them"},
+			"these skills depend on one another in a circle: a, b, a; remove one of the dependencies"},
+		"two of one name": {bundles{"a": tool("a"), "b": tool("b")}, "", "its tool look has the same name as a tool of a; rename one of them"},
 		"what it needs is not there": {bundles{"a": plain("a", `,"dependencies":["b"]`)}, "",
-			"it needs the skill b, which is not there or not trusted; put it beside this one"},
+			"it needs the skill b, which is missing or not trusted; put it beside this one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()
