@@ -136,7 +136,7 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/mute/set", "maybe", "ON or OFF"},
 		{"perch/a0b1c2d3e4f4/emotion/set", "hungry", "no emotion"},
 		{"perch/a0b1c2d3e4f4/firmware/set", "1.2.3", "firmware is install"},
-		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x\ty"}`, "characters that can be shown"},
+		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x\ty"}`, "characters that cannot be shown"},
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
 		{"perch/a0b1c2d3e4f4/perception/set", `face_detected`, "is not a JSON object"},
 		{"perch/a0b1c2d3e4f4/cookies/set", "5", "there is no"},

@@ -17,11 +17,11 @@ import (
 func TestServerSentencesAreTranslated(t *testing.T) {
 	t.Parallel()
 	cases := [][2]string{
-		{`/d/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is no name; it has 1 to 40 small letters, digits, - and _` +
+		{`/d/gestures/a.json: not a file of gestures: gestures[0].name: "Bow" is not a name; write 1 to 40 lower-case letters, digits, - and _` +
 			"\ngestures[0].frames: there are 0; a gesture has 1 to 64; correct or remove it, and restart the appliance",
 			`/d/gestures/a.json: Keine Datei mit Gesten: gestures[0].name: "Bow" ist kein Name: Er hat 1 bis 40 Kleinbuchstaben, Ziffern, - und _` +
 				"\ngestures[0].frames: Es sind 0; eine Geste hat 1 bis 64. Berichtige oder entferne es, und starte Perch neu."},
-		{`the skill is not trusted: nobody has signed it; perch skill sign /d/c signs it as this appliance's owner; ` +
+		{`the skill is not trusted: it is not signed; run perch skill sign /d/c to sign it as this appliance's owner; ` +
 			`perch skill check /d/c checks it again; restart the appliance after that`,
 			`Der Skill ist nicht vertrauenswürdig: Niemand hat ihn signiert; perch skill sign /d/c signiert ihn als Besitzer dieses Perch. ` +
 				`perch skill check /d/c liest es noch einmal; starte Perch dann neu.`},
