@@ -309,7 +309,7 @@ func TestRefusedChats(t *testing.T) {
 		message    string // a part of it
 	}{
 		{"no JSON", `hello`, nil, "400 invalid_request_error bad_request", "JSON"},
-		{"no messages", `{}`, nil, "400 invalid_request_error bad_request", "nothing that a user has said"},
+		{"no messages", `{}`, nil, "400 invalid_request_error bad_request", "no message with the role user"},
 		{"nothing of a user", `{"messages":[{"role":"system","content":"x"}]}`, nil, "400 invalid_request_error bad_request", "user"},
 		{"an empty message", `{"messages":[{"role":"user","content":" "}]}`, nil, "400 invalid_request_error bad_request", "empty"},
 		{"a picture alone", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, nil, "400 invalid_request_error bad_request",
