@@ -112,7 +112,7 @@ func New(o Options) (*Viewers, error) {
 		Questions: v.Questions, Characters: o.Characters, System: c.Skins.System, Words: v.words, Vocabulary: c.Skins.Vocabulary,
 		QueryToken: c.Skins.QueryToken, Language: o.Characters.Language, Zone: o.Zone, Log: o.Log})
 	if address := c.Skins.OpenClaw; address != "" {
-		openClaw := openclaw.Options{Feed: v.feed, Talks: v.skins, Characters: o.Characters,
+		openClaw := openclaw.Options{Feed: v.feed, Chat: v.skins, Characters: o.Characters,
 			Name: func() string { return o.Config().Persona.Name }, Version: o.Version, Log: o.Log}
 		if !config.Loopback(address) {
 			openClaw.Token = o.SkinsToken

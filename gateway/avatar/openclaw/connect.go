@@ -16,11 +16,11 @@ import (
 
 // Supported versions of the protocol.
 const (
-	oldest = 3
-	newest = 4
+	minProtocol = 3
+	maxProtocol = 4
 )
 
-// connectParams are the parameters of the first request.
+// connectParams are the parameters of the connect request, which must be a client's first.
 type connectParams struct {
 	Min    int `json:"minProtocol"`
 	Max    int `json:"maxProtocol"`
@@ -31,9 +31,9 @@ type connectParams struct {
 		Family   string `json:"deviceFamily"`
 		Instance string `json:"instanceId"`
 	} `json:"client"`
-	Role   string   `json:"role"`
-	Scopes []string `json:"scopes"`
-	Device *proof   `json:"device"`
+	Role   string    `json:"role"`
+	Scopes []string  `json:"scopes"`
+	Device *identity `json:"device"`
 	Auth   struct {
 		Token     *string `json:"token"`
 		Password  string  `json:"password"`
@@ -42,74 +42,76 @@ type connectParams struct {
 	} `json:"auth"`
 }
 
-// proof is a device's identity: a signature by its key.
-type proof struct {
-	ID        string `json:"id"`        // SHA-256 of the key, in hex
-	PublicKey string `json:"publicKey"` // Ed25519, 32 bytes in base64url
-	Signature string `json:"signature"` // of one of payloads, in base64url
+// identity is the identity of a device, with a signature that proves it.
+type identity struct {
+	ID        string `json:"id"`        // SHA-256 of the public key, in hex
+	PublicKey string `json:"publicKey"` // Ed25519 key, 32 bytes in base64url
+	Signature string `json:"signature"` // signature of one of payloads, in base64url
 	SignedAt  int64  `json:"signedAt"`  // Unix milliseconds
-	Nonce     string `json:"nonce"`     // of the challenge; empty if signed without
+	Nonce     string `json:"nonce"`     // nonce of the challenge; empty if the signature is without it
 }
 
-// agreed is the result of the handshake.
-type agreed struct {
+// handshake is the result of a successful connect request.
+type handshake struct {
 	protocol int
 	scopes   scopes
 }
 
-// operator is the role of programs that show the agents and chat. The other role, node,
-// offers the use of its machine, which Perch has no use for.
+// operator is the role of programs that show the agents and chat. Perch does not support the
+// other role, node, which is for programs that offer the use of their machine.
 const operator = "operator"
 
-// mostScopes bounds the scopes that a client requests.
-const mostScopes = 32
+// maxScopes is the maximum of scopes that a client may request.
+const maxScopes = 32
 
-// refusal is a failure after which the connection is closed with a code.
+// refusal is an error after which the connection is closed.
 type refusal struct {
 	*failure
-	close int
+	closeCode int // of the WebSocket protocol
 }
 
-// agree validates the handshake. needsToken, for an address that anybody can reach, requires a
-// token that the function token accepts, and that a device has signed the challenge.
-func (p *connectParams) agree(nonce string, now time.Time, needsToken bool, token func(string) error) (agreed, *refusal) {
-	if p.Max < oldest || p.Min > newest || p.Min > p.Max {
-		return agreed{}, &refusal{invalid("protocol mismatch: versions %d and %d are spoken here", oldest, newest).
-			with(failureDetails{Code: "PROTOCOL_MISMATCH", Expected: newest}), socket.BadProtocol}
+// check validates the parameters. If needsToken is true, which is the case for an address that
+// anybody can reach, checkToken must accept the client's token, and a device must have signed the
+// nonce.
+func (p *connectParams) check(nonce string, now time.Time, needsToken bool, checkToken func(string) error) (handshake, *refusal) {
+	if p.Max < minProtocol || p.Min > maxProtocol || p.Min > p.Max {
+		return handshake{}, &refusal{invalid("protocol mismatch: the supported versions are %d and %d", minProtocol, maxProtocol).
+			with(failureDetails{Code: "PROTOCOL_MISMATCH", Expected: maxProtocol}), socket.BadProtocol}
 	}
 	if p.Role == "" {
 		p.Role = operator
 	}
 	if p.Role != operator {
-		return agreed{}, violation(invalid("invalid role: clients are operators here"))
+		return handshake{}, violation(invalid("invalid role: only operator is supported"))
 	}
-	if len(p.Scopes) > mostScopes {
-		return agreed{}, violation(invalid("invalid connect params: scopes has %d entries, more than %d", len(p.Scopes), mostScopes))
+	if len(p.Scopes) > maxScopes {
+		return handshake{}, violation(invalid("invalid connect params: scopes has %d entries, more than %d", len(p.Scopes), maxScopes))
 	}
 	if needsToken {
-		if err := token(p.secret()); err != nil {
-			return agreed{}, violation(unauthorized(p.secret(), err))
+		if err := checkToken(p.token()); err != nil {
+			return handshake{}, violation(unauthorized(p.token(), err))
 		}
 	}
 	if p.Device != nil {
 		if bad := p.verify(nonce, now, needsToken); bad != nil {
-			return agreed{}, violation(bad)
+			return handshake{}, violation(bad)
 		}
 	}
-	return agreed{min(p.Max, newest), grant(p.Scopes)}, nil
+	return handshake{min(p.Max, maxProtocol), grant(p.Scopes)}, nil
 }
 
+// violation returns a refusal with the close code for policy violations.
 func violation(f *failure) *refusal { return &refusal{f, socket.Violation} }
 
-// secret returns the token, or the password, of a client.
-func (p *connectParams) secret() string {
+// token returns the client's token or, if that is empty, its password.
+func (p *connectParams) token() string {
 	if p.Auth.Token != nil && *p.Auth.Token != "" {
 		return *p.Auth.Token
 	}
 	return p.Auth.Password
 }
 
-// unauthorized returns the error of a token's check in the gateway's shape.
+// unauthorized converts the error of checking a token.
 func unauthorized(token string, err error) *failure {
 	detail := "AUTH_TOKEN_MISMATCH"
 	if token == "" {
@@ -127,65 +129,66 @@ func unauthorized(token string, err error) *failure {
 	return invalid("unauthorized: %s", err).with(failureDetails{Code: detail})
 }
 
-// signedWithin is how far a device's clock may be from ours.
-const signedWithin = 2 * time.Minute
+// maxClockSkew is the maximum difference between a device's clock and ours.
+const maxClockSkew = 2 * time.Minute
 
-// verify checks the identity of a device. challenged requires that it has signed the
-// challenge: any other signature can be replayed.
-func (p *connectParams) verify(nonce string, now time.Time, challenged bool) *failure {
+// verify checks the identity of a device. If needsNonce is true, the signature must include the
+// nonce of the challenge: any other signature can be replayed.
+func (p *connectParams) verify(nonce string, now time.Time, needsNonce bool) *failure {
 	d := p.Device
 	refuse := func(detail, reason, sentence string) *failure {
 		return invalid("%s", sentence).with(failureDetails{Code: "DEVICE_AUTH_" + detail, Reason: reason})
 	}
-	key, err := unpadded(d.PublicKey)
+	key, err := decodeBase64(d.PublicKey)
 	if err != nil || len(key) != ed25519.PublicKeySize {
 		return refuse("PUBLIC_KEY_INVALID", "device-public-key", "device public key invalid")
 	}
 	if id := sha256.Sum256(key); hex.EncodeToString(id[:]) != d.ID {
 		return refuse("DEVICE_ID_MISMATCH", "device-id-mismatch", "device identity mismatch")
 	}
-	if at := time.UnixMilli(d.SignedAt); at.Before(now.Add(-signedWithin)) || at.After(now.Add(signedWithin)) {
+	if at := time.UnixMilli(d.SignedAt); at.Before(now.Add(-maxClockSkew)) || at.After(now.Add(maxClockSkew)) {
 		return refuse("SIGNATURE_EXPIRED", "device-signature-stale", "device signature expired")
 	}
-	switch sent := strings.TrimSpace(d.Nonce); {
-	case sent == "" && challenged:
+	switch signed := strings.TrimSpace(d.Nonce); {
+	case signed == "" && needsNonce:
 		return refuse("NONCE_REQUIRED", "device-nonce-missing", "device nonce required")
-	case sent != "" && sent != nonce:
+	case signed != "" && signed != nonce:
 		return refuse("NONCE_MISMATCH", "device-nonce-mismatch", "device nonce mismatch")
 	}
-	signature, err := unpadded(d.Signature)
+	signature, err := decodeBase64(d.Signature)
 	if err != nil || !slices.ContainsFunc(p.payloads(), func(payload string) bool { return ed25519.Verify(key, []byte(payload), signature) }) {
 		return refuse("SIGNATURE_INVALID", "device-signature", "device signature invalid")
 	}
 	return nil
 }
 
-// payloads returns the texts that a device may have signed: one of three versions with the
-// challenge, or the first version without it (packages/gateway-client/src/device-auth.ts
-// of the gateway, src/main/device-identity.ts of Flawed Avatar).
+// payloads returns the texts that a device may have signed: those of versions 2 to 4, which
+// include the nonce, or that of version 1, which does not. Sources:
+// packages/gateway-client/src/device-auth.ts of the gateway, and src/main/device-identity.ts of
+// Flawed Avatar.
 func (p *connectParams) payloads() []string {
 	token := ""
-	for _, one := range []*string{p.Auth.Bootstrap, p.Auth.Device, p.Auth.Token} {
-		if one != nil {
-			token = *one
+	for _, t := range []*string{p.Auth.Bootstrap, p.Auth.Device, p.Auth.Token} {
+		if t != nil {
+			token = *t
 		}
 	}
 	base := []string{p.Device.ID, p.Client.ID, p.Client.Mode, p.Role, strings.Join(p.Scopes, ","),
 		strconv.FormatInt(p.Device.SignedAt, 10), token}
-	of := func(version string, more ...string) string {
-		return strings.Join(slices.Concat([]string{version}, base, more), "|")
+	payload := func(version string, fields ...string) string {
+		return strings.Join(slices.Concat([]string{version}, base, fields), "|")
 	}
 	nonce := strings.TrimSpace(p.Device.Nonce)
 	if nonce == "" {
-		return []string{of("v1")}
+		return []string{payload("v1")}
 	}
-	machine := []string{nonce, lower(p.Client.Platform), lower(p.Client.Family)}
-	return []string{of("v3", machine...), of("v2", nonce), of("v4", append(machine, strings.TrimSpace(p.Client.Instance))...)}
+	machine := []string{nonce, normalize(p.Client.Platform), normalize(p.Client.Family)}
+	return []string{payload("v3", machine...), payload("v2", nonce), payload("v4", append(machine, strings.TrimSpace(p.Client.Instance))...)}
 }
 
-// lower trims a platform or device family and converts its ASCII letters to lower case, as the
+// normalize trims a platform or device family, and converts ASCII letters to lower case, as the
 // gateway does.
-func lower(s string) string {
+func normalize(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
 			return r - 'A' + 'a'
@@ -194,35 +197,35 @@ func lower(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// unpadded decodes base64url with or without padding.
-func unpadded(s string) ([]byte, error) {
+// decodeBase64 decodes base64url with or without padding.
+func decodeBase64(s string) ([]byte, error) {
 	return base64.RawURLEncoding.DecodeString(strings.TrimRight(s, "="))
 }
 
 // scopes are the permissions of a client.
 type scopes []string
 
-// The scopes that have a meaning here. Write includes read, and admin includes both.
+// Supported scopes. scopeWrite includes scopeRead, and scopeAdmin includes both.
 const (
-	mayAdmin = "operator.admin"
-	mayWrite = "operator.write"
-	mayRead  = "operator.read"
+	scopeAdmin = "operator.admin"
+	scopeWrite = "operator.write"
+	scopeRead  = "operator.read"
 )
 
-// grant returns the requested scopes that have a meaning here.
-func grant(asked []string) scopes {
+// grant returns the supported ones of the requested scopes.
+func grant(requested []string) scopes {
 	granted := scopes{}
-	for _, one := range []string{mayAdmin, mayRead, mayWrite} {
-		if slices.Contains(asked, one) {
-			granted = append(granted, one)
+	for _, scope := range []string{scopeAdmin, scopeRead, scopeWrite} {
+		if slices.Contains(requested, scope) {
+			granted = append(granted, scope)
 		}
 	}
 	return granted
 }
 
-// lack returns the failure of a client without a scope, or nil.
-func (s scopes) lack(scope string) *failure {
-	if slices.Contains(s, scope) || slices.Contains(s, mayAdmin) || scope == mayRead && slices.Contains(s, mayWrite) {
+// require returns nil if the client has a scope, and an error otherwise.
+func (s scopes) require(scope string) *failure {
+	if slices.Contains(s, scope) || slices.Contains(s, scopeAdmin) || scope == scopeRead && slices.Contains(s, scopeWrite) {
 		return nil
 	}
 	return &failure{Code: forbidden, Message: "missing scope: " + scope,

@@ -40,7 +40,7 @@ func TestPayloads(t *testing.T) {
 			t.Errorf("%s is not among\n%s", c.want, all)
 		}
 	}
-	if got := lower("  İOS  "); got != "İos" {
+	if got := normalize("  İOS  "); got != "İos" {
 		t.Errorf("the kind of a machine: %q", got)
 	}
 }

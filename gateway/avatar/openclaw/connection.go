@@ -19,55 +19,56 @@ import (
 	"perch/socket"
 )
 
-// connection is the connection of one client. One goroutine receives; another sends and owns
-// everything else; each text being answered has its own. Sending blocks only the goroutines
-// of the same client.
+// connection is the connection of one client. One goroutine receives frames. One goroutine for
+// each text that is being answered passes on the replies. The goroutine of serve sends messages,
+// and is the only one that uses the fields from asking on.
 type connection struct {
 	server *Server
 	conn   *socket.Conn
-	remote string
+	remote string // address of the client, host:port
 	log    *slog.Logger
-	id     string
+	id     string // random
 
-	frames  chan frame      // received
-	chatted chan chatEvent  // of texts being answered
-	chats   sync.WaitGroup  // texts being answered
-	ended   chan ending     // of texts
-	asking  map[string]bool // ids of the texts being answered
-	finals  *finals
-	nonce   string       // of the challenge
-	agreed  agreed       // after the handshake
-	view    *feed.Viewer // nil unless the client may read
-	runs    *runs
-	seq     int // of the last event
+	frames   chan frame     // received frames
+	chats    chan chatEvent // events about replies in progress
+	ended    chan endedText // replies that have ended
+	replying sync.WaitGroup // counts texts that are being answered
+
+	asking    map[string]bool // IDs of the runs of texts that are being answered
+	finals    *finals
+	nonce     string       // nonce of the challenge
+	handshake handshake    // zero before the client has connected
+	view      *feed.Viewer // nil unless the client has the scope scopeRead
+	runs      *runs
+	seq       int // number of the latest event
 }
 
-// frame is a frame of a client.
+// frame is a frame from the client.
 type frame struct {
 	isText bool
 	text   []byte
 }
 
-// ending is the end of a text's answer.
-type ending struct {
-	run  string
-	last chatEvent
-	call string // id of the call of agent to answer, or ""
-	err  error
+// endedText is the end of the reply to a text.
+type endedText struct {
+	run     string    // ID of the run
+	last    chatEvent // last event about the reply
+	request string    // ID of the agent request that waits for its final response; empty for chat.send
+	err     error     // error of the turn
 }
 
-// chatEvent is an event about the answer to a text, for the client that has sent it.
+// chatEvent is an event about the reply to a text, for the client that has sent the text.
 type chatEvent struct {
 	RunID   string       `json:"runId"`
 	Session string       `json:"sessionKey"`
-	Seq     int          `json:"seq"`   // within the run, from 1
+	Seq     int          `json:"seq"`   // number of the event in the run, from 1
 	State   string       `json:"state"` // delta, final or error
 	Delta   string       `json:"deltaText,omitempty"`
 	Message *chatMessage `json:"message,omitempty"`
 	Error   string       `json:"errorMessage,omitempty"`
 }
 
-// chatMessage is the answer so far.
+// chatMessage is the text of the reply so far.
 type chatMessage struct {
 	Role    string        `json:"role"`
 	Content []chatContent `json:"content"`
@@ -81,16 +82,17 @@ type chatContent struct {
 
 func newConnection(s *Server, conn *socket.Conn, remote string) *connection {
 	c := &connection{server: s, conn: conn, remote: remote, log: s.o.Log.With("address", remote), id: rand.Text(),
-		frames: make(chan frame), chatted: make(chan chatEvent), ended: make(chan ending), asking: map[string]bool{}, finals: newFinals(),
+		frames: make(chan frame), chats: make(chan chatEvent), ended: make(chan endedText), asking: map[string]bool{}, finals: newFinals(),
 		nonce: rand.Text()}
-	c.runs = newRuns(s.chats.name)
+	c.runs = newRuns(s.texts.nameRun)
 	return c
 }
 
-// errOver ends the goroutine of a connection that was closed.
-var errOver = errors.New("over")
+// errClosed is returned after the server has closed the connection.
+var errClosed = errors.New("the connection is closed")
 
-// serve serves the client until it leaves or ctx ends, and waits for all its goroutines.
+// serve serves the client until it disconnects or ctx ends. It returns once all goroutines of the
+// connection have ended.
 func (c *connection) serve(ctx context.Context) {
 	appliance := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -99,7 +101,7 @@ func (c *connection) serve(ctx context.Context) {
 		defer cancel()
 		c.receive(ctx)
 	})
-	if c.greet(ctx) == nil {
+	if c.shakeHands(ctx) == nil {
 		c.run(ctx)
 	}
 	cancel()
@@ -108,7 +110,7 @@ func (c *connection) serve(ctx context.Context) {
 	}
 	c.conn.Drop()
 	receiving.Wait()
-	c.chats.Wait()
+	c.replying.Wait()
 	if c.view != nil {
 		c.view.Leave()
 	}
@@ -119,7 +121,7 @@ func (c *connection) receive(ctx context.Context) {
 	for {
 		isText, text, err := c.conn.Receive()
 		if errors.Is(err, socket.ErrTooBig) {
-			c.log.Info("a client sent a frame that is too big; it is disconnected", "limit", limit.Body)
+			c.log.Info("disconnecting a client that sent too large a frame", "limit", limit.Body)
 		}
 		if err != nil {
 			return
@@ -132,9 +134,9 @@ func (c *connection) receive(ctx context.Context) {
 	}
 }
 
-// greet challenges the client and waits for its handshake.
-func (c *connection) greet(ctx context.Context) error {
-	err := c.send(message{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": c.nonce, "ts": time.Now().UnixMilli()}})
+// shakeHands sends the challenge, and waits for the connect request.
+func (c *connection) shakeHands(ctx context.Context) error {
+	err := c.send(eventMessage{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": c.nonce, "ts": time.Now().UnixMilli()}})
 	if err != nil {
 		return err
 	}
@@ -145,13 +147,13 @@ func (c *connection) greet(ctx context.Context) error {
 		return c.connect(f)
 	case <-timer.C:
 		c.conn.Close(socket.Violation, "handshake timeout")
-		return errOver
+		return errClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// connect answers the first frame, which must be a connect request. Any other ends the
+// connect handles the first frame. If that is not a valid connect request, connect closes the
 // connection.
 func (c *connection) connect(f frame) error {
 	r, _, bad := parseRequest(f.isText, f.text)
@@ -160,39 +162,39 @@ func (c *connection) connect(f frame) error {
 	}
 	var p connectParams
 	if bad == nil {
-		bad = r.into(&p)
+		bad = r.decodeParams(&p)
 	}
 	if bad != nil {
 		return c.refuse(r.ID, violation(bad))
 	}
 	o := c.server.o
-	token := func(token string) error { return o.Token(c.remote, token) }
-	agreed, refused := p.agree(c.nonce, time.Now(), o.Token != nil, token)
+	checkToken := func(token string) error { return o.Token(c.remote, token) }
+	h, refused := p.check(c.nonce, time.Now(), o.Token != nil, checkToken)
 	if refused != nil {
-		c.log.Info("a client was not let in", "err", refused.Message)
+		c.log.Info("refusing a client", "err", refused.Message)
 		return c.refuse(r.ID, refused)
 	}
-	c.agreed = agreed
-	if agreed.scopes.lack(mayRead) == nil {
+	c.handshake = h
+	if h.scopes.require(scopeRead) == nil {
 		c.view = o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState, feed.KindTool, feed.KindSaid}, AllStates: true})
 	}
 	return c.send(newResponse(r.ID, c.hello(), nil))
 }
 
-// refuse answers a request with an error, and closes the connection.
+// refuse responds to a request with an error, and closes the connection.
 func (c *connection) refuse(id string, r *refusal) error {
 	if err := c.send(newResponse(id, nil, r.failure)); err != nil {
 		return err
 	}
-	c.conn.Close(r.close, r.Message)
-	return errOver
+	c.conn.Close(r.closeCode, r.Message)
+	return errClosed
 }
 
-// run answers and sends until the connection ends.
+// run handles requests and sends messages until the connection ends.
 func (c *connection) run(ctx context.Context) {
 	tick := time.NewTicker(c.server.paces.tick)
 	defer tick.Stop()
-	defer c.finals.late.Stop()
+	defer c.finals.timer.Stop()
 	var news <-chan struct{}
 	if c.view != nil {
 		news = c.view.News()
@@ -201,18 +203,18 @@ func (c *connection) run(ctx context.Context) {
 		var err error
 		select {
 		case f := <-c.frames:
-			err = c.answer(ctx, f)
-		case e := <-c.chatted:
-			err = c.event("chat", e)
+			err = c.handleFrame(ctx, f)
+		case e := <-c.chats:
+			err = c.sendEvent("chat", e)
 		case e := <-c.ended:
 			delete(c.asking, e.run)
 			err = c.finish(e)
-		case <-c.finals.late.C:
-			err = c.sendAll(c.finals.all())
+		case <-c.finals.timer.C:
+			err = c.sendAll(c.finals.takeAll())
 		case <-news:
-			err = c.sendEvents()
+			err = c.sendQueued()
 		case now := <-tick.C:
-			if err = c.event("tick", map[string]any{"ts": now.UnixMilli()}); err == nil {
+			if err = c.sendEvent("tick", map[string]any{"ts": now.UnixMilli()}); err == nil {
 				err = c.conn.Ping()
 			}
 		case <-ctx.Done():
@@ -224,40 +226,42 @@ func (c *connection) run(ctx context.Context) {
 	}
 }
 
-// sendEvents sends the events for the frames that wait.
-func (c *connection) sendEvents() error {
+// sendQueued sends the agent events for all queued frames of the feed.
+func (c *connection) sendQueued() error {
 	for {
 		f, late := c.view.Pop()
 		switch {
 		case late:
-			c.log.Info("a client cannot keep up; it is disconnected")
-			c.conn.Close(socket.TryLater, "you do not read fast enough; come back")
-			return errOver
+			c.log.Info("disconnecting a client that does not read fast enough")
+			c.conn.Close(socket.TryLater, "you do not read fast enough; reconnect")
+			return errClosed
 		case f == nil:
 			return nil
 		}
 		for _, e := range c.runs.handleFrame(f, time.Now()) {
-			if err := c.event("agent", e); err != nil {
+			if err := c.sendEvent("agent", e); err != nil {
 				return err
 			}
-			if err := c.sendAll(c.finals.after(e)); err != nil {
+			if err := c.sendAll(c.finals.takeAfter(e)); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (c *connection) event(name string, payload any) error {
+// sendEvent sends an event.
+func (c *connection) sendEvent(name string, payload any) error {
 	c.seq++
-	return c.send(message{"event", name, payload, c.seq})
+	return c.send(eventMessage{"event", name, payload, c.seq})
 }
 
+// send sends v as JSON.
 func (c *connection) send(v any) error { return c.conn.SendText(httpserver.Encode(v)) }
 
-// answer answers a frame.
-func (c *connection) answer(ctx context.Context, f frame) error {
-	r, asks, bad := parseRequest(f.isText, f.text)
-	if !asks {
+// handleFrame carries out a request, and sends the response.
+func (c *connection) handleFrame(ctx context.Context, f frame) error {
+	r, needsResponse, bad := parseRequest(f.isText, f.text)
+	if !needsResponse {
 		return nil
 	}
 	var payload any
@@ -267,13 +271,13 @@ func (c *connection) answer(ctx context.Context, f frame) error {
 	return c.send(newResponse(r.ID, payload, bad))
 }
 
-// methods returns the supported methods.
+// methods returns the supported methods by name.
 func (c *connection) methods() map[string]func(context.Context, request) (any, *failure) {
 	return map[string]func(context.Context, request) (any, *failure){
 		"agent": c.agent, "agents.list": c.listAgents, "chat.send": c.chat, "sessions.list": c.listSessions}
 }
 
-// call carries out a request.
+// call carries out a request, and returns the payload of the response or an error.
 func (c *connection) call(ctx context.Context, r request) (payload any, bad *failure) {
 	if method := c.methods()[r.Method]; method != nil {
 		return method(ctx, r)
@@ -284,29 +288,30 @@ func (c *connection) call(ctx context.Context, r request) (payload any, bad *fai
 	return nil, invalid("unknown method: %s", plain.Clip(r.Method, limit.ID))
 }
 
-// agentShown is an agent in the gateway's shape.
-type agentShown struct {
+// agentEntry is an entry of the response to agents.list.
+type agentEntry struct {
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
 }
 
+// listAgents implements the method agents.list.
 func (c *connection) listAgents(context.Context, request) (any, *failure) {
-	if bad := c.agreed.scopes.lack(mayRead); bad != nil {
+	if bad := c.handshake.scopes.require(scopeRead); bad != nil {
 		return nil, bad
 	}
-	all := []agentShown{{household, c.server.o.Name()}}
-	if named := c.server.o.Characters; named != nil {
-		for _, name := range named.Names() {
+	agents := []agentEntry{{household, c.server.o.Name()}}
+	if characters := c.server.o.Characters; characters != nil {
+		for _, name := range characters.Names() {
 			if name != household {
-				all = append(all, agentShown{ID: name})
+				agents = append(agents, agentEntry{ID: name})
 			}
 		}
 	}
-	return map[string]any{"defaultId": household, "mainKey": household, "scope": "per-sender", "agents": all}, nil
+	return map[string]any{"defaultId": household, "mainKey": household, "scope": "per-sender", "agents": agents}, nil
 }
 
-// sessionShown is a session in the gateway's shape.
-type sessionShown struct {
+// sessionEntry is an entry of the response to sessions.list.
+type sessionEntry struct {
 	Key     string `json:"key"`
 	Kind    string `json:"kind"`
 	Updated int64  `json:"updatedAt"`
@@ -314,102 +319,105 @@ type sessionShown struct {
 	Active  bool   `json:"hasActiveRun"`
 }
 
+// listSessions implements the method sessions.list.
 func (c *connection) listSessions(_ context.Context, r request) (any, *failure) {
-	if bad := c.agreed.scopes.lack(mayRead); bad != nil {
+	if bad := c.handshake.scopes.require(scopeRead); bad != nil {
 		return nil, bad
 	}
 	var p struct {
 		Minutes float64 `json:"activeMinutes"`
 		Limit   int     `json:"limit"`
 	}
-	if bad := r.into(&p); bad != nil {
+	if bad := r.decodeParams(&p); bad != nil {
 		return nil, bad
 	}
 	now := time.Now()
-	all := []sessionShown{}
-	for _, s := range c.runs.latest() {
-		if p.Limit > 0 && len(all) == p.Limit || p.Minutes > 0 && float64(now.UnixMilli()-s.at) > p.Minutes*60_000 {
+	sessions := []sessionEntry{}
+	for _, s := range c.runs.recent() {
+		if p.Limit > 0 && len(sessions) == p.Limit || p.Minutes > 0 && float64(now.UnixMilli()-s.at) > p.Minutes*60_000 {
 			break
 		}
-		shown := sessionShown{Key: s.key, Kind: "direct", Updated: s.at, Status: "done"}
+		entry := sessionEntry{Key: s.key, Kind: "direct", Updated: s.at, Status: "done"}
 		if s.run != nil {
-			shown.Status, shown.Active = "running", true
+			entry.Status, entry.Active = "running", true
 		}
-		all = append(all, shown)
+		sessions = append(sessions, entry)
 	}
-	return map[string]any{"ts": now.UnixMilli(), "path": "perch", "count": len(all), "sessions": all,
+	return map[string]any{"ts": now.UnixMilli(), "path": "perch", "count": len(sessions), "sessions": sessions,
 		"defaults": map[string]any{"modelProvider": nil, "model": nil, "contextTokens": nil}}, nil
 }
 
-// chat answers a text by events.
+// chat implements the method chat.send: it sends a text to an agent. The client gets chat events
+// with the reply.
 func (c *connection) chat(ctx context.Context, r request) (any, *failure) {
 	var p struct {
-		Key  string `json:"sessionKey"`
-		Text string `json:"message"`
-		Once string `json:"idempotencyKey"`
+		Key            string `json:"sessionKey"`
+		Text           string `json:"message"`
+		IdempotencyKey string `json:"idempotencyKey"`
 	}
-	if bad := r.into(&p); bad != nil {
+	if bad := r.decodeParams(&p); bad != nil {
 		return nil, bad
 	}
-	status, bad := c.ask(ctx, r.Method, text{key: p.Key, text: p.Text, once: p.Once})
+	status, bad := c.startText(ctx, r.Method, text{key: p.Key, text: p.Text, idempotencyKey: p.IdempotencyKey})
 	if bad != nil {
 		return nil, bad
 	}
-	return map[string]any{"runId": p.Once, "status": status}, nil
+	return map[string]any{"runId": p.IdempotencyKey, "status": status}, nil
 }
 
-// text is a text of a client.
+// text is a text from the client.
 type text struct {
-	key  string // of its session
-	text string
-	once string // idempotency key
-	call string // as in ending
+	key            string // key of the session
+	text           string
+	idempotencyKey string // also the ID of the run that answers the text
+	request        string // as in endedText
 }
 
-// ask starts the answer to a text, and returns its status.
-func (c *connection) ask(ctx context.Context, method string, t text) (status string, bad *failure) {
-	if bad := c.agreed.scopes.lack(mayWrite); bad != nil {
+// startText starts to answer a text on another goroutine, unless a text with the same idempotency
+// key was sent before. It returns the status of the text.
+func (c *connection) startText(ctx context.Context, method string, t text) (status string, bad *failure) {
+	if bad := c.handshake.scopes.require(scopeWrite); bad != nil {
 		return "", bad
 	}
 	switch {
 	case t.key == "" || len(t.key) > limit.Session:
-		return "", invalid("invalid %s params: sessionKey has 1 to %d bytes", method, limit.Session)
-	case t.once == "" || len(t.once) > limit.Name:
-		return "", invalid("invalid %s params: idempotencyKey has 1 to %d bytes", method, limit.Name)
+		return "", invalid("invalid %s params: sessionKey must have 1 to %d bytes", method, limit.Session)
+	case t.idempotencyKey == "" || len(t.idempotencyKey) > limit.Name:
+		return "", invalid("invalid %s params: idempotencyKey must have 1 to %d bytes", method, limit.Name)
 	case strings.TrimSpace(t.text) == "":
 		return "", invalid("invalid %s params: message is empty", method)
 	}
-	who, talk := talkOf(t.key)
-	if who == household {
-		who = ""
-	} else if named := c.server.o.Characters; named == nil || !named.Exists(who) {
-		return "", invalid("there is no agent %q; agents.list has them", plain.Clip(who, 60))
+	character, conversation := parseKey(t.key)
+	if character == household {
+		character = ""
+	} else if all := c.server.o.Characters; all == nil || !all.Exists(character) {
+		return "", invalid("there is no agent %q; use agents.list to list the agents", plain.Clip(character, 60))
 	}
-	session, err := c.server.o.Talks.SessionOf(talk)
+	session, err := c.server.o.Chat.SessionOf(conversation)
 	if err != nil {
-		return "", failed(err)
+		return "", newFailure(err)
 	}
-	if len(c.asking) >= mostChats {
+	if len(c.asking) >= maxTexts {
 		return "", &failure{Code: unavailable, Message: "too many of your messages are being answered; wait for one", Retryable: true,
-			RetryAfter: busyFor}
+			RetryAfter: retryAfter}
 	}
-	status = c.server.chats.start(session, t.key, t.once)
-	if status == started {
-		c.asking[t.once] = true
-		c.chats.Go(func() {
-			answer := &answered{c: c, quiet: t.call != "", event: chatEvent{RunID: t.once, Session: t.key}}
-			err := c.server.o.Talks.Chat(ctx, talk, who, t.text, func(r agent.Reply) error { return answer.add(ctx, r) })
-			status := done
+	status = c.server.texts.start(session, t.key, t.idempotencyKey)
+	if status == statusStarted {
+		c.asking[t.idempotencyKey] = true
+		c.replying.Go(func() {
+			reply := &reply{c: c, quiet: t.request != "", event: chatEvent{RunID: t.idempotencyKey, Session: t.key}}
+			err := c.server.o.Chat.Chat(ctx, conversation, character, t.text, func(r agent.Reply) error { return reply.add(ctx, r) })
+			status := statusOK
 			switch {
 			case ctx.Err() != nil:
-				status = "" // the client is gone, and may send it again
+				status = "" // the client has disconnected, and may send the text again
 			case err != nil:
-				status = unsaid
-				c.log.Info("a client's text was not answered", "err", err)
+				status = statusError
+				c.log.Info("the agent could not answer a client's text", "err", err)
 			}
-			c.server.chats.finish(t.once, status)
+			c.server.texts.finish(t.idempotencyKey, status)
 			select {
-			case c.ended <- ending{t.once, answer.last(err), t.call, err}:
+			case c.ended <- endedText{t.idempotencyKey, reply.last(err), t.request, err}:
 			case <-ctx.Done():
 			}
 		})
@@ -417,65 +425,66 @@ func (c *connection) ask(ctx context.Context, method string, t text) (status str
 	return status, nil
 }
 
-// answered collects the answer to a text.
-type answered struct {
+// reply collects the reply to a text.
+type reply struct {
 	c     *connection
-	quiet bool // only the end is reported
-	event chatEvent
-	text  strings.Builder
+	quiet bool            // whether to send no chat events
+	event chatEvent       // template of the chat events, with the latest Seq
+	text  strings.Builder // text so far
 }
 
-// add adds a sentence to the answer, and sends it unless quiet.
-func (a *answered) add(ctx context.Context, r agent.Reply) error {
-	said, is := r.(agent.Say)
-	if !is {
-		return nil // agent events report the rest
+// add adds a sentence to the reply, and sends a chat event unless the reply is quiet.
+func (p *reply) add(ctx context.Context, r agent.Reply) error {
+	sentence, ok := r.(agent.Say)
+	if !ok {
+		return nil // agent events report tools and states
 	}
-	delta := said.Text
-	if a.text.Len() > 0 {
+	delta := sentence.Text
+	if p.text.Len() > 0 {
 		delta = " " + delta
 	}
-	a.text.WriteString(delta)
-	if a.quiet {
+	p.text.WriteString(delta)
+	if p.quiet {
 		return nil
 	}
 	select {
-	case a.c.chatted <- a.next("delta", delta):
+	case p.c.chats <- p.next("delta", delta):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// last returns the event for the end of the answer.
-func (a *answered) last(err error) chatEvent {
+// last returns the event for the end of the reply. err is the error of the turn.
+func (p *reply) last(err error) chatEvent {
 	if err == nil {
-		return a.next("final", "")
+		return p.next("final", "")
 	}
-	e := a.next("error", "")
-	e.Message, e.Error = nil, failed(err).Message
+	e := p.next("error", "")
+	e.Message, e.Error = nil, newFailure(err).Message
 	return e
 }
 
-func (a *answered) next(state, delta string) chatEvent {
-	a.event.Seq++
-	e := a.event
+// next returns the next event.
+func (p *reply) next(state, delta string) chatEvent {
+	p.event.Seq++
+	e := p.event
 	e.State, e.Delta = state, delta
-	e.Message = &chatMessage{"assistant", []chatContent{{"text", a.text.String()}}, time.Now().UnixMilli()}
+	e.Message = &chatMessage{"assistant", []chatContent{{"text", p.text.String()}}, time.Now().UnixMilli()}
 	return e
 }
 
-// hello returns the response to a connect request.
+// hello returns the payload of the response to the connect request.
 func (c *connection) hello() any {
 	return map[string]any{
-		"type": "hello-ok", "protocol": c.agreed.protocol,
+		"type": "hello-ok", "protocol": c.handshake.protocol,
 		"server":   map[string]any{"version": c.server.o.Version, "connId": c.id},
 		"features": map[string]any{"methods": slices.Sorted(maps.Keys(c.methods())), "events": []string{"agent", "chat", "tick"}},
 		"snapshot": map[string]any{"presence": []any{}, "health": map[string]any{}, "stateVersion": map[string]any{"presence": 0, "health": 0},
-			"uptimeMs": time.Since(c.server.began).Milliseconds(),
+			"uptimeMs": time.Since(c.server.started).Milliseconds(),
 			"sessionDefaults": map[string]any{"defaultAgentId": household, "mainKey": household, "mainSessionKey": mainKey,
 				"scope": "per-sender"}},
-		"auth":   map[string]any{"role": operator, "scopes": c.agreed.scopes},
+		"auth":   map[string]any{"role": operator, "scopes": c.handshake.scopes},
 		"policy": map[string]any{"maxPayload": limit.Body, "maxBufferedBytes": limit.Body, "tickIntervalMs": c.server.paces.tick.Milliseconds()},
 	}
 }

@@ -10,104 +10,106 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// The gateway's words for the two answers to a call of the method agent.
+// Values in the two responses to a request agent. They are the gateway's.
 const (
-	accepted = "accepted"
-	summary  = "completed"
+	accepted = "accepted"  // status of the first response
+	summary  = "completed" // summary of the final response
 )
 
-// agent answers a text like chat, but sends only agent events while the agent answers. It
-// answers the call at once, and again after the last event of the run.
+// agent implements the method agent: it sends a text to an agent, like chat. The client gets
+// agent events but no chat events, a response at once, and a final response after the last event
+// of the run.
 func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 	var p struct {
-		Key   string `json:"sessionKey"`
-		Agent string `json:"agentId"`
-		Text  string `json:"message"`
-		Once  string `json:"idempotencyKey"`
+		Key            string `json:"sessionKey"`
+		Agent          string `json:"agentId"`
+		Text           string `json:"message"`
+		IdempotencyKey string `json:"idempotencyKey"`
 	}
-	if bad := r.into(&p); bad != nil {
+	if bad := r.decodeParams(&p); bad != nil {
 		return nil, bad
 	}
 	key := cmp.Or(p.Key, household)
-	switch named, is := strings.CutPrefix(key, ofAgent); {
-	case !is:
+	switch name, ok := strings.CutPrefix(key, ofAgent); {
+	case !ok:
 		key = ofAgent + cmp.Or(p.Agent, household) + ":" + key
-	case p.Agent != "" && p.Agent != strings.SplitN(named, ":", 2)[0]:
-		return nil, invalid("invalid agent params: sessionKey is of another agent than agentId")
+	case p.Agent != "" && p.Agent != strings.SplitN(name, ":", 2)[0]:
+		return nil, invalid("invalid agent params: the agent in sessionKey differs from agentId")
 	}
-	status, bad := c.ask(ctx, r.Method, text{key, p.Text, p.Once, r.ID})
+	status, bad := c.startText(ctx, r.Method, text{key, p.Text, p.IdempotencyKey, r.ID})
 	switch {
 	case bad != nil:
 		return nil, bad
-	case status == started:
-		return map[string]any{"runId": p.Once, "status": accepted, "sessionKey": key, "acceptedAt": time.Now().UnixMilli()}, nil
+	case status == statusStarted:
+		return map[string]any{"runId": p.IdempotencyKey, "status": accepted, "sessionKey": key, "acceptedAt": time.Now().UnixMilli()}, nil
 	}
-	return map[string]any{"runId": p.Once, "status": status}, nil
+	return map[string]any{"runId": p.IdempotencyKey, "status": status}, nil
 }
 
-// finals holds the final answers to calls of agent until the end of their runs was sent,
-// because the feed, which renders the runs, may be behind the answers.
+// finals holds final responses to agent requests until the end of their runs was sent. The events
+// of a run may be behind the reply, because they come from the feed.
 type finals struct {
-	ended []string            // runs whose end was sent before their answer was complete, the latest last
-	wait  map[string]response // by run
-	late  *time.Timer         // fires when no answer should wait any longer
+	ended   []string            // IDs of the runs whose end was sent before their reply was complete, latest last
+	waiting map[string]response // key: run ID
+	timer   *time.Timer         // fires when all waiting responses must be sent
 }
 
 func newFinals() *finals {
-	f := &finals{wait: map[string]response{}, late: time.NewTimer(0)}
-	f.late.Stop()
+	f := &finals{waiting: map[string]response{}, timer: time.NewTimer(0)}
+	f.timer.Stop()
 	return f
 }
 
-// finish reports the end of a text's answer: an event for chat.send, the final answer for
-// agent.
-func (c *connection) finish(e ending) error {
-	if e.call == "" {
-		return c.event("chat", e.last)
+// finish reports that the reply to a text has ended: with a chat event for the method chat.send,
+// or with the final response for the method agent.
+func (c *connection) finish(e endedText) error {
+	if e.request == "" {
+		return c.sendEvent("chat", e.last)
 	}
 	if e.err != nil {
-		return c.send(newResponse(e.call, nil, failed(e.err)))
+		return c.send(newResponse(e.request, nil, newFailure(e.err)))
 	}
-	final := newResponse(e.call, map[string]any{"runId": e.run, "status": done, "summary": summary,
+	final := newResponse(e.request, map[string]any{"runId": e.run, "status": statusOK, "summary": summary,
 		"result": map[string]any{"payloads": e.last.Message.Content}}, nil)
-	_, talk := talkOf(e.last.Session)
-	if c.view == nil || strings.HasPrefix(talk, feed.OfRobot) || slices.Contains(c.finals.ended, e.run) {
+	_, conversation := parseKey(e.last.Session)
+	if c.view == nil || strings.HasPrefix(conversation, feed.OfRobot) || slices.Contains(c.finals.ended, e.run) {
 		return c.send(final)
 	}
-	if len(c.finals.wait) == 0 { // later answers do not postpone the timer
-		c.finals.late.Reset(c.server.paces.late)
+	if len(c.finals.waiting) == 0 { // later responses do not postpone the timer
+		c.finals.timer.Reset(c.server.paces.finalDelay)
 	}
-	c.finals.wait[e.run] = final
+	c.finals.waiting[e.run] = final
 	return nil
 }
 
-// after returns the final answers that an event releases.
-func (f *finals) after(e agentEvent) (ready []response) {
-	if end, is := e.Data.(lifecycle); !is || end.Phase == "start" {
+// takeAfter removes and returns the response that must follow an event, if any.
+func (f *finals) takeAfter(e agentEvent) (ready []response) {
+	if end, ok := e.Data.(lifecycle); !ok || end.Phase == "start" {
 		return nil
 	}
-	if final, waits := f.wait[e.RunID]; waits {
-		if delete(f.wait, e.RunID); len(f.wait) == 0 {
-			f.late.Stop()
+	if final, ok := f.waiting[e.RunID]; ok {
+		if delete(f.waiting, e.RunID); len(f.waiting) == 0 {
+			f.timer.Stop()
 		}
 		return []response{final}
 	}
 	f.ended = append(f.ended, e.RunID)
-	f.ended = f.ended[max(0, len(f.ended)-mostSessions):]
+	f.ended = f.ended[max(0, len(f.ended)-maxSessions):]
 	return nil
 }
 
-// all returns the answers that wait, and drops them.
-func (f *finals) all() (ready []response) {
-	for run, final := range f.wait {
-		delete(f.wait, run)
+// takeAll removes and returns all waiting responses.
+func (f *finals) takeAll() (ready []response) {
+	for run, final := range f.waiting {
+		delete(f.waiting, run)
 		ready = append(ready, final)
 	}
 	return ready
 }
 
-func (c *connection) sendAll(all []response) error {
-	for _, r := range all {
+// sendAll sends responses.
+func (c *connection) sendAll(responses []response) error {
+	for _, r := range responses {
 		if err := c.send(r); err != nil {
 			return err
 		}

@@ -101,29 +101,29 @@ func (k *caller) call(ctx context.Context, line []byte) {
 	if k.c.methods()[r.Method] == nil {
 		k.t.Fatalf("%q is answered with %s", r.Method, answer)
 	}
-	scope := mayRead
+	scope := scopeRead
 	if r.Method == "chat.send" || r.Method == "agent" {
-		scope = mayWrite
+		scope = scopeWrite
 		if again.Payload.Status == accepted {
-			again.Payload.Status = started
+			again.Payload.Status = statusStarted
 		}
 		k.sent(again.Payload.RunID, again.Payload.Status)
 	}
-	if k.c.agreed.scopes.lack(scope) != nil {
-		k.t.Fatalf("%s may not %s", k.c.agreed.scopes, r.Method)
+	if k.c.handshake.scopes.require(scope) != nil {
+		k.t.Fatalf("%s may not %s", k.c.handshake.scopes, r.Method)
 	}
 }
 
 // sent checks the status of an accepted text.
 func (k *caller) sent(run, status string) {
 	switch known := k.started[run]; {
-	case status == started && known:
+	case status == statusStarted && known:
 		k.t.Fatalf("the text %q is answered twice", run)
-	case status != started && (!known || !slices.Contains([]string{inFlight, done, unsaid}, status)):
+	case status != statusStarted && (!known || !slices.Contains([]string{statusInFlight, statusOK, statusError}, status)):
 		k.t.Fatalf("the text %q is %q, and known %t", run, status, known)
 	}
 	k.started[run] = true
-	if len(k.c.asking) > mostChats {
+	if len(k.c.asking) > maxTexts {
 		k.t.Fatalf("%d texts are under way", len(k.c.asking))
 	}
 }
@@ -132,7 +132,7 @@ func (k *caller) sent(run, status string) {
 func (k *caller) answered() {
 	for len(k.c.asking) > 0 {
 		select {
-		case e := <-k.c.chatted:
+		case e := <-k.c.chats:
 			k.event(e, "delta")
 		case e := <-k.c.ended:
 			if !k.c.asking[e.run] {
@@ -209,18 +209,18 @@ func FuzzCalls(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, mayDo byte, script []byte) {
 		var asked []string
-		for i, scope := range []string{mayRead, mayWrite, mayAdmin} {
+		for i, scope := range []string{scopeRead, scopeWrite, scopeAdmin} {
 			if mayDo>>i&1 == 1 {
 				asked = append(asked, scope)
 			}
 		}
 		talks := &strict{t: t}
-		s := New(Options{Talks: talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Log: slog.New(slog.DiscardHandler)})
+		s := New(Options{Chat: talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Log: slog.New(slog.DiscardHandler)})
 		k := &caller{t: t, c: newConnection(s, nil, "127.0.0.1:1"), talks: talks, started: map[string]bool{}, seqs: map[string]int{},
 			runs: map[string]int{}}
-		k.c.agreed = agreed{newest, grant(asked)}
+		k.c.handshake = handshake{maxProtocol, grant(asked)}
 		ctx, cancel := context.WithCancel(t.Context())
-		defer k.c.chats.Wait()
+		defer k.c.replying.Wait()
 		defer cancel()
 		for n, line := range bytes.Split(script, []byte("\n")) {
 			switch {

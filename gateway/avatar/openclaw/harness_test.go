@@ -115,8 +115,8 @@ func newHarness(t testing.TB, change ...func(*Options, *paces)) *harness {
 	t.Helper()
 	h := &harness{t: t, talks: &scripted{}}
 	h.Appliance = avatartest.Start(t, func(f *feed.Feed) avatartest.Server {
-		o := Options{Feed: f, Talks: h.talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
-		p := usualPaces()
+		o := Options{Feed: f, Chat: h.talks, Characters: cast{"leo"}, Name: func() string { return "Chan" }, Version: "1.2.3", Log: slog.New(slog.DiscardHandler)}
+		p := defaultPaces()
 		for _, c := range change {
 			c(&o, &p)
 		}

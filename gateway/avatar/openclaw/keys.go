@@ -8,34 +8,36 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// A session's key is "agent:", an agent and a name: "agent:main:desk" is the talk desk with
-// the household's agent, "agent:leo:desk" with the character leo, and
-// "agent:main:robot:a0b1c2d3e4f5" the talk of that robot.
+// The key of a session consists of "agent:", an agent and a conversation: "agent:main:desk" is
+// the conversation desk with the household's agent, "agent:leo:desk" the one with the character
+// leo, and "agent:main:robot:a0b1c2d3e4f5" the conversation of that robot.
 const (
 	ofAgent   = "agent:"
-	household = "main" // the household's agent, and the talk of a key without a name
+	household = "main" // the household's agent; also the conversation of a key that has none
 	mainKey   = ofAgent + household + ":" + household
 )
 
-// keyOf returns the key of a session, or of the robot's talk if robot is not empty.
-func keyOf(session string, robot device.ID) string {
+// sessionKey returns the key of a session, or that of a robot's conversation if robot is not
+// empty.
+func sessionKey(session string, robot device.ID) string {
 	if robot != "" {
 		return ofAgent + household + ":" + feed.OfRobot + string(robot)
 	}
 	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.ChatPrefix)
 }
 
-// talkOf returns the agent and the talk of a key. A key without an agent is the household's.
-func talkOf(key string) (who, talk string) {
-	who, talk = household, key
-	if named, is := strings.CutPrefix(key, ofAgent); is {
-		who, talk, _ = strings.Cut(named, ":")
+// parseKey returns the agent in a key, and the conversation's name for avatar.Chat. In a key
+// without "agent:", the agent is the household's.
+func parseKey(key string) (agentID, conversation string) {
+	agentID, conversation = household, key
+	if rest, ok := strings.CutPrefix(key, ofAgent); ok {
+		agentID, conversation, _ = strings.Cut(rest, ":")
 	}
 	switch {
-	case talk == "":
-		talk = agent.ChatPrefix + household
-	case !strings.HasPrefix(talk, feed.OfRobot):
-		talk = agent.ChatPrefix + talk
+	case conversation == "":
+		conversation = agent.ChatPrefix + household
+	case !strings.HasPrefix(conversation, feed.OfRobot):
+		conversation = agent.ChatPrefix + conversation
 	}
-	return who, talk
+	return agentID, conversation
 }

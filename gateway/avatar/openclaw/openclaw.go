@@ -1,11 +1,11 @@
-// Package openclaw serves the OpenClaw gateway's WebSocket protocol, versions 3 and 4, so
-// that programs for that gateway, such as Flawed Avatar, show the appliance's agents and
-// chat with them.
+// Package openclaw serves the WebSocket protocol of the OpenClaw gateway, versions 3 and 4.
+// Programs for that gateway, such as Flawed Avatar, can show the appliance's agents and chat
+// with them.
 //
-// The server challenges a client, which connects with a token, a signed device identity or
-// neither. It then sends the activity of every session as agent events, lists sessions and
-// agents, and answers texts by the rules of the skins' talks. Other methods are answered
-// with an error. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
+// The server sends a new client a challenge. The client connects with a token, with a signed
+// device identity, or with neither. The server then sends the activity of all sessions as
+// agent events, lists sessions and agents, and passes texts to an avatar.Chat. It supports no
+// other methods. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
 // openclaw/openclaw, and src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
 package openclaw
 
@@ -28,7 +28,7 @@ import (
 	"perch/socket"
 )
 
-// characters are the agents besides the household's.
+// characters are the characters, which clients see as agents besides the household's.
 type characters interface {
 	Names() []string
 	Exists(name string) bool
@@ -38,39 +38,41 @@ type characters interface {
 // empty.
 type Options struct {
 	Feed       *feed.Feed
-	Talks      avatar.Chat
+	Chat       avatar.Chat
 	Characters characters // may be nil
 
-	// Token checks the token of a client at a remote "host:port". It is nil if clients need
-	// none, as at a loopback address. The error has a Code.
+	// Token checks the token of a client, whose address is remote (host:port). It is nil if
+	// clients need no token, as at a loopback address. Its error has a Code method.
 	Token func(remote, token string) error
 
-	Name    func() string // of the household's agent
-	Version string        // of Perch; may be empty
+	Name    func() string // returns the name of the household's agent
+	Version string        // version of Perch; may be empty
 	Log     *slog.Logger
 }
 
 // Limits of the clients.
 const (
-	mostClients = 64
-	mostOfOne   = 32 // from one address
-	perSecond   = 20 // messages of one client
-	mostChats   = 4  // texts of one client being answered
+	maxClients    = 64
+	maxPerAddress = 32
+	maxPerSecond  = 20 // messages from one client
+	maxTexts      = 4  // texts from one client that are being answered
 )
 
 // paces are the intervals of a connection; tests shorten them.
 type paces struct {
-	handshake time.Duration // the most until a client has connected
-	tick      time.Duration // between two ticks
-	send      time.Duration // the most that a frame may take
-	// late is how long the final answer to a call of agent waits for the end of its run: a
-	// robot's run has another id, and a turn that shows nothing has no run.
-	late time.Duration
+	handshake time.Duration // maximum time until a client has sent its connect request
+	tick      time.Duration // interval between ticks
+	send      time.Duration // maximum time for sending a frame
+	// finalDelay is the maximum time for which the final response to an agent request waits
+	// for the end of the run. That end may never be sent: a robot's run has another ID, and a
+	// turn without visible activity has no run.
+	finalDelay time.Duration
 }
 
-// usualPaces returns the gateway's own intervals, as far as it has them.
-func usualPaces() paces {
-	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, late: time.Second}
+// defaultPaces returns the intervals outside tests. Those that the OpenClaw gateway also has
+// are the same as there.
+func defaultPaces() paces {
+	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, finalDelay: time.Second}
 }
 
 // Server accepts clients.
@@ -78,24 +80,24 @@ type Server struct {
 	o       Options
 	serving *httpserver.Serving
 	paces   paces
-	began   time.Time
-	chats   chats
+	started time.Time
+	texts   texts
 }
 
-// New returns a server. o.Feed must be running. Run disconnects the clients at the end.
+// New returns a server. o.Feed must be running.
 func New(o Options) *Server {
 	o.Version, o.Log = cmp.Or(o.Version, "dev"), httpserver.LimitLogger(o.Log)
-	return &Server{o: o, serving: httpserver.NewServing("clients", mostClients, mostOfOne), paces: usualPaces(), began: time.Now(), chats: newChats()}
+	return &Server{o: o, serving: httpserver.NewServing("clients", maxClients, maxPerAddress), paces: defaultPaces(), started: time.Now(), texts: newTexts()}
 }
 
-// Run accepts clients until ctx ends. It then closes every connection with 1001, and returns
-// when all have ended.
+// Run accepts clients until ctx ends. It then closes every connection with status 1001 (going
+// away), and returns once all connections have ended.
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
-// Connected returns the number of clients.
+// Connected returns the number of connected clients.
 func (s *Server) Connected() int { return s.serving.Connected() }
 
-// Condition returns the server's health part: its addresses and the number of clients.
+// Condition returns the health of the server, which listens at addresses.
 func (s *Server) Condition(addresses []string) health.Part {
 	return health.Part{Name: "openclaw", OK: true}.Saying(
 		fmt.Sprintf("serves %s; %d programs are connected", strings.Join(addresses, ", "), s.Connected()))
@@ -114,5 +116,5 @@ func (s *Server) Routes(r gin.IRouter) {
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	remote := r.RemoteAddr
 	return avatar.Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Body, SendWithin: s.paces.send,
-		Quiet: 3*s.paces.tick + s.paces.send, PerSecond: perSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
+		Quiet: 3*s.paces.tick + s.paces.send, PerSecond: maxPerSecond}, func(ctx context.Context, conn *socket.Conn) { newConnection(s, conn, remote).serve(ctx) })
 }

@@ -41,7 +41,7 @@ func TestTranscript(t *testing.T) {
 		fmt.Fprintf(&said, "> %s\n", text)
 		c.Send(text)
 	}
-	note(received{whole: string(httpserver.Encode(message{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
+	note(received{whole: string(httpserver.Encode(eventMessage{"event", "connect.challenge", map[string]any{"nonce": c.nonce, "ts": 1}, 0}))})
 	say(avatartest.Connect("1"))
 	note(c.next())
 	say(`{"type":"req","id":"2","method":"sessions.list","params":{"activeMinutes":60,"includeGlobal":false,"includeUnknown":false,"limit":10}}`)
@@ -107,7 +107,9 @@ func TestRuns(t *testing.T) {
 		"joined late": {[]any{state(agent.Speaking), state(agent.Idle)}, "start assistant[] end"},
 		"twice":       {[]any{said("A."), state(agent.Idle), said("B."), state(agent.Idle)}, "start assistant[A.] end start assistant[B.] end"},
 	} {
-		r := newRuns(func(session string, robot device.ID, _ string) (string, string) { return keyOf(session, robot), "run" })
+		r := newRuns(func(session string, robot device.ID, _ string) (string, string) {
+			return sessionKey(session, robot), "run"
+		})
 		var all []string
 		for _, body := range c.frames {
 			for _, e := range r.handleFrame(&feed.Frame{Session: "s", Body: body}, time.Now()) {
@@ -131,10 +133,12 @@ func TestRuns(t *testing.T) {
 
 // TestRunsAreBounded: sessions, tools and text of a run.
 func TestRunsAreBounded(t *testing.T) {
-	r := newRuns(func(session string, robot device.ID, _ string) (string, string) { return keyOf(session, robot), "run" })
+	r := newRuns(func(session string, robot device.ID, _ string) (string, string) {
+		return sessionKey(session, robot), "run"
+	})
 	noon := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	ends := 0
-	for n := range 2 * mostSessions {
+	for n := range 2 * maxSessions {
 		for _, e := range r.handleFrame(&feed.Frame{Session: fmt.Sprint(n), Body: feed.State{State: agent.Thinking, Session: fmt.Sprint(n)}},
 			noon.Add(time.Duration(n)*time.Second)) {
 			if l, is := e.Data.(lifecycle); is && l.Phase == "end" {
@@ -142,7 +146,7 @@ func TestRunsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(r.sessions) != mostSessions || ends != mostSessions || r.latest()[0].key != "agent:main:399" {
+	if len(r.sessions) != maxSessions || ends != maxSessions || r.recent()[0].key != "agent:main:399" {
 		t.Errorf("%d sessions, %d have ended", len(r.sessions), ends)
 	}
 	s := r.sessions["399"]
@@ -152,7 +156,7 @@ func TestRunsAreBounded(t *testing.T) {
 			r.handleFrame(&feed.Frame{Session: "399", Body: body}, noon)
 		}
 	}
-	if len(s.run.tools) != mostTools || len(s.run.text) > limit.Question {
+	if len(s.run.tools) != maxTools || len(s.run.text) > limit.Question {
 		t.Errorf("%d tools, %d bytes", len(s.run.tools), len(s.run.text))
 	}
 }
@@ -164,16 +168,16 @@ func TestKeys(t *testing.T) {
 		{"agent:main:robot:a0b1c2d3e4f5", "main", "robot:a0b1c2d3e4f5"}, {"robot:hall", "main", "robot:hall"}, {"agent::", "", "vtb_main"},
 		{"agent:main:a:b", "main", "vtb_a:b"},
 	} {
-		if who, talk := talkOf(c.key); who != c.who || talk != c.talk {
+		if who, talk := parseKey(c.key); who != c.who || talk != c.talk {
 			t.Errorf("%s: %s %s", c.key, who, talk)
 		}
 	}
 	for _, session := range []string{"vtb_desk", "vtb_main"} {
-		if _, talk := talkOf(keyOf(session, "")); talk != session {
+		if _, talk := parseKey(sessionKey(session, "")); talk != session {
 			t.Errorf("%s leads to %s", session, talk)
 		}
 	}
-	if _, talk := talkOf(keyOf("s1", robotA)); talk != "robot:"+string(robotA) {
+	if _, talk := parseKey(sessionKey("s1", robotA)); talk != "robot:"+string(robotA) {
 		t.Errorf("a robot leads to %s", talk)
 	}
 }
@@ -197,12 +201,12 @@ func TestATextIsAnsweredOnce(t *testing.T) {
 	if got := h.talks.heard(); len(got) != 1 {
 		t.Errorf("it was answered: %q", got)
 	}
-	chats := newChats()
-	for n := range 5 * mostSent {
+	chats := newTexts()
+	for n := range 5 * maxRecorded {
 		chats.start(fmt.Sprint("s", n), "k", fmt.Sprint(n))
 	}
-	if len(chats.sent) != mostSent || chats.sent[fmt.Sprint(5*mostSent-1)] == nil || len(chats.asked) != mostSessions {
-		t.Errorf("%d keys, %d sessions are kept", len(chats.sent), len(chats.asked))
+	if len(chats.status) != maxRecorded || chats.status[fmt.Sprint(5*maxRecorded-1)] == nil || len(chats.latest) != maxSessions {
+		t.Errorf("%d keys, %d sessions are kept", len(chats.status), len(chats.latest))
 	}
 }
 
@@ -243,7 +247,9 @@ func TestRefusedTexts(t *testing.T) {
 // TestAgent: the method agent is answered by agent events, and by a second answer after the
 // last of them.
 func TestAgent(t *testing.T) {
-	late := func(late time.Duration) *harness { return newHarness(t, func(_ *Options, p *paces) { p.late = late }) }
+	late := func(late time.Duration) *harness {
+		return newHarness(t, func(_ *Options, p *paces) { p.finalDelay = late })
+	}
 	h := late(time.Minute)
 	c := h.join()
 	ask := func(id, params string) (accepted received, between string, final received) {
@@ -273,8 +279,8 @@ func TestAgent(t *testing.T) {
 	if got := strings.Join(h.talks.heard()[2:], "; "); got != "vtb_main : hello; vtb_desk leo: hello" {
 		t.Errorf("the talks heard %s", got)
 	}
-	for id, params := range map[string]string{"another agent": `{"message":"x","agentId":"leo","sessionKey":"agent:main:desk","idempotencyKey":"k"}`,
-		"message is empty": `{"idempotencyKey":"k"}`, "idempotencyKey has": `{"message":"x"}`, "agentId may not": `{"agentId":7}`} {
+	for id, params := range map[string]string{"differs from agentId": `{"message":"x","agentId":"leo","sessionKey":"agent:main:desk","idempotencyKey":"k"}`,
+		"message is empty": `{"idempotencyKey":"k"}`, "idempotencyKey must have": `{"message":"x"}`, "agentId may not": `{"agentId":7}`} {
 		if bad, _, _ := ask(id, params); bad.OK || !strings.Contains(bad.whole, id) {
 			t.Errorf("%s: %s", params, bad.whole)
 		}
@@ -301,7 +307,7 @@ func TestAgent(t *testing.T) {
 // TestLeavingEndsTurns of the client, which may ask again.
 func TestLeavingEndsTurns(t *testing.T) {
 	h := newHarness(t)
-	began, ended := make(chan struct{}, mostChats+1), make(chan error, mostChats+1)
+	began, ended := make(chan struct{}, maxTexts+1), make(chan error, maxTexts+1)
 	h.talks.answer = func(ctx context.Context, _ string, _ func(agent.Reply) error) error {
 		began <- struct{}{}
 		<-ctx.Done()
@@ -309,7 +315,7 @@ func TestLeavingEndsTurns(t *testing.T) {
 		return ctx.Err()
 	}
 	c := h.join()
-	for n := range mostChats {
+	for n := range maxTexts {
 		c.call(fmt.Sprint(n), "chat.send", fmt.Sprintf(`{"sessionKey":"t%d","message":"hello","idempotencyKey":"k%d"}`, n, n))
 		c.answer(fmt.Sprint(n))
 		<-began
@@ -319,7 +325,7 @@ func TestLeavingEndsTurns(t *testing.T) {
 		t.Errorf("a fifth at once: %s", got.whole)
 	}
 	c.Conn.Drop()
-	for range mostChats {
+	for range maxTexts {
 		if err := <-ended; err == nil {
 			t.Error("a turn went on")
 		}
@@ -399,7 +405,7 @@ func TestLimits(t *testing.T) {
 	c := h.dial()
 	c.gone() // it has said nothing
 	h = newHarness(t)
-	for range mostOfOne {
+	for range maxPerAddress {
 		h.dial()
 	}
 	if conn, err := socket.Dial(t.Context(), h.URL+"/", socket.Options{}); err == nil || !strings.Contains(err.Error(), "too_many_clients") {
@@ -456,7 +462,7 @@ func FuzzFrames(f *testing.F) {
 		return func(params map[string]any) { params[name] = value }
 	}
 	for _, change := range []func(map[string]any){set("maxProtocol", 2), set("minProtocol", 5), set("role", "node"), set("role", ""),
-		set("scopes", make([]string, mostScopes+1)), set("client", 7), set("auth", map[string]any{"token": "t", "deviceToken": "d"}),
+		set("scopes", make([]string, maxScopes+1)), set("client", 7), set("auth", map[string]any{"token": "t", "deviceToken": "d"}),
 		set("auth", map[string]any{"password": "p", "bootstrapToken": ""}), set("device", map[string]any{"publicKey": "AA"}),
 		newDevice(1).signs("", "v1|ID|gateway-client|backend|operator|operator.admin|AT|"), newDevice(2).signs("other", secondForm)} {
 		f.Add(true, []byte(avatartest.Connect("1", change)))
@@ -472,14 +478,14 @@ func FuzzFrames(f *testing.F) {
 		}
 		var p connectParams
 		if bad == nil {
-			bad = r.into(&p)
+			bad = r.decodeParams(&p)
 		}
 		if bad == nil {
 			for _, locked := range []bool{false, true} {
-				agreed, refused := p.agree("nonce", time.Now(), locked, func(string) error { return nil })
+				agreed, refused := p.check("nonce", time.Now(), locked, func(string) error { return nil })
 				if refused != nil {
 					bad = refused.failure
-				} else if agreed.protocol < oldest || agreed.protocol > newest {
+				} else if agreed.protocol < minProtocol || agreed.protocol > maxProtocol {
 					t.Fatalf("version %d", agreed.protocol)
 				}
 			}
@@ -487,7 +493,7 @@ func FuzzFrames(f *testing.F) {
 				p.payloads()
 			}
 		}
-		if who, talk := talkOf(r.Method); talk == "" {
+		if who, talk := parseKey(r.Method); talk == "" {
 			t.Fatalf("no talk of %q, %q", r.Method, who)
 		}
 		var again response

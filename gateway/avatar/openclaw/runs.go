@@ -12,23 +12,23 @@ import (
 	"perch/limit"
 )
 
-// Bounds of the remembered sessions.
+// Limits of what a connection records.
 const (
-	mostSessions = 200
-	mostTools    = 64 // running in a run
+	maxSessions = 200
+	maxTools    = 64 // running tools of one run
 )
 
-// agentEvent is an event of a session in the gateway's shape.
+// agentEvent is an event about a session.
 type agentEvent struct {
 	RunID   string `json:"runId"`
-	Seq     int    `json:"seq"` // within the run, from 1
+	Seq     int    `json:"seq"` // number of the event in the run, from 1
 	Stream  string `json:"stream"`
 	TS      int64  `json:"ts"` // Unix milliseconds
 	Session string `json:"sessionKey"`
 	Data    any    `json:"data"`
 }
 
-// lifecycle is the data of the stream lifecycle.
+// lifecycle is the data of an agentEvent of the stream lifecycle.
 type lifecycle struct {
 	Phase     string `json:"phase"` // start, end or error
 	StartedAt int64  `json:"startedAt"`
@@ -36,7 +36,7 @@ type lifecycle struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// toolEvent is the data of the stream tool.
+// toolEvent is the data of an agentEvent of the stream tool.
 type toolEvent struct {
 	Phase  string `json:"phase"` // start, update or result
 	Name   string `json:"name"`
@@ -45,54 +45,55 @@ type toolEvent struct {
 	Failed bool   `json:"isError,omitempty"`
 }
 
-// assistantEvent is the data of the stream assistant: all text of the run, and the new part.
+// assistantEvent is the data of an agentEvent of the stream assistant.
 type assistantEvent struct {
-	Text    string `json:"text"`
-	Delta   string `json:"delta"`
-	Replace bool   `json:"replace,omitempty"` // Text no longer includes earlier text
+	Text    string `json:"text"`              // text of the run so far
+	Delta   string `json:"delta"`             // the new part of Text
+	Replace bool   `json:"replace,omitempty"` // whether Text no longer includes earlier text
 }
 
-// errorEvent is the data of the stream error.
+// errorEvent is the data of an agentEvent of the stream error.
 type errorEvent struct {
 	Error string `json:"error"`
 }
 
-// run is a turn in the gateway's shape. It begins and ends with a lifecycle event.
+// run is what the gateway calls a turn. It begins and ends with a lifecycle event.
 type run struct {
-	id    string
-	key   string // of its session
-	seq   int
-	text  string
-	began int64
-	tools map[string]bool // running
+	id      string
+	key     string          // key of the session
+	seq     int             // number of the latest event
+	text    string          // text of the reply so far
+	started int64           // Unix milliseconds
+	tools   map[string]bool // IDs of the running tools
 }
 
-// session is a session that a client knows.
+// session is a session whose frames were sent to the client.
 type session struct {
-	key  string
-	at   int64  // Unix milliseconds of the last frame
-	nth  int    // number of the last frame, among those of all sessions
-	run  *run   // nil between two turns
-	text string // id of the last run that belonged to a client's text
+	key     string // empty before the first run
+	at      int64  // when the latest frame was sent, in Unix milliseconds
+	nth     int    // number of the latest frame, counted in all sessions
+	run     *run   // nil between runs
+	textRun string // ID of the latest run that was the answer to a client's text, or ""
 }
 
 // runs converts frames to agent events for one connection.
 type runs struct {
-	name     namer
-	frames   int                 // so far
-	sessions map[string]*session // by robot, or else by session
+	nameRun  runNamer
+	frames   int                 // number of frames so far
+	sessions map[string]*session // key: robot ID, or session ID if there is no robot
 
-	now    int64        // Unix milliseconds of the current frame
-	events []agentEvent // for it
+	now    int64        // time of the current frame, in Unix milliseconds
+	events []agentEvent // events for the current frame
 }
 
-// namer returns the key of a session, and the id of the run that begins in it if that belongs
-// to a client's text, or "". last is the id of the previous run that did.
-type namer func(id string, robot device.ID, last string) (key, run string)
+// runNamer returns the key of a session, and the ID of the run that begins in the session. The ID
+// is empty unless the run is the answer to a client's text. last is the ID of the latest run in
+// the session that was such an answer; it is not returned again.
+type runNamer func(session string, robot device.ID, last string) (key, run string)
 
-func newRuns(name namer) *runs { return &runs{name: name, sessions: map[string]*session{}} }
+func newRuns(nameRun runNamer) *runs { return &runs{nameRun: nameRun, sessions: map[string]*session{}} }
 
-// handleFrame returns the events for a frame.
+// handleFrame returns the events for a frame. They are valid until the next call.
 func (r *runs) handleFrame(f *feed.Frame, now time.Time) []agentEvent {
 	place := cmp.Or(string(f.Robot), f.Session)
 	s := r.sessions[place]
@@ -109,28 +110,29 @@ func (r *runs) handleFrame(f *feed.Frame, now time.Time) []agentEvent {
 	s.at, s.nth = r.now, r.frames
 	switch b := f.Body.(type) {
 	case feed.State:
-		r.state(s, f, b)
+		r.handleState(s, f, b)
 	case feed.Tool:
-		r.tool(s, f, b)
+		r.handleTool(s, f, b)
 	case feed.Said:
-		r.sentence(s, f, b)
+		r.handleSentence(s, f, b)
 	}
 	return r.events
 }
 
+// isIdle reports whether the body of a frame is the state idle.
 func isIdle(body any) bool {
-	s, is := body.(feed.State)
-	return is && s.State == agent.Idle
+	s, ok := body.(feed.State)
+	return ok && s.State == agent.Idle
 }
 
-// state begins, continues or ends a run.
-func (r *runs) state(s *session, f *feed.Frame, b feed.State) {
+// handleState begins, continues or ends a run.
+func (r *runs) handleState(s *session, f *feed.Frame, b feed.State) {
 	switch b.State {
-	case agent.Thinking, agent.Notification: // an open question is part of its turn
-		r.open(s, f)
+	case agent.Thinking, agent.Notification: // a turn goes on while its question is open
+		r.beginRun(s, f)
 	case agent.Working, agent.Juggling:
-		r.open(s, f)
-		if len(s.run.tools) == 0 { // an agent that does not report its tools
+		r.beginRun(s, f)
+		if len(s.run.tools) == 0 { // the agent does not report the tools that it runs
 			name := "agent"
 			if b.Detail != nil && b.Detail.Tool != "" {
 				name = b.Detail.Tool
@@ -138,8 +140,8 @@ func (r *runs) state(s *session, f *feed.Frame, b feed.State) {
 			r.emit(s.run, "tool", toolEvent{Phase: "update", Name: name, CallID: s.run.id})
 		}
 	case agent.Speaking:
-		r.open(s, f)
-		if s.run.text == "" { // the text follows with its sound
+		r.beginRun(s, f)
+		if s.run.text == "" { // the first sentence follows in a feed.Said
 			r.emit(s.run, "assistant", assistantEvent{})
 		}
 	case agent.Failed:
@@ -149,16 +151,17 @@ func (r *runs) state(s *session, f *feed.Frame, b feed.State) {
 	}
 }
 
-func (r *runs) tool(s *session, f *feed.Frame, b feed.Tool) {
+// handleTool adds the start or the end of a tool call.
+func (r *runs) handleTool(s *session, f *feed.Frame, b feed.Tool) {
 	e := toolEvent{Phase: "start", Name: b.Name, CallID: b.ID, Meta: b.Content, Failed: b.Status == "error"}
 	switch {
 	case b.Status == "running":
-		r.open(s, f)
-		if len(s.run.tools) < mostTools {
+		r.beginRun(s, f)
+		if len(s.run.tools) < maxTools {
 			s.run.tools[b.ID] = true
 		}
 	case s.run == nil || !s.run.tools[b.ID]:
-		return // its start was not sent
+		return // the start of the call was not sent
 	default:
 		delete(s.run.tools, b.ID)
 		e.Phase = "result"
@@ -166,8 +169,9 @@ func (r *runs) tool(s *session, f *feed.Frame, b feed.Tool) {
 	r.emit(s.run, "tool", e)
 }
 
-func (r *runs) sentence(s *session, f *feed.Frame, b feed.Said) {
-	r.open(s, f)
+// handleSentence adds a sentence to the text of the run.
+func (r *runs) handleSentence(s *session, f *feed.Frame, b feed.Said) {
+	r.beginRun(s, f)
 	e := assistantEvent{Delta: b.Text}
 	switch {
 	case s.run.text == "":
@@ -181,58 +185,59 @@ func (r *runs) sentence(s *session, f *feed.Frame, b feed.Said) {
 	r.emit(s.run, "assistant", e)
 }
 
-// open begins a run in a session that has none.
-func (r *runs) open(s *session, f *feed.Frame) {
+// beginRun begins a run unless the session already has one.
+func (r *runs) beginRun(s *session, f *feed.Frame) {
 	if s.run != nil {
 		return
 	}
-	s.run = &run{began: r.now, tools: map[string]bool{}}
-	s.key, s.run.id = r.name(f.Session, f.Robot, s.text)
+	s.run = &run{started: r.now, tools: map[string]bool{}}
+	s.key, s.run.id = r.nameRun(f.Session, f.Robot, s.textRun)
 	if s.run.id == "" {
 		s.run.id = rand.Text()
 	} else {
-		s.text = s.run.id
+		s.textRun = s.run.id
 	}
 	s.run.key = s.key
 	r.emit(s.run, "lifecycle", lifecycle{Phase: "start", StartedAt: r.now})
 }
 
-// endRun ends the current run of a session; failed is the reason if it failed.
-func (r *runs) endRun(s *session, failed string) {
+// endRun ends the current run of a session, if any. failure is the error of a failed run, or "".
+func (r *runs) endRun(s *session, failure string) {
 	if s.run == nil {
 		return
 	}
-	e := lifecycle{Phase: "end", StartedAt: s.run.began, EndedAt: r.now, Error: failed}
-	if failed != "" {
+	e := lifecycle{Phase: "end", StartedAt: s.run.started, EndedAt: r.now, Error: failure}
+	if failure != "" {
 		e.Phase = "error"
-		r.emit(s.run, "error", errorEvent{failed})
+		r.emit(s.run, "error", errorEvent{failure})
 	}
 	r.emit(s.run, "lifecycle", e)
 	s.run = nil
 }
 
-func (r *runs) emit(of *run, stream string, data any) {
-	of.seq++
-	r.events = append(r.events, agentEvent{of.id, of.seq, stream, r.now, of.key, data})
+// emit appends an event of a run to r.events.
+func (r *runs) emit(u *run, stream string, data any) {
+	u.seq++
+	r.events = append(r.events, agentEvent{u.id, u.seq, stream, r.now, u.key, data})
 }
 
-// makeRoom drops the session that was idle for longest if there are too many.
+// makeRoom removes the session whose latest frame is the oldest, if there are maxSessions.
 func (r *runs) makeRoom() {
-	if len(r.sessions) < mostSessions {
+	if len(r.sessions) < maxSessions {
 		return
 	}
-	stalest := limit.First(r.sessions, func(a, b *session) int { return a.nth - b.nth })
-	r.endRun(r.sessions[stalest], "")
-	delete(r.sessions, stalest)
+	oldest := limit.First(r.sessions, func(a, b *session) int { return a.nth - b.nth })
+	r.endRun(r.sessions[oldest], "")
+	delete(r.sessions, oldest)
 }
 
-// latest returns the sessions that had a turn, the latest first.
-func (r *runs) latest() (all []*session) {
+// recent returns the sessions that had a run, latest first.
+func (r *runs) recent() (sessions []*session) {
 	for _, s := range r.sessions {
 		if s.key != "" {
-			all = append(all, s)
+			sessions = append(sessions, s)
 		}
 	}
-	slices.SortFunc(all, func(a, b *session) int { return b.nth - a.nth })
-	return all
+	slices.SortFunc(sessions, func(a, b *session) int { return b.nth - a.nth })
+	return sessions
 }

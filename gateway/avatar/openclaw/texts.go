@@ -7,85 +7,87 @@ import (
 	"perch/limit"
 )
 
-// mostSent bounds the remembered texts.
-const mostSent = 1000
+// maxRecorded is the maximum of recorded texts. The oldest is dropped.
+const maxRecorded = 1000
 
-// chats remembers the texts that clients have sent. A text repeated under its idempotency
-// key, on any connection, is not answered again.
-type chats struct {
-	mu    sync.Mutex
-	asked map[string]asked // by session
-	sent  map[string]*sent // by idempotency key
-	count int              // of all texts so far
+// texts records the texts that clients have sent. If a text is sent twice with the same
+// idempotency key, on any connection, the second one is not answered.
+type texts struct {
+	mu     sync.Mutex
+	latest map[string]latestText  // key: session ID
+	status map[string]*textStatus // key: idempotency key
+	count  int                    // number of texts so far
 }
 
-// asked is a client's key of a session, and the run of its latest text.
-type asked struct{ key, run string }
+// latestText describes the latest text in a session: the client's key of the session, and the
+// ID of the run that answers the text.
+type latestText struct{ key, run string }
 
-// sent is the state of a text.
-type sent struct {
+// textStatus is the status of a text.
+type textStatus struct {
 	status string
-	nth    int // of all texts
+	nth    int // number of the text, from 1
 }
 
-// The gateway's words for the state of a text.
+// Values of textStatus.status, and of the status in responses. They are the gateway's.
 const (
-	started  = "started"
-	inFlight = "in_flight"
-	done     = "ok"
-	unsaid   = "error"
+	statusStarted  = "started"
+	statusInFlight = "in_flight"
+	statusOK       = "ok"
+	statusError    = "error"
 )
 
-func newChats() chats { return chats{asked: map[string]asked{}, sent: map[string]*sent{}} }
-
-// name returns the key of a session, as the client that chats in it calls it, and the id of
-// the run that begins in it. The id is empty unless the run belongs to a client's text other
-// than the text of the run last.
-func (c *chats) name(session string, robot device.ID, last string) (key, run string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a, is := c.asked[session]
-	switch {
-	case !is || robot != "":
-		return keyOf(session, robot), ""
-	case a.run == last:
-		return a.key, ""
-	}
-	return a.key, a.run
+func newTexts() texts {
+	return texts{latest: map[string]latestText{}, status: map[string]*textStatus{}}
 }
 
-// start records a text under its idempotency key. It returns started, or the status of a text
-// that is already known.
-func (c *chats) start(session, key, once string) (status string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if known := c.sent[once]; known != nil {
-		return known.status
+// nameRun implements runNamer.
+func (t *texts) nameRun(session string, robot device.ID, last string) (key, run string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text, ok := t.latest[session]
+	switch {
+	case !ok || robot != "":
+		return sessionKey(session, robot), ""
+	case text.run == last:
+		return text.key, ""
 	}
-	if len(c.sent) >= mostSent {
-		delete(c.sent, limit.First(c.sent, func(a, b *sent) int { return a.nth - b.nth }))
+	return text.key, text.run
+}
+
+// start records a text. It returns statusStarted, or the status of the text that was already
+// recorded with the same idempotency key.
+func (t *texts) start(session, key, idempotencyKey string) (status string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if recorded := t.status[idempotencyKey]; recorded != nil {
+		return recorded.status
 	}
-	c.count++
-	c.sent[once] = &sent{inFlight, c.count}
-	for known := range c.asked {
-		if len(c.asked) < mostSessions {
+	if len(t.status) >= maxRecorded {
+		delete(t.status, limit.First(t.status, func(a, b *textStatus) int { return a.nth - b.nth }))
+	}
+	t.count++
+	t.status[idempotencyKey] = &textStatus{statusInFlight, t.count}
+	for other := range t.latest {
+		if len(t.latest) < maxSessions {
 			break
 		}
-		delete(c.asked, known) // any of them: it gets the key of keyOf again
+		delete(t.latest, other) // any session will do: it falls back to the key of sessionKey
 	}
-	c.asked[session] = asked{key, once}
-	return started
+	t.latest[session] = latestText{key, idempotencyKey}
+	return statusStarted
 }
 
-// finish records the status of a text. With an empty status it may be sent again.
-func (c *chats) finish(once, status string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text := c.sent[once]
+// finish records the final status of a text. If status is empty, it removes the text, which
+// can then be sent again.
+func (t *texts) finish(idempotencyKey, status string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := t.status[idempotencyKey]
 	switch {
-	case text == nil: // dropped for later ones
+	case text == nil: // dropped by start
 	case status == "":
-		delete(c.sent, once)
+		delete(t.status, idempotencyKey)
 	default:
 		text.status = status
 	}

@@ -10,53 +10,53 @@ import (
 	"perch/plain"
 )
 
-// request is a call by a client.
+// request is a request from a client.
 type request struct {
 	Type, ID, Method string
 	Params           json.RawMessage
 }
 
-// parseRequest decodes a frame of a client. asks is false for a frame that cancels a call,
-// which is not answered. The request of an invalid frame has an ID to answer to.
-func parseRequest(isText bool, text []byte) (r request, asks bool, bad *failure) {
+// parseRequest decodes a frame from a client. needsResponse is false for a frame that cancels an
+// earlier request. If the frame is invalid, r has only the ID for the response.
+func parseRequest(isText bool, text []byte) (r request, needsResponse bool, bad *failure) {
 	if !isText {
-		return request{ID: noID}, true, invalid("a frame is a text message, this one is binary")
+		return request{ID: noID}, true, invalid("a frame must be a text message, not a binary one")
 	}
 	if err := json.Unmarshal(text, &r); err != nil {
-		return request{ID: noID}, true, invalid("invalid request frame: it is not the JSON object that belongs here")
+		return request{ID: noID}, true, invalid("invalid request frame: not a JSON object with type, id and method")
 	}
 	switch {
 	case r.ID == "" || len(r.ID) > limit.Name:
-		return request{ID: noID}, true, invalid("invalid request frame: id has 1 to %d bytes", limit.Name)
+		return request{ID: noID}, true, invalid("invalid request frame: id must have 1 to %d bytes", limit.Name)
 	case r.Type == "cancel":
 		return r, false, nil
 	case r.Type != "req":
-		return r, true, invalid("invalid request frame: type is req, not %.40q", r.Type)
+		return r, true, invalid("invalid request frame: type must be req, not %.40q", r.Type)
 	case r.Method == "" || len(r.Method) > limit.ID:
-		return r, true, invalid("invalid request frame: method has 1 to %d bytes", limit.ID)
+		return r, true, invalid("invalid request frame: method must have 1 to %d bytes", limit.ID)
 	}
 	return r, true, nil
 }
 
-// noID is the id in the response to a frame without one.
+// noID is the ID in the response to a frame without a valid ID.
 const noID = "invalid"
 
-// into decodes the parameters of a request, which may be missing.
-func (r request) into(params any) *failure {
+// decodeParams decodes the parameters of a request. Missing parameters are not an error.
+func (r request) decodeParams(params any) *failure {
 	if len(r.Params) == 0 {
 		return nil
 	}
 	err := json.Unmarshal(r.Params, params)
-	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is && wrong.Field != "" {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 		return invalid("invalid %s params: %.100s may not be a JSON %s", r.Method, wrong.Field, wrong.Value)
 	}
 	if err != nil {
-		return invalid("invalid %s params: they are a JSON object", r.Method)
+		return invalid("invalid %s params: not a JSON object", r.Method)
 	}
 	return nil
 }
 
-// response answers a request.
+// response is the response to a request.
 type response struct {
 	Type    string   `json:"type"` // res
 	ID      string   `json:"id"`
@@ -65,20 +65,21 @@ type response struct {
 	Error   *failure `json:"error,omitempty"`
 }
 
-// newResponse returns the answer to a request, or its error if bad is not nil.
+// newResponse returns the response to the request with an ID. If bad is not nil, the response is
+// that error.
 func newResponse(id string, payload any, bad *failure) response {
 	return response{"res", id, bad == nil, payload, bad}
 }
 
-// message is an event sent to clients.
-type message struct {
+// eventMessage is an event that is sent to a client.
+type eventMessage struct {
 	Type    string `json:"type"` // event
 	Event   string `json:"event"`
 	Payload any    `json:"payload"`
-	Seq     int    `json:"seq,omitempty"` // within the connection, from 1; omitted for the challenge
+	Seq     int    `json:"seq,omitempty"` // number of the event in the connection, from 1; omitted for the challenge
 }
 
-// failure is an error in the gateway's shape.
+// failure is an error in the gateway's format.
 type failure struct {
 	Code       string          `json:"code"`
 	Message    string          `json:"message"`
@@ -87,7 +88,7 @@ type failure struct {
 	RetryAfter int             `json:"retryAfterMs,omitempty"`
 }
 
-// failureDetails tell a program what to do about an error.
+// failureDetails describe an error for programs.
 type failureDetails struct {
 	Code           string   `json:"code,omitempty"`
 	Reason         string   `json:"reason,omitempty"`
@@ -96,39 +97,42 @@ type failureDetails struct {
 	RequiredScopes []string `json:"requiredScopes,omitempty"`
 }
 
+// with adds details to the error.
 func (f *failure) with(d failureDetails) *failure {
 	f.Details = &d
 	return f
 }
 
-// The gateway's error codes.
+// Values of failure.Code.
 const (
 	invalidRequest = "INVALID_REQUEST"
 	forbidden      = "FORBIDDEN"
 	unavailable    = "UNAVAILABLE"
 )
 
+// invalid returns an error with the code invalidRequest.
 func invalid(format string, args ...any) *failure {
 	return &failure{Code: invalidRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// busyFor is how long a client should wait before it repeats a text that was refused as busy.
-const busyFor = 3000 // ms
+// retryAfter is how long, in milliseconds, a client should wait before it sends a text again
+// that was refused because the agent was busy.
+const retryAfter = 3000
 
-// failed returns an error in the gateway's shape. The text of an error without a Status is
-// not disclosed.
-func failed(err error) *failure {
-	coded, is := errors.AsType[interface {
+// newFailure converts an error to the gateway's format. The text of an error that has no Status
+// method is not disclosed.
+func newFailure(err error) *failure {
+	coded, ok := errors.AsType[interface {
 		error
 		Status() int
 	}](err)
-	if !is {
+	if !ok {
 		return &failure{Code: unavailable, Message: "the agent could not answer; the log of the appliance says why"}
 	}
 	f := invalid("%s", plain.Clip(coded.Error(), 1000))
 	switch {
 	case coded.Status() == http.StatusTooManyRequests:
-		f.Code, f.Retryable, f.RetryAfter = unavailable, true, busyFor
+		f.Code, f.Retryable, f.RetryAfter = unavailable, true, retryAfter
 	case coded.Status() >= http.StatusInternalServerError:
 		f.Code = unavailable
 	}

@@ -39,7 +39,7 @@ func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
 	}
 	llmVTuberURL := serve(llmvtuber.New(llmvtuber.Options{Feed: f, Chat: chats, Words: words, Name: "Chan", Log: log}))
 	aiTuberURL := serve(aituber.New(aituber.Options{Feed: f, Chat: chats, Words: words, Log: log}))
-	openClawURL := serve(openclaw.New(openclaw.Options{Feed: f, Talks: chats, Name: func() string { return "Chan" }, Log: log}))
+	openClawURL := serve(openclaw.New(openclaw.Options{Feed: f, Chat: chats, Name: func() string { return "Chan" }, Log: log}))
 	joined := "?talk=" + feed.OfRobot + string(robotA)
 	all := map[string]toldProgram{}
 	for name, dial := range map[string]func() *avatartest.Client{
