@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// tools are the offered tools, by their names in the spelling of canonical.
+// tools are the offered tools. key: name as returned by canonical.
 type tools map[string]Tool
 
 func newTools(offered []Tool) tools {
@@ -22,12 +22,13 @@ func newTools(offered []Tool) tools {
 	return t
 }
 
-// modules are what models put before a tool's name.
+// modules returns the prefixes that models add to the names of tools.
 func modules() []string {
 	return []string{"", "functions.", "default_api.", "tools.", "tool.", "api.", "call:"}
 }
 
-// canonical returns a tool's name without a module before it, in lower case and with underscores.
+// canonical returns a tool's name in lower case, without a module and a call's number, and with underscores
+// for punctuation.
 func canonical(name string) string {
 	name = strings.TrimSpace(name)
 	for _, module := range modules() {
@@ -39,6 +40,7 @@ func canonical(name string) string {
 	return underscored(name)
 }
 
+// underscored returns name in lower case, with underscores for everything other than letters and digits.
 func underscored(name string) string {
 	return strings.Map(func(c rune) rune {
 		if unicode.IsLetter(c) || unicode.IsDigit(c) {
@@ -53,7 +55,7 @@ func (t tools) has(name string) bool {
 	return found
 }
 
-// mayBegin reports whether a text begins with the name of a tool, or may once it goes on.
+// mayBegin reports whether text begins with the name of a tool, or with a part of a name if it ends there.
 func (t tools) mayBegin(text string) bool {
 	n := nameLength(text)
 	if n == 0 {
@@ -81,6 +83,7 @@ func (t tools) mayBegin(text string) bool {
 	return false
 }
 
+// nameLength returns the length of the name at the beginning of text, in bytes.
 func nameLength(text string) int {
 	text = text[:min(len(text), maxMark)]
 	n := strings.IndexFunc(text, func(c rune) bool {
@@ -92,7 +95,7 @@ func nameLength(text string) int {
 	return n
 }
 
-// call returns a call of a tool as the model names it.
+// call returns the call of the tool with the name that the model wrote.
 func (t tools) call(name string, arguments json.RawMessage) Call {
 	tool, offered := t[canonical(name)]
 	if !offered {
@@ -101,8 +104,8 @@ func (t tools) call(name string, arguments json.RawMessage) Call {
 	return Call{tool.Name, arguments, true}
 }
 
-// calls returns the calls in a text that is known to hold some, in any form. name is the tool that the
-// mark around it names, or "".
+// calls returns the calls in the text of a call, in any format. name is the name of the tool in the mark
+// before the text, or "".
 func (t tools) calls(text, name string) []Call {
 	if calls := t.inJSON(text, name); len(calls) > 0 {
 		return calls
@@ -129,8 +132,8 @@ func (t tools) calls(text, name string) []Call {
 	return calls
 }
 
-// inJSON returns the calls in JSON objects and lists of a text. Where an object has only arguments,
-// the tool is named before it, or is name.
+// inJSON returns the calls in the JSON objects and lists in text. An object without the name of a tool has the
+// arguments of the tool whose name precedes it, or else of name.
 func (t tools) inJSON(text, name string) (calls []Call) {
 	for at := 0; at < len(text); {
 		if text[at] != '{' && text[at] != '[' {
@@ -157,7 +160,7 @@ func (t tools) inJSON(text, name string) (calls []Call) {
 	return calls
 }
 
-// lastName returns the last name of an offered tool in a text.
+// lastName returns the last name of an offered tool in text, or "".
 func (t tools) lastName(text string) (name string) {
 	for _, word := range strings.FieldsFunc(text, func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '_' && c != '.' && c != '-' && c != ':'
@@ -169,7 +172,7 @@ func (t tools) lastName(text string) (name string) {
 	return name
 }
 
-// inValue returns the calls that a JSON value holds.
+// inValue returns the calls in a decoded JSON value.
 func (t tools) inValue(value any) (calls []Call) {
 	switch value := value.(type) {
 	case []any:
@@ -189,24 +192,26 @@ func (t tools) inValue(value any) (calls []Call) {
 		arguments, given := firstKey(value, "arguments", "parameters", "args", "input", "tool_input", "params", "action_input", "kwargs")
 		tool, named := name.(string)
 		if !named || tool == "" || !given || value["description"] != nil || isSchema(arguments) {
-			return nil // it describes a tool, or is a result
+			return nil // the definition or the result of a tool
 		}
 		return []Call{t.call(tool, argumentsOf(arguments))}
 	}
 	return calls
 }
 
-// isSchema reports whether a value describes arguments.
+// isSchema reports whether a value is a JSON Schema of arguments.
 func isSchema(value any) bool {
 	object, is := value.(map[string]any)
 	return is && object["type"] == "object" && object["properties"] != nil
 }
 
+// first returns the value of the first of keys that object has, or nil.
 func first(object map[string]any, keys ...string) any {
 	value, _ := firstKey(object, keys...)
 	return value
 }
 
+// firstKey is first, and also reports whether object has one of the keys.
 func firstKey(object map[string]any, keys ...string) (any, bool) {
 	for _, key := range keys {
 		if value, is := object[key]; is {
@@ -216,7 +221,7 @@ func firstKey(object map[string]any, keys ...string) (any, bool) {
 	return nil, false
 }
 
-// argumentsOf returns arguments as an object; they may be JSON in a string.
+// argumentsOf returns arguments as a JSON object. value may be an object, or a string of JSON.
 func argumentsOf(value any) json.RawMessage {
 	if text, is := value.(string); is {
 		var inner any
@@ -230,6 +235,7 @@ func argumentsOf(value any) json.RawMessage {
 	return encode(value)
 }
 
+// encode returns value as JSON on one line.
 func encode(value any) json.RawMessage {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -245,7 +251,7 @@ var elements = sync.OnceValue(func() *regexp.Regexp {
 		`|<(tool_name|name|arg_key|function_name)>\s*([^<]*?)\s*</|<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>`)
 })
 
-// namespace matches what a server puts before the name of an element, such as DeepSeek's ｜DSML｜.
+// namespace matches the beginning of an element whose name has a prefix, such as DeepSeek's ｜DSML｜.
 var namespace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(</?)[｜|‖]*(?:\w+[｜|‖:]+)+(\w)`) })
 
 var element = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<[^<>]*>`) })
@@ -310,9 +316,11 @@ func (t tools) inElements(text, name string) (calls []Call) {
 	return calls
 }
 
-// takes reports whether a tool has a parameter.
+// takes reports whether a tool has a parameter of this name.
 func (t tools) takes(name, parameter string) bool { return t.typeOf(name, parameter) != nil }
 
+// typeOf returns the type of a parameter in the tool's schema, "" if the schema has no type, and nil if the
+// tool has no such parameter.
 func (t tools) typeOf(name, parameter string) any {
 	var schema struct {
 		Properties map[string]struct {
@@ -331,7 +339,8 @@ func (t tools) typeOf(name, parameter string) any {
 	return nil
 }
 
-// value returns a parameter's value: a text if the schema says so, and otherwise what it is in JSON.
+// value returns the value of a parameter: text itself if the schema requires a string or text is not JSON,
+// and otherwise the decoded JSON.
 func (t tools) value(name, parameter, text string) any {
 	var value any
 	if t.typeOf(name, parameter) == "string" || json.Unmarshal([]byte(text), &value) != nil {
@@ -348,8 +357,8 @@ func (t tools) value(name, parameter, text string) any {
 	return value
 }
 
-// python reads volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of a
-// text. The length is -1 if more text is needed, and 0 if it is something else.
+// python parses volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of text.
+// whole reports that text is complete. n is -1 if more text is needed, and 0 if there is no call.
 func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	from := 0
 	if text[0] == '[' {
@@ -387,7 +396,8 @@ func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	return size, calls
 }
 
-// pythonCall reads a call at the beginning of a text whose name has n bytes. The size is 0 for another text.
+// pythonCall parses a call in Python at the beginning of text, with a name of n bytes. size is the length of
+// the call, or 0 if there is none.
 func (t tools) pythonCall(text string, n int) (size int, call Call) {
 	if n == len(text) || text[n] != '(' && text[n] != '{' {
 		return 0, call
@@ -416,7 +426,7 @@ func (t tools) pythonCall(text string, n int) (size int, call Call) {
 	return n + end, t.call(text[:n], encode(arguments))
 }
 
-// splitArguments splits arguments at the commas that are in no brackets and no quotes.
+// splitArguments splits text at the commas outside of brackets and quotes.
 func splitArguments(text string) (parts []string) {
 	from := 0
 	scan(text, func(at, depth int) bool {
@@ -429,7 +439,7 @@ func splitArguments(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// closingBracket returns the length of a text up to the end of the bracket that it begins with, or -1.
+// closingBracket returns the length of text up to and including the bracket that closes the first one, or -1.
 func closingBracket(text string) int {
 	n := -1
 	scan(text, func(at, depth int) bool {
@@ -442,8 +452,8 @@ func closingBracket(text string) int {
 	return n
 }
 
-// jsonEnd returns the length of the JSON object or list that a text begins with, -1 if it has no end
-// yet, and 0 if it cannot be one.
+// jsonEnd returns the length of the JSON object or list at the beginning of text. It returns -1 if more text is
+// needed, and 0 if there is none.
 func jsonEnd(text string) int {
 	body := strings.TrimLeft(text[1:], " \t\r\n")
 	if body != "" && strings.IndexByte(`"'}[{]`, body[0]) < 0 && !startsWithKey(body) {
@@ -452,15 +462,15 @@ func jsonEnd(text string) int {
 	return closingBracket(text)
 }
 
-// startsWithKey reports whether a text begins with a key of a call that has no quotes, or may once it goes on.
+// startsWithKey reports whether text begins with the unquoted key of a call, or with a part of it.
 func startsWithKey(text string) bool {
 	return slices.ContainsFunc([]string{"name:", "type:", "tool:", "function:", "tool_name:", "arguments:"}, func(key string) bool {
 		return strings.HasPrefix(text, key) || strings.HasPrefix(key, text)
 	})
 }
 
-// scan calls each with every byte outside of quotes, and the depth of brackets after it, until it
-// returns false.
+// scan calls each for every byte of text outside of quotes, with its index and the number of open brackets
+// after it, until each returns false.
 func scan(text string, each func(at, depth int) bool) {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(text); i++ {
@@ -493,7 +503,7 @@ var (
 	argumentField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`["']?(?:arguments|parameters|args)["']?\s*:`) })
 )
 
-// looksLikeCall reports whether JSON that is not complete, or has a mistake, is meant to be a call.
+// looksLikeCall reports whether text, which is not valid JSON, was meant to be a call.
 func (t tools) looksLikeCall(text string) bool {
 	name := nameField().FindStringSubmatch(text)
 	return name != nil && (argumentField().MatchString(text) || t.has(name[1]) && !strings.Contains(text, "}"))
@@ -505,8 +515,8 @@ var (
 	literalOf     = sync.OnceValue(func() *strings.Replacer { return strings.NewReplacer("True", "true", "False", "false", "None", "null") })
 )
 
-// repair returns JSON without the mistakes of small models: single quotes, keys without quotes, Python's
-// literals, and commas before a closing bracket.
+// repair corrects mistakes of small models in JSON: single quotes, keys without quotes, Python's literals,
+// and commas before a closing bracket.
 func repair(text string) string {
 	var out strings.Builder
 	for rest := text; rest != ""; {

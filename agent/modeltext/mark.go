@@ -6,33 +6,33 @@ import (
 	"unicode"
 )
 
-// mark is something in brackets that models write for programs: <think>, </tool_call>, <|im_end|>,
+// mark is a bracketed word that models write for programs: <think>, </tool_call>, <|im_end|>,
 // <｜tool▁calls▁begin｜>, ◁think▷, [TOOL_CALLS], <function=volume>, <invoke name="volume">.
 type mark struct {
-	text   string
-	words  []string // of its name, in lower case
-	base   string   // its name without words such as begin and end
-	value  string   // the tool that it names
-	closes bool
-	token  bool // it has bars, or is in square brackets
-	empty  bool // it is an element without content, such as <think/>
+	text   string   // the whole mark, with its brackets
+	words  []string // words of the name, in lower case
+	base   string   // words without "begin", "end" and the like, joined by underscores
+	value  string   // name of a tool in the mark, or ""
+	closes bool     // whether the mark ends an element
+	token  bool     // whether the mark has bars or square brackets
+	empty  bool     // whether the element has no content, such as <think/>
 }
 
 type markKind int
 
 const (
-	markText    markKind = iota // not a mark
-	markThought                 // around thoughts
-	markCall                    // around calls, or their results
-	markHeader                  // before the name of a role or channel
+	markText    markKind = iota // text for people
+	markThought                 // begins or ends a thought
+	markCall                    // begins or ends a call, or the result of a call
+	markHeader                  // begins or ends a header, which names a role or channel
 	markEnd                     // ends a message
-	markToken                   // any other control token
+	markToken                   // another control token
 )
 
-// maxMark bounds a mark with its attributes, in bytes.
+// maxMark is the length of the longest mark with its attributes, in bytes.
 const maxMark = 200
 
-// readMark reads a mark at the beginning of a text. The length n is 0 for another text, and -1 if
+// readMark parses the mark at the beginning of text, which has n bytes. n is 0 if there is no mark, and -1 if
 // more text is needed.
 func readMark(text string) (m mark, n int) {
 	opening, closing := "<", ">"
@@ -59,7 +59,7 @@ func readMark(text string) (m mark, n int) {
 	return newMark(text[:len(opening)+at+len(closing)], body, opening == "["), len(opening) + at + len(closing)
 }
 
-// mayBeMark reports whether the beginning of what is in brackets is as in a mark.
+// mayBeMark reports whether body, the text after the opening bracket, can be the beginning of a mark.
 func mayBeMark(opening, body string) bool {
 	if len(body) > maxMark || strings.ContainsAny(body, "\n<") {
 		return false
@@ -72,11 +72,12 @@ func mayBeMark(opening, body string) bool {
 	return unicode.IsLetter(first) || first == '_' || first == '"' // Gemma's <|"|>
 }
 
-// squareMarks are the marks of Mistral's and Llama 2's templates.
+// squareMarks returns the marks in square brackets, which the templates of Mistral and Llama 2 have.
 func squareMarks() []string {
 	return []string{"TOOL_CALLS", "TOOL_RESULTS", "AVAILABLE_TOOLS", "ARGS", "CALL_ID", "THINK", "INST", "SYSTEM_PROMPT"}
 }
 
+// newMark returns the mark with this text and body, the text between the brackets.
 func newMark(text, body string, square bool) mark {
 	m := mark{text: text, token: square || strings.ContainsAny(body, "|｜‖"), empty: !square && strings.HasSuffix(body, "/")}
 	m.closes = strings.HasPrefix(strings.TrimLeft(body, "|｜‖"), "/") || strings.HasSuffix(body, "|") && !strings.HasPrefix(body, "|")
@@ -107,7 +108,7 @@ func newMark(text, body string, square bool) mark {
 
 func notLetter(c rune) bool { return !unicode.IsLetter(c) }
 
-// kindOf returns what a mark means.
+// kindOf returns the kind of a mark. It depends on the reader's state and tools.
 func (r *Reader) kindOf(m mark) markKind {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(m.words, func(w string) bool { return slices.Contains(words, w) })
@@ -137,7 +138,7 @@ func (r *Reader) kindOf(m mark) markKind {
 	return markText
 }
 
-// isThought reports whether one of the words of a name stands for thinking.
+// isThought reports whether one of the words means thinking.
 func isThought(words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool {
 		switch w {

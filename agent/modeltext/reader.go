@@ -1,7 +1,7 @@
-// Package modeltext separates what a language model writes for people from what it writes for
-// programs: thoughts, calls of tools that a server has left in the text, and control tokens of the
-// model's template. It knows classes of such marks rather than models: a mark is recognized by the
-// words in it ("think", "tool_call", "channel"), whichever brackets are around it.
+// Package modeltext separates the text that a language model writes for people from thoughts, from tool
+// calls that the server has left in the text, and from control tokens of the model's template. It does
+// not know models, but classes of marks: the words in a mark ("think", "tool_call", "channel") decide,
+// whatever brackets surround them.
 package modeltext
 
 import (
@@ -11,59 +11,58 @@ import (
 	"unicode/utf8"
 )
 
-// Tool is a tool that was offered to the model.
+// Tool is a tool that the model may call.
 type Tool struct {
 	Name   string
 	Schema json.RawMessage // a JSON Schema object
 }
 
-// Call is a call of a tool that the model has written into its text.
+// Call is a tool call in the text of a model.
 type Call struct {
-	Name      string // of an offered tool if Offered, and otherwise as the model wrote it
-	Arguments json.RawMessage
-	Offered   bool
+	Name      string          // name of the offered tool, or the name that the model wrote if Offered is false
+	Arguments json.RawMessage // a JSON object
+	Offered   bool            // whether the model may call the tool
 }
 
-// maxUndecided bounds text that is held until it is known what it is, and a call, in bytes.
+// maxUndecided is the maximum length of a call, and of text that is held back because it may be a call, in bytes.
 const maxUndecided = 16 << 10
 
-// Reader reads a message while it is being written. The result does not depend on how the text is
-// split. It is not safe for concurrent use.
+// Reader reads a message while a model writes it. The result does not depend on how the text is split.
+// A Reader is not safe for concurrent use.
 type Reader struct {
-	tools  tools
-	state  state
-	part   string // of a letter whose other bytes are missing
-	held   string // text whose meaning is not clear yet
-	midway bool   // the text is within a line
-	begun  bool   // the message has text or a mark
-	spoken strings.Builder
+	tools   tools
+	state   state
+	part    string          // bytes of an incomplete UTF-8 sequence at the end of the text
+	held    string          // text that has not been interpreted yet
+	midway  bool            // whether the current line has text before held
+	begun   bool            // whether the message has text or a mark
+	spoken  strings.Builder // text for people since takeSpoken
+	literal int             // bytes at the beginning of held in which no bracket begins a call
 
-	// literal is the length of the text, in bytes, at the beginning of held in which no bracket begins a call:
-	// one before it has no end.
-	literal int
+	// The current call, header or possible thought.
+	raw    string         // its text
+	base   string         // base of the mark that began it
+	tool   string         // name of the tool in that mark or in the header
+	nested map[string]int // number of open marks within a call, by base
 
-	raw     string         // of the state: a call, a header, or what may be a thought
-	base    string         // of the mark that began the state
-	tool    string         // the tool that the mark or the header names
-	nested  map[string]int // marks that are open within a call, by their base
-	calls   []Call
-	opened  bool // a thought had a mark at its beginning
-	without bool // one had none
+	calls    []Call // calls since Calls
+	opened   bool   // whether a thought had a mark at its beginning
+	unopened bool   // whether a thought had a mark at its end only
 }
 
-// state is what the text is at the moment.
+// state is the kind of the current text.
 type state int
 
 const (
-	stateText    state = iota
-	stateMaybe         // text, or a thought that the prompt has opened
-	stateThought       // dropped
-	stateCall
-	stateHeader // who writes, and for whom, up to the end of the line or the next mark
+	stateText    state = iota // for people
+	stateMaybe                // for people, or a thought that the prompt has opened
+	stateThought              // not for people, and dropped
+	stateCall                 // a tool call
+	stateHeader               // the author and the recipient, up to the end of the line or the next mark
 )
 
-// NewReader returns a reader of one message. If thinking is set, the text may begin inside a thought;
-// it is then held until a mark shows whether it did.
+// NewReader returns a reader of one message of a model that may call the offered tools. If thinking is
+// true, the text may begin inside a thought, and is held until a mark shows whether it did.
 func NewReader(offered []Tool, thinking bool) *Reader {
 	r := &Reader{tools: newTools(offered)}
 	if thinking {
@@ -73,16 +72,16 @@ func NewReader(offered []Tool, thinking bool) *Reader {
 }
 
 // Unopened reports whether the text had the end of a thought without its beginning.
-func (r *Reader) Unopened() bool { return r.without }
+func (r *Reader) Unopened() bool { return r.unopened }
 
-// Calls returns the calls that have been read since the last time.
+// Calls returns the calls that have been read since the previous Calls.
 func (r *Reader) Calls() []Call {
 	calls := r.calls
 	r.calls = nil
 	return calls
 }
 
-// Write reads text of the model, and returns what of it is known to be for people.
+// Write reads more of the message, and returns the text for people that has become certain.
 func (r *Reader) Write(text string) string {
 	text = r.part + text
 	whole := len(text)
@@ -98,8 +97,8 @@ func (r *Reader) Write(text string) string {
 	return r.read(false)
 }
 
-// Release returns the text that was held because it might have been a thought: the server sends
-// thoughts apart.
+// Release returns the text that is held as a possible thought. It is for servers that send thoughts in a
+// field of their own.
 func (r *Reader) Release() string {
 	if r.state != stateMaybe {
 		return ""
@@ -108,10 +107,10 @@ func (r *Reader) Release() string {
 	return r.read(false)
 }
 
-// Flush ends the message, and returns the rest of what is for people. Where a message that was cut
-// off may still have been a thought, it counts as one, and its last call does not count.
+// Flush ends the message, and returns the rest of the text for people. If cut is true, the message was cut
+// off: text that may be a thought is dropped, and so is an incomplete call.
 func (r *Reader) Flush(cut bool) string {
-	r.part = "" // a letter that is not complete
+	r.part = ""
 	spoken := r.read(true)
 	switch {
 	case cut:
@@ -125,7 +124,8 @@ func (r *Reader) Flush(cut bool) string {
 	return spoken
 }
 
-// read reads as much of the held text as can be decided.
+// read interprets the held text as far as its meaning is certain, and returns the text for people. If end is
+// true, no more text follows.
 func (r *Reader) read(end bool) string {
 	for r.held != "" {
 		if !r.begun && r.state == stateText && !r.onBeginning(end) {
@@ -166,19 +166,19 @@ func (r *Reader) read(end bool) string {
 	return r.takeSpoken()
 }
 
-// consume removes the first n bytes of the held text, and returns them.
+// consume removes the first n bytes of held, and returns them.
 func (r *Reader) consume(n int) string {
 	text := r.held[:n]
 	r.held, r.literal = r.held[n:], max(r.literal-n, 0)
 	return text
 }
 
-// strippedBase is the base of a Harmony message whose control tokens a server has removed.
+// strippedBase is the base of a Harmony message whose control tokens the server has removed.
 const strippedBase = "stripped"
 
-// onBeginning handles what a message may only begin with: a recipient, where the prompt of Harmony has
-// opened the header, and "analysis" before a thought, where a server has removed Harmony's control tokens.
-// It returns false if more text is needed.
+// onBeginning handles the beginning of a message of Harmony, the template of gpt-oss: the recipient, if the
+// prompt has opened the header, and "analysis" before a thought, if the server has removed the control
+// tokens. It returns false if more text is needed.
 func (r *Reader) onBeginning(end bool) bool {
 	const recipient, analysis = "to=functions.", "analysis"
 	text := strings.TrimLeft(r.held, " ")
@@ -197,8 +197,8 @@ func (r *Reader) onBeginning(end bool) bool {
 	return true
 }
 
-// inStripped drops a thought up to the header of the next message, which has no control tokens either. It
-// returns false if more text is needed.
+// inStripped drops a thought up to the header of the next message, which has no control tokens either.
+// It returns false if more text is needed.
 func (r *Reader) inStripped(end bool) bool {
 	const final, call = "assistantfinal", "assistantcommentary to=functions."
 	for _, header := range []string{final, call} {
@@ -220,14 +220,14 @@ func (r *Reader) inStripped(end bool) bool {
 	return end
 }
 
-// takeSpoken returns the text for people since the last call.
+// takeSpoken returns the text for people since the previous takeSpoken.
 func (r *Reader) takeSpoken() string {
 	text := r.spoken.String()
 	r.spoken.Reset()
 	return text
 }
 
-// plain returns the length of the text before the next letter that may begin a mark, or a call.
+// plain returns the length of the held text before the next character that may begin a mark or a call.
 func (r *Reader) plain() int {
 	midway := r.midway
 	for i, c := range r.held {
@@ -261,7 +261,7 @@ func (r *Reader) onText(text string) {
 		line := text[strings.LastIndexByte(text, '\n')+1:]
 		r.midway = strings.TrimSpace(line) != "" || r.midway && len(line) == len(text)
 	case stateMaybe:
-		if r.raw += text; len(r.raw) > maxUndecided { // longer than anything that is spoken
+		if r.raw += text; len(r.raw) > maxUndecided { // a spoken reply is shorter
 			r.state, r.raw = stateThought, ""
 		}
 	case stateCall:
@@ -274,13 +274,14 @@ func (r *Reader) onText(text string) {
 	}
 }
 
+// append adds text to the current call or header.
 func (r *Reader) append(text string) {
 	if len(r.raw)+len(text) <= maxUndecided {
 		r.raw += text
 	}
 }
 
-// onMark handles a mark that is not text for people.
+// onMark handles a mark of any kind except markText.
 func (r *Reader) onMark(m mark, kind markKind) {
 	switch r.state {
 	case stateMaybe:
@@ -289,7 +290,7 @@ func (r *Reader) onMark(m mark, kind markKind) {
 			return
 		}
 		if m.closes {
-			r.state, r.raw, r.without = stateText, "", true
+			r.state, r.raw, r.unopened = stateText, "", true
 			return
 		}
 		r.held, r.raw, r.state = r.raw+m.text+r.held, "", stateText
@@ -321,7 +322,7 @@ func (r *Reader) onMark(m mark, kind markKind) {
 	case stateText:
 		switch {
 		case kind == markThought && m.closes:
-			r.without = r.without || !r.opened // it has been spoken already
+			r.unopened = r.unopened || !r.opened
 		case kind == markThought:
 			r.opened = true
 			r.enter(stateThought, m)
@@ -345,8 +346,8 @@ func isRole(word string) bool {
 	return false
 }
 
-// onRole starts a message of a role. A model that writes on after its own message invents those of others,
-// which are dropped as thoughts are.
+// onRole starts a message of a role. Messages of other roles than the assistant's are invented by the
+// model, and dropped as if they were thoughts.
 func (r *Reader) onRole(role string) {
 	switch role {
 	case "assistant", "model", "bot":
@@ -356,7 +357,7 @@ func (r *Reader) onRole(role string) {
 	}
 }
 
-// enter changes the state at a mark.
+// enter starts a state at a mark.
 func (r *Reader) enter(s state, m mark) {
 	r.state, r.base, r.tool, r.raw, r.nested = s, m.base, m.value, "", map[string]int{}
 }
@@ -372,7 +373,7 @@ func (r *Reader) inCall(m mark, kind markKind) {
 	case kind == markCall && m.closes:
 		r.nested[m.base]--
 		r.append(m.text)
-	case kind == markCall && m.base == r.base: // the end of the one before is missing
+	case kind == markCall && m.base == r.base: // the mark at the end of the previous call is missing
 		r.endCall()
 		r.enter(stateCall, m)
 		r.raw = m.text
@@ -384,7 +385,8 @@ func (r *Reader) inCall(m mark, kind markKind) {
 	}
 }
 
-// endCall reads what a call's region holds. One without a call that can be read counts as a call of no tool.
+// endCall parses the text of a call. If it has no valid call, it becomes a call of the tool "?", which is not
+// offered.
 func (r *Reader) endCall() {
 	if !isResult(r.base) {
 		calls := r.tools.calls(r.raw, r.tool)
@@ -396,7 +398,7 @@ func (r *Reader) endCall() {
 	r.state, r.raw = stateText, ""
 }
 
-// isResult reports whether a mark is around the result of a tool, which a model has invented or echoed.
+// isResult reports whether a mark surrounds the result of a tool, which the model has invented or repeated.
 func isResult(base string) bool {
 	for _, word := range []string{"response", "result", "output", "observation", "available"} {
 		if strings.Contains(base, word) {
@@ -406,12 +408,12 @@ func isResult(base string) bool {
 	return false
 }
 
-// endHeader reads a header: "assistant", "analysis", "commentary to=functions.volume".
+// endHeader parses a header, such as "assistant", "analysis" or "commentary to=functions.volume".
 func (r *Reader) endHeader() {
 	header := strings.ToLower(r.raw)
 	_, to, _ := strings.Cut(r.raw, "to=")
 	switch tool := strings.Fields(to); {
-	case len(tool) > 0 && tool[0] == "assistant": // the result of a tool, invented
+	case len(tool) > 0 && tool[0] == "assistant": // an invented result of a tool
 		r.onRole("tool")
 	case len(tool) > 0:
 		r.enter(stateCall, mark{base: r.base, value: tool[0]})
@@ -427,8 +429,8 @@ func (r *Reader) endHeader() {
 	}
 }
 
-// structure reads JSON, a fence or a line of Python that may be a call. n is the length of the call,
-// or of text for people; it is -1 if more text is needed.
+// structure parses JSON, a code fence or a line of Python at the beginning of held that may be a call. n is the
+// length of the call, or of text for people if calls is empty; it is -1 if more text is needed.
 func (r *Reader) structure(end bool) (n int, calls []Call) {
 	held := r.held[:min(len(r.held), maxUndecided)]
 	whole := end || len(held) == maxUndecided
@@ -446,7 +448,7 @@ func (r *Reader) structure(end bool) (n int, calls []Call) {
 		n = jsonEnd(held)
 		switch {
 		case n < 0 && whole && r.tools.looksLikeCall(held):
-			return len(held), []Call{{Name: "?"}} // it was cut off
+			return len(held), []Call{{Name: "?"}} // the message ends within the call
 		case n > 0:
 			if calls = r.tools.inJSON(held[:n], ""); len(calls) == 0 && !json.Valid([]byte(held[:n])) && r.tools.looksLikeCall(held[:n]) {
 				calls = []Call{{Name: "?"}}
@@ -467,7 +469,7 @@ func (r *Reader) structure(end bool) (n int, calls []Call) {
 	return n, calls
 }
 
-// fence reads code between fences. It stays in the text unless it is a call.
+// fence parses code between fences of backticks. The code is text for people unless it is a call.
 func (r *Reader) fence(whole bool) (n int, calls []Call) {
 	const fence = "```"
 	switch {
@@ -491,6 +493,7 @@ func (r *Reader) fence(whole bool) (n int, calls []Call) {
 	return n, nil
 }
 
+// anyOffered reports whether one of the calls is of an offered tool.
 func anyOffered(calls []Call) bool {
 	for _, c := range calls {
 		if c.Offered {

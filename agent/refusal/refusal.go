@@ -1,6 +1,6 @@
-// Package refusal decides what a language model's server means by refusing a request. Servers word
-// the same refusal in many ways, and mention tools in refusals that have another cause, so that the
-// rules go from the special to the general.
+// Package refusal interprets the errors with which servers of language models refuse requests. Servers word
+// the same error in many ways, and mention tools in errors with other causes, so specific rules precede
+// general ones.
 package refusal
 
 import (
@@ -11,39 +11,38 @@ import (
 	"sync"
 )
 
-// Meaning is what would help against a refusal.
+// Meaning is the cause of a refusal, and so the change of the request that may help.
 type Meaning int
 
 const (
-	Unknown       Meaning = iota
-	BadCall               // the model has written a call that its server cannot read: ask again
-	TooLong               // the request has more tokens than the model's context
-	NoEffort              // the model takes tools only with reasoning_effort none
-	BadSchema             // the server does not take the schema of a tool
-	NewLimit              // max_tokens is called max_completion_tokens
-	NoTemperature         // the model takes no temperature
-	NoThinking            // the model takes no reasoning effort
-	NoOpaque              // the server does not take back the thoughts that it has sent
-	NoTools               // the model, or its server, cannot use tools
-	LimitTooHigh          // max_tokens is more than the model may write
+	Unknown       Meaning = iota // no change of the request helps
+	BadCall                      // the model wrote a call that its server could not parse; the same request may succeed
+	TooLong                      // the request has more tokens than the model's context
+	NoEffort                     // the model supports tools only with reasoning_effort none
+	BadSchema                    // the server does not support the schema of a tool
+	NewLimit                     // the server's name for max_tokens is max_completion_tokens
+	NoTemperature                // the model does not support a temperature
+	NoThinking                   // the model does not support a reasoning effort
+	NoOpaque                     // the server does not accept the thoughts that it has sent
+	NoTools                      // the model or its server does not support tools
+	LimitTooHigh                 // max_tokens is higher than the model's limit
 )
 
-// Refusal is a server's answer.
+// Refusal is the error of a server.
 type Refusal struct {
-	Status int    // HTTP status, or the status in an error within an answer
-	Code   string // such as "tool_use_failed"
-	Reason string // the server's sentence
+	Status int    // HTTP status, or the status in the body of a successful response
+	Code   string // such as "tool_use_failed"; may be empty
+	Reason string // the server's message
 }
 
-// rule recognizes a meaning: the code is one of codes, or the text has, for each group of all, one of its
-// words. All are in lower case; words in a group are separated by "|".
+// rule recognizes a meaning by the code, or by the reason.
 type rule struct {
 	meaning Meaning
-	codes   string
-	all     []string
+	codes   string   // codes separated by "|", in lower case
+	all     []string // groups of words separated by "|"; the reason contains a word of each group
 }
 
-// rules are tried in order.
+// rules returns the rules. The first that matches applies.
 func rules() []rule {
 	return []rule{
 		{LimitTooHigh, "", []string{"max_tokens|max_completion_tokens|max_new_tokens|max_output_tokens", "too large|too high|must be less|less than or equal|at most|exceeds"}},
@@ -70,7 +69,7 @@ func rules() []rule {
 	}
 }
 
-// Meaning returns what would help.
+// Meaning returns the meaning of the refusal.
 func (r Refusal) Meaning() Meaning {
 	if r.Status == 401 || r.Status == 403 || r.Status == 429 && !strings.Contains(strings.ToLower(r.Reason), "request too large") {
 		return Unknown
@@ -91,13 +90,13 @@ func (r Refusal) Meaning() Meaning {
 	return Unknown
 }
 
-// number matches a number of tokens, before the word or after one that says what it counts.
+// number matches a number of tokens: before the word "tokens", or after a word such as "limit".
 var number = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(\d[\d,]*)\s*(?:\w+ )?tokens?\b|(?:tokens?|limit|requested|size|length|maximum|allowed)\D{0,20}?(\d[\d,]*)`)
 })
 
-// Tokens returns how many tokens a request had that was too long, and how many the model takes; each is 0
-// if the server does not say it.
+// Tokens returns the number of tokens in a request that was too long, and the maximum of the model. Each is 0
+// if the reason does not contain it.
 func (r Refusal) Tokens() (asked, limit int) {
 	var found []int
 	for _, match := range number().FindAllStringSubmatch(r.Reason, -1) {
@@ -114,12 +113,13 @@ func (r Refusal) Tokens() (asked, limit int) {
 	return slices.Max(found), slices.Min(found)
 }
 
-// index matches the place of a tool in a request, as in tools[16] and tools.16.
+// index matches the index of a tool in a request, as in tools[16] and tools.16.
 var index = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:tools|function_?declarations)(?:\[|\.)(\d+)`)
 })
 
-// Tool returns which of the tools of a request a refusal is about, or "".
+// Tool returns the tool in the request that the reason names, or "". tools are the names in the order of the
+// request.
 func (r Refusal) Tool(tools []string) string {
 	for _, tool := range slices.SortedFunc(slices.Values(tools), func(a, b string) int { return len(b) - len(a) }) {
 		if named := regexp.MustCompile("(?:['\"`]|(?:tool|function) )" + regexp.QuoteMeta(tool) + `(?:[^\w-]|$)`); named.MatchString(r.Reason) {
