@@ -20,9 +20,9 @@ import (
 
 // Intervals of an announcer.
 const (
-	minRetry        = 3 * time.Second // before an announcement is repeated that was broken off; doubles each time
+	minRetry        = 3 * time.Second // wait before an announcement that was broken off is repeated; doubles each time
 	maxRetry        = 5 * time.Minute
-	quietHoursCheck = time.Minute // between checks whether the quiet hours are over
+	quietHoursCheck = time.Minute // wait between checks whether the quiet hours are over
 )
 
 // announcer makes an idle robot with an MQTT connection speak: one announcement after the other, urgent
@@ -41,7 +41,7 @@ type announcer struct {
 	tasks   sync.WaitGroup
 }
 
-// newAnnouncer returns the announcer of a connection. It needs close.
+// newAnnouncer returns the announcer of a connection. The caller must call close.
 func newAnnouncer(c *connection) *announcer {
 	return &announcer{conn: c, added: make(chan struct{}, 1)}
 }
@@ -64,7 +64,7 @@ func (n *announcer) withdraw(text string) {
 	n.waiting = slices.DeleteFunc(n.waiting, func(a dialogue.Announcement) bool { return a.Hint && a.Text == text })
 }
 
-// wake begins to speak what waits, unless the robot has a session or cannot speak while idle.
+// wake starts speaking the waiting announcements, unless the robot has a session or cannot speak while idle.
 func (n *announcer) wake() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +102,7 @@ func (n *announcer) interrupt() {
 // errSkipped is the error of an announcement that was ended by skipCurrent.
 var errSkipped = errors.New("somebody has silenced the robot")
 
-// skipCurrent ends the announcement being spoken. It is not repeated.
+// skipCurrent ends the announcement being spoken for good.
 func (n *announcer) skipCurrent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,7 +120,7 @@ func (n *announcer) close() {
 	n.tasks.Wait()
 }
 
-// run speaks what waits, until nothing does or ctx ends.
+// run speaks the waiting announcements until there are none or ctx ends.
 func (n *announcer) run(ctx context.Context) {
 	retry := minRetry
 	for {

@@ -50,7 +50,7 @@ func NewCommandQueue(table commandTable) *CommandQueue {
 	return &CommandQueue{table: table, added: map[device.ID]map[string]bool{}}
 }
 
-// add stores commands durably. If too many sentences wait then, it drops the oldest and returns them.
+// add stores commands durably. If too many sentences are stored then, it drops the oldest and returns them.
 func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dropped []Command, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,8 +85,8 @@ func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dr
 	return dropped, nil
 }
 
-// Moved is called when the wall clock has jumped. It moves the expiry of commands that were added since
-// the appliance started, so that the jump changes nothing about how long they are stored.
+// Moved must be called when the wall clock has jumped. It moves the expiry of commands that were added since
+// the appliance started, so that they stay stored as long as they would have without the jump.
 func (q *CommandQueue) Moved(by time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

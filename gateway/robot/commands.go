@@ -99,7 +99,7 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	return s.orByMQTT(id, s.post(ctx, id, in), func(k *link) error { return k.announce(a) })
 }
 
-// KeepOpen prevents a robot's channel from being closed as idle before a time. The zero time ends that.
+// KeepOpen keeps a robot's channel open until a time, even if it is idle. The zero time revokes that.
 // KeepOpen does nothing if the channel is closed.
 func (s *Server) KeepOpen(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
@@ -126,7 +126,7 @@ func (s *Server) Abort(ctx context.Context, id device.ID) error {
 	})
 }
 
-// Reboot restarts a robot. The robot begins about a second later.
+// Reboot restarts a robot. The restart begins about a second later.
 func (s *Server) Reboot(ctx context.Context, id device.ID) error {
 	return s.orByMQTT(id, s.post(ctx, id, dialogue.Reboot{}), func(k *link) error { return k.send(xiaozhi.Reboot{}) })
 }

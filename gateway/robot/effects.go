@@ -109,7 +109,7 @@ func (l *loop) sendWelcome(e dialogue.Welcome) {
 	l.unsaved.update(func(u *unsaved) { u.echo = &e.Hello.Features.AEC })
 	l.turns.Go(func() { l.unsaved.save() })
 	if err := l.cancelEcho(e.Hello.Features.AEC); err != nil {
-		l.log.Warn("the robot expects the appliance to cancel its echo, which failed to start; people cannot interrupt its speech", "err", err)
+		l.log.Warn("the robot leaves echo cancellation to the appliance, which could not start it; people cannot interrupt its speech", "err", err)
 	}
 }
 
@@ -293,7 +293,7 @@ func (l *loop) cancelEcho(on bool) error {
 		return nil
 	}
 	if l.framing != xiaozhi.Framing2 {
-		l.log.Warn("the robot expects the appliance to cancel its echo, but its framing has no timestamps; " +
+		l.log.Warn("the robot leaves echo cancellation to the appliance, but its framing has no timestamps; " +
 			"people cannot interrupt its speech until it has rebooted and received another framing")
 	}
 	echo, err := voice.NewEcho()

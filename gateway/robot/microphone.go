@@ -7,8 +7,8 @@ import (
 	"perch/voice"
 )
 
-// microphone decodes a robot's sound and finds utterances in it. A ring buffer holds the latest 2 s,
-// because the beginning of an utterance is over when it is detected.
+// microphone decodes a robot's sound and finds utterances in it. A ring buffer holds the latest 2 s, because
+// an utterance is detected only some time after it has begun.
 type microphone struct {
 	decoder *voice.Decoder
 	pointer *voice.EndPointer
@@ -27,7 +27,7 @@ const ringSamples = 2 * voice.MicRate
 // detection needs, and a little more for a soft beginning.
 const preRoll = 500 * time.Millisecond
 
-// newMicrophone returns a microphone. It needs close.
+// newMicrophone returns a microphone. The caller must call close.
 func newMicrophone() (microphone, error) {
 	decoder, err := voice.NewDecoder(voice.MicRate)
 	if err != nil {
@@ -82,9 +82,9 @@ func (m *microphone) bufferSound(pcm []int16) {
 	}
 }
 
-// writeBuffered calls write with the sound that belongs to an utterance which begins now, oldest
-// samples first. The sound begins a preRoll before speech was found; in realtime mode that may be long
-// ago, when the utterance before was still being recognized.
+// writeBuffered calls write with the buffered samples that belong to an utterance which begins now, oldest
+// first. They begin a preRoll before the end-pointer found speech. In realtime mode that may be some time
+// ago, while the previous utterance was still being recognized.
 func (m *microphone) writeBuffered(write func([]int16) bool) {
 	n := min(m.filled, m.speech+int(preRoll/time.Millisecond)*voice.MicRate/1000)
 	m.speech = 0

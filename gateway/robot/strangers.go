@@ -75,8 +75,8 @@ func (s *strangerLimits) budgetOf(id device.ID) *tools.Budget {
 	return s.tools
 }
 
-// logOf returns the log for messages about a robot. Its rate is limited: for all strangers together, and
-// for each adopted robot.
+// logOf returns a log for messages about a robot. Its rate is limited, for each adopted robot separately and
+// for all strangers together.
 func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
 		return s.log

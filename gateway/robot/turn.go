@@ -162,7 +162,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case err != nil:
-		// The recognizer may have failed at once. The person is not interrupted for that.
+		// The recognizer may have failed at once. The phrase waits until the person has finished speaking.
 		if u.Wait(ctx) != nil {
 			return "", ctx.Err()
 		}
@@ -191,7 +191,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 func (t *turn) setLanguage(detected string) {
 	spoken, ok := language.Among(t.options.Languages, detected)
 	if ok && t.character.Speech.Detect && spoken != t.character.Speech.Language {
-		t.character.Speech.Language, t.character.Speech.Voice = spoken, "" // the voice speaks the other language only
+		t.character.Speech.Language, t.character.Speech.Voice = spoken, "" // the robot's voice is for its configured language
 	}
 }
 
@@ -219,7 +219,7 @@ var errSilent = errors.New("the agent has sent nothing for too long")
 // a free slot.
 func (t *turn) askAgent(ctx context.Context, text string) error {
 	s := t.session
-	s.toolbox.AwaitList(ctx) // a stranger does not hold a slot while it waits here
+	s.toolbox.AwaitList(ctx) // before a stranger takes a slot, so that it holds none while it waits
 	if !t.trusted.Load() {
 		release, ok := s.shared.strangers.turns.acquire()
 		if !ok {
@@ -236,7 +236,7 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
 		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t},
 	}, func(r agent.Reply) error {
-		watch.Stop() // the time for speaking or asking is not the agent's
+		watch.Stop() // the time for speaking and asking does not count
 		defer watch.Reset(t.options.Patience)
 		return t.handleReply(within, r)
 	})
@@ -313,8 +313,8 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 	return fmt.Errorf("speak: %w", err)
 }
 
-// playPhrase plays a phrase, if possible one that was synthesized ahead: an engine may be unavailable. It
-// ignores errors, because the turn has failed already or is about to end.
+// playPhrase plays a phrase, preferably one that was synthesized ahead, because the synthesizer may be
+// unavailable. It ignores errors, because the turn has failed already or is about to end.
 func (t *turn) playPhrase(ctx context.Context, name string) {
 	p, ok := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name)
 	if len(p.packets) == 0 { // the phrase is not made yet in the robot's voice, or could not be
@@ -334,9 +334,9 @@ func (t *turn) playPhrase(ctx context.Context, name string) {
 	_ = t.speech.Packets(ctx, p.packets)
 }
 
-// askQuestion speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a touch or
-// the owner's decision. It is AnswerExpired if the time is over: at q.Until, or if that is zero, when within
-// has passed since the question was spoken. If the turn is cancelled, it is AnswerClosed.
+// askQuestion speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a
+// touch or the owner's decision. It is AnswerExpired if the time is over: at q.Until, or if that is zero,
+// when within has passed since the question was spoken. If the turn is cancelled, it is AnswerClosed.
 func (t *turn) askQuestion(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()

@@ -9,7 +9,7 @@ import (
 // micState is the state of the robot's microphone and of its sound.
 type micState struct {
 	mode          xiaozhi.Mode
-	open          bool      // the robot's latest message about it was listen start
+	open          bool      // the robot has sent listen start, and no listen stop since
 	everOpened    bool      // the robot has sent a listen start on this channel
 	openedByFace  bool      // the robot has opened the channel because it detected a face
 	listening     bool      // the appliance listens to the sound
@@ -19,7 +19,7 @@ type micState struct {
 	wokenAt       time.Time // when a wake word came that has not been answered; zero if there is none
 	abortedAt     time.Time // when the robot last sent abort
 	typedAt       time.Time // when somebody last typed a text
-	misheard      int       // utterances not understood since the latest that was
+	misheard      int       // number of utterances that were not understood since the latest that was understood
 
 	utteranceBegan time.Time // beginning of the utterance under way
 	packetAt       time.Time // time of the utterance's latest packet; zero before the first

@@ -16,7 +16,7 @@ const (
 	quiet                 // the appliance does not listen to the microphone, and the robot does not speak
 	ready                 // the appliance listens, and nobody speaks yet
 	hearing               // somebody speaks an utterance
-	thinking              // a turn is under way, and the robot does not speak, or not at the moment
+	thinking              // a turn is under way, and the robot is silent
 	speaking              // the robot plays a turn's speech
 	closing               // the channel is closed
 )
@@ -79,11 +79,11 @@ type channelState struct {
 	opened       time.Time
 	greeted      time.Time // when the first hello came; zero before
 	settled      bool      // the robot has left its connecting state, in which it refuses to speak
-	sensing      bool      // the robot has sent a sensor event; if its channel were closed, it would reopen it at once
+	sensing      bool      // the robot has sent a sensor event; such a robot opens a closed channel again at once
 	sentAt       time.Time // when the latest message was sent
 	introducedAt time.Time // when the latest Introduce was emitted; zero if the robot has no MCP server
-	activeAt     time.Time // when an utterance was last understood or the robot last spoke; the channel is idle since then
-	heldUntil    time.Time // the channel is not closed as idle before; see HoldChannel
+	activeAt     time.Time // beginning of the idle time: when people or the robot last spoke
+	heldUntil    time.Time // earliest time to close the channel as idle; see HoldChannel
 	hangsUp      bool      // the channel closes once the waiting announcements are spoken
 }
 
@@ -96,9 +96,9 @@ type turnState struct {
 	done             bool         // the agent has finished
 	drained          bool         // the robot has played all speech
 	end, reason      string       // how the turn ended, and why it failed; set once done
-	lastSpoken       string       // latest sentence of which a packet was sent
-	unsolicitedUntil time.Time    // before this time, an opening microphone does not interrupt the announcement
-	listensAfter     bool         // the microphone has opened meanwhile; the appliance listens to it after the turn
+	lastSpoken       string       // latest sentence that the robot has begun to play
+	unsolicitedUntil time.Time    // until then, an opening microphone does not interrupt the announcement
+	listensAfter     bool         // the microphone has opened during the turn; the appliance listens after the turn
 }
 
 // questionState is the question that waits for an answer. It is zero if there is none.
@@ -117,8 +117,8 @@ func (q *questionState) isWaiting() bool { return q.asked != nil }
 type queueState struct {
 	early       []Input        // commands that came before hello
 	waiting     []Announcement // announcements to be spoken when no turn is under way
-	yieldsUntil time.Time      // until then, a person who has interrupted the robot may begin to speak
-	openerUntil time.Time      // until then, the person who has opened the channel may begin to speak; see canYield
+	yieldsUntil time.Time      // all announcements wait until then for a person who has interrupted the robot
+	openerUntil time.Time      // some announcements (see canYield) wait until then for the person who has opened the channel
 }
 
 // push appends an announcement.
@@ -162,7 +162,7 @@ type Announcement struct {
 	Command  string    // ID of the stored command; empty if it is none
 	Expires  time.Time // when a stored command expires; zero for others
 	Urgent   bool      // spoken before all others, even during a turn
-	Hint     bool      // a hint how to wake the robot is shown afterwards
+	Hint     bool      // a hint on how to wake the robot is shown afterwards
 }
 
 // canYield reports whether the announcement waits for the person who has opened the channel to speak
@@ -224,23 +224,23 @@ const (
 	settleAfter = 2 * time.Second
 	// listenAfter is how long after a wake word the microphone may take to open.
 	listenAfter = 500 * time.Millisecond
-	// keepAliveEvery is how long nothing is sent before a keep-alive is: the robot closes a channel on
-	// which it receives nothing for 120 s.
+	// keepAliveEvery is how long after the latest message a keep-alive is sent: the robot closes a channel
+	// on which it receives nothing for 120 s.
 	keepAliveEvery = time.Minute
-	// resumeWithin is how long after tts stop the robot sends its own listen start at the latest.
+	// resumeWithin is how long after tts stop a listen start counts as the robot's own.
 	resumeWithin = 2 * time.Second
-	// unsolicitedFor is how long after the beginning of an announcement a microphone that opens does not
-	// interrupt it: the face that causes a greeting also opens the microphone.
+	// unsolicitedFor is how long an announcement cannot be interrupted by the opening of the microphone. For
+	// example, a detected face causes a greeting and opens the microphone.
 	unsolicitedFor = 2 * time.Second
-	// holdMargin is how much longer than requested a channel is held, because an event at the end of
-	// that time has to be announced.
+	// holdMargin is how much longer than requested a channel is held open: a timer that ends at the requested
+	// time has to be announced after it.
 	holdMargin = 30 * time.Second
-	// yieldFor is how long announcements wait for a person to begin to speak who has interrupted the
-	// robot or opened the channel.
+	// yieldFor is how long announcements wait for a person to speak, after an interruption or after the
+	// channel has opened.
 	yieldFor = 3 * time.Second
 	// IntroduceEvery is how often a robot gets a new token for its camera.
 	IntroduceEvery = 30 * time.Minute
-	// minTypedGap is how much later than the one before a typed text must come to be handled.
+	// minTypedGap is the shortest time between two typed texts. An earlier text is ignored.
 	minTypedGap = 500 * time.Millisecond
 )
 
@@ -281,8 +281,8 @@ func (s *State) FindsSpeech() bool {
 	return s.phase == ready || s.phase == hearing
 }
 
-// isInterruptible reports whether speech stops the turn. It does not while a question waits, nor while
-// an utterance is being recognized: then it continues what the person has just said.
+// isInterruptible reports whether speech stops the turn. Speech does not stop the turn while a question
+// waits, nor while an utterance is being recognized, because it continues that utterance.
 func (s *State) isInterruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.isWaiting() {
 		return false
@@ -298,7 +298,7 @@ func (s *State) isUnsolicited(now time.Time) bool {
 // requeue puts the turn's announcement back into the queue, if nobody has heard any of it.
 func (s *State) requeue() {
 	if !s.turn.begun && !s.question.published && s.turn.announcement.isSpeech() {
-		s.turn.announcement.Urgent = false // the person who has interrupted it speaks first
+		s.turn.announcement.Urgent = false // the person who has interrupted the announcement speaks first
 		s.queue.pushFront(s.turn.announcement)
 		s.turn.announcement = Announcement{}
 	}

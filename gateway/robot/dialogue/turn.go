@@ -61,13 +61,13 @@ func (SpeechEnded) step(s *stepper) {
 
 func (in Transcript) step(s *stepper) {
 	s.mic.misheard, s.channel.activeAt = 0, s.now
-	answered := !s.question.isWaiting() // the turn answers the words; otherwise they answer its question
-	if answered {
+	isAnswer := s.question.isWaiting()
+	if !isAnswer {
 		s.turn.understood = true
 		s.emit(KeepTranscript(in))
 	}
 	s.emit(Send{xiaozhi.STT{Text: in.Text}}, Publish{event.Heard{Text: in.Text}})
-	if answered && s.mic.voiced { // the person has gone on speaking during the recognition
+	if !isAnswer && s.mic.voiced { // the person has gone on speaking during the recognition
 		s.beginUtterance()
 	}
 }

@@ -31,7 +31,7 @@ const (
 	// asynchronously and then empties its decode queue, so a packet that arrives earlier is lost.
 	startGap = 14 * time.Millisecond
 	// restGap is the time between tts start and the second packet. If a robot's screen delays it for longer
-	// than startGap, only the first 60 ms are lost, which are mostly silent.
+	// than startGap, only the first packet is lost, which is mostly silent.
 	restGap = 60 * time.Millisecond
 	// playTail is how long a robot still plays what is in its codec when the pacer has counted the last
 	// packet as played. Firmware up to 2.1.0 cuts it off when tts stop arrives.
@@ -77,7 +77,7 @@ func (l *lanes) send(o order) bool {
 	}
 }
 
-// sender sends messages and speech on a channel. Only the goroutine of run uses its own fields.
+// sender sends messages and speech on a channel. Only the goroutine of run uses the fields besides lanes.
 type sender struct {
 	lanes
 	out     Output
@@ -92,9 +92,9 @@ type sender struct {
 	sentAt       [maxBurst]time.Time // when the latest packets were sent, oldest first
 	face         agent.Emotion       // face that the robot shows, as far as known; zero if unknown
 	silentAt     time.Time           // when the robot will have played speech that was cut off
-	echoRuns     bool                // the echo canceller must be notified at silentAt
+	silenceDue   bool                // the echo canceller must be notified at silentAt
 	reachable    bool                // sound can reach the robot
-	waitingSince time.Time           // since when speech has waited for reachable; zero if it has not
+	waitingSince time.Time           // when speech began to wait for reachable; zero if it has not waited
 	playing      playing
 }
 
@@ -228,19 +228,19 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 }
 
 // cutOff is called when speech ends or is cancelled. It records how long the robot still plays packets it
-// has received: firmware up to 2.3 plays its queue to the end after tts stop, and drops packets that arrive
-// until then.
+// has received: firmware up to 2.3 plays its queue to the end after tts stop, and drops packets that arrive in
+// the meantime.
 func (s *sender) cutOff(now time.Time) {
 	s.mouth.Shut()
 	if played := s.playing.pacer.Played(); played.After(now) {
-		s.silentAt, s.echoRuns = played.Add(playTail), true
+		s.silentAt, s.silenceDue = played.Add(playTail), true
 	}
 }
 
 // endCutOff notifies the echo canceller once the robot has played speech that was cut off. It returns how
 // long that still takes, or forever.
 func (s *sender) endCutOff(now time.Time) time.Duration {
-	if !s.echoRuns {
+	if !s.silenceDue {
 		return forever
 	}
 	if wait := s.silentAt.Sub(now); wait > 0 {
@@ -252,7 +252,7 @@ func (s *sender) endCutOff(now time.Time) time.Duration {
 
 // notifySilence notifies the echo canceller that the robot plays nothing any more.
 func (s *sender) notifySilence() {
-	s.echoRuns = false
+	s.silenceDue = false
 	if echo := s.echo.Load(); echo != nil {
 		echo.Silence()
 	}
@@ -343,7 +343,7 @@ func (s *sender) sendFace() error {
 
 // sendSentence shows a sentence. If the robot is not speaking yet, it sends tts start too.
 func (s *sender) sendSentence(q *queue, text string) error {
-	if err := s.sendFace(); err != nil { // the robot may have changed its face, such as after a question
+	if err := s.sendFace(); err != nil { // the robot has changed its face if a question came in between
 		return err
 	}
 	if !s.playing.begun && !q.start() {
