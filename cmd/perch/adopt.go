@@ -10,6 +10,7 @@ import (
 	"perch/command"
 )
 
+// robotAdoptCommand returns the command perch robot adopt.
 func robotAdoptCommand() *cobra.Command {
 	r, client, replace := &target{}, "", false
 	c := r.register(&cobra.Command{
@@ -36,6 +37,7 @@ func robotAdoptCommand() *cobra.Command {
 	return c
 }
 
+// robotForgetCommand returns the command perch robot forget.
 func robotForgetCommand() *cobra.Command {
 	r, strangers := &target{}, false
 	c := r.register(&cobra.Command{

@@ -49,6 +49,7 @@ func (l characterLine) write(out io.Writer) {
 	}
 }
 
+// characterListCommand returns the command perch character list.
 func characterListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -66,6 +67,7 @@ func characterListCommand() *cobra.Command {
 	})
 }
 
+// characterImportCommand returns the command perch character import.
 func characterImportCommand() *cobra.Command {
 	r, name := &target{}, ""
 	c := &cobra.Command{
@@ -105,6 +107,7 @@ func readManifest(c *cobra.Command, source string) (manifest.Manifest, error) {
 	return manifest.Read(c.Context(), &http.Client{Timeout: 30 * time.Second}, source)
 }
 
+// characterExportCommand returns the command perch character export.
 func characterExportCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -120,6 +123,7 @@ func characterExportCommand() *cobra.Command {
 	})
 }
 
+// characterUseCommand returns the command perch character use.
 func characterUseCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -136,6 +140,7 @@ func characterUseCommand() *cobra.Command {
 	})
 }
 
+// characterRemoveCommand returns the command perch character remove.
 func characterRemoveCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -154,6 +159,7 @@ func characterRemoveCommand() *cobra.Command {
 	})
 }
 
+// characterCardCommand returns the command perch character card.
 func characterCardCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -178,6 +184,7 @@ func characterCardCommand() *cobra.Command {
 	})
 }
 
+// characterCheckCommand returns the command perch character check.
 func characterCheckCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{

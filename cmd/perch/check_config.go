@@ -25,6 +25,7 @@ type checkedConfig struct {
 	Warnings []config.ShownWarning `json:"warnings"`
 }
 
+// checkConfigCommand returns the command perch check-config.
 func checkConfigCommand() *cobra.Command {
 	o, data := &output{}, ""
 	c := o.register(&cobra.Command{

@@ -19,6 +19,7 @@ import (
 // diaryPath is the path of the diary in the admin API.
 const diaryPath = "/api/v1/diary"
 
+// diaryListCommand returns the command perch diary list.
 func diaryListCommand() *cobra.Command {
 	r, number := &target{}, 20
 	c := r.register(&cobra.Command{
@@ -44,6 +45,7 @@ func diaryListCommand() *cobra.Command {
 	return c
 }
 
+// diaryVerifyCommand returns the command perch diary verify.
 func diaryVerifyCommand() *cobra.Command {
 	r, keys := &target{}, []string{}
 	c := r.register(&cobra.Command{

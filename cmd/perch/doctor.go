@@ -35,6 +35,7 @@ type doctorFlags struct {
 	secrets bool
 }
 
+// doctorCommand returns the command perch doctor.
 func doctorCommand() *cobra.Command {
 	f := &doctorFlags{settings: settings{asService: true}}
 	c := f.output.register(f.settings.register(&cobra.Command{

@@ -12,6 +12,7 @@ import (
 	"perch/plain"
 )
 
+// robotGestureCommand returns the command perch robot gesture.
 func robotGestureCommand() *cobra.Command {
 	r := &target{}
 	var duration time.Duration

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// healthCommand returns the command perch health.
 func healthCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

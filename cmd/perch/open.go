@@ -15,6 +15,7 @@ import (
 	"perch/gateway/owner/web"
 )
 
+// openCommand returns the command perch open.
 func openCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -25,6 +25,7 @@ func relayCommand() *cobra.Command {
 	return c
 }
 
+// relayListCommand returns the command perch relay list.
 func relayListCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{
@@ -46,6 +47,7 @@ func relayListCommand() *cobra.Command {
 	})
 }
 
+// relayTryCommand returns the command perch relay try.
 func relayTryCommand() *cobra.Command {
 	r := &target{}
 	var interval time.Duration

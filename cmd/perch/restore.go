@@ -20,6 +20,7 @@ import (
 	"perch/store/archive"
 )
 
+// restoreCommand returns the command perch restore.
 func restoreCommand() *cobra.Command {
 	r, restart := &target{}, false
 	c := r.register(&cobra.Command{

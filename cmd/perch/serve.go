@@ -19,6 +19,7 @@ import (
 	"perch/cmd/perch/machine"
 )
 
+// serveCommand returns the command perch serve.
 func serveCommand() *cobra.Command {
 	s, newDatabase := &settings{}, false
 	c := s.register(&cobra.Command{

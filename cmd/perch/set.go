@@ -14,6 +14,7 @@ import (
 	"perch/limit"
 )
 
+// setCommand returns the command perch set.
 func setCommand() *cobra.Command {
 	s := &setting{}
 	return s.register(&cobra.Command{
@@ -39,6 +40,7 @@ func setCommand() *cobra.Command {
 	})
 }
 
+// unsetCommand returns the command perch unset.
 func unsetCommand() *cobra.Command {
 	s := &setting{}
 	return s.register(&cobra.Command{

@@ -55,6 +55,7 @@ func unheardSentences(c *config.Config, skills []skill.Skill) (map[string][]stri
 	return reasons, nil
 }
 
+// skillListCommand returns the command perch skill list.
 func skillListCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
@@ -129,6 +130,7 @@ func (l skillLine) write(out io.Writer) {
 	}
 }
 
+// skillCheckCommand returns the command perch skill check.
 func skillCheckCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{
@@ -170,6 +172,7 @@ func skillCheckCommand() *cobra.Command {
 	})
 }
 
+// skillSignCommand returns the command perch skill sign.
 func skillSignCommand() *cobra.Command {
 	f := &skillFlags{}
 	return f.register(&cobra.Command{

@@ -12,6 +12,7 @@ import (
 	"perch/plain"
 )
 
+// statusCommand returns the command perch status.
 func statusCommand() *cobra.Command {
 	r := &target{}
 	return r.register(&cobra.Command{

@@ -12,6 +12,7 @@ import (
 	"perch/plain"
 )
 
+// robotTokenCommand returns the command perch robot token.
 func robotTokenCommand() *cobra.Command {
 	r, clientID := &target{}, ""
 	c := r.register(&cobra.Command{

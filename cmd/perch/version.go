@@ -17,6 +17,7 @@ var (
 	built   = ""
 )
 
+// versionCommand returns the command perch version.
 func versionCommand() *cobra.Command {
 	o := &output{}
 	return o.register(&cobra.Command{

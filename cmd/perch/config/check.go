@@ -174,13 +174,13 @@ func checkRobots(k *checker, c *Config) {
 	checkTransports(k, c)
 	ids, names := map[device.ID]bool{}, map[string]device.ID{}
 	for i, r := range c.Robots.Each {
-		at := fmt.Sprintf("robots.each.%d", i)
+		path := fmt.Sprintf("robots.each.%d", i)
 		id, err := device.ParseID(r.Robot)
 		switch {
 		case err != nil:
-			k.fault(at+".robot", err)
+			k.fault(path+".robot", err)
 		case ids[id]:
-			k.fault(at+".robot", fmt.Errorf("%s is listed twice", id))
+			k.fault(path+".robot", fmt.Errorf("%s is listed twice", id))
 		}
 		ids[id] = true
 		if r.Name != "" {
@@ -192,21 +192,21 @@ func checkRobots(k *checker, c *Config) {
 				err = fmt.Errorf("a name has single spaces, and none around it: %q", name)
 			}
 			if err != nil {
-				k.fault(at+".name", err)
+				k.fault(path+".name", err)
 			}
 			names[strings.ToLower(name)] = id
 		}
 		for _, u := range c.Unfit(r.Settings()) {
-			k.fault(at+"."+u.Key, u.Err)
+			k.fault(path+"."+u.Key, u.Err)
 		}
 		switch {
 		case r.Persona != "" && r.Character != "":
-			k.fault(at+".character", errors.New("a robot has a persona or a character, not both"))
+			k.fault(path+".character", errors.New("a robot has a persona or a character, not both"))
 		case r.Character != "":
-			k.failed(at+".character", CheckCharacter(r.Character))
+			k.failed(path+".character", CheckCharacter(r.Character))
 		case r.Persona != "":
 			if _, err := PersonaFile(r.Persona); err != nil {
-				k.fault(at+".persona", err)
+				k.fault(path+".persona", err)
 			}
 		}
 	}

@@ -172,8 +172,8 @@ func (k *checker) syntax(text string) Fault {
 	return f.withMessage(errors.New("the value is not of the right type"))
 }
 
-// keyAt returns the longest path of a key on line number whose last name is name; "" stands for any
-// name. Without such a key it returns name.
+// keyAt returns the path of the most deeply nested key on a line. If name is not empty, the path must end
+// in name. Without such a key, keyAt returns name.
 func (k *checker) keyAt(number int, name string) string {
 	best := name
 	for key, l := range k.lines {

@@ -77,10 +77,13 @@ type Voice struct {
 	FindWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
+// common returns the setup of most engines.
 func (v Voice) common() voice.Setup { return v.Setup }
 
+// wyoming returns the setup of engines on Wyoming servers.
 func (v Voice) wyoming() wyoming.Setup { return wyoming.Setup{Setup: v.Setup, Find: v.FindWyoming} }
 
+// sphinx returns the setup of the recognizer of commands.
 func (v Voice) sphinx() sphinx.Setup {
 	return sphinx.Setup{Setup: v.Setup, Grammar: func() (sphinx.Grammar, []string) { return Grammar(v.Book), v.Book.Unheard() }}
 }
@@ -95,12 +98,15 @@ type Brain struct {
 	Lend      func() acp.ToolEndpoint                        // starts a server of tools for a coding agent
 }
 
+// thinker returns the setup of brains that use a language model.
 func (b Brain) thinker() thinker.BrainSetup { return b.BrainSetup }
 
+// assist returns the setup of the brain that is Home Assistant.
 func (b Brain) assist() brainassist.Setup {
 	return brainassist.Setup{Within: b.Within, Phrases: b.Phrases}
 }
 
+// reflex returns the setup of the reflex brain.
 func (b Brain) reflex() reflex.Setup {
 	s := reflex.Setup{Books: b.Books, Other: b.Book, Name: b.Persona.Name, Memory: b.Memory, Timers: b.Timers}
 	if b.Skills != nil {
@@ -109,6 +115,7 @@ func (b Brain) reflex() reflex.Setup {
 	return s
 }
 
+// acp returns the options of coding agents.
 func (b Brain) acp() acp.Options {
 	options := b.Options
 	options.Deep, options.Persona, options.Phrases = nil, agent.Persona{}, nil // a coding agent has no use for them

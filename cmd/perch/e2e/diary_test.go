@@ -37,11 +37,11 @@ func TestARestoredDiary(t *testing.T) {
 	bare(t, "restore "+file+" --data "+fresh, exitDone)
 	h := kept(fresh, 2)
 	for _, says := range []string{
-		"entries 1 to 1 fit, and are signed with another appliance's key, " + theirs, "after a restore of its backup",
-		"nothing in it was changed: 2 entries, 1 to 2", "perch diary verify --key KEY", "not this appliance's alone",
+		"entries 1 to 1 are consistent, but signed with another appliance's key, " + theirs, "after a restore of its backup",
+		"nothing in it was changed: 2 entries, 1 to 2", "perch diary verify --key KEY", "contains entries of another appliance",
 	} {
 		h.command("diary verify", 1, says)
 	}
 	h.command("diary verify --key "+theirs, 0, "nothing in it was changed")
-	h.command("diary verify --key "+h.Identity.Signer.Address(), 1, "not this appliance's alone")
+	h.command("diary verify --key "+h.Identity.Signer.Address(), 1, "contains entries of another appliance")
 }

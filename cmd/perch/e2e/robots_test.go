@@ -86,7 +86,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 	h.command("robot show KITCHEN", 0, "a0b1c2d3e4f5", "heart", "m5stack-stack-chan")
 	for line, want := range map[string]string{
 		"robot set kitchen brain=openai":     "reflex",
-		"robot set kitchen language=German":  "no language",
+		"robot set kitchen language=German":  "is not a language",
 		"robot set kitchen persona=cook":     "personas",
 		"robot set kitchen persona=../x":     "personas",
 		"robot rename kitchen a0b1c2d3e4f6":  "MAC address",

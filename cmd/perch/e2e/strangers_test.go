@@ -80,7 +80,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 		t.Errorf("who comes later gets the token %q, and is adopted: %t", token, h.Robots.Trusts("a0b1c2d3e4f6"))
 	}
 	if out := h.command("robot list", 0); !strings.Contains(out,
-		"nobody has adopted it, so that it may talk and nothing else: perch robot adopt a0b1c2d3e4f6") {
+		"not adopted, so it may only talk: perch robot adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
 	h.Stop()

@@ -70,7 +70,7 @@ func TestARefusedToken(t *testing.T) {
 		"robot list --url " + h.URL(""):                           {"wants its admin token", "--token-file FILE"},
 	} {
 		out := bare(t, line, 1)
-		for _, word := range append(words, h.URL(""), "sudo cat /var/lib/perch/admin-token", "on the machine that it runs on") {
+		for _, word := range append(words, h.URL(""), "sudo cat /var/lib/perch/admin-token", "on the machine with the service") {
 			if !strings.Contains(out, word) {
 				t.Errorf("%s says %q, not %q", line, out, word)
 			}

@@ -27,6 +27,8 @@ type condition struct {
 	unsupported map[voice.Options]bool // voices and languages of robots that were logged as unsupported
 }
 
+// newCondition returns the condition of an engine that has not been used yet. publish receives an
+// event.Fault for each failure.
 func newCondition(part string, log *slog.Logger, publish func(event.Event), now func() time.Time) *condition {
 	c := remote.NewCondition(part, log, func(cause string) { publish(event.Fault{Part: part, Cause: cause}) }, now)
 	c.Warns = IsWarning
