@@ -11,58 +11,58 @@ import (
 	"strings"
 )
 
-// ErrArguments is wrapped by Fit when the arguments do not match the tool's schema.
+// ErrArguments is wrapped by the errors of Fit.
 var ErrArguments = errors.New("the tool does not take these arguments")
 
-// Fit returns arguments as the tool's schema requires them: names in the tool's
-// spelling, numbers whole, an axis that is to stay as it is omitted, and heads and
-// lights clamped to their range. Anything else that the robot would refuse, or
-// silently ignore as it does an unknown name, is an error that wraps ErrArguments
-// and lists the tool's arguments.
+// Fit converts arguments to what the tool's schema requires: it changes names to the tool's
+// spelling, converts numbers to integers, clamps angles of the head and colours of lights to
+// their range, and leaves out an axis with the value KeepHeadAxis. It returns an error that wraps
+// ErrArguments and lists the tool's arguments if the robot would refuse an argument, or ignore
+// it because of its name.
 func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	fitted := make(map[string]any, len(arguments))
-	for _, given := range slices.Sorted(maps.Keys(arguments)) {
-		value := arguments[given]
-		name, known := t.argument(given)
+	for _, alias := range slices.Sorted(maps.Keys(arguments)) {
+		value := arguments[alias]
+		name, ok := t.argument(alias)
 		switch {
 		case value == nil:
-			continue // null is how some models leave an argument out
-		case !known:
-			return nil, fmt.Errorf("%w: %s has no argument %q; it takes %s", ErrArguments, t.Name, given, t.argumentNames())
+			continue // some models send null to leave an argument out
+		case !ok:
+			return nil, fmt.Errorf("%w: %s has no argument %q; it takes %s", ErrArguments, t.Name, alias, t.argumentNames())
 		}
-		if _, twice := fitted[name]; twice {
+		if _, exists := fitted[name]; exists {
 			return nil, fmt.Errorf("%w: %s is given %q twice", ErrArguments, t.Name, name)
 		}
-		fit, err := t.fit(name, value)
+		converted, err := t.fit(name, value)
 		if err != nil {
 			return nil, err
 		}
-		if fit != nil {
-			fitted[name] = fit
+		if converted != nil {
+			fitted[name] = converted
 		}
 	}
 	for _, name := range t.Schema.Required {
-		if _, given := fitted[name]; !given {
+		if _, ok := fitted[name]; !ok {
 			return nil, fmt.Errorf("%w: %s needs %q; it takes %s", ErrArguments, t.Name, name, t.argumentNames())
 		}
 	}
 	return fitted, nil
 }
 
-// argument returns the tool's spelling of name; case is ignored, as in the firmware.
+// argument returns the tool's spelling of an argument's name. Case is ignored, as in the firmware.
 func (t Tool) argument(name string) (string, bool) {
-	if _, exact := t.Schema.Properties[name]; exact {
+	if _, ok := t.Schema.Properties[name]; ok {
 		return name, true
 	}
-	for own := range t.Schema.Properties {
-		if strings.EqualFold(own, name) {
-			return own, true
+	for property := range t.Schema.Properties {
+		if strings.EqualFold(property, name) {
+			return property, true
 		}
 	}
 	return "", false
 }
 
-// argumentNames lists the tool's arguments for an error.
+// argumentNames returns the names of the tool's arguments for an error, or "none".
 func (t Tool) argumentNames() string {
 	if len(t.Schema.Properties) == 0 {
 		return "none"
@@ -70,19 +70,20 @@ func (t Tool) argumentNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(t.Schema.Properties)), ", ")
 }
 
-// fit converts one argument to what the robot accepts; nil means it is omitted.
+// fit converts the value of one argument for the robot. A nil result means that the argument is left
+// out.
 func (t Tool) fit(name string, value any) (any, error) {
 	a := t.Schema.Properties[name]
-	wrong := func() error {
+	typeError := func() error {
 		return fmt.Errorf("%w: %s wants %q to be of type %s, not %.40v", ErrArguments, t.Name, name, a.Type, value)
 	}
 	switch a.Type {
 	case "integer":
-		n, ok := whole(value)
+		n, ok := parseInteger(value)
 		if !ok {
-			return nil, wrong()
+			return nil, typeError()
 		}
-		return t.inRange(name, a, n)
+		return t.fitRange(name, a, n)
 	case "boolean":
 		switch v := value.(type) {
 		case bool:
@@ -92,41 +93,44 @@ func (t Tool) fit(name string, value any) (any, error) {
 				return b, nil
 			}
 		}
-		return nil, wrong()
+		return nil, typeError()
 	case "string":
 		if s, ok := value.(string); ok {
 			return s, nil
 		}
-		return nil, wrong()
+		return nil, typeError()
 	}
-	return value, nil // no current firmware lists such a type; the robot decides
+	return value, nil // no current firmware has other types; the robot checks the value itself
 }
 
-func (t Tool) inRange(name string, a Argument, n int) (any, error) {
+// fitRange clamps angles and colours to the range of an argument, and returns an error for other
+// integers out of range. A nil result means that the argument is left out.
+func (t Tool) fitRange(name string, a Argument, n int) (any, error) {
 	head := strings.Contains(strings.ToLower(t.Name), "head")
 	light := strings.Contains(strings.ToLower(t.Name), "led")
-	sentinel := a.Minimum != nil && *a.Minimum == KeepHeadAxis
+	hasKeepValue := a.Minimum != nil && *a.Minimum == KeepHeadAxis
 	switch {
-	case n == KeepHeadAxis && (sentinel || head):
+	case n == KeepHeadAxis && (hasKeepValue || head):
 		return nil, nil
 	case head && strings.EqualFold(name, "pitch"):
 		a.Minimum = nil
 		return a.Clamp(min(max(n, MinHeadPitch), MaxHeadPitch)), nil
 	case head && strings.EqualFold(name, "yaw"):
-		if sentinel && a.Maximum != nil {
-			least := -*a.Maximum // the head turns as far to either side
-			a.Minimum = &least
+		if hasKeepValue && a.Maximum != nil {
+			minimum := -*a.Maximum // the range is symmetric
+			a.Minimum = &minimum
 		}
 		return a.Clamp(n), nil
 	case head || light:
 		return a.Clamp(n), nil
 	case a.Clamp(n) != n:
-		return nil, fmt.Errorf("%w: %s wants %q %s, not %d", ErrArguments, t.Name, name, a.limits(), n)
+		return nil, fmt.Errorf("%w: %s wants %q %s, not %d", ErrArguments, t.Name, name, a.rangeText(), n)
 	}
 	return n, nil
 }
 
-func (a Argument) limits() string {
+// rangeText describes the argument's range for an error.
+func (a Argument) rangeText() string {
 	switch {
 	case a.Minimum != nil && a.Maximum != nil:
 		return fmt.Sprintf("from %d to %d", *a.Minimum, *a.Maximum)
@@ -136,9 +140,9 @@ func (a Argument) limits() string {
 	return fmt.Sprintf("of at most %d", *a.Maximum)
 }
 
-// whole reads a whole number from the forms that JSON and language models give it.
-// Like the firmware it truncates a fraction.
-func whole(value any) (int, bool) {
+// parseInteger returns the 32-bit integer in a decoded JSON value. It accepts numbers in strings,
+// which some language models send, and truncates fractions, as the firmware does.
+func parseInteger(value any) (int, bool) {
 	var f float64
 	switch v := value.(type) {
 	case int:
@@ -148,7 +152,7 @@ func whole(value any) (int, bool) {
 	case float64:
 		f = v
 	case json.Number:
-		return whole(string(v))
+		return parseInteger(string(v))
 	case string:
 		parsed, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 		if err != nil {
@@ -159,7 +163,7 @@ func whole(value any) (int, bool) {
 		return 0, false
 	}
 	if math.IsNaN(f) || math.Abs(f) > math.MaxInt32 {
-		return 0, false // the robot's integers have 32 bits
+		return 0, false
 	}
 	return int(f), true
 }

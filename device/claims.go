@@ -12,26 +12,26 @@ import (
 	"perch/plain"
 )
 
-// Anybody can check in with a robot's MAC. All clients that do so are stored, up to
-// mostClaims. Only the owner can say which of them is the robot, by the code on its
-// screen or by naming a client: the robot's id alone adopts none of them.
+// Anybody can check in with a robot's MAC address. A client that does so without being admitted
+// has a claim on the robot. Only the owner can decide which client is the robot, by the code on its
+// screen or by naming a client; the robot's ID is not enough.
 
-// mostClaims bounds the clients waiting under one id.
-const mostClaims = 8
+// maxClaims is the maximum number of claims on one robot.
+const maxClaims = 8
 
-// Errors of adopting an id that several clients claim. They are returned inside a
-// ClaimError, which lists the clients.
+// Errors of adopting a robot that several clients claim. They are returned in a ClaimError, which
+// lists the clients.
 var (
-	// ErrContested reports that a robot was not adopted because two or more clients use its MAC.
+	// ErrContested is returned if two or more clients use the robot's MAC address.
 	ErrContested = errors.New("more than one client names itself by this MAC address, and any of them may be a stranger's. " +
 		"Adopt the robot by the code on its screen, or name the client that is yours by its Client-Id or its address (--client, or client in a request)")
-	// ErrClaimed reports that another client is waiting with the MAC of an adopted robot.
+	// ErrClaimed is returned if the robot is adopted and another client claims it.
 	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
 		"If you erased the robot's flash, adopt it by the code on its screen, or name the client that is yours by its Client-Id or its " +
 		"address (--client, or client in a request)")
-	// ErrNotAmongThem reports that the named client does not claim the robot. It is an ErrNothingToAdopt.
+	// ErrNotAmongThem is returned if the given client does not claim the robot. It wraps ErrNothingToAdopt.
 	ErrNotAmongThem = fmt.Errorf("%w: no client with this Client-Id or address names itself by the robot's MAC address", ErrNothingToAdopt)
-	// ErrAmbiguous reports that two or more clients came from the given address.
+	// ErrAmbiguous is returned if two or more clients have the given address.
 	ErrAmbiguous = errors.New("more than one client came from this address; name the one that is yours by its Client-Id")
 )
 
@@ -39,13 +39,13 @@ var (
 type ClaimError struct {
 	Err       error // ErrContested, ErrClaimed, ErrNotAmongThem or ErrAmbiguous
 	Claimants []Claimant
-	Unlisted  bool // more clients than Claimants lists
+	Unlisted  bool // whether there are more clients than Claimants lists
 }
 
 // Unwrap returns Err.
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// Error returns the sentence of Err followed by the clients.
+// Error returns the text of Err and a list of the clients.
 func (e *ClaimError) Error() string {
 	list := make([]string, 0, len(e.Claimants)+1)
 	for _, c := range e.Claimants {
@@ -57,17 +57,17 @@ func (e *ClaimError) Error() string {
 	return e.Err.Error() + ". They are: " + strings.Join(list, "; ")
 }
 
-// Claimant is a client that uses a robot's MAC.
+// Claimant describes a client that uses a robot's MAC address.
 type Claimant struct {
-	Client   string    `json:"client"` // its Client-Id; empty if it sends none
-	Address  string    `json:"address"`
+	Client   string    `json:"client"`  // Client-Id; empty if the client sends none
+	Address  string    `json:"address"` // IP address
 	Board    string    `json:"board,omitempty"`
 	Firmware string    `json:"firmware,omitempty"`
-	At       time.Time `json:"at"`    // its latest check-in
-	Bound    bool      `json:"bound"` // it has the robot's token, because it came first or was adopted
+	At       time.Time `json:"at"`    // latest check-in
+	Bound    bool      `json:"bound"` // whether the client is bound to the robot, and so has its token
 }
 
-// String returns the client as one line of text.
+// String describes the client in one line.
 func (c Claimant) String() string {
 	id := "no Client-Id"
 	if c.Client != "" {
@@ -80,29 +80,29 @@ func (c Claim) claimant(bound bool) Claimant {
 	return Claimant{Client: c.ID, Address: c.Address, Board: c.Board, Firmware: c.Firmware, At: c.At, Bound: bound}
 }
 
-// Contested reports whether two or more clients claim the MAC of a robot that
-// nobody has adopted. None of them is trusted until the owner names one.
+// Contested reports whether two or more clients use the MAC address of a robot that is not adopted.
+// The owner then has to choose one of them.
 func (r Robot) Contested() bool {
 	waiting := len(r.claims())
 	return !r.Adopted() && (waiting > 1 || waiting > 0 && r.Bound || r.Unlisted)
 }
 
-// Claimants returns the clients that claim a robot: first the bound one, then the
-// waiting ones, latest first.
+// Claimants returns the clients that use the robot's MAC address: first the bound client, then those
+// with claims, latest first.
 func (r Robot) Claimants() []Claimant {
 	waiting := r.claims()
 	slices.SortStableFunc(waiting, func(a, b Claim) int { return b.At.Compare(a.At) })
-	var all []Claimant
+	var claimants []Claimant
 	if r.Bound {
-		all = append(all, r.bound().claimant(true))
+		claimants = append(claimants, r.bound().claimant(true))
 	}
 	for _, c := range waiting {
-		all = append(all, c.claimant(false))
+		claimants = append(claimants, c.claimant(false))
 	}
-	return all
+	return claimants
 }
 
-// claims returns the waiting clients, unordered.
+// claims returns all claims, in no particular order.
 func (r Robot) claims() []Claim {
 	if r.Claim == nil {
 		return nil
@@ -115,8 +115,8 @@ func (r Robot) bound() Claim {
 	return Claim{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL, At: r.LastSeen}
 }
 
-// lastHeard returns when any client last checked in with the MAC of a robot that
-// nobody has adopted, or when an adopted robot was last seen.
+// lastHeard returns when an adopted robot was last seen. For other robots it returns when any client
+// last checked in with the MAC address.
 func (r Robot) lastHeard() time.Time {
 	last := r.LastSeen
 	if !r.Adopted() {
@@ -129,12 +129,12 @@ func (r Robot) lastHeard() time.Time {
 	return last
 }
 
-// claim records a check-in that was not admitted. If too many clients wait, the
-// oldest claim of the machine that has most of them is dropped.
+// claim adds or updates the claim of a client that was not admitted. At maxClaims it removes the
+// oldest claim of the machine with the most claims.
 func (r *Robot) claim(c CheckIn, now time.Time) {
 	r.removeClaim(c.Client)
-	if others := r.claims(); len(others) >= mostClaims {
-		r.Rivals, r.Unlisted = withoutMostNumerous(others), true
+	if others := r.claims(); len(others) >= maxClaims {
+		r.Rivals, r.Unlisted = evictClaim(others), true
 	} else {
 		r.Rivals = others
 	}
@@ -147,25 +147,25 @@ func (r *Robot) claim(c CheckIn, now time.Time) {
 	}
 }
 
-// withoutMostNumerous drops the oldest claim of the machine that has most.
-func withoutMostNumerous(claims []Claim) []Claim {
-	of := map[netip.Prefix]int{}
+// evictClaim removes the oldest claim of the machine with the most claims.
+func evictClaim(claims []Claim) []Claim {
+	count := map[netip.Prefix]int{} // key: machine
 	for _, c := range claims {
 		from, _ := originOf(c.Address)
-		of[from.machine]++
+		count[from.machine]++
 	}
-	out := 0
+	victim := 0
 	for i, c := range claims {
 		from, _ := originOf(c.Address)
-		than, _ := originOf(claims[out].Address)
-		if order := cmp.Compare(of[from.machine], of[than.machine]); order > 0 || order == 0 && c.At.Before(claims[out].At) {
-			out = i
+		other, _ := originOf(claims[victim].Address)
+		if order := cmp.Compare(count[from.machine], count[other.machine]); order > 0 || order == 0 && c.At.Before(claims[victim].At) {
+			victim = i
 		}
 	}
-	return slices.Delete(claims, out, out+1)
+	return slices.Delete(claims, victim, victim+1)
 }
 
-// removeClaim drops the claim of a client that is admitted. Other claims stay.
+// removeClaim removes the claim of a client. Other claims stay.
 func (r *Robot) removeClaim(c Client) {
 	rest := slices.DeleteFunc(r.claims(), func(other Claim) bool { return other.Client == c })
 	r.Claim, r.Rivals = nil, nil
@@ -174,7 +174,7 @@ func (r *Robot) removeClaim(c Client) {
 	}
 }
 
-// clearClaims removes all claims, after the owner has chosen.
+// clearClaims removes all claims.
 func (r *Robot) clearClaims() { r.Claim, r.Rivals, r.Unlisted = nil, nil, false }
 
 // bind binds the robot to a client and removes all claims.
@@ -184,38 +184,38 @@ func (r *Robot) bind(c Claim) {
 	r.clearClaims()
 }
 
-// claimOf returns the claim of a client. For a client that is not listed it has the
-// Client-Id only; its next check-in fills in the rest.
+// claimOf returns the claim of a client. If that is not stored, the result holds only the client; the
+// next check-in adds the rest.
 func (r Robot) claimOf(c Client) Claim {
 	waiting := r.claims()
-	if i := slices.IndexFunc(waiting, func(one Claim) bool { return one.Client == c }); i >= 0 {
+	if i := slices.IndexFunc(waiting, func(w Claim) bool { return w.Client == c }); i >= 0 {
 		return waiting[i]
 	}
 	return Claim{Client: c}
 }
 
-// claimant returns the client with the given Client-Id or address. A Client-Id that is
-// not listed is accepted, or strangers could lock a robot out by many claims. An IP
-// address is never read as a Client-Id, since a stranger may have chosen that
-// address as its Client-Id.
+// claimant returns the claim of the client with a Client-Id or IP address. If claims were evicted, it
+// also accepts a Client-Id that is not stored: otherwise strangers could lock a robot out by many
+// claims. An IP address is never used as a Client-Id, because a stranger may have chosen the
+// robot's address as its Client-Id.
 func (r Robot) claimant(client string) (Claim, error) {
-	all := r.claims()
+	claims := r.claims()
 	if r.Bound {
-		all = append(all, r.bound())
+		claims = append(claims, r.bound())
 	}
-	is := func(c Claim) bool { return c.Sent && c.Client == NewClient(client) }
+	matches := func(c Claim) bool { return c.Sent && c.Client == NewClient(client) }
 	address, err := netip.ParseAddr(client)
 	if err == nil {
-		is = func(c Claim) bool {
+		matches = func(c Claim) bool {
 			from, err := netip.ParseAddr(c.Address)
 			return err == nil && from.Unmap() == address.Unmap()
 		}
 	}
-	fit := slices.DeleteFunc(all, func(c Claim) bool { return !is(c) })
+	claims = slices.DeleteFunc(claims, func(c Claim) bool { return !matches(c) })
 	switch {
-	case len(fit) == 1:
-		return fit[0], nil
-	case len(fit) > 1:
+	case len(claims) == 1:
+		return claims[0], nil
+	case len(claims) > 1:
 		return Claim{}, r.claimError(ErrAmbiguous)
 	case r.Unlisted && err != nil:
 		return Claim{Client: NewClient(client)}, nil
@@ -223,18 +223,18 @@ func (r Robot) claimant(client string) (Claim, error) {
 	return Claim{}, r.claimError(ErrNotAmongThem)
 }
 
+// claimError returns err in a ClaimError.
 func (r Robot) claimError(err error) error {
 	return &ClaimError{Err: err, Claimants: r.Claimants(), Unlisted: r.Unlisted}
 }
 
-// sameClaims reports whether a and b have the same clients with the same details,
-// ignoring times.
+// sameClaims reports whether a and b hold the same claims, ignoring their times.
 func sameClaims(a, b []Claim) bool {
-	has := func(claims []Claim, c Claim) bool {
+	contains := func(claims []Claim, c Claim) bool {
 		return slices.ContainsFunc(claims, func(other Claim) bool {
 			other.At = c.At
 			return other == c
 		})
 	}
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(c Claim) bool { return !has(b, c) })
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(c Claim) bool { return !contains(b, c) })
 }

@@ -11,128 +11,130 @@ import (
 
 // Errors of adoption codes.
 var (
-	// ErrCode reports a code that was never issued, was used, or has expired. It is an ErrNothingToAdopt.
+	// ErrCode is returned for a code that was never issued, was used or has expired. It wraps ErrNothingToAdopt.
 	ErrCode = fmt.Errorf("%w, or not any more: a code is good for ten minutes, and then the robot shows another", ErrNothingToAdopt)
-	// ErrTries reports that too many wrong codes were tried; no code is accepted for a while.
+	// ErrTries is returned after too many wrong codes; then no code is accepted for a while.
 	ErrTries = errors.New("too many wrong codes; wait a minute, or adopt the robot by its id")
 )
 
 // Limits of adoption codes.
 const (
-	CodeLife = 10 * time.Minute // from its first issue
+	CodeLife = 10 * time.Minute // how long a code is valid
 
-	codes       = 1_000_000 // number of six-digit codes
-	mostCodes   = 200       // valid at a time
-	mostOfOneID = 4         // valid at a time under one id
-	mostTries   = 10        // wrong codes tried within
-	triesWithin = time.Minute
+	codes         = 1_000_000 // number of six-digit codes
+	maxCodes      = 200       // valid codes
+	maxRobotCodes = 4         // valid codes of one robot
+	maxTries      = 10        // wrong codes within tryPeriod
+	tryPeriod     = time.Minute
 )
 
-// Codes issues the six-digit codes that robots show for adoption. A code can be used
-// once, for CodeLife, for one robot with one client. Codes is not safe for concurrent
-// use; the caller passes the time.
+// Codes issues the six-digit codes that robots show for adoption. A code is valid for CodeLife, for
+// one robot and one client, and can be used once. Codes is not safe for concurrent use.
 type Codes struct {
-	live  map[string]shown
-	of    map[asker]string
-	wrong []time.Time // times of the latest wrong tries
+	valid  map[string]issued    // key: code
+	codeOf map[recipient]string // the valid code of each recipient
+	tries  []time.Time          // times of wrong codes within tryPeriod, oldest first
 }
 
-// asker identifies to whom a code is shown: a robot, from one machine. A client that
-// claims a robot's MAC from elsewhere does not affect the code that the robot shows.
-type asker struct {
+// recipient identifies the robot that shows a code, and the machine that it checks in from. Clients
+// that check in with the robot's MAC address from other machines get codes of their own, so they do not
+// replace the code on the robot's screen.
+type recipient struct {
 	robot   ID
 	machine netip.Prefix
 }
 
-// shown is what an issued code stands for.
-type shown struct {
-	asker
+// issued describes a valid code.
+type issued struct {
+	recipient
 	client Client
-	until  time.Time
+	until  time.Time // when the code expires
 }
 
 // NewCodes returns an empty Codes.
 func NewCodes() *Codes {
-	return &Codes{live: map[string]shown{}, of: map[asker]string{}}
+	return &Codes{valid: map[string]issued{}, codeOf: map[recipient]string{}}
 }
 
-// Issue returns the code that a robot is to show: the same for half of its life, and
-// then another. Another client with the robot's MAC gets another code, which
-// replaces the first only if both come from one machine. It reports false while too
-// many codes are valid; such a robot is adopted by its id. The address may be empty.
+// Issue returns the code that a robot shows. For half of CodeLife it returns the same code again, and
+// then a new one. A client with another Client-Id also gets a new code; it replaces the previous
+// code only if both clients use the same machine. Issue returns false if there are too many valid
+// codes; the owner can then adopt the robot by its ID. The address may be empty.
 func (c *Codes) Issue(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
-	who := asker{robot, from.machine}
+	to := recipient{robot, from.machine}
 	c.expire(now)
-	if code, has := c.of[who]; has {
-		if s := c.live[code]; s.client == client && s.until.Sub(now) > CodeLife/2 {
+	if code, ok := c.codeOf[to]; ok {
+		if i := c.valid[code]; i.client == client && i.until.Sub(now) > CodeLife/2 {
 			return code, true
 		}
-		c.drop(code)
+		c.remove(code)
 	}
-	same := 0
-	for a := range c.of {
-		if a.robot == robot {
-			same++
+	robotCodes := 0
+	for r := range c.codeOf {
+		if r.robot == robot {
+			robotCodes++
 		}
 	}
-	if len(c.live) >= mostCodes || same >= mostOfOneID {
+	if len(c.valid) >= maxCodes || robotCodes >= maxRobotCodes {
 		return "", false
 	}
-	for taken := true; taken; _, taken = c.live[code] {
+	for taken := true; taken; _, taken = c.valid[code] {
 		n, _ := rand.Int(rand.Reader, big.NewInt(codes)) // never fails
 		code = fmt.Sprintf("%06d", n)
 	}
-	c.live[code], c.of[who] = shown{who, client, now.Add(CodeLife)}, code
+	c.valid[code], c.codeOf[to] = issued{to, client, now.Add(CodeLife)}, code
 	return code, true
 }
 
-// lookup returns the robot and client that the code was issued to. It counts wrong
-// codes. Errors are ErrCode and ErrTries.
+// lookup returns the robot and the client to which a code was issued. It returns ErrCode for a wrong
+// code, and ErrTries after too many wrong codes.
 func (c *Codes) lookup(code string, now time.Time) (ID, Client, error) {
 	c.expire(now)
-	for len(c.wrong) > 0 && now.Sub(c.wrong[0]) >= triesWithin {
-		c.wrong = c.wrong[1:]
+	for len(c.tries) > 0 && now.Sub(c.tries[0]) >= tryPeriod {
+		c.tries = c.tries[1:]
 	}
-	if len(c.wrong) >= mostTries {
+	if len(c.tries) >= maxTries {
 		return "", Client{}, ErrTries
 	}
-	s, good := c.live[code]
-	if !good {
-		c.wrong = append(c.wrong, now)
+	i, ok := c.valid[code]
+	if !ok {
+		c.tries = append(c.tries, now)
 		return "", Client{}, ErrCode
 	}
-	return s.robot, s.client, nil
+	return i.robot, i.client, nil
 }
 
-// current returns the valid code of a robot with a client, or "".
+// current returns the valid code of a robot and a client, or "" if there is none.
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
-	for code, s := range c.live {
-		if s.robot == robot && s.client == client && now.Before(s.until) {
+	for code, i := range c.valid {
+		if i.robot == robot && i.client == client && now.Before(i.until) {
 			return code
 		}
 	}
 	return ""
 }
 
-// revoke revokes all codes of a robot.
+// revoke invalidates all codes of a robot.
 func (c *Codes) revoke(robot ID) {
-	for code, s := range c.live {
-		if s.robot == robot {
-			c.drop(code)
+	for code, i := range c.valid {
+		if i.robot == robot {
+			c.remove(code)
 		}
 	}
 }
 
-func (c *Codes) drop(code string) {
-	delete(c.of, c.live[code].asker)
-	delete(c.live, code)
+// remove invalidates a code.
+func (c *Codes) remove(code string) {
+	delete(c.codeOf, c.valid[code].recipient)
+	delete(c.valid, code)
 }
 
+// expire removes expired codes.
 func (c *Codes) expire(now time.Time) {
-	for code, s := range c.live {
-		if !now.Before(s.until) {
-			c.drop(code)
+	for code, i := range c.valid {
+		if !now.Before(i.until) {
+			c.remove(code)
 		}
 	}
 }

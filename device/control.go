@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Control is a tool that sets something by whole numbers, with the tool's names of the
-// requested arguments. A name is empty if the tool lacks that argument.
+// Control is a tool whose arguments are integers, such as the angles of a head.
 type Control struct {
 	Tool
-	Arguments []string
+	Arguments []string // the tool's names of the arguments; empty for an argument that it does not have
 }
 
-// FindControl returns the first tool with these words in its name that has a whole
-// number under one of the names of each argument, and no other required argument.
-// Firmware builds differ in both.
+// FindControl returns the first tool whose name contains all words and which has the arguments, and
+// no other required one. arguments holds the possible names of each argument, because firmware
+// builds differ in them.
 func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bool) {
 	for _, t := range tools {
 		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
@@ -25,33 +24,33 @@ func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bo
 		for _, names := range arguments {
 			c.Arguments = append(c.Arguments, t.Integer(names...))
 		}
-		more := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(c.Arguments, r) })
-		if !more && !slices.Contains(c.Arguments, "") {
+		needsMore := slices.ContainsFunc(t.Schema.Required, func(r string) bool { return !slices.Contains(c.Arguments, r) })
+		if !needsMore && !slices.Contains(c.Arguments, "") {
 			return c, true
 		}
 	}
 	return Control{}, false
 }
 
-// Integer returns the tool's spelling of the first of names that is a whole number
-// argument, ignoring case, or "" if there is no such argument.
+// Integer returns the first of names that is an integer argument of the tool, in the tool's spelling,
+// or "" if none is. It ignores case.
 func (t Tool) Integer(names ...string) string {
 	for _, name := range names {
-		var own []string
-		for given, a := range t.Schema.Properties {
-			if a.Type == "integer" && strings.EqualFold(given, name) {
-				own = append(own, given)
+		var matches []string
+		for property, a := range t.Schema.Properties {
+			if a.Type == "integer" && strings.EqualFold(property, name) {
+				matches = append(matches, property)
 			}
 		}
-		if len(own) > 0 {
-			return slices.Min(own)
+		if len(matches) > 0 {
+			return slices.Min(matches)
 		}
 	}
 	return ""
 }
 
-// FindHead returns the tool that turns the head. Its arguments are yaw, and pitch if the
-// head has that axis.
+// FindHead returns the tool that turns the head. Its arguments are yaw and pitch; pitch is empty if
+// the head does not have that axis.
 func FindHead(tools []Tool) (Control, bool) {
 	head, found := FindControl(tools, "set head", []string{"yaw", "pan", "x"})
 	if found {
@@ -60,7 +59,7 @@ func FindHead(tools []Tool) (Control, bool) {
 	return head, found
 }
 
-// FindAngles returns the tool that reports the head's position, as {"yaw","pitch"}.
+// FindAngles returns the tool that reports the head's position as an object with yaw and pitch.
 func FindAngles(tools []Tool) (Control, bool) { return FindControl(tools, "get head angles") }
 
 // FindLights returns the tool that sets all lights to one colour.
@@ -73,16 +72,16 @@ func FindLights(tools []Tool) (Control, bool) {
 	return Control{}, false
 }
 
-// Shine returns the arguments that set lights to a colour: red, green and blue from 0
-// to 255, each clamped to the tool's range.
+// Shine returns the arguments with which the tool sets lights to a colour. colour is red, green and
+// blue from 0 to 255, which are scaled to the tool's range.
 func (c Control) Shine(colour [3]int) map[string]any {
 	arguments := map[string]any{}
 	for i, level := range colour {
-		most := 255
+		maximum := 255
 		if m := c.Schema.Properties[c.Arguments[i]].Maximum; m != nil {
-			most = *m
+			maximum = *m
 		}
-		arguments[c.Arguments[i]] = level * most / 255
+		arguments[c.Arguments[i]] = level * maximum / 255
 	}
 	return arguments
 }

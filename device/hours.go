@@ -13,20 +13,21 @@ var ErrHours error = errors.New("not hours of a day")
 // Hours is a daily period of wall-clock time. The zero value is empty.
 type Hours struct {
 	From, To time.Duration // since midnight
-	unread   error         // why UnmarshalText could not read the text
+	err      error         // error of UnmarshalText
 }
 
-// Err returns the error of UnmarshalText, for the caller to report with the key.
-func (h Hours) Err() error { return h.unread }
+// Err returns the error of parsing the text that UnmarshalText was given.
+func (h Hours) Err() error { return h.err }
 
-// MarshalText returns the form that ParseHours reads.
+// MarshalText implements encoding.TextMarshaler with the format of ParseHours.
 func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// UnmarshalText reads what ParseHours reads. On an error h is zero except for Err.
+// UnmarshalText implements encoding.TextUnmarshaler with the format of ParseHours. It always returns
+// nil: callers check Err, since they know the key for the message.
 func (h *Hours) UnmarshalText(text []byte) error {
-	read, err := ParseHours(string(text))
-	*h = read
-	h.unread = err
+	parsed, err := ParseHours(string(text))
+	*h = parsed
+	h.err = err
 	return nil
 }
 
@@ -41,7 +42,7 @@ func ParseHours(s string) (Hours, error) {
 	if err1 != nil || err2 != nil {
 		return Hours{}, fmt.Errorf("%w: %.40q; write them as 22:00-07:00", ErrHours, s)
 	}
-	h := Hours{From: ofDay(a), To: b}
+	h := Hours{From: sinceMidnight(a), To: b}
 	if h.From == h.To {
 		return Hours{}, fmt.Errorf("%w: %q begins when it ends; leave it empty for none, or write 00:00-24:00 for all day", ErrHours, s)
 	}
@@ -54,23 +55,24 @@ func parseEnd(s string) (time.Duration, error) {
 		return 24 * time.Hour, nil
 	}
 	t, err := time.Parse("15:04", s)
-	return ofDay(t), err
+	return sinceMidnight(t), err
 }
 
-func ofDay(t time.Time) time.Duration {
+// sinceMidnight returns the time of day.
+func sinceMidnight(t time.Time) time.Duration {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
 }
 
-// Contains reports whether a time in the owner's zone is within h.
+// Contains reports whether a time in the owner's time zone is within h.
 func (h Hours) Contains(local time.Time) bool {
-	now := ofDay(local)
+	now := sinceMidnight(local)
 	if h.From <= h.To {
 		return h.From <= now && now < h.To
 	}
 	return now >= h.From || now < h.To
 }
 
-// String returns the form that ParseHours reads.
+// String returns the period in the format of ParseHours.
 func (h Hours) String() string {
 	if h == (Hours{}) {
 		return ""

@@ -1,6 +1,5 @@
-// Package device describes robots: their identity, tokens, tools and settings, and the
-// registry of all robots that have checked in. It opens no sockets or files and reads
-// no clock.
+// Package device describes robots: their identity, tokens, tools and settings, and the registry of
+// all robots that have checked in. It opens no sockets or files and does not read the clock.
 package device
 
 import (
@@ -15,8 +14,8 @@ type ID string
 // ErrID is wrapped by the errors of ParseID.
 var ErrID error = errors.New("not a MAC address")
 
-// ParseID parses a MAC address in any common spelling. Group addresses are accepted,
-// because web clients invent theirs; all zeros and all ones are refused.
+// ParseID parses a MAC address in any common spelling. It accepts multicast addresses, because web
+// clients choose their address at random, but not all zeros and all ones.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))
@@ -33,7 +32,7 @@ func ParseID(s string) (ID, error) {
 	return ID(digits), nil
 }
 
-// MAC returns the id as the firmware writes it, with colons.
+// MAC returns the ID in the firmware's spelling, with colons.
 func (id ID) MAC() string {
 	if len(id) != 12 {
 		return string(id)

@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// MostJobs bounds a robot's queue; a rule has at most 20 acts.
-const MostJobs = 32
+// MaxJobs is the maximum length of a robot's queue. It exceeds the 20 actions that a rule may have.
+const MaxJobs = 32
 
-// Lanes runs jobs in one queue per robot, so that a robot that does not answer
-// only delays its own jobs. The zero value is ready to use. Its methods are safe for
-// concurrent use.
+// Lanes runs jobs in one queue per robot, so that a robot that does not respond delays only its own
+// jobs. The zero value is ready to use. Its methods are safe for concurrent use.
 type Lanes struct {
 	mu   sync.Mutex
-	jobs map[ID][]queued // jobs of robots with a running worker; the first is running
+	jobs map[ID][]queued // only of robots with a running worker; the first job is running
 	wg   sync.WaitGroup
 }
 
-// Job is a unit of work. A named job is queued only once.
+// Job is a unit of work. If it has a name, it is queued only once.
 type Job struct {
 	Name string
 	Do   func(context.Context)
 }
 
+// queued is a job with the context of its Add.
 type queued struct {
 	Job
 	ctx context.Context
 }
 
-// Add queues a job, which is dropped if ctx has ended when its turn comes. It reports
-// false if the queue is full. The empty id has a queue as well.
+// Add queues a job. The job is not run if ctx ends before its start. Add returns false if the queue is
+// full. The empty ID has a queue as well.
 func (l *Lanes) Add(ctx context.Context, id ID, j Job) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,7 +37,7 @@ func (l *Lanes) Add(ctx context.Context, id ID, j Job) bool {
 		l.jobs = map[ID][]queued{}
 	}
 	waiting, working := l.jobs[id]
-	if len(waiting) >= MostJobs {
+	if len(waiting) >= MaxJobs {
 		return false
 	}
 	for i, w := range waiting {
@@ -72,5 +72,5 @@ func (l *Lanes) work(id ID) {
 	}
 }
 
-// Wait waits for all jobs. No goroutine may call Add at the same time.
+// Wait waits until all jobs have ended. No goroutine may call Add at the same time.
 func (l *Lanes) Wait() { l.wg.Wait() }

@@ -8,18 +8,20 @@ import (
 	"perch/limit"
 )
 
-// ModelNames maps tool names to the form that language models accept: letters,
+// ModelNames maps names of tools to names that language models accept, which consist of letters,
 // digits, hyphens and underscores. "self.robot.set_head_angles" becomes
 // "self_robot_set_head_angles".
 type ModelNames struct {
-	safe, own map[string]string
+	safe map[string]string // model's name; key: tool's name
+	own  map[string]string // tool's name; key: model's name
 }
 
-// NewModelNames names the tools in order; of equal names the later gets a number.
+// NewModelNames returns the names for a list of tools. If two tools would have the same name, it adds
+// a number to the later one.
 func NewModelNames(tools []Tool) ModelNames {
 	n := ModelNames{safe: make(map[string]string, len(tools)), own: make(map[string]string, len(tools))}
 	for _, t := range tools {
-		if _, twice := n.safe[t.Name]; twice {
+		if _, exists := n.safe[t.Name]; exists {
 			continue
 		}
 		name := modelName(t.Name, "")
@@ -34,6 +36,7 @@ func NewModelNames(tools []Tool) ModelNames {
 	return n
 }
 
+// modelName returns a tool's name in the form that models accept, with a suffix.
 func modelName(own, suffix string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
@@ -45,10 +48,10 @@ func modelName(own, suffix string) string {
 	return name[:min(len(name), limit.Word-len(suffix))] + suffix
 }
 
-// Safe returns the model's name of a tool, or "" if the tool is unknown.
+// Safe returns the name of a tool for models, or "" if there is no such tool.
 func (n ModelNames) Safe(own string) string { return n.safe[own] }
 
-// Own returns the tool that a model means, by the model's name or the tool's own.
+// Own returns the tool's name for a name that a model has sent, which may be either name.
 func (n ModelNames) Own(safe string) (string, bool) {
 	if own, ok := n.own[safe]; ok {
 		return own, true

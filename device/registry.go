@@ -16,8 +16,8 @@ import (
 	"perch/limit"
 )
 
-// records stores robots. PutSoon may lose the last few seconds in a power cut; Put and
-// Delete may not.
+// records is the table in which robots are stored. Put and Delete are durable when they return;
+// PutSoon and DeleteSoon may lose the changes of a few seconds in a power failure.
 type records interface {
 	Put(key string, r Robot) error
 	PutSoon(key string, r Robot)
@@ -28,69 +28,70 @@ type records interface {
 
 // Errors of the registry.
 var (
-	// ErrUnknownRobot reports a robot that never checked in or was forgotten.
-	ErrUnknownRobot = errors.New("unknown robot: it has not been here, or was forgotten; perch robot list lists those that have")
-	// ErrToken is returned by Admit if the token is missing, forged or of an earlier epoch.
+	// ErrUnknownRobot is returned for a robot that never checked in or was forgotten.
+	ErrUnknownRobot = errors.New("unknown robot: it has never checked in, or was forgotten; perch robot list lists the robots")
+	// ErrToken is returned by Admit if the token is missing, forged or from an earlier epoch.
 	ErrToken = errors.New("wrong or missing token")
-	// ErrNothingToAdopt is returned by Adopt if no robot waits under that id or code.
+	// ErrNothingToAdopt is returned by Adopt if no robot with the ID or code waits for adoption.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 )
 
-// visitEvery is how old the stored time of the last visit may get before a visit with
-// nothing new is written.
-const visitEvery = 10 * time.Minute
+// storeEvery is the maximum age of the stored LastSeen before it is written again.
+const storeEvery = 10 * time.Minute
 
-// Registry knows every robot. It is safe for concurrent use.
+// Registry holds all robots. It is safe for concurrent use.
 type Registry struct {
 	key      Key
 	adoption Adoption
 	records  records
 	codes    *Codes
 
-	trusted sync.Map        // ID to Settings of the adopted; read for every event without waiting for the disk
+	// trusted maps the IDs of adopted robots to their Settings. It is not guarded by mu, because it
+	// is read for every event, which must not wait for the disk.
+	trusted sync.Map
 	fixed   map[ID]Settings // from the configuration file
 
 	mu       sync.Mutex
 	robots   map[ID]Robot
-	storedAt map[ID]time.Time // last visit as stored
-	here     map[ID]visits    // since the start
-	welcome  time.Time        // until then every robot that checks in is adopted
-	welcomed int              // robots of other machines that were adopted in that time
-	expires  time.Time        // next check for expired strangers
-	tools    map[ID]int       // bytes stored
+	storedAt map[ID]time.Time // lastHeard of the stored record
+	times    map[ID]timesSet
+	welcome  time.Time  // every robot that checks in before this time is adopted; may be zero
+	welcomed int        // number of robots that Welcome has adopted, except those on this machine
+	expires  time.Time  // next check for expired strangers
+	tools    map[ID]int // size of the stored tools in bytes
 }
 
-// visits are the times recorded since the start, perhaps with a wrong clock.
-type visits struct{ first, boot, last bool }
+// timesSet tells which times of a robot were set since the start, and so depend on this run's clock.
+type timesSet struct{ firstSeen, booted, lastSeen bool }
 
-// NewRegistry returns a registry of the stored robots. Codes are not stored: robots get
-// new ones when they ask again.
+// NewRegistry returns a registry of the stored robots. Codes are not stored: robots get new ones at
+// their next check-in.
 func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: stored, codes: NewCodes(),
-		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, here: map[ID]visits{}, tools: map[ID]int{}}
+		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, times: map[ID]timesSet{}, tools: map[ID]int{}}
 	for _, robot := range stored.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // of a file written by others
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // this program does not write these
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			stored.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
 		}
-		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // the earlier client is not in the record
-			waits := *robot.Claim
-			waits.Contested = time.Time{}
-			robot.Claim, robot.Unlisted = &waits, true
+		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // the record lacks the client of an earlier claim
+			claim := *robot.Claim
+			claim.Contested = time.Time{}
+			robot.Claim, robot.Unlisted = &claim, true
 		}
-		r.set(robot)
+		r.update(robot)
 		r.storedAt[robot.ID] = robot.lastHeard()
 	}
-	for all := r.strangers(); len(all) > mostStrangers; all = all[1:] {
-		r.removeSoon(all[0])
+	for strangers := r.strangers(); len(strangers) > maxStrangers; strangers = strangers[1:] {
+		r.removeSoon(strangers[0])
 	}
 	return r
 }
 
-// CheckIn records a robot that has booted and returns whether it may connect. If it
-// may not, only its claim is recorded. Changes are written soon, not by CheckIn.
+// CheckIn records the check-in of a robot, and returns whether the robot may connect. If it may not,
+// CheckIn records only its claim. It does not wait for the disk.
 func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,21 +102,21 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	if a.New {
 		a.Gone = append(a.Gone, r.evict(c.Address)...)
 	}
-	if a.Token, a.Code = r.admission(&robot, c, now); a.Token != "" {
+	if a.Token, a.Code = r.admit(&robot, c, now); a.Token != "" {
 		robot.applyCheckIn(c, now)
 		if !robot.Named && !robot.Contested() && r.welcomes(robot, c, now) {
 			robot.Named, a.Adopted = true, true
 		}
 	}
-	v, admitted := r.here[robot.ID], a.Token != ""
-	r.here[robot.ID] = visits{first: v.first || before.FirstSeen.IsZero(), boot: v.boot || admitted, last: v.last || admitted || !robot.Bound}
-	a.Repeats = a.Token == "" && !robot.news(before)
-	r.visited(robot, robot.news(before))
+	t, admitted := r.times[robot.ID], a.Token != ""
+	r.times[robot.ID] = timesSet{firstSeen: t.firstSeen || before.FirstSeen.IsZero(), booted: t.booted || admitted, lastSeen: t.lastSeen || admitted || !robot.Bound}
+	a.Repeats = a.Token == "" && !robot.differs(before)
+	r.updateSeen(robot, robot.differs(before))
 	return r.effective(robot), a
 }
 
-// set replaces the registry's copy of a robot. r.mu is held.
-func (r *Registry) set(robot Robot) {
+// update replaces a robot in memory. The caller holds r.mu.
+func (r *Registry) update(robot Robot) {
 	r.robots[robot.ID] = robot
 	if robot.Adopted() {
 		r.trusted.Store(robot.ID, r.settingsOf(robot))
@@ -124,58 +125,57 @@ func (r *Registry) set(robot Robot) {
 	}
 }
 
-// visited replaces the copy of a robot that was just seen. It is written if there is
-// news, or if the stored times have become stale.
-func (r *Registry) visited(robot Robot, news bool) {
-	// A clock that was set back has visits before the stored one.
-	if news || robot.lastHeard().Sub(r.storedAt[robot.ID]).Abs() > visitEvery {
+// updateSeen replaces a robot that was just seen. It stores the record if changed is true, or if the
+// stored times are older than storeEvery.
+func (r *Registry) updateSeen(robot Robot, changed bool) {
+	// After the clock was set back, lastHeard is earlier than storedAt.
+	if changed || robot.lastHeard().Sub(r.storedAt[robot.ID]).Abs() > storeEvery {
 		r.records.PutSoon(string(robot.ID), robot)
 		r.storedAt[robot.ID] = robot.lastHeard()
 	}
-	r.set(robot)
+	r.update(robot)
 }
 
-// RecordSeen records that a robot opens its channel.
+// RecordSeen records that a robot has opened its channel.
 func (r *Registry) RecordSeen(id ID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if robot, known := r.robots[id]; known {
 		robot.LastSeen = now
-		v := r.here[id]
-		v.last = true
-		r.here[id] = v
-		r.visited(robot, false)
+		t := r.times[id]
+		t.lastSeen = true
+		r.times[id] = t
+		r.updateSeen(robot, false)
 	}
 }
 
-// Moved corrects the times of this run after a jump of the wall clock, so that visits
-// stay as long ago as they were.
+// Moved adjusts the times that were set since the start after the wall clock jumped by a duration.
 func (r *Registry) Moved(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.welcome.IsZero() {
 		r.welcome = r.welcome.Add(by)
 	}
-	for id, v := range r.here {
+	for id, t := range r.times {
 		robot, known := r.robots[id]
 		if !known || robot.Forgotten() {
 			continue
 		}
-		for at, ours := range map[*time.Time]bool{&robot.FirstSeen: v.first, &robot.Booted: v.boot, &robot.LastSeen: v.last} {
-			if ours {
+		for at, isSet := range map[*time.Time]bool{&robot.FirstSeen: t.firstSeen, &robot.Booted: t.booted, &robot.LastSeen: t.lastSeen} {
+			if isSet {
 				*at = at.Round(0).Add(by)
 			}
 		}
-		r.visited(robot, true)
+		r.updateSeen(robot, true)
 	}
 }
 
-// admission decides on a check-in, and binds the client or records its claim. If
-// another client comes with the MAC of a bound robot, either its owner erased the
-// flash or it is an impostor: it gets no token until the owner has decided, even under
-// open adoption. An adopted robot that returns clears the claims of others; a stranger
-// does not, since it may be an impostor too.
-func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, code string) {
+// admit decides on a check-in: it binds the client and returns a token, or records its claim and
+// returns a code. If another client uses the MAC address of a bound robot, either the owner has
+// erased the robot's flash or the client is an impostor, so the owner has to decide, even with
+// AdoptOpen. The check-in of an adopted robot clears other claims. That of a stranger does not,
+// because it may be the impostor.
+func (r *Registry) admit(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
 	case robot.Adopted() && robot.Client == c.Client:
 		robot.clearClaims()
@@ -192,25 +192,26 @@ func (r *Registry) admission(robot *Robot, c CheckIn, now time.Time) (token, cod
 	return r.key.Token(robot.ID, c.Client, robot.Epoch), ""
 }
 
-// Admit checks the token of a robot that opens its channel.
+// Admit checks the token of a robot that opens its channel. It returns ErrToken if the token is not
+// valid.
 func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
-	// Compared for unknown robots too, so that the time does not reveal
-	// which are known.
+	// The token is compared even if the robot is unknown, so that the duration does not reveal
+	// which robots are registered.
 	want := r.key.Token(id, c, robot.Epoch)
-	right := subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
-	if !known || !right || !robot.Bound || robot.Client != c {
+	equal := subtle.ConstantTimeCompare([]byte(want), []byte(token)) == 1
+	if !known || !equal || !robot.Bound || robot.Client != c {
 		return Robot{}, ErrToken
 	}
 	return r.effective(robot), nil
 }
 
-// Adopt adopts a robot. A code binds the client that shows it, even in place of the
-// bound one: the owner has read it from the robot. An id adopts the bound client only
-// if no other client has claimed the MAC, since anybody can. Errors are
-// ErrNothingToAdopt, ErrCode, ErrTries, and a ClaimError of ErrClaimed or ErrContested.
+// Adopt adopts the robot with an ID, a name or a code. A code binds the client that shows it, even if
+// another client is bound, because the owner has read the code from the robot's screen. An ID or name
+// adopts the bound client only if no other client claims the robot. Errors are ErrNothingToAdopt,
+// ErrCode, ErrTries, and a ClaimError with ErrClaimed or ErrContested.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,9 +232,8 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// AdoptClient adopts a robot with the client that has the given Client-Id or IP
-// address, and clears all other claims. Errors are ErrNothingToAdopt, and a
-// ClaimError of ErrNotAmongThem or ErrAmbiguous.
+// AdoptClient adopts a robot and binds the client with a Client-Id or IP address. It clears all
+// claims. Errors are ErrNothingToAdopt, and a ClaimError with ErrNotAmongThem or ErrAmbiguous.
 func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,11 +254,10 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// Replace binds a waiting client in place of the bound one: the one named as for
-// AdoptClient or, if client is empty, the only one. The robot is then a stranger until
-// it is adopted, since anybody may have placed that claim. It returns
-// ErrNothingToAdopt if no client waits, a ClaimError of ErrContested if several do,
-// and the errors of AdoptClient.
+// Replace binds a client with a claim in the place of the bound client: the one with a Client-Id or IP
+// address or, if client is empty, the only one. The robot is then a stranger until it is adopted,
+// because the client may be an impostor. Replace returns ErrNothingToAdopt if there is no claim, a
+// ClaimError with ErrContested if there are several, and the errors of AdoptClient.
 func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -281,24 +280,24 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	}
 	robot.bind(c)
 	robot.Named = false
-	robot.Epoch++ // which prevents its adoption as a new robot
+	robot.Epoch++ // also prevents that Welcome adopts the robot
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// storeAdopted stores a robot durably after its owner's decision. r.mu is held.
+// storeAdopted stores a robot durably and revokes its codes. The caller holds r.mu.
 func (r *Registry) storeAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
 		return fmt.Errorf("adopt %s: %w", robot.ID, err)
 	}
-	r.set(robot)
+	r.update(robot)
 	if robot.Claim == nil {
-		r.codes.revoke(robot.ID) // only now: after a failed write the owner may try again
+		r.codes.revoke(robot.ID) // after the write, so that the owner can use the code again if it fails
 	}
 	return nil
 }
 
-// resolve finds a robot by its id, its name or the code it shows, and the client that
-// shows the code. r.mu is held.
+// resolve returns the robot with an ID, a name or a code. For a code, client is the client that shows
+// it. The caller holds r.mu.
 func (r *Registry) resolve(idOrCode string, now time.Time) (robot Robot, client Client, byCode bool, err error) {
 	if isCode(idOrCode) {
 		id, client, err := r.codes.lookup(idOrCode, now)
@@ -314,9 +313,11 @@ func (r *Registry) resolve(idOrCode string, now time.Time) (robot Robot, client 
 	return Robot{}, Client{}, false, ErrNothingToAdopt
 }
 
+// isCode reports whether s has the form of an adoption code.
 func isCode(s string) bool { return len(s) == 6 && strings.Trim(s, "0123456789") == "" }
 
-// Forget unbinds a robot. It keeps the epoch, or an old token would be valid again.
+// Forget removes everything that is stored about a robot except its epoch, without which old tokens
+// would be valid again.
 func (r *Registry) Forget(id ID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -328,14 +329,14 @@ func (r *Registry) Forget(id ID) error {
 	if err := r.records.Put(string(id), robot); err != nil {
 		return fmt.Errorf("forget %s: %w", id, err)
 	}
-	r.set(robot)
-	r.drop(id)
+	r.update(robot)
+	r.clearState(id)
 	return nil
 }
 
-// drop removes a robot from memory. r.mu is held.
-func (r *Registry) drop(id ID) {
-	delete(r.here, id)
+// clearState removes what is stored in memory besides a robot's record. The caller holds r.mu.
+func (r *Registry) clearState(id ID) {
+	delete(r.times, id)
 	delete(r.storedAt, id)
 	delete(r.tools, id)
 	r.codes.revoke(id)
@@ -352,7 +353,7 @@ func (r *Registry) Get(id ID) (Robot, error) {
 	return r.effective(robot), nil
 }
 
-// List returns every robot that is not forgotten, sorted by id.
+// List returns all robots that are not forgotten, sorted by ID.
 func (r *Registry) List() []Robot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -366,8 +367,8 @@ func (r *Registry) List() []Robot {
 	return list
 }
 
-// Code returns the code that a robot waiting for adoption shows. It is empty for
-// others, and if the robot has not checked in for ten minutes or since the start.
+// Code returns the code that the client of a robot's latest claim shows. It is empty if there is no
+// claim, or if the client has not checked in for CodeLife or since the start.
 func (r *Registry) Code(robot Robot, now time.Time) string {
 	if robot.Claim == nil {
 		return ""
@@ -377,8 +378,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools stores an adopted robot's tools until it lists them again. A list over
-// 64 KB of JSON, or that makes the total exceed 4 MB, is not stored.
+// KeepTools stores the tools of an adopted robot. A list of more than 64 KiB of JSON, or one with
+// which the lists of all robots exceed 4 MiB, is not stored.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -386,22 +387,22 @@ func (r *Registry) KeepTools(id ID, tools []Tool) {
 	if !known || !robot.Adopted() || robot.ToolsFirmware == robot.Firmware && reflect.DeepEqual(robot.Tools, tools) {
 		return
 	}
-	bytes, all := size(tools), 0
+	bytes, others := size(tools), 0
 	for other, n := range r.tools {
 		if other != id {
-			all += n
+			others += n
 		}
 	}
-	if bytes > limit.Body || all+bytes > limit.Message {
+	if bytes > limit.Body || others+bytes > limit.Message {
 		tools, bytes = nil, 0
 	}
 	robot.Tools, robot.ToolsFirmware = tools, robot.Firmware
 	r.tools[id] = bytes
-	r.set(robot)
+	r.update(robot)
 	r.records.PutSoon(string(id), robot)
 }
 
-// size returns the length of a list of tools as JSON, in bytes.
+// size returns the size of a list of tools in JSON, in bytes.
 func size(tools []Tool) int {
 	text, err := json.Marshal(tools)
 	if err != nil {
@@ -410,40 +411,40 @@ func size(tools []Tool) int {
 	return len(text)
 }
 
-// KeepEcho stores whether a robot leaves echo cancellation to the appliance; its next
-// check-in then gives it the framing for that.
+// KeepEcho stores whether a robot leaves echo cancellation to the appliance. The response to its next
+// check-in selects the framing that this needs.
 func (r *Registry) KeepEcho(id ID, ours bool) {
-	r.update(id, func(robot *Robot) (news bool) {
-		news, robot.Echo = robot.Echo != ours, ours
-		return news
+	r.change(id, func(robot *Robot) (changed bool) {
+		changed, robot.Echo = robot.Echo != ours, ours
+		return changed
 	})
 }
 
-// KeepTransport stores the transport that a robot was given at its last boot.
+// KeepTransport stores the transport that the response to a robot's last check-in selected.
 func (r *Registry) KeepTransport(id ID, t Transport) {
-	r.update(id, func(robot *Robot) (news bool) {
-		news, robot.Transport = robot.Transport != t, t
-		return news
+	r.change(id, func(robot *Robot) (changed bool) {
+		changed, robot.Transport = robot.Transport != t, t
+		return changed
 	})
 }
 
-// update changes the record of a known robot.
-func (r *Registry) update(id ID, change func(*Robot) (news bool)) {
+// change calls edit with a registered robot, and stores the robot if edit reports a change.
+func (r *Registry) change(id ID, edit func(*Robot) (changed bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if robot, known := r.robots[id]; known && change(&robot) {
-		r.set(robot)
+	if robot, known := r.robots[id]; known && edit(&robot) {
+		r.update(robot)
 		r.records.PutSoon(string(id), robot)
 	}
 }
 
-// Trusts reports whether the robot's owner has adopted it.
+// Trusts reports whether a robot is adopted. It does not wait for the disk.
 func (r *Registry) Trusts(id ID) bool {
 	_, adopted := r.trusted.Load(id)
 	return adopted
 }
 
-// KnownTools returns the tools that a robot listed under its current firmware.
+// KnownTools returns the stored tools, or nil if they are from another firmware than the current one.
 func (r Robot) KnownTools() []Tool {
 	if r.ToolsFirmware != r.Firmware {
 		return nil

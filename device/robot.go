@@ -5,46 +5,46 @@ import "time"
 // Robot is the stored record of a robot.
 type Robot struct {
 	ID     ID     `json:"id"`
-	Client Client `json:"client"` // the client it is bound to
-	Bound  bool   `json:"bound"`  // false until first admitted, and after Forget
-	Epoch  int    `json:"epoch"`
+	Client Client `json:"client"` // the client that may connect, if Bound
+	Bound  bool   `json:"bound"`  // whether a client was admitted; false again after Forget
+	Epoch  int    `json:"epoch"`  // tokens of earlier epochs are invalid
 
-	// Named is true if the owner adopted the robot; false if it was only admitted
-	// under open adoption.
+	// Named is true if the robot was adopted, and false if it was only admitted with AdoptOpen.
 	Named bool `json:"named,omitempty"`
 
-	// Settings are the owner's. Outside the registry they are the effective ones:
-	// empty for a stranger, and overridden by the configuration file.
+	// Settings are the owner's settings. In robots that Registry's methods return, they include those
+	// of the configuration file, and are empty if the robot is not adopted.
 	Settings Settings `json:"settings,omitzero"`
 
-	// Claim is the latest of the clients that came with this robot's MAC and wait
-	// for the owner to confirm that they are this robot.
+	// Claim is the latest claim on this robot: a client that used its MAC address and was not
+	// admitted. Nil if there is none.
 	Claim *Claim `json:"claim,omitempty"`
-	// Rivals are the other waiting clients. Empty without a Claim.
+	// Rivals are the other claims. Empty if Claim is nil.
 	Rivals []Claim `json:"rivals,omitempty"`
-	// Unlisted is true if more clients claim this robot's MAC than are stored.
+	// Unlisted is true if there were more claims than are stored.
 	Unlisted bool `json:"unlisted,omitempty"`
 
-	// The rest is of admitted check-ins only, since anybody can claim a MAC.
+	// The other fields are from admitted check-ins only, because anybody can claim a robot.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`
-	Address   string    `json:"address,omitempty"` // IP address of the last check-in
-	BaseURL   string    `json:"base_url,omitempty"`
+	Address   string    `json:"address,omitempty"`  // IP address at the last check-in
+	BaseURL   string    `json:"base_url,omitempty"` // see CheckIn
 	FirstSeen time.Time `json:"first_seen,omitzero"`
-	LastSeen  time.Time `json:"last_seen,omitzero"` // last boot or channel
+	LastSeen  time.Time `json:"last_seen,omitzero"` // last check-in or opening of a channel
 	Booted    time.Time `json:"booted,omitzero"`    // last check-in
 
-	Echo bool `json:"echo,omitempty"` // it leaves echo cancellation to the appliance
+	Echo bool `json:"echo,omitempty"` // whether the robot leaves echo cancellation to the appliance
 
-	// Transport was selected in the answer to its last check-in.
+	// Transport was selected by the response to the robot's last check-in.
 	Transport Transport `json:"transport_given,omitempty"`
 
 	Tools         []Tool `json:"tools,omitempty"`
-	ToolsFirmware string `json:"tools_firmware,omitempty"` // the firmware that listed Tools
+	ToolsFirmware string `json:"tools_firmware,omitempty"` // version of the firmware that listed Tools
 }
 
-// Claim is a client that waits for the owner, with the details it gave.
+// Claim is a client that has used a robot's MAC address without being admitted, with the details of
+// its latest check-in.
 type Claim struct {
 	Client
 	Board    string    `json:"board,omitempty"`
@@ -53,19 +53,19 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // latest check-in
-	// Contested is set in records of versions that stored the latest claim only:
-	// when it replaced another client's.
+	// Contested is set only in records of old versions, which stored one claim: the time when that
+	// claim replaced another client's.
 	Contested time.Time `json:"contested,omitzero"`
 }
 
-// Adopted reports whether the owner has adopted the robot by name. Any other robot is
-// a stranger: it may talk, with its own memory, and nothing else.
+// Adopted reports whether the robot is adopted. A robot that is not adopted is a stranger: it may hold
+// conversations, with a memory of its own, and nothing else.
 func (r Robot) Adopted() bool { return r.Bound && r.Named }
 
-// Forgotten reports whether only the epoch of the robot's tokens is left.
+// Forgotten reports whether the record holds only the epoch.
 func (r Robot) Forgotten() bool { return !r.Bound && r.Claim == nil }
 
-// LastAddress returns where the robot was last seen, admitted or not.
+// LastAddress returns the robot's IP address, or that of its latest claim if no client was admitted.
 func (r Robot) LastAddress() string {
 	if r.Address == "" && r.Claim != nil {
 		return r.Claim.Address
@@ -73,34 +73,34 @@ func (r Robot) LastAddress() string {
 	return r.Address
 }
 
-// CheckIn is what a robot reports when it boots.
+// CheckIn is the request that a robot sends when it boots.
 type CheckIn struct {
 	ID       ID
 	Client   Client
 	Board    string
 	Firmware string
 	Language string
-	Address  string
-	BaseURL  string // "http://host:port" as the robot reached the appliance
+	Address  string // IP address
+	BaseURL  string // URL at which the robot has reached the appliance, such as "http://host:port"
 }
 
-// Adoption says whether a new robot may talk.
+// Adoption decides which new robots may connect.
 type Adoption string
 
 // The values of Adoption.
 const (
-	AdoptOpen Adoption = "open" // it may talk at once, and is adopted in the first hour; see Registry.Welcome
-	AdoptCode Adoption = "code" // it shows a code until its owner adopts it
+	AdoptOpen Adoption = "open" // new robots may connect, and are adopted in the first hour; see Registry.Welcome
+	AdoptCode Adoption = "code" // new robots show a code until their owner adopts them
 )
 
-// Admission is the answer to a check-in.
+// Admission is the result of a check-in.
 type Admission struct {
 	Token   string // empty if the robot may not connect
-	Code    string // six digits to show until it is adopted; empty while too many robots wait
-	New     bool   // the robot was not known
-	Adopted bool   // adopted by this check-in
-	Repeats bool   // the client waits already, and its check-in has nothing new
-	Gone    []ID   // strangers that were evicted for it, or had expired
+	Code    string // six digits that the robot shows until it is adopted; empty if too many robots wait
+	New     bool   // whether the robot was not registered before
+	Adopted bool   // whether this check-in adopted the robot
+	Repeats bool   // whether the client has a claim already, with the same details
+	Gone    []ID   // strangers that the check-in has removed to make room, or because they were absent for too long
 }
 
 // applyCheckIn copies an admitted check-in into r.
@@ -113,12 +113,11 @@ func (r *Robot) applyCheckIn(c CheckIn, now time.Time) {
 	r.Address, r.BaseURL = c.Address, c.BaseURL
 }
 
-// news reports whether r differs from before in more than the times of visits; other
-// changes need not be written at once.
-func (r Robot) news(before Robot) bool {
-	shown := func(r Robot) CheckIn {
+// differs reports whether a check-in has changed more than times: r is the robot after it.
+func (r Robot) differs(before Robot) bool {
+	details := func(r Robot) CheckIn {
 		return CheckIn{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL}
 	}
-	return before.Bound != r.Bound || before.Named != r.Named || before.Unlisted != r.Unlisted || shown(before) != shown(r) ||
+	return before.Bound != r.Bound || before.Named != r.Named || before.Unlisted != r.Unlisted || details(before) != details(r) ||
 		!sameClaims(before.claims(), r.claims())
 }

@@ -12,29 +12,29 @@ import (
 	"perch/plain"
 )
 
-// Settings are what an owner sets for one robot. Empty fields have the value for all
-// robots. A robot that nobody has adopted has none.
+// Settings are the owner's settings for one robot. An empty field means the household's setting. Only
+// adopted robots have settings.
 type Settings struct {
-	Name     string `json:"name,omitempty"`     // shown instead of its id
-	Persona  string `json:"persona,omitempty"`  // who it is
-	Voice    string `json:"voice,omitempty"`    // for the first synthesizer
-	Brain    string `json:"brain,omitempty"`    // asked first
+	Name     string `json:"name,omitempty"`     // shown in the place of the ID
+	Persona  string `json:"persona,omitempty"`  // name of the character
+	Voice    string `json:"voice,omitempty"`    // voice of the first synthesizer
+	Brain    string `json:"brain,omitempty"`    // name of the brain that is tried first
 	Language string `json:"language,omitempty"` // BCP 47
-	// Transport is used from the robot's next boot on.
+	// Transport takes effect when the robot boots.
 	Transport Transport `json:"transport,omitempty"`
 }
 
-// Transport is how a robot connects to the appliance.
+// Transport is the protocol by which a robot connects to the appliance.
 type Transport string
 
-// The transports of the firmware. With MQTT a robot can be reached as long as it runs;
-// its WebSocket is open only during a talk.
+// The transports of the firmware. A robot with MQTT can be reached while it is idle; a WebSocket is
+// open only during a conversation.
 const (
 	WebSocket Transport = "websocket"
 	MQTT      Transport = "mqtt" // with UDP for sound
 )
 
-// Change is a change of settings; nil leaves a setting as it is, empty clears it.
+// Change is a change of settings. Nil does not change a setting; an empty string clears it.
 type Change struct {
 	Name     *string `json:"name"`
 	Persona  *string `json:"persona"`
@@ -47,103 +47,102 @@ type Change struct {
 
 // Errors of robot settings.
 var (
-	// ErrNotAdopted reports a robot that is a stranger.
+	// ErrNotAdopted is returned for a robot that is a stranger.
 	ErrNotAdopted error = errors.New("nobody has adopted this robot")
-	// ErrName reports text that cannot be a robot's name.
+	// ErrName is returned for text that cannot be a robot's name.
 	ErrName error = errors.New("not a robot's name")
-	// ErrTaken reports a name that another robot has.
+	// ErrTaken is returned for a name that another robot has.
 	ErrTaken error = errors.New("the name is taken")
-	// ErrFixed is wrapped by Configure for a setting of the configuration file.
+	// ErrFixed is returned for a setting that the configuration file sets.
 	ErrFixed error = errors.New("set in the configuration file")
-	// ErrSetting reports an invalid value of another setting.
+	// ErrSetting is returned for an invalid value of another setting.
 	ErrSetting error = errors.New("not a robot's setting")
 )
 
-const mostRobotName = 32 // characters
+const maxRobotName = 32 // characters
 
-// CheckName returns a name with single spaces. It rejects text that could be a MAC
-// address, a code, an option or part of an address. Errors wrap ErrName.
+// CheckName returns a robot's name with runs of spaces replaced by one. Errors wrap ErrName. A name
+// must not look like a MAC address, a code, an option or a part of an address.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
-	var why error
-	_, mac := ParseID(name)
+	var cause error
+	_, macErr := ParseID(name)
 	switch n := utf8.RuneCountInString(name); {
 	case !utf8.ValidString(s) || plain.Text(name) != name:
-		why = errors.New("it has characters that cannot be shown in a line of text")
-	case n == 0 || n > mostRobotName:
-		why = fmt.Errorf("a name has 1 to %d characters, not %d", mostRobotName, n)
-	case mac == nil:
-		why = errors.New("it is a MAC address")
+		cause = errors.New("it has characters that cannot be shown in a line of text")
+	case n == 0 || n > maxRobotName:
+		cause = fmt.Errorf("a name has 1 to %d characters, not %d", maxRobotName, n)
+	case macErr == nil:
+		cause = errors.New("it is a MAC address")
 	case isCode(name):
-		why = errors.New("it could be the code that a robot shows")
+		cause = errors.New("it could be the code that a robot shows")
 	case strings.ContainsAny(name, "/\\+#?%:") || strings.HasPrefix(name, "-") || strings.Trim(name, ".") == "":
-		why = fmt.Errorf(`a name has none of / \ + # ? %s :, does not begin with - and is not made of dots alone, `+
-			`for addresses, commands and the names of talks hold it`, "%")
+		cause = fmt.Errorf(`a name has none of / \ + # ? %s :, does not begin with - and does not consist of dots only, `+
+			`because it is used in addresses and commands`, "%")
 	default:
 		return name, nil
 	}
-	return "", fmt.Errorf("%w: %.80q: %w", ErrName, s, why)
+	return "", fmt.Errorf("%w: %.80q: %w", ErrName, s, cause)
 }
 
-// setting is a field of Settings with its change.
+// setting is a field of Settings with the same field of a Change.
 type setting struct {
-	key   string
-	value *string
-	to    **string
+	key    string
+	value  *string
+	change **string
 }
 
-// each returns all settings with their changes.
-func (s *Settings) each(c *Change) []setting {
+// fields returns all fields of s with those of c.
+func (s *Settings) fields(c *Change) []setting {
 	return []setting{{"name", &s.Name, &c.Name}, {"persona", &s.Persona, &c.Persona}, {"voice", &s.Voice, &c.Voice},
 		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}, {"transport", (*string)(&s.Transport), &c.Transport}}
 }
 
 // apply returns the settings after a change. Errors wrap ErrName and ErrSetting.
 func (s Settings) apply(c Change) (_ Settings, err error) {
-	for _, one := range s.each(&c) {
-		if *one.to == nil {
+	for _, f := range s.fields(&c) {
+		if *f.change == nil {
 			continue
 		}
-		text := strings.TrimSpace(**one.to)
+		text := strings.TrimSpace(**f.change)
 		switch {
-		case one.key == "name" && text != "":
-			if text, err = CheckName(**one.to); err != nil {
+		case f.key == "name" && text != "":
+			if text, err = CheckName(**f.change); err != nil {
 				return s, err
 			}
-		case one.key == "transport" && !slices.Contains([]Transport{"", WebSocket, MQTT}, Transport(text)):
+		case f.key == "transport" && !slices.Contains([]Transport{"", WebSocket, MQTT}, Transport(text)):
 			return s, fmt.Errorf("%w: transport is %s or %s, not %.20q", ErrSetting, WebSocket, MQTT, text)
 		case len(text) > limit.Name || plain.Text(text) != text:
-			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, one.key, limit.Name)
+			return s, fmt.Errorf("%w: %s is a line of at most %d bytes", ErrSetting, f.key, limit.Name)
 		}
-		*one.value = text
+		*f.value = text
 	}
 	return s, nil
 }
 
-// withDefaults returns s with empty fields filled in from other.
+// withDefaults returns s with the values of other in its empty fields.
 func (s Settings) withDefaults(other Settings) Settings {
 	return Settings{cmp.Or(s.Name, other.Name), cmp.Or(s.Persona, other.Persona), cmp.Or(s.Voice, other.Voice),
 		cmp.Or(s.Brain, other.Brain), cmp.Or(s.Language, other.Language), cmp.Or(s.Transport, other.Transport)}
 }
 
-// SetFixed puts the configuration file's settings before the stored ones, which stay
-// stored. It returns the robots whose name the file gives to another. It must be
-// called before the registry is used.
+// SetFixed sets the settings of the configuration file, which override the stored ones. The stored
+// settings do not change. SetFixed returns the robots whose name the file gives to another robot.
 func (r *Registry) SetFixed(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fixed = fixed
 	for _, robot := range r.robots {
-		r.set(robot)
-		if robot.Adopted() && r.hasNameTaken(robot) {
+		r.update(robot)
+		if robot.Adopted() && r.isNameFixed(robot) {
 			hidden = append(hidden, robot)
 		}
 	}
 	return hidden
 }
 
-// hasNameTaken reports whether the file gives a robot's name to another.
-func (r *Registry) hasNameTaken(robot Robot) bool {
+// isNameFixed reports whether the configuration file gives a robot's name to another robot.
+func (r *Registry) isNameFixed(robot Robot) bool {
 	for id, s := range r.fixed {
 		if id != robot.ID && s.Name != "" && strings.EqualFold(s.Name, robot.Settings.Name) {
 			return true
@@ -152,18 +151,19 @@ func (r *Registry) hasNameTaken(robot Robot) bool {
 	return false
 }
 
-// settingsOf returns the stored settings overridden by the file's. r.mu is held.
+// settingsOf returns a robot's stored settings, overridden by those of the configuration file. The
+// caller holds r.mu.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {
 		return Settings{}
 	}
-	if r.hasNameTaken(robot) {
+	if r.isNameFixed(robot) {
 		robot.Settings.Name = ""
 	}
 	return r.fixed[robot.ID].withDefaults(robot.Settings)
 }
 
-// effective returns a robot as callers see it. r.mu is held.
+// effective returns a robot with the settings that settingsOf returns. The caller holds r.mu.
 func (r *Registry) effective(robot Robot) Robot {
 	robot.Settings = r.settingsOf(robot)
 	return robot
@@ -177,21 +177,21 @@ func (r *Registry) Settings(id ID) Settings {
 	return Settings{}
 }
 
-// Resolve returns the robot with the given MAC address, in any spelling, or name, in any
-// case. It does not check that a MAC address is known. Errors wrap ErrID. It does not
-// wait for the disk.
+// Resolve returns the ID of the robot with a MAC address, in any spelling, or a name, in any case. It
+// does not check whether a robot with the MAC address is registered. Errors wrap ErrID. It does not wait
+// for the disk.
 func (r *Registry) Resolve(robot string) (ID, error) {
 	id, err := ParseID(robot)
 	if err == nil {
 		return id, nil
 	}
-	name, wrong := CheckName(robot)
-	if wrong != nil {
+	name, nameErr := CheckName(robot)
+	if nameErr != nil {
 		return "", err
 	}
-	r.trusted.Range(func(of, s any) bool {
-		if s := s.(Settings); strings.EqualFold(s.Name, name) {
-			id = of.(ID)
+	r.trusted.Range(func(key, value any) bool {
+		if s := value.(Settings); strings.EqualFold(s.Name, name) {
+			id = key.(ID)
 		}
 		return id == ""
 	})
@@ -211,9 +211,9 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	case !known || robot.Forgotten():
 		return Robot{}, ErrUnknownRobot
 	case !robot.Adopted():
-		return Robot{}, fmt.Errorf("%w, so that nothing is set for it; perch robot adopt %s does that", ErrNotAdopted, id)
+		return Robot{}, fmt.Errorf("%w, so it has no settings; perch robot adopt %s adopts it", ErrNotAdopted, id)
 	}
-	c, err := r.unfixed(id, c)
+	c, err := r.withoutFixed(id, c)
 	if err != nil {
 		return Robot{}, err
 	}
@@ -229,30 +229,30 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	}
 	robot.Settings = after
 	if err := r.records.Put(string(id), robot); err != nil {
-		return Robot{}, fmt.Errorf("keep the settings of %s: %w", id, err)
+		return Robot{}, fmt.Errorf("store the settings of %s: %w", id, err)
 	}
-	r.set(robot)
+	r.update(robot)
 	return r.effective(robot), nil
 }
 
-// unfixed returns c without what the file sets to the same value. Errors wrap ErrFixed
-// if the file sets another value.
-func (r *Registry) unfixed(id ID, c Change) (Change, error) {
+// withoutFixed returns c without the settings to which the configuration file gives the same value. If
+// the file sets another value, it returns an error that wraps ErrFixed.
+func (r *Registry) withoutFixed(id ID, c Change) (Change, error) {
 	fixed := r.fixed[id]
-	for _, one := range fixed.each(&c) {
-		if *one.value == "" || *one.to == nil {
+	for _, f := range fixed.fields(&c) {
+		if *f.value == "" || *f.change == nil {
 			continue
 		}
-		if strings.TrimSpace(**one.to) != *one.value {
-			return c, fmt.Errorf("the %s of %s is %w (robots.each): change it there and restart the appliance", one.key, id, ErrFixed)
+		if strings.TrimSpace(**f.change) != *f.value {
+			return c, fmt.Errorf("the %s of %s is %w (robots.each): change it there and restart the appliance", f.key, id, ErrFixed)
 		}
-		*one.to = nil
+		*f.change = nil
 	}
 	return c, nil
 }
 
-// checkNameFree returns an error if another robot has the name. A stored name stays reserved
-// while the file overrides it. r.mu is held.
+// checkNameFree returns an error that wraps ErrTaken if another robot has the name. This includes names
+// that the configuration file overrides. The caller holds r.mu.
 func (r *Registry) checkNameFree(name string, id ID) error {
 	if name == "" {
 		return nil

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Status is what a robot reports about itself. What its board lacks is nil or empty.
+// Status is the state that a robot reports. Fields that its board does not support are nil or empty.
 type Status struct {
 	Volume, Brightness, Battery *int // per cent
 	Charging                    *bool
-	Signal                      string   // of Wi-Fi, in the firmware's word
-	Temperature                 *float64 // of the chip, in degrees Celsius
+	Signal                      string   // Wi-Fi signal, a word of the firmware
+	Temperature                 *float64 // chip temperature in degrees Celsius
 }
 
-// mostSignal is the maximum length of Signal, in bytes.
-const mostSignal = 32
+// maxSignal is the maximum length of Signal, in bytes.
+const maxSignal = 32
 
-// ParseStatus parses the answer of the firmware's self.get_device_status:
-// audio_speaker{volume}, screen{brightness}, battery{level,charging},
-// network{signal}, chip{temperature}. A percentage out of range is left nil.
-func ParseStatus(answer string) (Status, error) {
+// ParseStatus parses the result of the firmware's tool self.get_device_status: audio_speaker{volume},
+// screen{brightness}, battery{level,charging}, network{signal}, chip{temperature}. It ignores
+// percentages that are out of range.
+func ParseStatus(result string) (Status, error) {
 	var reported struct {
 		Speaker struct {
 			Volume *float64 `json:"volume"`
@@ -38,20 +38,20 @@ func ParseStatus(answer string) (Status, error) {
 			Temperature *float64 `json:"temperature"`
 		} `json:"chip"`
 	}
-	if err := json.Unmarshal([]byte(answer), &reported); err != nil {
-		return Status{}, fmt.Errorf("read a robot's condition: %w", err)
+	if err := json.Unmarshal([]byte(result), &reported); err != nil {
+		return Status{}, fmt.Errorf("parse a robot's status: %w", err)
 	}
 	s := Status{
 		Volume: percent(reported.Speaker.Volume), Brightness: percent(reported.Screen.Brightness), Battery: percent(reported.Battery.Level),
 		Charging: reported.Battery.Charging, Temperature: reported.Chip.Temperature,
 	}
-	if len(reported.Network.Signal) <= mostSignal {
+	if len(reported.Network.Signal) <= maxSignal {
 		s.Signal = reported.Network.Signal
 	}
 	return s, nil
 }
 
-// percent returns a whole number from 0 to 100, or nil.
+// percent returns *f as an integer, or nil if f is nil or *f is not between 0 and 100.
 func percent(f *float64) *int {
 	if f == nil || *f < 0 || *f > 100 {
 		return nil

@@ -8,97 +8,100 @@ import (
 	"time"
 )
 
-// A stranger is a robot that its owner has not adopted. The registry limits the strangers
-// that it stores, in total, per machine and per network, and forgets a stranger after
-// 30 days of absence. At a limit it evicts the stranger not seen for longest from the
-// machine or network with too many, so that no network displaces another's robots. A
-// robot that is claimed from several machines belongs to none of them: otherwise the
-// first machine could evict it, and with it the claims of the others. Since a machine
-// with two addresses could fill the registry with such robots, they are evicted first.
+// A stranger is a robot that is not adopted. The registry limits the number of strangers in total, per
+// machine and per network, and removes a stranger that was absent for 30 days. At a limit it evicts
+// the stranger that was absent for longest, among those of the machine or network that has reached the
+// limit, so that one network cannot displace the robots of another.
+//
+// A robot that is claimed from several machines counts for none of them: otherwise the first machine
+// could evict it together with the claims of the others. Because a machine with two addresses could
+// fill the registry with these robots, they are evicted first.
 
 const (
-	mostStrangers    = 200
-	mostOfOneMachine = 8
-	mostOfOneNetwork = 64
-	strangersLast    = 30 * 24 * time.Hour
+	maxStrangers        = 200
+	maxMachineStrangers = 8
+	maxNetworkStrangers = 64
+	strangerLife        = 30 * 24 * time.Hour // absence after which a stranger is removed
 
-	// WelcomeLasts is how long a new appliance with open adoption adopts robots.
-	WelcomeLasts = time.Hour
-	// mostWelcomed bounds the robots of other machines adopted that way.
-	mostWelcomed = 8
-	// mostAdopted bounds the robots adopted without the owner's decision.
-	mostAdopted = 1000
+	// WelcomePeriod is how long a new appliance with AdoptOpen adopts robots that check in.
+	WelcomePeriod = time.Hour
+	// maxWelcomed is how many robots of other machines are adopted in that time. No household
+	// connects more in an hour.
+	maxWelcomed = 8
+	// maxRobots is the number of registered robots above which Welcome adopts no more.
+	maxRobots = 1000
 )
 
-// Welcome makes the registry adopt robots that check in before until, under open adoption:
-// mostWelcomed at most, since a home does not connect more in an hour. Robots on this
-// machine, which are no strangers', do not count.
+// Welcome makes the registry adopt up to maxWelcomed robots that check in before a time, if adoption is
+// AdoptOpen. Robots on this machine, such as the simulated one, do not count.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.welcome = until
 }
 
-// welcomes reports whether a robot that may talk is adopted at once. A robot that was
-// forgotten or replaced is not. r.mu is held.
+// welcomes reports whether an admitted robot is adopted because of Welcome. A robot that was forgotten or
+// replaced before is not. The caller holds r.mu.
 func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
-	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > mostAdopted {
+	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > maxRobots {
 		return false
 	}
 	if from, _ := originOf(c.Address); from.loopback {
 		return true
 	}
-	if r.welcomed >= mostWelcomed {
+	if r.welcomed >= maxWelcomed {
 		return false
 	}
 	r.welcomed++
 	return true
 }
 
-// Strangers counts the robots that nobody has adopted.
+// Strangers returns the number of strangers.
 func (r *Registry) Strangers() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.strangers())
 }
 
-// ForgetStrangers forgets every robot that nobody has adopted, durably, and returns
-// them. On an error it returns those already forgotten.
+// ForgetStrangers removes all strangers durably, and returns their IDs. After an error it returns the
+// IDs of those that were removed.
 func (r *Registry) ForgetStrangers() ([]ID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := r.strangers()
-	var gone []ID
-	for i, robot := range all {
-		if err := r.remove(robot, i == len(all)-1); err != nil { // the durable write includes the earlier ones
-			return gone, fmt.Errorf("forget %s: %w", robot.ID, err)
+	strangers := r.strangers()
+	var removed []ID
+	for i, robot := range strangers {
+		if err := r.remove(robot, i == len(strangers)-1); err != nil { // a durable write includes the queued ones
+			return removed, fmt.Errorf("forget %s: %w", robot.ID, err)
 		}
-		gone = append(gone, robot.ID)
+		removed = append(removed, robot.ID)
 	}
-	return gone, nil
+	return removed, nil
 }
 
-// strangers returns all strangers, the one heard from longest ago first. r.mu is held.
+// strangers returns all strangers, those that were absent for longest first. The caller holds r.mu.
 func (r *Registry) strangers() []Robot {
-	var all []Robot
+	var strangers []Robot
 	for _, robot := range r.robots {
 		if !robot.Adopted() && !robot.Forgotten() {
-			all = append(all, robot)
+			strangers = append(strangers, robot)
 		}
 	}
-	slices.SortFunc(all, func(a, b Robot) int { return cmp.Or(a.lastHeard().Compare(b.lastHeard()), cmp.Compare(a.ID, b.ID)) })
-	return all
+	slices.SortFunc(strangers, func(a, b Robot) int {
+		return cmp.Or(a.lastHeard().Compare(b.lastHeard()), cmp.Compare(a.ID, b.ID))
+	})
+	return strangers
 }
 
-// remove forgets a stranger. If it was adopted before, its epoch stays, or an old token
-// would be valid again. r.mu is held.
+// remove removes a stranger. If the robot had tokens of an earlier epoch, it stores the next epoch, since
+// these tokens must stay invalid. The caller holds r.mu.
 func (r *Registry) remove(robot Robot, durably bool) (err error) {
-	key, left := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
-	switch again := robot.Epoch > 0; {
-	case again && durably:
-		err = r.records.Put(key, left)
-	case again:
-		r.records.PutSoon(key, left)
+	key, epoch := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
+	switch hasEpoch := robot.Epoch > 0; {
+	case hasEpoch && durably:
+		err = r.records.Put(key, epoch)
+	case hasEpoch:
+		r.records.PutSoon(key, epoch)
 	case durably:
 		err = r.records.Delete(key)
 	default:
@@ -109,100 +112,101 @@ func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	}
 	delete(r.robots, robot.ID)
 	if robot.Epoch > 0 {
-		r.set(left)
+		r.update(epoch)
 	}
-	r.drop(robot.ID)
+	r.clearState(robot.ID)
 	return nil
 }
 
-// removeSoon is remove without waiting for the disk. r.mu is held.
+// removeSoon removes a stranger without waiting for the disk, and returns its ID. The caller holds r.mu.
 func (r *Registry) removeSoon(robot Robot) ID {
-	_ = r.remove(robot, false) // does not fail
+	_ = r.remove(robot, false) // never fails
 	return robot.ID
 }
 
-// expire forgets strangers that were away too long. A time in the future is from a
-// wrong clock and is set to now. r.mu is held.
-func (r *Registry) expire(now time.Time) (gone []ID) {
+// expire removes strangers that were absent for longer than strangerLife, once a minute. The caller holds
+// r.mu.
+func (r *Registry) expire(now time.Time) (removed []ID) {
 	if now.Before(r.expires) {
 		return nil
 	}
 	r.expires = now.Add(time.Minute)
 	for _, robot := range r.strangers() {
-		if now.Sub(robot.lastHeard()) > strangersLast {
-			gone = append(gone, r.removeSoon(robot))
+		if now.Sub(robot.lastHeard()) > strangerLife {
+			removed = append(removed, r.removeSoon(robot))
 		}
 	}
-	return gone
+	return removed
 }
 
-// evict forgets strangers to make room for a new robot, if its machine, its network
-// or the whole registry has too many. r.mu is held.
-func (r *Registry) evict(address string) (gone []ID) {
-	all := r.strangers()
-	if from, known := originOf(address); known && !from.loopback {
-		var own, near []Robot
-		for _, robot := range all {
+// evict removes a stranger to make room for a new robot from an address, if a limit is reached. The caller
+// holds r.mu.
+func (r *Registry) evict(address string) (removed []ID) {
+	strangers := r.strangers()
+	if from, ok := originOf(address); ok && !from.loopback {
+		var sameMachine, sameNetwork []Robot
+		for _, robot := range strangers {
 			origins := robot.origins()
 			if other := func(o origin) bool { return o.machine != from.machine }; !slices.ContainsFunc(origins, other) {
-				own = append(own, robot)
+				sameMachine = append(sameMachine, robot)
 			}
 			if other := func(o origin) bool { return o.network != from.network }; !slices.ContainsFunc(origins, other) {
-				near = append(near, robot)
+				sameNetwork = append(sameNetwork, robot)
 			}
 		}
 		switch {
-		case len(own) >= mostOfOneMachine:
-			return []ID{r.removeSoon(own[0])}
-		case len(near) >= mostOfOneNetwork:
-			return []ID{r.removeSoon(evictionCandidate(near))}
+		case len(sameMachine) >= maxMachineStrangers:
+			return []ID{r.removeSoon(sameMachine[0])}
+		case len(sameNetwork) >= maxNetworkStrangers:
+			return []ID{r.removeSoon(evictionCandidate(sameNetwork))}
 		}
 	}
-	if len(all) < mostStrangers {
+	if len(strangers) < maxStrangers {
 		return nil
 	}
-	return []ID{r.removeSoon(evictionCandidate(all))}
+	return []ID{r.removeSoon(evictionCandidate(strangers))}
 }
 
-// evictionCandidate returns the stranger to evict: of the machine with most strangers, the
-// one not heard from for longest. A robot claimed from several machines counts for
-// the machine with fewest.
+// evictionCandidate returns the stranger to evict: among those of the machine with the most strangers, the
+// one that was absent for longest. A robot that is claimed from several machines counts for each of them,
+// and is compared by the machine with the fewest. strangers is sorted as by Registry.strangers.
 func evictionCandidate(strangers []Robot) Robot {
-	of := map[netip.Prefix]int{}
+	count := map[netip.Prefix]int{} // key: machine
 	for _, robot := range strangers {
 		for _, o := range robot.origins() {
-			of[o.machine]++
+			count[o.machine]++
 		}
 	}
-	fewest := func(r Robot) int {
+	minCount := func(r Robot) int {
 		n := len(strangers)
 		for _, o := range r.origins() {
-			n = min(n, of[o.machine])
+			n = min(n, count[o.machine])
 		}
 		return n
 	}
-	return slices.MaxFunc(strangers, func(a, b Robot) int { return cmp.Compare(fewest(a), fewest(b)) }) // the first of equals
+	// MaxFunc returns the first of equal elements.
+	return slices.MaxFunc(strangers, func(a, b Robot) int { return cmp.Compare(minCount(a), minCount(b)) })
 }
 
-// origins returns the machines that claim a robot's MAC, without duplicates.
+// origins returns the origins of a robot and of its claims, one for each machine.
 func (r Robot) origins() []origin {
 	from, _ := originOf(r.LastAddress())
-	all := []origin{from}
+	origins := []origin{from}
 	for _, c := range r.claims() {
-		if from, _ := originOf(c.Address); !slices.ContainsFunc(all, func(o origin) bool { return o.machine == from.machine }) {
-			all = append(all, from)
+		if from, _ := originOf(c.Address); !slices.ContainsFunc(origins, func(o origin) bool { return o.machine == from.machine }) {
+			origins = append(origins, from)
 		}
 	}
-	return all
+	return origins
 }
 
-// origin is where a check-in came from. With IPv6 a machine is a /64 network.
+// origin is the source of a check-in.
 type origin struct {
-	machine, network netip.Prefix
+	machine, network netip.Prefix // IPv4: the address and its /24; IPv6: /64 and /48
 	loopback         bool
 }
 
-// originOf parses an IP address; it reports false if the address is invalid.
+// originOf returns the origin of an IP address, or false if the address is invalid.
 func originOf(address string) (origin, bool) {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {

@@ -10,41 +10,41 @@ import (
 	"perch/plain"
 )
 
-// Client is what the firmware sends as Client-Id: a UUID made when its flash was last
-// erased. Robots that send none are a client too.
+// Client identifies an installation of the firmware by its Client-Id, a UUID that the firmware
+// creates after its flash was erased. Robots that send no Client-Id share one Client.
 type Client struct {
 	ID   string `json:"id,omitempty"`
-	Sent bool   `json:"sent"` // false if the header was absent
+	Sent bool   `json:"sent"` // whether the robot sent a Client-Id
 }
 
-// MaxClient bounds a Client-Id, in bytes; the firmware's has 36.
+// MaxClient is the maximum length of a Client-Id, in bytes. The firmware's have 36.
 const MaxClient = 128
 
-// NewClient returns the client of a header, cut to MaxClient and to valid UTF-8, as the
-// store returns it.
+// NewClient returns the client of a Client-Id header. It truncates the ID to MaxClient bytes of valid
+// UTF-8, because a stored ID must equal a received one.
 func NewClient(header string) Client {
 	return Client{ID: plain.Clip(header, MaxClient), Sent: header != ""}
 }
 
-// Key creates and checks robots' tokens. It is the content of DATA/token-key.
+// Key is the secret key of robots' tokens, from the file token-key in the data directory.
 type Key []byte
 
-// Token returns a robot's bearer token: an HMAC-SHA256 over its identity. It has no
-// dot, colon or space, so the firmware sends it unchanged after "Bearer ". Raising the
-// epoch invalidates every earlier token.
+// Token returns the bearer token of a robot: an HMAC-SHA256 of its identity. It has no dot, colon or
+// space, so that the firmware sends it unchanged after "Bearer ". Increasing the epoch invalidates
+// every earlier token.
 func (k Key) Token(id ID, c Client, epoch int) string {
 	h := hmac.New(sha256.New, k)
-	// The length of the Client-Id keeps the input of two different robots apart.
+	// The length of the Client-Id makes the input unambiguous.
 	fmt.Fprintf(h, "token\n%s\n%t %d %s\n%d", id, c.Sent, len(c.ID), c.ID, epoch)
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// ErrOtherClient is returned by Registry.Token for a client other than the adopted one.
+// ErrOtherClient is returned by Registry.Token if the robot is adopted with another client.
 var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
 
-// Token returns the token of an adopted robot, for its owner to enter in a client that
-// has a field for it, and the robot. It is valid only for the client that the robot is
-// adopted with, which is used if c names none.
+// Token returns an adopted robot and its token, which the owner can enter in a client that has a field
+// for it. The token is valid only for the client with which the robot is adopted. It returns
+// ErrOtherClient if c is a different client; c may be zero.
 func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	robot, err := r.Get(id)
 	switch {

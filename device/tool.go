@@ -5,14 +5,13 @@ import (
 	"slices"
 )
 
-// Tool is something a robot can do, as listed by its MCP server. Names, arguments and
-// ranges differ between firmware builds.
+// Tool is a tool of a robot's MCP server. Names, arguments and ranges differ between firmware builds.
 type Tool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Schema      Schema `json:"inputSchema"`
-	// UserOnly marks a tool for a robot's owner, such as its reboot. The firmware
-	// only lists such tools apart; it runs them for anybody.
+	// UserOnly marks a tool for the robot's owner, such as a reboot. The firmware lists these tools
+	// separately, but runs them for everybody.
 	UserOnly bool `json:"userOnly,omitempty"`
 }
 
@@ -23,9 +22,9 @@ type Schema struct {
 	Required   []string            `json:"required,omitempty"`
 }
 
-// Argument is an argument of a tool: boolean, integer or string.
+// Argument is the schema of an argument.
 type Argument struct {
-	Type    string          `json:"type"`
+	Type    string          `json:"type"` // "boolean", "integer" or "string"
 	Default json.RawMessage `json:"default,omitempty"`
 	Minimum *int            `json:"minimum,omitempty"`
 	Maximum *int            `json:"maximum,omitempty"`
@@ -42,19 +41,19 @@ func (a Argument) Clamp(n int) int {
 	return n
 }
 
-// Result is a tool's answer.
+// Result is the result of a tool.
 type Result struct {
 	Text     string
 	Pictures []Picture
 }
 
-// Picture is an image of a robot's camera or screen.
+// Picture is an image from a robot's camera or screen.
 type Picture struct {
-	Type string // "image/jpeg"
+	Type string // media type, such as "image/jpeg"
 	Data []byte
 }
 
-// FindTool returns the tool with that name.
+// FindTool returns the tool with a name.
 func FindTool(tools []Tool, name string) (Tool, bool) {
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {

@@ -46,7 +46,7 @@ func newExecutor(r robots, outside outside, o Options) *executor {
 func (h *executor) enqueue(ctx context.Context, id device.ID, now time.Time, requests []request) {
 	for _, r := range requests {
 		if !h.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) { h.executeInTime(ctx, id, r, now) }}) {
-			h.logOnce(failure{id, r.by}, fmt.Errorf("%d acts are already waiting", device.MostJobs))
+			h.logOnce(failure{id, r.by}, fmt.Errorf("%d acts are already waiting", device.MaxJobs))
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// AppendFromRobot appends m as a robot in that session sends it. The firmware puts the
-// session id in everything but hello.
+// AppendFromRobot appends the JSON of a message from a robot. session is the session ID, which the
+// firmware puts into all messages except hello.
 func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 	w := wire{Session: session}
 	m.fromRobot(&w)
@@ -33,9 +33,9 @@ func (m Event) fromRobot(w *wire)            { w.Type, w.Name, w.Data = "event",
 func (m Goodbye) fromRobot(w *wire)          { w.Session, w.Type = m.Session, "goodbye" }
 func (m UnknownFromRobot) fromRobot(w *wire) { w.Type = m.Type }
 
-// AppendToRobot appends m as the appliance sends it in that session.
+// AppendToRobot appends the JSON of a message to a robot. session is the session ID.
 func AppendToRobot(dst []byte, session string, m ToRobot) []byte {
-	if m, is := m.(Alert); is {
+	if m, ok := m.(Alert); ok {
 		return appendJSON(dst, wireAlert{session, "alert", m.Status, m.Message, m.Emotion})
 	}
 	w := wire{Session: session}
@@ -60,13 +60,15 @@ func (m ToMCP) toRobot(w *wire)          { w.Type, w.Payload = "mcp", m.Payload 
 func (m Notify) toRobot(w *wire)         { w.Type, w.AudioURL, w.Subtitles = "notify", m.URL, m.Subtitles }
 func (m Goodbye) toRobot(w *wire)        { w.Session, w.Type = m.Session, "goodbye" }
 func (Reboot) toRobot(w *wire)           { w.Type, w.Command = "system", "reboot" }
-func (Alert) toRobot(*wire)              {} // see wireAlert
+func (Alert) toRobot(*wire)              {} // AppendToRobot uses wireAlert instead
 func (KeepAlive) toRobot(w *wire)        { w.Type = keepAlive }
 func (m UnknownToRobot) toRobot(w *wire) { w.Type = m.Type }
 
+// keepAlive is the type of a KeepAlive message.
 const keepAlive = "keepalive"
 
-// wireAlert has no omitempty: the firmware ignores an alert without all its fields.
+// wireAlert is the JSON form of an Alert. It always has all fields, because the firmware ignores an
+// alert without one of them.
 type wireAlert struct {
 	Session string `json:"session_id"`
 	Type    string `json:"type"`
@@ -75,14 +77,15 @@ type wireAlert struct {
 	Emotion string `json:"emotion"`
 }
 
+// wire returns the JSON form.
 func (a AudioParams) wire() *wireAudio {
 	return &wireAudio{Format: "opus", SampleRate: a.SampleRate, Channels: 1, FrameDuration: a.FrameDuration}
 }
 
+// appendJSON appends v in JSON. It panics if v has a payload that is not JSON, which is a bug.
 func appendJSON(dst []byte, v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		// Only a payload that is not JSON can fail here: a programmer's error.
 		panic(fmt.Sprintf("xiaozhi: %v", err))
 	}
 	return append(dst, b...)

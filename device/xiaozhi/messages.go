@@ -1,14 +1,14 @@
-// Package xiaozhi encodes and decodes the protocol between a robot and the appliance as
-// the Xiaozhi firmware speaks it: JSON text messages, three framings of binary audio and
-// encrypted UDP datagrams, in both directions. It opens no sockets and reads no clock.
+// Package xiaozhi encodes and decodes the protocol of the Xiaozhi firmware between a robot and the
+// appliance, in both directions: JSON text messages, three framings of binary audio and encrypted UDP
+// datagrams. It opens no sockets and does not read the clock.
 //
-// The source of truth is the firmware (78/xiaozhi-esp32 up to 2.5), not its
-// documentation: fields that are never read or never sent are not here.
+// It follows the source of the firmware (78/xiaozhi-esp32 up to 2.5), not its documentation. Fields that
+// the firmware never reads or never sends are left out.
 package xiaozhi
 
 import "encoding/json"
 
-// MaxMessage is the size of a robot's largest message: frames have 16-bit lengths.
+// MaxMessage is the maximum size of a robot's message in bytes. Its frames have 16-bit lengths.
 const MaxMessage = 65535
 
 // FromRobot is a text message from a robot. The set is closed: Hello,
@@ -27,29 +27,29 @@ type AudioParams struct {
 	FrameDuration int // milliseconds per packet
 }
 
-// Features are what a robot announces in its hello.
+// Features are the features that a robot announces in its hello.
 type Features struct {
-	AEC       bool `json:"aec,omitempty"`        // the server cancels the echo
+	AEC       bool `json:"aec,omitempty"`        // the robot leaves echo cancellation to the appliance
 	MCP       bool `json:"mcp,omitempty"`        // the robot is an MCP server
-	GlyphPush bool `json:"glyph_push,omitempty"` // v2.4.0 and later
+	GlyphPush bool `json:"glyph_push,omitempty"` // the robot receives glyphs, from v2.4.0 on
 }
 
 // Hello is a robot's first message.
 type Hello struct {
-	Version   int // of the binary framing
+	Version   int // number of the Framing
 	Features  Features
-	Transport string
+	Transport string // "websocket" or "udp"
 	Audio     AudioParams
 }
 
-// Mode says which side ends an utterance.
+// Mode determines which side ends an utterance.
 type Mode string
 
 // The listen modes of the firmware.
 const (
-	Auto     Mode = "auto"     // the server ends it; the microphone is closed while it speaks
+	Auto     Mode = "auto"     // the appliance ends it; the microphone is closed while the robot speaks
 	Manual   Mode = "manual"   // the robot ends it with ListenStop (push to talk)
-	Realtime Mode = "realtime" // the server ends it; the microphone stays open
+	Realtime Mode = "realtime" // the appliance ends it; the microphone stays open
 )
 
 // ListenStart opens the microphone.
@@ -58,18 +58,18 @@ type ListenStart struct{ Mode Mode }
 // ListenStop ends an utterance in manual mode.
 type ListenStop struct{}
 
-// ListenDetect carries what woke the robot: a wake word, or another cause that a build
-// names ("face", "head_pet_hold").
+// ListenDetect reports what woke the robot: a wake word, or another cause that some builds of the
+// firmware name, such as "face" or "head_pet_hold".
 type ListenDetect struct {
 	Text  string
-	Typed bool // by a person; set by clients other than the firmware
+	Typed bool // whether a person typed the text; only clients other than the firmware set it
 }
 
-// WakeWord is the only reason the firmware gives for an Abort.
+// WakeWord is the only reason that the firmware sends in an Abort.
 const WakeWord = "wake_word_detected"
 
-// Abort asks to stop speech. It must always be answered with TTSStop: the robot stays in
-// its speaking state until then.
+// Abort requests that speech stops. The appliance must always respond with TTSStop, because the robot
+// stays in its speaking state until then.
 type Abort struct{ Reason string }
 
 // FromMCP carries a JSON-RPC message of the robot's MCP server.
@@ -78,47 +78,47 @@ type FromMCP struct{ Payload json.RawMessage }
 // Event is a sensor event of a robot. Only forks of the firmware send it.
 type Event struct {
 	Name string
-	Data json.RawMessage // an object, never nil
+	Data json.RawMessage // a JSON object, never nil
 }
 
-// Goodbye ends a talk over MQTT; the connection stays open. Both sides send it. A robot
-// ends its current talk if Session is empty or names that talk.
+// Goodbye ends a session over MQTT; the connection stays open. Both sides send it. A robot ends its
+// current session if Session is empty or the ID of that session.
 type Goodbye struct{ Session string }
 
 // UnknownFromRobot is a message of another type.
 type UnknownFromRobot struct{ Type string }
 
-// Welcome answers Hello. It always has a transport, "websocket" or, with UDP,
-// "udp": the firmware dereferences that field unchecked.
+// Welcome is the response to Hello. Its JSON always has a transport, "udp" if UDP is set and "websocket"
+// otherwise, because the firmware crashes without that field.
 type Welcome struct {
 	Session string
 	Audio   AudioParams
-	UDP     *UDP // for a talk over MQTT; nil for a WebSocket
+	UDP     *UDP // for a session over MQTT; nil for a WebSocket
 }
 
-// UDP is the address and the secrets of the sound of a talk over MQTT.
+// UDP holds the address and the secrets of the sound in a session over MQTT.
 type UDP struct {
-	Server string // IPv4 address or name
+	Server string // IPv4 address or host name
 	Port   int
 	Key    [KeySize]byte
 	Nonce  [NonceSize]byte // see NewNonce
 }
 
-// TTSStart makes the robot speak: it closes the microphone and empties its
-// queue of audio, so what arrives a moment later may be lost.
+// TTSStart puts the robot into its speaking state: it closes the microphone and empties its queue of
+// audio. Audio that arrives immediately afterwards may be lost.
 type TTSStart struct{}
 
-// SentenceStart shows a sentence. Some builds start to speak only here, so it always
-// precedes audio, and its text is always present.
+// SentenceStart shows a sentence. Because some builds of the firmware start to speak only at this
+// message, it always precedes audio. Its text may be empty, but is always present.
 type SentenceStart struct{ Text string }
 
-// TTSStop ends speech. Up to v2.1.0 it cuts off what has not been played.
+// TTSStop ends speech. Up to v2.1.0 the firmware drops audio that it has not played yet.
 type TTSStop struct{}
 
-// STT shows a transcript.
+// STT shows the transcript of an utterance.
 type STT struct{ Text string }
 
-// LLM sets the face. Text is the emoji, which only browser clients show.
+// LLM sets the robot's facial expression. Text is an emoji, which only browser clients show.
 type LLM struct{ Emotion, Text string }
 
 // ToMCP carries a JSON-RPC request to the robot's MCP server.
@@ -127,25 +127,25 @@ type ToMCP struct{ Payload json.RawMessage }
 // Reboot is the only command of the firmware's "system" message.
 type Reboot struct{}
 
-// Alert shows a message in any state. All three fields are needed.
+// Alert shows a message in any state of the robot. All three fields are required.
 type Alert struct{ Status, Message, Emotion string }
 
-// Notify makes an idle robot play sound from a URL of the appliance, from firmware 2.5.0
-// on (docs/notify.md there). There is no answer: only the request for the sound shows
-// that the robot accepted it.
+// Notify makes an idle robot play sound from a URL of the appliance. It needs firmware 2.5.0 (see the
+// firmware's docs/notify.md). The robot does not respond to it; that it requests the sound shows that
+// it has accepted the message.
 type Notify struct {
 	URL       string // http or https; mono Ogg Opus, packets of 5 to 120 ms
 	Subtitles []Subtitle
 }
 
-// Subtitle is text that a robot shows from a given time of its sound.
+// Subtitle is a text that a robot shows while it plays the sound of a Notify.
 type Subtitle struct {
-	Start int    `json:"start_ms"` // milliseconds
+	Start int    `json:"start_ms"` // milliseconds from the start of the sound
 	Text  string `json:"text"`
 }
 
-// KeepAlive resets a channel's timeout, which is 120 s without a message; pings do not
-// count. The firmware does not know its type, logs it and ignores it.
+// KeepAlive keeps a channel open: the firmware closes it after 120 s without a message, and pings do not
+// count. The firmware does not support this type; it logs the message and ignores it.
 type KeepAlive struct{}
 
 // UnknownToRobot is a message of another type. The firmware logs and ignores it.

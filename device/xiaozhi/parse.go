@@ -11,10 +11,10 @@ import (
 // ErrMessage is wrapped by the errors of ParseFromRobot and ParseToRobot.
 var ErrMessage = errors.New("bad message")
 
-// typed is the source that clients with a keyboard give for the text of a detect.
+// typed is the JSON value of source in a detect message whose text was typed.
 const typed = `"text"`
 
-// wire has every field of every message; the functions below select those of a type.
+// wire is the JSON form of all messages. It has every field of every message.
 type wire struct {
 	Session   string          `json:"session_id,omitempty"`
 	Type      string          `json:"type"`
@@ -39,14 +39,15 @@ type wire struct {
 	Subtitles []Subtitle      `json:"subtitles,omitempty"`
 }
 
-// wireUDP has its secrets as hexadecimal text.
+// wireUDP is the JSON form of UDP.
 type wireUDP struct {
 	Server string `json:"server"`
 	Port   int    `json:"port"`
-	Key    string `json:"key"`
-	Nonce  string `json:"nonce"`
+	Key    string `json:"key"`   // hexadecimal
+	Nonce  string `json:"nonce"` // hexadecimal
 }
 
+// wireAudio is the JSON form of AudioParams.
 type wireAudio struct {
 	Format        string `json:"format,omitempty"`
 	SampleRate    int    `json:"sample_rate,omitempty"`
@@ -54,6 +55,7 @@ type wireAudio struct {
 	FrameDuration int    `json:"frame_duration,omitempty"`
 }
 
+// text returns the text, or "" if there is none.
 func (w wire) text() string {
 	if w.Text == nil {
 		return ""
@@ -61,6 +63,7 @@ func (w wire) text() string {
 	return *w.Text
 }
 
+// parseWire decodes a message and checks that it has a type. Errors wrap ErrMessage.
 func parseWire(text []byte) (wire, error) {
 	var w wire
 	if len(text) > MaxMessage {
@@ -75,9 +78,9 @@ func parseWire(text []byte) (wire, error) {
 	return w, nil
 }
 
-// SessionOf returns the session id in a robot's text message, or "" if it has none or is
-// not JSON. The firmware sends the id of its last session in all messages but hello,
-// also after that session's end.
+// SessionOf returns the session ID in a robot's text message, or "" if the message has none or is not
+// JSON. The firmware sends the ID of its last session in all messages except hello, even after the
+// session has ended.
 func SessionOf(text []byte) string {
 	var w struct {
 		Session string `json:"session_id"`
@@ -88,8 +91,8 @@ func SessionOf(text []byte) string {
 	return w.Session
 }
 
-// ParseFromRobot parses a text message of a robot. It drops the session id; see
-// SessionOf.
+// ParseFromRobot parses a text message from a robot. Except for Goodbye, the result does not contain the
+// session ID; see SessionOf.
 func ParseFromRobot(text []byte) (FromRobot, error) {
 	w, err := parseWire(text)
 	if err != nil {
@@ -118,6 +121,7 @@ func ParseFromRobot(text []byte) (FromRobot, error) {
 	return UnknownFromRobot{Type: w.Type}, nil
 }
 
+// hello returns the message as a Hello.
 func (w wire) hello() Hello {
 	h := Hello{Version: w.Version, Transport: w.Transport, Audio: w.audio()}
 	if w.Features != nil {
@@ -126,6 +130,7 @@ func (w wire) hello() Hello {
 	return h
 }
 
+// audio returns the audio parameters, or their zero value if there are none.
 func (w wire) audio() AudioParams {
 	if w.Audio == nil {
 		return AudioParams{}
@@ -133,17 +138,18 @@ func (w wire) audio() AudioParams {
 	return AudioParams{SampleRate: w.Audio.SampleRate, FrameDuration: w.Audio.FrameDuration}
 }
 
+// listen returns the message as a ListenStart, ListenStop or ListenDetect.
 func (w wire) listen() (FromRobot, error) {
 	switch w.State {
 	case "start":
 		switch w.Mode {
 		case Auto, Manual, Realtime:
 			return ListenStart{Mode: w.Mode}, nil
-		case "ptt": // push to talk, in some clients
+		case "ptt": // some clients' word for push to talk
 			return ListenStart{Mode: Manual}, nil
 		}
-		// Other clients omit the mode or send their own; auto is the
-		// firmware's default.
+		// Clients other than the firmware may send no mode or other modes. Auto is the firmware's
+		// default.
 		return ListenStart{Mode: Auto}, nil
 	case "stop":
 		return ListenStop{}, nil
@@ -153,6 +159,7 @@ func (w wire) listen() (FromRobot, error) {
 	return nil, fmt.Errorf("%w: listen with state %q", ErrMessage, w.State)
 }
 
+// event returns the message as an Event.
 func (w wire) event() (FromRobot, error) {
 	if w.Name == "" {
 		return nil, fmt.Errorf("%w: event without a name", ErrMessage)
@@ -161,17 +168,19 @@ func (w wire) event() (FromRobot, error) {
 	case len(w.Data) == 0 || string(w.Data) == "null":
 		w.Data = json.RawMessage("{}")
 	case !isObject(w.Data):
-		return nil, fmt.Errorf("%w: event %q with data that is no object", ErrMessage, w.Name)
+		return nil, fmt.Errorf("%w: event %q with data that is not an object", ErrMessage, w.Name)
 	}
 	return Event{Name: w.Name, Data: w.Data}, nil
 }
 
+// isObject reports whether valid JSON is an object.
 func isObject(raw json.RawMessage) bool {
 	raw = bytes.TrimLeft(raw, " \t\r\n")
 	return len(raw) > 0 && raw[0] == '{'
 }
 
-// ParseToRobot parses a text message as a robot does.
+// ParseToRobot parses a text message to a robot. It returns errors for messages that would crash or hang
+// the firmware.
 func ParseToRobot(text []byte) (ToRobot, error) {
 	w, err := parseWire(text)
 	if err != nil {
@@ -207,13 +216,14 @@ func ParseToRobot(text []byte) (ToRobot, error) {
 	return UnknownToRobot{Type: w.Type}, nil
 }
 
+// welcome returns the message as a Welcome.
 func (w wire) welcome() (ToRobot, error) {
 	m := Welcome{Session: w.Session, Audio: w.audio()}
 	switch {
 	case w.Transport == "websocket" && w.UDP == nil:
 	case w.Transport == "udp" && w.UDP != nil:
 		m.UDP = &UDP{Server: w.UDP.Server, Port: w.UDP.Port}
-		if !unhex(m.UDP.Key[:], w.UDP.Key) || !unhex(m.UDP.Nonce[:], w.UDP.Nonce) {
+		if !decodeHex(m.UDP.Key[:], w.UDP.Key) || !decodeHex(m.UDP.Nonce[:], w.UDP.Nonce) {
 			return nil, fmt.Errorf("%w: hello with a key or nonce that is not 32 hexadecimal digits", ErrMessage)
 		}
 	default:
@@ -222,8 +232,8 @@ func (w wire) welcome() (ToRobot, error) {
 	return m, nil
 }
 
-// unhex decodes exactly len(dst) bytes.
-func unhex(dst []byte, text string) bool {
+// decodeHex decodes hexadecimal text to dst. It reports whether the text is valid and fills dst.
+func decodeHex(dst []byte, text string) bool {
 	if len(text) != hex.EncodedLen(len(dst)) {
 		return false
 	}
@@ -231,6 +241,7 @@ func unhex(dst []byte, text string) bool {
 	return err == nil
 }
 
+// tts returns the message as a TTSStart, TTSStop, SentenceStart or UnknownToRobot.
 func (w wire) tts() (ToRobot, error) {
 	switch w.State {
 	case "start":

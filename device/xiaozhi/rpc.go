@@ -7,14 +7,12 @@ import (
 	"strconv"
 )
 
-// JSON-RPC with the robot's MCP server. Ids are numbers: the firmware never answers a
-// request with a string id.
-
-// Request is a JSON-RPC request or, with ID 0, a notification.
+// Request is a JSON-RPC request to the robot's MCP server, or a notification if ID is 0. IDs are numbers
+// because the firmware does not respond to requests with other IDs.
 type Request struct {
 	ID     int
 	Method string
-	Params any // an object, or nil
+	Params any // encoded as a JSON object; nil for none
 }
 
 // Append appends the request's JSON.
@@ -28,22 +26,23 @@ func (r Request) Append(dst []byte) []byte {
 	return appendJSON(dst, w)
 }
 
-// Response is the answer to the request with that ID.
+// Response is the response to a request. Either Result or Error is nil.
 type Response struct {
-	ID     int
-	Result json.RawMessage // nil if Error is set
+	ID     int // of the request
+	Result json.RawMessage
 	Error  *RPCError
 }
 
-// RPCError is the failure of a request. The firmware sends no code.
+// RPCError is the error of a response. The firmware sends no code.
 type RPCError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
+// Error implements error.
 func (e *RPCError) Error() string { return e.Message }
 
-// ParseResponse parses an MCP payload of a robot, which sends only responses.
+// ParseResponse parses the payload of an MCP message from a robot. Robots send only responses.
 func ParseResponse(payload json.RawMessage) (Response, error) {
 	var w struct {
 		ID     *int            `json:"id"`
@@ -54,13 +53,13 @@ func ParseResponse(payload json.RawMessage) (Response, error) {
 		return Response{}, fmt.Errorf("%w: mcp: %w", ErrMessage, err)
 	}
 	if w.ID == nil || (w.Result == nil) == (w.Error == nil) {
-		return Response{}, fmt.Errorf("%w: mcp payload that is no response", ErrMessage)
+		return Response{}, fmt.Errorf("%w: mcp payload that is not a response", ErrMessage)
 	}
 	return Response{ID: *w.ID, Result: w.Result, Error: w.Error}, nil
 }
 
-// unescapedError recovers an error of the firmware whose message contains quotes: it
-// does not escape them, so that the whole message is not valid JSON.
+// unescapedError parses an error response whose message contains quotes. The firmware does not escape
+// them, so the text is not valid JSON:
 //
 //	{"session_id":"…","type":"mcp","payload":{"jsonrpc":"2.0","id":3,"error":{"message":"Unknown "x""}}}
 func unescapedError(text []byte) (FromMCP, bool) {

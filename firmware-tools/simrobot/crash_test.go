@@ -35,8 +35,8 @@ func TestCrashes(t *testing.T) {
 		{"tts without state, stock", Options{}, text(`{"type":"tts"}`), "tts without a state"},
 		{"tts without state, 2.1", Options{Firmware: "2.1"}, text(`{"type":"tts","state":null}`), "tts without a state"},
 		{"framing 2 lies", Options{Framing: xiaozhi.Framing2}, frame("\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05"),
-			"5 bytes announced, 4 there"},
-		{"framing 3 lies", Options{Framing: xiaozhi.Framing3}, frame("\x00\x00\xff\xff"), "65535 bytes announced"},
+			"size field is 5, payload has 4 bytes"},
+		{"framing 3 lies", Options{Framing: xiaozhi.Framing3}, frame("\x00\x00\xff\xff"), "size field is 65535"},
 	} {
 		c.o.Say = []Sentence{second("never said")}
 		_, err := talk(t, c.o, c.script)

@@ -68,7 +68,7 @@ func (s *sound) bind() error {
 
 // receive receives datagrams until the port is closed.
 func (s *sound) receive(conn net.Conn) {
-	buffer := make([]byte, xiaozhi.MostDatagram+1)
+	buffer := make([]byte, xiaozhi.MaxDatagram+1)
 	for {
 		n, err := conn.Read(buffer)
 		if err != nil {

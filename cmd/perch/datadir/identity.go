@@ -16,34 +16,33 @@ import (
 	"perch/store"
 )
 
-// Identity is what tells an appliance from others.
+// Identity is the identity of an appliance: its ID and its keys.
 type Identity struct {
-	ID        string    // 8 hex digits
-	Installed time.Time // of the first start, or of this one if that is unknown
-	Sessions  string    // the secret that marks the sessions of the page which are not ended
-	TokenKey  device.Key
-	Signer    diary.Key // signs the diary, and what characters sign
+	ID        string     // 8 hex digits
+	Installed time.Time  // first start, or the current start if that is not known
+	Sessions  string     // signs the page's sessions; sessions signed with an earlier value are invalid
+	TokenKey  device.Key // signs the tokens of robots
+	Signer    diary.Key  // signs the diary and the messages of characters
 
-	SignerMade bool // there was no such key before this start
+	SignerMade bool // whether Signer was created at this start
 
-	Table *store.Table[string] // of single texts
+	Table *store.Table[string] // the table "appliance", of single values
 
 	data    string
 	started time.Time
-	welcome time.Duration // how long after the start the first hour lasts; 0 after it
+	welcome time.Duration // how much of the first hour was left at the start; 0 if it was over
 	log     *slog.Logger
 }
 
 // Keys of the table "appliance".
 const (
-	installedKey = "installed"  // the time of the first start
-	salvagedKey  = "salvaged"   // the time of the last salvage after which all sessions were ended
-	firstHourKey = "first-hour" // "over" once it is
+	installedKey = "installed"  // time of the first start
+	salvagedKey  = "salvaged"   // time of the last salvage that ended all sessions
+	firstHourKey = "first-hour" // "over" once the first hour has passed
 )
 
-// ReadIdentity reads what tells the appliance of a directory from others, and makes it for a
-// new database. If the database is not the one of the last run, but new, restored or salvaged,
-// all sessions of the page end.
+// ReadIdentity reads the identity of an appliance, and creates it if the database is new. All
+// sessions of the page end if the database is new, restored or salvaged since the last run.
 func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger) (*Identity, error) {
 	key, err := Secret(data, tokenKeyFile, log)
 	if err != nil {
@@ -61,20 +60,20 @@ func ReadIdentity(data string, db *store.DB, started time.Time, log *slog.Logger
 	return i, err
 }
 
-// read reads the identity. salvaged is the time of the last salvage of the database; empty is
-// never.
+// read reads the identity. salvaged is the time of the last salvage of the database, or empty if
+// it was never salvaged.
 func (i *Identity) read(salvaged string) error {
 	id, found, err := i.Table.Get("id")
 	if err != nil {
 		return err
 	}
-	known, _, err := i.Table.Get(salvagedKey)
+	handled, _, err := i.Table.Get(salvagedKey)
 	if err != nil {
 		return err
 	}
 	path := filepath.Join(i.data, sessionsFile)
-	restored, isNew := found && !store.Exists(path), salvaged != known && salvaged != ""
-	if !found || isNew {
+	restored, newSalvage := found && !store.Exists(path), salvaged != handled && salvaged != ""
+	if !found || newSalvage {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("end the sessions of the page: %w", err)
 		}
@@ -82,15 +81,15 @@ func (i *Identity) read(salvaged string) error {
 	if i.Sessions, err = Secret(i.data, sessionsFile, i.log); err != nil {
 		return err
 	}
-	if isNew {
+	if newSalvage {
 		if err := i.Table.Put(salvagedKey, salvaged); err != nil {
 			return err
 		}
 	}
 	if !found {
 		id = randomHex(4)
-		// The time first: without it an appliance whose power is cut in between
-		// would adopt nobody in its first hour.
+		// The installation time is written first: if power fails between the two writes, the
+		// next start must still know when the first hour began.
 		err := errors.Join(i.Table.Put(installedKey, i.started.UTC().Format(time.RFC3339)), i.Table.Put("id", id))
 		if err != nil {
 			return err
@@ -100,16 +99,16 @@ func (i *Identity) read(salvaged string) error {
 	return i.readFirstHour(restored || salvaged != "")
 }
 
-// readFirstHour finds out how much of the first hour after the installation is left. Once it is
-// over, no clock that is set back begins it again.
+// readFirstHour computes how much of the first hour after the installation is left. The end of the
+// hour is stored, so setting the clock back does not begin it again. over ends it now.
 func (i *Identity) readFirstHour(over bool) error {
 	text, _, err := i.Table.Get(installedKey)
 	if err != nil {
 		return err
 	}
-	installed, wrong := time.Parse(time.RFC3339, text)
+	installed, parseErr := time.Parse(time.RFC3339, text)
 	i.Installed = installed
-	if wrong != nil {
+	if parseErr != nil {
 		i.Installed = i.started
 	}
 	state, _, err := i.Table.Get(firstHourKey)
@@ -117,15 +116,15 @@ func (i *Identity) readFirstHour(over bool) error {
 		return err
 	}
 	passed := i.started.Sub(installed)
-	if wrong != nil || over || passed < 0 || passed >= device.WelcomeLasts {
+	if parseErr != nil || over || passed < 0 || passed >= device.WelcomePeriod {
 		return i.Table.Put(firstHourKey, "over")
 	}
-	i.welcome = device.WelcomeLasts - passed
+	i.welcome = device.WelcomePeriod - passed
 	return nil
 }
 
-// WelcomeUntil returns the end of the first hour after the installation, by the wall clock: until
-// then robots that come are adopted. It returns the zero time after that hour.
+// WelcomeUntil returns the end of the first hour after the installation, by the wall clock. Until
+// then, robots that check in are adopted. It returns the zero time if the hour is over.
 func (i *Identity) WelcomeUntil() time.Time {
 	if i.welcome == 0 {
 		return time.Time{}
@@ -133,7 +132,8 @@ func (i *Identity) WelcomeUntil() time.Time {
 	return i.started.Round(0).Add(i.welcome)
 }
 
-// Run waits for the end of the first hour, by the monotonic clock, and calls ended.
+// Run waits for the end of the first hour, by the monotonic clock, and then calls ended. It returns
+// at once if the hour is over.
 func (i *Identity) Run(ctx context.Context, ended func()) {
 	if i.welcome == 0 || remote.Sleep(ctx, i.welcome-time.Since(i.started)) != nil {
 		return
@@ -144,7 +144,7 @@ func (i *Identity) Run(ctx context.Context, ended func()) {
 	}
 }
 
-// WriteSessions replaces the secret of the page's sessions, which ends all of them.
+// WriteSessions replaces the secret that signs the page's sessions. This ends all sessions.
 func (i *Identity) WriteSessions(secret string) error {
 	return writeSecret(filepath.Join(i.data, sessionsFile), secret)
 }

@@ -191,7 +191,7 @@ func TestErrorsOfRobots(t *testing.T) {
 			`{"error":{"code":"robot_offline","message":"its channel is closed"}}`},
 		{errors.New("secret: /dev/mmcblk0"), 500, `{"error":{"code":"internal","message":"internal error; the log says more"}}`},
 		{fmt.Errorf("say: %w", device.ErrUnknownRobot), 404,
-			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has not been here, or was forgotten; perch robot list lists those that have"}}`},
+			`{"error":{"code":"unknown_robot","message":"say: unknown robot: it has never checked in, or was forgotten; perch robot list lists the robots"}}`},
 		{fmt.Errorf("%w: it takes volume", device.ErrArguments), 400,
 			`{"error":{"code":"bad_arguments","message":"` + device.ErrArguments.Error() + `: it takes volume"}}`},
 	} {

@@ -71,7 +71,7 @@ func (s *Socket) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
 	defer stop()
 	defer s.conn.Close()
-	buffer := make([]byte, xiaozhi.MostDatagram+1)
+	buffer := make([]byte, xiaozhi.MaxDatagram+1)
 	for {
 		n, from, err := s.conn.ReadFromUDPAddrPort(buffer)
 		switch {
@@ -150,7 +150,7 @@ const maxOpus = 1275
 // addresses than robot are dropped, because datagrams are not authenticated otherwise.
 func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Stream {
 	t := &Stream{socket: s, robot: robot.Unmap(), packet: packet, arrived: make(chan Arrived, maxArrived), audible: make(chan struct{}),
-		buffer: make([]byte, 0, xiaozhi.MostDatagram)}
+		buffer: make([]byte, 0, xiaozhi.MaxDatagram)}
 	t.secret = xiaozhi.UDP{Server: host, Port: s.Port()}
 	_, _ = rand.Read(t.secret.Key[:]) // never fails
 	s.mu.Lock()
@@ -242,7 +242,7 @@ func (t *Stream) setPeer(from netip.AddrPort) {
 // Packets may get lost on the way.
 func (t *Stream) Send(a xiaozhi.Audio) {
 	peer := t.peer.Load()
-	if peer == nil || len(a.Opus) > xiaozhi.MostDatagram-xiaozhi.NonceSize {
+	if peer == nil || len(a.Opus) > xiaozhi.MaxDatagram-xiaozhi.NonceSize {
 		return
 	}
 	t.sequence++
