@@ -11,18 +11,18 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes a consistent copy of the file to w while the database is in use. Values waiting from PutSoon are
-// committed first if possible. w should be a file, not a client: the database cannot grow while it is written to.
+// Backup writes a consistent copy of the file to w while the database is in use. If possible, it first commits the values
+// that PutSoon has queued. w should be a file and not a slow connection: the database cannot grow during the copy.
 func (db *DB) Backup(w io.Writer) error {
-	_ = db.Flush() // even with a full disk a backup is made; Err reports the disk
+	_ = db.Flush() // a full disk does not prevent a backup; Err reports it
 	if err := db.view(copyTo(w)); err != nil {
 		return fmt.Errorf("back up %s: %w", db.path, err)
 	}
 	return nil
 }
 
-// BackupFile is like [DB.Backup] for a file that no process has open. It applies no migration and leaves the file
-// unchanged. Errors are as of [Open].
+// BackupFile is like [DB.Backup] for a file that no process has open. It applies no migration and does not change the
+// file. It returns the same errors as [Open].
 func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	bolt, file, err := openWith(path, timeout, true, os.OpenFile)
 	if err != nil {
@@ -38,25 +38,27 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	return nil
 }
 
-// copyTo writes a copy. Bolt wraps some of w's errors as text; callers get the error itself.
+// copyTo returns a function that writes the whole file to w. It returns w's error itself, which bolt sometimes converts to
+// text.
 func copyTo(w io.Writer) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
-		to := &destination{Writer: w}
+		to := &errorWriter{Writer: w}
 		_, err := tx.WriteTo(to)
 		return cmp.Or(to.err, err)
 	}
 }
 
-// destination stores the error of its writer.
-type destination struct {
+// errorWriter stores the last error of its Writer.
+type errorWriter struct {
 	io.Writer
 	err error
 }
 
-func (d *destination) Write(p []byte) (int, error) {
-	n, err := d.Writer.Write(p)
+// Write implements io.Writer.
+func (w *errorWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
 	if err != nil {
-		d.err = err
+		w.err = err
 	}
 	return n, err
 }

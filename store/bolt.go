@@ -11,23 +11,24 @@ import (
 	"perch/store/salvage"
 )
 
-// pageSize is fixed, not the machine's: a Pi 5 kernel has pages of 16 KiB, and a backup must move to a Pi 4 and back.
+// pageSize is the page size of the file in bytes. It is not the machine's, because a backup must be usable on every
+// machine: the kernel of a Pi 5 has pages of 16 KiB, that of a Pi 4 of 4 KiB.
 const pageSize = salvage.PageSize
 
-// openBolt opens an existing file and locks it. If the file was replaced while waiting for the lock, the new one is
-// opened: a file without a name could not be found again.
+// openBolt opens an existing file and locks it. If the file is replaced while openBolt waits for the lock, it opens the
+// new file: data written to the old one would be lost.
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			// Only initialise creates files: bolt's way of creating one does not survive a power cut.
+			// Only initialise creates files: one that bolt creates may be incomplete after a power failure.
 			return os.OpenFile(name, flag&^os.O_CREATE, mode)
 		})
 		if err != nil {
 			return nil, nil, err
 		}
-		named, err := os.Stat(path)
-		opened, err2 := file.Stat()
-		if err == nil && err2 == nil && os.SameFile(named, opened) {
+		byPath, err := os.Stat(path)
+		byFile, err2 := file.Stat()
+		if err == nil && err2 == nil && os.SameFile(byPath, byFile) {
 			return bolt, file, nil
 		}
 		if err := errors.Join(err, err2, bolt.Close()); err != nil {
@@ -36,10 +37,10 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// openWith opens a bolt file with open. Every commit is synced. The free list is written with each commit: without it,
-// opening reads the whole file, and commits are few. It is a map, because the array is slow for a fragmented file. The
-// memory map starts at 32 KiB and doubles; a larger one would enlarge the file. Statistics are on for the number of
-// free pages.
+// openWith opens a bolt file, using open to open the operating system's file. The options that differ from what one might
+// expect: Every commit writes the free list, because without it, opening reads the whole file, and commits are rare. The
+// free list is a map, because an array is slow for a fragmented file. The initial size of the memory map is not set,
+// because a larger map enlarges the file. Statistics are on, because compact needs the number of free pages.
 func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{
@@ -66,13 +67,13 @@ func openWith(path string, timeout time.Duration, readOnly bool, open func(strin
 	return bolt, file, nil
 }
 
-// makePrivate removes other users' access, which a copied file may have.
+// makePrivate removes the permissions of other users. A file that was copied into place may have them.
 func makePrivate(file *os.File, log *slog.Logger) {
 	info, err := file.Stat()
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
 		err = file.Chmod(0o600)
 	}
 	if err != nil {
-		log.Warn("database can be read by others", "path", file.Name(), "err", err)
+		log.Warn("other users can read the database", "path", file.Name(), "err", err)
 	}
 }

@@ -18,44 +18,45 @@ type Content struct {
 	Records map[string]int // per table
 }
 
-// Check reads every page and record of a database file, which may hold anything and must not be written to at the same
-// time. It calls each, unless nil, with every record; each may retain key and value. The file is not changed, and need
-// not have a name. An error wraps [ErrDamaged], or [ErrNewer] if the schema is newer than the migrations in o; it does
-// not name the file.
-func Check(f *os.File, o Options, each func(table, key string, value []byte) error) (Content, error) {
+// Check reads every page and record of a database file, whose content need not be trusted. Nothing may write to the file
+// at the same time. Check does not change the file, which may have been unlinked. It calls visit with every record, unless
+// visit is nil; visit may retain key and value. An error wraps [ErrDamaged], or [ErrNewer] if the schema is newer than the
+// migrations in o; its text does not name the file.
+func Check(f *os.File, o Options, visit func(table, key string, value []byte) error) (Content, error) {
 	o = o.withDefaults()
 	info, err := f.Stat()
 	if err != nil {
-		return Content{}, unfit(err)
+		return Content{}, contentError(err)
 	}
-	if _, err := salvage.Check(f, info.Size(), sound); err != nil {
-		return Content{}, unfit(err)
+	if _, err := salvage.Check(f, info.Size(), isRecord); err != nil {
+		return Content{}, contentError(err)
 	}
-	bolt, file, err := borrow(f, o)
+	bolt, file, err := openCopy(f, o)
 	if err != nil {
 		return Content{}, err
 	}
-	found := Content{Records: map[string]int{}}
-	err = guarded(func() error { return bolt.View(func(tx *bbolt.Tx) error { return found.read(tx, each) }) })
-	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt leaves that to closing, and f stays open
+	content := Content{Records: map[string]int{}}
+	err = guarded(func() error { return bolt.View(func(tx *bbolt.Tx) error { return content.read(tx, visit) }) })
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt's lock would last until f is closed
 	if cerr := release(bolt, file, errors.Is(err, errPanic)); err == nil {
 		err = cerr
 	}
 	switch {
 	case err != nil:
-		return found, unfit(err)
-	case found.Schema > len(o.Migrations):
-		return found, newer("the database", found.Schema, len(o.Migrations))
+		return content, contentError(err)
+	case content.Schema > len(o.Migrations):
+		return content, newer("the database", content.Schema, len(o.Migrations))
 	}
-	return found, nil
+	return content, nil
 }
 
-func unfit(cause error) error {
-	return fail(ErrDamaged, cause, fmt.Errorf("the database is damaged or none of Perch's (%w)", cause))
+// contentError returns the error of Check for a file with invalid content.
+func contentError(cause error) error {
+	return newFailure(ErrDamaged, cause, fmt.Errorf("the database is damaged, or not a Perch database (%w)", cause))
 }
 
-// borrow opens the file by a second handle, because bolt closes what it opened.
-func borrow(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
+// openCopy opens a copy of the file descriptor with bolt, which closes it.
+func openCopy(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	return openWith(f.Name(), o.Timeout, true, func(string, int, os.FileMode) (*os.File, error) {
 		fd, err := syscall.Dup(int(f.Fd()))
 		if err != nil {
@@ -66,37 +67,38 @@ func borrow(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	})
 }
 
-func (found *Content) read(tx *bbolt.Tx, each func(table, key string, value []byte) error) error {
-	var wrong error
-	for err := range tx.Check() { // to its end, or its goroutine would leak
-		wrong = errors.Join(wrong, err)
+// read checks the whole file, fills in the content, and calls visit, unless it is nil, with every record.
+func (c *Content) read(tx *bbolt.Tx, visit func(table, key string, value []byte) error) error {
+	var failed error
+	for err := range tx.Check() { // an early end of the loop would leak a goroutine of bolt
+		failed = errors.Join(failed, err)
 	}
-	if wrong != nil {
-		return wrong
+	if failed != nil {
+		return failed
 	}
-	version, known, err := schemaVersion(tx)
+	version, found, err := schemaVersion(tx)
 	if err != nil {
 		return err
 	}
-	if !known {
+	if !found {
 		return errors.New("it is empty")
 	}
-	found.Schema = version
+	c.Schema = version
 	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		if string(name) == schemaTable {
 			return nil
 		}
 		table := string(name)
-		found.Records[table] = 0
+		c.Records[table] = 0
 		return b.ForEach(func(k, v []byte) error {
 			if len(k) > MaxKey || len(v) > MaxValue || !json.Valid(v) {
 				return fmt.Errorf("%s %.100q is not JSON, or over %d bytes", table, k, MaxValue)
 			}
-			found.Records[table]++
-			if each == nil {
+			c.Records[table]++
+			if visit == nil {
 				return nil
 			}
-			return each(table, string(k), append([]byte(nil), v...))
+			return visit(table, string(k), append([]byte(nil), v...))
 		})
 	})
 }

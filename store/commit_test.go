@@ -194,14 +194,14 @@ func TestWrittenDuringACommit(t *testing.T) {
 	db := open(t, dbPath(t), Options{FlushAfter: time.Hour})
 	numbers := NewTable[int](db, "numbers")
 	numbers.PutSoon("k", 1)
-	batch := db.waiting()
+	batch := db.queued()
 	numbers.PutSoon("k", 2)
-	db.dropWritten(batch, nil)
+	db.finishCommit(batch, nil)
 	if got, found, _ := numbers.Get("k"); !found || got != 2 {
 		t.Errorf("Get = %d, %v", got, found)
 	}
-	db.dropWritten(nil, errors.New("boom"))
-	db.dropWritten(nil, errUnchanged)
+	db.finishCommit(nil, errors.New("boom"))
+	db.finishCommit(nil, errUnchanged)
 	if err := db.Err(); err == nil || err.Error() != "boom" {
 		t.Error("a commit that wrote nothing cleared the fault")
 	}

@@ -11,9 +11,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// compact rewrites a mostly free file to a new one, and returns the new one, open; bolt never shrinks a file. If that
-// fails, the old file is unharmed and is returned. It returns only errors after which it is unknown which of the two
-// files a power cut would leave.
+// compact rewrites a file that is mostly free space, because bolt never shrinks one. It returns the new file, open, or the
+// old one if that is small, or if rewriting fails. It returns an error only if a power failure could now leave either of
+// the two files.
 func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	size, used, err := extent(bolt)
 	if err != nil || o.CompactFrom < 0 || size-used < o.CompactFrom || used > size/2 {
@@ -22,7 +22,7 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 	rewritten, renamed, err := rewrite(path, used, bolt, o)
 	switch {
 	case renamed:
-		_ = release(bolt, file, false) // its name is gone
+		_ = release(bolt, file, false) // the rename has replaced this file
 		if err != nil {
 			_ = rewritten.bolt.Close()
 			return nil, nil, err
@@ -31,13 +31,13 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 		o.Log.Warn("most of the database file is free space, but it was not rewritten", "path", path, "bytes", size, "used", used, "err", err)
 		return bolt, file, nil
 	}
-	now, _, _ := extent(rewritten.bolt) // for the log
-	o.Log.Info("the database file was mostly free space and was rewritten", "path", path, "from", size, "to", now)
+	newSize, _, _ := extent(rewritten.bolt) // for the log
+	o.Log.Info("the database file was mostly free space and was rewritten", "path", path, "from", size, "to", newSize)
 	return rewritten.bolt, rewritten.file, nil
 }
 
-// extent returns how far an open file was ever written, in bytes, and how much of that is in use. Space that
-// bolt reserved beyond it takes no room on the disk.
+// extent returns the number of bytes up to the last page that was ever written, and how many of them are in use. The file
+// may be longer, but the rest takes no space on the disk.
 func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	stats := bolt.Stats()
 	err = guarded(func() error {
@@ -49,25 +49,26 @@ func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	return size, size - int64(stats.FreePageN+stats.PendingPageN)*pageSize, err
 }
 
-// opened is an open database file.
-type opened struct {
+// openFile is an open database file.
+type openFile struct {
 	bolt *bbolt.DB
 	file *os.File
 }
 
-// rewrite copies the records to a new file and renames that to path. It reports whether it did, error or not.
-func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, renamed bool, err error) {
-	if err := room(filepath.Dir(path), used+used/8+1<<20); err != nil {
+// rewrite copies the records to a new file and renames that file to path. renamed reports whether the rename succeeded;
+// an error may follow it.
+func rewrite(path string, used int64, from *bbolt.DB, o Options) (to openFile, renamed bool, err error) {
+	if err := checkSpace(filepath.Dir(path), used+used/8+1<<20); err != nil {
 		return to, false, err
 	}
-	// Unless the directory is locked, another process would remove the temporary file as a leftover.
+	// The lock keeps other processes from removing the temporary file as a leftover.
 	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return to, false, err
 	}
 	defer directory.Close()
 	fresh := path + temporary
-	to, err = produce(fresh, o, func(to *bbolt.DB) error {
+	to, err = buildFile(fresh, o, func(to *bbolt.DB) error {
 		if err := bbolt.Compact(to, from, 1<<20); err != nil {
 			return err
 		}
@@ -84,8 +85,8 @@ func rewrite(path string, used int64, from *bbolt.DB, o Options) (to opened, ren
 	return to, true, syncDirectories(directory)
 }
 
-// room returns an error if the file system of a directory has less space left.
-func room(directory string, need int64) error {
+// checkSpace returns an error if fewer than need bytes are free on the disk of a directory.
+func checkSpace(directory string, need int64) error {
 	free, err := FreeSpace(directory)
 	if err == nil && free < need {
 		err = fmt.Errorf("the disk has %d bytes left, and %d are needed", free, need)
@@ -93,9 +94,9 @@ func room(directory string, need int64) error {
 	return err
 }
 
-// produce creates and fills a file, replacing what an earlier attempt left. It is synced only at its end, since it is
-// not used before.
-func produce(fresh string, o Options, fill func(to *bbolt.DB) error) (to opened, err error) {
+// buildFile creates the database file fresh, replacing a leftover of an earlier attempt, and calls fill to write its
+// content. The file is synced once, at the end.
+func buildFile(fresh string, o Options, fill func(to *bbolt.DB) error) (to openFile, err error) {
 	if err := os.RemoveAll(fresh); err != nil {
 		return to, err
 	}
@@ -120,14 +121,14 @@ func produce(fresh string, o Options, fill func(to *bbolt.DB) error) (to opened,
 	return to, err
 }
 
-// sameRecords compares two files record by record, before the old one is removed.
-func sameRecords(a, b *bbolt.DB) error {
-	return a.View(func(one *bbolt.Tx) error {
-		return b.View(func(other *bbolt.Tx) error {
-			tables := other.Cursor()
+// sameRecords returns an error unless a file and its copy hold the same records.
+func sameRecords(original, duplicate *bbolt.DB) error {
+	return original.View(func(from *bbolt.Tx) error {
+		return duplicate.View(func(to *bbolt.Tx) error {
+			tables := to.Cursor()
 			next, _ := tables.First()
-			for name, _ := range pairs(one.Cursor()) {
-				if !bytes.Equal(next, name) || !sameTable(one.Bucket(name), other.Bucket(name)) {
+			for name, _ := range pairs(from.Cursor()) {
+				if !bytes.Equal(next, name) || !sameTable(from.Bucket(name), to.Bucket(name)) {
 					return fmt.Errorf("the copy of table %q differs", name)
 				}
 				next, _ = tables.Next()
@@ -140,7 +141,7 @@ func sameRecords(a, b *bbolt.DB) error {
 	})
 }
 
-// pairs yields the keys and values, or the tables, of a cursor.
+// pairs yields the keys and values of a cursor. The key of a bucket is its name.
 func pairs(c *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -151,6 +152,7 @@ func pairs(c *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// sameTable reports whether two tables hold the same records.
 func sameTable(a, b *bbolt.Bucket) bool {
 	c := b.Cursor()
 	k, v := c.First()

@@ -10,11 +10,12 @@ import (
 	"slices"
 )
 
-// temporary is the suffix of a file being created.
+// temporary is the suffix of a database file that is being created.
 const temporary = ".new"
 
-// locate makes the directory of path and follows a link at path, so that the file is later replaced and not the link.
-func locate(path string) (string, error) {
+// resolve creates the directory of path and returns the file that path names, after following links: replacing the file
+// must not replace a link.
+func resolve(path string) (string, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", unusable(dir, err)
@@ -26,36 +27,36 @@ func locate(path string) (string, error) {
 	case err != nil:
 		return "", unusable(path, err)
 	case info.Mode()&fs.ModeSymlink != 0:
-		// A dangling link is a disk that is not mounted, not a first start.
+		// A dangling link means that a disk is not mounted, not that this is the first start.
 		target, err := filepath.EvalSymlinks(path)
 		if err != nil {
-			return "", fail(ErrUnusable, err, fmt.Errorf("%s is a link to a place that is not there (%w); "+
-				"mount the disk it points to, or remove the link", path, reason(err)))
+			return "", newFailure(ErrUnusable, err, fmt.Errorf("%s is a link to a place that does not exist (%w); "+
+				"mount the disk that it points to, or remove the link", path, reason(err)))
 		}
-		return locate(target)
+		return resolve(target)
 	case !info.Mode().IsRegular():
-		return "", fail(ErrUnusable, nil, fmt.Errorf("%s is not a file; move it away or choose another data directory", path))
+		return "", newFailure(ErrUnusable, nil, fmt.Errorf("%s is not a file; move it away or choose another data directory", path))
 	}
 	return path, nil
 }
 
-// initialise creates the file at path unless a file with data may be there. The new file is built and synced under a
-// temporary name and then renamed, so that a power cut leaves it complete or absent.
+// initialise creates the file at path, unless that may be a file with data. The new file is built and synced under a
+// temporary name and then renamed: after a power failure it is complete or missing.
 func initialise(path string, o Options) error {
-	if present(path) && !Exists(path+temporary) {
+	if mayHoldData(path) && !Exists(path+temporary) {
 		return nil
 	}
-	// No other process may create the same file, or remove ours as a leftover.
+	// The lock keeps other processes from creating the same file, or removing this one as a leftover.
 	dir, err := openLocked(filepath.Dir(path), os.O_RDONLY, o.Timeout)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	// Under the lock a temporary file belongs to no running process; it was left by a power cut.
+	// While the lock is held, no process uses a temporary file; a power failure has left it.
 	if err := os.RemoveAll(path + temporary); err != nil {
 		return unusable(path+temporary, err)
 	}
-	if present(path) {
+	if mayHoldData(path) {
 		return nil
 	}
 	if o.Expect && !Exists(path) {
@@ -64,13 +65,14 @@ func initialise(path string, o Options) error {
 	return create(path, dir, o)
 }
 
-// present reports whether path is too large to be a file whose first initialisation did not finish. Larger files are
-// never replaced; smaller ones only after create has checked their content.
-func present(path string) bool {
+// mayHoldData reports whether path is too large to be an empty database. Such a file is never replaced; a smaller one is
+// replaced only after create has checked its content.
+func mayHoldData(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 4*pageSize
 }
 
+// create creates an empty database at path. If the file at path ever held data, create does nothing.
 func create(path string, dir *os.File, o Options) error {
 	fresh := path + temporary
 	defer os.Remove(fresh)
@@ -85,7 +87,7 @@ func create(path string, dir *os.File, o Options) error {
 	}
 	defer bolt.Close()
 	if !neverUsed(path, fresh) {
-		return nil // examine will report what is wrong with it
+		return nil // examine reports the damage
 	}
 	if o.Expect {
 		return Missing(path)
@@ -102,8 +104,8 @@ func create(path string, dir *os.File, o Options) error {
 	return syncDirectories(dir)
 }
 
-// neverUsed reports whether path never held data: it is missing, or every byte that reached the disk matches the empty
-// database in pristine. The pages of a database in use differ from that in their first 80 bytes.
+// neverUsed reports whether path never held data: it is missing, or each of its sectors is empty or equals the one of
+// pristine, an empty database. The pages of a database in use differ from it in their first 80 bytes.
 func neverUsed(path, pristine string) bool {
 	got, err := os.ReadFile(path)
 	if err != nil {
@@ -113,7 +115,7 @@ func neverUsed(path, pristine string) bool {
 	if err != nil || len(got) > len(want) {
 		return false
 	}
-	for sector := range slices.Chunk(got, 512) { // a disk writes these whole or not at all
+	for sector := range slices.Chunk(got, 512) { // a disk writes each sector completely or not at all
 		if !bytes.Equal(sector, want[:len(sector)]) && !bytes.Equal(sector, make([]byte, len(sector))) {
 			return false
 		}
@@ -122,11 +124,11 @@ func neverUsed(path, pristine string) bool {
 	return true
 }
 
-// syncDirectories syncs the new name, and its directory's, which may be new as well.
+// syncDirectories syncs a directory with a new name in it, and the parent directory, since the directory may be new, too.
 func syncDirectories(dir *os.File) error {
 	if err := SyncDirectory(dir.Name()); err != nil {
 		return unusable(dir.Name(), err)
 	}
-	_ = SyncDirectory(filepath.Dir(dir.Name())) // may belong to someone else; then it is older
+	_ = SyncDirectory(filepath.Dir(dir.Name())) // fails if it belongs to another user, but then dir is not new
 	return nil
 }

@@ -8,16 +8,16 @@ import (
 	"syscall"
 )
 
-// FreeSpace returns the free bytes on the disk of a directory that exists or will exist.
+// FreeSpace returns the number of free bytes on the disk of a directory, which need not exist yet.
 func FreeSpace(dir string) (int64, error) {
 	var fs syscall.Statfs_t
 	if err := syscall.Statfs(Nearest(dir), &fs); err != nil {
-		return 0, fmt.Errorf("see how much room is left: %w", err)
+		return 0, fmt.Errorf("read the free space: %w", err)
 	}
 	return int64(fs.Bavail) * int64(fs.Bsize), nil
 }
 
-// Nearest returns a directory, or its nearest ancestor that exists.
+// Nearest returns dir if it exists, and otherwise its nearest ancestor that exists.
 func Nearest(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
@@ -33,7 +33,7 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// SyncDirectory syncs the names in a directory.
+// SyncDirectory syncs a directory, which makes created, renamed and removed names in it durable.
 func SyncDirectory(name string) error {
 	dir, err := os.Open(name)
 	if err != nil {
@@ -46,9 +46,9 @@ func SyncDirectory(name string) error {
 	return errors.Join(err, dir.Close())
 }
 
-// WriteFile writes a file that only its owner can read. The file is complete or unchanged,
-// even after a power cut: it is written under another name, synced and renamed. If written
-// by root, it belongs to the owner of its directory. RemoveUnfinished removes leftovers.
+// WriteFile writes a file that only its owner can read. After a power failure the file is complete or
+// unchanged, because it is written under another name, synced and renamed. If the process runs as
+// root, the file is given to the owner of its directory. RemoveUnfinished removes leftovers.
 func WriteFile(path string, text []byte) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, unfinished(path)) // mode 0600
@@ -56,7 +56,7 @@ func WriteFile(path string, text []byte) error {
 		return err
 	}
 	_, err = f.Write(text)
-	if info, failed := os.Stat(dir); failed == nil && os.Getuid() == 0 && err == nil {
+	if info, statErr := os.Stat(dir); statErr == nil && os.Getuid() == 0 && err == nil {
 		if owner, ok := info.Sys().(*syscall.Stat_t); ok {
 			err = f.Chown(int(owner.Uid), int(owner.Gid))
 		}
@@ -70,14 +70,14 @@ func WriteFile(path string, text []byte) error {
 	return SyncDirectory(dir)
 }
 
-// RemoveUnfinished removes what a power cut left of WriteFile.
+// RemoveUnfinished removes temporary files that a WriteFile of path has left because of a power failure.
 func RemoveUnfinished(path string) error {
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
-	for _, name := range left {
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
+	for _, name := range names {
 		err = errors.Join(err, os.Remove(name))
 	}
 	return err
 }
 
-// unfinished returns the pattern of temporary names of a file.
+// unfinished returns the pattern of WriteFile's temporary names for a file.
 func unfinished(path string) string { return filepath.Base(path) + ".*.tmp" }

@@ -10,41 +10,42 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Errors of [Open]. They read as a sentence with the file, the cause and the cure.
+// Errors of [Open]. The errors that wrap them are sentences with the file, the cause and the cure.
 var (
-	// ErrLocked is returned if another process held the lock for the whole of Options.Timeout.
+	// ErrLocked is returned if another process holds the lock for longer than Options.Timeout.
 	ErrLocked = errors.New("database in use")
 	// ErrNewer is returned if the file's schema is newer than Options.Migrations.
 	ErrNewer = errors.New("database from a newer version")
-	// ErrUnusable is returned if the file or its directory cannot be used: missing rights, a read-only file system, a
-	// file where a directory should be.
+	// ErrUnusable is returned if the file or its directory cannot be used, for example because of missing permissions, a
+	// read-only file system, or a file where a directory should be.
 	ErrUnusable = errors.New("database cannot be used here")
-	// ErrMissing is returned if Options.Expect is set and the database is missing or never held anything.
+	// ErrMissing is returned if Options.Expect is set and the database is missing or was never used.
 	ErrMissing = errors.New("database missing")
 )
 
 // Errors of Open, reads and writes.
 var (
-	// ErrDamaged is returned if the file is truncated, overwritten, or on a card that no longer answers.
+	// ErrDamaged is returned if the file is truncated or overwritten, or if the disk fails.
 	ErrDamaged error = Shown{"database_damaged", 503,
-		"the appliance's database is damaged, so nothing more is kept; restart it, by which all that can be read is kept, or restore a backup"}
+		"the appliance's database is damaged, so nothing more is stored; restart the appliance to save all that can be read, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
-	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that JSON cannot encode or
-	// that is longer than MaxValue.
+	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that cannot be encoded as
+	// JSON or is longer than MaxValue.
 	ErrRefused = errors.New("record refused")
 )
 
-// Shown is an error with a sentence for readers who need not know the file's name.
+// Shown is an error whose text may be shown to clients of the HTTP API: it names no file.
 type Shown struct {
 	code     string
 	status   int // HTTP status
 	sentence string
 }
 
-// NewShown returns an error with a code for programs and an HTTP status.
+// NewShown returns an error with a code for programs, an HTTP status and a text.
 func NewShown(code string, status int, sentence string) Shown { return Shown{code, status, sentence} }
 
+// Error implements error.
 func (s Shown) Error() string { return s.sentence }
 
 // Code returns the error's code for programs.
@@ -53,38 +54,41 @@ func (s Shown) Code() string { return s.code }
 // Status returns the error's HTTP status.
 func (s Shown) Status() int { return s.status }
 
-// failure is a sentence for the user that matches its sentinel and its cause in errors.Is.
+// failure is an error with a text for the user. errors.Is also matches kind, one of the Err variables, and cause.
 type failure struct {
 	error
 	kind, cause error
 }
 
+// Unwrap makes errors.Is match kind and cause.
 func (f *failure) Unwrap() []error { return []error{f.error, f.kind, f.cause} }
 
-func fail(kind, cause error, sentence error) error { return &failure{sentence, kind, cause} }
+func newFailure(kind, cause error, sentence error) error { return &failure{sentence, kind, cause} }
 
+// damaged returns the error for a damaged file.
 func damaged(path string, cause error) error {
-	return fail(ErrDamaged, cause, fmt.Errorf("%s is damaged or no Perch database (%w); "+
+	return newFailure(ErrDamaged, cause, fmt.Errorf("%s is damaged or not a Perch database (%w); "+
 		"restore a backup with perch restore, or move the file away and start with an empty one by perch serve --new-database", path, cause))
 }
 
 // Missing returns the error for a database that should be at path but is missing or empty.
 func Missing(path string) error {
 	if Exists(path) {
-		return fail(ErrMissing, nil, fmt.Errorf("the database %s is empty; put it back, restore a backup with perch restore, "+
+		return newFailure(ErrMissing, nil, fmt.Errorf("the database %s is empty; put it back, restore a backup with perch restore, "+
 			"or start with an empty one by perch serve --new-database", path))
 	}
-	return fail(ErrMissing, nil, fmt.Errorf("the database %s is missing; put it back, restore a backup with perch restore, "+
+	return newFailure(ErrMissing, nil, fmt.Errorf("the database %s is missing; put it back, restore a backup with perch restore, "+
 		"or start with an empty one by perch serve --new-database", path))
 }
 
-func newer(path string, version, known int) error {
-	return fail(ErrNewer, nil, fmt.Errorf("%s was written by a newer Perch (schema %d, this one knows %d); "+
-		"install that version again, or restore a backup made by this one", path, version, known))
+// newer returns the error for a file with the schema version, if this program supports schemas up to supported.
+func newer(path string, version, supported int) error {
+	return newFailure(ErrNewer, nil, fmt.Errorf("%s was written by a newer Perch (schema %d, this one knows %d); "+
+		"install that version again, or restore a backup made by this one", path, version, supported))
 }
 
-// unusable explains why path, a file or a directory, cannot be used. It names the user because the usual cause is a
-// first run with sudo.
+// unusable returns the error for a file or directory that cannot be used. It names the user, because the usual cause is
+// that Perch was first run with sudo.
 func unusable(path string, cause error) error {
 	cure := errors.New("make it writable for that user")
 	switch {
@@ -97,17 +101,19 @@ func unusable(path string, cause error) error {
 	case errors.Is(cause, os.ErrPermission):
 		cure = errors.New("give it to that user with chown, or run as its owner")
 	}
-	return fail(ErrUnusable, cause, fmt.Errorf("cannot use %s as user %s (%w); %w", path, userName(), reason(cause), cure))
+	return newFailure(ErrUnusable, cause, fmt.Errorf("cannot use %s as user %s (%w); %w", path, userName(), reason(cause), cure))
 }
 
-// reason returns err without the operation and path, which the sentence around it names already.
+// reason returns the cause of an os.PathError, for sentences that name the path already. It returns other errors
+// unchanged.
 func reason(err error) error {
-	if path, is := errors.AsType[*os.PathError](err); is {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err
 	}
 	return err
 }
 
+// userName returns the name of the process's user, or its number.
 func userName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -115,7 +121,7 @@ func userName() string {
 	return fmt.Sprint(os.Getuid())
 }
 
-// openError returns the sentence for an error of bolt's Open.
+// openError converts an error of bolt's Open.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -127,7 +133,7 @@ func openError(path string, err error) error {
 	}
 }
 
-// useError returns the sentence for an error of an open bolt file.
+// useError converts an error of an open bolt file.
 func useError(path string, err error) error {
 	switch {
 	case errors.Is(err, bolterrors.ErrDatabaseNotOpen):
@@ -138,6 +144,7 @@ func useError(path string, err error) error {
 	return err
 }
 
+// writeError converts an error of a write transaction.
 func writeError(path string, err error) error {
 	err = useError(path, err)
 	switch {
@@ -149,6 +156,7 @@ func writeError(path string, err error) error {
 	return fmt.Errorf("write %s: %w", path, reason(err))
 }
 
+// closedError returns the error of every use after Close.
 func closedError(path string) error {
-	return fail(ErrClosed, nil, fmt.Errorf("%s is closed", path))
+	return newFailure(ErrClosed, nil, fmt.Errorf("%s is closed", path))
 }

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	damagedMark  = ".damaged-" // followed by the time, in the name of a damaged file
-	mostDamaged  = 10          // files; a card that damages more is to be replaced, and must not fill the disk
-	salvagedNote = "salvaged"  // stored with the version
+	damagedMark  = ".damaged-" // separates the path and the time in the name of a damaged file
+	maxDamaged   = 10          // damaged files that are stored; a card that damages more must be replaced
+	salvagedNote = "salvaged"  // key of the salvage.Report in schemaTable
 )
 
-// examine reads the whole file before bolt does, which trusts every number in it. It salvages a damaged file if o asks
-// for that, and otherwise returns an error.
+// examine reads the whole file before bolt does, because bolt trusts every number in it. If the file is damaged, examine
+// salvages it if o.Salvage is set, and otherwise returns an error.
 func examine(path string, o Options) (*salvage.Report, error) {
 	file, size, err := lockFile(path, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // which also unlocks it
-	metas, err := salvage.Check(file, size, sound)
+	defer file.Close() // also unlocks it
+	metas, err := salvage.Check(file, size, isRecord)
 	switch {
 	case err == nil && metas == 2:
 		return nil, nil
 	case err == nil:
-		// As after a power cut on a bad card during the last change. The next change mends it.
+		// A power failure during the last commit can cause this. The next commit repairs the page.
 		s := &salvage.Report{At: time.Now(), Cause: "one of its two first pages is not whole", Lost: []string{"perhaps the last change"}}
 		o.Log.Error("the database was damaged; its last change may be lost", "path", path, "err", s.Cause)
 		return s, nil
@@ -45,17 +45,17 @@ func examine(path string, o Options) (*salvage.Report, error) {
 	return rescue(path, file, size, err, o)
 }
 
-// lockFile opens a file and takes bolt's lock. If the file was replaced while waiting, it opens the new one.
+// lockFile opens a file and acquires bolt's lock. If the file is replaced while lockFile waits, it opens the new file.
 func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	for {
 		file, err := openLocked(path, os.O_RDWR, timeout)
 		if err != nil {
 			return nil, 0, err
 		}
-		named, err := os.Stat(path)
-		opened, err2 := file.Stat()
-		if err == nil && err2 == nil && os.SameFile(named, opened) {
-			return file, opened.Size(), nil
+		byPath, err := os.Stat(path)
+		byFile, err2 := file.Stat()
+		if err == nil && err2 == nil && os.SameFile(byPath, byFile) {
+			return file, byFile.Size(), nil
 		}
 		_ = file.Close()
 		if err := errors.Join(err, err2); err != nil {
@@ -64,32 +64,32 @@ func lockFile(path string, timeout time.Duration) (*os.File, int64, error) {
 	}
 }
 
-// rescue makes a new file of the readable part of a damaged one, which is kept under another name. The power may fail at
-// any moment: the old file keeps its name until the new one is complete.
+// rescue writes the readable records of a damaged file to a new file at path, and stores the damaged file under another
+// name. Because the power may fail at any moment, the damaged file keeps its name until the new one is complete.
 func rescue(path string, file *os.File, size int64, cause error, o Options) (*salvage.Report, error) {
 	dir := filepath.Dir(path)
-	directory, err := openLocked(dir, os.O_RDONLY, o.Timeout) // against a process that removes the new file as a leftover
+	directory, err := openLocked(dir, os.O_RDONLY, o.Timeout) // keeps other processes from removing the new file as a leftover
 	if err != nil {
 		return nil, err
 	}
 	defer directory.Close()
-	if aside, _ := filepath.Glob(path + damagedMark + "*"); len(aside) >= mostDamaged {
+	if earlier, _ := filepath.Glob(path + damagedMark + "*"); len(earlier) >= maxDamaged {
 		return nil,
-			fail(ErrDamaged, cause, fmt.Errorf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(aside)))
+			newFailure(ErrDamaged, cause, fmt.Errorf("%s is damaged (%w), and so were %d before it, which are kept beside it; replace the card or disk, and restore a backup with perch restore", path, cause, len(earlier)))
 	}
 	s := &salvage.Report{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: unusedName(path, time.Now())}
 	fresh := path + temporary
-	err = room(dir, size+1<<20)
-	var to opened
+	err = checkSpace(dir, size+1<<20)
+	var to openFile
 	if err == nil {
-		to, err = produce(fresh, o, func(to *bbolt.DB) error { return refill(s, to, path, file, size, o) })
+		to, err = buildFile(fresh, o, func(to *bbolt.DB) error { return refill(s, to, path, file, size, o) })
 	}
 	if err == nil {
 		o.reached("salvaged")
 		err = to.bolt.Close()
 	}
 	if err == nil {
-		err = preserve(file, path, s.Kept)
+		err = linkOrCopy(file, path, s.Kept)
 	}
 	if err == nil {
 		o.reached("kept")
@@ -103,13 +103,13 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 		case errors.Is(err, salvage.ErrNothing):
 			return nil, damaged(path, err)
 		}
-		return nil, fail(ErrDamaged, errors.Join(cause, err), fmt.Errorf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
+		return nil, newFailure(ErrDamaged, errors.Join(cause, err), fmt.Errorf("%s is damaged (%w), and what can be read of it was not put into a new file: %w; restore a backup with perch restore, "+
 			"or move the file away and start with an empty one by perch serve --new-database", path, cause, reason(err)))
 	}
 	if err := syncDirectories(directory); err != nil {
 		return nil, err
 	}
-	o.Log.Error("the database was damaged; all that can be read was kept, and the damaged file is beside it", "path", path, "err", cause,
+	o.Log.Error("the database was damaged; all readable records were saved, and the damaged file is stored beside it", "path", path, "err", cause,
 		"count", s.Records, "what", s.Losses(), "file", s.Kept)
 	return s, nil
 }
@@ -123,8 +123,8 @@ func unusedName(path string, now time.Time) string {
 	return name
 }
 
-// preserve gives the damaged file a second name or, on a file system without links, a copy.
-func preserve(file *os.File, path, name string) error {
+// linkOrCopy gives the damaged file at path a second name. On a file system without links it copies the file.
+func linkOrCopy(file *os.File, path, name string) error {
 	if err := os.Link(path, name); err == nil {
 		return nil
 	}
@@ -138,9 +138,9 @@ func preserve(file *os.File, path, name string) error {
 	return errors.Join(err, to.Sync(), to.Close())
 }
 
-// refill writes the readable part of the damaged file to a new one, with the report.
+// refill copies the readable records of the damaged file to a new file, and stores the report there.
 func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size int64, o Options) error {
-	copied, err := salvage.Copy(to, file, size, sound)
+	copied, err := salvage.Copy(to, file, size, isRecord)
 	if err != nil {
 		return err
 	}
@@ -151,11 +151,11 @@ func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size
 	}
 	s.Lost, s.Tables = copied.Lost, copied.Tables
 	return to.Update(func(tx *bbolt.Tx) error {
-		version, known, err := schemaVersion(tx)
+		version, found, err := schemaVersion(tx)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", salvage.ErrNothing, err)
-		case !known:
+		case !found:
 			return fmt.Errorf("%w: it is empty", salvage.ErrNothing)
 		case version > len(o.Migrations):
 			return newer(path, version, len(o.Migrations))
@@ -170,14 +170,14 @@ func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size
 	})
 }
 
-// opening returns the number of the last transaction of a file, and the report of an earlier salvage while its damaged
-// file exists.
-func opening(bolt *bbolt.DB, path string) (tx uint64, s *salvage.Report, err error) {
+// readState returns the number of the file's last transaction, and the report of an earlier salvage if the damaged file
+// still exists.
+func readState(bolt *bbolt.DB, path string) (lastTx uint64, s *salvage.Report, err error) {
 	var text []byte
 	err = guarded(func() error {
-		return bolt.View(func(t *bbolt.Tx) error {
-			tx = uint64(t.ID())
-			if b := t.Bucket([]byte(schemaTable)); b != nil {
+		return bolt.View(func(tx *bbolt.Tx) error {
+			lastTx = uint64(tx.ID())
+			if b := tx.Bucket([]byte(schemaTable)); b != nil {
 				text = bytes.Clone(b.Get([]byte(salvagedNote)))
 			}
 			return nil
@@ -185,15 +185,15 @@ func opening(bolt *bbolt.DB, path string) (tx uint64, s *salvage.Report, err err
 	})
 	var note salvage.Report
 	if err != nil || text == nil || json.Unmarshal(text, &note) != nil {
-		return tx, nil, err
+		return lastTx, nil, err
 	}
 	note.Kept = filepath.Join(filepath.Dir(path), filepath.Base(cmp.Or(note.Kept, ".")))
 	if info, err := os.Lstat(note.Kept); err != nil || !info.Mode().IsRegular() {
-		return tx, nil, nil
+		return lastTx, nil, nil
 	}
-	return tx, &note, nil
+	return lastTx, &note, nil
 }
 
-// Salvaged reports damage found when the file was opened, at this start or at an earlier one whose damaged file still
-// exists; otherwise it is nil.
+// Salvaged returns the report of damage that was found when the file was opened, now or at an earlier start whose damaged
+// file still exists. It returns nil if there is none.
 func (db *DB) Salvaged() *salvage.Report { return db.salvaged }

@@ -100,7 +100,7 @@ func TestUnsalvageableFileIsLeft(t *testing.T) {
 		"of a newer version": {newer, ErrNewer, "newer Perch (schema 1", Options{Salvage: true}, nil},
 		"text":               {bytes.Repeat([]byte("hello\n"), 9999), ErrDamaged, "perch restore", Options{Salvage: true}, nil},
 		"the eleventh of the disk": {damaged, ErrDamaged, "replace the card", Options{Salvage: true}, func(path string) {
-			for n := range mostDamaged {
+			for n := range maxDamaged {
 				must.Succeed(t, os.WriteFile(fmt.Sprint(path, damagedMark, n), nil, 0o600))
 			}
 		}},

@@ -2,12 +2,12 @@ package store
 
 import "time"
 
-// maxRetry is the longest pause between two attempts on a failing disk: soon enough after space was freed, and rare
-// enough not to matter.
+// maxRetry is the maximum delay between two attempts on a failing disk. An owner who has freed space need not wait
+// longer, and attempts once a minute do no harm.
 const maxRetry = time.Minute
 
-// flushLoop commits what PutSoon queued, flushAfter after the first value. Open starts it and Close waits for it. It
-// logs a failure when it begins, when its cause changes and when it is over.
+// flushLoop commits the backlog when its oldest value is flushAfter old. Open starts it and Close waits for it. It logs
+// when commits begin to fail, when the cause changes, and when they succeed again.
 func (db *DB) flushLoop() {
 	timer := time.NewTimer(db.flushAfter)
 	timer.Stop()

@@ -10,10 +10,11 @@ import (
 	"go.etcd.io/bbolt"
 )
 
+// errPanic is wrapped by the errors of guarded for a panic.
 var errPanic = errors.New("unexpected content")
 
-// guarded runs fn, which reads the memory map. Bolt panics on an invalid page, and the kernel raises a fault for a page
-// that is missing or unreadable; both are returned as errPanic.
+// guarded runs fn, which reads the memory map, and converts panics to errors that wrap errPanic. Bolt panics for an
+// invalid page, and the Go runtime for a page that the kernel cannot read.
 func guarded(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -24,8 +25,8 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// probe reads from both meta pages, which bolt reads while it holds a lock that a fault would leave locked for ever. If
-// the card does not answer it returns an error; otherwise bolt will find the pages in memory.
+// probe returns an error if the disk cannot read the two meta pages; otherwise they are in memory afterwards. Bolt reads
+// them while it holds a lock, which a fault would leave locked for ever.
 func (db *DB) probe() error {
 	if _, err := db.file.ReadAt(make([]byte, 2), pageSize-1); err != nil && !errors.Is(err, os.ErrClosed) {
 		return damaged(db.path, reason(err))
@@ -33,16 +34,16 @@ func (db *DB) probe() error {
 	return nil
 }
 
-// view runs a read transaction. It fails if an acknowledged commit is missing: if the newest meta record is lost, bolt
-// uses the previous one, with the content of that time.
+// view runs a read transaction. It fails if the content is older than the last successful commit, because bolt uses the
+// previous meta record if the newest one is lost.
 func (db *DB) view(fn func(*bbolt.Tx) error) error {
 	if err := db.probe(); err != nil {
 		return db.recordDamage(err)
 	}
-	least := db.latest.Load()
+	minID := db.latest.Load()
 	err := guarded(func() error {
 		return db.bolt.View(func(tx *bbolt.Tx) error {
-			if uint64(tx.ID()) < least {
+			if uint64(tx.ID()) < minID {
 				return errPast
 			}
 			return fn(tx)
@@ -51,16 +52,17 @@ func (db *DB) view(fn func(*bbolt.Tx) error) error {
 	return db.recordDamage(useError(db.path, err))
 }
 
+// errPast is the error of a transaction that would use content older than the last successful commit.
 var errPast = fmt.Errorf("%w: its latest state is lost", errPanic)
 
-// damaged returns the damage found so far.
+// damaged returns the first damage that was found, or nil.
 func (db *DB) damaged() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.damage
 }
 
-// recordDamage records damage, and logs the first.
+// recordDamage stores and logs err if it is the first that wraps ErrDamaged. It returns err.
 func (db *DB) recordDamage(err error) error {
 	if !errors.Is(err, ErrDamaged) {
 		return err
@@ -72,13 +74,13 @@ func (db *DB) recordDamage(err error) error {
 	}
 	db.mu.Unlock()
 	if first {
-		db.log.Error("the database is damaged, and nothing more is written into it; a restart keeps all that can be read of it", "path", db.path,
+		db.log.Error("the database is damaged, and nothing more is stored; a restart saves all that can be read", "path", db.path,
 			"err", err)
 	}
 	return err
 }
 
-// update commits fn. db.writing is held.
+// update runs fn in a write transaction and commits it. The caller holds db.writing.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	if err := db.damaged(); err != nil {
 		return err
@@ -103,12 +105,12 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	case errors.Is(err, errUnchanged):
 		return err
 	}
-	db.panicked = db.panicked || errors.Is(err, errPanic) // bolt may still hold its write lock: another attempt would wait for ever
+	db.panicked = db.panicked || errors.Is(err, errPanic)
 	return db.recordDamage(writeError(db.path, err))
 }
 
-// release closes bolt. After a panic bolt may have a transaction open, and its Close would wait for it; then the file is
-// only unlocked, so that it can be opened again. Closing it is not enough: the memory map keeps the lock.
+// release closes bolt. After a panic bolt's Close could wait for a transaction for ever, so release only unlocks and
+// closes the file. It must unlock it explicitly, because the memory map keeps the lock after the file is closed.
 func release(bolt *bbolt.DB, file *os.File, panicked bool) error {
 	if !panicked {
 		return bolt.Close()

@@ -13,21 +13,21 @@ import (
 	"perch/plain"
 )
 
-// locked returns the sentence for a file that another process has locked.
+// locked returns the error for a file that another process has locked.
 func locked(path string, cause error) error {
-	who := errors.New("another process")
+	process := errors.New("another process")
 	switch pid := holder(path); pid {
 	case 0:
 	case os.Getpid():
-		who = errors.New("this very process, which opened it before")
+		process = errors.New("this very process, which opened it before")
 	default:
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		who = fmt.Errorf("process %d (%s)", pid, plain.Text(strings.TrimSpace(string(comm))))
+		process = fmt.Errorf("process %d (%s)", pid, plain.Text(strings.TrimSpace(string(comm))))
 	}
-	return fail(ErrLocked, cause, fmt.Errorf("%s is in use by %w; stop it, or talk to it with the perch commands", path, who))
+	return newFailure(ErrLocked, cause, fmt.Errorf("%s is in use by %w; stop it, or talk to it with the perch commands", path, process))
 }
 
-// holder returns the id of the process that has the file at path locked, or 0 if unknown.
+// holder returns the ID of the process that has locked the file at path, or 0 if it cannot be found.
 func holder(path string) int {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,9 +45,10 @@ func holder(path string) int {
 	return findHolder(locks, uint64(stat.Dev), stat.Ino)
 }
 
-// findHolder parses /proc/locks (proc_locks(5)): "1: FLOCK ADVISORY WRITE 1234 fd:00:2001 0 EOF", device numbers in hex,
-// the inode in decimal. A process that waits for the lock has "->" before FLOCK and is skipped. A process outside our
-// container is shown as 0 or less.
+// findHolder finds the process that has locked a file in /proc/locks (proc_locks(5)), and returns its ID, or 0. A line is
+// "1: FLOCK ADVISORY WRITE 1234 fd:00:2001 0 EOF", with the process ID, the device in hexadecimal and the inode in
+// decimal. A process that waits for a lock has "->" before FLOCK and is skipped. The ID of a process outside this container
+// is shown as 0 or less.
 func findHolder(locks io.Reader, dev, inode uint64) int {
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 	file := fmt.Sprintf("%02x:%02x:%d", major, minor&0xffffffff, inode)

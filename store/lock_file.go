@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Lock is a locked database file that no other process can open, so that it can be replaced.
+// Lock keeps all processes from opening a database file while it is replaced.
 type Lock struct{ directory, file *os.File }
 
 // AcquireLock waits up to timeout until no process has the database at path open, and keeps others from opening or creating it
-// until [Lock.Release]. The directory must exist. Errors are as of [Open].
+// until [Lock.Release]. The directory must exist. It returns the same errors as [Open].
 func AcquireLock(path string, timeout time.Duration) (*Lock, error) {
 	directory, err := openLocked(filepath.Dir(path), os.O_RDONLY, timeout)
 	if err != nil {
@@ -29,11 +29,11 @@ func AcquireLock(path string, timeout time.Duration) (*Lock, error) {
 
 // Release unlocks the file.
 func (h *Lock) Release() {
-	_ = h.file.Close() // which also unlocks it; there may be no file
+	_ = h.file.Close() // also unlocks it; the file may be nil
 	_ = h.directory.Close()
 }
 
-// openLocked opens a file or directory and locks it, as flock does.
+// openLocked opens a file or directory and locks it with flock.
 func openLocked(path string, flag int, timeout time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0)
 	if err != nil {
@@ -46,8 +46,8 @@ func openLocked(path string, flag int, timeout time.Duration) (*os.File, error) 
 	return f, nil
 }
 
-// flock locks the file or directory at path. It returns the error of locked if another
-// process held the lock for the whole of timeout.
+// flock locks a file or directory. path names it in errors. If another process holds the lock for
+// longer than timeout, the error wraps ErrLocked.
 func flock(f *os.File, path string, timeout time.Duration) error {
 	for end := time.Now().Add(timeout); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -11,13 +11,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Limits of a step of a walk, so that no read transaction lasts: a long one keeps bolt from growing the file, which
-// blocks every writer and then every reader.
+// Limits of one read transaction of a walk. During a long transaction bolt cannot grow the file, which blocks every writer
+// and then every reader.
 const (
 	stepRecords = 64
 	stepBytes   = 1 << 20
 )
 
+// direction is the order of keys in a walk.
 type direction int
 
 const (
@@ -25,17 +26,17 @@ const (
 	descending direction = -1
 )
 
-// read returns the JSON at r, or nil. It checks the backlog before the file: a commit moves values in that direction, so
-// the other order could miss one in between.
+// read returns the JSON at r, or nil if there is none. It reads the backlog before the file: a commit moves values from
+// the backlog to the file, so the other order could miss a value.
 func (db *DB) read(r row) (data []byte, err error) {
 	db.mu.Lock()
-	c, waits := db.pending[r]
+	c, queued := db.pending[r]
 	closed := db.closed
 	db.mu.Unlock()
 	switch {
 	case closed:
 		return nil, closedError(db.path)
-	case waits:
+	case queued:
 		return c.value, nil
 	}
 	err = db.view(func(tx *bbolt.Tx) error {
@@ -45,16 +46,16 @@ func (db *DB) read(r row) (data []byte, err error) {
 		}
 		data = bytes.Clone(b.Get([]byte(r.key))) // bolt's bytes are invalid after the transaction
 		if data == nil {
-			return absent(b.Cursor(), []byte(r.key))
+			return checkAbsent(b.Cursor(), []byte(r.key))
 		}
 		return nil
 	})
 	return data, err
 }
 
-// absent returns an error if a key may be missing because its neighbours were wiped. Bolt does not check the part of a
-// page of large records that has their keys.
-func absent(c *bbolt.Cursor, key []byte) error {
+// checkAbsent returns an error if a key may be missing because the keys of its page were overwritten with zeros, which
+// bolt does not notice.
+func checkAbsent(c *bbolt.Cursor, key []byte) error {
 	next, _ := c.Seek(key)
 	var last []byte
 	if next == nil {
@@ -63,18 +64,18 @@ func absent(c *bbolt.Cursor, key []byte) error {
 		last, _ = c.Prev()
 	}
 	for _, k := range [][]byte{last, next} {
-		if k != nil && wiped(k) {
-			return fmt.Errorf("%w: a key is gone", errPanic)
+		if k != nil && isBlank(k) {
+			return fmt.Errorf("%w: a key is lost", errPanic)
 		}
 	}
 	return nil
 }
 
-// walk yields a table's records in order, including the backlog, until yield returns false. No transaction is open and
-// no lock is held while yield runs. A read error ends the walk and is logged; [Table.Err] reports it.
+// walk calls yield with a table's records in order, including those in the backlog, until yield returns false. It has no
+// transaction open and holds no lock while yield runs. A read error is logged and ends the walk; [Table.Err] reports it.
 func (db *DB) walk(table string, d direction, yield func(key string, data []byte) bool) {
 	for after, more := "", true; more; {
-		waiting := db.waitingIn(table, after, d)
+		queued := db.queuedIn(table, after, d)
 		var stored []entry
 		err := db.view(func(tx *bbolt.Tx) error {
 			stored, more = step(tx, table, after, d)
@@ -86,9 +87,9 @@ func (db *DB) walk(table string, d direction, yield func(key string, data []byte
 		}
 		if more {
 			after = stored[len(stored)-1].key
-			waiting = slices.DeleteFunc(waiting, func(e entry) bool { return d.order(e.key, after) > 0 })
+			queued = slices.DeleteFunc(queued, func(e entry) bool { return d.compare(e.key, after) > 0 })
 		}
-		for _, e := range merge(stored, waiting, d) {
+		for _, e := range merge(stored, queued, d) {
 			if e.value != nil && !yield(e.key, e.value) {
 				return
 			}
@@ -96,29 +97,31 @@ func (db *DB) walk(table string, d direction, yield func(key string, data []byte
 	}
 }
 
-func (d direction) order(a, b string) int { return int(d) * strings.Compare(a, b) }
+// compare is strings.Compare in the order of d.
+func (d direction) compare(a, b string) int { return int(d) * strings.Compare(a, b) }
 
-// waitingIn returns the backlog of table beyond the key after; "" is the start in both directions.
-func (db *DB) waitingIn(table, after string, d direction) []entry {
+// queuedIn returns the backlog's records of a table after a key, or all of them if after is empty.
+func (db *DB) queuedIn(table, after string, d direction) []entry {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	var list []entry
 	for r, c := range db.pending {
-		if r.table == table && (after == "" || d.order(r.key, after) > 0) {
+		if r.table == table && (after == "" || d.compare(r.key, after) > 0) {
 			list = append(list, entry{r, c})
 		}
 	}
 	return list
 }
 
-// step copies the next records of table beyond the key after, and reports whether more follow.
+// step copies the next records of a table after a key, or its first records if after is empty. It reports whether more
+// follow.
 func step(tx *bbolt.Tx, table, after string, d direction) (list []entry, more bool) {
 	b := tx.Bucket([]byte(table))
 	if b == nil {
 		return nil, false
 	}
 	c, size := b.Cursor(), 0
-	for k, v := start(c, after, d); k != nil; k, v = d.next(c) {
+	for k, v := seek(c, after, d); k != nil; k, v = d.next(c) {
 		if len(list) == stepRecords || size > stepBytes {
 			return list, true
 		}
@@ -128,8 +131,8 @@ func step(tx *bbolt.Tx, table, after string, d direction) (list []entry, more bo
 	return list, false
 }
 
-// start moves the cursor to the first record beyond the key after, which may have been deleted.
-func start(c *bbolt.Cursor, after string, d direction) (k, v []byte) {
+// seek moves the cursor to the first record after a key, which need not exist, or to the first record if after is empty.
+func seek(c *bbolt.Cursor, after string, d direction) (k, v []byte) {
 	switch {
 	case after == "" && d == ascending:
 		return c.First()
@@ -148,6 +151,7 @@ func start(c *bbolt.Cursor, after string, d direction) (k, v []byte) {
 	return c.Prev()
 }
 
+// next moves the cursor to the next record in the order of d.
 func (d direction) next(c *bbolt.Cursor) (k, v []byte) {
 	if d == ascending {
 		return c.Next()
@@ -155,43 +159,44 @@ func (d direction) next(c *bbolt.Cursor) (k, v []byte) {
 	return c.Prev()
 }
 
-// merge merges two sorted lists; for a record in both, the waiting one wins.
-func merge(stored, waiting []entry, d direction) []entry {
-	all := append(waiting, stored...)
-	slices.SortStableFunc(all, func(a, b entry) int { return d.order(a.key, b.key) })
-	return slices.CompactFunc(all, func(a, b entry) bool { return a.key == b.key })
+// merge returns the sorted records of both lists. A queued record replaces the stored one with the same key.
+func merge(stored, queued []entry, d direction) []entry {
+	entries := append(queued, stored...)
+	slices.SortStableFunc(entries, func(a, b entry) int { return d.compare(a.key, b.key) })
+	return slices.CompactFunc(entries, func(a, b entry) bool { return a.key == b.key })
 }
 
-// logUnfit logs a record that does not decode, once per record and at most a hundred.
-func (db *DB) logUnfit(r row, err error) {
+// logUndecodable logs a record that cannot be decoded. It logs each record once, and at most a hundred records.
+func (db *DB) logUndecodable(r row, err error) {
 	db.mu.Lock()
-	known := db.loggedUnfit[r] || len(db.loggedUnfit) >= 100
-	if !known {
-		db.loggedUnfit[r] = true
+	skip := db.undecodable[r] || len(db.undecodable) >= 100
+	if !skip {
+		db.undecodable[r] = true
 	}
 	db.mu.Unlock()
-	if !known {
-		db.log.Warn("record skipped, it does not fit its type", "table", r.table, "key", r.key, "err", err)
+	if !skip {
+		db.log.Warn("a record was skipped because it does not fit its type", "table", r.table, "key", r.key, "err", err)
 	}
 }
 
-// unfit returns the error of a record that does not decode, which is damage unless it is JSON.
-func (db *DB) unfit(r row, data []byte, err error) error {
+// decodeError returns the error for a record that cannot be decoded. A record that is not even JSON is damage.
+func (db *DB) decodeError(r row, data []byte, err error) error {
 	err = fmt.Errorf("read %s %q: %w", r.table, r.key, err)
-	if sound([]byte(r.key), data) {
+	if isRecord([]byte(r.key), data) {
 		return err
 	}
 	return db.recordDamage(damaged(db.path, err))
 }
 
-// sound reports whether bytes can be a record: text, unlike parts of a card that were wiped or never written.
-func sound(key, value []byte) bool {
-	return !wiped(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
+// isRecord reports whether key and value can be a record. Parts of a disk that were erased or never written are not.
+func isRecord(key, value []byte) bool {
+	return !isBlank(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
 }
 
-func wiped(key []byte) bool { return len(bytes.Trim(key, "\x00")) == 0 }
+// isBlank reports whether key is empty or consists of zeros.
+func isBlank(key []byte) bool { return len(bytes.Trim(key, "\x00")) == 0 }
 
-// readable returns nil unless something unreadable was found.
+// readable returns an error if the database is closed or damage was found.
 func (db *DB) readable() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -201,31 +206,33 @@ func (db *DB) readable() error {
 	return db.damage
 }
 
-// refuse records a value given to PutSoon that cannot be stored, or clears that if why is nil.
-func (db *DB) refuse(r row, why error) bool {
+// setRefused stores and logs the cause why the latest value for r cannot be stored, for Refused. A nil cause removes an
+// earlier one. It reports whether the value is refused.
+func (db *DB) setRefused(r row, cause error) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	_, known := db.refused[r]
+	_, logged := db.refused[r]
 	switch {
-	case why == nil:
+	case cause == nil:
 		delete(db.refused, r)
 		return false
-	case !known && len(db.refused) < mostRefused:
-		db.refused[r] = why
-		db.log.Error("a record was not stored; the earlier one stands", "err", why)
+	case !logged && len(db.refused) < maxRefused:
+		db.refused[r] = cause
+		db.log.Error("a record was not stored; the earlier one stays", "err", cause)
 	}
 	return true
 }
 
-// mostRefused bounds the recorded values that were refused, and so the lines in the log.
-const mostRefused = 100
+// maxRefused is the maximum number of refused values that are stored and logged.
+const maxRefused = 100
 
-// Refused reports values given to PutSoon that cannot be stored, until a value for the same key can.
+// Refused returns an error if PutSoon was given a value that cannot be stored, until a later value for the same key can
+// be stored.
 func (db *DB) Refused() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	for _, why := range db.refused {
-		return fmt.Errorf("%d records are not kept as they are now, such as this one: %w", len(db.refused), why)
+	for _, cause := range db.refused {
+		return fmt.Errorf("%d records could not be stored with their latest values, such as this one: %w", len(db.refused), cause)
 	}
 	return nil
 }

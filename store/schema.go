@@ -10,30 +10,31 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A Migration changes stored records from one form to the next. A file's schema version is the number of migrations
-// applied to it; only a backup goes back. A new file gets all of them as well, on empty tables.
+// A Migration changes stored records to the format of the next schema. The schema version of a file is the number of
+// migrations that were applied to it. Migrations cannot be reversed, except by restoring a backup. They are also applied
+// to a new file, whose tables are empty.
 type Migration struct {
-	Name  string          // what it does, for messages
-	Apply func(*Tx) error // an error or a panic leaves the file as it was before all migrations
+	Name  string          // describes the change, for messages
+	Apply func(*Tx) error // if it fails or panics, the transaction of all migrations is rolled back
 }
 
-// Tx is a transaction of a [Migration]. Its buckets are the tables, with records of JSON.
+// Tx is the transaction of a [Migration]. Its buckets are the tables, whose values are JSON.
 type Tx = bbolt.Tx
 
-// schemaTable has the version; no other table may have this name.
+// schemaTable holds the schema version. It is not available as a name for other tables.
 const schemaTable = "schema"
 
-// prepare checks that the file is ours, intact and not newer, and applies missing migrations in one transaction. It
-// reports whether there were any.
+// prepare checks the file's schema and size, and applies missing migrations in one transaction. It reports whether it
+// applied any.
 func prepare(bolt *bbolt.DB, file *os.File, o Options) (migrated bool, err error) {
 	path := file.Name()
-	version, known, err := inspect(bolt, file)
+	version, found, err := inspect(bolt, file)
 	switch {
 	case err != nil:
 		return false, damaged(path, err)
 	case version > len(o.Migrations):
 		return false, newer(path, version, len(o.Migrations))
-	case known && version == len(o.Migrations):
+	case found && version == len(o.Migrations):
 		return false, nil
 	}
 	err = guarded(func() error {
@@ -47,13 +48,14 @@ func prepare(bolt *bbolt.DB, file *os.File, o Options) (migrated bool, err error
 	case err != nil:
 		return false, fmt.Errorf("migrate %s, which is left as it was: %w", path, err)
 	}
-	if known {
+	if found {
 		o.Log.Info("database migrated", "path", path, "from", version, "to", len(o.Migrations))
 	}
 	return true, nil
 }
 
-func inspect(bolt *bbolt.DB, file *os.File) (version int, known bool, err error) {
+// inspect returns the schema version, like schemaVersion, and an error if the file was truncated.
+func inspect(bolt *bbolt.DB, file *os.File) (version int, found bool, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return 0, false, err
@@ -63,15 +65,15 @@ func inspect(bolt *bbolt.DB, file *os.File) (version int, known bool, err error)
 			if missing := tx.Size() - info.Size(); missing > 0 {
 				return fmt.Errorf("cut short: %d bytes are missing", missing)
 			}
-			version, known, err = schemaVersion(tx)
+			version, found, err = schemaVersion(tx)
 			return err
 		})
 	})
-	return version, known, err
+	return version, found, err
 }
 
-// schemaVersion returns the file's version; known is false for an empty bolt file.
-func schemaVersion(tx *bbolt.Tx) (version int, known bool, err error) {
+// schemaVersion returns the schema version of the file. found is false if the file has no tables.
+func schemaVersion(tx *bbolt.Tx) (version int, found bool, err error) {
 	b := tx.Bucket([]byte(schemaTable))
 	if b == nil {
 		if name, _ := tx.Cursor().First(); name != nil {
@@ -86,8 +88,9 @@ func schemaVersion(tx *bbolt.Tx) (version int, known bool, err error) {
 	return version, true, nil
 }
 
-func migrate(tx *bbolt.Tx, from int, all []Migration) error {
-	for i, m := range all[from:] {
+// migrate applies the migrations after version from, and stores the new version.
+func migrate(tx *bbolt.Tx, from int, migrations []Migration) error {
+	for i, m := range migrations[from:] {
 		if err := m.run(tx); err != nil {
 			return fmt.Errorf("migration %d (%s): %w", from+i+1, m.Name, err)
 		}
@@ -96,10 +99,10 @@ func migrate(tx *bbolt.Tx, from int, all []Migration) error {
 	if err != nil {
 		return err
 	}
-	return b.Put([]byte("version"), strconv.AppendInt(nil, int64(len(all)), 10))
+	return b.Put([]byte("version"), strconv.AppendInt(nil, int64(len(migrations)), 10))
 }
 
-// run turns a panic of a migration into an error, so that it does not count as a damaged file.
+// run calls Apply and converts a panic to an error, which would otherwise count as a damaged file.
 func (m Migration) run(tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,21 +1,19 @@
-// Package store keeps what Perch must still know after a power cut in one bolt file of typed tables.
+// Package store is Perch's database: one bolt file of typed tables, made to survive power failures and failing SD cards.
 //
 // A [Table] maps string keys, in byte order, to values stored as JSON. There are two ways to write. Put and Delete are
-// durable when they return. PutSoon and DeleteSoon return at once, are visible to every read at once, and reach the disk
-// together: at the latest [Options.FlushAfter] after the first of them, or with the next Put, whichever comes sooner.
-// Each commit costs an SD card 5 to 50 ms and some of its life, so a value that is already stored costs none, and an
-// unused DB commits nothing.
+// durable when they return. PutSoon and DeleteSoon return at once, and every later read sees the change. The changes they
+// have queued reach the disk together: [Options.FlushAfter] after the first of them, or with the next Put, whichever comes
+// sooner. Each commit takes an SD card 5 to 50 ms and wears it, so writing a value that is already stored commits nothing.
 //
 // All methods of DB and Table are safe for concurrent use. No lock or transaction is held while a caller's code runs, so
-// a loop over a table may write to that table. A power cut or a kill loses at most what PutSoon had queued.
+// a loop over a table may write to that table. A power failure or a kill loses at most the changes that were queued.
 //
-// A commit that fails loses nothing while the process lives: its values stay queued and are tried again, and [DB.Err]
-// returns the cause.
+// If a commit fails, its changes stay queued and are tried again. [DB.Err] returns the cause.
 //
-// Open reads the whole file, and makes a new one of the readable part of a damaged one ([Options.Salvage]). A page that
-// is found damaged later, or a card that no longer answers, gives an error that wraps [ErrDamaged] where the bolt library
-// panics. From then on all writes fail with it: no code acts on records that could not be read, and nothing is
-// acknowledged that cannot be found again.
+// Open reads the whole file. If it is damaged, Open can copy the readable records to a new file ([Options.Salvage]).
+// Damage that is found later, including a disk that fails, is returned as an error that wraps [ErrDamaged], although the
+// bolt library panics. From then on all writes fail with that error, so that no code acts on records that could not be
+// read, and no write succeeds that cannot be read again.
 package store
 
 import (
@@ -33,25 +31,25 @@ import (
 	"perch/store/salvage"
 )
 
-// Options of [Open]. The zero value is valid.
+// Options are the options of [Open]. The zero value is valid.
 type Options struct {
-	Migrations []Migration   // all there ever were, oldest first; append only
-	Timeout    time.Duration // how long to wait for another process's lock; 0: 3 s
-	FlushAfter time.Duration // how long PutSoon may queue a value; 0: 5 s
-	Log        *slog.Logger  // nil: silent
+	Migrations []Migration   // all migrations, oldest first; they are only ever appended
+	Timeout    time.Duration // how long to wait for another process's lock; 0 means 3 s
+	FlushAfter time.Duration // how long PutSoon may queue a value; 0 means 5 s
+	Log        *slog.Logger  // nil discards the log
 
-	// Expect says that a database with content exists: Open then returns ErrMissing instead of creating one.
+	// Expect makes Open return ErrMissing instead of creating a database.
 	Expect bool
 
-	// Salvage makes Open create a new file of all that can be read of a damaged one, which is kept under another name;
-	// otherwise Open returns ErrDamaged. See [DB.Salvaged].
+	// Salvage makes Open copy the readable records of a damaged file to a new one, and store the damaged file under
+	// another name. Otherwise Open returns ErrDamaged. See [DB.Salvaged].
 	Salvage bool
 
-	// CompactFrom is how many bytes of the file must be free for Open to rewrite it, if that is also more than half of
-	// the file; 0: 16 MiB, negative: never.
+	// CompactFrom is the number of free bytes in the file from which Open rewrites it, if more than half of the file is
+	// free. 0 means 16 MiB; a negative value turns rewriting off.
 	CompactFrom int64
 
-	reached func(step string) // called with each step of rewriting, for tests; may be nil
+	reached func(step string) // called in tests after each step of writing a new file; may be nil
 }
 
 // DB is an open database file. No other process can use it until [DB.Close].
@@ -61,44 +59,45 @@ type DB struct {
 	log        *slog.Logger
 
 	bolt     *bbolt.DB
-	file     *os.File // bolt's own handle
+	file     *os.File // the file that bolt has opened
 	commits  atomic.Uint64
-	latest   atomic.Uint64   // number of the transaction acknowledged last
+	latest   atomic.Uint64   // number of the last successful transaction
 	salvaged *salvage.Report // nil unless the file was damaged when it was opened
 
-	writing  sync.Mutex // held for the whole of a commit; locked before mu
-	panicked bool       // guarded by writing: bolt panicked, and may hold its locks
+	writing  sync.Mutex // held during a whole commit; locked before mu
+	panicked bool       // whether bolt panicked while writing, and may still hold its locks; guarded by writing
 
 	mu     sync.Mutex // never held during disk access
 	closed bool
-	damage error // found while reading or writing; nothing is written after it
+	damage error // first damage found while reading or writing; if set, all writes fail
 	backlog
 	flusher
 }
 
-// backlog is the changes not yet in the file, guarded by DB.mu.
+// backlog holds the changes that are not in the file yet, and failures. It is guarded by DB.mu.
 type backlog struct {
 	pending     map[row]*change
-	size        int   // bytes in pending
-	lost        int   // values that PutSoon had no room for since the last successful commit
-	err         error // of the last commit
-	loggedUnfit map[row]bool
-	refused     map[row]error
+	size        int           // bytes in pending
+	lost        int           // values that PutSoon has dropped since the last successful commit
+	err         error         // error of the last commit
+	undecodable map[row]bool  // records that were logged because they cannot be decoded
+	refused     map[row]error // why the latest value of a record cannot be stored
 }
 
-// flusher is the goroutine that writes the backlog.
+// flusher controls the goroutine that commits the backlog.
 type flusher struct {
-	wake    chan struct{} // signals a first waiting value
-	stop    chan struct{}
+	wake    chan struct{} // receives a value when a first change is queued
+	stop    chan struct{} // closed by Close
 	running sync.WaitGroup
-	close   func() error // idempotent
+	close   func() error // calls shut once
 }
 
-// Open opens the database file at path, creating it and its directory if missing. Errors wrap [ErrLocked], [ErrNewer],
-// [ErrDamaged] or [ErrUnusable] and read as a sentence with cause and cure; the file is then unchanged.
+// Open opens the database file at path. It creates the file and its directory if they are missing. Errors wrap
+// [ErrLocked], [ErrNewer], [ErrDamaged], [ErrUnusable] or [ErrMissing]; their text is a sentence with cause and cure. After
+// an error the file is unchanged.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
-	target, err := locate(path)
+	target, err := resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +121,17 @@ func Open(path string, o Options) (*DB, error) {
 		return nil, err
 	}
 	makePrivate(file, o.Log)
-	latest, note, err := opening(bolt, target)
+	latest, earlier, err := readState(bolt, target)
 	if err != nil {
 		_ = release(bolt, file, errors.Is(err, errPanic))
 		return nil, damaged(path, err)
 	}
 	if salvaged == nil {
-		salvaged = note
+		salvaged = earlier
 	}
 	db := &DB{
 		path: path, flushAfter: o.FlushAfter, log: o.Log, bolt: bolt, file: file, salvaged: salvaged,
-		backlog: backlog{pending: map[row]*change{}, loggedUnfit: map[row]bool{}, refused: map[row]error{}},
+		backlog: backlog{pending: map[row]*change{}, undecodable: map[row]bool{}, refused: map[row]error{}},
 		flusher: flusher{wake: make(chan struct{}, 1), stop: make(chan struct{})},
 	}
 	db.close = sync.OnceValue(db.shut)
@@ -162,19 +161,19 @@ func (o Options) withDefaults() Options {
 // Path returns the path given to [Open].
 func (db *DB) Path() string { return db.path }
 
-// Commits returns the number of write transactions that reached the disk since [Open], including the migrations'.
+// Commits returns the number of write transactions since [Open] that reached the disk, including the migrations of Open.
 func (db *DB) Commits() uint64 { return db.commits.Load() }
 
-// Err returns the error of the last commit, such as a full disk, or nil once a later one succeeded. Stored values can
-// still be read; see [DB.Readable].
+// Err returns the error of the last commit, such as a full disk, or nil if it succeeded. Stored values may still be
+// readable; see [DB.Readable].
 func (db *DB) Err() error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.err
 }
 
-// Readable returns nil while stored values can be read, as far as is known: after a page was found damaged it returns an
-// error, and nothing is written until the file is reopened. It does not access the disk.
+// Readable returns an error if damage was found, or if the file's first pages cannot be read now. After damage nothing is
+// written until the file is opened again.
 func (db *DB) Readable() error {
 	if err := db.damaged(); err != nil {
 		return err
@@ -185,12 +184,13 @@ func (db *DB) Readable() error {
 	})
 }
 
-// Flush commits what PutSoon and DeleteSoon have queued, if anything.
+// Flush commits the changes that PutSoon and DeleteSoon have queued.
 func (db *DB) Flush() error { return db.commit() }
 
-// Close commits what is queued, stops the flusher and closes the file. Later calls return the result of the first.
+// Close commits queued changes and closes the file. Later calls return the result of the first.
 func (db *DB) Close() error { return db.close() }
 
+// shut implements Close.
 func (db *DB) shut() error {
 	db.mu.Lock()
 	db.closed = true
@@ -199,7 +199,7 @@ func (db *DB) shut() error {
 	db.running.Wait()
 	err := db.commit()
 	if err != nil {
-		err = fmt.Errorf("%d records that waited are lost: %w", len(db.waiting()), err)
+		err = fmt.Errorf("%d queued records are lost: %w", len(db.queued()), err)
 	}
 	db.writing.Lock()
 	defer db.writing.Unlock()

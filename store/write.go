@@ -9,71 +9,75 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Limits of what may wait in memory for its commit.
+// Limits of the changes that are queued in memory.
 const (
 	MaxWaiting      = 10_000  // records
-	MaxWaitingBytes = 8 << 20 // keys and values
+	MaxWaitingBytes = 8 << 20 // bytes of keys and values
 )
 
-// row names one record.
+// row identifies one record.
 type row struct{ table, key string }
 
-// change is the new value of a record, or nil to delete it. It is immutable, so that a commit can see from the pointer
-// whether a record was written again during the commit.
+// change is the new value of a record; a nil value deletes the record. A change is immutable: a commit compares pointers
+// to find out whether the record was written again meanwhile.
 type change struct{ value []byte }
 
+// entry is a record and its change.
 type entry struct {
 	row
 	*change
 }
 
+// size returns the number of bytes of the names and the value.
 func (e entry) size() int { return len(e.table) + len(e.key) + len(e.value) }
 
-func (db *DB) writeNow(all ...entry) error {
+// writeNow commits entries, together with the backlog.
+func (db *DB) writeNow(entries ...entry) error {
 	db.mu.Lock()
 	closed := db.closed
 	db.mu.Unlock()
 	if closed {
 		return closedError(db.path)
 	}
-	// Only a removal can have an empty key, and there is no such record.
-	return db.commit(slices.DeleteFunc(all, func(e entry) bool { return e.key == "" })...)
+	// An empty key is possible only in a removal, and no record has it.
+	return db.commit(slices.DeleteFunc(entries, func(e entry) bool { return e.key == "" })...)
 }
 
+// writeSoon queues a change. If the backlog is full, it commits the backlog first, and drops the change if that fails.
 func (db *DB) writeSoon(r row, c *change) {
 	e := entry{r, c}
 	if r.key == "" || db.queue(e, false) {
 		return
 	}
-	if db.Err() == nil { // after an error the flusher tries again
+	if db.Err() == nil { // after an error only the flusher tries again
 		_ = db.commit()
 	}
 	db.queue(e, true)
 }
 
-// queue adds e to the backlog and wakes the flusher if it is the first. It reports false if there is no room and last is
-// not set; if last is set, e is dropped.
-func (db *DB) queue(e entry, last bool) bool {
+// queue adds e to the backlog, and wakes the flusher if it is the first entry. If the backlog is full, it returns false,
+// or drops e and returns true if mayDrop is set.
+func (db *DB) queue(e entry, mayDrop bool) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
 		db.log.Error("record not stored", "table", e.table, "key", e.key, "err", ErrClosed)
 		return true
 	}
-	old, waits := db.pending[e.row]
+	old, queued := db.pending[e.row]
 	size := db.size + e.size()
-	if waits {
+	if queued {
 		size -= entry{e.row, old}.size()
 	} else if len(db.pending) >= MaxWaiting {
 		size = MaxWaitingBytes + 1
 	}
 	if size > MaxWaitingBytes {
-		if last {
+		if mayDrop {
 			if db.lost++; db.lost == 1 {
-				db.log.Error("records dropped: too many wait for a disk that refuses them", "waiting", len(db.pending), "err", db.err)
+				db.log.Error("records are dropped because too many are queued while the disk cannot be written", "waiting", len(db.pending), "err", db.err)
 			}
 		}
-		return last
+		return mayDrop
 	}
 	if len(db.pending) == 0 {
 		db.wakeFlusher()
@@ -82,6 +86,7 @@ func (db *DB) queue(e entry, last bool) bool {
 	return true
 }
 
+// wakeFlusher makes flushLoop start its timer.
 func (db *DB) wakeFlusher() {
 	select {
 	case db.wake <- struct{}{}:
@@ -89,28 +94,29 @@ func (db *DB) wakeFlusher() {
 	}
 }
 
-// commit writes the backlog, and now after it, in one transaction. After an error the backlog stays.
-func (db *DB) commit(now ...entry) error {
+// commit writes the backlog and then the entries in one transaction. After an error the backlog stays.
+func (db *DB) commit(entries ...entry) error {
 	db.writing.Lock()
 	defer db.writing.Unlock()
-	waiting := db.waiting()
-	batch := slices.Concat(waiting, now)
+	queued := db.queued()
+	batch := slices.Concat(queued, entries)
 	if len(batch) == 0 {
 		return nil
 	}
-	// Neighbours share pages. Stable, so that the newer of two changes to one record comes last.
+	// Sorted, because neighbours share pages. Stable, so that the newer of two changes of one record comes last.
 	slices.SortStableFunc(batch, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.key, b.key))
 	})
 	err := db.update(func(tx *bbolt.Tx) error { return apply(tx, batch) })
-	db.dropWritten(waiting, err)
+	db.finishCommit(queued, err)
 	if errors.Is(err, errUnchanged) {
 		return nil
 	}
 	return err
 }
 
-func (db *DB) waiting() []entry {
+// queued returns the backlog.
+func (db *DB) queued() []entry {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	list := make([]entry, 0, len(db.pending))
@@ -120,9 +126,10 @@ func (db *DB) waiting() []entry {
 	return list
 }
 
-// errUnchanged rolls back a transaction that would change nothing: a commit costs two syncs.
+// errUnchanged rolls back a transaction that would change nothing, because a commit takes two syncs.
 var errUnchanged = errors.New("nothing changed")
 
+// apply writes the entries that differ from the stored records. It returns errUnchanged if there are none.
 func apply(tx *bbolt.Tx, batch []entry) error {
 	changed := false
 	for _, e := range batch {
@@ -151,6 +158,7 @@ func apply(tx *bbolt.Tx, batch []entry) error {
 	return nil
 }
 
+// putEntry stores or deletes a record.
 func putEntry(b *bbolt.Bucket, e entry) error {
 	if e.value == nil {
 		return b.Delete([]byte(e.key))
@@ -158,11 +166,12 @@ func putEntry(b *bbolt.Bucket, e entry) error {
 	return b.Put([]byte(e.key), e.value)
 }
 
-// dropWritten removes what was written from the backlog, unless it was changed during the commit.
-func (db *DB) dropWritten(written []entry, err error) {
+// finishCommit stores the result of a commit. After a success it removes the written entries from the backlog, except those
+// that were written again meanwhile.
+func (db *DB) finishCommit(written []entry, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if !errors.Is(err, errUnchanged) { // says nothing about the disk
+	if !errors.Is(err, errUnchanged) { // otherwise nothing was written
 		db.err = err
 		if err != nil {
 			return

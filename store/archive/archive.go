@@ -1,5 +1,5 @@
-// Package archive makes and restores backups of a data directory: one tar with a
-// manifest, the database, the settings and the files of a folder.
+// Package archive makes and restores backups of a data directory. A backup is a tar with a
+// manifest, the database, the settings and the files of one folder.
 package archive
 
 import (
@@ -27,9 +27,8 @@ import (
 	"perch/store"
 )
 
-// A backup is a tar with a manifest first, followed by the files that it lists: the
-// database, the settings, and the files of a folder. Old backups have no
-// settings; restoring one leaves the present settings.
+// Names of files in a backup. The manifest comes first, followed by the files that it lists. Old
+// backups have no settings; restoring one does not change the current settings.
 const (
 	manifestName  = "manifest.json"
 	databaseName  = "perch.db"
@@ -37,19 +36,19 @@ const (
 	archiveFormat = 1
 )
 
-// Limits of a backup, because its source is not trusted.
+// Limits of a backup, which comes from an untrusted source.
 const (
-	mostDatabase = 4 << 30 // bytes
-	mostArchived = 256     // files; the catalogue has less than half as many
+	maxDatabase = 4 << 30 // bytes
+	maxFiles    = 256     // twice as many as the firmware catalogue has
 )
 
-// Manifest lists what a backup holds. It contains no secret.
+// Manifest lists the files of a backup. It contains no secret.
 type Manifest struct {
-	Format    int       `json:"format"`
-	Perch     string    `json:"perch"`  // the version that made it
-	Schema    int       `json:"schema"` // of the database
+	Format    int       `json:"format"` // archiveFormat
+	Perch     string    `json:"perch"`  // version of Perch that made the backup
+	Schema    int       `json:"schema"` // schema version of the database
 	Created   time.Time `json:"created"`
-	Appliance string    `json:"appliance"` // its id
+	Appliance string    `json:"appliance"` // ID of the appliance
 	Files     []File    `json:"files"`
 }
 
@@ -57,22 +56,22 @@ type Manifest struct {
 type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`   // bytes
-	SHA256 string `json:"sha256"` // in hex
+	SHA256 string `json:"sha256"` // hexadecimal
 }
 
-// Folder is a folder of the data directory whose files belong in a backup, as described by the
-// package that owns it.
+// Folder describes a folder of the data directory whose files belong in a backup.
 type Folder struct {
-	Name  string   // in the data directory
-	Below []string // subfolders with files for the backup
-	// Allowed returns the largest size of a file in bytes and, if its name contains it, its SHA-256
-	// hash in hex. name is relative to the folder. ok is false for a file that no backup contains.
+	Name  string   // path in the data directory
+	Below []string // subfolders that also have files for the backup
+	// Allowed reports whether a backup may contain the file with a name, which is relative to the
+	// folder. It returns the maximum size in bytes and, if the name contains it, the SHA-256 hash
+	// in hexadecimal.
 	Allowed func(name string) (maxSize int64, sha256 string, ok bool)
-	Table   string                  // a table whose records have files in the folder
-	FileOf  func(key string) string // returns the name of a record's file
+	Table   string                  // table of the database whose records have files in the folder
+	FileOf  func(key string) string // returns the name of the file of a record, relative to the folder
 }
 
-// allowed is Allowed for a name in the data directory.
+// allowed calls Allowed for a name that is relative to the data directory.
 func (l Folder) allowed(name string) (maxSize int64, sha256 string, ok bool) {
 	if name, ok = strings.CutPrefix(name, l.Name+"/"); !ok {
 		return 0, "", false
@@ -80,7 +79,7 @@ func (l Folder) allowed(name string) (maxSize int64, sha256 string, ok bool) {
 	return l.Allowed(name)
 }
 
-// list returns the names, in the data directory, of the files for a backup.
+// list returns the names of the folder's files for a backup, relative to the data directory.
 func (l Folder) list(data string) (names []string, err error) {
 	for _, folder := range append([]string{""}, l.Below...) {
 		folder = path.Join(l.Name, folder)
@@ -98,21 +97,23 @@ func (l Folder) list(data string) (names []string, err error) {
 	return names, nil
 }
 
+// hexHash matches a SHA-256 hash.
 var hexHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
+// badBackup returns the error for invalid content of a backup.
 func badBackup(format string, args ...any) error {
 	return store.NewShown("bad_backup", http.StatusUnprocessableEntity,
-		"this is no backup of Perch's, or it is damaged: "+fmt.Sprintf(format, args...))
+		"this is not a backup of Perch, or it is damaged: "+fmt.Sprintf(format, args...))
 }
 
-// check rejects an invalid manifest. A valid one names only permitted files, each
-// once, and none above its size limit.
+// check returns an error unless the manifest is valid: it lists the database and only allowed
+// files, each once and within its size limit.
 func (m Manifest) check(folder Folder) error {
 	if m.Format > archiveFormat {
 		return store.NewShown("newer_backup", http.StatusUnprocessableEntity,
 			fmt.Sprintf("the backup was made by a newer Perch (%.40q, format %d); install that version, and restore it there", m.Perch, m.Format))
 	}
-	if m.Format != archiveFormat || len(m.Files) > mostArchived {
+	if m.Format != archiveFormat || len(m.Files) > maxFiles {
 		return badBackup("its manifest has format %d and %d files", m.Format, len(m.Files))
 	}
 	names := map[string]bool{}
@@ -131,23 +132,24 @@ func (m Manifest) check(folder Folder) error {
 	return nil
 }
 
+// check returns an error unless a backup may contain the file.
 func (f File) check(folder Folder) error {
-	most, hash, ok := folder.allowed(f.Name)
+	maxSize, hash, ok := folder.allowed(f.Name)
 	switch {
 	case f.Name == databaseName:
-		most = mostDatabase
+		maxSize = maxDatabase
 	case f.Name == settingsName:
-		most = limit.File
+		maxSize = limit.File
 	case !ok:
 		return badBackup("a backup cannot contain %.100q", f.Name)
 	}
 	switch {
-	case f.Size < 0 || f.Size > most:
+	case f.Size < 0 || f.Size > maxSize:
 		return badBackup("%s cannot have %d bytes", f.Name, f.Size)
 	case !hexHash().MatchString(f.SHA256):
 		return badBackup("%s has an invalid hash", f.Name)
 	case hash != "" && hash != f.SHA256:
-		return badBackup("%s is not the file that its name says", f.Name)
+		return badBackup("%s has another hash than its name", f.Name)
 	}
 	return nil
 }
@@ -160,7 +162,7 @@ func (m Manifest) Bytes() (n int64) {
 	return n
 }
 
-// Plain returns the manifest with texts fit for one line.
+// Plain returns a copy of the manifest whose texts are short and safe to display in one line.
 func (m Manifest) Plain() Manifest {
 	m.Perch, m.Appliance = plain.Clip(plain.Text(m.Perch), 60), plain.Clip(plain.Text(m.Appliance), 60)
 	return m
@@ -173,21 +175,21 @@ func (m Manifest) String() string {
 		m.Perch, m.Appliance, len(m.Files), float64(m.Bytes())/1e6)
 }
 
-// Backup is a backup to be written. Its files are open, so that none can disappear.
+// Backup is a backup that is ready to be written. Its files are open, so that none can be removed.
 type Backup struct {
 	Manifest Manifest
-	text     []byte              // of the manifest
-	files    map[string]*os.File // by their names in the backup
+	text     []byte              // the manifest in JSON
+	files    map[string]*os.File // key: name in the backup
 }
 
 // Close closes the files.
 func (p *Backup) Close() {
 	for _, f := range p.files {
-		_ = f.Close() // it was only read
+		_ = f.Close() // nothing was written
 	}
 }
 
-// Size returns the size of the tar.
+// Size returns the size of the tar in bytes.
 func (p *Backup) Size() int64 {
 	const block = 512
 	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
@@ -198,20 +200,20 @@ func (p *Backup) Size() int64 {
 	return n + 2*block
 }
 
-// Write writes the tar. Its memory use does not depend on the files.
+// Write writes the tar to w. Its memory use does not depend on the size of the files.
 func (p *Backup) Write(ctx context.Context, w io.Writer) error {
 	t := tar.NewWriter(w)
-	head := func(name string, size int64) error {
+	writeHeader := func(name string, size int64) error {
 		return t.WriteHeader(&tar.Header{Name: name, Size: size, Mode: 0o600, ModTime: p.Manifest.Created, Format: tar.FormatUSTAR,
 			Typeflag: tar.TypeReg})
 	}
-	err := head(manifestName, int64(len(p.text)))
+	err := writeHeader(manifestName, int64(len(p.text)))
 	if err == nil {
 		_, err = t.Write(p.text)
 	}
 	for _, f := range p.Manifest.Files {
 		if err == nil {
-			err = head(f.Name, f.Size)
+			err = writeHeader(f.Name, f.Size)
 		}
 		if err == nil {
 			_, err = io.CopyN(t, contextReader{ctx, io.NewSectionReader(p.files[f.Name], 0, f.Size)}, f.Size)
@@ -232,16 +234,17 @@ type contextReader struct {
 	io.Reader
 }
 
-func (s contextReader) Read(p []byte) (int, error) {
-	if err := context.Cause(s.ctx); err != nil {
+// Read implements io.Reader.
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := context.Cause(r.ctx); err != nil {
 		return 0, err
 	}
-	return s.Reader.Read(p)
+	return r.Reader.Read(p)
 }
 
-// unpack reads a whole backup. After it has checked the manifest it calls accept, and writes
-// each file to the writer that create returns, which it closes. Errors in the backup have a
-// code and a status.
+// unpack reads a whole backup. It checks the manifest, calls accept with it, and then calls create
+// for each file; it writes the file to the result and closes that. Errors for an invalid backup are
+// of type store.Shown.
 func unpack(r io.Reader, folder Folder, accept func(Manifest) error, create func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
@@ -253,9 +256,9 @@ func unpack(r io.Reader, folder Folder, accept func(Manifest) error, create func
 	if err := accept(m); err != nil {
 		return m, err
 	}
-	wanted := map[string]File{}
+	missing := map[string]File{}
 	for _, f := range m.Files {
-		wanted[f.Name] = f
+		missing[f.Name] = f
 	}
 	for {
 		head, err := t.Next()
@@ -265,21 +268,22 @@ func unpack(r io.Reader, folder Folder, accept func(Manifest) error, create func
 		if err != nil {
 			return m, unreadableBackup(err)
 		}
-		f, there := wanted[head.Name]
-		if !there || head.Typeflag != tar.TypeReg || head.Size != f.Size {
-			return m, badBackup("%.100q is not what its manifest says", head.Name)
+		f, ok := missing[head.Name]
+		if !ok || head.Typeflag != tar.TypeReg || head.Size != f.Size {
+			return m, badBackup("%.100q does not match the manifest", head.Name)
 		}
-		delete(wanted, head.Name)
+		delete(missing, head.Name)
 		if err := unpackFile(t, f, create); err != nil {
 			return m, err
 		}
 	}
-	for name := range wanted {
+	for name := range missing {
 		return m, badBackup("%s is missing", name)
 	}
 	return m, nil
 }
 
+// readManifest reads the manifest, which is the first file of the tar.
 func readManifest(t *tar.Reader) (m Manifest, err error) {
 	head, err := t.Next()
 	if err == io.EOF {
@@ -301,6 +305,7 @@ func readManifest(t *tar.Reader) (m Manifest, err error) {
 	return m, nil
 }
 
+// unpackFile copies the current file of the tar to the result of create, and compares it with f.
 func unpackFile(t *tar.Reader, f File, create func(File) (io.WriteCloser, error)) error {
 	file, err := create(f)
 	if err != nil {
@@ -315,28 +320,30 @@ func unpackFile(t *tar.Reader, f File, create func(File) (io.WriteCloser, error)
 	case source.err != nil:
 		return unreadableBackup(source.err)
 	case err != nil:
-		return diskFault(fmt.Errorf("keep %s: %w", f.Name, err))
+		return diskFault(fmt.Errorf("store %s: %w", f.Name, err))
 	case n != f.Size || hex.EncodeToString(hash.Sum(nil)) != f.SHA256:
-		return badBackup("%s is not what its manifest says", f.Name)
+		return badBackup("%s does not match the manifest", f.Name)
 	}
 	return nil
 }
 
-// readErrors distinguishes errors of reading from those of writing.
+// readErrors stores the error of its Reader, to distinguish it from errors of writing.
 type readErrors struct {
 	io.Reader
-	err error
+	err error // other than io.EOF
 }
 
-func (s *readErrors) Read(p []byte) (int, error) {
-	n, err := s.Reader.Read(p)
+// Read implements io.Reader.
+func (r *readErrors) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
 	if err != nil && err != io.EOF {
-		s.err = err
+		r.err = err
 	}
 	return n, err
 }
 
-// unreadableBackup distinguishes a damaged backup from an incomplete transmission.
+// unreadableBackup converts an error of reading the tar: it may be caused by an invalid backup, a
+// slow client or a broken connection.
 func unreadableBackup(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -344,7 +351,7 @@ func unreadableBackup(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badBackup("it ends in the middle")
 	case errors.Is(err, tar.ErrHeader), errors.Is(err, tar.ErrFieldTooLong):
-		return badBackup("it is no tar file")
+		return badBackup("it is not a tar file")
 	}
 	return fmt.Errorf("read the backup: %w", err)
 }
@@ -356,9 +363,9 @@ func DatabasePath(data string) string { return filepath.Join(data, databaseName)
 type Directory struct {
 	Path       string
 	Perch      string            // version of this program
-	Migrations []store.Migration // known to this program
+	Migrations []store.Migration // all migrations of this program
 	Folder     Folder
-	Outdated   []string // files that a restore removes, because they belong to the previous database
+	Outdated   []string // names of files that a restore removes, because they belong to the previous database
 	Log        *slog.Logger
 }
 

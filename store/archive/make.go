@@ -20,43 +20,44 @@ import (
 	"perch/store"
 )
 
-// backupTries bounds the attempts to find the file of every record of the folder's table,
-// since files may be added and removed at any time.
-const backupTries = 3
+// maxAttempts is the maximum number of attempts to open the file of every record of the folder's
+// table. An attempt may fail because files are added and removed at any time.
+const maxAttempts = 3
 
 // Running makes a backup while an appliance uses the directory and has its database open.
 func (d Directory) Running(ctx context.Context, db *store.DB) (*Backup, error) {
-	return d.pack(ctx, db.Backup)
+	return d.makeBackup(ctx, db.Backup)
 }
 
 // Stopped makes a backup while no appliance uses the directory.
 func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
-	return d.pack(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockWithin, w) })
+	return d.makeBackup(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockTimeout, w) })
 }
 
-// pack makes a backup with the database that database writes. A file is created before its record
-// and removed after it, so the folder is read before and after the database is copied.
-func (d Directory) pack(ctx context.Context, database func(io.Writer) error) (*Backup, error) {
-	for try := 1; ; try++ {
+// makeBackup makes a backup. copyDatabase writes the database to a file.
+func (d Directory) makeBackup(ctx context.Context, copyDatabase func(io.Writer) error) (*Backup, error) {
+	for attempt := 1; ; attempt++ {
 		p := &Backup{files: map[string]*os.File{}}
-		lost, err := d.collect(ctx, p, database)
+		missing, err := d.collect(ctx, p, copyDatabase)
 		if err != nil {
 			p.Close()
 			return nil, err
 		}
-		if len(lost) == 0 {
+		if len(missing) == 0 {
 			return p, nil
 		}
-		if try == backupTries {
-			d.Log.Warn("files are missing, and are not in the backup", "folder", d.Folder.Name, "records", lost)
+		if attempt == maxAttempts {
+			d.Log.Warn("files are missing in the data directory, and so in the backup", "folder", d.Folder.Name, "records", missing)
 			return p, nil
 		}
-		p.Close() // a file was just added or removed
+		p.Close() // probably a file was just added or removed
 	}
 }
 
-// collect opens the files of a backup. It returns the records whose files are missing.
-func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writer) error) (lost []string, err error) {
+// collect opens the files of a backup, and returns the keys of records whose files are missing. It
+// reads the folder before and after it copies the database, because a file is created before its
+// record and removed after it.
+func (d Directory) collect(ctx context.Context, p *Backup, copyDatabase func(io.Writer) error) (missing []string, err error) {
 	if err := d.openFolder(p.files); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 		return nil, diskFault(fmt.Errorf("write a copy of the database: %w", err))
 	}
 	p.files[databaseName] = spool
-	if err := database(spool); err != nil {
+	if err := copyDatabase(spool); err != nil {
 		return nil, diskFault(err)
 	}
 	if err := d.openFolder(p.files); err != nil {
@@ -80,7 +81,7 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 		case table == "appliance" && key == "id":
 			return json.Unmarshal(value, &p.Manifest.Appliance)
 		case table == d.Folder.Table && p.files[path.Join(d.Folder.Name, d.Folder.FileOf(key))] == nil:
-			lost = append(lost, key)
+			missing = append(missing, key)
 		}
 		return nil
 	})
@@ -88,11 +89,12 @@ func (d Directory) collect(ctx context.Context, p *Backup, database func(io.Writ
 		return nil, fmt.Errorf("check the copy of the database: %w", err)
 	}
 	p.Manifest.Schema = found.Schema
-	return lost, p.inventory(ctx, d.Folder, d.Log)
+	return missing, p.listFiles(ctx, d.Folder, d.Log)
 }
 
-// inventory adds the files to the manifest, the database first.
-func (p *Backup) inventory(ctx context.Context, folder Folder, log *slog.Logger) (err error) {
+// listFiles adds the files to the manifest, the database first. It logs and leaves out files whose
+// content does not match their name.
+func (p *Backup) listFiles(ctx context.Context, folder Folder, log *slog.Logger) (err error) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.files)), func(name string) bool { return name == databaseName })
 	names = append([]string{databaseName}, names...)
 	for _, name := range names {
@@ -103,7 +105,7 @@ func (p *Backup) inventory(ctx context.Context, folder Folder, log *slog.Logger)
 		}
 		f := File{Name: name, Size: n, SHA256: hex.EncodeToString(hash.Sum(nil))}
 		if err := f.check(folder); err != nil {
-			log.Warn("a file is not in the backup, for it is damaged; remove it, and publish it again", "file", name, "err", err)
+			log.Warn("a file is not in the backup because it is damaged; remove it, and publish it again", "file", name, "err", err)
 			continue
 		}
 		p.Manifest.Files = append(p.Manifest.Files, f)
@@ -127,7 +129,7 @@ func openSettings(data string) (*os.File, error) {
 	return f, nil
 }
 
-// openFolder opens the files of the folder that are not open yet.
+// openFolder opens the files of the folder that are not in files yet, and adds them.
 func (d Directory) openFolder(files map[string]*os.File) error {
 	names, err := d.Folder.list(d.Path)
 	if err != nil {
@@ -139,7 +141,7 @@ func (d Directory) openFolder(files map[string]*os.File) error {
 		}
 		f, err := os.Open(filepath.Join(d.Path, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just been removed
+			continue // it was removed meanwhile
 		}
 		if err != nil {
 			return fmt.Errorf("read the folder %s: %w", d.Folder.Name, err)
@@ -149,9 +151,9 @@ func (d Directory) openFolder(files map[string]*os.File) error {
 	return nil
 }
 
-// unnamedFile creates a file in the data directory that disappears when it is closed. If the
-// directory cannot be written, it uses a temporary directory, so that a failing card can be
-// backed up.
+// unnamedFile creates a file in the data directory and unlinks it, so that it disappears when it is
+// closed. If the directory cannot be written, it uses the system's temporary directory: an appliance
+// with a failing card needs a backup most.
 func unnamedFile(data string) (*os.File, error) {
 	f, err := os.CreateTemp(data, ".backup-*")
 	if err != nil {
@@ -163,17 +165,17 @@ func unnamedFile(data string) (*os.File, error) {
 	return f, err
 }
 
-// WriteFile writes a backup to a file that only its owner can read. The file is complete or
-// absent.
+// WriteFile calls write to write a backup to a file that only its owner can read. After an error the
+// file is unchanged. An existing file is replaced only if force is true.
 func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error)) (m Manifest, err error) {
 	if info, err := os.Lstat(path); err == nil && (info.IsDir() || !force) {
-		return m, alreadyThere(path, info.IsDir())
+		return m, existsError(path, info.IsDir())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".perch-backup-*.tmp") // mode 0600
 	if err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
-	defer os.Remove(f.Name()) // fails after a rename, which is fine
+	defer os.Remove(f.Name()) // does nothing after a rename
 	m, err = write(f)
 	if err != nil {
 		return m, errors.Join(err, f.Close())
@@ -182,11 +184,11 @@ func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error))
 		if force {
 			err = os.Rename(f.Name(), path)
 		} else {
-			err = nameNew(f.Name(), path)
+			err = renameNew(f.Name(), path)
 		}
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return m, alreadyThere(path, false)
+		return m, existsError(path, false)
 	}
 	if err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
@@ -194,16 +196,18 @@ func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error))
 	return m, store.SyncDirectory(filepath.Dir(path))
 }
 
-func alreadyThere(path string, folder bool) error {
+// existsError returns the error for a file or folder that is in the way of a backup.
+func existsError(path string, folder bool) error {
 	if folder {
 		return fmt.Errorf("%s is a folder; name a file in it", path)
 	}
-	return fmt.Errorf("%s is there already; name another file, or replace it with --force", path)
+	return fmt.Errorf("%s exists already; name another file, or replace it with --force", path)
 }
 
-// nameNew renames a file to a name that must not exist. On a file system without links, as on
-// most sticks, another process may create that name at the same moment.
-func nameNew(from, to string) error {
+// renameNew renames a file, and returns fs.ErrExist if the new name exists. On a file system without
+// hard links, as on most USB sticks, it cannot exclude that another process creates the name at the
+// same moment.
+func renameNew(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		return err
@@ -214,20 +218,21 @@ func nameNew(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// Receive copies a backup with files of a folder from r to w, and checks it against its manifest.
+// Receive copies a backup from r to w, and checks it.
 func Receive(r io.Reader, folder Folder, w io.Writer) (Manifest, error) {
 	received := io.TeeReader(r, w)
 	m, err := unpack(received, folder, func(Manifest) error { return nil }, func(File) (io.WriteCloser, error) { return discarded{io.Discard}, nil })
 	if err != nil {
 		return m, err
 	}
-	if _, err = io.Copy(io.Discard, received); err != nil { // the end of the tar
+	if _, err = io.Copy(io.Discard, received); err != nil { // copies the padding at the end of the tar
 		return m, fmt.Errorf("read the backup: %w", err)
 	}
 	return m, nil
 }
 
-// discarded is a file whose content is dropped.
+// discarded is a WriteCloser that discards its input.
 type discarded struct{ io.Writer }
 
+// Close implements io.Closer.
 func (discarded) Close() error { return nil }

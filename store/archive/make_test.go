@@ -36,7 +36,7 @@ func TestBackupRetriesWhenFilesChange(t *testing.T) {
 	goes, goesSHA := add("goes")
 	tries := 0
 	var comes string
-	p, err := at(data, slog.New(slog.DiscardHandler)).pack(t.Context(), func(w io.Writer) error {
+	p, err := at(data, slog.New(slog.DiscardHandler)).makeBackup(t.Context(), func(w io.Writer) error {
 		tries++
 		if tries == 1 {
 			comes, _ = add("comes")
@@ -55,7 +55,7 @@ func TestBackupRetriesWhenFilesChange(t *testing.T) {
 		t.Errorf("after %d tries there are %+v", tries, p.Manifest.Files)
 	}
 	tries = 0
-	p, err = at(data, slog.New(slog.DiscardHandler)).pack(t.Context(), func(w io.Writer) error {
+	p, err = at(data, slog.New(slog.DiscardHandler)).makeBackup(t.Context(), func(w io.Writer) error {
 		tries++
 		comes, _ = add("comes later")
 		err := db.Backup(w)

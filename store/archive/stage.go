@@ -17,19 +17,18 @@ import (
 	"perch/store"
 )
 
-// A backup to be restored is staged in a folder of the data directory: its files under
-// their names and, once all of them have been checked and synced, the marker. At the next
-// start a folder with the marker is swapped in before anything is opened; one without it is
-// removed.
+// A backup is restored in two steps. First its files are staged in a folder of the data directory,
+// and after all of them were checked and synced, a marker is added. The next start swaps the staged
+// files in before it opens anything. If there is no marker, it removes the folder.
 const (
-	stageName  = "restore"
-	markerName = "ready"
-	keptName   = databaseName + ".before-restore"
+	stageName    = "restore"                        // the folder
+	markerName   = "ready"                          // the marker in the folder
+	previousName = databaseName + ".before-restore" // new name of the previous database
 )
 
-// Stage reads and checks a whole backup, and makes the next start swap it in. Only one can
-// be staged at a time. Errors in the backup have a code and a status; then nothing is
-// staged, and an earlier staged backup is gone too.
+// Stage reads and checks a whole backup, and makes the next start swap it in. It replaces an earlier
+// staged backup. After an error no backup is staged, not even an earlier one. Errors for an invalid
+// backup are of type store.Shown.
 func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err error) {
 	dir := filepath.Join(d.Path, stageName)
 	if err := unstage(dir); err != nil {
@@ -45,7 +44,7 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 			return m, diskFault(fmt.Errorf("make a folder for the backup: %w", err))
 		}
 	}
-	accept := func(m Manifest) error { return errors.Join(d.replaceable(), hasRoom(d.Path, m.Bytes())) }
+	accept := func(m Manifest) error { return errors.Join(d.checkReplaceable(), checkSpace(d.Path, m.Bytes())) }
 	m, err = unpack(contextReader{ctx, r}, d.Folder, accept, func(f File) (io.WriteCloser, error) { return createStaged(dir, f) })
 	if err != nil {
 		return m, err
@@ -53,11 +52,11 @@ func (d Directory) Stage(ctx context.Context, r io.Reader) (m Manifest, err erro
 	if err := d.checkStaged(dir, m); err != nil {
 		return m, err
 	}
-	return m, mark(d.Path, dir, m)
+	return m, addMarker(d.Path, dir, m)
 }
 
-// unstage removes a staged backup, the marker first, so that an incomplete one is never
-// swapped in.
+// unstage removes a staged backup. It removes the marker first, so that an incomplete backup is
+// never swapped in.
 func unstage(dir string) error {
 	err := os.Remove(filepath.Join(dir, markerName))
 	if err == nil {
@@ -67,37 +66,37 @@ func unstage(dir string) error {
 		err = os.RemoveAll(dir)
 	}
 	if err != nil {
-		return fmt.Errorf("remove what was to be restored before: %w", err)
+		return fmt.Errorf("remove the backup that was staged before: %w", err)
 	}
 	return nil
 }
 
-// replaceable returns an error if a part of the directory cannot be renamed atomically: a
-// link, or a mount point.
-func (d Directory) replaceable() error {
-	var home syscall.Stat_t
-	if err := syscall.Stat(d.Path, &home); err != nil {
-		return fmt.Errorf("look at the data directory: %w", err)
+// checkReplaceable returns an error if a file or folder that a restore replaces cannot be renamed
+// atomically because it is a link or a mount point.
+func (d Directory) checkReplaceable() error {
+	var dir syscall.Stat_t
+	if err := syscall.Stat(d.Path, &dir); err != nil {
+		return fmt.Errorf("examine the data directory: %w", err)
 	}
 	for _, name := range []string{databaseName, settingsName, d.Folder.Name} {
 		path := filepath.Join(d.Path, name)
-		var there syscall.Stat_t
-		err := syscall.Lstat(path, &there)
+		var file syscall.Stat_t
+		err := syscall.Lstat(path, &file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("look at what is there: %w", err)
+			return fmt.Errorf("examine %s: %w", path, err)
 		}
-		if there.Dev != home.Dev || there.Mode&syscall.S_IFMT == syscall.S_IFLNK {
+		if file.Dev != dir.Dev || file.Mode&syscall.S_IFMT == syscall.S_IFLNK {
 			return store.NewShown("not_replaceable", http.StatusConflict,
-				path+" is a link, or a disk of its own, and cannot be replaced in one go; unpack the backup there yourself, while the appliance is stopped")
+				path+" is a link or on another disk, and cannot be replaced atomically; unpack the backup there by hand while the appliance is stopped")
 		}
 	}
 	return nil
 }
 
-// createStaged creates a staged file.
+// createStaged creates a file in the folder dir for staged files.
 func createStaged(dir string, f File) (io.WriteCloser, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Name))
 	mode := os.FileMode(0o640)
@@ -105,11 +104,11 @@ func createStaged(dir string, f File) (io.WriteCloser, error) {
 		mode = 0o600
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
-		return nil, diskFault(fmt.Errorf("keep %s: %w", f.Name, err))
+		return nil, diskFault(fmt.Errorf("store %s: %w", f.Name, err))
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return nil, diskFault(fmt.Errorf("keep %s: %w", f.Name, err))
+		return nil, diskFault(fmt.Errorf("store %s: %w", f.Name, err))
 	}
 	return synced{file}, nil
 }
@@ -117,9 +116,10 @@ func createStaged(dir string, f File) (io.WriteCloser, error) {
 // synced is a file that is synced when it is closed.
 type synced struct{ *os.File }
 
+// Close syncs and closes the file.
 func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
-// checkStaged reads the whole staged database.
+// checkStaged checks the whole staged database, and that its schema is the manifest's.
 func (d Directory) checkStaged(dir string, m Manifest) error {
 	f, err := os.Open(filepath.Join(dir, databaseName))
 	if err != nil {
@@ -142,8 +142,8 @@ func (d Directory) checkStaged(dir string, m Manifest) error {
 	return nil
 }
 
-// mark writes the marker, after all files are on the disk.
-func mark(data, dir string, m Manifest) error {
+// addMarker syncs all staged files and then writes the marker.
+func addMarker(data, dir string, m Manifest) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("stage the backup: %w", err)
@@ -164,8 +164,8 @@ func mark(data, dir string, m Manifest) error {
 	return nil
 }
 
-// chownTree gives a tree to the owner of the data directory: sudo perch restore must not
-// leave files that the appliance cannot open.
+// chownTree gives a directory tree to the owner of the data directory if this process runs as root:
+// otherwise the appliance could not open files that sudo perch restore has written.
 func chownTree(data, tree string) error {
 	info, err := os.Stat(data)
 	if err != nil || os.Getuid() != 0 {
@@ -180,6 +180,7 @@ func chownTree(data, tree string) error {
 	})
 }
 
+// syncTree syncs all directories of a tree.
 func syncTree(tree string) error {
 	return filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {

@@ -209,7 +209,7 @@ func TestInvalidBackupChangesNothing(t *testing.T) {
 			if got := which(t, data); got != "old" {
 				t.Errorf("now it is %s", got)
 			}
-			if store.Exists(filepath.Join(data, keptName)) {
+			if store.Exists(filepath.Join(data, previousName)) {
 				t.Error("a database was put aside")
 			}
 		})
@@ -226,7 +226,7 @@ func TestRestoreTwiceKeepsThePreviousDatabase(t *testing.T) {
 		if got := which(t, data); got != "new" {
 			t.Errorf("now it is %s", got)
 		}
-		if got := archivetest.Records(t, archivetest.Read(t, filepath.Join(data, keptName)), "is")["which"]; got != `"`+before+`"` {
+		if got := archivetest.Records(t, archivetest.Read(t, filepath.Join(data, previousName)), "is")["which"]; got != `"`+before+`"` {
 			t.Errorf("the database of before is %s, not %s", got, before)
 		}
 	}
@@ -309,7 +309,7 @@ func finish(t *testing.T, data string) {
 }
 
 func TestSwapIsFinishedAfterPowerCut(t *testing.T) {
-	steps := len(at("x", slog.Default()).swap())
+	steps := len(at("x", slog.Default()).swapSteps())
 	cuts := map[string]func(t *testing.T, data string) (want string){
 		"while it arrives": func(t *testing.T, data string) string {
 			must.Succeed(t, os.Remove(filepath.Join(data, stageName, markerName)))
@@ -321,21 +321,21 @@ func TestSwapIsFinishedAfterPowerCut(t *testing.T) {
 			return "old"
 		},
 		"while the database is linked": func(t *testing.T, data string) string {
-			must.Succeed(t, os.Link(DatabasePath(data), filepath.Join(data, keptName+".new")))
+			must.Succeed(t, os.Link(DatabasePath(data), filepath.Join(data, previousName+".new")))
 			return "new"
 		},
 		"when both names are of one file": func(t *testing.T, data string) string {
-			kept := filepath.Join(data, keptName)
+			kept := filepath.Join(data, previousName)
 			must.Succeed(t, errors.Join(os.Link(DatabasePath(data), kept), os.Link(DatabasePath(data), kept+".new")))
 			return "new"
 		},
 		"where there are no links": func(t *testing.T, data string) string {
-			must.Succeed(t, os.Rename(DatabasePath(data), filepath.Join(data, keptName)))
+			must.Succeed(t, os.Rename(DatabasePath(data), filepath.Join(data, previousName)))
 			return "new"
 		},
 		"while it is swept": func(t *testing.T, data string) string {
-			for _, s := range at(data, slog.Default()).swap() {
-				must.Succeed(t, s.do())
+			for _, s := range at(data, slog.Default()).swapSteps() {
+				must.Succeed(t, s.run())
 			}
 			must.Succeed(t, os.RemoveAll(filepath.Join(data, stageName, "before")))
 			return "new"
@@ -344,8 +344,8 @@ func TestSwapIsFinishedAfterPowerCut(t *testing.T) {
 	for first := range steps + 1 {
 		for second := range steps + 1 {
 			cuts[fmt.Sprintf("after %d and %d steps", first, second)] = func(t *testing.T, data string) string {
-				for _, s := range append(at(data, slog.Default()).swap()[:first:first], at(data, slog.Default()).swap()[:second]...) {
-					if err := s.do(); err != nil {
+				for _, s := range append(at(data, slog.Default()).swapSteps()[:first:first], at(data, slog.Default()).swapSteps()[:second]...) {
+					if err := s.run(); err != nil {
 						t.Fatalf("%s: %v", s.name, err)
 					}
 				}
@@ -361,11 +361,11 @@ func TestSwapIsFinishedAfterPowerCut(t *testing.T) {
 			if got := which(t, data); got != want {
 				t.Errorf("now it is %s, want %s", got, want)
 			}
-			if kept := filepath.Join(data, keptName); store.Exists(kept) != (want == "new") || want == "new" &&
+			if kept := filepath.Join(data, previousName); store.Exists(kept) != (want == "new") || want == "new" &&
 				archivetest.Records(t, archivetest.Read(t, kept), "is")["which"] != `"old"` {
 				t.Error("the database of before is not kept")
 			}
-			if store.Exists(filepath.Join(data, keptName+".new")) {
+			if store.Exists(filepath.Join(data, previousName+".new")) {
 				t.Error("something is left over")
 			}
 		})
@@ -389,7 +389,7 @@ func TestStagingReplacesAnEarlierBackup(t *testing.T) {
 	second := newParcel(0, entry{name: "perch.db", text: database(t, "old")}, image("old"), entry{name: settingsName, text: []byte("name: old\n")})
 	must.Value(at(data, slog.Default()).Stage(t.Context(), bytes.NewReader(second.tar(t))))(t)
 	finish(t, data)
-	if got := which(t, data); got != "old" || !store.Exists(filepath.Join(data, keptName)) {
+	if got := which(t, data); got != "old" || !store.Exists(filepath.Join(data, previousName)) {
 		t.Errorf("now it is %s", got)
 	}
 	data = stagedIn(t)
@@ -491,7 +491,7 @@ func FuzzManifest(f *testing.F) {
 			err = m.check(firmware())
 		}
 		for _, f := range m.Files {
-			if err == nil && (!filepath.IsLocal(f.Name) || f.Size < 0 || f.Size > mostDatabase || strings.Contains(f.Name, "..")) {
+			if err == nil && (!filepath.IsLocal(f.Name) || f.Size < 0 || f.Size > maxDatabase || strings.Contains(f.Name, "..")) {
 				t.Errorf("passes: %+v", f)
 			}
 		}

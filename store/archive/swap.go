@@ -17,36 +17,36 @@ import (
 	"perch/store"
 )
 
-// Finish swaps in a staged backup, and removes an incomplete one. It must be called
-// first at start.
+// Finish swaps in a staged backup, and removes one without a marker. A start must call it before it
+// opens any file of the data directory.
 func (d Directory) Finish() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
-		return nil // the store will report what is wrong with the directory
+		return nil // if the directory cannot be read, opening the database fails as well
 	}
-	held, err := store.AcquireLock(DatabasePath(d.Path), lockWithin)
+	lock, err := store.AcquireLock(DatabasePath(d.Path), lockTimeout)
 	if err != nil {
 		return err
 	}
-	defer held.Release()
+	defer lock.Release()
 	return d.swapIn(d.Log)
 }
 
-// swapIn does the work of Finish. The database is held.
+// swapIn implements Finish. The caller holds the lock of the database.
 func (d Directory) swapIn(log *slog.Logger) error {
 	data := d.Path
-	m, ready, err := staged(data)
+	m, ready, err := readStaged(data)
 	if err != nil {
-		log.Error("what was to be restored is damaged, and everything is left as it was; restore the backup again", "err", err)
+		log.Error("the staged backup is damaged and is not restored; restore the backup again", "err", err)
 	}
 	if ready {
 		m := m.Plain()
 		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
-		// First, so that the new database is never used with them. An interrupted swap repeats it.
+		// These files are removed first, so that the new database is never used with them.
 		if err := d.removeOutdated(); err != nil {
 			return fmt.Errorf("restore the backup that is staged in %s: %w", filepath.Join(data, stageName), err)
 		}
-		for _, s := range d.swap() {
-			if err := s.do(); err != nil {
+		for _, s := range d.swapSteps() {
+			if err := s.run(); err != nil {
 				return fmt.Errorf("restore the backup that is staged in %s: %s: %w", filepath.Join(data, stageName), s.name, err)
 			}
 		}
@@ -64,9 +64,10 @@ func (d Directory) removeOutdated() error {
 	return store.SyncDirectory(d.Path)
 }
 
-// staged returns the backup that is ready to be swapped in. Cards lose data: before the
-// first swap every file is read once more.
-func staged(data string) (m Manifest, ready bool, err error) {
+// readStaged returns the manifest of the staged backup, and whether the backup is ready to be swapped
+// in. It checks the hash of every file again, because SD cards lose data, unless a swap was
+// interrupted and has to be finished.
+func readStaged(data string) (m Manifest, ready bool, err error) {
 	dir := filepath.Join(data, stageName)
 	text, err := os.ReadFile(filepath.Join(dir, markerName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,17 +80,18 @@ func staged(data string) (m Manifest, ready bool, err error) {
 		return m, false, fmt.Errorf("read the marker: %w", err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, databaseName)); errors.Is(err, fs.ErrNotExist) {
-		return m, true, nil // an interrupted swap must be finished
+		return m, true, nil // a swap was interrupted after it moved the database
 	}
 	for _, f := range m.Files {
-		if err := f.same(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil {
+		if err := f.checkHash(filepath.Join(dir, filepath.FromSlash(f.Name))); err != nil {
 			return m, false, err
 		}
 	}
 	return m, true, nil
 }
 
-func (f File) same(path string) error {
+// checkHash returns an error unless the file at path has the hash of f.
+func (f File) checkHash(path string) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -105,19 +107,19 @@ func (f File) same(path string) error {
 	return nil
 }
 
-// step is a part of the swap that can be repeated after an interruption.
+// step is a step of the swap. It can be repeated after an interruption.
 type step struct {
-	name string
-	do   func() error
+	name string // for errors
+	run  func() error
 }
 
-// swap returns the steps that replace the present files by the staged ones. As long as the
-// marker exists, the next start repeats all of them; a step that is done finds nothing to
-// do. The renames of each step are synced before the next begins.
-func (d Directory) swap() []step {
+// swapSteps returns the steps that replace the current files by the staged ones. After an
+// interruption the next start runs all of them again; completed steps do nothing. The last step
+// removes the marker. The renames of each step are synced before the next step.
+func (d Directory) swapSteps() []step {
 	data := d.Path
-	at := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
-	dir, database, folder := at(stageName), at(stageName, databaseName), at(stageName, d.Folder.Name)
+	path := func(names ...string) string { return filepath.Join(append([]string{data}, names...)...) }
+	dir, database, folder := path(stageName), path(stageName, databaseName), path(stageName, d.Folder.Name)
 	move := func(from, to string) error {
 		if err := os.Rename(from, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -125,29 +127,29 @@ func (d Directory) swap() []step {
 		return errors.Join(store.SyncDirectory(dir), store.SyncDirectory(data))
 	}
 	return []step{
-		{"keep the database of before", func() error {
-			if !store.Exists(database) || !store.Exists(at(databaseName)) {
+		{"save the previous database", func() error {
+			if !store.Exists(database) || !store.Exists(path(databaseName)) {
 				return nil
 			}
-			return linkAs(at(databaseName), at(keptName))
+			return replaceLink(path(databaseName), path(previousName))
 		}},
-		{"put the database in its place", func() error { return move(database, at(databaseName)) }},
-		{"put the folder of before aside", func() error {
+		{"move the database into place", func() error { return move(database, path(databaseName)) }},
+		{"move the previous folder away", func() error {
 			if !store.Exists(folder) {
 				return nil
 			}
-			return move(at(d.Folder.Name), at(stageName, "before"))
+			return move(path(d.Folder.Name), path(stageName, "before"))
 		}},
-		{"put the folder in its place", func() error { return move(folder, at(d.Folder.Name)) }},
-		{"put the settings in their place", func() error { return move(at(stageName, settingsName), at(settingsName)) }},
-		{"take the marker away", func() error { return move(at(stageName, markerName), at(stageName, "done")) }},
+		{"move the folder into place", func() error { return move(folder, path(d.Folder.Name)) }},
+		{"move the settings into place", func() error { return move(path(stageName, settingsName), path(settingsName)) }},
+		{"remove the marker", func() error { return move(path(stageName, markerName), path(stageName, "done")) }},
 	}
 }
 
-// linkAs gives a file a second name, replacing another file of that name. On a file system
-// without links it loses its first name.
-func linkAs(path, as string) error {
-	fresh := as + ".new"
+// replaceLink gives a file a second name, replacing another file with that name. On a file system
+// without hard links it renames the file.
+func replaceLink(path, newName string) error {
+	fresh := newName + ".new"
 	if err := os.RemoveAll(fresh); err != nil {
 		return err
 	}
@@ -155,34 +157,34 @@ func linkAs(path, as string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return errors.Join(os.Rename(path, as), store.SyncDirectory(filepath.Dir(as)))
+		return errors.Join(os.Rename(path, newName), store.SyncDirectory(filepath.Dir(newName)))
 	}
-	// If both names are of the same file already, this changes nothing.
-	return errors.Join(os.Rename(fresh, as), os.RemoveAll(fresh), store.SyncDirectory(filepath.Dir(as)))
+	// Rename does nothing if both names are links to the same file, so fresh has to be removed.
+	return errors.Join(os.Rename(fresh, newName), os.RemoveAll(fresh), store.SyncDirectory(filepath.Dir(newName)))
 }
 
-// Restore restores a backup into a data directory that no appliance uses. kept is the path
-// of the previous database, or empty.
-func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, kept string, err error) {
+// Restore restores a backup into a data directory that no appliance uses. previous is the path of
+// the previous database, or empty if there was none.
+func (d Directory) Restore(ctx context.Context, r io.Reader) (m Manifest, previous string, err error) {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
-		return m, "", fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+		return m, "", fmt.Errorf("create the data directory: %w; choose another one with --data", err)
 	}
-	held, err := store.AcquireLock(DatabasePath(d.Path), lockWithin)
+	lock, err := store.AcquireLock(DatabasePath(d.Path), lockTimeout)
 	if err != nil {
 		return m, "", err
 	}
-	defer held.Release()
+	defer lock.Release()
 	if m, err = d.Stage(ctx, r); err != nil {
 		return m, "", err
 	}
 	if err := d.swapIn(slog.New(slog.DiscardHandler)); err != nil {
 		return m, "", err
 	}
-	if kept = filepath.Join(d.Path, keptName); !store.Exists(kept) {
-		kept = ""
+	if previous = filepath.Join(d.Path, previousName); !store.Exists(previous) {
+		previous = ""
 	}
-	return m, kept, nil
+	return m, previous, nil
 }
 
-// lockWithin is how long a command waits for a database in use.
-const lockWithin = time.Second
+// lockTimeout is how long a command waits for the lock of a database that another process uses.
+const lockTimeout = time.Second

@@ -9,22 +9,22 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// mostLost bounds the lines of a report.
-const mostLost = 12
+// maxLost is the maximum number of losses that a report lists.
+const maxLost = 12
 
-// rescue copies the readable records of a damaged file to another.
+// rescue copies the readable records of a damaged file to another file.
 type rescue struct {
 	t        *tree
-	freelist uint64
-	list     []pair // the tables, without keys; the value is the root page of each
+	freelist uint64 // page of the free list
+	list     []pair // the tables: key is empty, value is bolt's description of the table
 	gaps     []gap
-	older    bool // only the state before the last change could be read
-	stray    int  // unreadable pages in use that belong to nothing known
+	older    bool // whether the tables are from before the last commit, because the latest could not be read
+	stray    int  // number of pages in use that belong to no known part of the tree
 
 	to      *bbolt.DB
-	waiting []pair // to be written in one transaction
-	size    int    // bytes in waiting
-	records map[string]int
+	pending []pair         // records for the next transaction
+	size    int            // bytes in pending
+	records map[string]int // number of copied records; key: table
 }
 
 // pair is a record of a table.
@@ -33,22 +33,22 @@ type pair struct {
 	key, value []byte
 }
 
-// gap is a part of the tree that could not be read.
+// gap is a part of the tree whose page could not be read.
 type gap struct {
 	part
-	pages int // found below it without it
+	pages int // number of pages that orphans has found to belong to the part
 }
 
-// newRescue finds the tables. They are in one page, which each change writes to a new place: if it is damaged, the
-// previous one still exists.
-func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (*rescue, error) {
+// newRescue reads the list of tables. Each commit writes it to another page, so if the latest list is damaged, newRescue
+// uses the previous one.
+func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, valid Validator) (*rescue, error) {
 	metas, err := readMetas(file)
 	if err != nil {
 		return nil, err
 	}
 	for i, m := range metas {
 		r := &rescue{to: to, freelist: m.freelist, older: i > 0, records: map[string]int{}}
-		r.t = newTree(file, min(m.pages, uint64(size)/PageSize), sound)
+		r.t = newTree(file, min(m.pages, uint64(size)/PageSize), valid)
 		r.t.table = func(_ part, name, value []byte) error {
 			r.list = append(r.list, pair{table: string(name), value: bytes.Clone(value)})
 			return nil
@@ -61,8 +61,8 @@ func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (*rescue
 	return nil, err
 }
 
-// tables copies all records that can be reached.
-func (r *rescue) tables() error {
+// copyTables copies all records that can be reached from the tables, and collects the gaps.
+func (r *rescue) copyTables() error {
 	r.t.lost = func(p part, _ error) error {
 		r.gaps = append(r.gaps, gap{part: part{p.table, bytes.Clone(p.low), bytes.Clone(p.high), p.depth, p.page}})
 		return nil
@@ -75,26 +75,26 @@ func (r *rescue) tables() error {
 		if err != nil {
 			return err
 		}
-		if err := r.t.open(part{table: e.table, depth: 1}, []byte(e.table), e.value); err != nil {
+		if err := r.t.walkTable(part{table: e.table, depth: 1}, []byte(e.table), e.value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// orphans finds the records below a damaged branch: pages in use that nothing leads to. If their keys fit into exactly
-// one gap they belong there.
-func (r *rescue) orphans() error {
+// copyOrphans copies the records of pages that are in use but not reachable, because a page above them is damaged. A page
+// whose keys fit into exactly one gap belongs there.
+func (r *rescue) copyOrphans() error {
 	if len(r.gaps) == 0 {
 		return nil
 	}
 	if _, err := r.t.freePages(r.freelist); err != nil {
-		return nil //nolint:nilerr // it is unknown which are in use, and old ones must not come back
+		return nil //nolint:nilerr // without the list, free pages with old records cannot be told from pages in use
 	}
 	strict := *r.t
 	strict.lost = func(_ part, cause error) error { return cause }
 	for id := uint64(2); id < r.t.pages; id++ {
-		if r.t.used(id) {
+		if r.t.isSeen(id) {
 			continue
 		}
 		page, kind, count, err := strict.page(id)
@@ -104,7 +104,7 @@ func (r *rescue) orphans() error {
 				r.stray++
 			}
 		case kind == leafPage && count > 0:
-			if err := r.adopt(strict, page, count); err != nil {
+			if err := r.copyOrphan(strict, page, count); err != nil {
 				return err
 			}
 		}
@@ -112,29 +112,31 @@ func (r *rescue) orphans() error {
 	return nil
 }
 
-func (r *rescue) adopt(t tree, page []byte, count int) error {
+// copyOrphan copies the records of an unreachable page if it belongs to exactly one gap.
+func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 	t.record = func(string, []byte, []byte) error { return nil }
-	home := -1
+	match := -1
 	for i, g := range r.gaps {
 		if t.leaf(page, count, g.part) != nil {
 			continue
 		}
-		if home >= 0 {
-			r.stray++ // it may belong to either
+		if match >= 0 {
+			r.stray++ // it fits into both
 			return nil
 		}
-		home = i
+		match = i
 	}
-	if home < 0 {
+	if match < 0 {
 		r.stray++
 		return nil
 	}
-	r.gaps[home].pages++
+	r.gaps[match].pages++
 	t.record = r.add
-	return t.leaf(page, count, r.gaps[home].part)
+	return t.leaf(page, count, r.gaps[match].part)
 }
 
-// report lists what is lost, in words. If any page below a branch was found, all were, unless some were unreadable.
+// report returns descriptions of the lost records, and the tables that lost some. A gap for which a page was found is not
+// lost if there are no stray pages: then all its pages were found.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before that")
@@ -146,10 +148,10 @@ func (r *rescue) report() (lost, tables []string) {
 		if !slices.Contains(tables, g.table) {
 			tables = append(tables, g.table)
 		}
-		if len(lost) == mostLost {
+		if len(lost) == maxLost {
 			lost = append(lost, "and more")
 		}
-		if len(lost) > mostLost {
+		if len(lost) > maxLost {
 			continue
 		}
 		from, to := "the first", "the last"
@@ -164,9 +166,9 @@ func (r *rescue) report() (lost, tables []string) {
 	return lost, tables
 }
 
-// add queues a record, to be written with others in one transaction.
+// add queues a record, and flushes once a megabyte is queued.
 func (r *rescue) add(table string, key, value []byte) error {
-	r.waiting = append(r.waiting, pair{table, bytes.Clone(key), bytes.Clone(value)})
+	r.pending = append(r.pending, pair{table, bytes.Clone(key), bytes.Clone(value)})
 	r.size += len(table) + len(key) + len(value)
 	r.records[table]++
 	if r.size < 1<<20 {
@@ -175,15 +177,16 @@ func (r *rescue) add(table string, key, value []byte) error {
 	return r.flush()
 }
 
+// flush writes the queued records in one transaction.
 func (r *rescue) flush() error {
 	err := r.to.Update(func(tx *bbolt.Tx) error {
-		for _, e := range r.waiting {
+		for _, e := range r.pending {
 			if err := tx.Bucket([]byte(e.table)).Put(e.key, e.value); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	r.waiting, r.size = nil, 0
+	r.pending, r.size = nil, 0
 	return err
 }

@@ -1,6 +1,6 @@
-// Package salvage reads bolt files that may be damaged, page by page. The bolt library trusts every number in a file: it
-// panics on a damaged page, reads beyond the end or loops. This package knows the format of pages and of buckets of keys
-// and values at the top level, but not the meaning of records.
+// Package salvage reads bolt files that may be damaged, page by page. The bolt library trusts every number in a file: with a
+// damaged page it panics, reads beyond the end of the file or loops. This package supports files whose top-level buckets,
+// here called tables, hold no other buckets. It does not interpret the records.
 package salvage
 
 import (
@@ -14,50 +14,50 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// PageSize is the page size of the files that can be read, in bytes.
+// PageSize is the page size in bytes that files must have.
 const PageSize = 4096
 
-// ErrNothing is wrapped by the error of [Copy] if not even the list of tables can be read.
+// ErrNothing is wrapped by the error of [Copy] if the list of tables cannot be read.
 var ErrNothing = errors.New("nothing can be read of it")
 
-// Sound reports whether bytes can be a record. It detects parts that were wiped or never written.
-type Sound func(key, value []byte) bool
+// Validator reports whether a key and a value can be a record. It detects pages that were erased or never written.
+type Validator func(key, value []byte) bool
 
-// Check reports an error unless every page in use can be read, is in the right place and only there, and every record is
-// sound. A file that passes is safe to open with bolt. metas is the number of intact meta records: one after a power cut
-// during the last change.
-func Check(file io.ReaderAt, size int64, sound Sound) (metas int, err error) {
-	whole, err := readMetas(file)
+// Check returns an error unless every page in use can be read and is used once, and every record is valid. A file that
+// passes is safe to open with bolt. metas is the number of intact meta records, which is 1 after a power failure during
+// the last commit, and otherwise 2.
+func Check(file io.ReaderAt, size int64, valid Validator) (metas int, err error) {
+	intact, err := readMetas(file)
 	if err != nil {
 		return 0, err
 	}
-	m := whole[0]
+	m := intact[0]
 	if m.pages < 4 || m.pages > uint64(size)/PageSize {
-		return len(whole), fmt.Errorf("cut short: it should have %d pages", m.pages)
+		return len(intact), fmt.Errorf("cut short: it should have %d pages", m.pages)
 	}
-	t := newTree(file, m.pages, sound)
+	t := newTree(file, m.pages, valid)
 	if err := t.walk(m.root, part{}); err != nil {
-		return len(whole), err
+		return len(intact), err
 	}
 	_, err = t.freePages(m.freelist)
-	return len(whole), err
+	return len(intact), err
 }
 
 // Copied is the result of [Copy].
 type Copied struct {
-	Records map[string]int // per table
-	Lost    []string       // parts that could not be read, in words
+	Records map[string]int // number of copied records; key: table
+	Lost    []string       // descriptions of the parts that could not be read
 	Tables  []string       // tables that lost records
 }
 
-// Copy copies all readable tables and records of a damaged file to another, which is open and empty. It returns an
-// error that wraps [ErrNothing] if the tables cannot be found, and otherwise only errors of writing.
-func Copy(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (Copied, error) {
-	r, err := newRescue(to, file, size, sound)
+// Copy copies all readable tables and records of a damaged file to another file, which is open and empty. It returns an
+// error that wraps [ErrNothing] if the list of tables cannot be read; all other errors are errors of writing.
+func Copy(to *bbolt.DB, file io.ReaderAt, size int64, valid Validator) (Copied, error) {
+	r, err := newRescue(to, file, size, valid)
 	if err != nil {
 		return Copied{}, fmt.Errorf("%w: %w", ErrNothing, err)
 	}
-	for _, step := range []func() error{r.tables, r.orphans, r.flush} {
+	for _, step := range []func() error{r.copyTables, r.copyOrphans, r.flush} {
 		if err := step(); err != nil {
 			return Copied{}, err
 		}
@@ -67,17 +67,17 @@ func Copy(to *bbolt.DB, file io.ReaderAt, size int64, sound Sound) (Copied, erro
 	return c, nil
 }
 
-// Report describes a damaged file whose readable records were saved.
+// Report describes the salvage of a damaged file.
 type Report struct {
 	At      time.Time `json:"at"`
 	Cause   string    `json:"cause"`
-	Kept    string    `json:"kept,omitempty"` // the damaged file's new name; empty if it was not put aside
-	Records int       `json:"records,omitempty"`
-	Lost    []string  `json:"lost,omitempty"`   // in words
-	Tables  []string  `json:"tables,omitempty"` // tables that lost records
+	Kept    string    `json:"kept,omitempty"`    // new path of the damaged file; empty if the file is still in use
+	Records int       `json:"records,omitempty"` // number of saved records
+	Lost    []string  `json:"lost,omitempty"`    // descriptions of lost records
+	Tables  []string  `json:"tables,omitempty"`  // tables that lost records
 }
 
-// String describes what happened and what can be done.
+// String describes the damage, the losses and what the owner can do.
 func (r Report) String() string {
 	if r.Kept == "" {
 		return fmt.Sprintf("the database was damaged (%s); %s", r.Cause, r.Losses())
@@ -87,7 +87,7 @@ func (r Report) String() string {
 		r.Cause, r.At.Local().Format(time.DateTime), r.Records, r.Losses(), r.Kept)
 }
 
-// Brief is [Report.String] without keys of records, for readers who may not see what is stored.
+// Brief is like [Report.String], but contains no keys of records and no directory, so that everybody may read it.
 func (r Report) Brief() string {
 	lost := r.Losses()
 	switch {
@@ -104,7 +104,7 @@ func (r Report) Brief() string {
 		filepath.Base(r.Kept))
 }
 
-// Losses describes what was lost.
+// Losses describes the lost records.
 func (r Report) Losses() string {
 	if len(r.Lost) == 0 {
 		return "nothing is lost"

@@ -10,9 +10,9 @@ import (
 	"math/bits"
 )
 
-// The format of a bolt file, from bbolt's internal/common: pages that begin with id (8 bytes), kind (2), count (2) and
-// the number of overflow pages (4), all numbers in the byte order of the machine that wrote them. Pages 0 and 1 have a
-// meta record each; the newer intact one is valid.
+// The format of a bolt file, from bbolt's internal/common. A page begins with its number (8 bytes), its kind (2), its count
+// of entries (2) and its number of overflow pages (4). All numbers have the byte order of the machine that wrote the file.
+// Pages 0 and 1 each hold a meta record; the newest intact one is valid.
 const (
 	pageHead    = 16
 	elementSize = 16
@@ -25,20 +25,21 @@ const (
 	freelistPage = 0x10
 	bucketValue  = 0x01
 
-	mostName  = 1 << 10  // bytes of a table's name
-	mostDepth = 32       // levels of the tree; real trees have three or four
-	mostRun   = 16 << 20 // bytes of a page with its overflow; a record has at most 1 MiB
+	maxName  = 1 << 10  // bytes of a table's name
+	maxDepth = 32       // levels of the tree; valid trees have three or four
+	maxRun   = 16 << 20 // bytes of a page with its overflow pages; a record has at most 1 MiB
 )
 
-// errOrder reports a file written by a machine of the other byte order.
+// errOrder is returned for a file in the other byte order.
 var errOrder = errors.New("written by a machine with another byte order, which no Raspberry Pi and no PC has")
 
-// meta is the content of one of the first two pages.
+// meta is a meta record: the pages of the list of tables and of the free list, the number of pages in the file, and the
+// number of the transaction that wrote it.
 type meta struct{ root, freelist, pages, tx uint64 }
 
-// readMetas returns the intact meta records, the newest first; bolt uses that one.
+// readMetas returns the intact meta records, newest first. Bolt uses the newest.
 func readMetas(file io.ReaderAt) ([]meta, error) {
-	var whole []meta
+	var intact []meta
 	for page := range int64(2) {
 		record := make([]byte, metaSize)
 		if _, err := file.ReadAt(record, page*PageSize+pageHead); err != nil {
@@ -57,76 +58,77 @@ func readMetas(file io.ReaderAt) ([]meta, error) {
 		if got := binary.NativeEndian.Uint32(record[8:]); got != PageSize {
 			return nil, fmt.Errorf("its pages have %d bytes, not %d", got, PageSize)
 		}
-		whole = append(whole, meta{number(16), number(32), number(40), number(48)})
+		intact = append(intact, meta{number(16), number(32), number(40), number(48)})
 	}
-	if len(whole) == 0 {
+	if len(intact) == 0 {
 		return nil, errors.New("no database: neither of its first two pages is whole")
 	}
-	if len(whole) == 2 && whole[1].tx > whole[0].tx {
-		whole[0], whole[1] = whole[1], whole[0]
+	if len(intact) == 2 && intact[1].tx > intact[0].tx {
+		intact[0], intact[1] = intact[1], intact[0]
 	}
-	return whole, nil
+	return intact, nil
 }
 
-// tree walks the pages of an untrusted database file. Bolt trusts every number in a file, and would read beyond its end,
-// or loop; bolt can safely read what tree accepts.
+// tree walks the pages of an untrusted database file. Bolt can safely read a file that a tree accepts.
 type tree struct {
 	file  io.ReaderAt
-	pages uint64   // in the file, including the two of the meta records
-	seen  []uint64 // one bit for each page in use
+	pages uint64   // number of pages in the file, including the two of the meta records
+	seen  []uint64 // one bit for each page, set once the page was read
 
-	sound  Sound
-	table  func(p part, name, value []byte) error // called for each table
-	record func(table string, key, value []byte) error
-	lost   func(p part, cause error) error // called for damage; its error ends the walk
+	valid  Validator
+	table  func(p part, name, value []byte) error      // called for each table
+	record func(table string, key, value []byte) error // called for each record
+	lost   func(p part, cause error) error             // called for each damaged part; an error ends the walk
 }
 
-// part is a piece of the tree: a page with those below it. It has the tables, or the keys of one table from low up to
-// high, unbounded if nil.
+// part is a subtree: a page and the pages below it. It holds the list of tables, or the keys of one table in the range
+// from low (inclusive) to high (exclusive). Nil means no bound.
 type part struct {
-	table     string // empty at the top
+	table     string // empty for the list of tables
 	low, high []byte
 	depth     int
-	page      uint64 // its first page, once known
+	page      uint64 // number of the first page; set by walk
 }
 
-func (p part) top() bool { return p.table == "" }
+// isTop reports whether the part holds the list of tables.
+func (p part) isTop() bool { return p.table == "" }
 
-func (p part) has(key []byte) bool {
+// contains reports whether key is in the part's range.
+func (p part) contains(key []byte) bool {
 	return (p.low == nil || bytes.Compare(p.low, key) <= 0) && (p.high == nil || bytes.Compare(key, p.high) < 0)
 }
 
-// newTree returns a tree that walks into every table, up to the first damage.
-func newTree(file io.ReaderAt, pages uint64, sound Sound) *tree {
-	t := &tree{file: file, pages: pages, seen: make([]uint64, pages/64+1), sound: sound}
-	t.table = t.open
+// newTree returns a tree that walks all tables and stops at the first damage. Callers may replace its functions.
+func newTree(file io.ReaderAt, pages uint64, valid Validator) *tree {
+	t := &tree{file: file, pages: pages, seen: make([]uint64, pages/64+1), valid: valid}
+	t.table = t.walkTable
 	t.record = func(string, []byte, []byte) error { return nil }
 	t.lost = func(_ part, cause error) error { return cause }
 	return t
 }
 
-// page reads the page with that number and its overflow, and marks it as used.
+// page reads a page and its overflow pages, and marks them as seen.
 func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) {
 	if id < 2 || id >= t.pages {
-		return nil, 0, 0, fmt.Errorf("page %d is not there", id)
+		return nil, 0, 0, fmt.Errorf("page %d does not exist", id)
 	}
 	page = make([]byte, PageSize)
 	if _, err := t.file.ReadAt(page, int64(id)*PageSize); err != nil {
 		return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 	}
 	kind, count = binary.NativeEndian.Uint16(page[8:]), int(binary.NativeEndian.Uint16(page[10:]))
-	further := uint64(binary.NativeEndian.Uint32(page[12:]))
-	length := (further + 1) * PageSize
-	if got := binary.NativeEndian.Uint64(page); got != id || id+further >= t.pages || length > mostRun {
+	overflow := uint64(binary.NativeEndian.Uint32(page[12:]))
+	length := (overflow + 1) * PageSize
+	if got := binary.NativeEndian.Uint64(page); got != id || id+overflow >= t.pages || length > maxRun {
 		return nil, 0, 0, fmt.Errorf("page %d is damaged", id)
 	}
-	for i := id; i <= id+further; i++ {
-		if err := t.use(i); err != nil {
+	for i := id; i <= id+overflow; i++ {
+		if err := t.markSeen(i); err != nil {
 			return nil, 0, 0, err
 		}
 	}
-	if further > 0 {
-		page = append(page, make([]byte, further*PageSize)...)
+	if overflow > 0 {
+		page = append(page, make([]byte, overflow*PageSize)...)
 		if _, err := t.file.ReadAt(page[PageSize:], int64(id+1)*PageSize); err != nil {
 			return nil, 0, 0, fmt.Errorf("page %d cannot be read: %w", id, err)
 		}
@@ -134,20 +136,22 @@ func (t *tree) page(id uint64) (page []byte, kind uint16, count int, err error) 
 	return page, kind, count, nil
 }
 
-func (t *tree) used(id uint64) bool { return t.seen[id/64]&(1<<(id%64)) != 0 }
+// isSeen reports whether a page was marked as seen.
+func (t *tree) isSeen(id uint64) bool { return t.seen[id/64]&(1<<(id%64)) != 0 }
 
-func (t *tree) use(id uint64) error {
-	if t.used(id) {
+// markSeen marks a page as seen, and returns an error if it was marked before.
+func (t *tree) markSeen(id uint64) error {
+	if t.isSeen(id) {
 		return fmt.Errorf("page %d is used twice", id)
 	}
 	t.seen[id/64] |= 1 << (id % 64)
 	return nil
 }
 
-// walk checks the pages below id. At the top they have the tables, and in those only records.
+// walk checks page id, which belongs to part p, and the pages below it.
 func (t *tree) walk(id uint64, p part) error {
 	p.page = id
-	if p.depth > mostDepth {
+	if p.depth > maxDepth {
 		return t.lost(p, errors.New("its tree is too deep"))
 	}
 	page, kind, count, err := t.page(id)
@@ -163,7 +167,7 @@ func (t *tree) walk(id uint64, p part) error {
 	parts := make([]part, count)
 	for i := range count {
 		key, value, _, ok := element(page, i, branchPage)
-		if !ok || !p.has(key) || i > 0 && bytes.Compare(parts[i-1].low, key) >= 0 {
+		if !ok || !p.contains(key) || i > 0 && bytes.Compare(parts[i-1].low, key) >= 0 {
 			return t.lost(p, fmt.Errorf("page %d is damaged", id))
 		}
 		below[i], parts[i] = value, part{table: p.table, low: key, high: p.high, depth: p.depth + 1}
@@ -180,8 +184,8 @@ func (t *tree) walk(id uint64, p part) error {
 	return nil
 }
 
-// element returns entry i of a page: its key and its value. For a branch the value is a page number, for a leaf its
-// position in this page.
+// element returns the key and the value of entry i of a page. The value of a branch is a page number, that of a leaf the
+// position of the record's value in the page.
 func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags uint32, ok bool) {
 	at := pageHead + i*elementSize
 	if at+elementSize > len(page) {
@@ -197,9 +201,10 @@ func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags u
 	return key, uint64(at) + uint64(position) + uint64(len(key)), binary.NativeEndian.Uint32(e), ok
 }
 
+// errLeaf is the cause of a damaged record or table.
 var errLeaf = errors.New("a page of records is damaged")
 
-// leaf reads the records or tables of a page.
+// leaf checks the records or tables of a page.
 func (t *tree) leaf(page []byte, count int, p part) error {
 	last := p
 	for i := range count {
@@ -211,7 +216,7 @@ func (t *tree) leaf(page []byte, count int, p part) error {
 		}
 		isTable := flags == bucketValue
 		switch {
-		case !ok, !last.has(key), i > 0 && bytes.Equal(key, last.low), isTable != p.top(), flags&^bucketValue != 0, !isTable && !t.sound(key, value):
+		case !ok, !last.contains(key), i > 0 && bytes.Equal(key, last.low), isTable != p.isTop(), flags&^bucketValue != 0, !isTable && !t.valid(key, value):
 			if err := t.lost(last, errLeaf); err != nil {
 				return err
 			}
@@ -231,10 +236,10 @@ func (t *tree) leaf(page []byte, count int, p part) error {
 	return nil
 }
 
-// open checks a table: its root page (8 bytes), a number of bolt's (8) and, if it is too small to have pages, an inline
-// page.
-func (t *tree) open(p part, name, value []byte) error {
-	if len(value) < pageHead || len(name) == 0 || len(name) > mostName {
+// walkTable checks a table. Its value is the number of its root page (8 bytes), a sequence number (8) and, if the table is
+// so small that the root page is 0, an inline page.
+func (t *tree) walkTable(p part, name, value []byte) error {
+	if len(value) < pageHead || len(name) == 0 || len(name) > maxName {
 		return t.lost(p, errLeaf)
 	}
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
@@ -247,7 +252,7 @@ func (t *tree) open(p part, name, value []byte) error {
 	return t.leaf(page, int(binary.NativeEndian.Uint16(page[10:])), p)
 }
 
-// span returns a part of page, if it is within the page.
+// span returns the size bytes of a page from at+position, and whether they are within the page.
 func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 	from := uint64(at) + uint64(position)
 	to := from + uint64(size)
@@ -257,16 +262,17 @@ func span(page []byte, at int, position, size uint32) ([]byte, bool) {
 	return page[from:to], true
 }
 
+// errFree is returned for a damaged free list.
 var errFree = errors.New("its list of free pages is damaged")
 
-// freePages reads and checks the list of free pages.
+// freePages reads the free list at page id, checks it, and marks its pages as seen.
 func (t *tree) freePages(id uint64) ([]uint64, error) {
 	page, kind, n, err := t.page(id)
 	if err != nil {
 		return nil, err
 	}
 	list, count := page[pageHead:], uint64(n)
-	if count == 0xffff { // then the real count follows
+	if count == 0xffff { // the real count does not fit and follows
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if kind != freelistPage || count > uint64(len(list))/8 {
@@ -278,7 +284,7 @@ func (t *tree) freePages(id uint64) ([]uint64, error) {
 		if free[i] < 2 || free[i] >= t.pages {
 			return nil, errFree
 		}
-		if err := t.use(free[i]); err != nil {
+		if err := t.markSeen(free[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// SmallDisk mounts a file system of the given size, which needs the rights of an
-// administrator.
+// SmallDisk mounts a file system of a size such as "1m", and returns its directory. It skips the
+// test if the process may not mount.
 func SmallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()

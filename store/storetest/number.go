@@ -8,12 +8,13 @@ import (
 	"perch/must"
 )
 
-// Number returns the value of an environment variable such as PERCH_KILLS, or a default.
-func Number(t *testing.T, name string, otherwise uint64) uint64 {
+// Number returns the value of an environment variable, such as PERCH_KILLS, or defaultValue if it is
+// not set.
+func Number(t *testing.T, name string, defaultValue uint64) uint64 {
 	t.Helper()
 	text := os.Getenv(name)
 	if text == "" {
-		return otherwise
+		return defaultValue
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	must.Succeed(t, err)

@@ -1,5 +1,5 @@
-// Package storetest has a table of the store in memory, for the tests of packages that
-// store records, a disk that is soon full, and settings of tests that kill.
+// Package storetest helps to test packages that store records: it has a table in memory, a small
+// disk, and settings for tests that kill the process.
 package storetest
 
 import (
@@ -9,44 +9,44 @@ import (
 	"sync"
 )
 
-// Table stores its records in the order of their keys. It is safe for concurrent use. The
+// Table is a table in memory with the methods of store.Table. It is safe for concurrent use. The
 // zero value is an empty table.
 type Table[T any] struct {
 	mu     sync.Mutex
-	Kept   map[string]T // the records; not to be read while others write
-	Last   T            // written last
-	Puts   int          // number of writes
-	broken error
-	full   error
+	Kept   map[string]T // the records; must not be read while other goroutines write
+	Last   T            // the value that was written last
+	Puts   int          // number of calls that wrote values
+	broken error        // error of all calls; may be nil
+	full   error        // error of durable writes; may be nil
 }
 
-// Breaks makes every call fail with err and do nothing, until it is called with nil.
+// Breaks makes every call fail with err and do nothing. Breaks(nil) ends this.
 func (t *Table[T]) Breaks(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = err
 }
 
-// RefuseDurable makes every durable write fail with err, as the store does on a full disk:
-// PutSoon and DeleteSoon still succeed, although nothing reaches the disk. Nil ends it.
+// RefuseDurable makes Put, Change and Delete fail with err, as the store does on a full disk.
+// PutSoon and DeleteSoon still succeed. RefuseDurable(nil) ends this.
 func (t *Table[T]) RefuseDurable(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.full = err
 }
 
-// durably runs a durable write, unless the table is broken or refuses such writes.
-func (t *Table[T]) durably(call func()) error {
+// writeDurably calls write, unless durable writes fail.
+func (t *Table[T]) writeDurably(write func()) error {
 	t.mu.Lock()
 	full := t.full
 	t.mu.Unlock()
 	if full != nil {
 		return full
 	}
-	return t.unlessBroken(call)
+	return t.unlessBroken(write)
 }
 
-// unlessBroken runs a call, unless the table is broken.
+// unlessBroken runs call, unless the table is broken.
 func (t *Table[T]) unlessBroken(call func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,12 +56,14 @@ func (t *Table[T]) unlessBroken(call func()) error {
 	return t.broken
 }
 
-func (t *Table[T]) Get(key string) (v T, there bool, err error) {
-	err = t.unlessBroken(func() { v, there = t.Kept[key] })
-	return v, there, err
+// Get implements store.Table.
+func (t *Table[T]) Get(key string) (v T, found bool, err error) {
+	err = t.unlessBroken(func() { v, found = t.Kept[key] })
+	return v, found, err
 }
 
-func (t *Table[T]) Put(key string, v T) error { return t.durably(func() { t.store(key, v) }) }
+// Put implements store.Table.
+func (t *Table[T]) Put(key string, v T) error { return t.writeDurably(func() { t.store(key, v) }) }
 
 func (t *Table[T]) store(key string, v T) {
 	if t.Kept == nil {
@@ -71,9 +73,9 @@ func (t *Table[T]) store(key string, v T) {
 	t.Puts++
 }
 
-// Change stores and removes like the store's table. It counts as one Put.
+// Change implements store.Table. It counts as one of Puts.
 func (t *Table[T]) Change(put map[string]T, remove []string) error {
-	return t.durably(func() {
+	return t.writeDurably(func() {
 		if t.Kept == nil {
 			t.Kept = map[string]T{}
 		}
@@ -87,29 +89,39 @@ func (t *Table[T]) Change(put map[string]T, remove []string) error {
 	})
 }
 
-func (t *Table[T]) Delete(key string) error { return t.durably(func() { delete(t.Kept, key) }) }
+// Delete implements store.Table.
+func (t *Table[T]) Delete(key string) error {
+	return t.writeDurably(func() { delete(t.Kept, key) })
+}
+
+// PutSoon implements store.Table.
 func (t *Table[T]) PutSoon(key string, v T) { _ = t.unlessBroken(func() { t.store(key, v) }) }
-func (t *Table[T]) DeleteSoon(key string)   { _ = t.unlessBroken(func() { delete(t.Kept, key) }) }
-func (t *Table[T]) Err() error              { return nil }
 
-// All yields the records at the time of the call.
-func (t *Table[T]) All() iter.Seq2[string, T] { return t.in(slices.Values[[]string]) }
+// DeleteSoon implements store.Table.
+func (t *Table[T]) DeleteSoon(key string) { _ = t.unlessBroken(func() { delete(t.Kept, key) }) }
 
-// Newest yields the last n records, the last first.
+// Err returns nil.
+func (t *Table[T]) Err() error { return nil }
+
+// All yields the records at the time of the call, in the order of their keys.
+func (t *Table[T]) All() iter.Seq2[string, T] { return t.yield(slices.Values[[]string]) }
+
+// Newest yields the n records with the greatest keys, in descending order.
 func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
-	return t.in(func(keys []string) iter.Seq[string] {
+	return t.yield(func(keys []string) iter.Seq[string] {
 		slices.Reverse(keys)
 		return slices.Values(keys[:min(n, len(keys))])
 	})
 }
 
-func (t *Table[T]) in(order func(keys []string) iter.Seq[string]) iter.Seq2[string, T] {
-	var kept map[string]T
-	_ = t.unlessBroken(func() { kept = maps.Clone(t.Kept) })
-	keys := order(slices.Sorted(maps.Keys(kept)))
+// yield yields the records of the keys that order returns; order is given all keys, sorted.
+func (t *Table[T]) yield(order func(keys []string) iter.Seq[string]) iter.Seq2[string, T] {
+	var records map[string]T
+	_ = t.unlessBroken(func() { records = maps.Clone(t.Kept) })
+	keys := order(slices.Sorted(maps.Keys(records)))
 	return func(yield func(string, T) bool) {
 		for key := range keys {
-			if !yield(key, kept[key]) {
+			if !yield(key, records[key]) {
 				return
 			}
 		}

@@ -1,4 +1,4 @@
-// Package archivetest looks into backups and data directories, in tests.
+// Package archivetest reads backups and data directories in tests.
 package archivetest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"perch/store"
 )
 
-// Contents are the files of a backup, which has to be as its manifest says.
+// Contents returns the files of a backup. It fails the test if they do not match the manifest.
 func Contents(t testing.TB, backup []byte) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
@@ -52,26 +52,26 @@ func Contents(t testing.TB, backup []byte) map[string][]byte {
 	return files
 }
 
-// Records are those of a table of a database, as JSON.
+// Records returns the records of a table in a database file, in JSON.
 func Records(t testing.TB, database []byte, table string, migrations ...store.Migration) map[string]string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
 	Write(t, path, database)
 	f := must.Value(os.Open(path))(t)
 	defer f.Close()
-	all := map[string]string{}
-	if _, err := store.Check(f, store.Options{Migrations: migrations}, func(in, key string, value []byte) error {
-		if in == table {
-			all[key] = string(value)
+	records := map[string]string{}
+	if _, err := store.Check(f, store.Options{Migrations: migrations}, func(name, key string, value []byte) error {
+		if name == table {
+			records[key] = string(value)
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return records
 }
 
-// Write writes a file, and makes its directory.
+// Write writes a file, and creates its directory if necessary.
 func Write(t testing.TB, path string, text []byte) {
 	t.Helper()
 	must.Succeed(t, os.MkdirAll(filepath.Dir(path), 0o750))
@@ -85,12 +85,13 @@ func Read(t testing.TB, path string) []byte {
 	return text
 }
 
-// Names are those of all files in a directory and below, folders first.
+// Names returns the paths of all files below a directory, relative to it. Files in subfolders come
+// first.
 func Names(t testing.TB, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
-			name, _ := filepath.Rel(dir, path) // it is below
+			name, _ := filepath.Rel(dir, path) // never fails
 			names = append(names, name)
 		}
 		return err
