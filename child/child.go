@@ -4,20 +4,20 @@ package child
 
 import "strings"
 
-// Environ returns an environment without the entries meant for Perch only: its keys, the
+// Environ returns an environment without the variables that only Perch may read: its keys, the
 // service manager's variables, and the token of Home Assistant's Supervisor.
 func Environ(environ []string) []string {
-	kept := []string{} // os/exec takes nil as the whole environment
+	filtered := []string{} // not nil, which os/exec replaces by the environment of this process
 	for _, entry := range environ {
-		if name, _, _ := strings.Cut(entry, "="); !own(name) {
-			kept = append(kept, entry)
+		if name, _, _ := strings.Cut(entry, "="); !isPrivate(name) {
+			filtered = append(filtered, entry)
 		}
 	}
-	return kept
+	return filtered
 }
 
-// own reports whether a variable is meant for Perch only.
-func own(name string) bool {
+// isPrivate reports whether only Perch may read a variable.
+func isPrivate(name string) bool {
 	for _, prefix := range []string{"PERCH_", "LISTEN_", "WATCHDOG_", "SUPERVISOR_", "HASSIO_"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
@@ -26,7 +26,7 @@ func own(name string) bool {
 	switch name {
 	case "NOTIFY_SOCKET", "CREDENTIALS_DIRECTORY", "INVOCATION_ID", "JOURNAL_STREAM":
 		return true
-	case "VTUBER_AUTH_KEY": // the skins' name for Perch's key
+	case "VTUBER_AUTH_KEY": // where skins expect Perch's key
 		return true
 	}
 	return false

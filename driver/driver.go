@@ -1,6 +1,6 @@
-// Package driver describes the kinds of recognizers, synthesizers and agents that Perch can be
-// configured with, and their configuration keys. A driver is declared in the package that
-// implements it; cmd/perch/drivers lists all of them.
+// Package driver describes the kinds of recognizers, synthesizers and brains that a configuration
+// can choose, and their configuration keys. Each package that implements an engine declares its
+// driver; cmd/perch/drivers lists all drivers.
 package driver
 
 import (
@@ -9,27 +9,28 @@ import (
 	"strings"
 )
 
-// Driver is one kind of engine. An Engine is created from options in the configuration, and
-// from a Setup of the appliance.
+// Driver is one kind of engine. An Engine is created from options, which the configuration sets,
+// and a Setup, which the appliance provides.
 type Driver[Setup, Engine any] struct {
-	Kind string // as the configuration spells it
-	// Runs lists what its users run, such as "Home Assistant": rows of the table in docs/engines.md.
+	Kind string // value of the key kind in the configuration
+	// Runs lists the programs or services that users of the engine run, such as "Home Assistant".
+	// They become rows of the table in docs/engines.md.
 	Runs []string
-	// Sample has entries for cmd/perch/config/perch.yaml, one per line, in YAML's flow style. A
-	// comment may follow.
+	// Sample holds sample entries for cmd/perch/config/perch.yaml, one per line, in YAML's flow
+	// style, each with an optional comment.
 	Sample string
-	// Options returns a pointer to a new struct. Its yaml tags are the keys, its doc tags
-	// their documentation.
+	// Options returns a pointer to a new struct. Its yaml tags are the configuration keys, its
+	// doc tags their documentation.
 	Options func() any
-	// Check returns the error that New would return. It creates nothing, but reads files named
-	// in options. options is a result of Options.
+	// Check returns the error that New would return, without creating an engine. It may read
+	// files that the options name. options was returned by Options.
 	Check func(options any, s Setup) error
 	// New creates the engine. It opens no connection.
 	New func(options any, s Setup) (Engine, error)
 }
 
-// Of completes the declaration of a driver whose keys are the fields of a K. complete converts
-// them to the options of the constructor make. K and O are usually the same type.
+// Of sets Options, Check and New of a driver. The configuration keys are the fields of K. complete
+// converts a K to the options of make, the engine's constructor. K and O are usually the same type.
 func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete func(K, S) (O, error), make func(O) (E, error)) Driver[S, E] {
 	d.Options = func() any { return new(K) }
 	d.Check = func(options any, s S) error {
@@ -49,14 +50,14 @@ func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete 
 	return d
 }
 
-// For adapts a driver to another setup.
+// For returns the driver with another type of setup, which setup converts to the driver's own.
 func For[T, S, E any](d Driver[S, E], setup func(T) S) Driver[T, E] {
 	return Driver[T, E]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample, Options: d.Options,
 		Check: func(options any, t T) error { return d.Check(options, setup(t)) },
 		New:   func(options any, t T) (E, error) { return d.New(options, setup(t)) }}
 }
 
-// List is the drivers that the kind of a configuration entry selects from.
+// List holds the drivers among which an entry of the configuration selects by its kind.
 type List[S, E any] []Driver[S, E]
 
 // Find returns the driver of a kind.
@@ -68,7 +69,7 @@ func (l List[S, E]) Find(kind string) (d Driver[S, E], found bool) {
 	return l[i], true
 }
 
-// Kinds returns the kinds, sorted.
+// Kinds returns the sorted kinds of all drivers.
 func (l List[S, E]) Kinds() (kinds []string) {
 	for _, d := range l {
 		kinds = append(kinds, d.Kind)
@@ -77,7 +78,7 @@ func (l List[S, E]) Kinds() (kinds []string) {
 	return kinds
 }
 
-// Options returns new options of a kind, or nil if the kind is unknown.
+// Options returns new options for a kind, or nil if no driver has it.
 func (l List[S, E]) Options(kind string) any {
 	if d, found := l.Find(kind); found {
 		return d.Options()
@@ -90,24 +91,25 @@ func (l List[S, E]) Fields(kind string) []Field {
 	return FieldsOf(l.Options(kind))
 }
 
-// Check returns the error that New would return.
+// Check returns the error that New would return, without creating an engine.
 func (l List[S, E]) Check(kind string, options any, s S) error {
 	d, found := l.Find(kind)
 	if !found {
-		return l.unknown(kind)
+		return l.errUnknown(kind)
 	}
 	return d.Check(options, s)
 }
 
-// New creates the engine of an entry.
+// New creates an engine of a kind.
 func (l List[S, E]) New(kind string, options any, s S) (engine E, err error) {
 	d, found := l.Find(kind)
 	if !found {
-		return engine, l.unknown(kind)
+		return engine, l.errUnknown(kind)
 	}
 	return d.New(options, s)
 }
 
-func (l List[S, E]) unknown(kind string) error {
+// errUnknown returns the error for a kind that no driver has.
+func (l List[S, E]) errUnknown(kind string) error {
 	return fmt.Errorf("it is one of %s, not %q", strings.Join(l.Kinds(), ", "), kind)
 }

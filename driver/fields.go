@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// Field is a key of a section of the configuration.
+// Field is a configuration key and the struct field that holds its value.
 type Field struct {
 	Key   string
 	Doc   string // documentation; may be empty
 	Value reflect.Value
 }
 
-// Fields returns the keys of a section: the exported fields of a struct, or of the struct that a
-// pointer or an interface holds. The key of a field is its yaml tag, or its name in lower case as
-// in package yaml. An inlined field is replaced by the tagged fields of its struct. Fields returns
-// nil for other values.
+// Fields returns the keys of a section of the configuration. section is a struct, or a pointer or
+// interface that holds a struct; for other values Fields returns nil. Each exported field has a
+// key: its yaml tag, or its name in lower case. An inlined field is replaced by the fields of its
+// struct that have a tag.
 func Fields(section reflect.Value) []Field { return fields(section, false) }
 
+// fields implements Fields. If tagged is true, it leaves out fields without a yaml tag.
 func fields(section reflect.Value, tagged bool) (all []Field) {
 	for section.Kind() == reflect.Pointer || section.Kind() == reflect.Interface {
 		section = section.Elem()
@@ -40,10 +41,11 @@ func fields(section reflect.Value, tagged bool) (all []Field) {
 	return all
 }
 
-// FieldsOf returns the keys of a driver's options, which all have a tag.
+// FieldsOf returns the keys of a driver's options: the fields with a yaml tag.
 func FieldsOf(options any) []Field { return fields(reflect.ValueOf(options), true) }
 
-// Value returns the value of a key of options, or the zero value if they have no key of that type.
+// Value returns the value of a key in options, or the zero value if there is no such key or its type
+// is not T.
 func Value[T any](options any, key string) (value T) {
 	for _, f := range FieldsOf(options) {
 		if f.Key == key {

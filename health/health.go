@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// Part is a part of the appliance and its condition.
+// Part is the condition of a part of the appliance.
 type Part struct {
 	Name  string    `json:"name"`
 	OK    bool      `json:"ok"`
-	Vital bool      `json:"vital"` // the appliance cannot work without it
-	Note  string    `json:"note,omitempty"`
-	Since time.Time `json:"since,omitzero"` // start of its condition, if known
+	Vital bool      `json:"vital"`          // whether the appliance cannot work while OK is false
+	Note  string    `json:"note,omitempty"` // details for the owner, or the cause if OK is false
+	Since time.Time `json:"since,omitzero"` // when the condition began; zero if it is not known
 }
 
-// Saying returns the part with a note.
+// Saying returns a copy of the part with a note.
 func (p Part) Saying(note string) Part {
 	p.Note = note
 	return p
 }
 
-// Of returns the condition of a part: the text of err, or fine if err is nil.
-func Of(name string, err error, fine string) Part {
+// Of returns the condition of a part that has failed with err or, if err is nil, is OK. okNote is the
+// note in the second case.
+func Of(name string, err error, okNote string) Part {
 	if err != nil {
 		return Part{Name: name, Note: err.Error()}
 	}
-	return Part{Name: name, OK: true, Note: fine}
+	return Part{Name: name, OK: true, Note: okNote}
 }

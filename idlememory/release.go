@@ -1,7 +1,7 @@
-// Package idlememory gives the kernel the memory back that a program needs to start and to
-// work, and not to wait. While nothing happens, the pages of the program's code and constants
-// are taken out of its memory. The kernel still has them: a page that is needed comes back
-// within microseconds, and Run brings all of them back before somebody waits for them.
+// Package idlememory reduces the memory of an idle program. It returns free heap memory to the
+// kernel, and unmaps the pages of the program's code and constants. Those stay in the kernel's
+// page cache, so using one maps it again within microseconds; Run maps all of them before the
+// program has to react quickly.
 package idlememory
 
 import (
@@ -16,26 +16,27 @@ import (
 	"time"
 )
 
+// Delays without an event before memory is released.
 const (
-	afterStart = time.Second
-	afterWork  = 30 * time.Second // without an event
+	afterStart = time.Second      // after the start
+	afterWork  = 30 * time.Second // after any other event
 )
 
-// populateRead is MADV_POPULATE_READ, of Linux 5.14. An older kernel refuses it, and then
-// pages come back one by one.
+// populateRead is MADV_POPULATE_READ of Linux 5.14. An older kernel refuses it; then each page is
+// mapped when it is used.
 const populateRead = 22
 
-// Run releases memory a second after the start, 30 s later, when the rest of the start is
-// done, and after each 30 s without an event, until ctx ends. next waits for an event; urgent
-// reports that the whole program will be needed. Any error of next but
-// its context's deadline ends Run, too.
+// Run releases memory one second after the start, again 30 s later, because a start takes longer
+// than a second, and after each 30 s without an event. next waits for an event and reports whether
+// it is urgent; then all released pages are mapped again. Run returns when ctx ends, or when next
+// returns an error other than the deadline of its context.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
-	within := afterStart
-	released := false // pages may be missing
+	delay := afterStart
+	released := false // whether pages may be unmapped
 	for {
 		wait, stop := ctx, func() {}
-		if within > 0 { // else there is nothing to wake up for
-			wait, stop = context.WithTimeout(ctx, within)
+		if delay > 0 { // at 0 there is nothing more to release
+			wait, stop = context.WithTimeout(ctx, delay)
 		}
 		urgent, err := next(wait)
 		stop()
@@ -45,14 +46,14 @@ func Run(ctx context.Context, next func(context.Context) (urgent bool, err error
 		case err != nil:
 			release(log)
 			released = true
-			if within == afterStart {
-				within = afterWork
+			if delay == afterStart {
+				delay = afterWork
 			} else {
-				within = 0
+				delay = 0
 			}
 			continue
 		}
-		within = afterWork
+		delay = afterWork
 		if released && urgent {
 			advise(populateRead, log)
 			released = false
@@ -60,54 +61,54 @@ func Run(ctx context.Context, next func(context.Context) (urgent bool, err error
 	}
 }
 
-// AfterStart releases memory a second after the start, and once more when the parent has
-// announced all. stop cancels that.
+// AfterStart releases memory one second after the start and once more 30 s later. It is for child
+// processes, whose start ends when the parent has finished its own. stop cancels both.
 func AfterStart(log *slog.Logger) (stop func()) {
 	first := time.AfterFunc(afterStart, func() { release(log) })
 	second := time.AfterFunc(afterStart+afterWork, func() { release(log) })
 	return func() { first.Stop(); second.Stop() }
 }
 
-// release gives the kernel what is not needed now.
+// release returns free heap memory to the kernel, and unmaps the program's code and constants.
 func release(log *slog.Logger) {
 	debug.FreeOSMemory()
 	advise(syscall.MADV_DONTNEED, log)
 }
 
-// advise tells the kernel what to do with the program's code and constants.
-func advise(how uintptr, log *slog.Logger) {
+// advise calls madvise(2) for the program's code and constants.
+func advise(advice uintptr, log *slog.Logger) {
 	program, err := os.Executable()
-	maps, failed := os.ReadFile("/proc/self/smaps")
-	if err = errors.Join(err, failed); err != nil {
-		log.Debug("the program's memory stays as it is", "err", err)
+	smaps, smapsErr := os.ReadFile("/proc/self/smaps")
+	if err = errors.Join(err, smapsErr); err != nil {
+		log.Debug("the program's memory cannot be released", "err", err)
 		return
 	}
-	for _, p := range unwritten(maps, program) {
-		if _, _, refused := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, how); refused != 0 {
-			log.Debug("the program's memory stays as it is", "err", refused)
+	for _, p := range unwritten(smaps, program) {
+		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, advice); errno != 0 {
+			log.Debug("the program's memory cannot be released", "err", errno)
 		}
 	}
 }
 
-// pages are a part of the memory, by addresses.
+// pages is a mapping of memory: the addresses from (inclusive) and to (exclusive).
 type pages struct{ from, to uintptr }
 
-// unwritten returns the parts of memory that are as the program's file has them. smaps has
-// the form of /proc/PID/smaps. A part is left out if one of its pages was ever written, as
-// the loader does: that page would be lost.
-func unwritten(smaps []byte, program string) (all []pages) {
+// unwritten returns the read-only mappings of the program's file that equal the file. smaps has the
+// format of /proc/PID/smaps. Mappings with a page that was written, for example by the loader, are
+// left out: unmapping would lose that page.
+func unwritten(smaps []byte, program string) (mappings []pages) {
 	var p pages
 	for line := range strings.Lines(string(smaps)) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) == 3 && words[0] == "Anonymous:" && words[1] == "0" && p.to > 0:
-			all = append(all, p)
-		case len(words) > 4 && strings.Contains(words[0], "-"): // the first line of a part
+			mappings = append(mappings, p)
+		case len(words) > 4 && strings.Contains(words[0], "-"): // the first line of a mapping
 			p = pages{}
 			if strings.HasSuffix(line, " "+program+"\n") && words[1][:2] == "r-" && words[1][3] == 'p' {
-				_, _ = fmt.Sscanf(words[0], "%x-%x", &p.from, &p.to) // where it fails, there are no pages
+				_, _ = fmt.Sscanf(words[0], "%x-%x", &p.from, &p.to) // p.to stays 0 after an error
 			}
 		}
 	}
-	return all
+	return mappings
 }

@@ -2,17 +2,17 @@ package limit
 
 import "time"
 
-// Pace limits a rate: after a second without any, one second's worth is allowed at once. The
-// zero Pace has no limit. It is not safe for concurrent use.
+// Pace limits the rate of messages or bytes. After an idle second it allows the number of one
+// second in a burst. The zero Pace has no limit. It is not safe for concurrent use.
 type Pace struct {
-	every time.Duration
-	due   time.Time // when the next one is within the limit
+	every time.Duration // time per message or byte; 0 for no limit
+	due   time.Time     // when the next message or byte is within the limit
 }
 
-// PerSecond returns a pace of n per second.
+// PerSecond returns a Pace of n per second.
 func PerSecond(n int) Pace { return Pace{every: time.Second / time.Duration(n)} }
 
-// Took counts n more.
+// Took counts n messages or bytes. It does not wait.
 func (p *Pace) Took(n int) {
 	if credit := time.Now().Add(-time.Second); p.due.Before(credit) {
 		p.due = credit
@@ -20,14 +20,14 @@ func (p *Pace) Took(n int) {
 	p.due = p.due.Add(time.Duration(n) * p.every)
 }
 
-// Wait waits until what was counted is within the limit, or over is closed.
-func (p *Pace) Wait(over <-chan struct{}) {
-	early := time.Until(p.due)
-	if p.every == 0 || early <= 0 {
+// Wait waits until everything counted is within the limit, or cancel is closed.
+func (p *Pace) Wait(cancel <-chan struct{}) {
+	wait := time.Until(p.due)
+	if p.every == 0 || wait <= 0 {
 		return
 	}
 	select {
-	case <-time.After(early):
-	case <-over:
+	case <-time.After(wait):
+	case <-cancel:
 	}
 }

@@ -1,13 +1,13 @@
-// Package must ends a test if a step fails that the test only needs.
+// Package must ends a test if a step fails that is not itself under test.
 package must
 
-// T is a test, as of testing or of rapid.
+// T is a test of package testing or of package rapid.
 type T interface {
 	Helper()
 	Fatal(args ...any)
 }
 
-// Succeed ends a test unless err is nil.
+// Succeed ends a test if err is not nil.
 func Succeed(t T, err error) {
 	t.Helper()
 	if err != nil {
@@ -15,8 +15,8 @@ func Succeed(t T, err error) {
 	}
 }
 
-// Value returns a function that returns v, or ends a test unless err is nil:
-// must.Value(os.ReadFile(name))(t) is what the file holds.
+// Value returns a function that returns v, or ends a test if err is not nil. It wraps a call with two
+// results: must.Value(os.ReadFile(name))(t) is the content of the file.
 func Value[V any](v V, err error) func(T) V {
 	return func(t T) V {
 		t.Helper()

@@ -1,4 +1,4 @@
-// Package plain makes text from outside safe for a log, a terminal, a page or a voice.
+// Package plain makes untrusted text safe to log, display or speak.
 package plain
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Text returns a text as valid UTF-8 in one line, without control and format characters,
-// which would control a terminal or begin a line of a log.
+// Text returns s as one line of valid UTF-8. It removes control and format characters, which could
+// control a terminal or start a new line of a log.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp) {
@@ -17,9 +17,9 @@ func Text(s string) string {
 	}, strings.ToValidUTF8(s, ""))
 }
 
-// Line returns a text in one line, with one space for each run of white space, and
-// without control characters. An invalid byte becomes U+FFFD. Format characters stay,
-// which joined emoji need.
+// Line returns s as one line: it replaces each run of white space by one space, and removes control
+// characters. Invalid bytes become U+FFFD. It does not remove format characters, which joined emoji
+// need.
 func Line(s string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !unicode.IsSpace(r) {
@@ -29,12 +29,12 @@ func Line(s string) string {
 	}, s)), " ")
 }
 
-// Clip returns a text of at most most bytes, as valid UTF-8: it does not split a rune, but may
+// Clip truncates s to at most maxBytes bytes of valid UTF-8. It does not split a rune, but may
 // separate a combining mark from its letter, or split an emoji sequence. The result does not
-// keep the rest of s in memory.
-func Clip(s string, most int) string {
-	if len(s) <= most {
+// share memory with a longer s.
+func Clip(s string, maxBytes int) string {
+	if len(s) <= maxBytes {
 		return strings.ToValidUTF8(s, "")
 	}
-	return strings.Clone(strings.ToValidUTF8(s[:max(most, 0)], ""))
+	return strings.Clone(strings.ToValidUTF8(s[:max(maxBytes, 0)], ""))
 }

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Directory has the secrets of an installed package. Only root may read it; the service
-// manager passes its files to the service as credentials
-// (LoadCredential=secrets:/etc/perch/secrets in the unit; systemd.exec(5)).
+// Directory is the directory of secrets if Perch was installed as a package. Only root can read it;
+// the service manager passes its files to the service as credentials
+// (LoadCredential=secrets:/etc/perch/secrets in the unit; see systemd.exec(5)).
 const Directory = "/etc/perch/secrets"
 
-// Read returns the secret of a key: its value, or the content of its file with surrounding
-// white space removed. Its errors name the key.
+// Read returns value or, if file is not empty, the content of the file without surrounding white space.
+// It is an error if both are set. key is the name of the configuration key in errors.
 func Read(key, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -32,10 +32,11 @@ func Read(key, value, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Path returns the path at which this process can read a file: for a file in Directory the
-// service manager's credential of it, if there is one.
+// Path returns the path at which this process can read a secret's file. For a file in Directory that is
+// the path of the credential, if the service manager has passed credentials.
 func Path(file string) string { return credential(file, os.Getenv("CREDENTIALS_DIRECTORY")) }
 
+// credential implements Path for a directory of credentials, which may be empty.
 func credential(file, credentials string) string {
 	name, ok := strings.CutPrefix(filepath.Clean(file), Directory+"/")
 	if credentials == "" || !ok {

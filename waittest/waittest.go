@@ -1,5 +1,4 @@
-// Package waittest waits in tests for other goroutines and processes, and records what
-// they write.
+// Package waittest helps tests to wait for other goroutines and processes, and to record their output.
 package waittest
 
 import (
@@ -12,60 +11,61 @@ import (
 	"time"
 )
 
-// longest is how long a condition is waited for: a machine with other work is slow.
-const longest = time.Minute
+// timeout is how long For waits. It is long because the machine may be busy.
+const timeout = time.Minute
 
-// For waits until is reports true, and ends the test with what if it does not within a
-// minute.
-func For(t testing.TB, what string, is func() bool) {
+// For waits until condition returns true. After a minute it ends the test with the description.
+func For(t testing.TB, description string, condition func() bool) {
 	t.Helper()
-	if !Until(longest, is) {
-		t.Fatalf("not within %s: %s", longest, what)
+	if !Until(timeout, condition) {
+		t.Fatalf("not within %s: %s", timeout, description)
 	}
 }
 
-// Until waits until is reports true, for d at most, and returns whether it did.
-func Until(d time.Duration, is func() bool) bool {
+// Until waits until condition returns true, at most for d. It returns the last result of condition.
+func Until(d time.Duration, condition func() bool) bool {
 	late := time.NewTimer(d)
 	defer late.Stop()
 	every := time.NewTicker(5 * time.Millisecond)
 	defer every.Stop()
-	for !is() {
+	for !condition() {
 		select {
 		case <-every.C:
 		case <-late.C:
-			return is()
+			return condition()
 		}
 	}
 	return true
 }
 
-// Dead reports whether a process has ended. A zombie counts: in a container there may be nobody to collect it.
+// Dead reports whether a process has ended. That includes zombies, which no parent may reap in a container.
 func Dead(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(stat), ") ")
 	return err != nil || strings.HasPrefix(after, "Z")
 }
 
-// Buffer is a bytes.Buffer for several goroutines.
+// Buffer is a bytes.Buffer that is safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
+// Write implements io.Writer.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
+// String returns the content of the buffer.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
 }
 
-// Lines counts the lines that hold a text.
+// Lines returns the number of lines that contain a text.
 func (b *Buffer) Lines(text string) (n int) {
 	for line := range strings.Lines(b.String()) {
 		if strings.Contains(line, text) {
