@@ -1,5 +1,5 @@
-// Package access says who may use what: the keys of the appliance, and what is served behind
-// them on each listener.
+// Package access decides who may use which routes: it holds the appliance's keys, and mounts
+// the routes of each listener behind them.
 package access
 
 import (
@@ -20,21 +20,22 @@ import (
 	"perch/secret"
 )
 
-// Locks are the keys and limits, the same on every listener that the network reaches: failed
-// tries at one listener count at all of them.
+// Locks holds the keys and rate limits of the appliance. All listeners share them, so that
+// wrong keys sent to one listener count on every other.
 type Locks struct {
-	Token string // of the owner
-	Owner *httpserver.Key
-	Pace  *httpserver.Pace // of requests without a lock, and of the robots'
+	Token string           // the admin token
+	Owner *httpserver.Key  // checks the admin token
+	Pace  *httpserver.Pace // limits requests that need no key, and those of robots
 
 	hosts   httpserver.Hosts
 	origins httpserver.Origins
-	refused *httpserver.Pace // of the page for those who have not logged in, and of all who are refused
+	refused *httpserver.Pace // limits refused requests, and the page before the login
 	bridge  *httpserver.Key
 	skins   *httpserver.Key
 }
 
-// NewLocks returns the locks of a configuration, and makes the owner's token at the first start.
+// NewLocks returns the locks that a configuration describes. At the first start it creates the
+// admin token in the data directory.
 func NewLocks(c *config.Config, data string, log *slog.Logger) (*Locks, error) {
 	token, err := datadir.Secret(data, datadir.AdminTokenFile, log)
 	if err != nil {
@@ -62,10 +63,10 @@ func NewLocks(c *config.Config, data string, log *slog.Logger) (*Locks, error) {
 	}, nil
 }
 
-// Keys are those of the bridge and of the skins.
+// Keys holds the keys of the configuration that Apply can replace.
 type Keys struct{ bridge, skins string }
 
-// ReadKeys reads the keys of a configuration.
+// ReadKeys reads the keys from a configuration and the files that it names.
 func ReadKeys(c *config.Config) (k Keys, err error) {
 	if k.bridge, err = secret.Read("key", c.Bridge.Key, c.Bridge.KeyFile); err != nil {
 		return k, err
@@ -74,28 +75,29 @@ func ReadKeys(c *config.Config) (k Keys, err error) {
 	return k, err
 }
 
-// Apply replaces the keys.
+// Apply replaces the keys of the bridge and of the skins.
 func (l *Locks) Apply(k Keys) {
 	l.bridge.Set(k.bridge)
 	l.skins.Set(k.skins)
 }
 
-// SkinsToken reports an error where a token, which somebody at a remote address has sent, is not
-// the skins' key.
+// SkinsToken returns an error unless token is the skins' key. Wrong tokens count against the
+// remote address.
 func (l *Locks) SkinsToken(remote, token string) error {
 	return l.skins.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)
 }
 
-// owns reports whether a request is the owner's: it has the admin token, or is of a page that
-// the owner has logged in to.
+// owns reports whether the owner sent a request: it has the admin token, or comes from a page
+// that the owner has logged in to.
 func (l *Locks) owns(r *http.Request) bool { return web.HowOf(r) != "" || l.Owner.Opened(r) }
 
-// showsSecrets reports whether reading what lies at a path shows secrets, or where they are.
+// showsSecrets reports whether the response to a GET of path holds secrets, or the paths of
+// their files.
 func showsSecrets(path string) bool { return path == "/api/v1/config" || path == "/api/v1/backup" }
 
-// local is a handler before the owner's API on the addresses in local. Reading needs no key
-// there. What changes something or shows secrets needs the admin token or a session: a proxy on
-// this machine that adds no headers looks like a program of it.
+// local guards the owner's API on the addresses that the key local names. Reading needs no key
+// there. A request that changes something or shows secrets needs the admin token or a session,
+// because a proxy on this machine that adds no headers looks like a local program.
 func (l *Locks) local(c *gin.Context) {
 	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
 	httpserver.Guard(httpserver.Local, func(r *http.Request) error {
@@ -103,8 +105,8 @@ func (l *Locks) local(c *gin.Context) {
 			return nil
 		}
 		err := l.Owner.Check(r)
-		if wrong, is := errors.AsType[*httpserver.Fault](err); is && wrong.Word == "wrong_key" {
-			return &httpserver.Fault{Word: wrong.Word, HTTP: wrong.HTTP, Sentence: "changes and secrets need the owner on this machine, too: " +
+		if fault, ok := errors.AsType[*httpserver.Fault](err); ok && fault.Word == "wrong_key" {
+			return &httpserver.Fault{Word: fault.Word, HTTP: fault.HTTP, Sentence: "changes and secrets need the owner's authentication on this machine, too: " +
 				"perch open prints a link that lets a browser in, and programs send the admin token or use the socket of the commands"}
 		}
 		return err

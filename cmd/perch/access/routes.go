@@ -14,31 +14,32 @@ import (
 	"perch/gateway/owner/web"
 )
 
-// Mount mounts the routes of a part.
+// Mount adds the routes of one part of the appliance to a router.
 type Mount func(gin.IRouter)
 
-// Parts are what is served, by who may use it.
+// Parts holds the routes of the appliance, grouped by who may use them.
 type Parts struct {
-	Open        Mount                            // everybody
-	Owner       []Mount                          // the owner
-	Robots      []Mount                          // robots, which show their own tokens
-	TurnAway    func(r *http.Request, err error) // records a robot's request that is refused
-	Bridge      Mount                            // programs with the bridge's key
-	BridgeAdmin Mount                            // the owner, but not at the commands' socket
-	Talks       Mount                            // coding agents, which show the token of their talk
-	// Skin shows skins the agent, and checks the locks itself.
+	Open        Mount   // for everybody
+	Owner       []Mount // for the owner
+	Robots      []Mount // for robots; the handlers check each robot's token
+	Bridge      Mount   // for programs with the bridge's key
+	BridgeAdmin Mount   // for the owner, but not on the socket of the commands
+	Talks       Mount   // for coding agents; the handlers check the token of the conversation
+	// TurnAway records a robot's request that is refused because of its Host header.
+	TurnAway func(r *http.Request, err error)
+	// Skin mounts the stream for skins. Its handlers call locks themselves.
 	Skin     func(r gin.IRouter, locks ...func(*http.Request) error)
-	Skins    []Mount // programs with the skins' key
-	Upgrades []Mount // the same, whose key comes when a WebSocket is opened
-	// Character is for the owner and for programs with the skins' key. owns reports whether a
-	// request is the owner's.
+	Skins    []Mount // for programs with the skins' key
+	Upgrades []Mount // WebSockets for programs with the skins' key, which they send in the handshake
+	// Character mounts routes for the owner and for programs with the skins' key. owns reports
+	// whether the owner sent a request.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
-	OpenClaw   Mount       // programs that send the skins' key later; may be nil
-	Web        *web.Server // nil where the page is off
-	QueryToken bool        // the skins' key may come in the query
+	OpenClaw   Mount       // for programs that send the skins' key in a message; nil if it is off
+	Web        *web.Server // the owner's page; nil if it is off
+	QueryToken bool        // whether Upgrades also accept the skins' key as ?token=
 }
 
-// Handle mounts the parts on the listeners.
+// Handle mounts the parts on the listeners, each behind the locks that its address needs.
 func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 	var proxies []netip.Addr
 	if p.Web != nil {
@@ -60,46 +61,47 @@ func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 		}),
 		s.Handle(listener.Socket, func(e *gin.Engine) {
 			p.Open(e)
-			mount(e, p.Owner...)
+			mountAll(e, p.Owner...)
 		}))
 }
 
-// routes mounts parts behind locks.
+// routes mounts parts behind locks. Each method mounts one kind of address.
 type routes struct {
 	locks     *Locks
 	parts     Parts
 	listeners *listener.Set
 }
 
-func mount(r gin.IRouter, all ...Mount) {
-	for _, one := range all {
-		one(r)
+func mountAll(r gin.IRouter, mounts ...Mount) {
+	for _, mount := range mounts {
+		mount(r)
 	}
 }
 
-// network serves the owner's network. With a value for robots, their routes let them close
-// their connections first. A robot cannot check a self-signed certificate, so that over TLS
-// these routes are for the robot in the page of an owner.
-func (r routes) network(e *gin.Engine, robots *httpserver.Lingering) {
+// network mounts the routes of an address that the owner's network reaches. Robots connect to
+// it if lingering is not nil, and then close their connections before the server does. If
+// lingering is nil, the robots' routes serve only the simulated robot on the owner's page:
+// robots cannot check a self-signed certificate.
+func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 	l, p := r.locks, r.parts
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))
 	if p.Web != nil {
 		p.Web.Card(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
-		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, httpserver.Guard(r.host)))
+		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, httpserver.Guard(r.checkHost)))
 		p.Web.Routes(e.Group("", httpserver.Guard(web.Or(l.refused.CheckSlowly))), e.Group("", httpserver.Guard(l.Pace.Check)))
-		owner, skins, viewers = web.Or(owner), web.Or(skins), web.Or(viewers) // an owner who has logged in may use all
+		owner, skins, viewers = web.Or(owner), web.Or(skins), web.Or(viewers) // a logged-in owner needs no key
 	} else {
-		e.Use(l.origins.Admit(), httpserver.Guard(r.host))
+		e.Use(l.origins.Admit(), httpserver.Guard(r.checkHost))
 	}
 	e.Use(unknownPath(httpserver.Guard(web.Or(l.refused.CheckSlowly))))
 	open := e.Group("", httpserver.Guard(l.Pace.Check))
-	first := httpserver.Guard(web.Only)
-	if robots != nil {
-		first = robots.Last()
+	robots := httpserver.Guard(web.Only)
+	if lingering != nil {
+		robots = lingering.Last()
 	}
-	if robots != nil || p.Web != nil {
+	if lingering != nil || p.Web != nil {
 		downloads := r.listeners.Downloads.Below("/xiaozhi/ota/firmware/", "/xiaozhi/ota/assets/", "/xiaozhi/notify/")
-		mount(open.Group("", first, downloads), p.Robots...)
+		mountAll(open.Group("", robots, downloads), p.Robots...)
 	}
 	p.Open(open)
 	r.owner(e.Group("", httpserver.Guard(owner)))
@@ -110,8 +112,9 @@ func (r routes) network(e *gin.Engine, robots *httpserver.Lingering) {
 	p.Character(bound.Group("", httpserver.Guard(viewers)), l.owns)
 }
 
-// host refuses a request with another Host. Its owner finds a robot that is turned away so.
-func (r routes) host(request *http.Request) error {
+// checkHost refuses a request with the wrong Host header, and records it if a robot has sent it, so that
+// the owner finds that robot.
+func (r routes) checkHost(request *http.Request) error {
 	err := r.locks.hosts.Check(request)
 	if err != nil && strings.HasPrefix(request.URL.Path, "/xiaozhi/") && request.Header.Get("Device-Id") != "" {
 		r.parts.TurnAway(request, err)
@@ -119,13 +122,13 @@ func (r routes) host(request *http.Request) error {
 	return err
 }
 
-// owner mounts what the owner uses by HTTP.
+// owner mounts the owner's routes of a TCP address.
 func (r routes) owner(e gin.IRouter) {
-	mount(e, r.parts.Owner...)
+	mountAll(e, r.parts.Owner...)
 	r.parts.BridgeAdmin(e)
 }
 
-// unknownPath is a handler for paths at which there is nothing.
+// unknownPath returns a handler that calls another for requests that match no route.
 func unknownPath(handler gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if c.FullPath() == "" {
@@ -134,8 +137,8 @@ func unknownPath(handler gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
-// local serves programs on this machine, and pages of allowed_origins that are open on it; the
-// owner's API serves programs alone.
+// local mounts the routes for programs on this machine, and for the web pages of
+// allowed_origins in its browsers. The owner's API is for programs only.
 func (r routes) local(e *gin.Engine) {
 	l, p := r.locks, r.parts
 	e.Use(httpserver.Guard(l.origins.Local), l.origins.Admit())
@@ -144,10 +147,10 @@ func (r routes) local(e *gin.Engine) {
 	}
 	p.Open(e)
 	r.owner(e.Group("", l.local))
-	if p.Web != nil { // browsers of this machine need no key
+	if p.Web != nil { // browsers on this machine need no key
 		here := e.Group("", httpserver.Guard(httpserver.Local), web.Here)
 		p.Web.Routes(here, here)
-		mount(here, p.Robots...)
+		mountAll(here, p.Robots...)
 	}
 	p.Bridge(e)
 	p.Talks(e)
@@ -155,20 +158,21 @@ func (r routes) local(e *gin.Engine) {
 	p.Character(e, func(r *http.Request) bool { return httpserver.Local(r) == nil })
 }
 
-// skins mounts what shows the agent behind locks, or behind none for this machine.
+// skins mounts the routes of programs that show the agent. Without locks everybody may use them.
 func (r routes) skins(e gin.IRouter, locks ...func(*http.Request) error) {
 	p := r.parts
 	p.Skin(e, locks...)
-	mount(e.Group("", httpserver.Guard(locks...)), p.Skins...)
+	mountAll(e.Group("", httpserver.Guard(locks...)), p.Skins...)
 	upgrades := make([]func(*http.Request) error, 0, len(locks))
 	for _, lock := range locks {
 		upgrades = append(upgrades, httpserver.InUpgrade(p.QueryToken, lock))
 	}
-	mount(e.Group("", httpserver.Guard(upgrades...)), p.Upgrades...)
+	mountAll(e.Group("", httpserver.Guard(upgrades...)), p.Upgrades...)
 }
 
-// openClaw serves programs made for OpenClaw's gateway, on a listener where they are at the root.
-// Where other machines reach that, the skins' key is their token.
+// openClaw mounts the routes of programs made for OpenClaw's gateway, which connect to the root
+// path and so need an address to themselves. On a loopback address they need no key; elsewhere
+// they send the skins' key as their token.
 func (r routes) openClaw(e *gin.Engine, loopback bool) {
 	l := r.locks
 	if loopback {

@@ -10,48 +10,49 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// certificate is the certificate of the encrypted listeners. It is read again when its files
-// change, so that the program that renews it need not restart the appliance.
+// certificate is the certificate of the encrypted listeners. It is loaded again when its files
+// change, so renewing it does not require a restart of the appliance.
 type certificate struct {
 	files config.TLS
 	log   *slog.Logger
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	read    [2]os.FileInfo // of the files that current, or the last warning, is about
-	checked time.Time      // the files
+	loaded  [2]os.FileInfo // certificate and key file at the last attempt to load them; nil for a missing file
+	checked time.Time      // when the files were last compared with loaded
 }
 
-// checkEvery is how often a handshake checks the files.
+// checkEvery is the minimum time between two checks of the files. Handshakes trigger them.
 const checkEvery = time.Second
 
 func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	k := &certificate{files: c, log: log, checked: time.Now()}
-	k.read = k.stamps()
+	k.loaded = k.stat()
 	var err error
 	k.current, err = config.ReadCertificate(c)
 	return k, err
 }
 
-func (k *certificate) stamps() (now [2]os.FileInfo) {
+// stat returns the state of the certificate file and the key file, nil for a missing one.
+func (k *certificate) stat() (files [2]os.FileInfo) {
 	for i, path := range []string{k.files.Certificate, k.files.Key} {
-		if f, err := os.Stat(path); err == nil { // what is not there is not new
-			now[i] = f
+		if f, err := os.Stat(path); err == nil {
+			files[i] = f
 		}
 	}
-	return now
+	return files
 }
 
-// same reports whether a file is unchanged.
-func same(a, b os.FileInfo) bool {
+// sameFile reports whether a and b describe the same unchanged file, or are both nil.
+func sameFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
-// latest is a tls.Config's GetCertificate. Where the new files cannot be used, as while one of
-// the two is still the old one, it returns the certificate from before.
+// latest implements GetCertificate of tls.Config. If the new files cannot be used, for example
+// because only one of the two has been replaced yet, it returns the previous certificate.
 func (k *certificate) latest(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,23 +63,24 @@ func (k *certificate) latest(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return k.current, nil
 }
 
+// renew loads the certificate if its files have changed.
 func (k *certificate) renew() {
-	now := k.stamps()
-	if same(now[0], k.read[0]) && same(now[1], k.read[1]) {
+	files := k.stat()
+	if sameFile(files[0], k.loaded[0]) && sameFile(files[1], k.loaded[1]) {
 		return
 	}
-	k.read = now
+	k.loaded = files
 	fresh, err := config.ReadCertificate(k.files)
 	if err != nil {
 		k.log.Warn("the new certificate cannot be used; the previous one is still in use", "err", err)
 		return
 	}
 	k.current = fresh
-	k.log.Info("a new certificate is shown", "names", config.Names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
+	k.log.Info("a new certificate is in use", "names", config.Names(fresh.Leaf), "until", fresh.Leaf.NotAfter)
 }
 
-// tls returns the configuration of every encrypted listener. What browsers and programs of the
-// last ten years know is enough; the library chooses well among that.
+// tls returns the configuration of every encrypted listener. Clients of the last ten years
+// support TLS 1.2; the choice of ciphers is left to the library.
 func (k *certificate) tls() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: k.latest}
 }

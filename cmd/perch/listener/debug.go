@@ -9,13 +9,13 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// DebugRoutes mounts Go's profiles and counters for programs of this machine. Both packages
-// mount themselves on http.DefaultServeMux too, which no listener serves.
+// DebugRoutes mounts Go's profiles and counters for programs on this machine. Packages expvar
+// and pprof also register with http.DefaultServeMux, which no listener serves.
 func DebugRoutes(e *gin.Engine) {
 	local := e.Group("/debug", httpserver.Guard(httpserver.Local))
 	local.GET("/vars", gin.WrapH(expvar.Handler()))
 	local.GET("/pprof/*profile", func(c *gin.Context) {
-		serve := pprof.Index // and of the profiles that it lists, except these
+		serve := pprof.Index // also serves the profiles that it lists, except the following
 		switch c.Param("profile") {
 		case "/cmdline":
 			serve = pprof.Cmdline

@@ -1,5 +1,5 @@
-// Package listener opens the addresses of the configuration, and serves HTTP and robots' MQTT
-// on them. What is served is mounted by the appliance.
+// Package listener opens the addresses of the configuration, and runs the HTTP servers on them.
+// The caller mounts the routes. It also opens the addresses of robots' MQTT.
 package listener
 
 import (
@@ -27,39 +27,40 @@ import (
 	"perch/health"
 )
 
-// Keys of the configuration that name addresses. Each key has its handlers.
+// Keys of the configuration that hold addresses. All addresses of a key have the same routes.
 const (
 	Network  = "listen"             // for robots and everybody on the network
 	OpenClaw = "skins.openclaw"     // for programs made for OpenClaw's gateway
-	Ingress  = "web.ingress_listen" // for proxies that let in owners only
+	Ingress  = "web.ingress_listen" // for proxies that authenticate the owner
 	Debug    = "debug.listen"       // for Go's profiles
-	Local    = "local"              // for programs of this machine
+	Local    = "local"              // for programs on this machine
 	TLS      = "tls.listen"         // for the network, encrypted
-	Socket   = ""                   // of the commands of this machine
+	Socket   = ""                   // the Unix socket of the commands, which has no key
 )
 
 // Server is a listener, and the HTTP server behind it.
 type Server struct {
 	Listener net.Listener
 	Server   *http.Server
-	Key      string // that names the address
+	Key      string // the configuration key of the address, such as Network
 }
 
 // Set holds the listeners of an appliance.
 type Set struct {
 	Servers    []*Server
-	Lingering  httpserver.Lingering // connections that robots are to close first
-	Downloads  httpserver.Downloads // of robots
-	IngressErr error                // why Ingress is not open
+	Lingering  httpserver.Lingering // connections that wait for the robot to close them
+	Downloads  httpserver.Downloads // running downloads of robots
+	IngressErr error                // why the Ingress address could not be opened; nil if it is open or off
 
 	data        string
-	certificate *certificate // nil where nothing is encrypted
+	certificate *certificate // nil without encrypted listeners
 	log         *slog.Logger
 	stop        sync.Once
 }
 
-// Open opens the listeners of a configuration, and the socket of the commands for a data
-// directory. Without Ingress and the socket all else works, so that these only warn.
+// Open opens the listeners of a configuration, and the socket of the commands in a data
+// directory. It only logs a failure of Ingress or of the socket, since all else works without
+// them.
 func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
 	s := &Set{data: data, log: log}
 	var err error
@@ -68,52 +69,52 @@ func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
 			return nil, err
 		}
 	}
-	one := func(address string) []string {
+	optional := func(address string) []string {
 		if address == "" {
 			return nil
 		}
 		return []string{address}
 	}
-	err = errors.Join(s.open(Network, c.Listen), s.open(OpenClaw, one(c.Skins.OpenClaw)), s.open(Debug, one(c.Debug.Listen)),
+	err = errors.Join(s.open(Network, c.Listen), s.open(OpenClaw, optional(c.Skins.OpenClaw)), s.open(Debug, optional(c.Debug.Listen)),
 		s.open(Local, c.Local), s.open(TLS, c.TLS.Listen))
 	if err != nil {
 		s.Stop()
 		return nil, err
 	}
 	if c.Web.Enabled {
-		if s.IngressErr = s.open(Ingress, one(c.Web.IngressListen)); s.IngressErr != nil {
+		if s.IngressErr = s.open(Ingress, optional(c.Web.IngressListen)); s.IngressErr != nil {
 			log.Warn("Home Assistant cannot show the page", "err", s.IngressErr)
 		}
 	}
 	if l, err := listenSocket(SocketPath(data)); err != nil {
-		// The commands can still come by --url.
-		log.Warn("the commands of this machine have no socket", "err", err)
+		// Commands can still connect with --url.
+		log.Warn("commands on this machine cannot connect by the socket", "err", err)
 	} else {
 		s.add(l, Socket)
 	}
 	return s, nil
 }
 
-// open opens the addresses that a key of the configuration names.
-func (s *Set) open(key string, addresses []string) (err error) {
+// open opens the addresses of a configuration key.
+func (s *Set) open(key string, addresses []string) (failed error) {
 	for _, address := range addresses {
-		for i, one := range resolve(address) {
-			l, failed := net.Listen("tcp", one)
-			if i > 0 && (errors.Is(failed, syscall.EADDRNOTAVAIL) || errors.Is(failed, syscall.EAFNOSUPPORT)) {
+		for i, resolved := range resolve(address) {
+			l, err := net.Listen("tcp", resolved)
+			if i > 0 && (errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT)) {
 				continue // a machine without IPv6
 			}
-			if failed != nil {
-				err = errors.Join(err, Error(one, key, failed))
+			if err != nil {
+				failed = errors.Join(failed, Error(resolved, key, err))
 				continue
 			}
 			s.add(l, key)
 		}
 	}
-	return err
+	return failed
 }
 
-// resolve returns an address, or both that localhost stands for: a program that asks for it
-// may try either first, and not the other.
+// resolve returns the IPv4 and the IPv6 loopback address for localhost, and any other address
+// unchanged. Clients differ in which of the two they try.
 func resolve(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "localhost" {
@@ -122,27 +123,27 @@ func resolve(address string) []string {
 	return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 }
 
-// add adds a listener.
+// add adds a listener with a server that has no routes yet.
 func (s *Set) add(l net.Listener, key string) {
 	server := &http.Server{
-		ReadHeaderTimeout: 10 * time.Second, // of a handshake of TLS, too
+		ReadHeaderTimeout: 10 * time.Second, // also bounds the TLS handshake
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    16 << 10,
-		// No WriteTimeout: streams and WebSockets stay open, and set their own. The
-		// connection limit bounds all others.
+		// There is no WriteTimeout because streams and WebSockets stay open; they set their
+		// own deadlines. Slow readers of other responses count against the connection limit.
 		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		Protocols: new(http.Protocols),
 
 		ConnContext: s.Lingering.ConnContext,
 	}
-	server.Protocols.SetHTTP1(true) // WebSockets need it, and one protocol has one set of limits
+	server.Protocols.SetHTTP1(true) // WebSockets need HTTP/1; HTTP/2 would have other limits
 	if key == TLS {
 		server.TLSConfig = s.certificate.tls()
 	}
 	s.Servers = append(s.Servers, &Server{httpserver.LimitListener(l, s.log), server, key})
 }
 
-// Handle mounts routes on the addresses of a key.
+// Handle mounts routes on all addresses of a configuration key.
 func (s *Set) Handle(key string, routes func(*gin.Engine)) error {
 	if len(s.At(key)) == 0 {
 		return nil
@@ -152,15 +153,15 @@ func (s *Set) Handle(key string, routes func(*gin.Engine)) error {
 		return err
 	}
 	routes(e)
-	for _, one := range s.Servers {
-		if one.Key == key {
-			one.Server.Handler = e
+	for _, server := range s.Servers {
+		if server.Key == key {
+			server.Server.Handler = e
 		}
 	}
 	return nil
 }
 
-// Listen opens another TCP address that a key of the configuration names.
+// Listen opens a TCP address that is not part of a Set. key names it in errors.
 func Listen(key, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -169,7 +170,8 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Error returns an error of net.Listen as a sentence with its cure.
+// Error returns a sentence for an error of net.Listen that says what the owner can do. key is
+// the configuration key of the address.
 func Error(address, key string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -177,60 +179,60 @@ func Error(address, key string, err error) error {
 	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("%s may not be opened by this user; choose a port over 1023 in %s", address, key)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s is no address of this machine; change %s in the configuration", address, key)
+		return fmt.Errorf("%s is not an address of this machine; change %s in the configuration", address, key)
 	}
 	return fmt.Errorf("open %s (%s in the configuration): %w", address, key, err)
 }
 
 // Serve serves every listener until Stop, and returns the first failure.
 func (s *Set) Serve() error {
-	failed := make(chan error, len(s.Servers))
-	for _, one := range s.Servers {
+	ended := make(chan error, len(s.Servers))
+	for _, server := range s.Servers {
 		go func() {
-			if one.Server.TLSConfig != nil {
-				failed <- one.Server.ServeTLS(one.Listener, "", "") // the certificate is in its configuration
+			if server.Server.TLSConfig != nil {
+				ended <- server.Server.ServeTLS(server.Listener, "", "") // TLSConfig has the certificate
 				return
 			}
-			failed <- one.Server.Serve(one.Listener)
+			ended <- server.Server.Serve(server.Listener)
 		}()
 	}
-	var first error
+	var failure error
 	for range s.Servers {
-		if err := <-failed; !errors.Is(err, http.ErrServerClosed) && first == nil {
-			first = fmt.Errorf("a listener failed: %w", err)
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) && failure == nil {
+			failure = fmt.Errorf("a listener failed: %w", err)
 			s.Stop()
 		}
 	}
-	return first
+	return failure
 }
 
-// Limits of a stop. Together they leave eight seconds of the service manager's TimeoutStopSec
-// (packaging/perch.service) for what ends after the listeners.
+// Timeouts of Stop. The rest of the service manager's TimeoutStopSec (packaging/perch.service),
+// eight seconds, is for the parts that end after the listeners.
 const (
-	downloadsWithin = 10 * time.Second // may take to end: a robot crashes where one is broken off
-	requestsWithin  = 2 * time.Second  // may other requests take after them
+	downloadTimeout = 10 * time.Second // a robot may crash if its download is interrupted
+	requestTimeout  = 2 * time.Second  // for other requests, after the downloads
 
-	StopWithin = downloadsWithin + requestsWithin
+	StopWithin = downloadTimeout + requestTimeout
 )
 
-// Stop waits for robots' downloads, closes the listeners, gives requests a moment, and closes
-// their connections.
+// Stop waits for robots' downloads, closes the listeners, waits for other requests, and then
+// closes all connections.
 func (s *Set) Stop() {
 	s.stop.Do(func() {
-		finishing, finished := context.WithTimeout(context.Background(), downloadsWithin)
-		defer finished()
-		if left := s.Downloads.Finish(finishing); left > 0 {
-			s.log.Warn("downloads of robots are broken off by the stop; the robots keep what they have, and may restart", "count", left)
+		ctx, cancel := context.WithTimeout(context.Background(), downloadTimeout)
+		defer cancel()
+		if left := s.Downloads.Finish(ctx); left > 0 {
+			s.log.Warn("stopping interrupts downloads of robots; their stored data is safe, but they may restart", "count", left)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), requestsWithin)
+		ctx, cancel = context.WithTimeout(context.Background(), requestTimeout)
 		defer cancel()
 		var wg sync.WaitGroup
-		for _, one := range s.Servers {
+		for _, server := range s.Servers {
 			wg.Go(func() {
-				if one.Server.Shutdown(ctx) != nil {
-					_ = one.Server.Close() // its connections are closed either way
+				if server.Server.Shutdown(ctx) != nil {
+					_ = server.Server.Close() // the connections are closed even if it fails
 				}
-				_ = one.Listener.Close() // where it was never served
+				_ = server.Listener.Close() // Shutdown does not close a listener that was never served
 			})
 		}
 		wg.Wait()
@@ -238,24 +240,26 @@ func (s *Set) Stop() {
 	})
 }
 
-// Addresses returns those of Network, as they were opened.
+// Addresses returns the open addresses for robots and everybody on the network.
 func (s *Set) Addresses() []string { return s.At(Network) }
 
-// At returns the addresses that a key of the configuration names, as they were opened.
+// At returns the open addresses of a configuration key, with the ports that the kernel chose for
+// port 0.
 func (s *Set) At(key string) []string {
-	var all []string
-	for _, one := range s.Servers {
-		if one.Key == key {
-			all = append(all, one.Listener.Addr().String())
+	var addresses []string
+	for _, server := range s.Servers {
+		if server.Key == key {
+			addresses = append(addresses, server.Listener.Addr().String())
 		}
 	}
-	return all
+	return addresses
 }
 
-// URL returns where a program of this machine finds the appliance.
+// URL returns the URL at which programs on this machine reach the appliance.
 func (s *Set) URL() string { return "http://" + Dialable(append(s.At(Local), s.At(Network)...)[0]) }
 
-// Dialable returns where an address that this machine listens on is reached from within it.
+// Dialable returns the address by which this machine reaches a listener of its own: the IPv4
+// loopback address in the place of an unspecified one.
 func Dialable(address string) string {
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsUnspecified() {
 		return fmt.Sprintf("127.0.0.1:%d", at.Port())
@@ -263,63 +267,63 @@ func Dialable(address string) string {
 	return address
 }
 
-// Condition returns the condition of the listeners. A listener that fails ends the appliance, so
-// that only the commands' socket can be missing.
+// Condition returns the condition of the listeners. It checks only that the socket of the
+// commands exists: Serve ends when a listener fails.
 func (s *Set) Condition() health.Part {
 	path := SocketPath(s.data)
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
 		return health.Part{Name: "doors"}.Saying(
-			fmt.Sprintf("the commands of this machine find no socket at %s; restart the appliance, and see its log", path))
+			fmt.Sprintf("the socket of the commands is missing at %s; restart the appliance, and see its log", path))
 	}
 	return health.Part{Name: "doors", OK: true}.Saying(fmt.Sprintf("listens on %s", strings.Join(s.Addresses(), ", ")))
 }
 
-// Encryption returns the condition of the certificate, if there is one: its names and how long
-// it is valid, or what is wrong with it. Soon to expire is not a failure yet.
+// Encryption returns the condition of the certificate: its names and its expiry date, or its
+// fault. A certificate that expires soon is still OK. Without encrypted listeners it returns nil.
 func (s *Set) Encryption() []health.Part {
 	if s.certificate == nil {
 		return nil
 	}
-	shown, _ := s.certificate.latest(nil) // it has no error
-	err := config.Expiry(shown.Leaf, time.Now())
+	current, _ := s.certificate.latest(nil) // never fails
+	err := config.Expiry(current.Leaf, time.Now())
 	part := health.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates)}
 	if err != nil {
 		return []health.Part{part.Saying(err.Error())}
 	}
 	return []health.Part{part.Saying(
-		fmt.Sprintf("a certificate for %s, until %s", config.Names(shown.Leaf), shown.Leaf.NotAfter.Format(time.DateOnly)))}
+		fmt.Sprintf("a certificate for %s, until %s", config.Names(current.Leaf), current.Leaf.NotAfter.Format(time.DateOnly)))}
 }
 
-// Counters returns what is counted of connections that robots close.
+// Counters returns the metrics of connections that wait for the robot to close them.
 func (s *Set) Counters() []admin.Counter {
 	return []admin.Counter{
-		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last answer, for the robot to close.",
+		{Name: "perch_connections_kept_open_total", Help: "Connections that were kept open after their last response, for the robot to close.",
 			Count: func() uint64 { return s.Lingering.Counts().Kept }},
-		{Name: "perch_connections_kept_open_timeouts_total", Help: "Of those, connections that the robot had not closed within a second.",
+		{Name: "perch_connections_kept_open_timeouts_total", Help: "Kept-open connections that the robot did not close within a second.",
 			Count: func() uint64 { return s.Lingering.Counts().TimedOut }},
-		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once, for too many were kept open.",
+		{Name: "perch_connections_not_kept_open_total", Help: "Connections closed at once because too many were kept open.",
 			Count: func() uint64 { return s.Lingering.Counts().Untimely }},
 	}
 }
 
-// Check requests an answer of every listener, and returns an error for each that gives none.
+// Check sends a request to every listener, and returns an error for each that does not respond.
 func (s *Set) Check(ctx context.Context) error {
 	var failed error
-	for _, one := range s.Servers {
-		if err := one.check(ctx); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("listener %s: %w", one.Listener.Addr(), err))
+	for _, server := range s.Servers {
+		if err := server.check(ctx); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("listener %s: %w", server.Listener.Addr(), err))
 		}
 	}
 	return failed
 }
 
-// check requests /health. Any answer will do.
+// check requests /health. A response with any status is a success.
 func (s *Server) check(ctx context.Context) error {
-	own := s.Listener.Addr()
+	address := s.Listener.Addr()
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, own.Network(), Dialable(own.String()))
+			return new(net.Dialer).DialContext(ctx, address.Network(), Dialable(address.String()))
 		},
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/health", nil)
@@ -334,10 +338,10 @@ func (s *Server) check(ctx context.Context) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// listenSocket opens a unix socket, in the place of a socket that no program serves.
+// listenSocket opens a Unix socket. It replaces a socket file that no program serves any more.
 func listenSocket(path string) (net.Listener, error) {
 	if c, err := net.Dial("unix", path); err == nil {
-		_ = c.Close() // it was only to see
+		_ = c.Close() // nothing was sent
 		return nil, fmt.Errorf("%s is served by another program", path)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -353,8 +357,8 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// SocketPath returns where the appliance of a data directory listens for the commands: in its
-// runtime directory where the service manager made one, else beside its data.
+// SocketPath returns the path of the socket of the commands: in the runtime directory if the
+// service manager made one, otherwise in the data directory.
 func SocketPath(data string) string {
 	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
 		return filepath.Join(dir, "perch.sock")

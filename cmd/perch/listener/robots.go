@@ -13,16 +13,16 @@ import (
 	"perch/health"
 )
 
-// Robots is where robots connect by MQTT, with their sound by UDP. Without it they use their
-// WebSockets.
+// Robots holds the sockets by which robots connect over MQTT, with their sound over UDP. Robots
+// connect over WebSockets where these are not open.
 type Robots struct {
-	listeners []net.Listener // in the clear, and by TLS
-	sound     *udp.Socket
+	listeners []net.Listener // plain and TLS, whichever the configuration has
+	sound     *udp.Socket    // nil if the sockets are not open
 	condition health.Part
 }
 
-// OpenRobots opens the addresses of robots' MQTT. What cannot be opened costs nobody else
-// anything: the condition says why.
+// OpenRobots opens the addresses of robots' MQTT. A failure is only logged, and shown by
+// Condition, since the rest of the appliance works without MQTT.
 func OpenRobots(c *config.Config, log *slog.Logger) *Robots {
 	r := &Robots{condition: health.Part{Name: "robots-mqtt", OK: true, Note: "turned off by robots.mqtt and robots.udp"}}
 	if c.Robots.MQTT.Listen == "" && c.Robots.MQTT.TLS == "" || c.Robots.UDP == "" {
@@ -37,7 +37,7 @@ func OpenRobots(c *config.Config, log *slog.Logger) *Robots {
 	return r
 }
 
-// open opens the listeners and the socket.
+// open opens the listeners and the UDP socket. After an error the caller closes r.
 func (r *Robots) open(c *config.Config, log *slog.Logger) (err error) {
 	if r.sound, err = udp.Listen(c.Robots.UDP); err != nil {
 		return Error(c.Robots.UDP, "robots.udp", err)
@@ -63,7 +63,8 @@ func (r *Robots) open(c *config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// Run has serve hold the robots' connections until ctx ends.
+// Run calls serve with the open sockets; serve runs until ctx ends. Without sockets it returns at
+// once.
 func (r *Robots) Run(ctx context.Context, serve func(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error) error {
 	if r.sound == nil {
 		return nil
@@ -71,21 +72,21 @@ func (r *Robots) Run(ctx context.Context, serve func(ctx context.Context, sound 
 	return serve(ctx, r.sound, r.listeners...)
 }
 
-// Counters returns what is counted of datagrams.
+// Counters returns the metrics of datagrams.
 func (r *Robots) Counters() []admin.Counter {
 	dropped := func() uint64 { return 0 }
 	if r.sound != nil {
 		dropped = r.sound.Dropped
 	}
 	return []admin.Counter{{Name: "perch_datagrams_dropped_total",
-		Help:  "Datagrams of robots' sound that belonged to no talk, came twice, were forged, or came too fast.",
+		Help:  "Datagrams of robots' sound that belonged to no session, came twice, were forged, or came too fast.",
 		Count: dropped}}
 }
 
-// Condition returns whether robots can connect, and where.
+// Condition returns the condition of robots' MQTT, with its address.
 func (r *Robots) Condition() health.Part { return r.condition }
 
-// Port returns the port of robots' MQTT, 0 where they cannot connect.
+// Port returns the TCP port of robots' MQTT, or 0 if it is not open.
 func (r *Robots) Port() int {
 	if len(r.listeners) == 0 {
 		return 0
@@ -93,10 +94,10 @@ func (r *Robots) Port() int {
 	return r.listeners[0].Addr().(*net.TCPAddr).Port
 }
 
-// Close closes what was opened. After Run there is nothing to close.
+// Close closes the sockets if Run was not called; Run's serve closes them itself.
 func (r *Robots) Close() {
 	for _, l := range r.listeners {
-		_ = l.Close() // nothing is served there
+		_ = l.Close() // has no connections
 	}
 	if r.sound != nil {
 		r.sound.Close()

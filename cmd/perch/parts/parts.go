@@ -1,4 +1,4 @@
-// Package parts runs the parts of an appliance, and ends them in order.
+// Package parts runs the parts of an appliance, and stops them in order.
 package parts
 
 import (
@@ -10,41 +10,42 @@ import (
 	"perch/health"
 )
 
-// Part is one of the parts that an appliance consists of. All fields may be left out.
+// Part is one of the parts that an appliance consists of. All fields are optional.
 type Part struct {
-	// Run does the part's work until ctx ends. An error is logged with the words of Fails; if
-	// Fails is empty, the error ends the appliance.
+	// Run does the part's work until ctx ends. An error ends the appliance, unless Fails is set:
+	// then the error is logged with Fails as the message.
 	Run   func(ctx context.Context) error
 	Fails string
-	// First is whether Run has to end before any other part does.
+	// First makes the Runner stop this part before all others.
 	First bool
-	// End disconnects the clients that the part serves.
+	// End disconnects the clients that the part serves. It is called before the context of Run
+	// ends, except for parts with First.
 	End func()
-	// Conditions are shown by /ready and the doctor.
+	// Conditions returns the part's conditions for /ready and the doctor.
 	Conditions func() []health.Part
 }
 
-// Until returns a Part's Run of a function that cannot fail.
+// Until makes a Part.Run from a function that cannot fail.
 func Until(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
-// One returns a Part's Conditions of one.
+// One makes a Part.Conditions from a function that returns a single condition.
 func One(condition func() health.Part) func() []health.Part {
 	return func() []health.Part { return []health.Part{condition()} }
 }
 
-// When returns the part of an appliance that has it, and else an empty one.
-func When(has bool, p Part) Part {
-	if has {
+// When returns p if enabled is true, and an empty Part otherwise.
+func When(enabled bool, p Part) Part {
+	if enabled {
 		return p
 	}
 	return Part{}
 }
 
-// Conditions returns those of all parts.
-func Conditions(all []Part) (conditions []health.Part) {
-	for _, p := range all {
+// Conditions returns the conditions of all parts.
+func Conditions(parts []Part) (conditions []health.Part) {
+	for _, p := range parts {
 		if p.Conditions != nil {
 			conditions = append(conditions, p.Conditions()...)
 		}
@@ -52,31 +53,31 @@ func Conditions(all []Part) (conditions []health.Part) {
 	return conditions
 }
 
-// Runner runs parts.
+// Runner runs the parts of an appliance.
 type Runner struct {
 	Parts    []Part
-	Ended    <-chan error // ends the run with an error
-	Started  func()       // is called once all parts run
-	Stopping func(error)  // is called before the first part ends, with the error that Run will return
+	Ended    <-chan error // a value ends Run, which returns it
+	Started  func()       // called when all parts run
+	Stopping func(error)  // called before the first part is stopped, with the result of Run
 	Log      *slog.Logger
 }
 
 // Run runs the parts until ctx ends, and then stops them: first the parts with First, then the
 // others in reverse order. It returns the error of Ended, or of a part that ends the appliance.
 func (r Runner) Run(ctx context.Context) error {
-	inner, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	failed := make(chan error, len(r.Parts))
-	var others, first sync.WaitGroup
-	early, stopFirst := context.WithCancel(inner)
+	lateCtx, stopLate := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLate()
+	firstCtx, stopFirst := context.WithCancel(lateCtx)
 	defer stopFirst()
+	failed := make(chan error, len(r.Parts))
+	var first, late sync.WaitGroup
 	for _, p := range r.Parts {
 		switch {
 		case p.Run == nil:
 		case p.First:
-			first.Go(func() { r.work(early, p, failed) })
+			first.Go(func() { r.runPart(firstCtx, p, failed) })
 		default:
-			others.Go(func() { r.work(inner, p, failed) })
+			late.Go(func() { r.runPart(lateCtx, p, failed) })
 		}
 	}
 	r.Started()
@@ -94,13 +95,13 @@ func (r Runner) Run(ctx context.Context) error {
 			p.End()
 		}
 	}
-	stop()
-	others.Wait()
+	stopLate()
+	late.Wait()
 	return err
 }
 
-// work runs a part to its end.
-func (r Runner) work(ctx context.Context, p Part, failed chan<- error) {
+// runPart runs a part until it ends. An error is logged, or sent to failed.
+func (r Runner) runPart(ctx context.Context, p Part, failed chan<- error) {
 	err := p.Run(ctx)
 	switch {
 	case err == nil:
