@@ -1,5 +1,5 @@
-// Package agents makes the characters with their skills, moods and diary, the engines, and the mind
-// that has the brains answer.
+// Package agents builds everything that answers a user: the characters with their skills, moods and
+// diary, the engines, and the mind that chooses a brain for each turn.
 package agents
 
 import (
@@ -28,9 +28,9 @@ import (
 	"perch/voice"
 )
 
-// Options holds what agents need of an appliance.
+// Options holds the parts of an appliance that its agents use.
 type Options struct {
-	Config      func() *config.Config // the present configuration
+	Config      func() *config.Config // returns the current configuration
 	Data        string                // the data directory
 	DB          *store.DB
 	Identity    *datadir.Identity
@@ -40,14 +40,14 @@ type Options struct {
 	Timers      *notice.Timers
 	Bus         *event.Bus
 	Senses      *perception.States
-	Recognizers voice.Recognizers // instead of those configured; may be nil
+	Recognizers voice.Recognizers // replaces the configured recognizers; may be nil
 
-	URL            string                                  // of the appliance, for programs of this machine
-	WyomingServers func(context.Context) ([]string, error) // on the network
+	URL            string                                  // base URL of the appliance for programs on this machine
+	WyomingServers func(context.Context) ([]string, error) // returns the addresses found on the network
 	Log            *slog.Logger
 }
 
-// Agents holds the characters and what they understand, think and remember with.
+// Agents holds the characters, their engines and brains, and their stored state.
 type Agents struct {
 	Characters *characters.Characters
 	Passports  *characters.Passports
@@ -57,11 +57,11 @@ type Agents struct {
 	Talks      *vccp.ToolEndpoints // for coding agents
 	Engines    engines.Current
 	Mind       *agent.Mind
-	Sentiment  func(text string) float64 // valence of a text, from -1 to 1
+	Sentiment  func(text string) float64 // returns the valence of a text, from -1 to 1
 	Moods      *mood.Moods
 	Diary      *diary.Diary
 
-	brain drivers.Brain // what brains need besides their options
+	brain drivers.Brain // arguments of every brain's constructor besides its options
 	o     Options
 }
 
@@ -79,25 +79,25 @@ func New(o Options) (_ *Agents, err error) {
 	}
 	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
 	a.Talks = vccp.NewToolEndpoints(o.Log)
-	own := thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
+	thinking := thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
 		Publish: o.Bus.Publish}
-	a.brain = drivers.Brain{BrainSetup: thinker.BrainSetup{Options: own}, MayAnswer: o.Robots.Trusts, Skills: a.Skills,
+	a.brain = drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinking}, MayAnswer: o.Robots.Trusts, Skills: a.Skills,
 		Lend: func() acp.ToolEndpoint { return a.Talks.Open(o.URL + "/mcp/talk") }}
-	first, err := a.newEngines(c, nil)
+	set, err := a.newEngines(c, nil)
 	if err != nil {
 		return nil, err
 	}
-	a.Engines.Replace(first)
+	a.Engines.Replace(set)
 	a.Mind = agent.NewMind(func() ([]agent.Brain, func()) {
-		e, done := a.Engines.Acquire()
-		return e.Brains, done
+		e, release := a.Engines.Acquire()
+		return e.Brains, release
 	}, o.Memory, o.Bus, o.Log)
 	a.Mind.Restore(store.NewTable[agent.Conversation](o.DB, "conversations"))
 	a.Mind.Complete(a.Characters.Complete)
 	a.Characters.Replace(a.Characters)
-	words, wrong := mood.ReadWords(datadir.Words(o.Data))
-	if wrong != nil {
-		o.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", wrong)
+	words, wordsErr := mood.ReadWords(datadir.Words(o.Data))
+	if wordsErr != nil {
+		o.Log.Warn("a list of words for moods is not used; correct it and restart the appliance", "err", wordsErr)
 	}
 	a.Sentiment = func(text string) float64 { return words.Analyse(text, o.Config().Language.First()).Valence }
 	a.Moods = mood.New(mood.Options{Bus: o.Bus, Words: words, Off: func() bool { return o.Config().Mood == "off" }, Language: a.Characters.Language})
@@ -123,18 +123,18 @@ func (a *Agents) newCharacters(c *config.Config) (err error) {
 	return nil
 }
 
-// newEngines makes the engines of a configuration. It takes over those of before that the
-// configuration leaves as they are.
-func (a *Agents) newEngines(c *config.Config, before *engines.Set) (*engines.Set, error) {
+// newEngines makes the engines of a configuration. It reuses each engine of current whose settings
+// are the same in the configuration. current may be nil.
+func (a *Agents) newEngines(c *config.Config, current *engines.Set) (*engines.Set, error) {
 	publish := func(e event.Event) { a.o.Bus.Publish("", "", e) }
-	e, err := engines.New(before, c, a.brain, a.o.WyomingServers, publish, a.o.Log)
+	e, err := engines.New(current, c, a.brain, a.o.WyomingServers, publish, a.o.Log)
 	if err == nil && a.o.Recognizers != nil {
 		e.ReplaceRecognizers(a.o.Recognizers)
 	}
 	return e, err
 }
 
-// publishStored publishes changes of the memory and of timers.
+// publishStored publishes an event for each change of the memory and of the timers.
 func publishStored(bus *event.Bus, memory *agent.Memory, timers *notice.Timers) {
 	memory.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "memory", ID: id}) })
 	memory.Announce(func(e agent.Entry) {
@@ -147,7 +147,7 @@ func publishStored(bus *event.Bus, memory *agent.Memory, timers *notice.Timers) 
 	timers.Watch(func(id string) { bus.Publish("", "", event.Changed{What: "timers", ID: id}) })
 }
 
-// Close releases the engines and the skills.
+// Close closes the conversations of coding agents, the engines and the skills.
 func (a *Agents) Close() {
 	if a.Talks != nil {
 		a.Talks.Close()
@@ -158,30 +158,30 @@ func (a *Agents) Close() {
 	}
 }
 
-// Phrase returns one of the appliance's own sentences in a language, or in the household's if tag is
-// empty.
+// Phrase returns one of the appliance's fixed sentences in the language of tag (BCP 47), or in the
+// household's language if tag is empty.
 func (a *Agents) Phrase(tag, name string) string { return a.Engines.Engines().Phrase(tag, name) }
 
-// PhraseFor returns one of the appliance's own sentences in a robot's language.
+// PhraseFor returns one of the appliance's fixed sentences in a robot's language.
 func (a *Agents) PhraseFor(id device.ID, name string) string {
 	return a.Phrase(a.Characters.Language(id), name)
 }
 
-// Next holds the engines and characters of another configuration.
+// Next holds the engines and characters of a configuration that is not in use yet.
 type Next struct {
 	Engines    *engines.Set
 	Characters *characters.Characters
-	before     *engines.Set
+	previous   *engines.Set // in use when Next was made
 }
 
-// Next makes the engines and characters of a configuration that differs in the keys of changed. Either
-// Replace makes them take effect, or Discard releases them.
+// Next makes the engines and characters of a configuration that differs from the current one in
+// the keys of changed. The caller passes the result to Replace, or calls Discard to release it.
 func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
-	n = &Next{Characters: a.Characters, before: a.Engines.Engines()}
-	if n.Engines, err = a.newEngines(c, n.before); err != nil {
+	n = &Next{Characters: a.Characters, previous: a.Engines.Engines()}
+	if n.Engines, err = a.newEngines(c, n.previous); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(changed, ofCharacters) {
+	if slices.ContainsFunc(changed, affectsCharacters) {
 		if n.Characters, err = characters.New(c, a.o.Robots, a.o.Data, a.o.Log); err != nil {
 			n.Discard()
 			return nil, err
@@ -190,15 +190,15 @@ func (a *Agents) Next(c *config.Config, changed []string) (n *Next, err error) {
 	return n, nil
 }
 
-// ofCharacters reports whether characters depend on a key.
-func ofCharacters(key string) bool {
+// affectsCharacters reports whether characters depend on a configuration key.
+func affectsCharacters(key string) bool {
 	return slices.Contains([]string{"language", "speech", "brains", "persona", "characters", "robots.each"}, key)
 }
 
-// Discard releases what Next has made.
-func (n *Next) Discard() { n.Engines.CloseNew(n.before) }
+// Discard closes the engines that were made for n.
+func (n *Next) Discard() { n.Engines.CloseNew(n.previous) }
 
-// Replace uses the characters and the engines of n for the next turns.
+// Replace makes the next turns use the characters and engines of n.
 func (a *Agents) Replace(n *Next) {
 	if n.Characters != a.Characters {
 		a.Characters.Replace(n.Characters)
@@ -206,5 +206,5 @@ func (a *Agents) Replace(n *Next) {
 	a.Engines.Replace(n.Engines)
 }
 
-// Retire releases the engines that n has replaced. No turn can begin with them any more.
-func (a *Agents) Retire(n *Next) { a.Engines.Retire(n.before) }
+// Retire closes the engines that n has replaced, once the turns that use them have ended.
+func (a *Agents) Retire(n *Next) { a.Engines.Retire(n.previous) }

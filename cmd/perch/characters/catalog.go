@@ -22,7 +22,8 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Catalog lists, imports, exports and removes characters for their owner. It publishes its changes.
+// Catalog lists, imports, exports and removes characters for the owner's API. It publishes an
+// event for each change.
 type Catalog struct {
 	*Characters
 	passports *Passports
@@ -35,19 +36,19 @@ func NewCatalog(c *Characters, p *Passports, skills *skill.Library, bus *event.B
 	return Catalog{c, p, skills, bus}
 }
 
-// List returns all characters, the household's first.
+// List returns all characters. The household's comes first.
 func (k Catalog) List() []admin.Character {
-	all := []admin.Character{k.shown(k.householdCharacter())}
+	list := []admin.Character{k.describe(k.householdCharacter())}
 	for _, name := range k.Names() {
-		if own, known := k.named(name); known {
-			all = append(all, k.shown(own))
+		if char, ok := k.lookup(name); ok {
+			list = append(list, k.describe(char))
 		}
 	}
-	return all
+	return list
 }
 
-// Names returns the ids of all characters but the household's, in order. A character that
-// cannot be read is left out.
+// Names returns the sorted IDs of all characters except the household's. It leaves out characters
+// that cannot be read.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
 	for _, c := range k.configured().config.Characters {
@@ -56,10 +57,10 @@ func (k *Characters) Names() []string {
 	for dir, ext := range map[string]string{ImportDir(k.data): ".json", PersonaDir(k.data): ".md"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			continue // there are no files yet
+			continue // the directory is made with its first file
 		}
 		for _, e := range entries[:min(len(entries), MaxFiles)] {
-			if name, is := strings.CutSuffix(e.Name(), ext); is {
+			if name, ok := strings.CutSuffix(e.Name(), ext); ok {
 				names[name] = true
 			}
 		}
@@ -68,15 +69,16 @@ func (k *Characters) Names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-func (k Catalog) shown(own character) admin.Character {
-	shown := admin.Character{ID: cmp.Or(own.ID, agent.DefaultCharacter), Name: own.Name, Description: own.manifest.Description, From: own.from, Brain: own.First,
-		Language: own.Language, Voice: own.Voice, Tools: own.Tools, MemoryTokens: own.MemoryTokens, Skills: []string{}, Robots: []string{}}
-	shown.Remarks = append([]string{}, own.Remarks...)
-	for _, s := range own.manifest.Skills {
+// describe returns a character as the owner's API shows it.
+func (k Catalog) describe(char character) admin.Character {
+	shown := admin.Character{ID: cmp.Or(char.ID, agent.DefaultCharacter), Name: char.Name, Description: char.manifest.Description, From: char.from, Brain: char.First,
+		Language: char.Language, Voice: char.Voice, Tools: char.Tools, MemoryTokens: char.MemoryTokens, Skills: []string{}, Robots: []string{}}
+	shown.Remarks = append([]string{}, char.Remarks...)
+	for _, s := range char.manifest.Skills {
 		shown.Skills = append(shown.Skills, s.URI)
 		switch err := k.skills.Check(s.Name()); {
 		case errors.Is(err, skill.ErrElsewhere):
-			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is a viewer's, which shows the character's model.", s.Name()))
+			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is run by the viewer that shows the character's model.", s.Name()))
 		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // the manifest has a remark about these
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is not on this appliance: put its folder into the directory of skills, "+
 				"and restart. perch skill check says whether it is trusted.", s.Name()))
@@ -90,7 +92,8 @@ func (k Catalog) shown(own character) admin.Character {
 	return shown
 }
 
-// Import stores a character of one file under an id, or under its name if that is empty.
+// Import stores the character of a manifest under an ID, or under its name if id is empty. data is
+// a manifest that refers to no other files.
 func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	m, err := manifest.Parse(data, manifest.Alone)
 	if err != nil {
@@ -100,7 +103,7 @@ func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	if err := config.CheckCharacter(id); err != nil {
 		return admin.Character{}, errManifest(fmt.Errorf("%w; name it with --name", err))
 	}
-	if own, known := k.named(id); known && own.from == fromFile {
+	if char, ok := k.lookup(id); ok && char.from == fromFile {
 		return admin.Character{}, errManifest(fmt.Errorf("the configuration file has a character %s; name it with --name, or change the file", id))
 	}
 	path := filepath.Join(ImportDir(k.data), id+".json")
@@ -110,43 +113,43 @@ func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	if err := writeManifest(path, m); err != nil {
 		return admin.Character{}, err
 	}
-	own := k.cast(id, m, fromImport)
-	k.store(id, own)
+	char := k.newCharacter(id, m, fromImport)
+	k.store(id, char)
 	k.bus.Publish("", "", event.Changed{What: "characters", ID: id})
-	return k.shown(own), nil
+	return k.describe(char), nil
 }
 
-// Export returns a character as a manifest of one file.
+// Export returns the manifest of a character, in which all referenced files are included.
 func (k Catalog) Export(id string) ([]byte, error) {
-	own, err := k.byID(id)
+	char, err := k.byID(id)
 	if err != nil {
 		return nil, err
 	}
-	m := own.manifest
+	m := char.manifest
 	if m.Name == "" {
-		if m, err = manifest.Of(own.Persona); err != nil {
+		if m, err = manifest.Of(char.Persona); err != nil {
 			return nil, err
 		}
 	}
 	return m.Export()
 }
 
-// Remove removes a character that was imported, and its passport.
+// Remove removes an imported character and its passport.
 func (k Catalog) Remove(id string) error {
 	if id == agent.DefaultCharacter || id == "perch" {
-		return errInUse("default is the household's own character, and stays; persona in the configuration changes it")
+		return errInUse("default is the household's character and cannot be removed; persona in the configuration changes it")
 	}
 	if !k.Exists(id) {
 		return errUnknown(id)
 	}
-	switch own, _ := k.named(id); own.from {
+	switch char, _ := k.lookup(id); char.from {
 	case fromFile:
 		return errInUse("the character %s is in the configuration file; remove it from characters there, and restart Perch", id)
 	case fromPersonas:
 		return errInUse("the character %s is the file %s; remove that file", id, filepath.Join(PersonaDir(k.data), id+".md"))
 	}
-	if by := k.usedBy(id, time.Now()); by != "" {
-		return errInUse("the character %s is in use: %s", id, by)
+	if use := k.findUse(id, time.Now()); use != "" {
+		return errInUse("the character %s is in use: %s", id, use)
 	}
 	if err := os.Remove(filepath.Join(ImportDir(k.data), id+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove a character: %w", err)
@@ -155,13 +158,13 @@ func (k Catalog) Remove(id string) error {
 		return err
 	}
 	k.mu.Lock()
-	delete(k.known, id)
+	delete(k.characters, id)
 	k.mu.Unlock()
 	k.bus.Publish("", "", event.Changed{What: "characters", ID: id})
 	return nil
 }
 
-// Card returns the registration file of a character.
+// Card returns the registration file of a character, with remarks for its owner.
 func (k Catalog) Card(id string) (card admin.Card, err error) {
 	own, err := k.passports.own(id)
 	if err != nil {
@@ -175,8 +178,9 @@ func (k Catalog) Card(id string) (card admin.Card, err error) {
 	return card, nil
 }
 
-// usedBy says who uses a character, and the cure, or "".
-func (k *Characters) usedBy(id string, now time.Time) string {
+// findUse returns a sentence about a use of a character and how to end it, or "" if it is not in
+// use.
+func (k *Characters) findUse(id string, now time.Time) string {
 	for _, r := range k.configured().config.Robots.Each {
 		if r.Character == id || r.Persona == id {
 			return fmt.Sprintf("robots.each in the configuration file gives it to the robot %s", r.Robot)
@@ -189,19 +193,21 @@ func (k *Characters) usedBy(id string, now time.Time) string {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	for _, one := range k.sessions {
-		if one.id == id && now.Sub(one.at) < sessionLife {
+	for _, s := range k.sessions {
+		if s.id == id && now.Sub(s.at) < sessionLife {
 			return fmt.Sprintf("a skin has talked with the model %s at %s; choose another model there, or wait until %s", id,
-				one.at.Format(time.TimeOnly), one.at.Add(sessionLife).Format(time.TimeOnly))
+				s.at.Format(time.TimeOnly), s.at.Add(sessionLife).Format(time.TimeOnly))
 		}
 	}
 	return ""
 }
 
+// errInUse is returned for a character that cannot be removed.
 func errInUse(format string, args ...any) error {
 	return &httpserver.Fault{Word: "character_stays", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusConflict}
 }
 
+// errManifest is returned for a manifest that cannot be imported.
 func errManifest(err error) error {
 	return &httpserver.Fault{Word: "bad_manifest", Sentence: err.Error(), HTTP: http.StatusBadRequest}
 }

@@ -1,6 +1,6 @@
-// Package characters holds the characters of the robots and of skins' talks: their personas, brains,
-// voices and languages, from the configuration, from manifests that were imported and from the data
-// directory.
+// Package characters holds the characters of robots and of conversations with skins: persona,
+// brain, voice and language. It reads them from the configuration, from imported manifests and
+// from persona files in the data directory.
 package characters
 
 import (
@@ -32,38 +32,38 @@ import (
 	"perch/voice"
 )
 
-// Characters holds the characters of this appliance, and which of them each robot and each skin's
-// talk has.
+// Characters holds the characters of this appliance, and maps robots and sessions of skins to
+// them.
 type Characters struct {
 	robots *device.Registry
 	data   string // the data directory
 	log    *slog.Logger
 
-	mu        sync.RWMutex
-	household household
-	known     map[string]character // by the name in settings
-	sessions  map[string]played    // of skins' talks
+	mu         sync.RWMutex
+	household  household
+	characters map[string]character // key: the name that settings use, an ID or a path
+	sessions   map[string]played    // key: session of a skin
 }
 
-// household is what the configuration says for all robots.
+// household is the part of the configuration that concerns all robots.
 type household struct {
 	config  *config.Config
-	common  robot.Character // of a robot without settings
+	common  robot.Character // for robots without settings
 	persona agent.Persona
-	fixed   map[device.ID]device.Settings
+	fixed   map[device.ID]device.Settings // from robots.each
 }
 
-// played is the character of a skin's talk.
+// played is the character that a skin's session uses.
 type played struct {
-	id string
-	at time.Time // of its latest turn
+	id string    // the character's
+	at time.Time // start of the latest turn
 }
 
-// character is a character and where it is from.
+// character is a character and its source.
 type character struct {
 	config.ResolvedCharacter
 	manifest manifest.Manifest // empty for a persona
-	from     string
+	from     string            // fromHousehold, fromFile, fromImport or fromPersonas
 }
 
 // Values of admin.Character.From.
@@ -74,19 +74,20 @@ const (
 	fromPersonas  = "persona"
 )
 
-// Bounds of characters.
+// Limits of characters.
 const (
-	maxImported = 100 // characters
-	maxSessions = 500 // talks of skins
-	fetchWithin = 5 * time.Second
-	sessionLife = 10 * time.Minute // how long a skin's talk uses its character after the latest turn
+	maxImported  = 100              // imported characters
+	maxSessions  = 500              // sessions of skins
+	fetchTimeout = 5 * time.Second  // for all remote manifests together, since they delay the start
+	sessionLife  = 10 * time.Minute // how long a skin's session uses its character after its latest turn
 
-	// MaxFiles is how many files of a directory are read.
+	// MaxFiles is the maximum number of files that are read from a directory.
 	MaxFiles = 2 * maxImported
 )
 
-// New reads the characters of robots. A character that cannot be read is logged, and the household's
-// is used instead. They take effect with Replace.
+// New reads the characters of a configuration and of the robots. It logs each character that cannot
+// be read; the household's character takes its place. The result has no effect until it is passed
+// to Replace.
 func New(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*Characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -97,27 +98,28 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 		return nil, err
 	}
 	k := &Characters{robots: robots, data: data, log: log,
-		household: household{config: c, common: robot.Character{Speech: speech}, persona: person},
-		known:     map[string]character{}, sessions: map[string]played{}}
+		household:  household{config: c, common: robot.Character{Speech: speech}, persona: person},
+		characters: map[string]character{}, sessions: map[string]played{}}
 	if k.household.fixed, err = k.readFixed(c); err != nil {
 		return nil, err
 	}
 	k.readConfigured(c)
-	for id, s := range k.household.fixed { // also of robots that have not come yet
-		k.readFor(id, s)
+	for id, s := range k.household.fixed { // includes robots that never connected
+		k.loadFor(id, s)
 	}
 	for _, r := range robots.List() {
 		if k.household.fixed[r.ID].Persona == "" {
-			k.readFor(r.ID, r.Settings)
+			k.loadFor(r.ID, r.Settings)
 		}
 	}
 	return k, nil
 }
 
-// Replace makes the characters of next, which may be k itself, those of the robots.
+// Replace makes k use the characters of next, which may be k itself, and logs settings of robots
+// that conflict with the configuration.
 func (k *Characters) Replace(next *Characters) {
 	k.mu.Lock()
-	k.household, k.known = next.household, next.known
+	k.household, k.characters = next.household, next.characters
 	h := k.household
 	k.mu.Unlock()
 	for _, hidden := range k.robots.SetFixed(h.fixed) {
@@ -130,22 +132,22 @@ func (k *Characters) Replace(next *Characters) {
 		}
 	}
 	for _, part := range k.Conditions() {
-		k.log.Warn("a part of this appliance does not know a robot's language", "what", part.Note)
+		k.log.Warn("a part of this appliance does not support a robot's language", "what", part.Note)
 	}
 }
 
-// configured returns the present configuration of all robots.
+// configured returns the current configuration of all robots.
 func (k *Characters) configured() household {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.household
 }
 
-// Speech returns the language and voice of robots without settings.
+// Speech returns the language and voice for robots without settings.
 func (k *Characters) Speech() voice.Options { return k.configured().common.Speech }
 
-// Conditions returns a part that says what the engines lack for the languages that robots are set to,
-// or nothing. Languages of the configuration are left to its warnings.
+// Conditions returns a part with the languages in robots' settings that engines do not support, or
+// nil if there are none. Languages that the configuration sets are covered by its warnings.
 func (k *Characters) Conditions() []health.Part {
 	var tags []string
 	for _, r := range k.robots.List() {
@@ -160,17 +162,17 @@ func (k *Characters) Conditions() []health.Part {
 	return []health.Part{{Name: "language", OK: true, Note: strings.Join(lacks, "; ")}}
 }
 
-// readFor reads the character of a robot's settings.
-func (k *Characters) readFor(id device.ID, s device.Settings) {
-	if _, read := k.named(s.Persona); read || s.Persona == "" {
+// loadFor loads the character that a robot's settings name. It logs a failure.
+func (k *Characters) loadFor(id device.ID, s device.Settings) {
+	if _, loaded := k.lookup(s.Persona); loaded || s.Persona == "" {
 		return
 	}
-	if err := k.read(s.Persona); err != nil {
+	if err := k.load(s.Persona); err != nil {
 		k.log.Warn("a robot's character cannot be read; the household's is used", "robot", id, "name", s.Persona, "err", err)
 	}
 }
 
-// readFixed returns the settings of the configuration, and reads their personas.
+// readFixed returns the settings of robots.each, and loads the persona files that they name.
 func (k *Characters) readFixed(c *config.Config) (map[device.ID]device.Settings, error) {
 	fixed := map[device.ID]device.Settings{}
 	for i, r := range c.Robots.Each {
@@ -187,49 +189,50 @@ func (k *Characters) readFixed(c *config.Config) (map[device.ID]device.Settings,
 			return nil, fmt.Errorf("robots.each.%d.persona: %w", i, err)
 		}
 		p.ID = strings.TrimSuffix(filepath.Base(r.Persona), filepath.Ext(r.Persona))
-		k.known[r.Persona] = character{ResolvedCharacter: config.ResolvedCharacter{Persona: p}, from: fromFile}
+		k.characters[r.Persona] = character{ResolvedCharacter: config.ResolvedCharacter{Persona: p}, from: fromFile}
 	}
 	return fixed, nil
 }
 
-// readConfigured reads the characters that the configuration names. What cannot be read or
-// fetched is logged; the next start tries again.
+// readConfigured reads the characters that the configuration names. It logs each one that cannot
+// be read or fetched; the next start tries again.
 func (k *Characters) readConfigured(c *config.Config) {
-	ctx, cancel := context.WithTimeout(context.Background(), fetchWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()
-	for _, named := range c.Characters {
-		m, err := k.load(ctx, named)
+	for _, entry := range c.Characters {
+		m, err := k.readManifest(ctx, entry)
 		if err != nil {
-			k.log.Warn("a character of the configuration cannot be read; robots that have it have the household's", "name", named.Name, "err", err)
+			k.log.Warn("a character of the configuration cannot be read; its robots use the household's", "name", entry.Name, "err", err)
 			continue
 		}
-		own := k.cast(named.Name, m, fromFile)
-		k.known[named.Name] = own
-		for _, text := range own.Remarks {
-			k.log.Info("a character does not get all that its manifest asks for", "name", named.Name, "text", text)
+		char := k.newCharacter(entry.Name, m, fromFile)
+		k.characters[entry.Name] = char
+		for _, text := range char.Remarks {
+			k.log.Info("a part of a character's manifest is not supported", "name", entry.Name, "text", text)
 		}
 	}
 }
 
-// load reads a character of the configuration. A remote one is fetched once, and stored.
-func (k *Characters) load(ctx context.Context, one config.Character) (manifest.Manifest, error) {
-	if !one.Remote() {
-		return manifest.Read(ctx, nil, one.Manifest)
+// readManifest reads the manifest of a configured character. A remote manifest is fetched once,
+// and then read from a file in the data directory.
+func (k *Characters) readManifest(ctx context.Context, c config.Character) (manifest.Manifest, error) {
+	if !c.Remote() {
+		return manifest.Read(ctx, nil, c.Manifest)
 	}
-	sum := sha256.Sum256([]byte(one.Manifest))
-	path := filepath.Join(ImportDir(k.data), one.Name+"."+hex.EncodeToString(sum[:8])+".json") // no id has a dot
+	sum := sha256.Sum256([]byte(c.Manifest))
+	path := filepath.Join(ImportDir(k.data), c.Name+"."+hex.EncodeToString(sum[:8])+".json") // no ID has a dot
 	if m, err := manifest.Read(ctx, nil, path); !errors.Is(err, fs.ErrNotExist) {
 		return m, err
 	}
-	m, err := manifest.Fetch(ctx, http.DefaultClient, one.Manifest)
+	m, err := manifest.Fetch(ctx, http.DefaultClient, c.Manifest)
 	if err != nil {
 		return m, err
 	}
 	return m, writeManifest(path, m)
 }
 
-// cast returns the character of a manifest.
-func (k *Characters) cast(id string, m manifest.Manifest, from string) character {
+// newCharacter returns the character that a manifest describes.
+func (k *Characters) newCharacter(id string, m manifest.Manifest, from string) character {
 	h := k.configured()
 	return character{h.config.ResolveCharacter(id, m, h.persona), m, from}
 }
@@ -240,39 +243,41 @@ func PersonaDir(data string) string { return filepath.Join(data, "personas") }
 // ImportDir returns the directory of imported characters in a data directory.
 func ImportDir(data string) string { return filepath.Join(data, "characters") }
 
-// read reads a character that was imported, or a persona of the data directory.
-func (k *Characters) read(name string) error {
+// load loads a character from the data directory: an imported one, or a persona file. A character
+// of the configuration is loaded already.
+func (k *Characters) load(name string) error {
 	if !config.PersonaName().MatchString(name) {
 		return fmt.Errorf("a character is one that perch character list shows, or the name of a file in %s, such as cook for cook.md, and has letters, digits, - and _",
 			PersonaDir(k.data))
 	}
-	if own, _ := k.named(name); own.from == fromFile {
+	if char, _ := k.lookup(name); char.from == fromFile {
 		return nil
 	}
-	read, err := k.stored(name)
+	c, err := k.readCharacter(name)
 	if err != nil {
 		return err
 	}
-	k.store(name, read)
+	k.store(name, c)
 	return nil
 }
 
+// store makes lookup find c by name.
 func (k *Characters) store(name string, c character) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known[name] = c
+	k.characters[name] = c
 }
 
-// householdCharacter returns the character of robots without one.
+// householdCharacter returns the character of robots whose settings name none.
 func (k *Characters) householdCharacter() character {
 	return character{ResolvedCharacter: config.ResolvedCharacter{Persona: k.configured().persona}, from: fromHousehold}
 }
 
-// stored returns a character of a file in the data directory.
-func (k *Characters) stored(name string) (character, error) {
+// readCharacter reads a character from its file in the data directory.
+func (k *Characters) readCharacter(name string) (character, error) {
 	m, err := manifest.Read(context.Background(), nil, filepath.Join(ImportDir(k.data), name+".json"))
 	if err == nil {
-		return k.cast(name, m, fromImport), nil
+		return k.newCharacter(name, m, fromImport), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return character{}, err
@@ -286,7 +291,8 @@ func (k *Characters) stored(name string) (character, error) {
 	return character{ResolvedCharacter: config.ResolvedCharacter{Persona: p}, from: fromPersonas}, err
 }
 
-// Check returns an error for a change of a robot's settings that cannot take effect.
+// Check returns an error that wraps device.ErrSetting if the engines do not support a change of a
+// robot's settings, or its character cannot be loaded.
 func (k *Characters) Check(c device.Change) error {
 	text := func(s *string) string { return strings.TrimSpace(*cmp.Or(s, new(string))) }
 	s := device.Settings{Persona: text(c.Persona), Voice: text(c.Voice), Brain: text(c.Brain), Language: text(c.Language)}
@@ -296,49 +302,49 @@ func (k *Characters) Check(c device.Change) error {
 	if s.Persona == "" {
 		return nil
 	}
-	if err := k.read(s.Persona); err != nil {
+	if err := k.load(s.Persona); err != nil {
 		return fmt.Errorf("%w: persona: %w", device.ErrSetting, err)
 	}
 	return nil
 }
 
-// named returns a character by the name that settings have.
-func (k *Characters) named(name string) (character, bool) {
+// lookup returns a loaded character by the name that settings use.
+func (k *Characters) lookup(name string) (character, bool) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	own, has := k.known[name]
-	return own, has
+	char, ok := k.characters[name]
+	return char, ok
 }
 
 // Of returns the character of a robot. It does not block.
 func (k *Characters) Of(id device.ID) robot.Character {
 	h := k.configured()
 	s, c := k.robots.Settings(id), h.common
-	if all := h.config.Language.List(); len(all) > 1 && h.persona.Language == "" {
+	if languages := h.config.Language.List(); len(languages) > 1 && h.persona.Language == "" {
 		c.Speech.Detect = true
 		if r, err := k.robots.Get(id); err == nil {
-			spoken, _ := language.Among(all, language.Accepted(r.Language)...)
+			spoken, _ := language.Among(languages, language.Accepted(r.Language)...)
 			c.Speech.Language = cmp.Or(spoken, c.Speech.Language)
 		}
 	}
 	if s == (device.Settings{}) {
 		return c
 	}
-	own, has := k.named(s.Persona)
-	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, own.First)
-	c.Speech = voice.Options{Language: cmp.Or(s.Language, own.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, own.Voice),
-		Detect: c.Speech.Detect && cmp.Or(s.Language, own.Language) == ""}
-	if !has {
-		own.Persona, own.Brain = h.persona, agent.BrainOptions{} // its brains were made with its options
+	char, loaded := k.lookup(s.Persona)
+	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, char.First)
+	c.Speech = voice.Options{Language: cmp.Or(s.Language, char.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, char.Voice),
+		Detect: c.Speech.Detect && cmp.Or(s.Language, char.Language) == ""}
+	if !loaded {
+		char.Persona, char.Brain = h.persona, agent.BrainOptions{} // the brains have the household's options already
 	}
-	if has || s.Language != "" {
-		own.Language = cmp.Or(s.Language, own.Language)
-		c.Persona = &own.Persona
+	if loaded || s.Language != "" {
+		char.Language = cmp.Or(s.Language, char.Language)
+		c.Persona = &char.Persona
 	}
 	return c
 }
 
-// Language returns the language of a robot, BCP 47, and the household's for no robot.
+// Language returns the language of a robot (BCP 47), or the household's if id is empty.
 func (k *Characters) Language(id device.ID) string {
 	if id == "" {
 		return k.Speech().Language
@@ -348,65 +354,66 @@ func (k *Characters) Language(id device.ID) string {
 
 // Complete sets the name, persona and brain of a robot's turn.
 func (k *Characters) Complete(t *agent.Turn) {
-	own := k.Of(t.Robot)
-	t.Name, t.Persona, t.Brain = own.Name, own.Persona, own.Brain
-	if own.Persona != nil {
-		t.Language = own.Speech.Language
+	char := k.Of(t.Robot)
+	t.Name, t.Persona, t.Brain = char.Name, char.Persona, char.Brain
+	if char.Persona != nil {
+		t.Language = char.Speech.Language
 	}
 }
 
-// Who returns the id of the character in a session of a robot, or of a skin if id is empty. It does
-// not block.
+// Who returns the ID of a robot's character. If id is empty, it returns the ID of the character that
+// a skin's session uses. It does not block.
 func (k *Characters) Who(id device.ID, session string) string {
 	if id == "" {
 		k.mu.RLock()
 		defer k.mu.RUnlock()
 		return cmp.Or(k.sessions[session].id, agent.DefaultCharacter)
 	}
-	own, _ := k.named(k.robots.Settings(id).Persona)
-	return cmp.Or(own.ID, agent.DefaultCharacter)
+	char, _ := k.lookup(k.robots.Settings(id).Persona)
+	return cmp.Or(char.ID, agent.DefaultCharacter)
 }
 
-// SkillsOf returns the names of the skills that a character has besides the built-in ones, or nil for
-// all. It does not block.
+// SkillsOf returns the names of the skills that a character has besides the built-in ones. Nil means
+// all skills. It does not block.
 func (k *Characters) SkillsOf(id string) []string {
-	own, _ := k.named(id)
-	if own.manifest.Skills == nil {
+	char, _ := k.lookup(id)
+	if char.manifest.Skills == nil {
 		return nil
 	}
 	names := []string{}
-	for _, s := range own.manifest.Skills {
+	for _, s := range char.manifest.Skills {
 		names = append(names, s.Name())
 	}
 	return names
 }
 
-// Exists reports whether there is a character of that name, which a skin may choose.
+// Exists reports whether a skin may choose the character with this name. It loads the character if
+// necessary.
 func (k *Characters) Exists(name string) bool {
 	if config.CheckCharacter(name) != nil {
 		return false
 	}
-	_, known := k.named(name)
-	return known || k.read(name) == nil
+	_, loaded := k.lookup(name)
+	return loaded || k.load(name) == nil
 }
 
-// Play makes a character answer a skin's turn; an empty name is the household's. The skin's own system
-// message comes after the character's text.
+// Play sets the character of a skin's turn. An empty name is the household's character. The skin's
+// system message is added after the character's text.
 func (k *Characters) Play(t *agent.Turn, name, system string) {
-	own, has := k.named(name)
-	if !has {
-		own.Persona, own.Brain = k.configured().persona, agent.BrainOptions{} // its brains were made with its options
+	char, loaded := k.lookup(name)
+	if !loaded {
+		char.Persona, char.Brain = k.configured().persona, agent.BrainOptions{} // the brains have the household's options already
 	}
-	k.record(t.Session, own.ID)
+	k.record(t.Session, char.ID)
 	if system != "" {
-		own.Text += "\n\n" + system
+		char.Text += "\n\n" + system
 	}
-	if has || system != "" {
-		t.Persona, t.Brain, t.Language = &own.Persona, own.First, cmp.Or(own.Language, t.Language)
+	if loaded || system != "" {
+		t.Persona, t.Brain, t.Language = &char.Persona, char.First, cmp.Or(char.Language, t.Language)
 	}
 }
 
-// record stores the character of a skin's talk.
+// record stores which character a skin's session uses. An empty ID removes the session.
 func (k *Characters) record(session, id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -414,7 +421,7 @@ func (k *Characters) record(session, id string) {
 	if id == "" {
 		return
 	}
-	if len(k.sessions) >= maxSessions { // the oldest is forgotten
+	if len(k.sessions) >= maxSessions { // remove the oldest
 		delete(k.sessions, slices.MinFunc(slices.Collect(maps.Keys(k.sessions)), func(a, b string) int {
 			return k.sessions[a].at.Compare(k.sessions[b].at)
 		}))
@@ -422,7 +429,7 @@ func (k *Characters) record(session, id string) {
 	k.sessions[session] = played{id, time.Now()}
 }
 
-// writeManifest writes a manifest to a file, atomically.
+// writeManifest writes a manifest to a file atomically.
 func writeManifest(path string, m manifest.Manifest) error {
 	data, err := m.Export()
 	if err != nil {

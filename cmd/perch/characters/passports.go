@@ -16,25 +16,25 @@ import (
 	"perch/store"
 )
 
-// Passports holds the passports of the characters: what an owner wrote, over what a character's
-// manifest says.
+// Passports holds the passports of the characters. Fields that the owner wrote are stored, and
+// replace those of the character's manifest.
 type Passports struct {
 	characters *Characters
-	skills     func(character string) []string // their names
-	table      *store.Table[passport.Passport]
+	skills     func(character string) []string // returns the names of a character's skills
+	table      *store.Table[passport.Passport] // key: character ID
 	bus        *event.Bus
-	installed  time.Time
+	installed  time.Time // creation time of characters whose manifest has none
 
 	mu sync.Mutex // held during changes
 }
 
 // NewPassports returns the passports of a database. skills returns the names of a character's skills;
-// installed is the date of characters that have none.
+// installed is used as the creation time of characters whose manifest has none.
 func NewPassports(c *Characters, skills func(character string) []string, db *store.DB, bus *event.Bus, installed time.Time) *Passports {
 	return &Passports{characters: c, skills: skills, table: store.NewTable[passport.Passport](db, "passports"), bus: bus, installed: installed}
 }
 
-// Passport returns the whole passport of a character.
+// Passport returns the complete passport of a character.
 func (p *Passports) Passport(id string) (map[string]any, error) {
 	own, err := p.own(id)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *Passports) Passport(id string) (map[string]any, error) {
 	return written.Shown(own), nil
 }
 
-// Change writes the fields that body, a JSON object, names.
+// Change stores the fields of body, a JSON object, and returns the complete passport.
 func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
 	own, err := p.own(id)
 	if err != nil {
@@ -70,14 +70,14 @@ func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
 	return next.Shown(own), nil
 }
 
-// remove removes the passport of a character.
+// remove deletes the owner's fields of a character's passport.
 func (p *Passports) remove(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.table.Delete(id)
 }
 
-// own returns what the manifest of a character says.
+// own returns the passport's fields from the character's manifest.
 func (p *Passports) own(id string) (passport.Own, error) {
 	c, err := p.characters.byID(id)
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *Passports) own(id string) (passport.Own, error) {
 	return own, nil
 }
 
-// byID returns a character by its id, also the household's.
+// byID returns a character by its ID, including the household's.
 func (k *Characters) byID(id string) (character, error) {
 	if id == agent.DefaultCharacter {
 		return k.householdCharacter(), nil
@@ -107,14 +107,14 @@ func (k *Characters) byID(id string) (character, error) {
 		return character{}, &httpserver.Fault{Word: "bad_character_id", Sentence: config.CheckCharacter(id).Error(), HTTP: http.StatusBadRequest}
 	}
 	if k.Exists(id) {
-		own, _ := k.named(id)
-		return own, nil
+		char, _ := k.lookup(id)
+		return char, nil
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	for _, own := range k.known { // personas of the configuration are known by their paths
-		if own.ID == id {
-			return own, nil
+	for _, char := range k.characters { // the keys of the configuration's personas are paths
+		if char.ID == id {
+			return char, nil
 		}
 	}
 	return character{}, errUnknown(id)

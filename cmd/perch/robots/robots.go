@@ -1,5 +1,6 @@
-// Package robots is the registry of robots as their owner and their check-ins use it, and the
-// robots as other programs act on them.
+// Package robots connects the registry of robots with the rest of the appliance: changes of the
+// registry delete stored data, close sessions and publish events. It also carries out commands for
+// robots from other programs and from the owner's rules.
 package robots
 
 import (
@@ -19,15 +20,15 @@ import (
 	"perch/perception"
 )
 
-// Owned is the registry as the owner changes it. It publishes the changes. When a robot is
-// forgotten, what it has sensed and what was said to it is deleted: another may come with its
-// MAC address.
+// Owned is the registry for the owner's API and for check-ins. It publishes changes as events. When
+// a robot is forgotten, it deletes the robot's senses and conversations, because another robot may
+// check in with the same MAC address.
 type Owned struct {
 	*device.Registry
 	o Options
 }
 
-// Options are what a change of the registry affects.
+// Options holds the parts of the appliance that a change of the registry affects.
 type Options struct {
 	Registry *device.Registry
 	Server   *robot.Server
@@ -35,14 +36,13 @@ type Options struct {
 	Mind     *agent.Mind
 	Memory   *agent.Memory
 	Bus      *event.Bus
-	Check    func(device.Change) error // of settings that the engines do not support
+	Check    func(device.Change) error // returns an error for settings that the engines do not support
 }
 
-// NewOwned returns the registry as its owner changes it.
+// NewOwned returns the Owned of a registry.
 func NewOwned(o Options) Owned { return Owned{o.Registry, o} }
 
-// Configure changes the settings of a robot where the engines support them, and publishes a new
-// name.
+// Configure changes the settings of a robot, after Options.Check has accepted them.
 func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if c.Persona != nil && strings.TrimSpace(*c.Persona) == agent.DefaultCharacter {
 		c.Persona = new("") // a robot without a character has the household's
@@ -62,29 +62,32 @@ func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	return robot, nil
 }
 
-// Adopt is Registry.Adopt. The client that was connected in the robot's place is disconnected.
+// Adopt calls Registry.Adopt. If another client was connected with the robot's ID, it is
+// disconnected.
 func (r Owned) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.Adopt(idOrCode, now) })
 }
 
-// AdoptClient is Registry.AdoptClient, as Adopt.
+// AdoptClient calls Registry.AdoptClient. If another client was connected with the robot's ID, it is
+// disconnected.
 func (r Owned) AdoptClient(id device.ID, client string) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.AdoptClient(id, client) })
 }
 
-func (r Owned) adopt(adopt func() (device.Robot, error)) (device.Robot, error) {
+// adopt calls adoptRobot, which adopts a robot. If another client was connected with the robot's ID,
+// it is disconnected; if that client was a stranger, its conversation is deleted.
+func (r Owned) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, error) {
 	before := r.List()
-	robot, err := adopt()
+	robot, err := adoptRobot()
 	if err != nil {
 		return robot, err
 	}
-	i := slices.IndexFunc(before, func(was device.Robot) bool { return was.ID == robot.ID })
+	i := slices.IndexFunc(before, func(b device.Robot) bool { return b.ID == robot.ID })
 	if i >= 0 && before[i].Bound && before[i].Client != robot.Client {
-		// The client that was connected in its place is disconnected first; a stranger's
-		// conversation is deleted.
-		ctx, cancel := context.WithTimeout(context.Background(), hangUpWithin) // the client may disconnect
+		// The owner's request may be cancelled, but the other client must be disconnected.
+		ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 		defer cancel()
-		_ = r.o.Server.Hangup(ctx, robot.ID, "adopted anew") // it may not be connected
+		_ = r.o.Server.Hangup(ctx, robot.ID, "adopted anew") // fails if it is not connected
 		if !before[i].Adopted() {
 			r.o.Memory.Dismiss(robot.ID)
 			err = r.o.Mind.Forget(string(robot.ID))
@@ -94,11 +97,11 @@ func (r Owned) adopt(adopt func() (device.Robot, error)) (device.Robot, error) {
 	return robot, err
 }
 
-// hangUpWithin bounds the closing of a session.
-const hangUpWithin = 5 * time.Second
+// hangUpTimeout is how long the closing of a session may take.
+const hangUpTimeout = 5 * time.Second
 
-// CheckIn is Registry.CheckIn. The conversations of strangers that are displaced are deleted:
-// another robot may come with the same MAC address.
+// CheckIn calls Registry.CheckIn. It deletes the conversations of strangers that the registry has
+// removed to make room.
 func (r Owned) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission) {
 	robot, a := r.Registry.CheckIn(c, now)
 	for _, id := range a.Gone {
@@ -108,55 +111,54 @@ func (r Owned) CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Ad
 	return robot, a
 }
 
-// Replace is Registry.Replace. Until it is adopted it is another robot, and what is known of
-// the one before is deleted.
+// Replace calls Registry.Replace, and deletes the data of the robot that had the ID before.
 func (r Owned) Replace(id device.ID, client string) (device.Robot, error) {
 	robot, err := r.Registry.Replace(id, client)
 	if err == nil {
-		err = r.removed(id)
+		err = r.deleteData(id)
 	}
 	return robot, err
 }
 
-// Forget is Registry.Forget.
+// Forget calls Registry.Forget, and deletes the robot's data.
 func (r Owned) Forget(id device.ID) error {
 	if err := r.Registry.Forget(id); err != nil {
 		return err
 	}
-	return r.removed(id)
+	return r.deleteData(id)
 }
 
-// ForgetStrangers is Registry.ForgetStrangers.
+// ForgetStrangers calls Registry.ForgetStrangers, and deletes the data of each stranger.
 func (r Owned) ForgetStrangers() ([]device.ID, error) {
-	gone, err := r.Registry.ForgetStrangers()
-	for _, id := range gone {
-		err = errors.Join(err, r.removed(id))
+	ids, err := r.Registry.ForgetStrangers()
+	for _, id := range ids {
+		err = errors.Join(err, r.deleteData(id))
 	}
-	return gone, err
+	return ids, err
 }
 
-// removed deletes what is known of a robot that is gone.
-func (r Owned) removed(id device.ID) error {
+// deleteData deletes the senses and conversations of a robot that was removed from the registry.
+func (r Owned) deleteData(id device.ID) error {
 	r.o.Senses.Forget(id)
 	r.o.Memory.Dismiss(id)
 	r.o.Bus.Publish(id, "", event.RobotForgotten{})
 	return r.o.Mind.Forget(string(id))
 }
 
-// Control is the server of robots as other programs act on them: a head that a client moves is
-// the client's for a while, and no behaviour turns it away.
+// Control is the robots' server for other programs. After a program has moved a robot's head,
+// behaviours do not move it for a while.
 type Control struct {
 	*robot.Server
 	Behaviours *perception.Behaviours
 }
 
-// Call is Server.Call.
+// Call calls a tool of a robot, and pauses behaviours that move the same parts.
 func (c Control) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	c.Behaviours.Moves(id, tool)
 	return c.Server.Call(ctx, id, tool, arguments)
 }
 
-// RuleActions are what the owner's rules do that is not done by a robot's tools.
+// RuleActions carries out the actions of the owner's rules that are not calls of a robot's tools.
 type RuleActions struct {
 	Registry *device.Registry
 	Server   *robot.Server
@@ -166,15 +168,15 @@ type RuleActions struct {
 	}
 }
 
-// Feel has a robot show an emotion.
+// Feel makes a robot show an emotion.
 func (r RuleActions) Feel(ctx context.Context, id device.ID, emotion string) error {
 	robot, err := r.Registry.Get(id)
 	if err != nil {
 		return err
 	}
-	face, known := config.EmotionNamed(emotion) // checked with the configuration
-	if !known {
-		return fmt.Errorf("%.40q is no emotion of robots", emotion)
+	face, ok := config.EmotionNamed(emotion) // already checked by the configuration
+	if !ok {
+		return fmt.Errorf("%.40q is not an emotion of robots", emotion)
 	}
 	return r.Server.Feel(ctx, id, face.On(robot.Board))
 }
@@ -184,7 +186,7 @@ func (r RuleActions) Publish(ctx context.Context, topic, payload string) error {
 	return r.MQTT.Publish(ctx, topic, payload)
 }
 
-// Notify sends a notification to a robot.
+// Notify sends a notification to a robot, which speaks it if aloud is true.
 func (r RuleActions) Notify(_ context.Context, id device.ID, text string, aloud bool) error {
 	_, err := r.Notifier.Notify(notice.Notification{Robot: id, Text: text, Speak: aloud})
 	return err

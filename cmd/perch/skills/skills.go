@@ -1,4 +1,4 @@
-// Package skills loads the skills of the characters, as the configuration says.
+// Package skills loads the skills of the characters that the configuration allows.
 package skills
 
 import (
@@ -21,18 +21,18 @@ import (
 	"perch/event"
 )
 
-// Options holds what the skills need of an appliance.
+// Options holds the parts of an appliance that skills use.
 type Options struct {
-	Config   func() *config.Config
-	Data     string // the data directory
-	Key      diary.Key
+	Config   func() *config.Config // returns the current configuration
+	Data     string                // the data directory
+	Key      diary.Key             // signs messages
 	Memory   *agent.Memory
-	SkillsOf func(character string) []string // their names; nil for all
+	SkillsOf func(character string) []string // returns the names of a character's skills; nil means all
 	Publish  func(robot device.ID, session string, e event.Event)
 	Log      *slog.Logger
 }
 
-// New loads the skills. A skill that is not trusted or has a fault is logged.
+// New loads the skills. It logs skills that are not trusted or cannot be loaded.
 func New(o Options) (*skill.Library, error) {
 	c := o.Config()
 	trust, err := Trust(c, o.Data)
@@ -64,13 +64,13 @@ func New(o Options) (*skill.Library, error) {
 	return l, nil
 }
 
-// Folder returns the directory of the skills.
+// Folder returns the directory of the skills: the configured one, or a folder of the data directory.
 func Folder(c *config.Config, data string) string {
 	return cmp.Or(c.Skills.Dir, filepath.Join(data, "skills"))
 }
 
-// Trust returns which skills are loaded. This appliance's key, if there is one, is an owner of all
-// characters.
+// Trust returns the rules by which skills are trusted. If the appliance has a signing key, the key
+// counts as an owner of every character.
 func Trust(c *config.Config, data string) (skill.Trust, error) {
 	trust, err := skill.ParseTrust(c.Skills.Trust, c.Skills.Allow)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package viewers makes what shows the agents of an appliance: skins, avatar programs, relays to
-// others, coding agents' hooks, and viewers of characters.
+// Package viewers builds the servers and clients for programs that show or use the agents of an
+// appliance: skins, avatar programs, hooks of coding agents, and viewers of characters.
 package viewers
 
 import (
@@ -40,9 +40,9 @@ import (
 	"perch/voice"
 )
 
-// Options are what viewers need of an appliance.
+// Options holds the parts of an appliance that viewers use.
 type Options struct {
-	Config     func() *config.Config // that is followed
+	Config     func() *config.Config // returns the current configuration
 	Version    string
 	DB         *store.DB
 	Registry   *device.Registry
@@ -57,39 +57,39 @@ type Options struct {
 	Notifier   *notice.Notifier
 	Characters *characters.Characters
 	Passports  *characters.Passports
-	Sentiment  action.Sentiment // of what is said
+	Sentiment  action.Sentiment // analyses the texts of conversations
 	Gestures   perception.Gestures
-	Loudness   *voice.Loudness // of all that is spoken
+	Loudness   *voice.Loudness // loudness of all speech
 	Engines    *engines.Set
-	Speech     voice.Options // of robots without settings
-	// Quiet reports whether it is within the household's quiet hours.
+	Speech     voice.Options // language and voice for robots without settings
+	// Quiet reports whether now is within the household's quiet hours.
 	Quiet func(now time.Time) bool
-	// SkinsToken reports an error where a token is not the skins' key.
+	// SkinsToken returns an error unless token is the skins' key.
 	SkinsToken func(remote, token string) error
 	Zone       *time.Location
 	Log        *slog.Logger
 }
 
-// Viewers are the servers for programs that show the agents.
+// Viewers holds the servers and clients for programs that show the agents.
 type Viewers struct {
-	Questions hooks.Questions // that wait for people
+	Questions hooks.Questions // coding agents' questions that wait for an answer
 
 	o         Options
-	words     *agent.Words // for faces
+	words     *agent.Words // names of emotions in skins' vocabularies
 	actions   *action.Log
 	hooks     *hooks.API
 	vccp      *vccp.Server
 	feed      *feed.Feed
 	skins     *skin.Server
-	openClaw  *openclaw.Server  // nil where it is off
-	avatars   llmvtuber.Options // but what the configuration says
+	openClaw  *openclaw.Server  // nil if it is off
+	avatars   llmvtuber.Options // without the fields that avatarOptions sets
 	llmvtuber *llmvtuber.Server
 	aituber   *avatar.Server
 	relays    *relay.Relays
 	character *character.API
 }
 
-// New makes the servers.
+// New makes the servers and clients. Parts returns their Run methods.
 func New(o Options) (*Viewers, error) {
 	c, v := o.Config(), &Viewers{o: o}
 	driven, err := c.DrivenRobots()
@@ -136,8 +136,8 @@ func New(o Options) (*Viewers, error) {
 	return v, nil
 }
 
-// Apply has the relays and the avatar programs follow a configuration, with its engines. With an
-// error nothing has changed.
+// Apply makes the relays and the avatar programs use a new configuration and its engines. If it
+// returns an error, nothing has changed.
 func (v *Viewers) Apply(c *config.Config, e *engines.Set, speech voice.Options) error {
 	avatars, err := avatarOptions(v.avatars, c, e, speech)
 	if err != nil {
@@ -150,10 +150,11 @@ func (v *Viewers) Apply(c *config.Config, e *engines.Set, speech voice.Options) 
 	return nil
 }
 
-// Close ends what coding models have open.
+// Close ends the open streams of coding agents.
 func (v *Viewers) Close() { v.vccp.Close() }
 
-// Parts returns what runs. OpenClaw's condition has its addresses of the listeners.
+// Parts returns the parts of the appliance that run the servers and clients. OpenClaw's condition
+// shows its addresses in l.
 func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 	return []parts.Part{
 		{Run: parts.Until(v.feed.Run)},
@@ -171,7 +172,7 @@ func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 	}
 }
 
-// Mount adds what is served.
+// Mount adds the routes of the servers to p.
 func (v *Viewers) Mount(p *access.Parts) {
 	p.Owner = append(p.Owner, v.relays.Routes, v.character.Owned)
 	p.Skin = v.skins.Routes
@@ -184,7 +185,7 @@ func (v *Viewers) Mount(p *access.Parts) {
 	}
 }
 
-// Connections returns the programs that are connected now.
+// Connections returns the connected programs.
 func (v *Viewers) Connections() admin.Connections {
 	c := admin.Connections{Skins: []admin.Skin{}, Agents: []admin.CodingAgent{}, Relays: []admin.Relay{}}
 	for _, s := range v.skins.Skins() {
@@ -202,8 +203,8 @@ func (v *Viewers) Connections() admin.Connections {
 	return c
 }
 
-// avatarOptions completes the options of programs that have Perch hear and speak for them by what
-// a configuration says.
+// avatarOptions adds the values of a configuration and its engines to the options of the server for
+// avatar programs.
 func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech voice.Options) (llmvtuber.Options, error) {
 	o.Name, o.Speech, o.Hold = c.Persona.Name, speech, e.Acquire
 	if file := c.Skins.Model; file != "" {
@@ -222,10 +223,10 @@ func avatarOptions(o llmvtuber.Options, c *config.Config, e *engines.Set, speech
 	return o, nil
 }
 
-// newRelays makes what shows the agents in avatar programs that Perch connects to.
+// newRelays makes the relays: clients that connect to avatar programs to show the agents there.
 func newRelays(c *config.Config, o relay.Options) (*relay.Relays, error) {
 	if home, err := os.UserHomeDir(); err == nil {
-		o.Home = home // a service may have none; then addresses have to be configured
+		o.Home = home // without a home directory the owner configures each address
 	}
 	o.Targets = c.Relays
 	return relay.New(o)
