@@ -13,21 +13,22 @@ import (
 	"perch/store/archive"
 )
 
-// Backups makes backups of a running appliance and stages backups for a restore, one at a time.
+// Backups makes backups of a running appliance, and stages backups that are to be restored. Only
+// one of these operations runs at a time.
 type Backups struct {
 	dir     archive.Directory
 	db      *store.DB
 	restart func()
-	busy    sync.Mutex // held while one is made or staged
+	busy    sync.Mutex // held while a backup is made, sent or staged
 }
 
-// NewBackups returns the backups of a directory whose database is open. restart starts the
-// appliance again.
+// NewBackups returns the Backups of a data directory with its open database. restart must restart
+// the appliance without waiting for it to stop.
 func NewBackups(dir archive.Directory, db *store.DB, restart func()) *Backups {
 	return &Backups{dir: dir, db: db, restart: restart}
 }
 
-// lock locks busy, or returns an error where it is locked.
+// lock locks busy, or returns an error if it is locked already.
 func (a *Backups) lock() error {
 	if a.busy.TryLock() {
 		return nil
@@ -35,7 +36,7 @@ func (a *Backups) lock() error {
 	return &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict, Sentence: "another backup or restore is under way; try again when it has ended"}
 }
 
-// Backup makes a backup that can be sent.
+// Backup makes a backup for a download. The caller must call its Close.
 func (a *Backups) Backup(ctx context.Context) (admin.Backup, error) {
 	if err := a.lock(); err != nil {
 		return admin.Backup{}, err
@@ -53,7 +54,8 @@ func (a *Backups) Backup(ctx context.Context) (admin.Backup, error) {
 	}, nil
 }
 
-// Restore stages a backup that the next start swaps in, and restarts on demand.
+// Restore stages a backup, which the next start puts in the place of the current data. It restarts
+// the appliance if restart is true.
 func (a *Backups) Restore(ctx context.Context, body io.Reader, restart bool) (admin.Restored, error) {
 	if err := a.lock(); err != nil {
 		return admin.Restored{}, err
@@ -64,7 +66,7 @@ func (a *Backups) Restore(ctx context.Context, body io.Reader, restart bool) (ad
 		return admin.Restored{}, err
 	}
 	m = m.Plain()
-	a.dir.Log.Warn("a backup is staged, and takes the place of everything at the next start", "made", m.Created, "version", m.Perch)
+	a.dir.Log.Warn("a backup is staged; the next start replaces all data by it", "made", m.Created, "version", m.Perch)
 	restored := admin.Restored{Created: m.Created, Perch: m.Perch, Appliance: m.Appliance, Schema: m.Schema, Files: len(m.Files),
 		Bytes: m.Bytes(), Restarting: restart, Next: "restart to apply; what changes until then is not kept"}
 	if restart {

@@ -1,5 +1,5 @@
-// Package datadir is the data directory of an appliance: its database, its secrets, what tells
-// it from others, and its backups.
+// Package datadir manages the data directory of an appliance: its database, secrets, identity and
+// backups.
 package datadir
 
 import (
@@ -18,12 +18,12 @@ import (
 // Names of files in the data directory.
 const (
 	AdminTokenFile   = "admin-token"
-	MQTTPasswordFile = "mqtt-password" // of the embedded broker, where its owner has chosen none
+	MQTTPasswordFile = "mqtt-password" // generated password of the embedded broker, used if none is configured
 
 	tokenKeyFile = "token-key"
 	diaryKeyFile = "diary-key"
-	// sessionsFile holds the secret of the page's sessions. It is no part of a backup, so that
-	// no restore brings ended sessions back.
+	// sessionsFile holds the secret that signs the page's sessions. Backups leave it out, because
+	// a restore must not bring ended sessions back.
 	sessionsFile = "page-sessions"
 )
 
@@ -36,61 +36,63 @@ func Words(data string) string { return filepath.Join(data, "words") }
 // Sounds returns the folder of the owner's sounds.
 func Sounds(data string) string { return filepath.Join(data, "sounds") }
 
-// Migrations are all changes of the shape of what is stored, the oldest first; there are only
-// ever more. A new one needs a fixture of its result: see TestEverySchemaIsRead.
+// Migrations returns all changes of the database's schema, oldest first. Migrations are only ever
+// appended. A new one needs a fixture of its result: see TestEverySchemaIsRead.
 func Migrations() []store.Migration { return nil }
 
-// StoreOptions are how the database is opened, to be used or to be looked at.
+// StoreOptions returns the options with which every command opens the database.
 func StoreOptions(log *slog.Logger) store.Options {
 	return store.Options{Migrations: Migrations(), Log: log}
 }
 
-// Firmware is the folder with the files of firmware, as backups hold it.
+// Firmware describes the folder of firmware files, for backups.
 func Firmware() archive.Folder {
 	return archive.Folder{Name: "firmware", Below: []string{ota.AssetsFolder}, Allowed: ota.AllowedFile, Table: "firmware", FileOf: ota.ImageFile}
 }
 
-// Archive returns a data directory as it is backed up and restored by this program of a version.
+// Archive describes a data directory for backups and restores. version is the version of this
+// program.
 func Archive(data, version string, log *slog.Logger) archive.Directory {
 	return archive.Directory{Path: data, Perch: version, Migrations: Migrations(), Folder: Firmware(), Outdated: []string{sessionsFile}, Log: log}
 }
 
-// Prepare makes the directory if it is missing, and finishes a restore that is staged there.
+// Prepare creates the directory if it is missing, and finishes a staged restore.
 func Prepare(d archive.Directory) error {
 	if err := os.MkdirAll(d.Path, 0o750); err != nil {
-		return fmt.Errorf("the data directory cannot be made: %w; name another with --data", err)
+		return fmt.Errorf("create the data directory: %w; choose another one with --data", err)
 	}
 	return d.Finish()
 }
 
-// OpenDatabase opens the database, and salvages a damaged one. It makes an empty one where there
-// are no traces of another, or begin is set.
-func OpenDatabase(data string, begin bool, log *slog.Logger) (*store.DB, error) {
+// OpenDatabase opens the database, and salvages a damaged one. A missing database is an error that
+// wraps store.ErrMissing if the directory has traces of an earlier one, unless create is true.
+func OpenDatabase(data string, create bool, log *slog.Logger) (*store.DB, error) {
 	o := StoreOptions(log)
-	left := Traces(data)
-	o.Salvage, o.Expect = true, len(left) > 0 && !begin
+	traces := Traces(data)
+	o.Salvage, o.Expect = true, len(traces) > 0 && !create
 	db, err := store.Open(archive.DatabasePath(data), o)
-	return db, ExplainMissing(data, left, err)
+	return db, ExplainMissing(data, traces, err)
 }
 
-// ExplainMissing adds to the error of a missing database why it should be there.
-func ExplainMissing(data string, left []string, err error) error {
+// ExplainMissing adds the result of Traces to an error that wraps store.ErrMissing. It returns other
+// errors unchanged.
+func ExplainMissing(data string, traces []string, err error) error {
 	if !errors.Is(err, store.ErrMissing) {
 		return err
 	}
-	return fmt.Errorf("%s has %s, but %w", data, strings.Join(left, ", "), err)
+	return fmt.Errorf("%s has %s, but %w", data, strings.Join(traces, ", "), err)
 }
 
-// Traces returns what shows that an appliance has used the directory: its secrets and the files
-// of its firmware. A first start makes the database before all of them.
-func Traces(data string) (left []string) {
+// Traces returns the names of files that an earlier run left in the directory: its secrets and its
+// firmware files. The first start creates the database before any of them.
+func Traces(data string) (traces []string) {
 	for _, name := range []string{tokenKeyFile, AdminTokenFile, MQTTPasswordFile} {
 		if _, err := os.Lstat(filepath.Join(data, name)); err == nil {
-			left = append(left, name)
+			traces = append(traces, name)
 		}
 	}
 	if files := (archive.Directory{Path: data, Folder: Firmware()}).FolderFiles(); files > 0 {
-		left = append(left, fmt.Sprintf("%d files of firmware", files))
+		traces = append(traces, fmt.Sprintf("%d files of firmware", files))
 	}
-	return left
+	return traces
 }

@@ -16,8 +16,8 @@ import (
 	"perch/store/archive"
 )
 
-// SigningKey returns the appliance's Ed25519 key, which signs the diary and what characters
-// sign. made reports that there was none yet.
+// SigningKey returns the appliance's Ed25519 key, which signs the diary and the messages of
+// characters. It creates the key if there is none; made reports whether it did.
 func SigningKey(data string, log *slog.Logger) (key diary.Key, made bool, err error) {
 	_, err = os.Stat(filepath.Join(data, diaryKeyFile))
 	made = errors.Is(err, fs.ErrNotExist)
@@ -25,12 +25,12 @@ func SigningKey(data string, log *slog.Logger) (key diary.Key, made bool, err er
 	if err != nil {
 		return diary.Key{}, made, err
 	}
-	key, err = keyOf(data, seed)
+	key, err = newKey(data, seed)
 	return key, made, err
 }
 
-// keyOf returns the key of a seed.
-func keyOf(data, seed string) (diary.Key, error) {
+// newKey returns the key of a seed. Its error names the key's file in the directory data.
+func newKey(data, seed string) (diary.Key, error) {
 	key, err := diary.NewKey(seed)
 	if err != nil {
 		return key, fmt.Errorf("%s: %w", filepath.Join(data, diaryKeyFile), err)
@@ -38,20 +38,20 @@ func keyOf(data, seed string) (diary.Key, error) {
 	return key, nil
 }
 
-// ReadKey returns the appliance's key, and makes none: a key without a diary's head counts as one
-// whose diary was removed. Its error wraps fs.ErrNotExist if there is no key.
+// ReadKey returns the appliance's signing key. If there is no key, its error wraps fs.ErrNotExist:
+// it must not create one, because a key without a diary means that the diary was removed.
 func ReadKey(data string) (diary.Key, error) {
 	text, err := os.ReadFile(filepath.Join(data, diaryKeyFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return diary.Key{}, fmt.Errorf("%s has no %s, which a start makes: name the data directory with --data (%w)", data, diaryKeyFile, fs.ErrNotExist)
+		return diary.Key{}, fmt.Errorf("%s has no %s, which perch serve creates; name the data directory with --data (%w)", data, diaryKeyFile, fs.ErrNotExist)
 	}
 	if err != nil {
 		return diary.Key{}, fmt.Errorf("read the diary's key: %w", err)
 	}
-	return keyOf(data, strings.TrimSpace(string(text)))
+	return newKey(data, strings.TrimSpace(string(text)))
 }
 
-// CheckDiary checks the diary of an appliance that does not run. It changes nothing.
+// CheckDiary checks the diary of an appliance that is not running. It only reads files.
 func CheckDiary(data string) (diary.Report, error) {
 	key, err := ReadKey(data)
 	if err != nil {

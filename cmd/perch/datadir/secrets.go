@@ -14,15 +14,15 @@ import (
 	"perch/store"
 )
 
-// Secret reads a secret from its file in the data directory, and makes one of 32 random bytes
-// where the file is missing. Only its path is logged.
+// Secret reads a secret from its file in the data directory. If the file is missing, it writes a new
+// secret of 32 random bytes in hexadecimal. It logs the path of the file, never the secret.
 func Secret(data, name string, log *slog.Logger) (string, error) {
 	path := filepath.Join(data, name)
 	text, err := os.ReadFile(path)
 	if err == nil {
 		s := strings.TrimSpace(string(text))
 		if err = restrict(path, log); err == nil && len(s) < 16 {
-			err = fmt.Errorf("%s holds no secret of 16 or more characters; remove it and a new one is made", path)
+			err = fmt.Errorf("the secret in %s has fewer than 16 characters; remove the file to have a new one made", path)
 		}
 		return s, err
 	}
@@ -40,15 +40,15 @@ func Secret(data, name string, log *slog.Logger) (string, error) {
 	return s, nil
 }
 
-// randomHex returns n random bytes, as hex digits.
+// randomHex returns n random bytes in hexadecimal.
 func randomHex(n int) string {
 	random := make([]byte, n)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	return hex.EncodeToString(random)
 }
 
-// restrict removes the permissions of everybody but the owner of a file, as where it was
-// restored by other means.
+// restrict removes the permissions of everybody except the file's owner. A file that was restored
+// with other tools may have them.
 func restrict(path string, log *slog.Logger) error {
 	f, err := os.Stat(path)
 	if err != nil {
@@ -58,14 +58,14 @@ func restrict(path string, log *slog.Logger) error {
 		return nil
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		log.Warn("a secret can be read by others on this machine; its owner should run chmod 600 "+path, "err", err)
+		log.Warn("other users of this machine can read a secret; the owner of the file should run chmod 600 "+path, "err", err)
 		return nil
 	}
-	log.Warn("a secret could be read by others on this machine, and no longer can; remove it if somebody may have read it, and a new one is made",
+	log.Warn("other users of this machine could read a secret until now; if somebody may have read it, remove the file to have a new one made",
 		"file", path)
 	return nil
 }
 
-// writeSecret writes a secret to its file, durably: a key that a power cut loses makes every
-// robot's token void.
+// writeSecret writes a secret to its file and syncs it: a key lost in a power failure would
+// invalidate the token of every robot.
 func writeSecret(path, text string) error { return store.WriteFile(path, []byte(text+"\n")) }

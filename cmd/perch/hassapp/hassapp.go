@@ -1,6 +1,6 @@
-// Package hassapp is what Perch does as an app of Home Assistant, where the Supervisor has
-// started it: it learns from the Supervisor which MQTT broker there is and who administrates,
-// tells Home Assistant what this appliance offers, and restores the backups of the app.
+// Package hassapp integrates Perch with Home Assistant when the Supervisor runs it as an app. It
+// asks for the MQTT broker and the administrators, announces the appliance's services to Home
+// Assistant, and restores the backups of the app.
 package hassapp
 
 import (
@@ -28,28 +28,29 @@ import (
 	"perch/store/archive"
 )
 
-// Times of announcements.
+// Intervals between announcements.
 const (
-	checkEvery = 5 * time.Second // of what is offered
-	maxRetry   = 2 * time.Minute // after failures
+	checkEvery = 5 * time.Second // how often the offers are compared with the announcements
+	maxRetry   = 2 * time.Minute // maximum delay after failures
 )
 
-// App is the connection to the Supervisor, and to Home Assistant behind it.
+// App holds the connections to the Supervisor and to Home Assistant.
 type App struct {
 	client *supervisor.Client
 	core   *hass.Client
-	ids    *store.Table[string] // of announcements, by "announced-" and the service
+	ids    *store.Table[string] // announcement IDs; key: "announced-" and the service
 
 	mu        sync.Mutex
-	cause     error // why Home Assistant does not know all that is offered
-	since     time.Time
-	announced []string // services
+	cause     error     // why the last attempt to announce failed; nil if it succeeded
+	since     time.Time // when cause last changed
+	announced []string  // names of the announced services
 }
 
-// Open returns the connection, or nil where no Supervisor has started this program.
+// Open returns the App, or nil if this program was not started by a Supervisor. ids stores the IDs
+// of announcements.
 func Open(ids *store.Table[string]) (*App, error) {
-	o, is := supervisor.FromEnvironment(os.Environ())
-	if !is {
+	o, ok := supervisor.FromEnvironment(os.Environ())
+	if !ok {
 		return nil, nil
 	}
 	client, err := supervisor.New(o)
@@ -70,13 +71,13 @@ func (a *App) Close() {
 	a.core.Close()
 }
 
-// Administrators returns the ids of Home Assistant's administrators.
+// Administrators returns the user IDs of Home Assistant's administrators.
 func (a *App) Administrators(ctx context.Context) (ids []string, err error) {
-	all, err := a.core.Users(ctx)
+	users, err := a.core.Users(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range all {
+	for _, u := range users {
 		if u.Administrator() {
 			ids = append(ids, u.ID)
 		}
@@ -84,8 +85,8 @@ func (a *App) Administrators(ctx context.Context) (ids []string, err error) {
 	return ids, nil
 }
 
-// Broker returns Home Assistant's MQTT broker, and an empty address where it has none. A nil
-// App returns an error.
+// Broker returns the address and the credentials of Home Assistant's MQTT broker. The address is
+// empty if it has none. If a is nil, Broker returns an error.
 func (a *App) Broker(ctx context.Context) (address, user, password string, err error) {
 	if a == nil {
 		return "", "", "", errors.New("there is no Supervisor")
@@ -97,11 +98,11 @@ func (a *App) Broker(ctx context.Context) (address, user, password string, err e
 	return b.URL, b.User, b.Password, err
 }
 
-// FindBroker returns the settings of MQTT with the Supervisor's broker filled in, where they
-// leave the broker to the Supervisor.
+// FindBroker returns the settings of MQTT. If they leave the choice of the broker to the Supervisor,
+// it asks the Supervisor and fills the broker in.
 func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
-	o, is := supervisor.FromEnvironment(os.Environ())
-	if m.Broker != config.SupervisorBroker || !is {
+	o, ok := supervisor.FromEnvironment(os.Environ())
+	if m.Broker != config.SupervisorBroker || !ok {
 		return m, nil
 	}
 	client, err := supervisor.New(o)
@@ -121,61 +122,62 @@ func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
 	return m, nil
 }
 
-// Offers are what this appliance has for Home Assistant's integrations.
+// Offers holds the services that this appliance offers to Home Assistant's integrations.
 type Offers struct {
-	Wyoming string // the address of the Wyoming server; empty if it is off
-	Broker  string // the address of the embedded MQTT broker; empty if it is off
-	// User and Password are the broker's.
+	Wyoming string // address of the Wyoming server; empty if it is off
+	Broker  string // address of the embedded MQTT broker; empty if it is off
+	// User and Password are the broker's credentials.
 	User, Password string
-	// Settled is whether it is known that there is a broker, or none: before that an
-	// announcement of an earlier run stays.
+	// Settled is true once Broker is final. Until then an empty Broker does not withdraw the
+	// announcement of an earlier run.
 	Settled bool
 }
 
-// services returns the offers as the integrations want them, by service.
+// services returns the discovery data of each offered service. The keys are the Supervisor's names
+// of services.
 func (o Offers) services() map[string]map[string]any {
-	all := map[string]map[string]any{}
+	services := map[string]map[string]any{}
 	if o.Wyoming != "" {
-		all["wyoming"] = map[string]any{"uri": "tcp://" + reachable(o.Wyoming)}
+		services["wyoming"] = map[string]any{"uri": "tcp://" + reachable(o.Wyoming)}
 	}
 	if o.Broker != "" {
-		host, port, _ := net.SplitHostPort(reachable(o.Broker)) // as it was opened
-		number, _ := strconv.Atoi(port)                         // digits, by the check
-		all["mqtt"] = map[string]any{"host": host, "port": number, "ssl": false, "protocol": "3.1.1", "username": o.User, "password": o.Password}
+		host, port, _ := net.SplitHostPort(reachable(o.Broker)) // the address of an open listener is valid
+		number, _ := strconv.Atoi(port)
+		services["mqtt"] = map[string]any{"host": host, "port": number, "ssl": false, "protocol": "3.1.1", "username": o.User, "password": o.Password}
 	}
-	return all
+	return services
 }
 
 // appNetwork is the network of Home Assistant's apps.
 var appNetwork = netip.MustParsePrefix(supervisor.Gateway + "/23")
 
-// reachable returns where Home Assistant finds an address that is listened on: Home Assistant
-// is on the host's network, as this program is, and reaches it in the network of apps, where
-// the machine has an address.
+// reachable returns the address at which Home Assistant connects to a listener of this program. Both
+// run on the host's network, so for a listener on all interfaces it is the machine's address in
+// the network of apps, or loopback if there is none.
 func reachable(address string) string {
-	host, port, _ := net.SplitHostPort(address) // as it was opened
+	host, port, _ := net.SplitHostPort(address) // the address of an open listener is valid
 	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
 		return address
 	}
 	host = "127.0.0.1"
-	all, _ := net.InterfaceAddrs() // without them it is the machine itself
-	for _, one := range all {
-		if p, err := netip.ParsePrefix(one.String()); err == nil && appNetwork.Contains(p.Addr()) {
+	addresses, _ := net.InterfaceAddrs() // loopback is used after an error
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && appNetwork.Contains(p.Addr()) {
 			host = p.Addr().String()
 		}
 	}
 	return net.JoinHostPort(host, port)
 }
 
-// Run keeps Home Assistant informed of what is offered until ctx ends. Announcements stay when
-// the appliance stops: when one is withdrawn, Home Assistant removes what its owner has set up
-// with it.
+// Run announces the offers to Home Assistant until ctx ends, and updates the announcements when the
+// offers change. It does not withdraw them at the end, because Home Assistant would then remove the
+// integrations that its owner has set up with them.
 func (a *App) Run(ctx context.Context, offers func() Offers, log *slog.Logger) {
 	announced := map[string]map[string]any{}
-	after, retry := time.Duration(0), checkEvery
+	delay, retry := time.Duration(0), checkEvery
 	for {
 		select {
-		case <-time.After(after):
+		case <-time.After(delay):
 		case <-ctx.Done():
 			return
 		}
@@ -185,22 +187,22 @@ func (a *App) Run(ctx context.Context, offers func() Offers, log *slog.Logger) {
 			return
 		}
 		a.record(err, slices.Sorted(maps.Keys(announced)), log)
-		if after = checkEvery; err == nil {
+		if delay = checkEvery; err == nil {
 			retry = checkEvery
 		} else {
-			after, retry = retry, min(2*retry, maxRetry)
+			delay, retry = retry, min(2*retry, maxRetry)
 		}
 	}
 }
 
-// announce announces what is offered and not in announced, and withdraws what is not offered
-// any more.
+// announce announces the offers that announced lacks, adds them to announced, and withdraws services
+// that are no longer offered.
 func (a *App) announce(ctx context.Context, offers, announced map[string]map[string]any, settled bool) error {
 	var failed []error
-	for _, service := range []string{"mqtt", "wyoming"} { // as the app's config.yaml lists them in discovery
-		offer, is := offers[service]
+	for _, service := range []string{"mqtt", "wyoming"} { // the key discovery of the app's config.yaml lists these
+		offer, offered := offers[service]
 		switch {
-		case is && !maps.Equal(offer, announced[service]):
+		case offered && !maps.Equal(offer, announced[service]):
 			id, err := a.client.Announce(ctx, service, offer)
 			if err == nil {
 				err = a.ids.Put("announced-"+service, id)
@@ -209,7 +211,7 @@ func (a *App) announce(ctx context.Context, offers, announced map[string]map[str
 				announced[service] = offer
 			}
 			failed = append(failed, err)
-		case !is && (service != "mqtt" || settled):
+		case !offered && (service != "mqtt" || settled):
 			delete(announced, service)
 			failed = append(failed, a.withdraw(ctx, service))
 		}
@@ -217,7 +219,7 @@ func (a *App) announce(ctx context.Context, offers, announced map[string]map[str
 	return errors.Join(failed...)
 }
 
-// withdraw takes an announcement back, which may be from an earlier run.
+// withdraw withdraws the announcement of a service, even if an earlier run made it.
 func (a *App) withdraw(ctx context.Context, service string) error {
 	id, _, err := a.ids.Get("announced-" + service)
 	if err != nil || id == "" {
@@ -229,20 +231,21 @@ func (a *App) withdraw(ctx context.Context, service string) error {
 	return a.ids.Put("announced-"+service, "")
 }
 
-// record stores the result of an attempt, and logs a new failure.
+// record stores the result of an attempt for Condition, and logs an error that differs from the
+// previous one.
 func (a *App) record(err error, announced []string, log *slog.Logger) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if fmt.Sprint(err) != fmt.Sprint(a.cause) {
 		a.since = time.Now()
 		if err != nil {
-			log.Warn("Home Assistant is not told of everything that Perch offers; it is tried again", "err", err)
+			log.Warn("Perch cannot announce its services to Home Assistant; it tries again", "err", err)
 		}
 	}
 	a.cause, a.announced = err, announced
 }
 
-// Condition returns whether Home Assistant knows what is offered.
+// Condition returns whether all offers are announced to Home Assistant.
 func (a *App) Condition() health.Part {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -256,15 +259,15 @@ func (a *App) Condition() health.Part {
 	return part.Saying("runs this as its app, and was told of " + strings.Join(a.announced, " and "))
 }
 
-// backupFile is the file in the data directory into which the app writes a backup before Home
-// Assistant copies that directory, without the database that is in use. The app's config.yaml
-// names it.
+// backupFile is the backup in the data directory that the app writes before Home Assistant copies
+// the directory. Home Assistant's copy leaves out the database, which is in use. The app's
+// config.yaml names this file, too.
 const backupFile = "app-backup.tar"
 
-// RestoreBackup restores such a backup if the database is missing: Home Assistant has then put
-// the data directory back. Outside of an app it does nothing.
+// RestoreBackup restores backupFile if the database is missing, which means that Home Assistant has
+// restored the data directory. It does nothing if Perch does not run as an app.
 func RestoreBackup(d archive.Directory, log *slog.Logger) error {
-	if _, is := supervisor.FromEnvironment(os.Environ()); !is {
+	if _, ok := supervisor.FromEnvironment(os.Environ()); !ok {
 		return nil
 	}
 	if _, err := os.Lstat(archive.DatabasePath(d.Path)); !errors.Is(err, fs.ErrNotExist) {
@@ -281,8 +284,8 @@ func RestoreBackup(d archive.Directory, log *slog.Logger) error {
 	defer file.Close()
 	m, _, err := d.Restore(context.Background(), file)
 	if err != nil {
-		return fmt.Errorf("restore what Home Assistant has put back, %s: %w; remove that file to begin without it", path, err)
+		return fmt.Errorf("restore the backup that Home Assistant has restored, %s: %w; remove that file to begin without it", path, err)
 	}
-	log.Info("the backup that Home Assistant has put back was restored", "made", m.Created)
+	log.Info("the backup that Home Assistant has restored is in use", "made", m.Created)
 	return os.Remove(path)
 }

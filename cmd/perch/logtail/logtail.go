@@ -1,4 +1,4 @@
-// Package logtail stores the latest lines of the log in memory, and lets pages follow it.
+// Package logtail stores the latest lines of the log in memory, for the owner's page to follow.
 package logtail
 
 import (
@@ -19,28 +19,29 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Bounds of what is stored.
+// Limits of a Log.
 const (
 	maxLines     = 500
-	maxBytes     = 512 << 10 // of all lines
-	maxLine      = 8 << 10   // of one, before its last attribute
+	maxBytes     = 512 << 10 // size of all lines
+	maxLine      = 8 << 10   // size of a line in bytes, not counting its last attribute
 	maxFollowers = 16
 )
 
-// Log stores the latest lines in JSON. A value that hides itself from the next handler is hidden here,
-// too. Writers do not wait for readers: a slow follower learns that it missed lines.
+// Log stores the latest lines of the log in JSON. Values are formatted as slog.TextHandler does, so a
+// secret that hides itself there is hidden here, too. Writers do not wait for readers: a slow
+// follower misses lines, and is given their number.
 type Log struct {
-	run string // begins the ids, which differ from those of another start
+	run string // prefix of the line IDs; differs between starts
 
 	mu        sync.Mutex
-	lines     []entry // the oldest first
-	bytes     int     // of all lines
-	seq       uint64  // of the latest
+	lines     []entry // oldest first
+	bytes     int     // size of all lines
+	seq       uint64  // number of the latest line, from 1
 	followers []*follower
 	closed    bool
 }
 
-// entry is a line, which is not changed any more.
+// entry is a stored line. It is immutable.
 type entry struct {
 	text  json.RawMessage
 	level slog.Level
@@ -52,12 +53,12 @@ func New() *Log { return &Log{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 // Handler returns a handler that passes records to next, and stores them.
 func (l *Log) Handler(next slog.Handler) slog.Handler { return &handler{log: l, next: next} }
 
-// handler stores the records of another handler.
+// handler stores records before it passes them to the next handler.
 type handler struct {
 	log    *Log
 	next   slog.Handler
-	attrs  []byte // of the logger, in JSON, each with a comma
-	groups string // before the names of attributes
+	attrs  []byte // the logger's attributes in JSON, each followed by a comma
+	groups string // prefix of attribute names, such as "a.b."
 }
 
 // Enabled implements slog.Handler.
@@ -73,26 +74,27 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs implements slog.Handler.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	own := *h
-	own.next = h.next.WithAttrs(attrs)
-	own.attrs = slices.Clone(h.attrs)
+	derived := *h
+	derived.next = h.next.WithAttrs(attrs)
+	derived.attrs = slices.Clone(h.attrs)
 	for _, a := range attrs {
-		own.attrs = appendAttr(own.attrs, h.groups, a)
+		derived.attrs = appendAttr(derived.attrs, h.groups, a)
 	}
-	return &own
+	return &derived
 }
 
 // WithGroup implements slog.Handler.
 func (h *handler) WithGroup(name string) slog.Handler {
-	own := *h
-	own.next = h.next.WithGroup(name)
+	derived := *h
+	derived.next = h.next.WithGroup(name)
 	if name != "" {
-		own.groups += name + "."
+		derived.groups += name + "."
 	}
-	return &own
+	return &derived
 }
 
-// append stores a record. It is formatted before the lock is acquired: a value's own methods may log, too.
+// append stores a record, and wakes the followers. It formats the record before it acquires the
+// lock, because the methods of a value may log as well.
 func (l *Log) append(h *handler, r slog.Record) {
 	b := h.line(r)
 	if len(b) > 2*maxLine {
@@ -112,12 +114,12 @@ func (l *Log) append(h *handler, r slog.Record) {
 	for _, f := range l.followers {
 		select {
 		case f.wake <- struct{}{}:
-		default: // it is awake
+		default: // already woken
 		}
 	}
 }
 
-// line returns a record in JSON.
+// line returns a record in JSON, without attributes that exceed maxLine.
 func (h *handler) line(r slog.Record) []byte {
 	b := append(make([]byte, 0, 1<<10), `{"at":"`...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
@@ -126,27 +128,27 @@ func (h *handler) line(r slog.Record) []byte {
 	b = append(b, `","msg":`...)
 	b = appendText(b, r.Message)
 	b = append(b, `,"attrs":{`...)
-	begun := len(b)
+	start := len(b)
 	b = append(b, h.attrs...)
 	r.Attrs(func(a slog.Attr) bool {
 		b = appendAttr(b, h.groups, a)
 		return len(b) < maxLine
 	})
-	if len(b) > begun { // each attribute ends with a comma
+	if len(b) > start { // remove the comma of the last attribute
 		b = b[:len(b)-1]
 	}
 	return bytes.Clone(append(b, "}}"...))
 }
 
-// appendAttr appends an attribute and a comma, or all of a group.
+// appendAttr appends an attribute and a comma. For a group it appends each attribute of the group.
 func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 	v := a.Value.Resolve()
 	if v.Kind() == slog.KindGroup {
 		if a.Key != "" {
 			groups += a.Key + "."
 		}
-		for _, one := range v.Group() {
-			b = appendAttr(b, groups, one)
+		for _, member := range v.Group() {
+			b = appendAttr(b, groups, member)
 		}
 		return b
 	}
@@ -169,16 +171,16 @@ func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 		b = append(b, '"')
 	case slog.KindAny:
 		b = appendText(b, textOf(v.Any()))
-	default: // a duration, a number with a point
+	default: // a duration or floating-point number
 		b = appendText(b, v.String())
 	}
 	return append(b, ',')
 }
 
-// textOf returns a value as slog.TextHandler writes it. Some values hide themselves there.
+// textOf formats a value as slog.TextHandler does.
 func textOf(v any) (text string) {
 	defer func() {
-		if p := recover(); p != nil { // as of a nil pointer; slog.TextHandler recovers as well
+		if p := recover(); p != nil { // for example a nil receiver; slog.TextHandler recovers as well
 			text = fmt.Sprintf("!PANIC: %v", p)
 		}
 	}()
@@ -193,13 +195,13 @@ func textOf(v any) (text string) {
 	return fmt.Sprintf("%+v", v)
 }
 
-// appendText appends a text as JSON, cut if it is long.
+// appendText appends a JSON string. It truncates s at maxLine/2 bytes.
 func appendText(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
-	begun := len(b)
+	start := len(b)
 	for _, r := range s {
-		if len(b)-begun > maxLine/2 {
+		if len(b)-start > maxLine/2 {
 			b = append(b, "…"...)
 			break
 		}
@@ -217,16 +219,17 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// NewFollower returns a reader of the lines of a level and above: of all that are stored, or of all
-// after an id. ok is false if too many followers exist.
-func (l *Log) NewFollower(least slog.Level, after string) (admin.LogFollower, bool) {
+// NewFollower returns a reader of the lines with at least the level minLevel. It begins after the
+// line with the ID after, or with the oldest line if after is empty or from another start. It
+// returns false if there are too many followers.
+func (l *Log) NewFollower(minLevel slog.Level, after string) (admin.LogFollower, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.followers) >= maxFollowers {
 		return nil, false
 	}
-	f := &follower{log: l, least: least, wake: make(chan struct{}, 1), next: l.oldest()}
-	if number, ours := strings.CutPrefix(after, l.run+"."); ours {
+	f := &follower{log: l, minLevel: minLevel, wake: make(chan struct{}, 1), next: l.oldest()}
+	if number, ok := strings.CutPrefix(after, l.run+"."); ok {
 		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n <= l.seq {
 			f.next = n + 1
 		}
@@ -248,12 +251,12 @@ func (l *Log) Close() {
 	}
 }
 
-// follower reads the log for one page.
+// follower reads the log for one client.
 type follower struct {
-	log   *Log
-	least slog.Level
-	wake  chan struct{}
-	next  uint64 // the line that it reads next
+	log      *Log
+	minLevel slog.Level
+	wake     chan struct{} // receives a value after a line was appended; closed when the log is
+	next     uint64        // number of the next line to read
 }
 
 // Next implements admin.LogFollower.
@@ -273,10 +276,11 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 	}
 }
 
-// oldest returns the number of the oldest line. The lock must be held.
+// oldest returns the number of the oldest stored line. The caller holds l.mu.
 func (l *Log) oldest() uint64 { return l.seq - uint64(len(l.lines)) + 1 }
 
-// read returns the next line of its level, or a nil line if it must wait.
+// read returns the next line with the follower's level, and the number of lines that were dropped
+// before it was called. The line is nil if there is no further line yet.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()
@@ -288,7 +292,7 @@ func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	for f.next <= l.seq {
 		e := l.lines[f.next-oldest]
 		f.next++
-		if e.level >= f.least {
+		if e.level >= f.minLevel {
 			return l.run + "." + strconv.FormatUint(f.next-1, 10), e.text, missed
 		}
 	}
@@ -299,5 +303,5 @@ func (f *follower) read() (id string, line json.RawMessage, missed int) {
 func (f *follower) Close() {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	f.log.followers = slices.DeleteFunc(f.log.followers, func(one *follower) bool { return one == f })
+	f.log.followers = slices.DeleteFunc(f.log.followers, func(other *follower) bool { return other == f })
 }
