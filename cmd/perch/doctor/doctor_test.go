@@ -162,7 +162,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 			func(_ *testing.T, d *Examination) {
 				d.now = func() time.Time { return time.Date(1970, 1, 1, 0, 5, 0, 0, time.UTC) }
 			},
-			func(_ *testing.T, d *Examination) { d.checkClock() }, "clock", true, []string{"it says 1970-01-01", "was built on", "time server"}},
+			func(_ *testing.T, d *Examination) { d.checkClock() }, "clock", true, []string{"the clock shows 1970-01-01", "was built on", "time server"}},
 
 		"secrets that are secret": {file("admin-token", "x", 0o600), func(_ *testing.T, d *Examination) { d.CheckSecrets() }, "secrets", false,
 			[]string{"only their owner"}},

@@ -130,7 +130,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"backup", "--data", data, file}, "is there already; name another file, or replace it with --force"},
+		{[]string{"backup", "--data", data, file}, "exists already; name another file, or replace it with --force"},
 		{[]string{"backup", "--data", data, out}, "is a folder"},
 		{[]string{"backup", "--data", data, "--force", out}, "is a folder"},
 		{[]string{"backup", "--data", filepath.Join(out, "none"), filepath.Join(out, "c.tar")}, "name its data directory with --data"},

@@ -102,7 +102,7 @@ func TestAFullDisk(t *testing.T) {
 		return status
 	}
 	h.Eventually("it is logged", func() bool {
-		return full() == http.StatusInsufficientStorage && strings.Contains(h.Logged.String(), "the disk refuses what is written")
+		return full() == http.StatusInsufficientStorage && strings.Contains(h.Logged.String(), "writing to the disk fails")
 	})
 	if n := strings.Count(h.Logged.String(), "level=ERROR"); n > 2 { // the store tells of its own, once
 		t.Errorf("%d errors are logged", n)

@@ -90,7 +90,7 @@ func TestARobotIsNamedByCommand(t *testing.T) {
 		"robot set kitchen persona=cook":     "personas",
 		"robot set kitchen persona=../x":     "personas",
 		"robot rename kitchen a0b1c2d3e4f6":  "MAC address",
-		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has not been here, or was forgotten; perch robot list lists",
+		"robot set a0b1c2d3e4f7 voice=heart": "unknown robot: it has never checked in, or was forgotten; perch robot list lists",
 	} {
 		h.command(line, 1, want)
 	}

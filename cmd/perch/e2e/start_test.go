@@ -20,10 +20,10 @@ func TestServeEndsWithWhatToDoNext(t *testing.T) {
 	p := program(t, data, "PERCH_MDNS_ENABLED=false")
 	waittest.For(t, "it says so", func() bool { return strings.Contains(p.out.String(), "doctor") })
 	p.stop()
-	want := regexp.MustCompile(`^No robot can come: only this machine reaches the addresses in listen\.
-In a browser of this machine:
+	want := regexp.MustCompile(`^No robot can connect: only this machine reaches the addresses in listen\.
+Open the page in a browser on this machine:
     http://127\.0\.0\.1:\d+/
-What works and what does not:
+See what works and what does not:
     perch doctor --data ` + regexp.QuoteMeta(data) + `
 $`)
 	if got := p.out.String(); !want.MatchString(got) {

@@ -336,7 +336,7 @@ func TestSecretsAreTheirOwners(t *testing.T) {
 		must.Succeed(t, os.Chmod(filepath.Join(data, name), 0o644))
 	}
 	h := start()
-	if n := strings.Count(h.Logged.String(), "could be read by others"); n != len(names)-1 { // the store sees to its own
+	if n := strings.Count(h.Logged.String(), "other users of this machine could read a secret"); n != len(names)-1 { // the store sees to its own
 		t.Errorf("that is told %d times:\n%s", n, h.Logged)
 	}
 }

@@ -1,5 +1,5 @@
-// Package machine watches what the appliance stands on: a disk that may be full, a database
-// that may be damaged, and a clock that may be wrong, for a Raspberry Pi has no battery for it.
+// Package machine watches the disk, the database and the clock. The clock of a Raspberry Pi has no
+// battery, so it is wrong until a time server sets it.
 package machine
 
 import (
@@ -15,10 +15,10 @@ import (
 	"perch/store"
 )
 
-// minFree is the room that a database and its backups should have, in bytes.
+// minFree is how many bytes should be free for the database and its backups.
 const minFree = 100 << 20
 
-// CheckRoom returns an error where too little of the disk of a directory is free.
+// CheckRoom returns an error if free, the number of free bytes on the disk of dir, is too small.
 func CheckRoom(free int64, dir string) error {
 	if free >= minFree {
 		return nil
@@ -28,18 +28,20 @@ func CheckRoom(free int64, dir string) error {
 		free>>20, dir, minFree>>20)
 }
 
-// Conditions returns those of the database, of the disk that it is on, and of the clock.
+// Conditions returns the conditions of the database, of its disk and of the clock. built is when
+// this program was built.
 func Conditions(db *store.DB, data string, built time.Time) []health.Part {
 	return []health.Part{databaseCondition(db, data), diskCondition(data, db.Err()), clockCondition(time.Now(), built)}
 }
 
-// databaseCondition returns the condition of the database. If it cannot be read nothing works; salvaged
-// damage is shown until the damaged file is removed. It is public, so it contains neither keys of records
-// nor paths.
+// databaseCondition returns the condition of the database. Values that could not be stored and salvaged
+// damage are not vital, because the appliance goes on working. Salvaged damage is shown until the
+// damaged file is removed. Everybody may read the condition, so it contains no keys of records and no
+// paths.
 func databaseCondition(db *store.DB, data string) health.Part {
 	readable, refused := db.Readable(), db.Refused()
 	fault := readable
-	if readable == nil { // else that is the cause of it
+	if readable == nil { // an unreadable database also fails to write
 		fault = db.Err()
 	}
 	var notes []string
@@ -57,25 +59,25 @@ func databaseCondition(db *store.DB, data string) health.Part {
 	return part.Saying(strings.ReplaceAll(strings.Join(notes, "; "), filepath.Clean(data)+string(filepath.Separator), ""))
 }
 
-// diskCondition says whether there is room, and the error of the last write.
-func diskCondition(data string, written error) health.Part {
+// diskCondition returns the condition of the disk: its free space, or writeErr, the error of the
+// database's last write.
+func diskCondition(data string, writeErr error) health.Part {
 	free, err := store.FreeSpace(data)
 	if err == nil {
 		err = CheckRoom(free, data)
 	}
-	if err == nil && written != nil {
-		err = fmt.Errorf("nothing can be kept: %w", written)
+	if err == nil && writeErr != nil {
+		err = fmt.Errorf("nothing can be stored: %w", writeErr)
 	}
 	return health.Of("disk", err, fmt.Sprintf("%d MB free", free>>20))
 }
 
-// Counters returns what the database counts.
+// Counters returns the counters of the database.
 func Counters(db *store.DB) []admin.Counter {
 	return []admin.Counter{{Name: "perch_store_commits_total", Help: "Writes of the database that reached the disk.", Count: db.Commits}}
 }
 
-// Gauges returns the sizes of the database and of the room that is left, which are read on
-// request.
+// Gauges returns the gauges of the database and its disk. Their values are read on request.
 func Gauges(db *store.DB, data string) []admin.Gauge {
 	return []admin.Gauge{
 		{Name: "perch_store_bytes", Help: "Size of the database's file.", Read: func() float64 {
@@ -85,9 +87,9 @@ func Gauges(db *store.DB, data string) []admin.Gauge {
 			}
 			return float64(info.Size())
 		}},
-		{Name: "perch_store_failing", Help: "1 while the last write of the database has failed, or it cannot be read.",
+		{Name: "perch_store_failing", Help: "1 if the last write of the database failed or the database cannot be read.",
 			Read: func() float64 { return admin.Truth(db.Err() != nil || db.Readable() != nil) }},
-		{Name: "perch_disk_free_bytes", Help: "Room that is left where the data is.", Read: func() float64 {
+		{Name: "perch_disk_free_bytes", Help: "Free bytes on the disk of the data directory.", Read: func() float64 {
 			free, err := store.FreeSpace(data)
 			if err != nil {
 				return 0
@@ -97,11 +99,11 @@ func Gauges(db *store.DB, data string) []admin.Gauge {
 	}
 }
 
-// BuiltAt returns when this program was built: the linker's text, or else when its source was
-// committed. A correct clock cannot show an earlier time.
+// BuiltAt returns when this program was built: text, which the linker sets (RFC 3339), or the time
+// of the source's commit if text is empty.
 func BuiltAt(text string) time.Time {
 	if text == "" {
-		if info, ok := debug.ReadBuildInfo(); ok { // takes some milliseconds
+		if info, ok := debug.ReadBuildInfo(); ok { // takes milliseconds
 			for _, s := range info.Settings {
 				if s.Key == "vcs.time" {
 					text = s.Value
@@ -112,21 +114,21 @@ func BuiltAt(text string) time.Time {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at
 	}
-	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // it is not older
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) // no build is older
 }
 
-// Earliest returns the earliest time that a correct clock can show: the program may have been
-// built in another time zone, and clocks are a little slow.
+// Earliest returns the earliest time that a correct clock can show. It is a day before the build,
+// to allow for time zones and slow clocks.
 func Earliest(built time.Time) time.Time { return built.Add(-24 * time.Hour) }
 
-// CheckClock returns an error where the clock is wrong: the clock of a Pi stops without
-// power, and starts at some time of the past until a time server sets it.
+// CheckClock returns an error if now is before Earliest: the clock of a Pi starts in the past, until
+// a time server sets it.
 func CheckClock(now, built time.Time) error {
 	if !now.Before(Earliest(built)) {
 		return nil
 	}
-	return fmt.Errorf("it says %s, and this program was built on %s: it has not been set since the machine was switched on. "+
-		"Connect the machine to a network with a time server (timedatectl says whether it has found one), or set it by hand",
+	return fmt.Errorf("the clock shows %s, but this program was built on %s: the clock was not set since the machine was switched on. "+
+		"Connect the machine to a network with a time server (timedatectl shows whether it has found one), or set the clock by hand",
 		now.Format(time.DateTime), built.Format(time.DateOnly))
 }
 

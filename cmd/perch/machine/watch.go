@@ -15,20 +15,20 @@ import (
 
 const (
 	watchEvery = 5 * time.Second
-	// maxDrift is how far the wall clock may run ahead of the monotonic one, or fall behind,
-	// without having been set.
+	// maxDrift is how far the wall clock may drift from the monotonic clock between two checks;
+	// a larger difference means that the clock was set.
 	maxDrift = 2 * time.Second
 )
 
-// Watch checks disk and clock until ctx ends, and logs each change once. It calls jumped with
-// the size of each jump of the clock.
+// Watch checks the disk and the clock until ctx ends, and logs each change once. It calls jumped
+// with the size of each jump of the clock.
 func Watch(ctx context.Context, db *store.DB, data string, jumped func(by time.Duration), log *slog.Logger) {
 	disk := diskWatch{data: data, db: db, probe: store.NewTable[string](db, "appliance"), log: log}
-	began := time.Now()
-	clock := clockWatch{wall: began.Round(0)}
+	started := time.Now()
+	clock := clockWatch{wall: started.Round(0)}
 	for {
 		disk.check()
-		if by := clock.check(time.Now().Round(0), time.Since(began)); by != 0 {
+		if by := clock.check(time.Now().Round(0), time.Since(started)); by != 0 {
 			log.Warn("the clock was set; running timers are not affected", "by", by.Round(time.Second))
 			jumped(by)
 		}
@@ -38,70 +38,70 @@ func Watch(ctx context.Context, db *store.DB, data string, jumped func(by time.D
 	}
 }
 
-// clockWatch compares the wall clock with the monotonic one.
+// clockWatch compares the wall clock with the monotonic clock.
 type clockWatch struct {
-	wall    time.Time     // at the last check, without a monotonic reading
-	running time.Duration // of the monotonic clock, at the same moment
+	wall    time.Time     // wall clock at the last check, without a monotonic reading
+	elapsed time.Duration // monotonic time from the start of the watch to the last check
 }
 
-// check returns by how much the wall clock has jumped since the last check: 0 where it was
-// only corrected a little.
-func (s *clockWatch) check(wall time.Time, running time.Duration) (by time.Duration) {
-	by = wall.Sub(s.wall) - (running - s.running)
-	s.wall, s.running = wall, running
+// check returns by how much the wall clock has jumped since the last check, or 0 if the difference
+// is at most maxDrift.
+func (s *clockWatch) check(wall time.Time, elapsed time.Duration) (by time.Duration) {
+	by = wall.Sub(s.wall) - (elapsed - s.elapsed)
+	s.wall, s.elapsed = wall, elapsed
 	if by.Abs() <= maxDrift {
 		return 0
 	}
 	return by
 }
 
-// diskWatch watches the disk that the data is on.
+// diskWatch watches the disk of the data directory.
 type diskWatch struct {
 	data      string
 	db        *store.DB
 	probe     *store.Table[string]
 	log       *slog.Logger
-	refuses   bool // so it was logged
-	fillingUp bool // likewise
+	refuses   bool // whether the last check found that writes fail
+	fillingUp bool // whether the last check found too little free space
 }
 
-// check logs when the disk begins to refuse writes, when it accepts them again, and before
-// that when it fills up. A disk that refuses is probed with a write: nothing else may be
-// written for hours, and its owner wants to see that there is room again.
+// check logs when the disk fills up, when writes begin to fail, and when they succeed again. While
+// they fail it writes a probe, because otherwise nothing may be written for hours and the recovery
+// would not be noticed.
 func (d *diskWatch) check() {
 	err := d.db.Err()
 	if errors.Is(err, store.ErrDamaged) {
-		return // the store has logged it, and no room helps
+		return // the store has logged it, and free space does not help
 	}
 	if err != nil {
 		if err = d.probe.Put(probeKey, strings.Repeat("x", probeBytes)); err == nil {
 			err = d.probe.Delete(probeKey)
 		}
 	}
-	free, filling := store.FreeSpace(d.data)
-	if filling == nil {
-		filling = CheckRoom(free, d.data)
+	free, spaceErr := store.FreeSpace(d.data)
+	if spaceErr == nil {
+		spaceErr = CheckRoom(free, d.data)
 	}
 	switch {
 	case err != nil && !d.refuses:
-		d.log.Error("the disk refuses what is written; robots go on, but nothing new is kept", "data", d.data, "err", err)
+		d.log.Error("writing to the disk fails; robots go on, but nothing new is stored", "data", d.data, "err", err)
 	case err == nil && d.refuses:
-		d.log.Info("the disk takes what is written again", "data", d.data)
-	case err == nil && filling != nil && !d.fillingUp:
-		d.log.Warn("the disk fills up", "err", filling)
+		d.log.Info("writing to the disk works again", "data", d.data)
+	case err == nil && spaceErr != nil && !d.fillingUp:
+		d.log.Warn("the disk is almost full", "err", spaceErr)
 	}
-	d.refuses, d.fillingUp = err != nil, filling != nil
+	d.refuses, d.fillingUp = err != nil, spaceErr != nil
 }
 
-// The probe is a record of some pages: a few bytes find room in a file that cannot grow any
-// more.
+// The probe fills several pages of the database: a few bytes could fit into a file that can no
+// longer grow.
 const (
 	probeKey   = "tried"
 	probeBytes = 16 << 10
 )
 
-// ReleaseMemory gives idle memory back until ctx ends. All of it is loaded again when a robot is
-// about to talk, so that its hello does not wait for it.
+// ReleaseMemory gives idle memory back to the kernel until ctx ends. It loads all of it again when
+// a robot checks in or connects, before the robot needs it.
 func ReleaseMemory(ctx context.Context, events *event.Reader, log *slog.Logger) {
 	idlememory.Run(ctx, func(ctx context.Context) (urgent bool, err error) {
 		e, err := events.Next(ctx)

@@ -53,7 +53,7 @@ func TestAClockThatCannotBeRight(t *testing.T) {
 // TestConditions are what /ready says of a disk and a clock where something is wrong.
 func TestConditions(t *testing.T) {
 	if p := diskCondition(t.TempDir(), errors.New("no space left on device")); p.OK || p.Vital ||
-		!strings.Contains(p.Note, "nothing can be kept: no space left") {
+		!strings.Contains(p.Note, "nothing can be stored: no space left") {
 		t.Errorf("a disk that refuses: %+v", p)
 	}
 	if p := clockCondition(time.Unix(0, 0), time.Now()); p.OK || p.Vital || !strings.Contains(p.Note, "time server") {

@@ -13,14 +13,15 @@ import (
 	"perch/remote"
 )
 
-// firstSteps are what the owner does after the first start.
+// firstSteps holds the addresses that the owner needs after the first start.
 type firstSteps struct {
-	name    string // base address by the appliance's name; empty where none can come by it
-	numeric string // the same by this machine's address
-	page    string // for a browser of this machine; empty where nothing answers
-	flags   string // that lead another command to the same appliance
+	name    string // base URL with the appliance's name; empty if it has none
+	numeric string // base URL with this machine's IP address; empty if others cannot reach it
+	page    string // URL of the page for a browser on this machine; empty if it does not respond
+	flags   string // flags with which other commands find the same appliance
 }
 
+// otaPath is the path of robots' check-ins.
 const otaPath = "/xiaozhi/ota/"
 
 // String returns the steps as lines of text.
@@ -28,31 +29,31 @@ func (s firstSteps) String() string {
 	var b strings.Builder
 	switch {
 	case s.name == "" && s.numeric == "":
-		b.WriteString("No robot can come: only this machine reaches the addresses in listen.\n")
+		b.WriteString("No robot can connect: only this machine reaches the addresses in listen.\n")
 	case s.name == "" || s.numeric == "":
 		fmt.Fprintf(&b, "Tell a robot this address once, as its Custom OTA URL:\n    %s\n", s.name+s.numeric+otaPath)
 	default:
 		fmt.Fprintf(&b, "Tell a robot this address once, as its Custom OTA URL:\n    %s\n", s.name+otaPath)
-		fmt.Fprintf(&b, "or, where names that end in .local are not known, this one:\n    %s\n", s.numeric+otaPath)
+		fmt.Fprintf(&b, "or, where names that end in .local do not work, this one:\n    %s\n", s.numeric+otaPath)
 	}
 	if s.page != "" {
-		fmt.Fprintf(&b, "In a browser of this machine:\n    %s\n", s.page)
+		fmt.Fprintf(&b, "Open the page in a browser on this machine:\n    %s\n", s.page)
 		if s.name+s.numeric != "" {
-			fmt.Fprintf(&b, "or, in any other, by the link that this prints:\n    perch open%s\n", s.flags)
+			fmt.Fprintf(&b, "or, in any other browser, with the link that this command prints:\n    perch open%s\n", s.flags)
 		}
 	}
-	fmt.Fprintf(&b, "What works and what does not:\n    perch doctor%s\n", s.flags)
+	fmt.Fprintf(&b, "See what works and what does not:\n    perch doctor%s\n", s.flags)
 	return b.String()
 }
 
-// nameWithin is how long the first steps wait for the name, which is probed on the network
-// before it is used.
-const nameWithin = 5 * time.Second
+// nameTimeout is how long PrintFirstSteps waits for the appliance's name. Probing the network for
+// a conflict takes about a second.
+const nameTimeout = 5 * time.Second
 
-// PrintFirstSteps writes the first steps once the name is known. flags lead another command to
-// the same appliance.
+// PrintFirstSteps writes the first steps once the appliance's name is announced, or after
+// nameTimeout. flags are the flags with which other commands find the same appliance.
 func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags string) {
-	wait, cancel := context.WithTimeout(ctx, nameWithin)
+	wait, cancel := context.WithTimeout(ctx, nameTimeout)
 	defer cancel()
 	for n.announcer != nil && n.announcer.Status().By == "" {
 		if remote.Sleep(wait, 100*time.Millisecond) != nil {
@@ -63,10 +64,10 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 		return
 	}
 	page := pageURL(ctx, slices.Concat(n.o.Local, n.o.Listen))
-	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, flags: flags}) // a closed output loses it
+	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, flags: flags}) // errors are ignored
 }
 
-// pageURL returns the address of the page for browsers of this machine, where one answers.
+// pageURL returns the URL of the page on the first address that serves it to this machine, or "".
 func pageURL(ctx context.Context, addresses []string) string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -77,12 +78,12 @@ func pageURL(ctx context.Context, addresses []string) string {
 		if err != nil {
 			continue
 		}
-		answer, err := client.Do(request)
+		response, err := client.Do(request)
 		if err != nil {
 			continue
 		}
-		_ = answer.Body.Close() // nothing of it is read
-		if answer.StatusCode == http.StatusOK && strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
+		_ = response.Body.Close() // the body is not read
+		if response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
 			return url
 		}
 	}

@@ -20,10 +20,10 @@ func TestWhatToDoNext(t *testing.T) {
 			[]string{"browser"}},
 		"by number": {firstSteps{numeric: "http://192.0.2.5:8003"}, []string{"    http://192.0.2.5:8003/xiaozhi/ota/\n"}, []string{".local", "No robot"}},
 		"with a page": {firstSteps{name: "http://perch.local:8003", page: "http://127.0.0.1:8004/", flags: " --data x"},
-			[]string{"In a browser of this machine:\n    http://127.0.0.1:8004/\n", "    perch open --data x\n"}, nil},
+			[]string{"Open the page in a browser on this machine:\n    http://127.0.0.1:8004/\n", "    perch open --data x\n"}, nil},
 		"with a page for this machine alone": {firstSteps{page: "http://127.0.0.1:8004/"}, []string{"http://127.0.0.1:8004/\n"},
 			[]string{"perch open"}},
-		"of a folder":    {firstSteps{flags: " --data x"}, []string{"    perch doctor --data x\n", "No robot can come"}, []string{"OTA"}},
+		"of a folder":    {firstSteps{flags: " --data x"}, []string{"    perch doctor --data x\n", "No robot can connect"}, []string{"OTA"}},
 		"for a loopback": {firstSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
 	} {
 		text := c.n.String()

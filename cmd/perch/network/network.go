@@ -1,6 +1,6 @@
-// Package network is the appliance's place on its owner's network: it announces the appliance
-// by name, knows the addresses at which robots and browsers find it, tells the owner the first
-// steps, and searches for servers that the appliance can use.
+// Package network announces the appliance on the owner's network, computes the URLs at which robots
+// and browsers reach it, prints the first steps for the owner, and searches the network for servers
+// that the appliance can use.
 package network
 
 import (
@@ -16,27 +16,27 @@ import (
 	"perch/health"
 )
 
-// Options describe an appliance and where it listens.
+// Options describe an appliance and its open addresses.
 type Options struct {
 	Name, ID, Version string
-	PublicURL         string // that the owner gives others; may be empty
-	MDNS              bool   // whether it is announced
-	Interfaces        []string
-	Listen            []string // the addresses for robots and everybody, as they were opened
-	Local             []string // those for this machine
-	Wyoming           net.Addr // of the Wyoming server; nil if it is off
+	PublicURL         string   // base URL that the owner has configured; may be empty
+	MDNS              bool     // whether to announce the appliance
+	Interfaces        []string // names of the interfaces to use; empty for all
+	Listen            []string // open addresses for robots and everybody on the network
+	Local             []string // open addresses for this machine
+	Wyoming           net.Addr // address of the Wyoming server; nil if it is off
 	Log               *slog.Logger
 }
 
-// Network is the appliance's place on it.
+// Network announces an appliance, and finds its URLs and other servers.
 type Network struct {
 	o         Options
-	port      int             // that robots connect to; 0 where none can come
-	announcer *mdns.Announcer // nil where nothing is announced
-	silent    string          // why not
+	port      int             // TCP port for robots; 0 if they cannot reach this machine
+	announcer *mdns.Announcer // nil if the appliance is not announced
+	silent    string          // why the appliance is not announced
 }
 
-// New returns the place of an appliance. Run announces it.
+// New returns the Network of an appliance. Run announces the appliance.
 func New(o Options) *Network {
 	n := &Network{o: o}
 	for _, address := range o.Listen {
@@ -60,7 +60,7 @@ func New(o Options) *Network {
 	return n
 }
 
-// reachablePort returns the port of an address that robots can reach, and else 0.
+// reachablePort returns the port of an address, or 0 if it is a loopback address.
 func reachablePort(address string) int {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || at.Addr().IsLoopback() {
@@ -77,8 +77,8 @@ func (n *Network) Run(ctx context.Context) error {
 	return n.announcer.Run(ctx)
 }
 
-// Host returns the name of the appliance on the network. taken is the name that it was given, if
-// another machine has that.
+// Host returns the name under which the appliance is announced, or "" if it is not. taken is the
+// configured name if another machine uses it, and otherwise "".
 func (n *Network) Host() (host, taken string) {
 	if n.announcer == nil {
 		return "", ""
@@ -93,8 +93,8 @@ func (n *Network) Host() (host, taken string) {
 	return host, taken
 }
 
-// URL returns where a browser on the owner's network finds the appliance by name; empty where
-// none can.
+// URL returns the base URL for browsers on the owner's network: the configured one, or one with the
+// appliance's name. It is empty if the appliance has no name on the network.
 func (n *Network) URL() string {
 	if n.o.PublicURL != "" {
 		return n.o.PublicURL
@@ -109,13 +109,13 @@ func (n *Network) URL() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(n.port))
 }
 
-// URLs returns the addresses at which others on the network find the appliance, the best first.
+// URLs returns the base URLs at which others on the network reach the appliance, best first.
 func (n *Network) URLs() []string {
 	return slices.DeleteFunc([]string{n.URL(), n.numericURL()}, func(url string) bool { return url == "" })
 }
 
-// numericURL returns the base address of this machine on the network, without a name; empty
-// where none can come, or the owner has named another address.
+// numericURL returns the base URL with an IP address of this machine. It is empty if others cannot
+// reach this machine, or the owner has configured another URL.
 func (n *Network) numericURL() string {
 	if n.port == 0 || n.o.PublicURL != "" {
 		return ""
@@ -125,16 +125,17 @@ func (n *Network) numericURL() string {
 			return "http://" + at.String()
 		}
 	}
-	// The address that a packet to elsewhere would have; none is sent. A machine
-	// with containers has many that nothing on the network can reach.
+	// The kernel chooses the source address for this destination; no packet is sent. The list
+	// of interfaces is the second choice, because containers add addresses that the network
+	// cannot reach.
 	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
 		defer c.Close()
 		if at, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {
 			return "http://" + net.JoinHostPort(at.Addr().String(), strconv.Itoa(n.port))
 		}
 	}
-	own, _ := net.InterfaceAddrs() // without them there is the name
-	for _, a := range own {
+	addresses, _ := net.InterfaceAddrs()
+	for _, a := range addresses {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && !p.Addr().IsLinkLocalUnicast() {
 			return "http://" + net.JoinHostPort(p.Addr().String(), strconv.Itoa(n.port))
 		}
@@ -142,10 +143,10 @@ func (n *Network) numericURL() string {
 	return ""
 }
 
-// NotAnnounced begins the note of an appliance that is not announced.
+// NotAnnounced is the start of Condition's note if the appliance is not announced.
 const NotAnnounced = "not announced: "
 
-// Condition returns the condition of the name.
+// Condition returns the condition of the announcement.
 func (n *Network) Condition() health.Part {
 	if n.announcer == nil {
 		return health.Part{Name: "mdns", OK: true, Note: n.silent}
@@ -153,8 +154,8 @@ func (n *Network) Condition() health.Part {
 	return nameCondition(n.announcer.Status())
 }
 
-// nameCondition returns the condition of a name. A name that another machine has does not
-// work: robots that know it connect to that machine.
+// nameCondition returns the condition of an announced name. It is a failure if another machine uses
+// the configured name, because robots with that name then connect to the other machine.
 func nameCondition(s mdns.Status) health.Part {
 	part := health.Part{Name: "mdns"}
 	switch {
@@ -167,12 +168,13 @@ func nameCondition(s mdns.Status) health.Part {
 	return part.Saying(fmt.Sprintf("%s, answered by %s", s.Host, s.By))
 }
 
-// NameTaken returns a sentence: another machine has a name, and the cure.
+// NameTaken returns a sentence that says which machine uses a name, and what the owner can do. rival
+// may be invalid.
 func NameTaken(name string, rival netip.Addr) string {
 	machine := "another machine"
 	if rival.IsValid() {
 		machine = fmt.Sprintf("another machine (%s)", rival)
 	}
-	return fmt.Sprintf("%s has %s, and robots that were told that name go there; "+
+	return fmt.Sprintf("%s has %s, and robots that use that name connect there; "+
 		"give one of the two another name (name in the configuration) and restart it", machine, name)
 }

@@ -175,7 +175,7 @@ func TestNothingFound(t *testing.T) {
 			_, _ = io.WriteString(w, `{"models":[]}`)
 		},
 	} {
-		for _, within := range []time.Duration{modelsWithin / 2, 3 * modelsWithin} {
+		for _, within := range []time.Duration{modelsTimeout / 2, 3 * modelsTimeout} {
 			synctest.Test(t, func(t *testing.T) {
 				here := map[string]http.HandlerFunc{"127.0.0.1:" + ollamaPort: answer}
 				f, _ := testSearch(t, here, announces(nil, errors.New("no interface is up")))
@@ -184,7 +184,7 @@ func TestNothingFound(t *testing.T) {
 				began := time.Now()
 				got, err := json.Marshal(f.run(ctx))
 				took := time.Since(began)
-				if err != nil || string(got) != `{"wyoming":[],"ollama":[],"homeassistant":[]}` || took > min(within, modelsWithin) {
+				if err != nil || string(got) != `{"wyoming":[],"ollama":[],"homeassistant":[]}` || took > min(within, modelsTimeout) {
 					t.Errorf("%s: after %s %s, %v", name, took, got, err)
 				}
 			})

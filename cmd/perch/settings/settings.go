@@ -1,5 +1,5 @@
-// Package settings is the configuration as the owner's API shows and changes it, and which of
-// its keys take effect while the appliance runs.
+// Package settings shows and changes the configuration for the owner's API, and decides which keys
+// take effect without a restart.
 package settings
 
 import (
@@ -19,47 +19,49 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Settings are the configuration for the owner's API.
+// Settings implements the configuration of the owner's API. Its methods convert errors of the
+// embedded Overlay for that API.
 type Settings struct {
 	*config.Overlay
 	log *slog.Logger
 }
 
-// New returns the settings of an overlay. Changes are applied to an appliance that runs with a
-// configuration, unless the overlay has another applier.
+// New returns the Settings of an overlay. running is the configuration of the running appliance. a
+// applies changes to the appliance, unless the overlay has an Applier already.
 func New(o *config.Overlay, running *config.Config, a config.Applier, log *slog.Logger) *Settings {
 	if o.Applier == nil {
 		o.Applier = a
 	}
 	if err := o.Start(running); err != nil {
-		log.Warn("what is left of the last change of the settings cannot be removed", "err", err)
+		log.Warn("a leftover of an earlier change of the settings cannot be removed", "err", err)
 	}
 	return &Settings{o, log}
 }
 
-// Read returns the configuration: its keys, and the text of the owner's file, without secrets.
+// Read returns the configuration's keys and the text of the owner's file, without secrets.
 func (s *Settings) Read() (any, error) {
 	shown, err := s.Overlay.Read()
 	return shown, fault(err)
 }
 
-// Check returns the faults of a text in the place of the owner's file.
+// Check returns the faults that the configuration would have with text as the owner's file.
 func (s *Settings) Check(text string) (any, error) {
 	checked, err := s.Overlay.Check(text)
 	return checked, fault(err)
 }
 
-// CheckChange returns the faults of a change, and does not make it.
+// CheckChange returns the faults of a change without making it.
 func (s *Settings) CheckChange(values map[string]any) (any, error) {
 	checked, err := s.Overlay.CheckChange(values)
 	return checked, fault(err)
 }
 
-// Change gives keys their values, all or none. It returns which of them need a restart.
+// Change sets the values of keys: all of them or, after an error, none. It returns the keys that need a
+// restart to take effect.
 func (s *Settings) Change(values map[string]any) (any, error) {
 	changes, faults, err := s.Overlay.Change(values)
 	if err == nil && len(faults) > 0 {
-		return nil, &admin.ConfigFaults{Sentence: "nothing was changed: " + firstOf(faults), Faults: faults}
+		return nil, &admin.ConfigFaults{Sentence: "nothing was changed: " + summarize(faults), Faults: faults}
 	}
 	if err == nil {
 		s.log.Info("settings were changed", "keys", slices.Sorted(maps.Keys(values)), "after a restart", changes.Keys)
@@ -67,17 +69,17 @@ func (s *Settings) Change(values map[string]any) (any, error) {
 	return changes, fault(err)
 }
 
-// Startable returns why the next start would fail; nil where it would not.
+// Startable returns an error if the next start would fail because of the configuration.
 func (s *Settings) Startable() error {
 	faults, err := s.Faults()
 	if err == nil && len(faults) > 0 {
-		return &admin.ConfigFaults{Sentence: "it would not start again, for its configuration has faults: " + firstOf(faults), Faults: faults}
+		return &admin.ConfigFaults{Sentence: "it would not start again, for its configuration has faults: " + summarize(faults), Faults: faults}
 	}
 	return fault(err)
 }
 
-// firstOf returns the first fault in words, and how many more there are.
-func firstOf(faults []config.Fault) string {
+// summarize returns the text of the first fault and the number of the others.
+func summarize(faults []config.Fault) string {
 	text := faults[0].Message
 	if faults[0].Key != "" {
 		text = faults[0].Key + ": " + text
@@ -91,8 +93,8 @@ func firstOf(faults []config.Fault) string {
 	return text
 }
 
-// fault returns an error of the configuration as an owner sees it. What the file system says
-// is shown, too: it is the owner's file.
+// fault converts an error of the configuration for the owner's API. The texts of file system errors are
+// shown, because the files are the owner's.
 func fault(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -105,8 +107,7 @@ func fault(err error) error {
 	return err
 }
 
-// appliesLive reports whether a change of a key, and of all below it, takes effect while the appliance
-// runs.
+// appliesLive reports whether changes of a key and of all keys below it take effect without a restart.
 func appliesLive(key string) bool {
 	switch key {
 	case "language", "speech", "brains", "brain_deep", "persona", "characters", "memory", "diary.keep", "mood", "behaviours", "rules", "relays",
@@ -116,26 +117,27 @@ func appliesLive(key string) bool {
 	return false
 }
 
-// Merge returns the running configuration with the live keys of next. changed are the
-// live keys that differ, and restart the others that differ.
+// Merge returns the running configuration with the values of next in all keys that take effect without a
+// restart. changed lists those keys whose values differ, restart the other keys whose values differ.
 func Merge(running, next *config.Config) (merged *config.Config, changed, restart []string) {
 	c := *running
 	changed, restart = merge(reflect.ValueOf(&c).Elem(), reflect.ValueOf(next).Elem(), "")
 	return &c, changed, restart
 }
 
-func merge(running, next reflect.Value, path string) (changed, restart []string) {
+// merge merges the fields of a struct for Merge. prefix is the key of the struct, with a dot.
+func merge(running, next reflect.Value, prefix string) (changed, restart []string) {
 	for i := range running.NumField() {
 		name, _, _ := strings.Cut(running.Type().Field(i).Tag.Get("yaml"), ",")
-		key, now, then := path+name, running.Field(i), next.Field(i)
+		key, oldValue, newValue := prefix+name, running.Field(i), next.Field(i)
 		switch {
-		case reflect.DeepEqual(now.Interface(), then.Interface()):
+		case reflect.DeepEqual(oldValue.Interface(), newValue.Interface()):
 		case appliesLive(key):
-			now.Set(then)
+			oldValue.Set(newValue)
 			changed = append(changed, key)
-		case now.Kind() == reflect.Struct:
-			more, later := merge(now, then, key+".")
-			changed, restart = append(changed, more...), append(restart, later...)
+		case oldValue.Kind() == reflect.Struct:
+			c, r := merge(oldValue, newValue, key+".")
+			changed, restart = append(changed, c...), append(restart, r...)
 		default:
 			restart = append(restart, key)
 		}

@@ -1,5 +1,5 @@
-// Package systemd reports the program's state to the service manager, where the unit has
-// Type=notify (sd_notify(3)).
+// Package systemd reports the program's state to the service manager of a unit with Type=notify
+// (sd_notify(3)).
 package systemd
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager is the service manager that NOTIFY_SOCKET names; without one nothing is sent.
+// Manager sends notifications to the service manager. If this process has none, its methods do nothing.
 type Manager struct {
 	notify func(state string) error
 	log    *slog.Logger
 }
 
-// New returns the manager of this process.
+// New returns a Manager for the service manager that the variable NOTIFY_SOCKET names.
 func New(log *slog.Logger) Manager {
 	return Manager{func(state string) error {
 		_, err := daemon.SdNotify(false, state)
@@ -25,37 +25,38 @@ func New(log *slog.Logger) Manager {
 	}, log}
 }
 
-// Ready reports that the program serves.
+// Ready reports that the start is complete.
 func (m Manager) Ready() { m.report(daemon.SdNotifyReady) }
 
 // Stopping reports that the program is about to end.
 func (m Manager) Stopping() { m.report(daemon.SdNotifyStopping) }
 
+// report sends a state, and logs a failure.
 func (m Manager) report(state string) {
 	if err := m.notify(state); err != nil {
 		m.log.Warn("the service manager cannot be notified", "err", err)
 	}
 }
 
-// Watchdog feeds the manager's watchdog until ctx ends, for as long as alive returns no error.
-// It calls alive three times in the manager's interval, and gives it two thirds of that: a
-// machine that is only slow is not restarted.
+// Watchdog calls alive until ctx ends, and notifies the watchdog of the service manager each time that
+// alive returns nil. It calls alive every third of the watchdog's interval, with a timeout of two thirds,
+// so that a slow machine is not restarted.
 func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error) {
-	within, err := daemon.SdWatchdogEnabled(false)
-	if err != nil || within <= 0 {
-		return // there is no watchdog
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || interval <= 0 {
+		return // the unit has no watchdog
 	}
-	every := time.NewTicker(within / 3)
+	every := time.NewTicker(interval / 3)
 	defer every.Stop()
 	for {
-		limited, cancel := context.WithTimeout(ctx, within*2/3)
+		limited, cancel := context.WithTimeout(ctx, interval*2/3)
 		err := alive(limited)
 		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			m.log.Error("a part does not answer; the service manager will restart perch if that goes on", "err", err)
+			m.log.Error("a part does not respond; the service manager will restart perch if this continues", "err", err)
 		default:
 			m.report(daemon.SdNotifyWatchdog)
 		}
@@ -67,15 +68,15 @@ func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error
 	}
 }
 
-// Returns reports an error, which names what, where f does not return before ctx ends. A
-// function that hangs keeps its goroutine: the program is about to be ended for it.
-func Returns(ctx context.Context, what string, f func()) error {
+// Returns calls f and waits until it returns. If ctx ends first, it returns an error with the name. The
+// goroutine of f is then leaked, but the service manager is about to end the program.
+func Returns(ctx context.Context, name string, f func()) error {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%s hangs", what)
+		return fmt.Errorf("%s hangs", name)
 	}
 }
