@@ -72,10 +72,10 @@ type timedState struct {
 // Limits of the stored states.
 const (
 	maxStates      = 2000
-	maxIdle        = 100                // with more states, idle sessions without a robot are removed
-	offlineExpiry  = 7 * 24 * time.Hour // after which an offline robot is removed
-	inactiveExpiry = 24 * time.Hour     // without an event, after which a session without a robot is removed
-	sweepInterval  = time.Minute        // between removals of outdated states
+	maxIdle        = 100                // if there are more states, idle sessions without a robot are removed
+	offlineExpiry  = 7 * 24 * time.Hour // a robot that has been offline for this time is removed
+	inactiveExpiry = 24 * time.Hour     // a session without a robot and without events for this time is removed
+	sweepInterval  = time.Minute        // time between removals of outdated states
 )
 
 // apply updates the states by an event. It returns the key of the session whose visible

@@ -74,7 +74,7 @@ func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) 
 		parts int // parts that the entry contains
 	}
 	var hits []hit
-	maxParts := 0 // of all hits
+	maxParts := 0 // maximum of hit.parts
 	for _, e := range entries {
 		count := 0
 		for i := range patterns {

@@ -281,7 +281,8 @@ func (x *index) remove(id string) (before *indexed) {
 	return x.removeLocked(id)
 }
 
-// insertLocked is insert for callers that hold mu.
+// insertLocked is insert for callers that hold mu. It does nothing before the table has been
+// loaded.
 func (x *index) insertLocked(e Entry) (before *indexed) {
 	if !x.loaded {
 		return nil

@@ -92,8 +92,8 @@ func ambiguousWords() map[string]string {
 // returns, to the names of the faces.
 func readOnlyWords() map[string]string {
 	return map[string]string{
-		"disgusted": "angry", "pain": "crying", "bored": "sleepy", // in VocabularyRFC
-		"disgust": "angry", // in VocabularyLive2D
+		"disgusted": "angry", "pain": "crying", "bored": "sleepy", // words of VocabularyRFC
+		"disgust": "angry", // word of VocabularyLive2D
 
 		"joyful": "happy", "smile": "happy", "smiling": "happy", "grateful": "happy",
 		"calm": "neutral", "normal": "neutral", "serious": "neutral", "amused": "laughing",

@@ -41,8 +41,8 @@ import (
 type Options struct {
 	Command []string `yaml:"command" doc:"The agent's program and its arguments."`
 	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // "" means the current directory
-	// Env is added to the environment of this process, without its variables that begin
-	// with PERCH_ or come from the service manager.
+	// Env holds additional variables for the agent. It also gets the variables of this
+	// process, except those that begin with PERCH_ or come from the service manager.
 	Env map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
 
 	Idle  time.Duration `yaml:"idle" doc:"A new session begins after this time without a turn. If 0s, 5m."`
@@ -183,18 +183,18 @@ func (b *Brain) redact(s string, maxBytes int) string {
 
 // Think implements agent.Brain. It may ask the person for permissions. If ctx ends, Think
 // notifies the agent and returns without waiting. If the agent then responds within
-// Options.Grace, the session is used further; otherwise the agent is killed as soon as no
-// other turn runs. An agent that takes too long or says too much is stopped, and the robot
+// Options.Grace, the next turn can use the session; otherwise the agent is killed as soon as
+// no turn runs. An agent that takes too long or says too much is stopped, and the robot
 // says so.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
 		return agent.ErrStranger
 	}
-	k, err := b.enter(ctx, t.Conversation)
+	conv, err := b.enter(ctx, t.Conversation)
 	if err != nil {
 		return err
 	}
-	defer b.leave(k)
+	defer b.leave(conv)
 	var tools *thinker.TurnTools
 	if b.o.Tools != nil && b.o.Lend != nil {
 		var mu sync.Mutex // tools reply concurrently with the agent
@@ -213,15 +213,15 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 			return nil
 		})
 	}
-	defer b.endTools(k)
+	defer b.endTools(conv)
 	for retry := true; ; retry = false {
-		s, err := b.openSession(ctx, k, tools)
+		s, err := b.openSession(ctx, conv, tools)
 		if err != nil {
 			return finalError(err, tools)
 		}
 		err = b.think(ctx, s, t, tools, out)
 		if retry && errors.Is(err, errSessionLost) {
-			b.discard(k)
+			b.discard(conv)
 			continue
 		}
 		return finalError(err, tools)
@@ -265,11 +265,11 @@ func (b *Brain) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // enter may not notice it
 		return err
 	}
-	k, err := b.enter(ctx, "")
+	conv, err := b.enter(ctx, "")
 	if err != nil {
 		return err
 	}
-	defer b.leave(k)
+	defer b.leave(conv)
 	b.mu.Lock()
 	loginErr := b.loginErr
 	b.mu.Unlock()

@@ -29,15 +29,15 @@ type conversation struct {
 // enter waits until no other turn of the conversation with this ID runs. The conversation
 // is not removed until leave.
 func (b *Brain) enter(ctx context.Context, id string) (*conversation, error) {
-	k, err := b.acquire(id)
+	conv, err := b.acquire(id)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case k.turn <- struct{}{}:
-		return k, nil
+	case conv.turn <- struct{}{}:
+		return conv, nil
 	case <-ctx.Done():
-		b.release(k)
+		b.release(conv)
 		return nil, ctx.Err()
 	}
 }
@@ -56,35 +56,35 @@ func (b *Brain) acquire(id string) (*conversation, error) {
 	if b.closed {
 		return nil, errClosed
 	}
-	k, ok := b.conversations[id]
+	conv, ok := b.conversations[id]
 	if !ok {
 		if len(b.conversations) >= limit.Talks {
 			if oldest = b.removeOldest(); oldest == nil {
 				return nil, fmt.Errorf("%w: it is in %d conversations already", agent.ErrAway, limit.Talks)
 			}
 		}
-		k = &conversation{turn: make(chan struct{}, 1)}
-		b.conversations[id] = k
+		conv = &conversation{turn: make(chan struct{}, 1)}
+		b.conversations[id] = conv
 	}
-	k.users++
-	k.used = b.o.Now()
-	return k, nil
+	conv.users++
+	conv.used = b.o.Now()
+	return conv, nil
 }
 
 // leave ends a turn that began with enter.
-func (b *Brain) leave(k *conversation) {
-	<-k.turn
-	b.release(k)
+func (b *Brain) leave(conv *conversation) {
+	<-conv.turn
+	b.release(conv)
 }
 
 // release removes a user that acquire added.
-func (b *Brain) release(k *conversation) {
+func (b *Brain) release(conv *conversation) {
 	b.mu.Lock()
-	k.users--
-	unused := k.forgotten && k.users == 0
+	conv.users--
+	unused := conv.forgotten && conv.users == 0
 	b.mu.Unlock()
 	if unused {
-		b.discard(k)
+		b.discard(conv)
 	}
 }
 
@@ -92,17 +92,17 @@ func (b *Brain) release(k *conversation) {
 // running turn is not affected.
 func (b *Brain) Forget(id string) {
 	b.mu.Lock()
-	k, ok := b.conversations[id]
+	conv, ok := b.conversations[id]
 	if !ok {
 		b.mu.Unlock()
 		return
 	}
 	delete(b.conversations, id)
-	k.forgotten = true
-	unused := k.users == 0
+	conv.forgotten = true
+	unused := conv.users == 0
 	b.mu.Unlock()
 	if unused {
-		b.discard(k)
+		b.discard(conv)
 	}
 }
 
@@ -110,22 +110,22 @@ func (b *Brain) Forget(id string) {
 // returns it, or nil if all have users. The caller holds mu.
 func (b *Brain) removeOldest() *conversation {
 	oldest := limit.First(b.conversations, func(x, y *conversation) int { return cmp.Or(min(x.users, 1)-min(y.users, 1), x.used.Compare(y.used)) })
-	k := b.conversations[oldest]
-	if k.users > 0 {
+	conv := b.conversations[oldest]
+	if conv.users > 0 {
 		return nil
 	}
 	delete(b.conversations, oldest)
-	return k
+	return conv
 }
 
 // openSession returns an open session for a turn of a conversation: the conversation's
 // session if it is fresh, the spare one, or a new one. It makes the turn's tools available.
-func (b *Brain) openSession(ctx context.Context, k *conversation, tools *thinker.TurnTools) (*session, error) {
+func (b *Brain) openSession(ctx context.Context, conv *conversation, tools *thinker.TurnTools) (*session, error) {
 	c, err := b.runningConn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s := b.sessionOf(k); s != nil {
+	if s := b.sessionOf(conv); s != nil {
 		if drained := s.drained(); drained != nil {
 			select {
 			case <-drained:
@@ -139,9 +139,9 @@ func (b *Brain) openSession(ctx context.Context, k *conversation, tools *thinker
 			if s.endpoint != nil {
 				s.endpoint.StartTurn(ctx, tools)
 			}
-			return b.waitOpened(ctx, k, s)
+			return b.waitOpened(ctx, conv, s)
 		}
-		b.discard(k)
+		b.discard(conv)
 		if c, err = b.runningConn(ctx); err != nil {
 			return nil, err
 		}
@@ -153,16 +153,16 @@ func (b *Brain) openSession(ctx context.Context, k *conversation, tools *thinker
 		}
 	}
 	b.mu.Lock()
-	k.session = s
+	conv.session = s
 	b.mu.Unlock()
-	return b.waitOpened(ctx, k, s)
+	return b.waitOpened(ctx, conv, s)
 }
 
 // sessionOf returns the session of a conversation, or nil.
-func (b *Brain) sessionOf(k *conversation) *session {
+func (b *Brain) sessionOf(conv *conversation) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return k.session
+	return conv.session
 }
 
 // removeSpare removes and returns the spare session if it is fresh and on the connection c;
@@ -185,10 +185,10 @@ func (b *Brain) isFresh(s *session) bool {
 }
 
 // discard drops the session of a conversation, if it has one.
-func (b *Brain) discard(k *conversation) {
+func (b *Brain) discard(conv *conversation) {
 	b.mu.Lock()
-	s := k.session
-	k.session = nil
+	s := conv.session
+	conv.session = nil
 	b.mu.Unlock()
 	if s != nil {
 		s.conn.drop(s)
@@ -198,7 +198,7 @@ func (b *Brain) discard(k *conversation) {
 // waitOpened waits until the session s of the conversation k is open. If the agent fails to
 // open it, waitOpened stops the agent unless a turn runs, because a new process may succeed
 // after a login.
-func (b *Brain) waitOpened(ctx context.Context, k *conversation, s *session) (*session, error) {
+func (b *Brain) waitOpened(ctx context.Context, conv *conversation, s *session) (*session, error) {
 	var err error
 	select {
 	case <-ctx.Done():
@@ -217,7 +217,7 @@ func (b *Brain) waitOpened(ctx context.Context, k *conversation, s *session) (*s
 			err = fmt.Errorf("%w: %s opens no session: %s", agent.ErrAway, b.name(), b.redact(s.err.Error(), limit.Name))
 		}
 	}
-	b.discard(k)
+	b.discard(conv)
 	if !s.conn.isBusy() {
 		s.conn.shutdown(err)
 	}

@@ -56,8 +56,8 @@ func (s *session) closeEndpoint() {
 }
 
 // endTools makes the tools of the conversation's turn unavailable.
-func (b *Brain) endTools(k *conversation) {
-	if s := b.sessionOf(k); s != nil && s.endpoint != nil {
+func (b *Brain) endTools(conv *conversation) {
+	if s := b.sessionOf(conv); s != nil && s.endpoint != nil {
 		s.endpoint.EndTurn()
 	}
 }

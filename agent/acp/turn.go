@@ -22,7 +22,7 @@ import (
 const (
 	maxTitle       = 4 * limit.Name   // bytes of a title before keys are removed from it
 	maxSpokenTitle = 120              // bytes of a title that are spoken
-	askTimeout     = 60 * time.Second // until a person answers a question
+	askTimeout     = 60 * time.Second // timeout of a person's answer to a question
 )
 
 // turnRun is a running turn.
@@ -42,8 +42,8 @@ type turnRun struct {
 	spoke  bool               // whether text was sent to be spoken
 
 	// Time spent waiting for the agent.
-	waited     time.Duration // in the whole turn
-	textWaited time.Duration // since the current text began
+	waited     time.Duration // total of the turn
+	textWaited time.Duration // total since the current text began
 	inText     bool          // whether the latest item was text
 
 	pending       *permission // permission without a decision; nil if none
@@ -85,7 +85,7 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 			err = r.handlePermission(ctx, it)
 		case ended:
 			if it.err != nil {
-				return it, nil // without the sentence that the agent did not complete
+				return it, nil // drops the sentence that the agent did not complete
 			}
 			return it, r.sendReplies(r.speech.Flush())
 		}

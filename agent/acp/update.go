@@ -134,7 +134,7 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		}
 		it = u.change()
 	default:
-		it = pulse{} // including thoughts and messages of sub-agents, which are not spoken
+		it = pulse{} // thoughts and messages of sub-agents are among these
 	}
 	return p.id(), it, nil
 }

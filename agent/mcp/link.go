@@ -56,7 +56,7 @@ func (s *Server) connect() (*link, error) {
 			return l, nil
 		}
 		if len(s.sseAddresses(sseErr)) == 0 && !errors.Is(sseErr, errNoMCP) {
-			err = sseErr // from an MCP server, so it explains more than the first error
+			err = sseErr // an MCP server has sent it, so it explains more than the first error
 		}
 	}
 	if err != nil {

@@ -41,8 +41,8 @@ type Options struct {
 
 	Command []string // program and its arguments
 	Dir     string   // working directory of Command; "" means the current directory
-	// Env holds NAME=value entries for Command. They are added to the environment of this
-	// process, without its variables that begin with PERCH_ or come from the service
+	// Env holds additional variables for Command, as NAME=value. The command also gets the
+	// variables of this process, except those that begin with PERCH_ or come from the service
 	// manager.
 	Env []string
 
@@ -69,7 +69,7 @@ const (
 	maxPages     = 20              // pages read of a list of tools
 	maxAttempts  = 10              // consecutive failed attempts to connect before waiting for the next use
 	maxTimeouts  = 3               // consecutive calls that time out before reconnecting
-	closeTimeout = time.Second     // for an orderly end of a session
+	closeTimeout = time.Second     // timeout of the orderly end of a session
 	stableAfter  = 2 * time.Minute // duration of a connection that resets the count of failures
 )
 

@@ -20,7 +20,7 @@ import (
 
 // Limits of HTTP.
 const (
-	streamTimeout     = 3 * time.Second // until the response headers of the server's event stream
+	streamTimeout     = 3 * time.Second // timeout of the response headers of the server's event stream
 	maxRequests       = 48              // concurrent requests of a connection
 	maxLinesPerSecond = 1000            // lines read of an event stream; more lines wait in the network
 )

@@ -44,7 +44,7 @@ func killMarked(mark string) {
 		if killed == 0 {
 			return
 		}
-		time.Sleep(sweepPause) // until they have ended
+		time.Sleep(sweepPause) // let the killed processes end
 	}
 }
 

@@ -26,8 +26,8 @@ import (
 
 // Grace periods.
 const (
-	termGrace  = 2 * time.Second        // between SIGTERM and SIGKILL
-	drainGrace = 500 * time.Millisecond // for output that is still in the pipes
+	termGrace  = 2 * time.Second        // time between SIGTERM and SIGKILL
+	drainGrace = 500 * time.Millisecond // time to read the output that is still in the pipes
 )
 
 // Options are the options of Start. Only Command is required.

@@ -31,8 +31,8 @@ type timers interface {
 // Brain is a reflex brain with one book for each of its languages. It implements
 // agent.Brain.
 type Brain struct {
-	books  []*Book                       // for the household's languages
-	others map[language.Tag]func() *Book // load the books for other languages
+	books  []*Book                       // books for the household's languages
+	others map[language.Tag]func() *Book // functions that load the books for other languages
 	name   string                        // name of the robot in answers, unless the persona has one
 	memory memory
 	timers timers // may be nil

@@ -97,7 +97,8 @@ func (w word) match(m *matcher, start int, next func(int) bool) bool {
 	return start < len(m.words) && (m.words[start] == string(w) || m.isDigitsFor(m.words[start], string(w))) && next(start+1)
 }
 
-// isDigitsFor reports whether digits is the number w in digits, such as "1" for "one".
+// isDigitsFor reports whether digits is the number word w written in digits, such as "1" for
+// "one".
 func (m *matcher) isDigitsFor(digits, w string) bool {
 	return isNumber(digits) && slices.ContainsFunc(m.numbers.items, func(it item) bool {
 		return it.value == digits && len(it.words) == 1 && it.words[0] == w
@@ -158,9 +159,9 @@ func (s slot) match(m *matcher, start int, next func(int) bool) bool {
 // item is an entry of a list, or one alternative of an entry with several.
 type item struct {
 	spoken string   // as spoken in answers, such as "twenty one"
-	value  string   // for actions, such as "21"
+	value  string   // value for actions, such as "21"
 	number bool     // whether it is in the list of numbers
-	words  []string // as said by people
+	words  []string // words that people say for it
 }
 
 // hasPrefix reports whether the words are the beginning of the item, but not all of it.

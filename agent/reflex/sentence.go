@@ -28,7 +28,7 @@ type node interface {
 }
 
 type (
-	word     string                      // as returned by language.Split
+	word     string                      // a word, as returned by language.Split
 	slot     struct{ name, list string } // name of the slot and of its list
 	sequence []node
 	choice   []node              // matches one of the nodes
@@ -41,7 +41,7 @@ const maxDepth = 16
 // parser parses a sentence.
 type parser struct {
 	text  string // the rest of the sentence
-	depth int    // of the current brackets
+	depth int    // depth of nested brackets
 }
 
 // parseSentence parses a sentence, or returns the reason why it is invalid.

@@ -47,7 +47,7 @@ func Serve(in io.Reader, out *os.File) error {
 		_, err := fmt.Fprintln(out, C.GoString(reason))
 		return err
 	}
-	current := request{} // whose voice and speed are selected
+	current := request{} // the request that has selected the voice and speed
 	for requests := json.NewDecoder(in); ; {
 		var r request
 		if err := requests.Decode(&r); errors.Is(err, io.EOF) {

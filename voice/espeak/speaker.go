@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	maxIdle      = 2 * time.Minute  // after which an idle process is stopped
+	maxIdle      = 2 * time.Minute  // a process that has been idle for this time is stopped
 	startTimeout = 20 * time.Second // timeout of the start of the process
 	soundTimeout = 5 * time.Second  // timeout of the next piece of sound
 )

@@ -44,7 +44,7 @@ func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-admitted: // at the same time
+	case <-admitted: // happened at the same time
 		g.release(stranger)
 	default:
 		isOwn := func(c chan struct{}) bool { return c == admitted }

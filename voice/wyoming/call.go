@@ -37,7 +37,7 @@ type call struct {
 	conn    net.Conn
 	r       *Reader
 	w       *Writer
-	timeout time.Duration // for the server to read, to begin its response, and to continue it
+	timeout time.Duration // timeout of the server: to read input, to begin its response, and to continue it
 	empty   int           // consecutive events without content
 
 	mu           sync.Mutex

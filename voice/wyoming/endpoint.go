@@ -24,7 +24,7 @@ type endpoint struct {
 }
 
 const (
-	addressExpiry = 5 * time.Minute // for which addresses are cached
+	addressExpiry = 5 * time.Minute // how long addresses are cached
 	maxAddresses  = 4               // addresses used of a host
 )
 
