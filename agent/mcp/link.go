@@ -22,12 +22,12 @@ const (
 // link is a connection to a server.
 type link struct {
 	ctx     context.Context         // ends with the connection; its cause is the reason
-	lose    context.CancelCauseFunc // ends ctx
+	end     context.CancelCauseFunc // ends ctx
 	session *sdk.ClientSession
 	child   *child        // nil over HTTP
 	client  *http.Client  // nil for a child
 	stale   chan struct{} // receives a value when the list of tools has changed
-	ended   chan struct{} // closed once the connection has ended and the server's state says so
+	ended   chan struct{} // closed when the connection has ended and recordEnd has stored that
 }
 
 // err returns the reason why the connection has ended, or nil.
@@ -94,13 +94,13 @@ func (s *Server) sseAddresses(err error) (addresses []*url.URL) {
 	return addresses
 }
 
-// attempt connects in the way w and lists the tools. If that fails, it waits until nothing
-// of the connection is left.
+// attempt connects in the way w and lists the tools. If that fails, it returns when the
+// connection has been closed and a child has exited.
 func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	l := &link{stale: make(chan struct{}, 1), ended: make(chan struct{})}
-	l.ctx, l.lose = context.WithCancelCause(context.Background())
-	timeout := time.AfterFunc(time.Until(deadline), func() { l.lose(errSlow) })
-	stopWatch := context.AfterFunc(s.ctx, func() { l.lose(errClosed) })
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	timeout := time.AfterFunc(time.Until(deadline), func() { l.end(errSlow) })
+	stopWatch := context.AfterFunc(s.ctx, func() { l.end(errClosed) })
 	client := sdk.NewClient(&sdk.Implementation{Name: "perch", Title: "Perch", Version: "1"}, &sdk.ClientOptions{
 		// The server is offered no roots, no sampling, and no questions to the user.
 		Capabilities:   &sdk.ClientCapabilities{},
@@ -124,7 +124,7 @@ func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	if cause := l.err(); cause != nil {
 		err = cause
 	}
-	l.lose(err)
+	l.end(err)
 	if l.session != nil {
 		_ = l.session.Wait()
 	}
@@ -202,7 +202,7 @@ func (s *Server) watch(l *link) {
 		} else if err == nil {
 			err = errCut
 		}
-		l.lose(s.explain(err))
+		l.end(s.explain(err))
 		close(done)
 	})
 	s.wg.Go(func() { s.refresh(l) })
@@ -215,7 +215,7 @@ func (s *Server) watch(l *link) {
 		case <-done:
 		case <-time.After(closeTimeout):
 		}
-		l.lose(errClosed)
+		l.end(errClosed)
 	}
 	<-done
 }

@@ -85,7 +85,7 @@ func (s *Server) requestError(ctx context.Context, l *link, err error) error {
 		return errClosed
 	case ctx.Err() != nil:
 		if errors.Is(context.Cause(ctx), errSlow) && s.countTimeout() {
-			l.lose(s.awayBecause("has not answered for a while and is connected again"))
+			l.end(s.awayBecause("has not answered for a while and is connected again"))
 		}
 		return s.endedError(ctx)
 	case errors.Is(err, errTooLong), errors.Is(err, errNoMCP), errors.Is(err, errBusy):
@@ -105,7 +105,7 @@ func (s *Server) requestError(ctx context.Context, l *link, err error) error {
 		}
 	}
 	err = s.explain(err)
-	l.lose(err)
+	l.end(err)
 	return err
 }
 

@@ -82,7 +82,7 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 		}
 		result, err := s.callTool(ctx, l, tool, args)
 		if retry && isSessionLost(l, err) {
-			l.lose(s.explain(err)) // the server did not run the tool, so the call can be repeated
+			l.end(s.explain(err)) // the server did not run the tool, so the call can be repeated
 			continue
 		}
 		if err != nil {

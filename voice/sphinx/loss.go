@@ -6,9 +6,9 @@ const (
 	// flite's voices, values from 28 to 40 give the same results.
 	maxLoss = 36
 	// maxAnswerLoss is the maximum loss of an answer. Answers are short, and the loss of one
-	// short word against another is small. Values from 20 to 36 recognize equally many yes,
-	// and greater values more no. But from 23 on, hiss is recognized as a no, and more words
-	// that rhyme with a yes as a yes (answers_test.go).
+	// short word against another is small. In the measurements of answers_test.go, all values
+	// from 20 to 36 recognize the same number of yes, and greater values recognize more no. But
+	// from 23 on, hiss is taken for a no, and more words that rhyme with a yes for a yes.
 	maxAnswerLoss = 22
 	// worstWeight is the weight of the loss of the worst part of a sentence. It serves to
 	// reject sentences that fit well except for one word.
@@ -22,8 +22,8 @@ const silence = "<sil>"
 // average loss per frame of speech, plus the weighted loss of the worst part. It uses only
 // acoustic scores, so it does not depend on the size of the grammar.
 //
-// The worst part detects sentences that were not said, but begin like one of the grammar: in
-// "what do you think about football" three words fit, and the rest is matched to silence.
+// The worst part detects utterances that only begin like a sentence of the grammar: in "what
+// do you think about football" three words fit, and the rest is matched to silence.
 func loss(words, phones []span) float64 {
 	scores, speech := frameScores(words)
 	phoneScores, _ := frameScores(phones)
