@@ -11,11 +11,11 @@ import (
 	"perch/event"
 )
 
-// announce logs and publishes a check-in. Those of strangers are limited to mostLogged per
-// minute.
+// announce logs and publishes a check-in. For robots that are not adopted, it does so at most
+// maxLogged times per minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
-		if ok, _ := s.forgotten.allow(now); ok { // subscribers bound what they store of strangers
+		if ok, _ := s.forgotten.allow(now); ok { // subscribers also limit the number of robots that are not adopted
 			s.o.Bus.Publish(id, "", event.RobotForgotten{})
 		}
 	}
@@ -25,137 +25,139 @@ func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission,
 		s.o.Log.Info("a robot has booted", "robot", r.ID, "board", r.Board, "firmware", r.Firmware, "address", r.Address)
 		if a.Adopted {
 			s.o.Bus.Publish(r.ID, "", event.RobotAdopted{})
-			s.o.Log.Info("a robot is adopted, for this appliance was just installed; perch robot forget takes that back", "robot", r.ID)
+			s.o.Log.Info("a robot is adopted automatically, because this appliance was just installed; undo this with perch robot forget", "robot", r.ID)
 		}
 		return
 	}
-	ok, before := s.strangers.allow(now)
-	if before > 0 {
-		s.o.Log.Warn("more robots that nobody has adopted checked in than are logged; perch robot list lists them", "count", before)
+	ok, dropped := s.strangers.allow(now)
+	if dropped > 0 {
+		s.o.Log.Warn("further robots that are not adopted have checked in; perch robot list shows them", "count", dropped)
 	}
 	if !ok {
 		return
 	}
 	s.o.Bus.Publish(r.ID, "", seen)
 	switch {
-	case a.Repeats: // it asks twice a minute until it is adopted, and was logged before
+	case a.Repeats: // already logged; the robot checks in twice a minute until it is adopted
 	case r.Contested():
-		s.o.Log.Warn("more than one client names itself by the MAC address of a robot that is not adopted; perch robot list shows them",
+		s.o.Log.Warn("several clients use the MAC address of a robot that is not adopted; perch robot list shows them",
 			"robot", r.ID, "address", c.Address)
 	case a.Token == "" && r.Bound:
-		s.o.Log.Warn("another client waits that names itself by the MAC address of a robot that is here; if you erased that robot's flash, "+
-			"adopt it by the code on its screen: perch robot adopt CODE", "robot", r.ID, "address", c.Address)
+		s.o.Log.Warn("another client uses the MAC address of a registered robot and waits to be adopted; if you erased the robot's flash, "+
+			"adopt it with the code on its screen: perch robot adopt CODE", "robot", r.ID, "address", c.Address)
 	case a.Token == "":
-		s.o.Log.Warn("a robot waits for its owner; adopt it with: perch robot adopt "+string(r.ID), "robot", r.ID, "address", c.Address)
+		s.o.Log.Warn("a robot waits to be adopted: perch robot adopt "+string(r.ID), "robot", r.ID, "address", c.Address)
 	case a.New:
-		s.o.Log.Warn("a robot has come that may talk, and nothing else until you adopt it: perch robot adopt "+string(r.ID), "robot", r.ID, "address",
+		s.o.Log.Warn("a new robot may only talk until you adopt it: perch robot adopt "+string(r.ID), "robot", r.ID, "address",
 			c.Address)
 	}
 }
 
-// mostLogged is how many check-ins of strangers are logged per minute.
-const mostLogged = 30
+// maxLogged is the largest number of lines per minute that a logLimit permits.
+const maxLogged = 30
 
-// logLimit bounds log lines per minute, at mostLogged. The zero value is ready to use.
+// logLimit limits the number of log lines per minute. The zero value is ready to use.
 type logLimit struct {
 	mu      sync.Mutex
-	until   time.Time
-	logged  int
-	dropped int
+	until   time.Time // end of the current minute
+	logged  int       // number of lines in the current minute
+	dropped int       // number of dropped lines in the current minute
 }
 
-// allow reports whether one more line may be logged, and how many were dropped in a past
-// minute.
-func (r *logLimit) allow(now time.Time) (ok bool, before int) {
+// allow reports whether a line may be logged. At the first line of a minute, dropped is the
+// number of lines that were dropped in the last minute with lines.
+func (r *logLimit) allow(now time.Time) (ok bool, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !now.Before(r.until) || r.until.Sub(now) > time.Minute { // the clock was set back
-		before = r.dropped
+	if !now.Before(r.until) || r.until.Sub(now) > time.Minute { // the second condition is true if the clock was set back
+		dropped = r.dropped
 		r.until, r.logged, r.dropped = now.Add(time.Minute), 0, 0
 	}
-	if r.logged >= mostLogged {
+	if r.logged >= maxLogged {
 		r.dropped++
-		return false, before
+		return false, dropped
 	}
 	r.logged++
-	return true, before
+	return true, dropped
 }
 
-// Refusal is a check-in that was answered with an error. The robot is not registered, so its
-// owner sees it only here and in the log.
+// Refusal describes check-ins from one address that failed with the same error. Such a robot is
+// not registered: the owner sees it only here and in the log.
 type Refusal struct {
-	At      time.Time `json:"at"` // of the latest
+	At      time.Time `json:"at"` // time of the latest check-in
 	Address string    `json:"address"`
-	Device  string    `json:"device"` // as the robot sent it
+	Device  string    `json:"device"` // device ID from the robot; may be invalid
 	Code    string    `json:"code"`
 	Reason  string    `json:"reason"`
-	Count   int       `json:"count"` // from that address for that reason
+	Count   int       `json:"count"` // number of check-ins
 
-	logged time.Time
+	logged time.Time // when the refusal was last logged
 }
 
-// mostRefused bounds the stored refusals. A repeated one is logged once per refusedEvery.
 const (
-	mostRefused  = 10
-	refusedEvery = time.Minute
+	maxRefusals        = 10          // stored refusals
+	refusalLogInterval = time.Minute // shortest interval between two log lines about a refusal
 )
 
-// refusals are the latest refusals. The zero value is empty.
+// refusals contains the latest refusals. The zero value is empty.
 type refusals struct {
 	mu    sync.Mutex
 	list  []Refusal // newest first
-	lines logLimit  // limits the log
+	lines logLimit
 }
 
-// add stores a refusal, and reports whether to log it.
-func (r *refusals) add(n Refusal) (log bool, before int) {
+// add stores a refusal and reports whether to log it. dropped is the number of other log lines
+// that were dropped, see logLimit.allow.
+func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at := slices.IndexFunc(r.list, func(k Refusal) bool { return k.Address == n.Address && k.Code == n.Code && (k.Device == n.Device || n.Code != "unknown_host" && n.Code != "no_upgrade") })
-	if at >= 0 {
-		n.Count, n.logged = r.list[at].Count, r.list[at].logged
-		r.list = slices.Delete(r.list, at, at+1)
-	} else if len(r.list) == mostRefused {
-		r.list = r.list[:mostRefused-1]
+	i := slices.IndexFunc(r.list, func(other Refusal) bool {
+		return other.Address == n.Address && other.Code == n.Code && (other.Device == n.Device || n.Code != "unknown_host" && n.Code != "no_upgrade")
+	})
+	if i >= 0 {
+		n.Count, n.logged = r.list[i].Count, r.list[i].logged
+		r.list = slices.Delete(r.list, i, i+1)
+	} else if len(r.list) == maxRefusals {
+		r.list = r.list[:maxRefusals-1]
 	}
 	n.Count++
-	if since := n.At.Sub(n.logged); since >= refusedEvery || since < 0 { // the clock was set back
+	if since := n.At.Sub(n.logged); since >= refusalLogInterval || since < 0 { // negative if the clock was set back
 		n.logged = n.At
-		log, before = r.lines.allow(n.At)
+		log, dropped = r.lines.allow(n.At)
 	}
 	r.list = slices.Insert(r.list, 0, n)
-	return log, before
+	return log, dropped
 }
 
-// Refused returns the check-ins that were last refused, newest first.
+// Refused returns the latest refusals, newest first.
 func (s *Service) Refused() []Refusal {
 	s.refusals.mu.Lock()
 	defer s.refusals.mu.Unlock()
 	return append([]Refusal{}, s.refusals.list...)
 }
 
-// TurnAway records and logs a robot's request that is answered with an error before it is read: of a
-// check-in, or of a WebSocket.
+// TurnAway stores and logs a robot's request that failed with an error before it was read: a check-in, or
+// the handshake of a WebSocket.
 func (s *Service) TurnAway(r *http.Request, err error) {
 	id, _ := identity(r)
-	s.refused(err, address(r.RemoteAddr), id, time.Now())
+	s.recordRefusal(err, hostOf(r.RemoteAddr), id, time.Now())
 }
 
-// refused records and logs a check-in that is answered with an error.
-func (s *Service) refused(err error, address, device string, now time.Time) {
+// recordRefusal stores and logs a request that has failed with an error.
+func (s *Service) recordRefusal(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
-	if f, is := errors.AsType[interface {
+	if f, ok := errors.AsType[interface {
 		error
 		Code() string
-	}](err); is {
+	}](err); ok {
 		n.Code = f.Code()
 	}
-	log, before := s.refusals.add(n)
-	if before > 0 {
-		s.o.Log.Warn("more check-ins were refused than are logged", "count", before)
+	log, dropped := s.refusals.add(n)
+	if dropped > 0 {
+		s.o.Log.Warn("further check-ins were refused", "count", dropped)
 	}
 	if log {
 		s.o.Log.Warn("a check-in was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
-		s.o.Bus.Publish("", "", event.Changed{What: "refused"}) // no more often than it is logged
+		s.o.Bus.Publish("", "", event.Changed{What: "refused"})
 	}
 }

@@ -18,38 +18,39 @@ import (
 	"perch/store"
 )
 
-// Asset is an asset file that robots can download. The folder itself is the list.
+// Asset is an asset file that robots can download.
 type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
 	Added time.Time        `json:"added"`
-	Files []espimage.Asset `json:"files,omitempty"` // its files; only set by AddAsset
+	Files []espimage.Asset `json:"files,omitempty"` // the files in the asset file; only set by AddAsset
 }
 
 const (
-	// assetFiles is the URL path of the asset files.
-	assetFiles = "/xiaozhi/ota/assets/"
-	// AssetsFolder is their folder, within the folder of the catalogue.
+	// assetPath is the URL path of the asset files.
+	assetPath = "/xiaozhi/ota/assets/"
+	// AssetsFolder is the folder of the asset files within the folder of the catalogue.
 	AssetsFolder = "assets"
-	// mostAssets bounds their number.
-	mostAssets = 32
+	// maxAssets is the largest number of asset files.
+	maxAssets = 32
 )
 
-// assetName matches valid names: the same in a URL and in every file system, and never the
-// name of an unfinished upload.
+// assetName matches valid names of asset files. They are the same in a URL and in every file
+// system, and different from those of unfinished uploads.
 var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 
 var (
 	errAssetName = &fault{"bad_name", http.StatusBadRequest,
-		errors.New("an asset file's name is of up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")}
+		errors.New("the name of an asset file has up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")}
 	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, errors.New("there is no such asset file here")}
 )
 
-func (f *Firmware) assetPath(name string) string { return filepath.Join(f.o.Dir, AssetsFolder, name) }
+// assetFile returns the path of an asset file, or of the folder if name is empty.
+func (f *Firmware) assetFile(name string) string { return filepath.Join(f.o.Dir, AssetsFolder, name) }
 
-// Assets lists the asset files by name.
+// Assets returns the asset files, sorted by name.
 func (f *Firmware) Assets() ([]Asset, error) {
-	files, err := os.ReadDir(f.assetPath(""))
+	files, err := os.ReadDir(f.assetFile(""))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the folder for asset files: %w", err)
 	}
@@ -63,31 +64,31 @@ func (f *Firmware) Assets() ([]Asset, error) {
 	return list, nil
 }
 
-// AddAsset stores an asset file, replacing one with the same name. Errors have a code and a
-// status. A file that is refused or incomplete leaves nothing behind. Downloads of the
-// replaced file are completed.
+// AddAsset stores an asset file. It replaces a file with the same name; running downloads of
+// that file are completed. A file that is invalid or incomplete is not stored. Errors have a
+// code and a status.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
 	if !assetName().MatchString(name) {
 		return Asset{}, errAssetName
 	}
 	var read espimage.Assets
-	err := f.upload(ctx, f.assetPath(""), func(file *os.File) (string, error) {
+	err := f.upload(ctx, f.assetFile(""), func(file *os.File) (string, error) {
 		list, err := f.Assets()
 		if err != nil {
 			return "", err
 		}
-		if _, err := os.Lstat(f.assetPath(name)); err != nil && len(list) >= mostAssets {
+		if _, err := os.Lstat(f.assetFile(name)); err != nil && len(list) >= maxAssets {
 			return "", &fault{"assets_full", http.StatusConflict,
-				fmt.Errorf("there are %d asset files already; remove some that are not needed any more", mostAssets)}
+				fmt.Errorf("there are already %d asset files; remove some that are no longer needed", maxAssets)}
 		}
 		n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 		if err != nil {
 			return "", uploadFault(err)
 		}
 		read, err = espimage.ReadAssets(file, n)
-		return f.assetPath(name), contentFault(err)
+		return f.assetFile(name), contentFault(err)
 	}, func() error {
-		f.changed(name)
+		f.publishChange(name)
 		f.o.Log.Info("an asset file can be downloaded", "name", name, "bytes", read.Size)
 		return nil
 	})
@@ -97,59 +98,60 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 	return Asset{Name: name, Size: read.Size, Added: time.Now(), Files: read.Files}, nil
 }
 
-// RemoveAsset removes an asset file durably. Downloads of it are completed.
+// RemoveAsset removes an asset file durably. Running downloads are completed.
 func (f *Firmware) RemoveAsset(name string) error {
 	if !assetName().MatchString(name) {
 		return errNoAsset
 	}
-	err := os.Remove(f.assetPath(name))
+	err := os.Remove(f.assetFile(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoAsset
 	}
 	if err == nil {
-		err = store.SyncDirectory(f.assetPath(""))
+		err = store.SyncDirectory(f.assetFile(""))
 	}
 	if err != nil {
 		return fmt.Errorf("remove the asset file: %w", err)
 	}
-	f.changed(name)
+	f.publishChange(name)
 	return nil
 }
 
-// AssetFor returns the path at which a robot can download an asset file for a day, which
-// the firmware does at its next start. The firmware erases its present assets before it
-// checks the size of the new ones, so a file larger than the reported partition is refused.
+// AssetFor returns the URL path and query at which a robot can download an asset file for a day.
+// The firmware downloads it at its next start. It erases its present assets before it checks
+// the size of the new ones; therefore a file that is too large for the robot's partition is an
+// error.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
-	size, is := f.assetSize(name)
-	if !is {
+	size, ok := f.assetSize(name)
+	if !ok {
 		return "", errNoAsset
 	}
 	f.mu.Lock()
-	room := f.units[id].Assets
+	partition := f.units[id].Assets
 	f.mu.Unlock()
-	if room > 0 && size > room {
+	if partition > 0 && size > partition {
 		return "", &fault{espimage.TooLarge, http.StatusConflict,
-			fmt.Errorf("%s has %d bytes, and the robot's partition for assets takes %d; it would lose what it has", name, size, room)}
+			fmt.Errorf("%s has %d bytes, but the robot's partition for assets has only %d; the robot would lose its present assets", name, size, partition)}
 	}
-	return assetFiles + name + "?r=" + f.newTicket(assetTicket+name, id, now), nil
+	return assetPath + name + "?r=" + f.ticket(assetTicket+name, id, now), nil
 }
 
-// assetTicket distinguishes the tickets of asset files from those of images.
+// assetTicket is the prefix of asset files' names in tickets. It distinguishes them from images.
 const assetTicket = "assets/"
 
-// assetSize returns the size of an asset file, if it exists.
-func (f *Firmware) assetSize(name string) (bytes int64, is bool) {
+// assetSize returns the size of an asset file. ok is false if it does not exist.
+func (f *Firmware) assetSize(name string) (bytes int64, ok bool) {
 	if !assetName().MatchString(name) {
 		return 0, false
 	}
-	info, err := os.Lstat(f.assetPath(name))
+	info, err := os.Lstat(f.assetFile(name))
 	if err != nil || !info.Mode().IsRegular() {
 		return 0, false
 	}
 	return info.Size(), true
 }
 
-// downloadAsset sends an asset file as an image is sent.
+// downloadAsset sends an asset file, like download.
 func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, ticket string) error {
 	if !assetName().MatchString(name) {
 		return errNoAsset
@@ -158,8 +160,8 @@ func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, t
 	if err != nil {
 		return err
 	}
-	if _, is := f.assetSize(name); !is {
+	if _, ok := f.assetSize(name); !ok {
 		return errNoAsset
 	}
-	return f.stream(w, r, id, f.assetPath(name), "")
+	return f.stream(w, r, id, f.assetFile(name), "")
 }

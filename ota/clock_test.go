@@ -34,12 +34,12 @@ func TestTicketIsValidForADayWhateverTheClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			running := time.Duration(0)
-			f := &Firmware{o: FirmwareOptions{Key: []byte("key")}, began: noon, running: func() time.Duration { return running }}
+			f := &Firmware{o: FirmwareOptions{Key: []byte("key")}, started: noon, running: func() time.Duration { return running }}
 			given := noon
 			if !c.before {
 				given = noon.Add(c.jump)
 			}
-			ticket := f.newTicket("image", "a0b1c2d3e4f5", given)
+			ticket := f.ticket("image", "a0b1c2d3e4f5", given)
 			running = c.used
 			id, err := f.checkTicket("image", ticket, noon.Add(c.used).Add(c.jump))
 			if good := err == nil && id == "a0b1c2d3e4f5"; good != c.good {
@@ -69,7 +69,7 @@ func TestImplausibleTimeIsNotSent(t *testing.T) {
 	built := time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 	s := New(Options{Zone: time.UTC, Framing: 1, Earliest: built, Log: slog.New(slog.DiscardHandler)})
 	for at, sets := range map[time.Time]bool{built.Add(-clockYears): false, built: true, built.Add(time.Hour): true} {
-		text, err := json.Marshal(s.reply("a0b1c2d3e4f5", device.Admission{Token: "t"}, "", at))
+		text, err := json.Marshal(s.newReply("a0b1c2d3e4f5", device.Admission{Token: "t"}, "", at))
 		if err != nil || strings.Contains(string(text), "server_time") != sets {
 			t.Errorf("at %s it is told %s, %v", at, text, err)
 		}

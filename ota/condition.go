@@ -6,21 +6,22 @@ import (
 	"perch/health"
 )
 
-// Condition reports stopped rollouts and damaged images.
+// Condition returns the state of the catalogue, with stopped rollouts and damaged images.
 func (f *Firmware) Condition() health.Part { return condition(f.List()) }
 
+// condition is Condition for a list of images.
 func condition(images []Shown) health.Part {
 	part := health.Part{Name: "firmware", OK: true}.Saying(fmt.Sprintf("%d images", len(images)))
 	for _, i := range images {
 		if i.Stopped != "" {
 			part.OK = false
 			part = part.Saying(
-				fmt.Sprintf("the rollout of %s has stopped: %s; look at those robots, then set its rollout anew, or remove the image",
+				fmt.Sprintf("the rollout of %s has stopped: %s; check these robots, and then set the rollout again or remove the image",
 					i.Version, i.Stopped))
 		}
 		if i.Damaged != "" {
 			part.OK = false
-			part = part.Saying(fmt.Sprintf("the image %s is offered to no robot: %s", i.Version, i.Damaged))
+			part = part.Saying(fmt.Sprintf("the image %s is not offered: %s", i.Version, i.Damaged))
 		}
 	}
 	return part

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// checkedFile is the result of the last reading of an image's file.
+// checkedFile is the result of checking an image's file.
 type checkedFile struct {
-	info   os.FileInfo // nil if there was no file
-	damage error
+	info   os.FileInfo // metadata of the file; nil if there was no file
+	damage error       // nil if the file is not damaged
 }
 
-// same reports whether a file is unchanged since it was checked, by its metadata.
-func (c checkedFile) same(info os.FileInfo) bool {
+// isUnchanged reports whether info is the metadata of the checked file.
+func (c checkedFile) isUnchanged(info os.FileInfo) bool {
 	if c.info == nil || info == nil {
 		return c.info == nil && info == nil
 	}
@@ -28,16 +28,16 @@ func (c checkedFile) same(info os.FileInfo) bool {
 
 // imageCheck is a running check of an image's file. Any number of goroutines may wait for it.
 type imageCheck struct {
-	done chan struct{} // closed at its end
-	due  time.Time     // until then check-ins wait
+	done chan struct{} // closed at the end of the check
+	due  time.Time     // until when check-ins wait for the check
 }
 
-// checkWithin is how long check-ins wait for a check. A slow card reads 16 MB in about that
-// time; a hanging card must not block a robot.
-const checkWithin = 2 * time.Second
+// checkTimeout is how long check-ins wait for a check. A slow SD card reads 16 MB in about two
+// seconds; a card that hangs must not block a robot.
+const checkTimeout = 2 * time.Second
 
-// wait waits for the end of a check, at most until c.due, and reports whether it ended. f.mu
-// is not held.
+// wait waits until the check has ended, at most until c.due, and reports whether it has ended.
+// The caller must not hold f.mu.
 func (c *imageCheck) wait() bool {
 	select {
 	case <-c.done:
@@ -47,10 +47,10 @@ func (c *imageCheck) wait() bool {
 	}
 }
 
-// check starts to check the file of an image, whose name is its SHA-256, unless a check is
-// running. It reads the file only if its size, time or inode has changed since the last
-// reading. The work is done without f.mu, because a failing card may block for minutes.
-// f.mu is held.
+// check starts to check the file of an image, and returns the check. If one is running, it
+// returns that one. The file is read only if its metadata has changed since the last check.
+// The caller holds f.mu; the check runs without it, because a failing SD card may block for
+// minutes.
 func (f *Firmware) check(sha string) *imageCheck {
 	if c, running := f.checking[sha]; running {
 		return c
@@ -59,16 +59,16 @@ func (f *Firmware) check(sha string) *imageCheck {
 	if f.closed {
 		return c
 	}
-	c.due = time.Now().Add(checkWithin)
+	c.due = time.Now().Add(checkTimeout)
 	f.checking[sha] = c
-	before, known := f.checked[sha]
+	before, hasResult := f.checked[sha]
 	f.checks.Go(func() {
 		defer close(c.done)
 		info, err := os.Lstat(f.path(sha))
 		if err != nil {
 			info = nil
 		}
-		unchanged := known && before.same(info)
+		unchanged := hasResult && before.isUnchanged(info)
 		if !unchanged && err == nil {
 			err = checkHash(f.path(sha), sha)
 		}
@@ -85,7 +85,7 @@ func (f *Firmware) check(sha string) *imageCheck {
 	return c
 }
 
-// Close waits until no image is being read. It must be called once.
+// Close waits for the running checks. It must be called once.
 func (f *Firmware) Close() {
 	f.mu.Lock()
 	f.closed = true
@@ -93,13 +93,14 @@ func (f *Firmware) Close() {
 	f.checks.Wait()
 }
 
-// decide judges a check-in, after checking the image that it would offer. It reports false
-// if no more robots can be stored. f.mu is held, but not while it waits.
+// decide returns the state of a robot after a check-in, and the result. It offers only an image
+// whose file it has checked. ok is false if no more robots can be stored. The caller holds
+// f.mu, which decide releases while it waits.
 func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	checked := map[string]bool{}
 	for readable := true; ; {
-		before, known := f.units[s.robot]
-		if !known && len(f.units) >= mostUnits {
+		before, ok := f.units[s.robot]
+		if !ok && len(f.units) >= maxUnits {
 			return Unit{}, verdict{}, false
 		}
 		images := f.records()
@@ -121,17 +122,17 @@ func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	}
 }
 
-// errUnread is why nothing is offered while an image is being read.
+// errUnread is the damage of images that cannot be offered because their check has not ended.
 var errUnread = errors.New("its file could not be read yet")
 
-// recordCheck stores the result of reading an image, and notifies the owner of damage. f.mu is
-// held.
+// recordCheck stores the result of checking an image's file, and logs and publishes new damage.
+// The caller holds f.mu.
 func (f *Firmware) recordCheck(sha string, info os.FileInfo, err error) {
 	before := f.checked[sha].damage
 	c := checkedFile{info: info}
 	if err != nil {
-		if path, is := errors.AsType[*os.PathError](err); is {
-			err = path.Err // the list is for owners and has the name already
+		if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+			err = pathErr.Err // without the path, which means nothing to owners
 		}
 		c.damage = fmt.Errorf("its file is damaged (%w); publish it again, and check the disk", err)
 	}
@@ -139,12 +140,12 @@ func (f *Firmware) recordCheck(sha string, info os.FileInfo, err error) {
 	if c.damage == nil || before != nil {
 		return
 	}
-	f.o.Log.Error("an image is damaged on the disk, and is offered to no robot; publish it again, and check the disk", "sha256", sha,
+	f.o.Log.Error("the file of an image is damaged, and the image is no longer offered; publish it again, and check the disk", "sha256", sha,
 		"version", f.images[sha].Version, "err", err)
-	f.changed(sha)
+	f.publishChange(sha)
 }
 
-// errHash reports a file that is not the image of its name.
+// errHash is the damage of a file with another hash than its name.
 var errHash = errors.New("its SHA-256 does not match")
 
 // checkHash reads a file and compares its SHA-256.
@@ -164,18 +165,18 @@ func checkHash(name, want string) error {
 	return nil
 }
 
-// checkSendable returns an error if an image cannot be sent now. It waits for the image's check
-// as long as the robot waits for an answer.
+// checkSendable returns an error if an image cannot be sent now. It checks the file and waits at
+// most queueTimeout, which is less than robots wait for a response.
 func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	f.mu.Lock()
-	_, there := f.images[sha]
-	if !there {
+	_, ok := f.images[sha]
+	if !ok {
 		f.mu.Unlock()
 		return errNoImage
 	}
 	c := f.check(sha)
 	f.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(ctx, queuesFor, &fault{"unread_image", http.StatusServiceUnavailable,
+	ctx, cancel := context.WithTimeoutCause(ctx, queueTimeout, &fault{"unread_image", http.StatusServiceUnavailable,
 		errors.New("the image cannot be sent: its file cannot be read; check the disk")})
 	defer cancel()
 	select {
@@ -191,13 +192,13 @@ func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	return nil
 }
 
-// damagedWhileSent records that an image was damaged without a change of the file's metadata,
-// so that check has not noticed it.
-func (f *Firmware) damagedWhileSent(sha string) {
+// recordDamageWhileSent records damage that was found while the file of an image was sent. The
+// check has not found it, because the metadata of the file has not changed.
+func (f *Firmware) recordDamageWhileSent(sha string) {
 	info, err := os.Lstat(f.path(sha))
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err == nil { // else the image has been removed
+	if err == nil { // otherwise the image was removed
 		f.recordCheck(sha, info, errHash)
 	}
 }

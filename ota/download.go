@@ -21,95 +21,96 @@ import (
 
 // Limits of a download.
 const (
-	stallsAfter   = 30 * time.Second // without progress, as in the firmware
-	queuesFor     = 20 * time.Second // less than the firmware waits for an answer
-	ticketLasts   = 24 * time.Hour
-	progressEvery = time.Second // at most: thirty robots must not displace speech on the bus
-	// mostPace is in bytes per second, at least what a robot writes to its flash:
-	// thirty downloads at the speed of the network would take the processor from
-	// conversations.
-	mostPace = 512 << 10
+	stallTimeout     = 30 * time.Second // longest time without progress, as in the firmware
+	queueTimeout     = 20 * time.Second // less than the firmware waits for a response
+	ticketLifetime   = 24 * time.Hour
+	progressInterval = time.Second // shortest interval between two events, since many events would delay others on the bus
+	// maxPace is the largest number of bytes per second. A robot cannot write faster to its
+	// flash. Thirty downloads at the speed of the network would slow down conversations.
+	maxPace = 512 << 10
 )
 
-// downloads is the URL path of the images.
-const downloads = "/xiaozhi/ota/firmware/"
+// imagePath is the URL path of the images.
+const imagePath = "/xiaozhi/ota/firmware/"
 
-// location returns where a robot downloads an image. The ticket identifies the
-// robot, because the firmware sends no header that does.
+// location returns the URL path and query at which a robot downloads an image. The ticket
+// identifies the robot, because the firmware does not send a header with its ID.
 func (f *Firmware) location(sha string, id device.ID, now time.Time) string {
-	return downloads + sha + imageExt + "?r=" + f.newTicket(sha, id, now)
+	return imagePath + sha + imageExt + "?r=" + f.ticket(sha, id, now)
 }
 
-// newTicket returns a ticket for a URL: for one file and one robot, valid for a day.
-func (f *Firmware) newTicket(what string, id device.ID, now time.Time) string {
-	until := strconv.FormatInt(now.Add(ticketLasts).Unix(), 36)
-	return string(id) + "." + until + "." + f.ticket(what, id, until)
+// ticket returns a ticket, with which a robot may download a file for a day.
+func (f *Firmware) ticket(file string, id device.ID, now time.Time) string {
+	until := strconv.FormatInt(now.Add(ticketLifetime).Unix(), 36)
+	return string(id) + "." + until + "." + f.ticketMAC(file, id, until)
 }
 
-func (f *Firmware) ticket(what string, id device.ID, until string) string {
+// ticketMAC returns the message authentication code of a ticket.
+func (f *Firmware) ticketMAC(file string, id device.ID, until string) string {
 	h := hmac.New(sha256.New, f.o.Key)
-	fmt.Fprintf(h, "firmware\n%s\n%s\n%s", what, id, until)
+	fmt.Fprintf(h, "firmware\n%s\n%s\n%s", file, id, until)
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// checkTicket checks a ticket and returns its robot.
-func (f *Firmware) checkTicket(what, ticket string, now time.Time) (device.ID, error) {
+// checkTicket checks a ticket for a file and returns its robot.
+func (f *Firmware) checkTicket(file, ticket string, now time.Time) (device.ID, error) {
 	parts := strings.Split(ticket, ".")
 	if len(parts) != 3 {
 		return "", errTicket
 	}
 	id, until := device.ID(parts[0]), parts[1]
 	seconds, err := strconv.ParseInt(until, 36, 64)
-	if err != nil || !f.ticketValid(time.Unix(seconds, 0), now) || !hmac.Equal([]byte(parts[2]), []byte(f.ticket(what, id, until))) {
+	if err != nil || !f.isTicketCurrent(time.Unix(seconds, 0), now) || !hmac.Equal([]byte(parts[2]), []byte(f.ticketMAC(file, id, until))) {
 		return "", errTicket
 	}
 	return id, nil
 }
 
-// ticketValid reports whether a ticket that ends at until is valid now. If the clock was set
-// after the start of the appliance, an earlier ticket is judged by the earlier clock.
-func (f *Firmware) ticketValid(until, now time.Time) bool {
-	within := func(now time.Time) bool {
+// isTicketCurrent reports whether a ticket that ends at until is valid now. If the clock was set
+// after the start of the appliance, a ticket from before is also valid by the earlier clock.
+func (f *Firmware) isTicketCurrent(until, now time.Time) bool {
+	isValidAt := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))
-		return 0 <= left && left <= ticketLasts
+		return 0 <= left && left <= ticketLifetime
 	}
-	return within(now) || within(f.began.Add(f.running()))
+	return isValidAt(now) || isValidAt(f.started.Add(f.running()))
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the address of an image or an asset file carries a ticket for a robot and a day, from the appliance; this one is not valid, or no longer")}
+var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the address does not contain a valid ticket; a ticket is for one robot and one day, and is part of the address that the appliance gives to the robot")}
 
-var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots download now; the robot asks again when it next starts")}
+var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots are downloading; the robot tries again at its next start")}
 
-// acquireDownload waits for a download slot, which leave frees.
-func (f *Firmware) acquireDownload(ctx context.Context, id device.ID) (leave func(), err error) {
+// acquireDownload waits until a robot may download a file. The caller must call release after
+// the download.
+func (f *Firmware) acquireDownload(ctx context.Context, id device.ID) (release func(), err error) {
 	f.mu.Lock()
-	crowded := f.busy[id] >= mostOfOne
-	if !crowded {
+	isBusy := f.busy[id] >= maxDownloadsPerRobot
+	if !isBusy {
 		f.busy[id]++
 	}
 	f.mu.Unlock()
-	if crowded {
+	if isBusy {
 		return nil, errBusy
 	}
-	release := func() {
+	releaseRobot := func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.busy[id]--; f.busy[id] == 0 {
 			delete(f.busy, id)
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, queuesFor, errBusy)
+	ctx, cancel := context.WithTimeoutCause(ctx, queueTimeout, errBusy)
 	defer cancel()
 	select {
 	case f.downloads <- struct{}{}:
-		return func() { <-f.downloads; release() }, nil
+		return func() { <-f.downloads; releaseRobot() }, nil
 	case <-ctx.Done():
-		release()
+		releaseRobot()
 		return nil, context.Cause(ctx)
 	}
 }
 
-// download streams an image: whole with its length for robots, or ranges for others.
+// download sends an image, or a range of it.
 func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket string) error {
 	sha, isImage := strings.CutSuffix(name, imageExt)
 	if !isImage || !isHash(sha) {
@@ -123,71 +124,72 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 		return err
 	}
 	w.Header().Set("ETag", `"`+sha+`"`)
-	whole := sha
+	wholeSHA := sha
 	if r.Method != http.MethodGet || r.Header.Get("Range") != "" {
-		whole = ""
+		wholeSHA = ""
 	}
-	return f.stream(w, r, id, f.path(sha), whole)
+	return f.stream(w, r, id, f.path(sha), wholeSHA)
 }
 
-// stream sends a file when a download slot is free. sha is set if the file is an image that
-// is sent as a whole.
-func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name, sha string) error {
-	leave, err := f.acquireDownload(r.Context(), id)
+// stream sends a file as soon as the robot may download it. wholeSHA is the hash of an image
+// that is sent as a whole, and otherwise empty.
+func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name, wholeSHA string) error {
+	release, err := f.acquireDownload(r.Context(), id)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	file, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("open what a robot downloads: %w", err)
+		return fmt.Errorf("open a file to download: %w", err)
 	}
 	defer file.Close()
-	about, err := file.Stat()
+	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("open what a robot downloads: %w", err)
+		return fmt.Errorf("open a file to download: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Cache-Control", "private, no-transform")
-	p := &paced{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: about.Size(),
-		pace: limit.PerSecond(mostPace), firmware: f, id: id, sha: sha, sum: sha256.New()}
-	http.ServeContent(p, r, "", about.ModTime(), file)
+	p := &pacedWriter{ResponseWriter: w, ctx: r.Context(), control: http.NewResponseController(w), size: info.Size(),
+		pace: limit.PerSecond(maxPace), firmware: f, id: id, sha: wholeSHA, sum: sha256.New()}
+	http.ServeContent(p, r, "", info.ModTime(), file)
 	_ = p.control.SetWriteDeadline(time.Time{}) // the connection may be reused
 	return nil
 }
 
-// paced is an answer sent in pieces, at mostPace. Each piece must be received in time. The
-// progress of an image is published, and its last piece is not sent unless the hash is right:
-// a robot that does not get the end of an image keeps its old one. paced has no ReadFrom,
-// which would send the whole file at once.
-type paced struct {
+// pacedWriter sends a response at maxPace. Each Write must be received within stallTimeout. For
+// a whole image it publishes the progress, and does not send the end if the hash of the file is
+// wrong: a robot that does not receive the end keeps its present image. pacedWriter has no
+// method ReadFrom, which would send the whole file at once.
+type pacedWriter struct {
 	http.ResponseWriter
-	ctx      context.Context // the request's
+	ctx      context.Context // context of the request
 	control  *http.ResponseController
-	size     int64
+	size     int64 // of the response, in bytes
 	pace     limit.Pace
 	firmware *Firmware
 	id       device.ID
-	sha      string // of a whole image, or empty
-	sum      hash.Hash
+	sha      string    // expected hash of a whole image; empty for other files
+	sum      hash.Hash // hash of the bytes so far
 
-	sent int64
-	last time.Time // of the published progress
+	sent     int64     // number of bytes so far
+	reported time.Time // when the progress was last published
 }
 
-func (p *paced) Write(b []byte) (int, error) {
+// Write sends a part of the response.
+func (p *pacedWriter) Write(b []byte) (int, error) {
 	if p.sha != "" {
 		p.sum.Write(b)
 		if p.sent+int64(len(b)) == p.size && hex.EncodeToString(p.sum.Sum(nil)) != p.sha {
-			p.firmware.damagedWhileSent(p.sha)
+			p.firmware.recordDamageWhileSent(p.sha)
 			return 0, errHash
 		}
 	}
-	_ = p.control.SetWriteDeadline(time.Now().Add(stallsAfter)) // every network connection has deadlines
+	_ = p.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // every network connection has deadlines
 	n, err := p.ResponseWriter.Write(b)
 	p.sent += int64(n)
-	if now := time.Now(); p.sha != "" && n > 0 && (p.sent == p.size || now.Sub(p.last) >= progressEvery) {
-		p.last = now
+	if now := time.Now(); p.sha != "" && n > 0 && (p.sent == p.size || now.Sub(p.reported) >= progressInterval) {
+		p.reported = now
 		p.firmware.progress(p.id, p.sha, p.sent)
 	}
 	if err == nil && p.sent < p.size {

@@ -8,18 +8,18 @@ import (
 	"perch/ota/espimage"
 )
 
-// Facts are a robot's report of its chip and flash, which an image has to fit.
+// Facts describe a robot's chip and flash, as the robot has reported them.
 type Facts struct {
 	Chip     espimage.Chip `json:"chip"`
-	Revision int           `json:"revision"`
-	Slot     int64         `json:"slot"`             // bytes of its smallest partition for updates; 0 if not reported
-	Fixed    bool          `json:"fixed,omitempty"`  // it reports partitions, but none for updates
-	Assets   int64         `json:"assets,omitempty"` // bytes of its partition for fonts, wake words and faces; 0 if not reported
+	Revision int           `json:"revision"`         // major * 100 + minor; -1 if not reported
+	Slot     int64         `json:"slot"`             // bytes of the smallest partition for updates; 0 if not reported
+	Fixed    bool          `json:"fixed,omitempty"`  // whether the robot reports partitions, but none for updates
+	Assets   int64         `json:"assets,omitempty"` // bytes of the partition for fonts, wake words and faces; 0 if not reported
 }
 
-// parseFacts parses the facts in a check-in's body, and the SHA-256 of the running build's
-// ELF file. They are parsed separately from the names, which are then still read if the
-// facts have an unknown form.
+// parseFacts parses the facts in the body of a check-in, and the SHA-256 of the running
+// image's ELF file. It returns nil and "" for invalid or missing values. checkInBody is parsed
+// separately, because facts of an unknown form must not prevent that.
 func parseFacts(text []byte) (f *Facts, elf string) {
 	var t struct {
 		Chip     string `json:"chip_model_name"`
@@ -42,8 +42,8 @@ func parseFacts(text []byte) (f *Facts, elf string) {
 	if isHash(t.Application.ELF) {
 		elf = t.Application.ELF
 	}
-	chip, known := espimage.ParseChip(t.Chip)
-	if !known {
+	chip, ok := espimage.ParseChip(t.Chip)
+	if !ok {
 		return nil, elf
 	}
 	f = &Facts{Chip: chip, Revision: -1, Fixed: len(t.Partitions) > 0}
@@ -62,5 +62,5 @@ func parseFacts(text []byte) (f *Facts, elf string) {
 	return f, elf
 }
 
-// isHash reports whether s is a SHA-256 as this package writes it.
+// isHash reports whether s is a SHA-256 in lower-case hex.
 func isHash(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }

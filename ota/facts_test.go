@@ -22,7 +22,7 @@ func FuzzFacts(f *testing.F) {
 			t.Errorf("%s is %+v", body, facts)
 		}
 		u := Unit{Reported: true, Facts: *facts}
-		_ = Image{Chip: "esp32s3", Length: 1}.fits(u.target())
+		_ = Image{Chip: "esp32s3", Length: 1}.checkTarget(u.target())
 	})
 }
 

@@ -12,35 +12,35 @@ import (
 	"perch/ota/espimage"
 )
 
-// Limits of fetching an image by URL.
+// Limits of Fetch.
 const (
-	fetchWithin  = 15 * time.Minute
-	mostRedirect = 5
+	fetchTimeout = 15 * time.Minute
+	maxRedirects = 5
 )
 
-// errFetchStalled cancels a fetch without progress.
+// errFetchStalled is the cause of a download that was cancelled for lack of progress.
 var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 
-// Fetch downloads an image, and adds it to the catalogue for one board. The SHA-256
-// identifies the file, so the server need not be trusted. It returns the image's version.
-// Errors have a code and a status.
+// Fetch downloads an image from an address and adds it to the catalogue for one board. It
+// returns the image's version. The server need not be trusted, because the file must have the
+// expected SHA-256. Errors have a code and a status.
 func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
 		return "", &fault{"bad_url", http.StatusBadRequest, errors.New("url is no address such as http://host/app.bin")}
 	}
 	if !isHash(sha256) {
-		return "", &fault{"bad_sha256", http.StatusBadRequest, errors.New("sha256 is the file's SHA-256, in 64 digits of lower-case hex")}
+		return "", &fault{"bad_sha256", http.StatusBadRequest, errors.New("sha256 is not 64 digits of lower-case hex")}
 	}
 	upload := Upload{Boards: []string{board}, SHA256: sha256}
 	if err := checkBoards(upload.Boards); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	ctx, stall := context.WithCancelCause(ctx)
 	defer stall(nil)
-	watch := time.AfterFunc(stallsAfter, func() { stall(errFetchStalled) })
+	watch := time.AfterFunc(stallTimeout, func() { stall(errFetchStalled) })
 	defer watch.Stop()
 	body, err := f.request(ctx, u)
 	if err != nil {
@@ -51,10 +51,11 @@ func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now ti
 	return image.Version, err
 }
 
+// request requests a file and returns the body of the response. The error is a *fault.
 func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, error) {
 	notFetched := func(format string, values ...any) error {
 		return &fault{"not_fetched", http.StatusBadGateway,
-			fmt.Errorf("the image cannot be had from %s: %s", u.Host, fmt.Sprintf(format, values...))}
+			fmt.Errorf("the image cannot be downloaded from %s: %s", u.Host, fmt.Sprintf(format, values...))}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -65,40 +66,41 @@ func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, erro
 		network = &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 	}
 	client := http.Client{Transport: network, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if len(via) > mostRedirect {
+		if len(via) > maxRedirects {
 			return errors.New("too many redirects")
 		}
 		return nil
 	}}
-	answer, err := client.Do(request)
+	response, err := client.Do(request)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, notFetched("%v", context.Cause(ctx))
 	case err != nil:
-		if inner, is := errors.AsType[*url.Error](err); is {
-			err = inner.Err // the rest is the URL, which may contain a key
+		if urlErr, ok := errors.AsType[*url.Error](err); ok {
+			err = urlErr.Err // without the URL, which may contain a key
 		}
 		return nil, notFetched("%v", err)
-	case answer.StatusCode != http.StatusOK:
-		answer.Body.Close()
-		return nil, notFetched("it answered %s", answer.Status)
-	case answer.ContentLength > espimage.MaxSize:
-		answer.Body.Close()
-		return nil, notFetched("%d bytes are more than any robot takes", answer.ContentLength)
+	case response.StatusCode != http.StatusOK:
+		response.Body.Close()
+		return nil, notFetched("it answered %s", response.Status)
+	case response.ContentLength > espimage.MaxSize:
+		response.Body.Close()
+		return nil, notFetched("%d bytes are more than any robot takes", response.ContentLength)
 	}
-	return answer.Body, nil
+	return response.Body, nil
 }
 
-// watched is a body that must not stall.
+// watched is the body of a download. Each Read restarts the timer that cancels the download.
 type watched struct {
 	ctx   context.Context
 	from  io.Reader
 	watch *time.Timer
 }
 
+// Read reads from the body. If the download was cancelled, it returns the cause.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.from.Read(p)
-	w.watch.Reset(stallsAfter)
+	w.watch.Reset(stallTimeout)
 	if err != nil && err != io.EOF && w.ctx.Err() != nil {
 		err = &fault{"not_fetched", http.StatusBadGateway, errors.New("the image did not arrive whole: " + context.Cause(w.ctx).Error())}
 	}

@@ -17,95 +17,95 @@ import (
 	"perch/event"
 )
 
-// table stores records. PutSoon may lose the last few seconds in a power cut. Put and
-// Delete may not, and also store what PutSoon has queued.
+// table stores records by key. A power cut may undo a PutSoon of the last few seconds. When Put
+// or Delete returns, its effect and those of all earlier PutSoon are durable.
 type table[T any] interface {
 	Put(key string, v T) error
 	PutSoon(key string, v T)
 	Delete(key string) error
 	All() iter.Seq2[string, T]
-	Err() error // set if a loop over All may have ended early
+	Err() error // not nil if a loop over All may have ended early
 }
 
 // FirmwareOptions configure the catalogue.
 type FirmwareOptions struct {
-	Dir    string            // of the files; no other program may write them
-	Images table[Record]     // by SHA-256
-	Units  table[Unit]       // by robot
-	Key    []byte            // of the download tickets
-	Signer ed25519.PublicKey // must have signed every image; nil requires no signature
+	Dir    string            // folder of the files; no other program may write to it
+	Images table[Record]     // key: SHA-256
+	Units  table[Unit]       // key: robot ID
+	Key    []byte            // authenticates the download tickets
+	Signer ed25519.PublicKey // every image must be signed with this key; nil means that no signature is required
 	Bus    publisher
-	Zone   *time.Location // of the hours of rollouts
-	// Stopped is called when a rollout stops because too many of its first robots failed.
+	Zone   *time.Location // time zone of the hours of rollouts
+	// Stopped is called when a rollout stops because too many of its first robots have failed.
 	Stopped func(version string, failed, first int)
 	Log     *slog.Logger
-	Fetch   http.RoundTripper // fetches images by URL; nil is the network
+	Fetch   http.RoundTripper // downloads images by URL; nil means the network
 }
 
 // Firmware is the catalogue of images and their rollouts. It is safe for concurrent use.
 //
-// An image is a file named by its hash, and a record in the store. The file is written
-// under another name, synced and renamed before its record is written, and removed after
-// its record. So the catalogue survives a power cut at any time. At the next start a file
-// without a record is put aside; it is not deleted, because the record may have been lost.
+// An image consists of a file named by its hash and a record in the store. The file is written
+// under another name, synced and renamed before its record is written; it is removed after its
+// record. Therefore a power cut leaves at most a file without a record. The next start moves
+// such a file to another folder instead of deleting it, because the record may have been lost.
 type Firmware struct {
 	o         FirmwareOptions
-	began     time.Time            // wall clock at the start
-	running   func() time.Duration // time since then; it never jumps
-	uploads   chan struct{}        // a semaphore for one, which is checked against the whole catalogue
-	downloads chan struct{}
+	started   time.Time            // wall clock at the start
+	running   func() time.Duration // returns the time since the start; it never jumps
+	uploads   chan struct{}        // contains a value during an upload; only one is allowed at a time
+	downloads chan struct{}        // contains a value for each download
 
-	checks sync.WaitGroup // of images' files
+	checks sync.WaitGroup // waits for the running checks of files
 
-	mu       sync.Mutex
-	images   map[string]Record
-	checked  map[string]checkedFile // images' files, by SHA-256
-	checking map[string]*imageCheck // running checks
-	closed   bool                   // no more checks start
+	mu       sync.Mutex             // guards the fields below
+	images   map[string]Record      // key: SHA-256
+	checked  map[string]checkedFile // results of the latest checks; key: SHA-256
+	checking map[string]*imageCheck // running checks; key: SHA-256
+	closed   bool                   // whether Close was called: no more checks may start
 	units    map[device.ID]Unit
-	busy     map[device.ID]int // downloads per robot
+	busy     map[device.ID]int // number of downloads by each robot
 }
 
 // Limits of the catalogue.
 const (
-	mostImages    = 64
-	mostUnits     = 2000 // robots; more than the registry has, which may have forgotten some
-	mostDownloads = 32   // at once
-	mostOfOne     = 2    // per robot: its latest, and an abandoned download that has not stalled yet
+	maxImages            = 64
+	maxUnits             = 2000 // robots; more than in the registry, since forgotten robots are included
+	maxDownloads         = 32   // concurrent downloads
+	maxDownloadsPerRobot = 2    // the current one, and an abandoned one that has not timed out yet
 )
 
-// OpenFirmware opens the catalogue, creating its folder. Incomplete uploads are removed.
-// Records without a file are removed, and files without a record are put aside.
+// OpenFirmware opens the catalogue and creates its folder if necessary. It removes incomplete
+// uploads and records without a file, and moves files without a record to another folder.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
-	began := time.Now()
-	f := &Firmware{o: o, began: began.Round(0), running: func() time.Duration { return time.Since(began) }, uploads: make(chan struct{}, 1),
-		downloads: make(chan struct{}, mostDownloads),
+	started := time.Now()
+	f := &Firmware{o: o, started: started.Round(0), running: func() time.Duration { return time.Since(started) }, uploads: make(chan struct{}, 1),
+		downloads: make(chan struct{}, maxDownloads),
 		images:    maps.Collect(o.Images.All()), checked: map[string]checkedFile{}, checking: map[string]*imageCheck{},
 		units: map[device.ID]Unit{}, busy: map[device.ID]int{}}
 	for id, u := range o.Units.All() {
 		f.units[device.ID(id)] = u
 	}
 	if err := errors.Join(o.Images.Err(), o.Units.Err()); err != nil {
-		return nil, err // records may exist but be unreadable
+		return nil, err // there may be records that cannot be read
 	}
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
-		return nil, fmt.Errorf("the folder for firmware cannot be made: %w", err)
+		return nil, fmt.Errorf("the folder for firmware cannot be created: %w", err)
 	}
-	return f, f.sweep()
+	return f, f.cleanUp()
 }
 
 var errNoImage = &fault{"unknown_image", http.StatusNotFound, errors.New("there is no such image in the catalogue")}
 
-// records returns the images, newest first, with the damage found so far. f.mu is held.
+// records returns the images, newest first, with known damage. The caller holds f.mu.
 func (f *Firmware) records() []Record {
-	all := slices.SortedFunc(maps.Values(f.images), newestFirst)
-	for i := range all {
-		all[i].damage = f.checked[all[i].SHA256].damage
+	records := slices.SortedFunc(maps.Values(f.images), newestFirst)
+	for i := range records {
+		records[i].damage = f.checked[records[i].SHA256].damage
 	}
-	return all
+	return records
 }
 
-// checkIn judges a robot's check-in and returns the image to offer, or nil.
+// checkIn handles the part of a check-in about firmware. It returns the image to offer, or nil.
 func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	s.at = s.at.In(f.o.Zone)
 	f.mu.Lock()
@@ -118,9 +118,9 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 		t := unit.Trials[v.offer.SHA256]
 		t.Offered = f.afterChoices(s.at)
 		unit.setTrial(v.offer.SHA256, t)
-		// Forced once, so it must be recorded before it is sent.
+		// An image is forced only once, so the offer must be durable before it is sent.
 		if err := f.o.Units.Put(string(s.robot), unit); err != nil {
-			f.o.Log.Error("a robot is not offered its firmware, for that could not be kept", "robot", s.robot, "err", err)
+			f.o.Log.Error("firmware is not offered to a robot, because the offer could not be stored", "robot", s.robot, "err", err)
 			return nil, false
 		}
 	}
@@ -138,36 +138,36 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// afterChoices returns now or, if the clock was set back, a time after every earlier choice of the
-// owner, because the latest choice counts. f.mu is held.
+// afterChoices returns now. If the clock was set back, it returns a time after all earlier
+// choices of the owner, because only the latest choice counts. The caller holds f.mu.
 func (f *Firmware) afterChoices(now time.Time) time.Time {
-	done := []time.Time{{}}
+	choices := []time.Time{{}}
 	for _, r := range f.images {
-		done = append(done, r.Added)
+		choices = append(choices, r.Added)
 	}
 	for _, u := range f.units {
 		for _, t := range u.Trials {
 			if t.Chosen {
-				done = append(done, t.Offered)
+				choices = append(choices, t.Offered)
 			}
 		}
 	}
-	if last := slices.MaxFunc(done, time.Time.Compare); !now.After(last) {
+	if last := slices.MaxFunc(choices, time.Time.Compare); !now.After(last) {
 		return last.Add(time.Millisecond)
 	}
 	return now
 }
 
-// storeUnit stores the state of a robot. f.mu is held.
+// storeUnit stores the state of a robot. The caller holds f.mu.
 func (f *Firmware) storeUnit(id device.ID, u Unit) {
 	f.units[id] = u
 	f.o.Units.PutSoon(string(id), u)
 }
 
-// recordFirst records a first robot of a rollout. f.mu is held.
+// recordFirst adds a robot to the first robots of a rollout. The caller holds f.mu.
 func (f *Firmware) recordFirst(sha string, robot device.ID) {
 	r := f.images[sha]
-	if len(r.First) >= firstRobots || slices.Contains(r.First, robot) {
+	if len(r.First) >= maxFirst || slices.Contains(r.First, robot) {
 		return
 	}
 	r.First = append(slices.Clone(r.First), robot)
@@ -175,35 +175,36 @@ func (f *Firmware) recordFirst(sha string, robot device.ID) {
 	f.o.Images.PutSoon(sha, r)
 }
 
-// recordFailure records a failure, and stops a rollout if too many first robots have failed. f.mu is held.
+// recordFailure logs the failure of an image on a robot, and stops the rollout if too many of
+// its first robots have failed. The caller holds f.mu.
 func (f *Firmware) recordFailure(sha string, robot device.ID) {
 	r := f.images[sha]
-	f.o.Log.Warn("a robot did not come back with the firmware it was offered", "robot", robot, "version", r.Version)
+	f.o.Log.Warn("a robot did not come back with the offered firmware", "robot", robot, "version", r.Version)
 	failures := 0
 	for _, id := range r.First {
-		if f.units[id].Trials[sha].fails() {
+		if f.units[id].Trials[sha].hasFailed() {
 			failures++
 		}
 	}
-	if failures < firstFailures || r.Stopped != "" {
+	if failures < maxFirstFailures || r.Stopped != "" {
 		return
 	}
 	r.Failed = failures
 	r.Stopped = fmt.Sprintf("%d of the first %d robots did not come back with it", failures, len(r.First))
 	f.images[sha] = r
 	if err := f.o.Images.Put(sha, r); err != nil {
-		f.o.Log.Error("a rollout has stopped, which could not be kept", "sha256", sha, "err", err)
+		f.o.Log.Error("a rollout has stopped, but this could not be stored", "sha256", sha, "err", err)
 	}
-	f.changed(sha)
+	f.publishChange(sha)
 	f.o.Log.Warn("a rollout of firmware has stopped", "version", r.Version, "err", r.Stopped)
 	f.o.Stopped(r.Version, failures, len(r.First))
 }
 
-// Shown is an image as shown to its owner.
+// Shown describes an image for the owner.
 type Shown struct {
 	Record
-	Damaged string              `json:"damaged,omitempty"` // why it is offered to nobody, with advice
-	Robots  map[device.ID]Trial `json:"robots"`            // to whom it was offered
+	Damaged string              `json:"damaged,omitempty"` // damage of the file, with advice; a damaged image is not offered
+	Robots  map[device.ID]Trial `json:"robots"`            // the robots to which the image was offered
 }
 
 // List returns the catalogue, the newest image first.
@@ -212,67 +213,68 @@ func (f *Firmware) List() []Shown {
 	defer f.mu.Unlock()
 	list := []Shown{}
 	for _, r := range f.records() {
-		list = append(list, f.shown(r))
+		list = append(list, f.describe(r))
 	}
 	return list
 }
 
-func (f *Firmware) shown(r Record) Shown {
+// describe returns the description of an image for the owner. The caller holds f.mu.
+func (f *Firmware) describe(r Record) Shown {
 	s := Shown{Record: r, Robots: map[device.ID]Trial{}}
 	if damage := f.checked[r.SHA256].damage; damage != nil {
 		s.Damaged = damage.Error()
 	}
 	for id, u := range f.units {
-		if t, tried := u.Trials[r.SHA256]; tried {
+		if t, ok := u.Trials[r.SHA256]; ok {
 			s.Robots[id] = t
 		}
 	}
 	return s
 }
 
-// Plan sets the rollout of an image, and restarts a stopped rollout without the robots that
-// have failed. A plan that only pauses or resumes it does not reset its first robots. Errors
-// have a code and a status.
+// Plan sets the rollout of an image. It restarts a stopped rollout, but not for the robots on
+// which the image has failed. A plan that only pauses or resumes the rollout does not reset its
+// first robots. Errors have a code and a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, there := f.images[sha]
-	if !there {
+	r, ok := f.images[sha]
+	if !ok {
 		return Shown{}, errNoImage
 	}
 	for _, b := range plan.Boards {
-		if !r.declared(b) {
+		if !r.isDeclaredFor(b) {
 			return Shown{}, badRollout("the image was not declared for the board %q; publish it for that board first", clip(b))
 		}
 	}
-	if !r.Rollout.onlyPaused(plan) {
+	if !r.Rollout.differsOnlyInPaused(plan) {
 		r.Stopped, r.First, r.Failed = "", nil, 0
 	}
 	r.Rollout = plan
 	if err := f.o.Images.Put(sha, r); err != nil {
-		return Shown{}, fmt.Errorf("keep the rollout: %w", err)
+		return Shown{}, fmt.Errorf("store the rollout: %w", err)
 	}
 	f.images[sha] = r
-	f.changed(sha)
-	return f.shown(r), nil
+	f.publishChange(sha)
+	return f.describe(r), nil
 }
 
-// changed publishes a change of the catalogue: of an image, its rollout or an asset file.
-func (f *Firmware) changed(name string) {
+// publishChange publishes a change of an image, of its rollout or of an asset file.
+func (f *Firmware) publishChange(name string) {
 	f.o.Bus.Publish("", "", event.Changed{What: "firmware", ID: name})
 }
 
-// Remove removes an image from the catalogue. Downloads of it are completed.
+// Remove removes an image from the catalogue. Running downloads are completed.
 func (f *Firmware) Remove(sha string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, there := f.images[sha]; !there {
+	if _, ok := f.images[sha]; !ok {
 		return errNoImage
 	}
-	// The robots' records are queued, and so are on the disk once the image's is deleted.
+	// The writes of the units become durable with the deletion of the image's record.
 	before := map[device.ID]Unit{}
 	for id, u := range f.units {
-		if _, tried := u.Trials[sha]; tried || u.Wanted == sha {
+		if _, ok := u.Trials[sha]; ok || u.Wanted == sha {
 			before[id] = u
 			u.Trials = maps.Clone(u.Trials)
 			delete(u.Trials, sha)
@@ -291,14 +293,14 @@ func (f *Firmware) Remove(sha string) error {
 	delete(f.images, sha)
 	delete(f.checked, sha)
 	delete(f.checking, sha)
-	f.changed(sha)
+	f.publishChange(sha)
 	if err := os.Remove(f.path(sha)); err != nil {
-		f.o.Log.Warn("the file of an image that was removed is still there; the next start puts it aside", "err", err)
+		f.o.Log.Warn("the file of a removed image could not be deleted; the next start moves it to another folder", "err", err)
 	}
 	return nil
 }
 
-// Forget removes the state of a robot.
+// Forget deletes the state of a robot.
 func (f *Firmware) Forget(id device.ID) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -309,45 +311,47 @@ func (f *Firmware) Forget(id device.ID) error {
 	return nil
 }
 
-// Update is a robot's version, the latest one for it, and the progress of an update.
+// Update describes the firmware of a robot: the installed version, the latest image for the
+// robot, and the progress of installing this image.
 type Update struct {
 	Installed string `json:"installed_version"`
 	Latest    string `json:"latest_version"` // equals Installed if there is nothing newer
 	SHA256    string `json:"sha256,omitempty"`
 	Stage     Stage  `json:"stage,omitempty"`
-	Bytes     int64  `json:"bytes,omitempty"`
-	Size      int64  `json:"size,omitempty"`
-	Back      bool   `json:"rolled_back,omitempty"` // the robot had it once, and returned with the previous image
+	Bytes     int64  `json:"bytes,omitempty"`       // number of bytes that the robot has downloaded
+	Size      int64  `json:"size,omitempty"`        // size of the image in bytes
+	Back      bool   `json:"rolled_back,omitempty"` // whether the robot has rolled the image back at least once
 }
 
-// Update returns the state of a robot's firmware. Latest is the newest image for its board
-// that it could run, whether or not a rollout reaches it.
+// Update returns the state of a robot's firmware. The latest image is the newest that the robot
+// can run, even if no rollout offers it to the robot.
 func (f *Firmware) Update(id device.ID) Update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u := f.units[id]
-	show := Update{Installed: u.Version, Latest: u.Version}
+	update := Update{Installed: u.Version, Latest: u.Version}
 	if r := f.latest(u); r != nil {
 		t := u.Trials[r.SHA256]
-		show.Latest, show.SHA256, show.Stage, show.Bytes, show.Size, show.Back = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size, t.Backed
+		update.Latest, update.SHA256, update.Stage, update.Bytes, update.Size, update.Back = r.Version, r.SHA256, t.Stage, t.Bytes, r.Size, t.Backed
 	}
-	return show
+	return update
 }
 
-// latest returns the newest image that a robot could run and does not. f.mu is held.
+// latest returns the newest image that a robot can run, if it is newer than the running one,
+// or nil. The caller holds f.mu.
 func (f *Firmware) latest(u Unit) *Record {
 	records := f.records()
 	for i := range records {
-		if is, _ := newer(records[i].Version, u.Version); is && records[i].damage == nil && records[i].suits(u) == nil {
+		if newer, _ := isNewerVersion(records[i].Version, u.Version); newer && records[i].damage == nil && records[i].checkUnit(u) == nil {
 			return &records[i]
 		}
 	}
 	return nil
 }
 
-// Install offers an image to a robot at its next check-in, regardless of the rollout; an
-// image that has failed on it is tried again. An empty sha means the newest image. The
-// robot can also download it from path at once, by a tool of its firmware.
+// Install makes the appliance offer an image to a robot at its next check-in, regardless of
+// the rollout and of earlier failures. An empty sha means the latest image. The robot can also
+// download the image from path at once, by a tool of its firmware.
 func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -357,7 +361,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	}
 	c := f.check(sha)
 	f.mu.Unlock()
-	c.wait() // an image that takes longer is checked before it is sent
+	c.wait() // if the check takes longer, the download waits for its end
 	f.mu.Lock()
 	u, sha, err := f.installable(id, sha)
 	if err != nil {
@@ -369,20 +373,20 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	u.setTrial(sha, Trial{Chosen: true, Offered: f.afterChoices(now)})
 	u.Wanted = sha
 	if err := f.o.Units.Put(string(id), u); err != nil {
-		return "", fmt.Errorf("keep what is to be installed: %w", err)
+		return "", fmt.Errorf("store the choice of firmware: %w", err)
 	}
 	f.units[id] = u
-	f.changed(sha)
+	f.publishChange(sha)
 	return f.location(sha, id, now), nil
 }
 
-// installable returns a robot and the hash of the image to install, by default the newest.
-// f.mu is held.
+// installable returns the state of a robot and the hash of the image to install, which is by
+// default the latest. The error is a *fault. The caller holds f.mu.
 func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
-	u, known := f.units[id]
-	if !known {
+	u, ok := f.units[id]
+	if !ok {
 		return Unit{}, "", &fault{"unknown_robot", http.StatusNotFound,
-			errors.New("this robot has not booted since it was adopted, or since the catalogue was made; restart it")}
+			errors.New("this robot has not booted since it was adopted; restart it")}
 	}
 	if sha == "" {
 		r := f.latest(u)
@@ -391,39 +395,40 @@ func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
 		}
 		sha = r.SHA256
 	}
-	r, there := f.images[sha]
-	if !there {
+	r, ok := f.images[sha]
+	if !ok {
 		return Unit{}, "", errNoImage
 	}
-	if err := r.suits(u); err != nil {
+	if err := r.checkUnit(u); err != nil {
 		return Unit{}, "", &fault{"wrong_board", http.StatusConflict, err}
 	}
 	return u, sha, nil
 }
 
-// suits returns why an image must not go to a robot, or nil.
-func (r Record) suits(u Unit) error {
+// checkUnit returns an error if a robot cannot run an image.
+func (r Record) checkUnit(u Unit) error {
 	switch {
-	case !r.declared(u.Board):
+	case !r.isDeclaredFor(u.Board):
 		return fmt.Errorf("the image was not declared for the robot's board %q", u.Board)
 	case u.Fixed:
-		return errors.New("the robot has no partitions for updates; it needs a cable")
+		return errors.New("the robot has no partitions for updates; use a USB cable")
 	}
-	return r.fits(u.target())
+	return r.checkTarget(u.target())
 }
 
-// progress publishes how much of an image was sent to a robot, and stores the end.
+// progress records and publishes how many bytes of an image were sent to a robot. It stores
+// only the end of a download.
 func (f *Firmware) progress(id device.ID, sha string, sent int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, there := f.images[sha]
-	u, known := f.units[id]
-	if !there || !known {
+	r, hasImage := f.images[sha]
+	u, hasUnit := f.units[id]
+	if !hasImage || !hasUnit {
 		return
 	}
 	t := u.Trials[sha]
 	if t.Stage == Installed || t.Stage == Failed || t.Stage == Downloaded {
-		return // a robot may download what it runs
+		return // a repeated download does not change the outcome
 	}
 	t.Stage, t.Open, t.Bytes = Downloading, true, sent
 	if sent >= r.Size {

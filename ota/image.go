@@ -15,50 +15,53 @@ import (
 
 // Image is a firmware image in the catalogue.
 type Image struct {
-	SHA256  string    `json:"sha256"` // of the file, in hex; its name
+	SHA256  string    `json:"sha256"` // of the file, in hex; also the file's name
 	Size    int64     `json:"size"`   // of the file, in bytes
-	Boards  []string  `json:"boards"` // declared by the owner; the image itself does not say
+	Boards  []string  `json:"boards"` // boards that the image is for, as the owner has declared
 	Chip    string    `json:"chip"`
 	Project string    `json:"project"`
 	Version string    `json:"version"`
-	Built   string    `json:"built"`
-	IDF     string    `json:"idf"`
-	ELF     string    `json:"elf_sha256"`
-	Length  int64     `json:"length"` // of what a boot loader reads
-	MinRev  int       `json:"min_revision"`
+	Built   string    `json:"built"`        // date and time of the build
+	IDF     string    `json:"idf"`          // version of ESP-IDF
+	ELF     string    `json:"elf_sha256"`   // SHA-256 of the build's ELF file
+	Length  int64     `json:"length"`       // number of bytes that a boot loader reads
+	MinRev  int       `json:"min_revision"` // lowest revision of the chip: major * 100 + minor
 	Added   time.Time `json:"added"`
-	Signed  bool      `json:"signed"` // by the configured key
+	Signed  bool      `json:"signed"` // whether the image is signed with the configured key
 }
 
 // Record is an image and its rollout, as stored.
 type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
-	Stopped string      `json:"stopped,omitempty"` // why the rollout stopped
-	First   []device.ID `json:"first,omitempty"`   // the first robots it was offered to
-	Failed  int         `json:"failed,omitempty"`  // of First, when it stopped
+	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
+	First   []device.ID `json:"first,omitempty"`   // the first robots to which the image was offered
+	Failed  int         `json:"failed,omitempty"`  // number of robots in First on which the image had failed when the rollout stopped
 
-	damage error // of the file, as far as it was read; not stored
+	damage error // damage of the file, if known; not stored
 }
 
-// A rollout stops if this many of its first robots fail.
+// A rollout stops if the image fails on maxFirstFailures of the first maxFirst robots.
 const (
-	firstRobots   = 5
-	firstFailures = 2
+	maxFirst         = 5
+	maxFirstFailures = 2
 )
 
-func (i Image) declared(board string) bool { return board != "" && slices.Contains(i.Boards, board) }
+// isDeclaredFor reports whether the owner has declared the image for a board.
+func (i Image) isDeclaredFor(board string) bool {
+	return board != "" && slices.Contains(i.Boards, board)
+}
 
-// fits returns why a robot would not run the image, or nil.
-func (i Image) fits(t espimage.Target) error {
-	chip, known := espimage.ParseChip(i.Chip)
-	if !known {
+// checkTarget returns an error if a robot could not run the image.
+func (i Image) checkTarget(t espimage.Target) error {
+	chip, ok := espimage.ParseChip(i.Chip)
+	if !ok {
 		return fmt.Errorf("no robot has the chip %q", i.Chip)
 	}
 	return espimage.Image{Chip: chip, MinRevision: i.MinRev, Length: i.Length}.Fits(t)
 }
 
-// newImage returns the catalogue entry of a file that was read.
+// newImage returns the catalogue entry for an image that the owner has declared for boards.
 func newImage(i espimage.Image, boards []string, at time.Time) Image {
 	return Image{
 		SHA256: hex.EncodeToString(i.SHA256[:]), Size: i.Size, Length: i.Length, Boards: boards,
@@ -67,13 +70,13 @@ func newImage(i espimage.Image, boards []string, at time.Time) Image {
 	}
 }
 
-// check refuses images that a boot loader accepts but that would harm a robot.
+// check returns a *fault if the image would harm a robot although boot loaders accept it.
 func (i Image) check() error {
-	if _, known := espimage.ParseChip(i.Chip); !known {
+	if _, ok := espimage.ParseChip(i.Chip); !ok {
 		return &fault{"wrong_chip", http.StatusUnprocessableEntity, fmt.Errorf("the image is built for a chip that no robot has: %s", i.Chip)}
 	}
 	if i.Version == "" {
-		return &fault{"bad_version", http.StatusUnprocessableEntity, errors.New("the image has no version; PROJECT_VER of its build sets it")}
+		return &fault{"bad_version", http.StatusUnprocessableEntity, errors.New("the image has no version; set PROJECT_VER in its build")}
 	}
 	if _, err := parseVersion(i.Version); err != nil {
 		return &fault{"bad_version", http.StatusUnprocessableEntity, err}
@@ -81,37 +84,37 @@ func (i Image) check() error {
 	return nil
 }
 
-// checkUnits compares an image with the known robots of its boards: if none of them could
-// run it, the board is wrong. A robot that differs from the others of its board is skipped
-// when the image is offered.
+// checkUnits returns a *fault if there are robots of the image's boards and none of them could
+// run the image: then the declared board is wrong. If only some of them cannot run it, the
+// image is not offered to these.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
-	var wrong error
+	var lastErr error
 	for id, u := range units {
-		if !i.declared(u.Board) || !u.Reported {
+		if !i.isDeclaredFor(u.Board) || !u.Reported {
 			continue
 		}
-		err := i.fits(u.target())
+		err := i.checkTarget(u.target())
 		if err == nil {
 			return nil
 		}
-		wrong = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Errorf("the image is not for the board %s: %v (robot %s)", u.Board, err,
+		lastErr = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Errorf("the image is not for the board %s: %v (robot %s)", u.Board, err,
 			id)}
 	}
-	return wrong
+	return lastErr
 }
 
-// newestFirst sorts images by version, as robots compare it.
+// newestFirst compares images by version, as robots do.
 func newestFirst(a, b Record) int {
-	av, _ := parseVersion(a.Version) // check has refused versions that cannot be compared
+	av, _ := parseVersion(a.Version) // check has verified that the versions are valid
 	bv, _ := parseVersion(b.Version)
 	return cmp.Or(slices.Compare(bv, av), b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
 }
 
-// checkBoards checks the boards that an owner declared.
+// checkBoards checks the boards that an owner has declared. The error is a *fault.
 func checkBoards(boards []string) error {
-	if len(boards) == 0 || len(boards) > mostBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
+	if len(boards) == 0 || len(boards) > maxBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
 		return &fault{"bad_board", http.StatusBadRequest,
-			errors.New("the board that the image is for must be named, as in perch robot list: an image itself does not tell, and on another board it would not run")}
+			errors.New("name the board that the image is for, as in perch robot list: the image itself does not name it, and does not run on other boards")}
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
-// Package ota answers a robot's check-in at boot with where to connect, the time and the
-// firmware to run. A wrong answer would put a robot into a boot loop, so the reply is a type
-// that cannot contain one: no key over 15 characters, numbers that are numbers, only
-// versions that can be compared, and a single transport.
+// Package ota handles the check-in of a robot that has booted: the reply contains the address
+// to connect to, the time, and the firmware to install. Invalid replies can put a robot into a
+// boot loop. The type Reply excludes them: keys have at most 15 characters, numbers are JSON
+// numbers, versions can be compared, and there is only one transport.
 //
-// Images are stored in a catalogue, checked as a robot's boot loader checks them, and rolled
-// out by a pure function from check-in to check-in.
+// Firmware images are stored in a catalogue, which checks them as a robot's boot loader does.
+// Rollouts offer them to robots, one check-in at a time.
 package ota
 
 import (
@@ -25,7 +25,7 @@ import (
 	"perch/plain"
 )
 
-// registry decides who may connect.
+// registry contains the robots and decides which clients may connect.
 type registry interface {
 	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission)
 	Get(id device.ID) (device.Robot, error)
@@ -37,39 +37,40 @@ type publisher interface {
 	Publish(robot device.ID, session string, e event.Event)
 }
 
-// Options of a Service.
+// Options configure a Service.
 type Options struct {
 	Robots    registry
 	Bus       publisher
-	Zone      *time.Location
-	PublicURL string           // "http://host:port"; empty uses the Host of each request
-	Framing   int              // binary framing for robots: 1, 2 or 3
-	Firmware  *Firmware        // nil offers nothing
-	Transport device.Transport // of robots without a setting; empty means WebSocket
-	MQTT      MQTT             // where robots connect by MQTT
-	// Earliest is a time before which the clock must be wrong, such as the build time of
-	// the program: robots are not sent a wrong time. Zero trusts every clock.
+	Zone      *time.Location   // time zone that robots are set to
+	PublicURL string           // address for robots, "http://host:port"; if empty, the Host of each request is used
+	Framing   int              // binary framing of WebSockets: 1, 2 or 3
+	Firmware  *Firmware        // nil means that no firmware is offered
+	Transport device.Transport // transport of robots without a setting; empty means WebSocket
+	MQTT      MQTT
+	// Earliest is a time before which the appliance's clock must be wrong, such as the build
+	// time of the program. Robots are not sent an earlier time. Zero means that every time is
+	// sent.
 	Earliest time.Time
-	Language func() string // the household's, BCP 47, for robots that report none; nil is English
+	Language func() string // returns the household's language (BCP 47), for robots that report none; nil means English
 	Log      *slog.Logger
 }
 
-// MQTT is where robots connect by MQTT.
+// MQTT configures the connections of robots by MQTT.
 type MQTT struct {
-	Port  int    // of this machine, 8883 for TLS; 0 disables MQTT, and robots use WebSockets
-	Topic string // that robots publish to
+	Port  int    // port of this machine; robots use TLS on 8883; 0 disables MQTT
+	Topic string // topic that robots publish to
 }
 
-// Service answers robots' check-ins.
+// Service handles the check-ins of robots.
 type Service struct {
 	o         Options
-	strangers logLimit
-	forgotten logLimit
+	strangers logLimit // limits the log and the events about robots that are not adopted
+	forgotten logLimit // limits the events about forgotten robots
 	refusals  refusals
 	words     language.Catalogue
 }
 
-// New returns the service.
+// New returns a service.
 func New(o Options) *Service {
 	if o.Language == nil {
 		o.Language = func() string { return "" }
@@ -77,20 +78,19 @@ func New(o Options) *Service {
 	return &Service{o: o}
 }
 
-// Request is a check-in. The headers, or the query, identify the robot. The firmware does
-// not escape the body, so it may be invalid.
+// Request is a check-in.
 type Request struct {
-	Host      string // of the request, with the port if it has one
-	TLS       bool   // as from the browser's robot
-	DeviceID  string
-	ClientID  string
-	UserAgent string // "<board>/<version>"
-	Language  string
-	Address   string // of the robot
-	Body      []byte
+	Host      string // the header Host, with or without a port
+	TLS       bool   // whether the request was sent over TLS
+	DeviceID  string // the robot's MAC address from the headers or the query; may be empty
+	ClientID  string // from the headers or the query; may be empty
+	UserAgent string // "<board>/<version>" from the firmware
+	Language  string // the header Accept-Language
+	Address   string // IP address of the robot
+	Body      []byte // may be invalid JSON, since the firmware does not escape texts
 }
 
-// Reply is the answer as the firmware parses it.
+// Reply is the response to a check-in, as the firmware parses it.
 type Reply struct {
 	ServerTime serverTime  `json:"server_time,omitzero"`
 	Firmware   *firmware   `json:"firmware,omitempty"`
@@ -99,34 +99,34 @@ type Reply struct {
 	Activation *activation `json:"activation,omitempty"`
 }
 
+// serverTime sets the robot's clock.
 type serverTime struct {
-	Timestamp int64 `json:"timestamp"`       // milliseconds
-	Offset    int   `json:"timezone_offset"` // minutes, added by the robot
+	Timestamp int64 `json:"timestamp"`       // milliseconds since 1970, UTC
+	Offset    int   `json:"timezone_offset"` // minutes that the robot adds
 }
 
-// firmware with an empty URL offers nothing. Each part of the version must begin with a
-// digit, or the robot aborts; "0" is never newer. A robot whose own version cannot be
-// compared must not be sent this section at all.
+// firmware offers an image. The robot aborts if a part of Version does not begin with a digit.
+// The version "0" is never newer than the robot's and so offers nothing. If the robot's own
+// version cannot be compared, the reply must not contain this section.
 type firmware struct {
 	Version string `json:"version"`
-	URL     string `json:"url"`
-	Force   int    `json:"force,omitempty"` // 1 installs regardless of versions; other types are ignored
+	URL     string `json:"url"`             // empty if nothing is offered
+	Force   int    `json:"force,omitempty"` // 1 makes the robot install the image regardless of the versions
 }
 
-// webSocket is copied by the robot key by key into its flash: if a token or version is
-// missing, it keeps the earlier one. A robot that waits for its owner gets no webSocket,
-// because some clients keep an empty token after their adoption. A robot chooses its
-// transport only after that.
+// webSocket contains the address of the WebSocket. The robot stores the fields that are
+// present and keeps its earlier values for the others. A robot that is not adopted yet gets
+// no webSocket, because some clients would keep an empty token after the adoption.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
-	Version int    `json:"version"`
+	Version int    `json:"version"` // binary framing
 }
 
-// mqtt is copied like webSocket. A robot that gets it uses MQTT, whether or not it also gets
-// a webSocket. The firmware reads no topic to subscribe to.
+// mqtt contains the address of the MQTT broker. The robot stores its fields like those of
+// webSocket. A robot that gets both uses MQTT.
 type mqtt struct {
-	Endpoint string `json:"endpoint"` // host:port; 8883 is TLS
+	Endpoint string `json:"endpoint"` // host:port; the robot uses TLS on port 8883
 	Client   string `json:"client_id"`
 	User     string `json:"username"`
 	Password string `json:"password"`
@@ -134,48 +134,49 @@ type mqtt struct {
 	Topic    string `json:"publish_topic"`
 }
 
-// aliveFor is the keepalive of robots by MQTT, in seconds: a robot that is switched off is
-// missed after one and a half times that. The firmware's default is 240.
-const aliveFor = 60
+// mqttKeepalive is the keepalive interval of MQTT connections, in seconds. The broker notices a
+// robot that was switched off after one and a half intervals. The firmware's default is 240.
+const mqttKeepalive = 60
 
-// activation makes the robot ask until its owner has adopted it.
+// activation makes the robot show a message and call Activate until the owner has adopted it.
 type activation struct {
 	Message   string `json:"message"`
-	Code      string `json:"code,omitempty"` // shown digit by digit, and spoken
-	Challenge string `json:"challenge"`
+	Code      string `json:"code,omitempty"` // the robot shows the code and speaks its digits
+	Challenge string `json:"challenge"`      // without a challenge the robot does not call Activate
 }
 
-// fault is an error shown to a robot's owner.
+// fault is an error for a robot's owner.
 type fault struct {
-	code   string
-	status int
-	why    error
+	code   string // for programs
+	status int    // HTTP status
+	err    error  // the message
 }
 
-func (f *fault) Error() string { return f.why.Error() }
-func (f *fault) Unwrap() error { return f.why }
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
 func (f *fault) Code() string  { return f.code }
 func (f *fault) Status() int   { return f.status }
 
-// CheckIn answers a robot that has booted.
+// CheckIn handles the check-in of a robot that has booted.
 func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
-	checkIn, err := s.parse(r)
+	checkIn, err := s.parseRequest(r)
 	if err != nil {
 		return Reply{}, err
 	}
 	robot, admission := s.o.Robots.CheckIn(checkIn, now)
 	s.announce(checkIn, robot, admission, now)
-	reply := s.reply(robot.ID, admission, checkIn.Language, now)
+	reply := s.newReply(robot.ID, admission, checkIn.Language, now)
 	if admission.Token != "" {
-		s.connect(&reply, robot, checkIn, admission.Token, isBrowser(r.UserAgent))
+		s.setTransport(&reply, robot, checkIn, admission.Token, isBrowser(r.UserAgent))
 	}
 	reply.Firmware = s.upgrade(robot, checkIn.Firmware, admission, r.Body, now)
 	return reply, nil
 }
 
-// upgrade returns the offer to a robot. A robot that is not adopted does not affect rollouts.
+// upgrade returns the firmware section of a reply. It is nil if the robot's version cannot be
+// compared. A robot that is not adopted gets no offer and does not affect rollouts.
 func (s *Service) upgrade(r device.Robot, version string, a device.Admission, body []byte, now time.Time) *firmware {
-	if !survives(version) {
+	if !isComparable(version) {
 		return nil
 	}
 	if s.o.Firmware == nil || a.Token == "" || !r.Adopted() {
@@ -193,80 +194,82 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 	return offer
 }
 
-// withTimestamps is the framing whose microphone packets name the packet being played, as
-// server-side echo cancellation needs.
-const withTimestamps = 2
+// framingWithTimestamps is the binary framing in which each microphone packet names the packet
+// that is being played. Echo cancellation on the appliance needs it.
+const framingWithTimestamps = 2
 
-// connect sets where a robot connects, by its own transport or the default. A browser has
-// WebSockets only.
-func (s *Service) connect(reply *Reply, robot device.Robot, c device.CheckIn, token string, page bool) {
+// setTransport adds the section for the robot's transport to a reply. Browsers always get a
+// WebSocket.
+func (s *Service) setTransport(reply *Reply, robot device.Robot, c device.CheckIn, token string, browser bool) {
 	transport := cmp.Or(robot.Settings.Transport, s.o.Transport, device.WebSocket)
-	if page || s.o.MQTT.Port == 0 {
+	if browser || s.o.MQTT.Port == 0 {
 		transport = device.WebSocket
 	}
 	s.o.Robots.KeepTransport(robot.ID, transport)
 	if transport == device.MQTT {
-		reply.MQTT = &mqtt{Endpoint: s.endpoint(c.BaseURL), Client: c.Client.ID, User: string(robot.ID), Password: token, Alive: aliveFor,
+		reply.MQTT = &mqtt{Endpoint: s.mqttEndpoint(c.BaseURL), Client: c.Client.ID, User: string(robot.ID), Password: token, Alive: mqttKeepalive,
 			Topic: s.o.MQTT.Topic}
 		return
 	}
 	framing := s.o.Framing
 	if robot.Echo {
-		framing = withTimestamps
+		framing = framingWithTimestamps
 	}
 	reply.WebSocket = &webSocket{URL: "ws" + strings.TrimPrefix(c.BaseURL, "http") + "/xiaozhi/v1/", Token: token, Version: framing}
 }
 
-// endpoint returns where a robot connects by MQTT, under the host name that it used here.
-func (s *Service) endpoint(base string) string {
+// mqttEndpoint returns the host and port of the MQTT broker. base is the address that the robot
+// uses for this appliance.
+func (s *Service) mqttEndpoint(base string) string {
 	_, address, _ := strings.Cut(base, "://")
 	host, _, _ := net.SplitHostPort(address) // base always has a port
 	return net.JoinHostPort(host, strconv.Itoa(s.o.MQTT.Port))
 }
 
-func (s *Service) reply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
+// newReply returns a reply with the time and, for a robot that is not adopted, the activation.
+// tag is the robot's Accept-Language.
+func (s *Service) newReply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
-	if !now.Before(s.o.Earliest) { // the robot may have a better clock
+	if !now.Before(s.o.Earliest) {
 		reply.ServerTime = serverTime{Timestamp: now.UnixMilli(), Offset: offset / 60}
 	}
 	if a.Token == "" {
-		// Without a challenge the robot would not ask whether it was adopted.
-		by := cmp.Or(a.Code, string(id))
+		code := cmp.Or(a.Code, string(id))
 		words := s.words.In(append(language.Accepted(tag), s.o.Language())...)
-		reply.Activation = &activation{Message: words.Message("robot.adopt", "code", by), Code: a.Code, Challenge: by}
+		reply.Activation = &activation{Message: words.Message("robot.adopt", "code", code), Code: a.Code, Challenge: code}
 	}
 	return reply
 }
 
-// parse reads the identity from the headers, and the rest from the headers or the body.
-func (s *Service) parse(r Request) (device.CheckIn, error) {
-	// An SSID with a quote in it makes the body invalid. The robot is still answered.
-	var body reported
+// parseRequest parses a check-in. Only the robot's ID must be valid: the body may be invalid
+// JSON, for example because of a quotation mark in an SSID.
+func (s *Service) parseRequest(r Request) (device.CheckIn, error) {
+	var body checkInBody
 	if json.Unmarshal(r.Body, &body) != nil {
-		body = reported{}
+		body = checkInBody{}
 	}
 	id, err := parseID(cmp.Or(r.DeviceID, body.MAC))
 	if err != nil {
 		return device.CheckIn{}, err
 	}
-	base, err := s.base(r.Host, r.TLS)
+	base, err := s.baseURL(r.Host, r.TLS)
 	if err != nil {
 		return device.CheckIn{}, err
 	}
 	board, version, _ := strings.Cut(r.UserAgent, "/")
-	if isBrowser(r.UserAgent) { // its name does not identify the client
+	if isBrowser(r.UserAgent) { // the User-Agent names the browser, not a board
 		board, version = cmp.Or(text(body.Board.Type), text(body.Application.Name)), ""
 	}
 	return device.CheckIn{
-		ID: id, Client: s.client(id, r.ClientID, body), BaseURL: base, Address: r.Address,
+		ID: id, Client: s.clientOf(id, r.ClientID, body), BaseURL: base, Address: r.Address,
 		Board: clip(cmp.Or(body.Board.Name, board)), Firmware: clip(cmp.Or(body.Application.Version, version)),
-		// The firmware reports the language of its assets only in these two, which are
-		// both the code that it was built with.
+		// The firmware sends the language that it was built for in both places.
 		Language: clip(cmp.Or(r.Language, body.Language)),
 	}, nil
 }
 
+// parseID parses the MAC address of a robot. The error is a *fault.
 func parseID(text string) (device.ID, error) {
 	id, err := device.ParseID(text)
 	if err != nil {
@@ -276,40 +279,41 @@ func parseID(text string) (device.ID, error) {
 	return id, nil
 }
 
-// isBrowser reports whether a User-Agent begins as every browser's does.
+// isBrowser reports whether a User-Agent is that of a browser.
 func isBrowser(userAgent string) bool { return strings.HasPrefix(userAgent, "Mozilla/") }
 
-// client returns the client that checks in: by the headers or the query, else by the body.
-// A robot bound without a client id stays so.
-func (s *Service) client(id device.ID, sent string, body reported) device.Client {
-	if robot, err := s.o.Robots.Get(id); sent == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
+// clientOf returns the client that checks in. clientID is from the headers or the query; if it
+// is empty, the body identifies the client, unless the robot is bound to a client without an ID.
+func (s *Service) clientOf(id device.ID, clientID string, body checkInBody) device.Client {
+	if robot, err := s.o.Robots.Get(id); clientID == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
 		return device.NewClient(text(body.UUID))
 	}
-	return device.NewClient(sent)
+	return device.NewClient(clientID)
 }
 
-// base returns the appliance's address for robots, with a port, which the firmware requires.
-func (s *Service) base(host string, encrypted bool) (string, error) {
+// baseURL returns the appliance's address for robots. It contains a port, which the firmware
+// requires.
+func (s *Service) baseURL(host string, tls bool) (string, error) {
 	if s.o.PublicURL != "" {
 		return s.o.PublicURL, nil
 	}
-	scheme, usual := "http://", "80"
-	if encrypted {
-		scheme, usual = "https://", "443"
+	scheme, defaultPort := "http://", "80"
+	if tls {
+		scheme, defaultPort = "https://", "443"
 	}
 	name, port, err := net.SplitHostPort(host)
 	if err != nil {
-		name, port = host, usual
+		name, port = host, defaultPort
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
-		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Errorf("the Host header %q is no name and port that a robot can be given",
+		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Errorf("the Host header %q is not a name and port that robots can use",
 			clip(host))}
 	}
 	return scheme + net.JoinHostPort(name, port), nil
 }
 
-// reported are the fields of the body that are used.
-type reported struct {
+// checkInBody contains the fields of a check-in's body that identify the robot.
+type checkInBody struct {
 	MAC         string `json:"mac_address"`
 	UUID        any    `json:"uuid"`
 	Language    string `json:"language"`
@@ -323,19 +327,20 @@ type reported struct {
 	} `json:"board"`
 }
 
-// text returns v if it is a string, else "".
+// text returns v if it is a string, and otherwise "".
 func text(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-// clip shortens untrusted text, and removes control characters, which could control a
-// terminal or start a new line in the log.
+// clip shortens an untrusted text and removes control characters, which could control a
+// terminal or begin a new line in the log.
 func clip(s string) string {
 	return plain.Clip(plain.Text(s), 100)
 }
 
-// Activate reports whether a robot that shows a code has been adopted.
+// Activate reports whether a robot has been adopted. A robot that is not adopted calls it
+// repeatedly, see Reply.Activation.
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	id, err := parseID(deviceID)
 	if err != nil {
@@ -345,7 +350,7 @@ func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	if err != nil {
 		return false, &fault{"unknown_robot", http.StatusNotFound, errors.New("this robot has not checked in")}
 	}
-	if clientID == "" { // the client may be in the body of its check-in
+	if clientID == "" { // the body of the check-in may have identified the client
 		return robot.Bound && robot.Claim == nil, nil
 	}
 	return robot.Bound && robot.Client == device.NewClient(clientID), nil

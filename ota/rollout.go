@@ -13,26 +13,27 @@ import (
 	"perch/device"
 )
 
-// Rollout selects the robots that are offered an image, and when. With the zero value it is
-// only installed by hand.
+// Rollout selects the robots to which an image is offered, and when. With the zero value, the
+// image is only installed by Install.
 type Rollout struct {
-	Boards  []string     `json:"boards"`           // a subset of the image's; empty is all of them
-	Robots  []device.ID  `json:"robots,omitempty"` // empty is all of those boards
-	Percent int          `json:"percent"`          // of the robots, 0 to 100: always the same ones, plus others as it rises
-	Hours   device.Hours `json:"hours,omitzero"`   // when it is offered; zero is the whole day
-	Auto    bool         `json:"auto"`             // else each robot waits for Install
-	Force   bool         `json:"force,omitempty"`  // even if older than the running image, once per robot
-	Paused  bool         `json:"paused,omitempty"` // offered to nobody until it is resumed
+	Boards  []string     `json:"boards"`           // a subset of the image's boards; empty means all of them
+	Robots  []device.ID  `json:"robots,omitempty"` // empty means all robots with these boards
+	Percent int          `json:"percent"`          // percentage of these robots; a higher percentage only adds robots
+	Hours   device.Hours `json:"hours,omitzero"`   // when the image is offered; zero means the whole day
+	Auto    bool         `json:"auto"`             // if false, robots wait for Install
+	Force   bool         `json:"force,omitempty"`  // also replace newer images, once per robot
+	Paused  bool         `json:"paused,omitempty"` // do not offer the image
 }
 
 // Limits of a rollout.
 const (
-	mostBoards = 32
-	mostChosen = 1000
+	maxBoards = 32
+	maxRobots = 1000 // in Rollout.Robots
 )
 
-// ParseRollout parses a rollout's JSON: {boards, robots?, percent, hours?: "02:00-05:00",
-// auto, force?, paused?}. The default percent is 100. Errors have a code and a status.
+// ParseRollout parses the JSON of a rollout: {boards, robots?, percent, hours?: "02:00-05:00",
+// auto, force?, paused?}. The default percent is 100. find returns the ID of the robot with a
+// name or MAC address. Errors have a code and a status.
 func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Rollout, error) {
 	b := struct {
 		Boards  []string `json:"boards"`
@@ -44,14 +45,14 @@ func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Roll
 		Paused  bool     `json:"paused"`
 	}{Percent: 100}
 	if err := json.Unmarshal(body, &b); err != nil {
-		return Rollout{}, badRollout("it is not the JSON object that belongs here: %v", err)
+		return Rollout{}, badRollout("it is not the expected JSON object: %v", err)
 	}
 	r := Rollout{Boards: b.Boards, Percent: b.Percent, Auto: b.Auto, Force: b.Force, Paused: b.Paused}
 	if r.Percent < 0 || r.Percent > 100 {
 		return Rollout{}, badRollout("percent is a number from 0 to 100, not %d", r.Percent)
 	}
-	if len(b.Boards) > mostBoards || len(b.Robots) > mostChosen {
-		return Rollout{}, badRollout("it names more than %d boards or %d robots", mostBoards, mostChosen)
+	if len(b.Boards) > maxBoards || len(b.Robots) > maxRobots {
+		return Rollout{}, badRollout("it names more than %d boards or %d robots", maxBoards, maxRobots)
 	}
 	for _, text := range b.Robots {
 		id, err := find(text)
@@ -67,13 +68,14 @@ func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Roll
 	return r, nil
 }
 
+// badRollout returns a *fault for an invalid rollout.
 func badRollout(format string, values ...any) error {
 	return &fault{"bad_rollout", http.StatusBadRequest, errors.New("the rollout: " + fmt.Sprintf(format, values...))}
 }
 
-// reaches returns why an image is not for a robot now, or "". It ignores the robot's own
-// report and earlier offers.
-func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time) string {
+// reasonAgainst returns why the rollout does not offer an image to a robot at a time, or "" if
+// it does. It does not consider the robot's facts and earlier offers.
+func (r Rollout) reasonAgainst(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
 	case r.Paused:
 		return "the rollout is paused"
@@ -84,22 +86,22 @@ func (r Rollout) reaches(sha string, robot device.ID, board string, at time.Time
 	case share(sha, robot) >= r.Percent:
 		return "it is not in the rollout's share"
 	case r.Hours != (device.Hours{}) && !r.Hours.Contains(at):
-		return "it is not the hour"
+		return "it is outside of the rollout's hours"
 	case !r.Auto:
 		return "it waits to be installed by hand"
 	}
 	return ""
 }
 
-// onlyPaused reports whether plan only pauses or resumes r.
-func (r Rollout) onlyPaused(plan Rollout) bool {
+// differsOnlyInPaused reports whether plan only pauses or resumes r.
+func (r Rollout) differsOnlyInPaused(plan Rollout) bool {
 	return r.Paused != plan.Paused && slices.Equal(r.Boards, plan.Boards) && slices.Equal(r.Robots, plan.Robots) &&
 		r.Percent == plan.Percent && r.Hours == plan.Hours && r.Auto == plan.Auto && r.Force == plan.Force
 }
 
-// share returns a robot's place from 0 to 99 for an image. It is constant, so that a growing
-// rollout keeps its robots, and differs between images, so that other robots are the first
-// each time.
+// share returns a number from 0 to 99 that decides from which percentage on a rollout includes
+// a robot. It is constant for an image and a robot, and different for another image, because
+// the first robots should not always be the same.
 func share(sha string, robot device.ID) int {
 	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)

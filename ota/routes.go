@@ -14,11 +14,11 @@ import (
 	"perch/limit"
 )
 
-// arriveWithin bounds the time for a check-in's body.
-const arriveWithin = 30 * time.Second
+// bodyTimeout is the time limit for receiving the body of a check-in.
+const bodyTimeout = 30 * time.Second
 
-// Routes mounts the robots' check-in. It needs no key: a robot names itself in its headers
-// or its query, and only the client it is bound to gets a token.
+// Routes adds the routes for robots. They need no API key: a robot sends its ID in the headers
+// or the query, and only the client to which the robot is bound gets a token.
 func (s *Service) Routes(r gin.IRouter) {
 	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/ota"} {
 		r.POST(path, s.checkIn)
@@ -29,11 +29,11 @@ func (s *Service) Routes(r gin.IRouter) {
 		return
 	}
 	f := s.o.Firmware
-	for path, download := range map[string]func(http.ResponseWriter, *http.Request, string, string) error{downloads: f.download,
-		assetFiles: f.downloadAsset} {
+	for path, download := range map[string]func(http.ResponseWriter, *http.Request, string, string) error{imagePath: f.download,
+		assetPath: f.downloadAsset} {
 		handle := func(c *gin.Context) {
 			err := download(c.Writer, c.Request, c.Param("name"), c.Query("r"))
-			if err != nil && c.Request.Context().Err() == nil { // a robot that disconnects while it waits is no failure
+			if err != nil && c.Request.Context().Err() == nil { // a robot may disconnect while it waits
 				_ = c.Error(err)
 			}
 		}
@@ -42,65 +42,67 @@ func (s *Service) Routes(r gin.IRouter) {
 	}
 }
 
+// checkIn handles the request of a check-in.
 func (s *Service) checkIn(c *gin.Context) {
 	id, client := identity(c.Request)
 	if c.Request.Method == http.MethodGet && strings.Contains(c.GetHeader("Accept"), "text/html") && c.GetHeader("Device-Id") == "" {
-		c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(forPeople))
+		c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(pageForPeople))
 		return
 	}
-	reply, err := s.answer(c, id, client)
+	reply, err := s.readCheckIn(c, id, client)
 	if err != nil {
-		s.refused(err, address(c.Request.RemoteAddr), id, time.Now())
+		s.recordRefusal(err, hostOf(c.Request.RemoteAddr), id, time.Now())
 		_ = c.Error(err)
 		return
 	}
-	c.Header("Cache-Control", "no-store") // a browser would cache the answer with the token and the time
+	c.Header("Cache-Control", "no-store") // the reply contains a token and the time
 	c.JSON(http.StatusOK, reply)
 }
 
-// forPeople is what a browser shows at the robots' address.
-const forPeople = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+// pageForPeople is the page that a browser gets at the robots' address.
+const pageForPeople = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Perch: the robots' address</title>
 <p>This is the address that robots check in at. Type it into the robot's Wi-Fi page, as its <em>OTA URL</em>.
 <p>For people there is <a href="/">the page of Perch</a>.
 `
 
-func (s *Service) answer(c *gin.Context, id, client string) (Reply, error) {
-	// The deadline is for this request only: a WebSocket has none.
-	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(arriveWithin))
+// readCheckIn reads a check-in and returns the reply.
+func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) {
+	// Only this request has a deadline: WebSockets on the same server have none.
+	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, limit.Body+1))
 	if len(body) > limit.Body {
-		_, _ = io.CopyN(io.Discard, c.Request.Body, limit.Drained) // its sender still writes, and would see a reset instead of the answer
+		_, _ = io.CopyN(io.Discard, c.Request.Body, limit.Drained) // a client that is still sending would see a reset connection instead of the error
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
-			errors.New("the check-in is larger than 64 kB; no robot sends that")}
+			errors.New("the check-in is larger than 64 kB, which no robot sends")}
 	}
-	// An incomplete body is not parsed: the headers are enough.
-	// A browser sends no Origin for an image or script tag, with which any page of the internet
-	// could fill the registry; an allowed page's script sends one.
+	// Any page of the internet could fill the registry by image or script tags with this
+	// address. For these a browser sends no Origin; for scripts of allowed pages it does.
 	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {
-		return Reply{}, errTag
+		return Reply{}, errNoOrigin
 	}
 	return s.CheckIn(Request{
 		Host:     c.Request.Host,
 		TLS:      c.Request.TLS != nil,
 		DeviceID: id, ClientID: client,
 		UserAgent: c.GetHeader("User-Agent"), Language: c.GetHeader("Accept-Language"),
-		Address: address(c.Request.RemoteAddr), Body: body,
+		Address: hostOf(c.Request.RemoteAddr), Body: body,
 	}, time.Now())
 }
 
-// identity returns the robot and client of a request: from headers as the firmware sends
-// them, or from the query, for pages that use one address for this and for the WebSocket,
-// on which a browser cannot set headers.
+// identity returns the IDs of the robot and the client that send a request: from the headers,
+// as the firmware does, or from the query. Pages send the query, because a browser cannot set
+// headers of WebSockets and they use the same address for both.
 func identity(r *http.Request) (id, client string) {
 	query := r.URL.Query()
 	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
 }
 
-var errTag = &fault{"no_origin", http.StatusForbidden,
-	errors.New("a browser checks a robot in from the script of a page in allowed_origins only; programs may send device-id in the query, too")}
+var errNoOrigin = &fault{"no_origin", http.StatusForbidden,
+	errors.New("in a browser, only scripts of pages in allowed_origins may check in a robot; other programs may send device-id in the query")}
 
-// activate answers a waiting robot: 200 if it is adopted; 202 makes it ask again in 3 s.
+// activate handles the request of a robot that waits for its adoption. The status is 200 if the
+// robot is adopted; with 202 it asks again in 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {
@@ -113,10 +115,11 @@ func (s *Service) activate(c *gin.Context) {
 	}
 }
 
-func address(remote string) string {
-	host, _, err := net.SplitHostPort(remote)
+// hostOf returns the host of an address with a port.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return remote
+		return address
 	}
 	return host
 }

@@ -66,7 +66,7 @@ func TestTooLargeBody(t *testing.T) {
 	for _, size := range []int{64<<10 + 1, 10 << 20} {
 		h := newFixture(t, device.AdoptOpen)
 		w := h.ask(http.MethodPost, "/xiaozhi/ota/", "perch:8003", headers(), whole+strings.Repeat(" ", size-len(whole)))
-		want := `{"error":{"code":"body_too_large","message":"the check-in is larger than 64 kB; no robot sends that"}}`
+		want := `{"error":{"code":"body_too_large","message":"the check-in is larger than 64 kB, which no robot sends"}}`
 		if w.Code != http.StatusRequestEntityTooLarge || w.Body.String() != want {
 			t.Errorf("%d bytes: %d %s", size, w.Code, w.Body)
 		}

@@ -46,16 +46,16 @@ func TestVersions(t *testing.T) {
 		{"2147483647", "2147483646", true},
 		{"1.3\x00.v", "1.2", true},
 	} {
-		got, err := newer(c.offered, c.running)
+		got, err := isNewerVersion(c.offered, c.running)
 		if err != nil || got != c.newer {
 			t.Errorf("%q over %q: %v (%v)", c.offered, c.running, got, err)
 		}
 	}
 	for _, version := range []string{"v1.2.3", "latest", "1.x", "1..2", ".1", ".", "1. ", " ", "-", "+", "+-1", "1.2.v3", "2147483648",
 		"1.99999999999999999999", "x"} {
-		_, offered := newer(version, "1.0")
-		_, running := newer("1.0", version)
-		if offered == nil || running == nil || survives(version) {
+		_, offered := isNewerVersion(version, "1.0")
+		_, running := isNewerVersion("1.0", version)
+		if offered == nil || running == nil || isComparable(version) {
 			t.Errorf("%q would abort a robot, and is compared", version)
 		}
 	}
@@ -66,8 +66,8 @@ func FuzzVersion(f *testing.F) {
 		f.Add(v)
 	}
 	f.Fuzz(func(t *testing.T, v string) {
-		is, err := newer(v, v)
-		if is || (err == nil) != survives(v) {
+		is, err := isNewerVersion(v, v)
+		if is || (err == nil) != isComparable(v) {
 			t.Errorf("%q: %v (%v)", v, is, err)
 		}
 	})
@@ -86,7 +86,7 @@ func TestShareIsConstantAndProportional(t *testing.T) {
 			other++
 		}
 		for percent := range 101 {
-			in := (Rollout{Percent: percent, Auto: true}).reaches("image", id(n), "b", time.Now()) == ""
+			in := (Rollout{Percent: percent, Auto: true}).reasonAgainst("image", id(n), "b", time.Now()) == ""
 			if in {
 				counts[percent]++
 			}
@@ -244,8 +244,8 @@ func TestWhoIsRefused(t *testing.T) {
 	}{
 		{"none", func(*Unit, *Record, *sighting) {}, ""},
 		{"nothing told", func(u *Unit, _ *Record, _ *sighting) { *u = Unit{} }, ""},
-		{"by version alone", func(_ *Unit, _ *Record, s *sighting) { s.elf, s.version = "", "1.3" }, "it runs it"},
-		{"by its ELF file", func(_ *Unit, _ *Record, s *sighting) { s.elf = "elf-1.3" }, "it runs it"},
+		{"by version alone", func(_ *Unit, _ *Record, s *sighting) { s.elf, s.version = "", "1.3" }, "it already runs the image"},
+		{"by its ELF file", func(_ *Unit, _ *Record, s *sighting) { s.elf = "elf-1.3" }, "it already runs the image"},
 		{"board", func(_ *Unit, _ *Record, s *sighting) { s.board = "c" }, "not declared"},
 		{"no board", func(_ *Unit, r *Record, s *sighting) { s.board, r.Boards = "", []string{""} }, "not declared"},
 		{"version", func(_ *Unit, _ *Record, s *sighting) { s.version = "v1.2" }, "cannot be compared"},
@@ -267,7 +267,7 @@ func TestWhoIsRefused(t *testing.T) {
 	} {
 		u, r, s := good()
 		c.change(&u, &r, &s)
-		if why := u.refuses(r, s); c.why == "" && why != "" || !strings.Contains(why, c.why) {
+		if why := u.reasonAgainst(r, s); c.why == "" && why != "" || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %q", c.name, why)
 		}
 	}
@@ -314,7 +314,7 @@ func TestNoRobotIsFlashedForEver(t *testing.T) {
 			}
 		}
 		for version, n := range offers {
-			if n > mostMisses+installs[version] {
+			if n > maxMisses+installs[version] {
 				t.Fatalf("%s was offered %d times and installed %d times", version, n, installs[version])
 			}
 		}

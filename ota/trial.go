@@ -9,55 +9,53 @@ import (
 	"perch/ota/espimage"
 )
 
-// Stage is a robot's progress with an image.
+// Stage is the progress of an image on a robot.
 type Stage string
 
 // The stages. An image is offered again until it is installed or has failed.
 const (
 	Offered     Stage = "offered"
 	Downloading Stage = "downloading"
-	Downloaded  Stage = "downloaded" // sent completely
-	Installed   Stage = "installed"  // running on the robot
-	RolledBack  Stage = "rolled_back"
-	Failed      Stage = "failed" // not offered again
+	Downloaded  Stage = "downloaded"  // sent completely
+	Installed   Stage = "installed"   // running on the robot
+	RolledBack  Stage = "rolled_back" // the robot has returned to its previous image
+	Failed      Stage = "failed"      // not offered again
 )
 
-// Trial is the state of offering an image to a robot.
+// Trial is the state of an image on a robot, from the first offer on.
 type Trial struct {
 	Stage   Stage     `json:"stage"`
-	From    string    `json:"from"`             // version that it ran at the latest offer
-	Open    bool      `json:"open,omitempty"`   // the robot has not come back since the latest offer
-	Misses  int       `json:"misses"`           // offers after which it came back without the image
-	Forced  bool      `json:"forced,omitempty"` // it was sent with force, which is done once
-	Chosen  bool      `json:"chosen,omitempty"` // the owner chose it for this robot, by hand or by force
-	Backed  bool      `json:"backed,omitempty"` // the robot has rolled it back at least once
-	Offered time.Time `json:"offered"`          // latest offer, or when it was chosen
-	Bytes   int64     `json:"bytes,omitempty"`  // sent since then
+	From    string    `json:"from"`             // version of the robot at the latest offer
+	Open    bool      `json:"open,omitempty"`   // whether the robot has not checked in since the latest offer
+	Misses  int       `json:"misses"`           // number of offers after which the robot checked in without the image
+	Forced  bool      `json:"forced,omitempty"` // whether the image was offered with force, which happens only once
+	Chosen  bool      `json:"chosen,omitempty"` // whether the owner has chosen the image for this robot, by Install or by force
+	Backed  bool      `json:"backed,omitempty"` // whether the robot has rolled the image back at least once
+	Offered time.Time `json:"offered"`          // time of the latest offer or choice
+	Bytes   int64     `json:"bytes,omitempty"`  // number of bytes sent since Offered
 }
 
-// mostMisses is how many failed offers make a trial fail.
-const mostMisses = 3
+// maxMisses is the number of misses after which an image has failed.
+const maxMisses = 3
 
 // Unit is the stored state of a robot's firmware.
 type Unit struct {
 	Board   string `json:"board"`
-	Version string `json:"version"` // currently running
+	Version string `json:"version"` // version that the robot runs
 
-	// Confirmed identifies the image that the robot ran when it last got an answer without
-	// an offer. That answer makes it keep the image: its boot loader rolls back an image
-	// that restarts before.
+	// Confirmed identifies the image that the robot ran when it last got a reply without an
+	// offer. Such a reply makes the robot confirm the image: if a robot restarts before it
+	// confirms a new image, its boot loader returns to the previous one.
 	Confirmed string `json:"confirmed"`
 
-	// The latest report with a valid body.
+	Reported bool `json:"told"` // whether the robot has ever reported its facts
+	Facts         // from the latest check-in with a valid body
 
-	Reported bool `json:"told"`
-	Facts
-
-	Wanted string           `json:"wanted,omitempty"` // SHA-256 of an image that the owner wants on it
-	Trials map[string]Trial `json:"trials,omitempty"` // by SHA-256 of the image
+	Wanted string           `json:"wanted,omitempty"` // SHA-256 of the image that the owner wants to install
+	Trials map[string]Trial `json:"trials,omitempty"` // key: SHA-256 of the image
 }
 
-// target returns what an image must fit.
+// target returns the description of the robot for Image.checkTarget.
 func (u Unit) target() espimage.Target {
 	if !u.Reported {
 		return espimage.Target{Chip: espimage.NoChip, Revision: -1}
@@ -75,14 +73,15 @@ type sighting struct {
 	at      time.Time
 }
 
-// running identifies what a robot runs, as precisely as it reported.
+// running identifies the image that the robot runs.
 func (s sighting) running() string { return s.version + " " + s.elf }
 
-// noELF is the hash in an image whose build did not fill it in.
+// noELF is the ELF hash of an image if the build has not set it.
 const noELF = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// runs reports whether a robot runs an image. Two builds never share an ELF file.
-func (s sighting) runs(i Image) bool {
+// isRunning reports whether the robot runs an image. It compares the hashes of the ELF files,
+// which differ between builds, or else the versions.
+func (s sighting) isRunning(i Image) bool {
 	if s.elf != "" && i.ELF != noELF {
 		return s.elf == i.ELF
 	}
@@ -91,14 +90,14 @@ func (s sighting) runs(i Image) bool {
 
 // verdict is the result of a check-in.
 type verdict struct {
-	offer  *Record // nil for none
-	force  bool
+	offer  *Record // the image to offer; nil if there is none
+	force  bool    // whether the robot must install the offer regardless of versions
 	events []event.Event
-	failed []string // images that have just failed on this robot
+	failed []string // SHA-256 of the images that have just failed on the robot
 }
 
-// step returns the effect of a check-in on one robot, given the images, newest first. It
-// does not change u.
+// step returns the state of a robot after a check-in, and the result. images are sorted newest
+// first. step does not modify u.
 func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
 	u.Board, u.Version = s.board, s.version
@@ -106,7 +105,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 		u.Reported, u.Facts = true, *s.facts
 	}
 	var v verdict
-	chosen := u.chosen(s, images)
+	chosen := u.chosenAt(s, images)
 	u.updateTrials(s, images, !chosen.IsZero(), &v)
 	if u.Confirmed != s.running() {
 		u.Confirmed = s.running()
@@ -114,9 +113,9 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	}
 	for _, r := range images {
 		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
-			continue // or the owner's choice would be undone at the next boot
+			continue // otherwise the next boot would undo the owner's choice
 		}
-		if u.refuses(r, s) == "" {
+		if u.reasonAgainst(r, s) == "" {
 			u.recordOffer(&r, s, &v)
 			break
 		}
@@ -124,34 +123,34 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	return u, v
 }
 
-// chosen returns when the owner chose what the robot runs, or zero.
-func (u Unit) chosen(s sighting, images []Record) (at time.Time) {
+// chosenAt returns when the owner chose the image that the robot runs, or the zero time.
+func (u Unit) chosenAt(s sighting, images []Record) (at time.Time) {
 	for _, r := range images {
-		if t := u.Trials[r.SHA256]; t.Chosen && s.runs(r.Image) {
+		if t := u.Trials[r.SHA256]; t.Chosen && s.isRunning(r.Image) {
 			at = t.Offered
 		}
 	}
 	return at
 }
 
-// updateTrials records the outcome of open offers. chosen says that the robot runs what its owner
-// chose, which may be an older image.
+// updateTrials updates the trials after a check-in. chosen means that the owner has chosen the
+// image that the robot runs, which may be older than others.
 func (u *Unit) updateTrials(s sighting, images []Record, chosen bool, v *verdict) {
 	for _, r := range images {
-		t, tried := u.Trials[r.SHA256]
-		if !tried {
+		t, ok := u.Trials[r.SHA256]
+		if !ok {
 			continue
 		}
-		isNewer, _ := newer(r.Version, s.version) // both were comparable when the image was added
+		isNewer, _ := isNewerVersion(r.Version, s.version) // both versions were comparable when the image was offered
 		switch {
-		case s.runs(r.Image), t.Open && s.version == r.Version && t.From != r.Version:
-			t = t.arrived(r.Image, v)
+		case s.isRunning(r.Image), t.Open && s.version == r.Version && t.From != r.Version:
+			t = t.recordInstalled(r.Image, v)
 		case t.Stage == Failed:
 		case t.Open && !isNewer && !t.Forced:
-			t.Open = false // something newer was installed another way
+			t.Open = false // a newer image was installed by other means
 			t.Misses++
 		case t.Open, t.Stage == Installed && isNewer && !chosen:
-			t = t.missed(r.Image, v)
+			t = t.recordMiss(r.Image, v)
 		}
 		u.Trials[r.SHA256] = t
 		if u.Wanted == r.SHA256 && (t.Stage == Installed || t.Stage == Failed) {
@@ -160,8 +159,8 @@ func (u *Unit) updateTrials(s sighting, images []Record, chosen bool, v *verdict
 	}
 }
 
-// arrived records that the robot runs the image.
-func (t Trial) arrived(i Image, v *verdict) Trial {
+// recordInstalled returns the trial after a check-in of a robot that runs the image.
+func (t Trial) recordInstalled(i Image, v *verdict) Trial {
 	if t.Stage != Installed {
 		v.events = append(v.events, event.FirmwareInstalled{Version: i.Version})
 	}
@@ -169,9 +168,10 @@ func (t Trial) arrived(i Image, v *verdict) Trial {
 	return t
 }
 
-// missed records that the robot came back without the image. If it ran the image and
-// returned to the previous one, the image crashed before it was confirmed.
-func (t Trial) missed(i Image, v *verdict) Trial {
+// recordMiss returns the trial after a check-in of a robot that does not run the image. If the
+// robot had downloaded the image, it has returned to the previous one: the new image crashed
+// before it was confirmed.
+func (t Trial) recordMiss(i Image, v *verdict) Trial {
 	t.Misses++
 	t.Open = false
 	if t.Stage == Downloaded || t.Stage == Installed {
@@ -179,64 +179,66 @@ func (t Trial) missed(i Image, v *verdict) Trial {
 		v.events = append(v.events, event.FirmwareRolledBack{Version: i.Version})
 		v.failed = append(v.failed, i.SHA256)
 	}
-	if t.Misses >= mostMisses || t.Forced {
+	if t.Misses >= maxMisses || t.Forced {
 		t.Stage = Failed
-		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.why(), Back: t.Backed})
+		v.events = append(v.events, event.FirmwareFailed{Version: i.Version, Why: t.failureReason(), Back: t.Backed})
 		v.failed = append(v.failed, i.SHA256)
 	}
 	return t
 }
 
-func (t Trial) why() string {
+// failureReason returns why the image has failed.
+func (t Trial) failureReason() string {
 	if t.Backed {
 		return "it was installed, and the robot came back with the image before"
 	}
 	return "it was offered, and the robot came back without it"
 }
 
-// refuses returns why an image is not offered to a robot now, or "".
-func (u Unit) refuses(r Record, s sighting) string {
+// reasonAgainst returns why an image is not offered to a robot now, or "" if it is.
+func (u Unit) reasonAgainst(r Record, s sighting) string {
 	wanted := u.Wanted == r.SHA256
 	t := u.Trials[r.SHA256]
-	isNewer, err := newer(r.Version, s.version)
+	isNewer, err := isNewerVersion(r.Version, s.version)
 	switch {
-	case s.runs(r.Image):
-		return "it runs it"
-	case !r.declared(s.board):
+	case s.isRunning(r.Image):
+		return "it already runs the image"
+	case !r.isDeclaredFor(s.board):
 		return "the image was not declared for its board"
 	case err != nil:
 		return err.Error()
-	case t.Stage == Failed, t.Misses >= mostMisses:
-		return t.why()
+	case t.Stage == Failed, t.Misses >= maxMisses:
+		return t.failureReason()
 	case t.Forced:
-		return "it was forced once, which is not done again"
+		return "it was already forced once"
 	case r.damage != nil:
 		return r.damage.Error()
 	case u.Fixed:
-		return "it has no partitions for updates; it needs a cable"
-	case r.fits(u.target()) != nil:
-		return r.fits(u.target()).Error()
+		return "it has no partitions for updates; use a USB cable"
+	case r.checkTarget(u.target()) != nil:
+		return r.checkTarget(u.target()).Error()
 	case wanted:
 		return ""
 	case r.Stopped != "":
 		return "the rollout has stopped: " + r.Stopped
 	case !isNewer && !r.Rollout.Force:
-		return "what it runs is as new"
+		return "it runs an image that is as new"
 	}
-	return r.Rollout.reaches(r.SHA256, s.robot, s.board, s.at)
+	return r.Rollout.reasonAgainst(r.SHA256, s.robot, s.board, s.at)
 }
 
+// recordOffer adds the offer of an image to the verdict and to the trials.
 func (u *Unit) recordOffer(r *Record, s sighting, v *verdict) {
 	t := u.Trials[r.SHA256]
-	isNewer, _ := newer(r.Version, s.version) // compared by refuses
-	v.offer, v.force = r, !isNewer            // refuses accepts an older one only if it is wanted
+	isNewer, _ := isNewerVersion(r.Version, s.version) // reasonAgainst has handled the error
+	v.offer, v.force = r, !isNewer                     // reasonAgainst permits an older image only if it is wanted or forced
 	t.Stage, t.Open, t.Offered, t.From, t.Bytes = Offered, true, s.at, s.version, 0
 	t.Forced, t.Chosen = v.force, t.Chosen || v.force
 	u.setTrial(r.SHA256, t)
 	v.events = append(v.events, event.FirmwareOffered{Version: r.Version})
 }
 
-// setTrial stores a trial in a copy of the map, since others may use the old one.
+// setTrial sets the trial of an image. It copies the map, because copies of u share it.
 func (u *Unit) setTrial(sha string, t Trial) {
 	u.Trials = maps.Clone(u.Trials)
 	if u.Trials == nil {
@@ -245,5 +247,5 @@ func (u *Unit) setTrial(sha string, t Trial) {
 	u.Trials[sha] = t
 }
 
-// fails reports whether a trial counts against an image.
-func (t Trial) fails() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }
+// hasFailed reports whether the image counts as failed on the robot for its rollout.
+func (t Trial) hasFailed() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }

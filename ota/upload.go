@@ -22,29 +22,30 @@ import (
 	"perch/store"
 )
 
-// Upload is an owner's declaration of an image.
+// Upload is what the owner declares about an uploaded image.
 type Upload struct {
-	Boards    []string // boards it was built for
-	SHA256    string   // expected hash, in hex; empty accepts any
-	Signature string   // ed25519, of the 32 bytes of the SHA-256, in base64; may be empty
+	Boards    []string // boards that the image was built for
+	SHA256    string   // expected hash of the file, in hex; empty accepts any file
+	Signature string   // Ed25519 signature of the 32 bytes of the SHA-256, in base64; may be empty
 }
 
-// Names of files in the folder.
+// Names in the folder of the catalogue.
 const (
-	imageExt   = ".bin"
-	uploadName = ".upload-*" // until complete
-	orphanage  = "orphaned"  // folder of images without a record
+	imageExt       = ".bin"
+	uploadName     = ".upload-*" // pattern for the names of incomplete uploads
+	orphanedFolder = "orphaned"  // for images without a record
 )
 
-// ImageFile returns the name of an image's file in the folder, by its SHA-256 hash in hex.
+// ImageFile returns the name of an image's file in the folder of the catalogue. sha256 is the
+// hash of the image in hex.
 func ImageFile(sha256 string) string { return sha256 + imageExt }
 
-// imageFile matches the names of files of images.
+// imageFile matches the results of ImageFile.
 var imageFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}\.bin$`) })
 
-// AllowedFile returns the largest size in bytes of a file of the folder, which is an image or an
-// asset, and an image's SHA-256 hash in hex. name is relative to the folder. ok is false for other
-// files, such as unfinished uploads.
+// AllowedFile reports whether a file in the folder of the catalogue is an image or an asset
+// file. name is the path relative to the folder. maxSize is the largest valid size in bytes;
+// sha256 is the expected hash of an image in hex, and empty for an asset file.
 func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
 	if imageFile().MatchString(name) {
 		return espimage.MaxSize, strings.TrimSuffix(name, imageExt), true
@@ -53,11 +54,12 @@ func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
 	return espimage.MaxSize, "", ok && assetName().MatchString(asset)
 }
 
+// path returns the path of an image's file.
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, ImageFile(sha)) }
 
-// Add reads an image, checks it and adds it to the catalogue; no rollout offers it yet. An
-// image that exists already is declared for more boards. Errors have a code and a status.
-// An image that is refused or incomplete leaves nothing behind.
+// Add reads an image, checks it and adds it to the catalogue, without a rollout. If the image
+// exists already, its boards are extended. An image that is invalid or incomplete is not
+// stored. Errors have a code and a status.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err
@@ -71,7 +73,7 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 			image.Signed, err = f.verify(image.SHA256, u.Signature)
 		}
 		if err == nil {
-			err = f.fitsIn(image)
+			err = f.checkNewImage(image)
 		}
 		if err == nil {
 			info, err = file.Stat()
@@ -84,8 +86,9 @@ func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.T
 	return shown, err
 }
 
-// upload receives one file at a time into a folder, renames it, and calls done. It removes
-// a file that is refused or incomplete.
+// upload stores a file in a folder; only one upload runs at a time. receive writes and checks
+// the file and returns its final path. done is called after the file was renamed to that path.
+// If receive returns an error, the file is removed.
 func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os.File) (name string, err error), done func() error) error {
 	select {
 	case f.uploads <- struct{}{}:
@@ -101,7 +104,7 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 	if err != nil {
 		return diskFault(fmt.Errorf("write the file: %w", err))
 	}
-	defer os.Remove(file.Name()) // fails after a rename, which is fine
+	defer os.Remove(file.Name()) // fails if the file was renamed
 	defer file.Close()
 	name, err := receive(file)
 	if err != nil {
@@ -115,12 +118,12 @@ func (f *Firmware) upload(ctx context.Context, dir string, receive func(file *os
 		err = store.SyncDirectory(dir)
 	}
 	if err != nil {
-		return diskFault(fmt.Errorf("keep the file: %w", err))
+		return diskFault(fmt.Errorf("store the file: %w", err))
 	}
 	return done()
 }
 
-// receive writes an image to its file and checks it there.
+// receive writes an image to a file and checks it.
 func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, error) {
 	n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 	if err != nil {
@@ -128,7 +131,7 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	}
 	if n > espimage.MaxSize {
 		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge,
-			errors.New("the file is larger than 16 MB, which no robot's partition is")}
+			errors.New("the file is larger than 16 MB, and no robot has a larger partition")}
 	}
 	read, err := espimage.Read(file, n)
 	if err != nil {
@@ -143,12 +146,12 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	return image, image.check()
 }
 
-// uploadFault distinguishes an interrupted upload from a full disk.
+// uploadFault returns an error for the owner about a copy from the network to a file.
 func uploadFault(err error) error {
-	_, known := errors.AsType[*fault](err)
+	_, isFault := errors.AsType[*fault](err)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case known, tooLarge:
+	case isFault, tooLarge:
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &fault{"stalled", http.StatusRequestTimeout, errors.New("nothing arrived for 30 seconds")}
@@ -158,14 +161,15 @@ func uploadFault(err error) error {
 	return diskFault(fmt.Errorf("write the image: %w", err))
 }
 
-// contentFault converts a refusal of a file's content to a fault.
+// contentFault converts a *espimage.Refusal to a *fault. It returns other errors unchanged.
 func contentFault(err error) error {
-	if refusal, is := errors.AsType[*espimage.Refusal](err); is {
+	if refusal, ok := errors.AsType[*espimage.Refusal](err); ok {
 		return &fault{refusal.Word, http.StatusUnprocessableEntity, refusal}
 	}
 	return err
 }
 
+// diskFault converts the error of a full disk to a *fault. It returns other errors unchanged.
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &fault{"disk_full", http.StatusInsufficientStorage,
@@ -174,73 +178,76 @@ func diskFault(err error) error {
 	return err
 }
 
-// verify reports whether an image is signed by the configured key.
+// verify checks the signature of an image. It returns false without an error if no signature is
+// required.
 func (f *Firmware) verify(sha, signature string) (bool, error) {
 	if f.o.Signer == nil {
 		return false, nil
 	}
 	if signature == "" {
 		return false, &fault{"no_signature", http.StatusForbidden,
-			errors.New("this appliance takes images only with a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
+			errors.New("this appliance requires a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
 	}
-	bytes, err := base64.StdEncoding.DecodeString(signature)
-	digest, _ := hex.DecodeString(sha) // encoded by this program
-	if err != nil || !ed25519.Verify(f.o.Signer, digest, bytes) {
+	decoded, err := base64.StdEncoding.DecodeString(signature)
+	digest, _ := hex.DecodeString(sha) // always valid hex
+	if err != nil || !ed25519.Verify(f.o.Signer, digest, decoded) {
 		return false, &fault{"bad_signature", http.StatusForbidden,
-			errors.New("the signature is not one of this image by the key in firmware.public_key")}
+			errors.New("the signature does not match the image and the key in firmware.public_key")}
 	}
 	return true, nil
 }
 
-// fitsIn returns an error if the catalogue has no room for the image, or the boards are wrong.
-func (f *Firmware) fitsIn(i Image) error {
+// checkNewImage returns a *fault if the catalogue is full, or if no robot of the declared boards
+// could run the image.
+func (f *Firmware) checkNewImage(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, there := f.images[i.SHA256]; !there && len(f.images) >= mostImages {
-		return &fault{"catalogue_full", http.StatusConflict, fmt.Errorf("there are %d images already; remove some that are not needed any more",
-			mostImages)}
+	if _, ok := f.images[i.SHA256]; !ok && len(f.images) >= maxImages {
+		return &fault{"catalogue_full", http.StatusConflict, fmt.Errorf("there are already %d images; remove some that are no longer needed",
+			maxImages)}
 	}
 	return i.checkUnits(f.units)
 }
 
-// record stores the record of an image whose file was checked and renamed already.
-func (f *Firmware) record(i Image, file os.FileInfo) (Shown, error) {
+// record stores the record of an image. info is the metadata of the file, which has been checked
+// and renamed.
+func (f *Firmware) record(i Image, info os.FileInfo) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i.Added = f.afterChoices(i.Added)
 	r := Record{Image: i}
-	if known, there := f.images[i.SHA256]; there {
-		r = known
+	if existing, ok := f.images[i.SHA256]; ok {
+		r = existing
 		r.Signed = r.Signed || i.Signed
-		r.Boards = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(known.Boards), i.Boards...))))
+		r.Boards = slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(existing.Boards), i.Boards...))))
 	}
 	if err := checkBoards(r.Boards); err != nil {
 		return Shown{}, err
 	}
 	if err := f.o.Images.Put(i.SHA256, r); err != nil {
-		if _, there := f.images[i.SHA256]; !there {
-			err = errors.Join(err, os.Remove(f.path(i.SHA256))) // a full disk needs the space
+		if _, ok := f.images[i.SHA256]; !ok {
+			err = errors.Join(err, os.Remove(f.path(i.SHA256))) // frees the space, as the disk may be full
 		}
-		return Shown{}, diskFault(fmt.Errorf("keep the image: %w", err))
+		return Shown{}, diskFault(fmt.Errorf("store the image: %w", err))
 	}
 	f.images[i.SHA256] = r
-	f.checked[i.SHA256] = checkedFile{info: file} // another file has its name now
+	f.checked[i.SHA256] = checkedFile{info: info} // replaces the result for an earlier file
 	delete(f.checking, i.SHA256)
-	f.changed(i.SHA256)
-	f.o.Log.Info("an image is in the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
-	return f.shown(r), nil
+	f.publishChange(i.SHA256)
+	f.o.Log.Info("an image was added to the catalogue", "sha256", i.SHA256, "project", i.Project, "version", i.Version, "boards", r.Boards)
+	return f.describe(r), nil
 }
 
-// sweep makes folder and store consistent, and removes unfinished uploads. A file without a
-// record, which was lost or not yet written, is put aside.
-func (f *Firmware) sweep() error {
+// cleanUp removes incomplete uploads and records without a file, and moves images without a
+// record to another folder.
+func (f *Firmware) cleanUp() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {
 		return fmt.Errorf("read the folder for firmware: %w", err)
 	}
 	for _, file := range files {
 		sha, isImage := strings.CutSuffix(file.Name(), imageExt)
-		if _, known := f.images[sha]; file.Type().IsRegular() && isImage && isHash(sha) && !known {
+		if _, hasRecord := f.images[sha]; file.Type().IsRegular() && isImage && isHash(sha) && !hasRecord {
 			f.putAside(file.Name())
 		}
 	}
@@ -256,18 +263,19 @@ func (f *Firmware) sweep() error {
 		if info, err := os.Lstat(f.path(sha)); err == nil && info.Mode().IsRegular() && info.Size() == r.Size {
 			continue
 		}
-		f.o.Log.Error("an image of the catalogue has lost its file, and is taken out of it; publish it again", "sha256", sha, "version", r.Version)
+		f.o.Log.Error("the file of an image is missing, and the image was removed from the catalogue; publish it again", "sha256", sha, "version", r.Version)
 		if err := f.o.Images.Delete(sha); err != nil {
-			return fmt.Errorf("take an image without a file out of the catalogue: %w", err)
+			return fmt.Errorf("remove an image without a file: %w", err)
 		}
 		delete(f.images, sha)
 	}
 	return nil
 }
 
-// putAside moves an image out of the folder. If that fails, it is harmless where it is.
+// putAside moves the file of an image without a record to orphanedFolder. It only logs errors,
+// because such a file does no harm.
 func (f *Firmware) putAside(name string) {
-	to := filepath.Join(f.o.Dir, orphanage, name)
+	to := filepath.Join(f.o.Dir, orphanedFolder, name)
 	err := os.MkdirAll(filepath.Dir(to), 0o750)
 	if err == nil {
 		err = os.Rename(filepath.Join(f.o.Dir, name), to)
@@ -275,5 +283,5 @@ func (f *Firmware) putAside(name string) {
 	if err == nil {
 		err = errors.Join(store.SyncDirectory(filepath.Dir(to)), store.SyncDirectory(f.o.Dir))
 	}
-	f.o.Log.Warn("an image that the catalogue does not know was put aside; publish it again, or remove it", "file", to, "err", err)
+	f.o.Log.Warn("a file without a record in the catalogue was moved to another folder; publish it again, or remove it", "file", to, "err", err)
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// parseVersion splits a version as the firmware does, with std::getline and std::stoi: parts
-// between dots, each beginning with a number. An empty version has no parts. It returns an
-// error if std::stoi would throw, and the robot abort.
+// parseVersion parses a version as the firmware does, with std::getline and std::stoi: it
+// consists of parts between dots, each beginning with a number. An empty version has no parts.
+// The error means that std::stoi would throw an exception, which aborts the firmware.
 func parseVersion(version string) ([]int32, error) {
 	var parts []int32
-	// std::getline yields no part for an empty text or after a final dot. A string
-	// in the firmware ends at its first NUL.
+	// std::getline returns no part for an empty text or after a final dot. A text in the
+	// firmware ends at the first NUL.
 	rest, _, _ := strings.Cut(version, "\x00")
 	for rest != "" {
 		part, after, _ := strings.Cut(rest, ".")
@@ -34,9 +34,9 @@ func parseVersion(version string) ([]int32, error) {
 	return parts, nil
 }
 
-// newer reports whether a robot would install the offered version over the running one: the
-// first differing part decides, otherwise the longer one is newer.
-func newer(offered, running string) (bool, error) {
+// isNewerVersion reports whether a robot would replace the running version by the offered one.
+// The first differing part decides; if there is none, the longer version is newer.
+func isNewerVersion(offered, running string) (bool, error) {
 	o, err := parseVersion(offered)
 	if err != nil {
 		return false, err
@@ -48,8 +48,8 @@ func newer(offered, running string) (bool, error) {
 	return slices.Compare(o, r) > 0, nil
 }
 
-// survives reports whether a robot with that version survives a comparison.
-func survives(version string) bool {
+// isComparable reports whether the firmware can compare a version without aborting.
+func isComparable(version string) bool {
 	_, err := parseVersion(version)
 	return err == nil
 }
