@@ -99,8 +99,8 @@ func (f *Firmware) Close() {
 func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	checked := map[string]bool{}
 	for readable := true; ; {
-		before, ok := f.units[s.robot]
-		if !ok && len(f.units) >= maxUnits {
+		before, hasUnit := f.units[s.robot]
+		if !hasUnit && len(f.units) >= maxUnits {
 			return Unit{}, verdict{}, false
 		}
 		images := f.records()

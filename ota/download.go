@@ -76,7 +76,8 @@ func (f *Firmware) isTicketCurrent(until, now time.Time) bool {
 	return isValidAt(now) || isValidAt(f.started.Add(f.running()))
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden, errors.New("the address does not contain a valid ticket; a ticket is for one robot and one day, and is part of the address that the appliance gives to the robot")}
+var errTicket = &fault{"bad_ticket", http.StatusForbidden,
+	errors.New("the address does not contain a valid ticket; the appliance gives a robot an address with a ticket for one day")}
 
 var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots are downloading; the robot tries again at its next start")}
 

@@ -242,8 +242,8 @@ func (s *Service) newReply(id device.ID, a device.Admission, tag string, now tim
 	return reply
 }
 
-// parseRequest parses a check-in. Only the robot's ID must be valid: the body may be invalid
-// JSON, for example because of a quotation mark in an SSID.
+// parseRequest parses a check-in. The robot's ID and the host must be valid. The body may be
+// invalid JSON, for example because of a quotation mark in an SSID.
 func (s *Service) parseRequest(r Request) (device.CheckIn, error) {
 	var body checkInBody
 	if json.Unmarshal(r.Body, &body) != nil {

@@ -144,7 +144,7 @@ func Fold(s State, e event.Envelope) State {
 				break
 			}
 		}
-		s.Recent = slices.Concat(before, []Record{latest}) // a new array, since the argument's is shared
+		s.Recent = slices.Concat(before, []Record{latest}) // a new array, since the caller may still use the old one
 	}
 	return s
 }
@@ -229,10 +229,10 @@ func (c conversation) turnEnded(now time.Time) conversation {
 	return c
 }
 
-// inConversation reports whether a person is talking with the robot, or was less than
-// the duration after ago.
-func (s State) inConversation(now time.Time, after time.Duration) bool {
-	return s.conversation.person || !s.conversation.last.IsZero() && now.Sub(s.conversation.last) < after
+// inConversation reports whether a person takes part in a turn, or did so less than the
+// duration within ago.
+func (s State) inConversation(now time.Time, within time.Duration) bool {
+	return s.conversation.person || !s.conversation.last.IsZero() && now.Sub(s.conversation.last) < within
 }
 
 // isAsleep reports whether the robot sleeps.

@@ -25,16 +25,16 @@ const (
 type dispatcher struct {
 	*Notifier
 	robots  robots
-	open    map[device.ID]string        // session of each reachable robot; "" if unknown
+	open    map[device.ID]string        // session of each reachable robot; "" if unknown or none
 	waiting map[string]*waiting         // the notifications that have not ended, by ID
 	holds   map[device.ID]time.Time     // until when a robot's channel is held open
-	refused map[device.ID]time.Duration // until when a robot that refused an offer gets none, on the running clock
+	refused map[device.ID]time.Duration // running clock until which a robot that has refused an offer gets no others
 
 	lastSeq  uint64             // sequence number of the last handled event
 	listed   map[device.ID]bool // the robots that were reachable at listedAt
 	listedAt uint64             // sequence number of the bus when the robots were last listed
 
-	wall        time.Time     // wall clock at the last known jump
+	wall        time.Time     // wall clock at the start or at its last jump
 	running     time.Duration // running clock at the same moment
 	storeDown   bool          // whether the store is failing, which has been logged
 	storeFailed bool          // whether the store has failed in the current pass

@@ -93,7 +93,7 @@ var (
 const (
 	maxStored  = 500
 	maxWaiting = 40             // unannounced notifications with the same Robot and SessionID
-	lifetime   = 24 * time.Hour // of a notification without expires_at
+	lifetime   = 24 * time.Hour // until a notification without expires_at expires
 )
 
 // Store stores the notifications. It is safe for concurrent use.

@@ -21,9 +21,9 @@ import (
 // performance is one run of a skill.
 type performance struct {
 	Call
-	ctx   context.Context
+	ctx   context.Context // of the call
 	skill Skill
-	args  map[string]any
+	args  map[string]any // the decoded Call.Args
 }
 
 // unknownSentiment is the sentiment of the result for an unknown skill.
