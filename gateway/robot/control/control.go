@@ -25,7 +25,7 @@ const (
 	connectTimeout = 10 * time.Second
 	writeTimeout   = 5 * time.Second
 	maxConnectSize = 1 << 10          // bytes of a CONNECT
-	maxSilence     = 10 * time.Minute // limits keepalives; the firmware's allows six minutes of silence
+	maxSilence     = 10 * time.Minute // applies even if the robot's keepalive is longer; the firmware's allows six minutes
 )
 
 // Credentials are the login of a robot's CONNECT.

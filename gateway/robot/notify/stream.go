@@ -116,7 +116,7 @@ func (s *Stream) synthesize(ctx context.Context, synthesizer voice.Synthesizer, 
 	return nil
 }
 
-// isEarly reports whether the sentence with an index would begin earlier than planned if it began with the
+// isEarly reports whether the sentence with an index would begin before its planned time if it began with the
 // next packet.
 func (s *Stream) isEarly(sentence int) bool {
 	s.mu.Lock()

@@ -43,18 +43,19 @@ type item struct {
 // are merged.
 type Progress struct {
 	dialogue.Progress
-	First time.Time // when the first packet was sent; zero if not since the last report
+	First time.Time // when the turn's first packet was sent; zero if that was before the last report
 }
 
 // sentenceProgress is the progress of a sentence, in packets.
 type sentenceProgress struct {
-	made, sent int
+	made, sent int       // packets encoded, and packets sent
 	complete   bool      // all packets are made
 	until      time.Time // when the robot will have played the packets sent so far
 }
 
-// playedPart returns how much of the sentence the robot has played, from 0 to 1. If nothing of it was
-// sent yet, the result is 1 and stands for the sentence before, which is as good as played.
+// playedPart returns how much of the sentence the robot has played, from 0 to 1. If no packet of the
+// sentence was sent yet, the latest sentence begun is the one before, and the result for that one is 1: the
+// robot has played almost all of it.
 func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1
@@ -73,7 +74,7 @@ func (s sentenceProgress) playedPart(now time.Time) float64 {
 // maxPackets is how many packets a turn may synthesize ahead: 12 s of sound.
 const maxPackets = 200
 
-// notify fills the slot of a channel with one slot, if it is empty.
+// notify sends to a channel with one slot, unless the slot is filled.
 func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

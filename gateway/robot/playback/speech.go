@@ -68,8 +68,8 @@ func (e *encoder) encodePacket(ctx context.Context, q *queue, pcm []int16) error
 }
 
 // claim makes a speech the owner of the encoder, and drops the rest of another's sound. It returns
-// context.Canceled if the turn was cancelled, which always happens before the next turn begins. e.mu must
-// be held.
+// context.Canceled if the turn was cancelled. A turn is always cancelled before the next one begins, so the
+// latest turn keeps the encoder. e.mu must be held.
 func (e *encoder) claim(ctx context.Context, q *queue) error {
 	if ctx.Err() != nil {
 		return context.Canceled

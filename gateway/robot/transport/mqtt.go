@@ -38,7 +38,7 @@ func NewMQTT(session string, conn *control.Conn, sound *udp.Stream, onEnd func()
 // Session returns the session ID.
 func (t *MQTT) Session() string { return t.session }
 
-// Deliver makes Receive return a message of the robot. It waits while too many wait.
+// Deliver makes Receive return a message of the robot. It blocks while maxTexts messages wait.
 func (t *MQTT) Deliver(text []byte) {
 	select {
 	case t.texts <- text:

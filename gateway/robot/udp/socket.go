@@ -23,8 +23,8 @@ const (
 	minMoved   = 2  // datagrams in a row from a new address after which sound is sent there
 )
 
-// Socket is the UDP socket to which robots send the sound of their sessions. It sends nothing to peers
-// without a key.
+// Socket is the UDP socket to which robots send the sound of their sessions. It never responds to datagrams
+// that are not encrypted with the key of a stream.
 type Socket struct {
 	conn conn
 
@@ -79,7 +79,7 @@ func (s *Socket) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("receive the robots' sound: %w", err)
-		case err != nil: // an error of one datagram, such as an ICMP message about one that was sent
+		case err != nil: // concerns one datagram only, such as an ICMP error for one that was sent
 			continue
 		}
 		if !s.receive(buffer[:n], from) {
@@ -118,7 +118,7 @@ type Stream struct {
 	in      *xiaozhi.Datagrams
 	window  xiaozhi.ReplayWindow
 	highest uint32 // highest sequence number accepted so far
-	jumped  uint32 // sequence number that would confirm a jump far ahead; see plausible
+	jumped  uint32 // sequence number that would confirm a jump far ahead; see isPlausible
 	moved   struct {
 		to    netip.AddrPort // new address of the robot, not confirmed yet
 		times int            // datagrams received from there in a row
@@ -238,8 +238,8 @@ func (t *Stream) setPeer(from netip.AddrPort) {
 	}
 }
 
-// Send sends a packet of sound. It drops the packet if the robot's address is not known yet; see Audible.
-// Packets may get lost on the way.
+// Send sends a packet of sound. It drops the packet if it does not know the robot's address yet (see
+// Audible), and ignores errors, because datagrams may get lost anyway.
 func (t *Stream) Send(a xiaozhi.Audio) {
 	peer := t.peer.Load()
 	if peer == nil || len(a.Opus) > xiaozhi.MaxDatagram-xiaozhi.NonceSize {

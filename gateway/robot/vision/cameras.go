@@ -27,7 +27,7 @@ type cameras struct {
 	mu       sync.Mutex
 	tokens   map[[sha256.Size]byte]camera // key: hash of the token
 	pictures map[device.ID]device.Picture
-	order    []device.ID // robots in pictures, that with the oldest picture first
+	order    []device.ID // keys of pictures, ordered by the age of the picture, oldest first
 	bytes    int         // total size of pictures
 }
 
@@ -39,9 +39,9 @@ type camera struct {
 	renewed bool // the session has a newer token
 }
 
-// Issue returns the URL for a robot's pictures, and a new token. The session's latest token before stays
-// valid too, because a picture may be on its way; older ones become invalid. If the URL under which the
-// robot reaches the appliance is unknown, Issue returns two empty strings.
+// Issue returns the URL for a robot's pictures, and a new token. The session's previous token stays valid,
+// because a picture may be on its way with it; older ones become invalid. If the URL under which the robot
+// reaches the appliance is unknown, Issue returns two empty strings.
 func (c *cameras) Issue(r device.Robot, session string, now time.Time) (url, token string) {
 	if r.BaseURL == "" {
 		return "", ""

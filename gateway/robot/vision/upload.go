@@ -20,7 +20,7 @@ import (
 // headers of its parts.
 const MaxUpload = limit.Message + 64<<10
 
-// Limits of uploads. Each robot may have one under way, from its arrival until the response.
+// Limits of uploads. A robot may have only one upload under way, from its beginning until the response.
 const (
 	maxUploads         = 4
 	maxStrangerUploads = 2 // uploads from robots that nobody has adopted, which must not keep out the others

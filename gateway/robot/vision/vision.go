@@ -108,7 +108,7 @@ func (s *Service) explain(ctx context.Context, from camera, u upload) (Answer, e
 	look := agent.Look{Robot: from.robot, Session: from.session, Question: u.question, Picture: u.picture, Now: time.Now()}
 	s.options.Prepare(&look)
 	text, err := s.options.Mind.DescribeImage(ctx, look)
-	excuse := func(name string) Answer { // with an HTTP error instead, the robot's tool would fail
+	excuse := func(name string) Answer { // an HTTP error would make the robot's tool fail
 		_, words := agent.SplitEmotion(s.options.Phrase(look.Language, name))
 		return Answer{false, "RESPONSE", words}
 	}
