@@ -115,7 +115,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	return all
 }
 
-// acting is with for a tool that answers only that it has acted.
+// acting is with for a tool whose only result is that it has acted.
 func acting[A any](run func(A) error) func(context.Context, json.RawMessage) (string, error) {
 	return with(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
 }
@@ -143,9 +143,8 @@ func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	return tools == nil || slices.Contains(tools, name)
 }
 
-// publish publishes an event of a turn. A turn of another session in a robot's talk
-// publishes it both there and at the robot, which is never a stranger: a stranger's turn
-// has none of these tools.
+// publish publishes an event of a turn. In an unpublished turn, which another session holds with a robot,
+// the event is published for the session and for the robot.
 func (k *Brain) publish(t agent.Turn, e event.Event) {
 	if !t.Unpublished {
 		k.Publish(t.Robot, t.Session, e)
@@ -155,7 +154,8 @@ func (k *Brain) publish(t agent.Turn, e event.Event) {
 	k.Publish(t.Robot, "", e)
 }
 
-// factArguments are those of remember; Fact replaces all others.
+// factArguments are the arguments of remember. Fact alone is an alternative to Key, Name, Description, Type and
+// Body.
 type factArguments struct {
 	Key, Name, Description, Type, Body string
 	Tags                               []string
@@ -169,6 +169,7 @@ const rememberSchema = `{"type":"object","properties":{"key":{"type":"string","d
 	`"body":{"type":"string","description":"the fact, in one sentence that can be understood alone"},` +
 	`"tags":{"type":"array","items":{"type":"string"}},"important":{"type":"boolean"}},"required":["key","name","description","type","body"]}`
 
+// remember runs the tool remember.
 func (k *Brain) remember(t agent.Turn, a factArguments) (string, error) {
 	body := agent.Speakable(cmp.Or(a.Body, a.Fact))
 	switch {

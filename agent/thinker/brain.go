@@ -57,9 +57,9 @@ type Options struct {
 	// Publish publishes gestures, looks and expressions; if nil the agent makes none.
 	Publish func(robot device.ID, session string, e event.Event)
 
-	HistoryTokens int           // of the conversation so far; 3000 if 0
-	MemoryTokens  int           // of the memory; 2048 if 0
-	Phrases       agent.Phrases // spoken if the model says nothing speakable
+	HistoryTokens int           // maximum of the conversation so far; 0 means 3000
+	MemoryTokens  int           // maximum of the memory; 0 means 2048
+	Phrases       agent.Phrases // spoken if the model writes nothing that can be spoken
 	Log           *slog.Logger
 }
 
@@ -76,10 +76,10 @@ const (
 // tools, and converts the model's text to replies.
 type Brain struct {
 	Options
-	leftOut atomic.Value // the names of the tools that are not offered, as last logged
-	style   atomic.Int32 // of the model's thoughts, see thoughtStyle
-	fits    atomic.Int64 // tokens of history that the model has room for since it refused more; 0 if it never has
-	warned  atomic.Bool  // the log says so
+	leftOut atomic.Value // names of the tools that are not offered, as a string, in the latest line of the log
+	style   atomic.Int32 // a thoughtStyle
+	fits    atomic.Int64 // tokens of history that fit the model's context; 0 until the model has refused a prompt
+	warned  atomic.Bool  // whether the log says that the history was shortened
 }
 
 // thoughtStyle is how a model's thoughts arrive.
@@ -87,12 +87,12 @@ type thoughtStyle = int32
 
 const (
 	styleUnknown thoughtStyle = iota
-	stylePlain                // with marks at both ends, apart, or not at all
-	styleOpened               // opened by the prompt, so that only their end is in the text
+	stylePlain                // between marks, in a field of their own, or not at all
+	styleOpened               // begun in the prompt, with only the mark at their end in the text
 )
 
 // thinksAloud reports whether the model's next message may begin inside a thought. Before the first
-// message the model guesses.
+// message it returns the model's guess.
 func (k *Brain) thinksAloud() bool {
 	style := k.style.Load()
 	if m, is := k.Model.(interface{ ThinksAloud() bool }); is && style == styleUnknown {
@@ -101,7 +101,8 @@ func (k *Brain) thinksAloud() bool {
 	return style == styleOpened
 }
 
-// learnStyle records how the thoughts of a complete message arrived.
+// learnStyle records how the thoughts of a complete message arrived: unopened means that only their end was
+// marked, and wrote that the message has text or calls.
 func (k *Brain) learnStyle(unopened, wrote bool) {
 	switch before := k.style.Load(); {
 	case unopened && k.style.Swap(styleOpened) != styleOpened:
@@ -216,8 +217,8 @@ func (k *Brain) Check(ctx context.Context) error {
 	return nil
 }
 
-// CheckContext compares the longest prompt of a talk with the model's context, and returns an error with both
-// if the prompt does not fit, or nil if the server does not tell its context.
+// CheckContext compares the longest prompt of a conversation with the model's context. It returns an error
+// with both lengths if the prompt does not fit, and nil if the server does not report its context.
 func (k *Brain) CheckContext(ctx context.Context) error {
 	m, is := k.Model.(interface{ ContextTokens(context.Context) int })
 	if !is {
@@ -236,7 +237,7 @@ func (k *Brain) CheckContext(ctx context.Context) error {
 	return nil
 }
 
-// answerTokens is how long an answer may be that is spoken.
+// answerTokens is the length of a spoken reply.
 const answerTokens = 300
 
 // Limits returns the model's limitations, such as that it cannot use tools.
@@ -253,19 +254,19 @@ type turnRun struct {
 	turn     agent.Turn
 	tools    toolset
 	speech   *Speech
-	clock    *remote.Watch // measures the model's time, without other waits
-	acted    bool          // a tool has run
-	wrote    bool          // the model has written an answer, or a call that is not run
-	began    bool          // the model has written anything
-	written  int           // calls in the model's text
-	accepted int64         // tokens of history that a shortened prompt has, 0 if it was not shortened
-	past     int           // messages of earlier turns at the beginning of the prompt
-	after    agent.End     // what follows the turn
+	clock    *remote.Watch // measures the time that the model takes, without tools and speech
+	acted    bool          // whether a tool has run
+	wrote    bool          // whether the model has written a reply, or a call that is not run
+	began    bool          // whether the model has written anything
+	written  int           // number of calls in the model's text
+	accepted int64         // tokens of history in a shortened prompt; 0 if it was not shortened
+	past     int           // number of messages of earlier turns at the beginning of the prompt
+	after    agent.End     // what the robot does after the turn
 
 	mu    sync.Mutex // tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
-	sent  bool // a reply was sent
-	spoke bool // a sentence was sent
+	sent  bool // whether a reply was sent
+	spoke bool // whether a sentence was sent
 }
 
 // send passes replies on, in order.
@@ -358,8 +359,9 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 	}
 }
 
-// growHistory lets the next turn have a quarter more of the conversation than this one, once a model has refused
-// a longer one: the server may have been restarted with a longer context, or that turn was unusual.
+// growHistory allows the next turn a quarter more of the conversation than this one, after the model has
+// refused a longer prompt: the server may have been restarted with a longer context, or that prompt had an
+// unusual length.
 func (r *turnRun) growHistory() {
 	if fits := r.fits.Load(); r.accepted > 0 {
 		r.fits.Store(r.accepted)
@@ -369,21 +371,21 @@ func (r *turnRun) growHistory() {
 	r.accepted = 0
 }
 
-// shorten returns the prompt with less of the conversation, after a model has refused it as too long.
-// ok is false if the error is another one, or nothing is left to leave out.
+// shorten returns the prompt with less of the conversation if the model has refused it as too long. ok is
+// false for other errors, and if no earlier messages are left.
 func (r *turnRun) shorten(p Prompt, err error) (shorter Prompt, ok bool) {
 	long, is := errors.AsType[*TooLongError](err)
 	if !is || r.past == 0 {
 		return p, false
 	}
-	drop := (r.past/2 + 1) &^ 1 // whole exchanges, at least half of them
+	drop := (r.past/2 + 1) &^ 1 // an even number: a question and its reply form a pair
 	p.Messages = slices.Clone(p.Messages[drop:])
 	r.past -= drop
-	fits := 1 // none
+	fits := 1 // not 0, which means no limit
 	for _, m := range p.Messages[:r.past] {
 		fits += Tokens(m.Text)
 	}
-	if r.acted { // the results of tools are what is long
+	if r.acted { // the results of tools may have made it too long
 		return p, true
 	}
 	r.accepted = int64(fits)
@@ -404,14 +406,13 @@ func withoutFace(text string) string {
 	return rest
 }
 
-// silence matches how models say that they say nothing: "...", [silence], *stays silent*.
+// silence matches the replies of a model that chooses to say nothing: "...", [silence], *stays silent*.
 var silence = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[\s.…]*$|^\s*[\[(*<][^\])*>]*(silen|nothing|no (response|reply|answer)|quiet|schweig|stille|沈黙|無言|沉默)[^\])*>]*[\])*>]\W*$`)
 })
 
-// finish ends the turn, after the phrase of that name if there is one, in the turn's
-// language. A model may say nothing on purpose, for example to a sentence that was not meant for it;
-// a model that has only thought is at fault.
+// finish ends the turn, with the phrase named why if it is not empty. A model may say nothing on purpose, for
+// example because a sentence was not meant for it. A model that has written only thoughts has failed.
 func (r *turnRun) finish(why string) error {
 	var replies []agent.Reply
 	switch {
@@ -419,7 +420,7 @@ func (r *turnRun) finish(why string) error {
 	case r.acted:
 		why = "done"
 	case r.wrote:
-		why = "unspeakable" // code, for instance: the model is still healthy
+		why = "unspeakable" // for example code; the model works
 	}
 	if why != "" {
 		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, why))

@@ -8,11 +8,11 @@ import (
 	"perch/driver"
 )
 
-// ModelSetup is what a model's driver needs besides the options.
+// ModelSetup holds what the driver of a model needs besides its options.
 type ModelSetup struct {
-	Brain agent.BrainOptions // of the persona, defaults for the options
-	// Within bounds the time until the model begins, if the options do not. 0 leaves it to
-	// the driver.
+	Brain agent.BrainOptions // the persona's defaults for the options
+	// Within is the maximum time until the model begins to write, if the options have none. 0 means the
+	// driver's default.
 	Within time.Duration
 	Log    *slog.Logger
 }
@@ -33,13 +33,13 @@ type ToolServer struct {
 	Except  []string          `yaml:"except"`
 }
 
-// BrainKeys are the keys of a brain whose model has the keys K.
+// BrainKeys are the configuration keys of a brain. K are the keys of its model.
 type BrainKeys[K any] struct {
 	MCP   []ToolServer `yaml:"mcp" doc:"MCP servers whose tools the model has, by a command or a url. only or except choose among the tools."`
 	Model K            `yaml:",inline"`
 }
 
-// BrainSetup is what a brain's driver needs besides the keys.
+// BrainSetup holds what the driver of a brain needs besides the keys.
 type BrainSetup struct {
 	Options // without Model and Sources
 	Within  time.Duration
@@ -48,7 +48,7 @@ type BrainSetup struct {
 
 func (s BrainSetup) model() ModelSetup { return ModelSetup{s.Persona.Brain, s.Within, s.Log} }
 
-// sources returns the tool sources of some servers.
+// sources returns the tool sources of servers.
 func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) {
 	for _, server := range servers {
 		source, err := s.Tools(server)

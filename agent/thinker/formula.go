@@ -11,8 +11,8 @@ import (
 	"perch/agent"
 )
 
-// dollars returns how many dollar signs begin a formula, 0 if the text is about money, and -1 if more text
-// is needed.
+// dollars returns the number of dollar signs at the beginning of a formula, 0 if the text is an amount of
+// money, and -1 if more text is needed.
 func dollars(held string, end bool) int {
 	body := strings.TrimLeft(held, "$")
 	n := len(held) - len(body)
@@ -32,7 +32,8 @@ func dollars(held string, end bool) int {
 	return n
 }
 
-// formula speaks a formula of LaTeX whose opening mark has n bytes.
+// formula speaks the formula of LaTeX at the beginning of pending. Its opening mark has n bytes. formula returns
+// false if more text is needed.
 func (s *Speech) formula(n int, closing string, end bool) bool {
 	at := strings.Index(s.pending[n:], closing)
 	if at < 0 {
@@ -56,7 +57,7 @@ var (
 	command  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\([A-Za-z]+)\s*`) })
 )
 
-// plainFormula returns a formula of LaTeX as one would write it without.
+// plainFormula returns a formula of LaTeX in plain letters: \frac{1}{2} becomes 1 / 2.
 func plainFormula(text string) string {
 	text = fraction().ReplaceAllString(text, "$1 / $2")
 	text = command().ReplaceAllStringFunc(text, func(found string) string {
@@ -88,7 +89,8 @@ func plainFormula(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// entity speaks the letter of an HTML entity, such as &amp;.
+// entity speaks the character of the HTML entity at the beginning of pending, such as &amp;. It returns false if
+// more text is needed.
 func (s *Speech) entity(end bool) bool {
 	n := strings.IndexByte(s.pending, ';')
 	name := s.pending[1:]
@@ -114,7 +116,7 @@ func (s *Speech) entity(end bool) bool {
 	return true
 }
 
-// citation drops a reference to a source, such as 【4†source】.
+// citation drops a reference to a source, such as 【4†source】. It returns false if more text is needed.
 func (s *Speech) citation(end bool) bool {
 	n := strings.Index(s.pending, "】")
 	switch {
@@ -127,7 +129,7 @@ func (s *Speech) citation(end bool) bool {
 	return true
 }
 
-// maxDirection is the longest stage direction, in words.
+// maxDirection is the length of the longest stage direction, in words.
 const maxDirection = 6
 
 // direction drops a stage direction that stands alone between sentences, such as *waves happily* or
@@ -149,7 +151,7 @@ func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 		return false, false
 	}
 	next, _ := utf8.DecodeRuneInString(rest)
-	lone := len(rest) < len(after) || rest == "" || next == '\n' // otherwise its word goes on
+	lone := len(rest) < len(after) || rest == "" || next == '\n' // otherwise a letter follows directly
 	first, _ := utf8.DecodeRuneInString(content)
 	switch {
 	case !lone, rest != "" && (unicode.IsLower(next) || unicode.IsDigit(next) || strings.ContainsRune(",;:.)*", next)),

@@ -26,7 +26,7 @@ func (k *Brain) system(t agent.Turn) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// personaOf returns the persona of a turn's robot.
+// personaOf returns the persona that answers a turn.
 func (k *Brain) personaOf(t agent.Turn) agent.Persona {
 	if t.Persona != nil {
 		return *t.Persona
@@ -132,7 +132,7 @@ func (k *Brain) messages(t agent.Turn) []Message {
 		left = min(left, fits)
 	}
 	for _, e := range slices.Backward(t.History) {
-		// An empty answer was interrupted, but models expect one here.
+		// The reply was interrupted before its first word, but models expect text here.
 		said := cmp.Or(e.Said, "...")
 		if first, _ := utf8.DecodeRuneInString(e.Emoji); first != utf8.RuneError {
 			face, _ := agent.EmotionOf(first)

@@ -26,33 +26,33 @@ import (
 //
 // A Speech is for one turn and not safe for concurrent use.
 type Speech struct {
-	reader   *modeltext.Reader // separates text for people from the rest
-	message  strings.Builder   // the text for people
+	reader   *modeltext.Reader // separates the text for people from thoughts, calls and control tokens
+	message  strings.Builder   // text for people in the current message
 	cut      *cutter
-	language string         // of BCP 47
-	units    language.Units // of it, once a sentence has a number
+	language string         // language as a BCP 47 tag
+	units    language.Units // units of language; nil until a sentence has a number
 	words    *agent.Words   // see table
-	out      []agent.Reply
+	out      []agent.Reply  // replies since drain
 
 	// The markup reader, see markup.go.
-	pending string // text whose meaning is not clear yet
+	pending string // text that has not been interpreted yet
 	mode    mode
-	line    bool // at the beginning of a line
-	nested  int  // brackets within a link's address
-	long    int  // letters dropped in the present mode
+	line    bool // whether pending is at the beginning of a line
+	nested  int  // number of open brackets in the address of a link
+	long    int  // number of letters dropped in the current mode
 	last    rune // the last spoken letter before pending; 0 at the beginning of a line
-	gap     bool // letters were dropped after last
+	gap     bool // whether letters were dropped after last
 
 	// The face of the turn.
-	faced bool       // the turn has a face
+	faced bool       // whether the turn has a face
 	felt  agent.Felt // that face
-	begun bool       // the present message has a face or words
+	begun bool       // whether the current message has a face or words
 
 	// The length of the turn.
-	read      int // letters, spoken or not
-	spoken    int // letters
-	sentences int
-	notes     int
+	read      int // number of letters, spoken or not
+	spoken    int // number of spoken letters
+	sentences int // number of sentences
+	notes     int // number of notes
 }
 
 // Bounds of a turn's speech. A robot speaks 8000 letters in eight minutes.
@@ -82,8 +82,8 @@ func NewSpeech(tag string) *Speech {
 	return s
 }
 
-// StartMessage starts a message of a model that is offered these tools. If thinking is set, it may
-// begin with a thought that only has an end.
+// StartMessage starts a message of a model that may call the tools. If thinking is true, the message may begin
+// inside a thought.
 func (s *Speech) StartMessage(tools []Tool, thinking bool) {
 	offered := make([]modeltext.Tool, 0, len(tools))
 	for _, t := range tools {
@@ -100,21 +100,23 @@ func (s *Speech) Write(delta string) []agent.Reply {
 	return s.drain()
 }
 
-// Release speaks what was held as a possible thought, since the model's server sends thoughts apart.
+// Release returns the replies in text that was held as a possible thought. It is for servers that send thoughts
+// in a field of their own.
 func (s *Speech) Release() []agent.Reply {
 	s.speak(s.reader.Release())
 	return s.drain()
 }
 
-// Calls returns the calls of tools that the model has written into its text since the last time.
+// Calls returns the tool calls that the model has written into its text since the previous Calls.
 func (s *Speech) Calls() []modeltext.Call { return s.reader.Calls() }
 
 // Unopened reports whether the message had the end of a thought without its beginning.
 func (s *Speech) Unopened() bool { return s.reader.Unopened() }
 
-// Text returns the message without what is not for people, with its markup.
+// Text returns the text for people in the message, with its markup.
 func (s *Speech) Text() string { return strings.TrimSpace(s.message.String()) }
 
+// speak reads text for people.
 func (s *Speech) speak(text string) {
 	s.message.WriteString(text)
 	for _, r := range text {
@@ -125,12 +127,11 @@ func (s *Speech) speak(text string) {
 	}
 }
 
-// Flush ends a message and returns the rest of its replies; a message that was cut off may end in a
-// thought or a call that is not complete. The same turn may have another message, for example after a
-// tool. That retains the face of this one unless it sets one.
+// Flush ends a message and returns the rest of its replies. The next message of the turn, for example after a
+// tool call, keeps the face of this one unless it sets another.
 func (s *Speech) Flush() []agent.Reply { return s.flush(false) }
 
-// Cut is Flush for a message that was cut off.
+// Cut is Flush for a message that was cut off, which may end inside a thought or a call.
 func (s *Speech) Cut() []agent.Reply { return s.flush(true) }
 
 func (s *Speech) flush(cut bool) []agent.Reply {
@@ -143,12 +144,14 @@ func (s *Speech) flush(cut bool) []agent.Reply {
 	return s.drain()
 }
 
+// drain returns the replies since the previous drain.
 func (s *Speech) drain() []agent.Reply {
 	out := s.out
 	s.out = nil
 	return out
 }
 
+// letter reads a letter of the text for people.
 func (s *Speech) letter(r rune) {
 	s.read++
 	if r == utf8.RuneError || r != '\n' && r != '\t' && unicode.IsControl(r) {
@@ -165,7 +168,7 @@ func (s *Speech) emit(r rune) {
 		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Assumed: true})
 	}
 	if s.gap && r == ')' && s.cut.undo('(') {
-		return // the brackets contained an address
+		return // the brackets contained only an address
 	}
 	if s.gap && (r == '.' || r == ',' || r == '!' || r == '?' || r == ';' || r == ':') {
 		s.cut.tighten()
@@ -188,6 +191,7 @@ func (s *Speech) newline() {
 	s.line, s.last, s.gap = true, 0, false
 }
 
+// emitSentence speaks a sentence, with its units as words. An empty sentence is ignored.
 func (s *Speech) emitSentence(sentence string) {
 	if language.HasNumber(sentence) {
 		if s.units == nil {

@@ -57,7 +57,8 @@ func (s *Speech) removeTag(at, to int) {
 	s.gap = true
 }
 
-const maxNote = 300 // bytes of the content of [REMEMBER: ...]
+// maxNote is the length of the longest fact in [REMEMBER: ...], in bytes.
+const maxNote = 300
 
 // remember emits a fact once its bracket is closed. A fact that is too long or has
 // no end is neither spoken nor remembered.
@@ -111,7 +112,7 @@ func (s *Speech) tag(content string) bool {
 	return true
 }
 
-// maxCaseless is the longest stage direction in letters of a script without upper case.
+// maxCaseless is the length of the longest stage direction in a script without upper case, in letters.
 const maxCaseless = 8
 
 // isDirection reports whether the content of brackets may be a stage direction, such as laughs.

@@ -20,20 +20,20 @@ import (
 	"perch/plain"
 )
 
-// ToolSource provides tools that are neither the robot's nor the appliance's, such as
-// those of an MCP server. Tools returns those known by the end of ctx, under their
-// original names.
+// ToolSource provides tools of neither the robot nor the appliance, such as the tools of an MCP server.
 type ToolSource interface {
+	// Tools returns the tools that are known when ctx ends, or earlier if all are known, under their
+	// original names.
 	Tools(ctx context.Context) []Tool
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
 }
 
-// Bounds of tools and their descriptions; in bytes unless noted. A robot's
-// descriptions are shorter.
+// Bounds of tools and their descriptions.
 const (
-	maxTools       = 100 // in all
-	maxDescription = 1024
-	sourceWithin   = 300 * time.Millisecond // for a source to list its tools
+	maxTools       = 100                    // number of tools
+	maxDescription = 1024                   // length of a description, in bytes
+	maxOwn         = 500                    // length of a description by a robot, in letters
+	sourceWithin   = 300 * time.Millisecond // time for a source to list its tools
 )
 
 // toolset holds the tools of one turn.
@@ -45,15 +45,15 @@ type toolset struct {
 
 // turnTool is a tool within a turn.
 type turnTool struct {
-	Tool            // under its original name
-	together bool   // may run concurrently with others
-	agent    bool   // the tool is another agent
-	shown    string // its name on screens
+	Tool            // with its original name
+	together bool   // whether it may run concurrently with others
+	agent    bool   // whether it is another agent
+	shown    string // name on screens
 	run      func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// toolsOf collects a turn's tools: the appliance's, the robot's, the sources'. A
-// tool of the appliance may set how the turn ends, and speak in it.
+// toolsOf collects the tools of a turn: of the appliance, of the robot, of the sources and of skills.
+// Tools of the appliance use hooks.
 func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) toolset {
 	all := k.ownTools(t, hooks)
 	if t.Body != nil {
@@ -90,11 +90,8 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	return set
 }
 
-// maxOwn bounds a robot's description of one of its tools, in letters.
-const maxOwn = 500
-
-// Described returns a robot's description of a tool, made safe for a model: one short
-// line without control characters. The robot may be a stranger's.
+// Described returns a robot's description of a tool as one short line without control characters. The robot
+// may be a stranger's.
 func Described(text string) string {
 	text = plain.Text(plain.Line(agent.Speakable(text)))
 	n := 0
@@ -106,8 +103,8 @@ func Described(text string) string {
 	return text
 }
 
-// robotTools returns the tools that a robot lists for models. Its tools for reminders
-// are left out if the brain has timers, which use them.
+// robotTools returns the tools that a robot lists for models. If the brain has timers, the robot's tools for
+// reminders are left out, because the timers use them.
 func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	for _, t := range body.Tools() {
 		if k.Timers != nil && (strings.HasSuffix(t.Name, "_reminder") || strings.HasSuffix(t.Name, "_reminders")) {
@@ -140,8 +137,7 @@ func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	return all
 }
 
-// sourceTools returns the tools of the sources, which are queried concurrently, because
-// a person is waiting.
+// sourceTools returns the tools of the sources. It queries them concurrently, because a person waits.
 func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	ctx, cancel := context.WithTimeout(ctx, sourceWithin)
 	defer cancel()
@@ -202,14 +198,14 @@ func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) 
 	return answers, ctx.Err()
 }
 
-// lookup returns the tool of a name as written by the model.
+// lookup returns the tool with the name that the model wrote.
 func (s toolset) lookup(safe string) (turnTool, bool) {
 	own, found := s.names.Own(safe)
 	return s.byName[own], found
 }
 
-// answer makes one call and reports it. A tool's error becomes the result for the model.
-// It fails only if sending a reply fails or ctx ends.
+// answer makes one call, and sends its status as replies. A tool's error becomes the result for the model.
+// answer fails only if sending a reply fails or ctx ends.
 func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 	tool, found := r.tools.lookup(call.Name)
 	if !found {
@@ -256,16 +252,15 @@ func attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, 
 	return plain.Clip(cmp.Or(strings.TrimSpace(text), "Done."), limit.Result), nil
 }
 
-// TurnTools are the tools of a turn for a model that runs elsewhere, such as a
-// coding agent's. They are the same tools, run in the same way, as Brain offers
-// its own model. It is safe for concurrent use.
+// TurnTools are the tools of a turn for a model without a Brain, such as a coding agent. They are the tools that
+// a Brain offers its own model. TurnTools is safe for concurrent use.
 type TurnTools struct {
 	set   toolset
 	slot  chan struct{} // held by a call that may not run concurrently with others
-	acted atomic.Bool
+	acted atomic.Bool   // whether a tool has run
 
 	after agent.End    // set by the call that holds slot
-	end   atomic.Value // the agent.End of completed calls
+	end   atomic.Value // after, as an agent.End, when the latest such call has ended
 }
 
 // TurnTools collects the tools of a turn. Their speech is sent through reply, which
