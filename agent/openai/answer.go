@@ -16,35 +16,36 @@ import (
 	"perch/remote"
 )
 
-// errEnough ends a message that is too long to be listened to.
+// errEnough ends a message that is too long.
 var errEnough = errors.New("the message is too long")
 
-// answer assembles a message, of either API. Text is passed on at once; calls, which may
-// arrive in pieces, when the message ends.
+// answer assembles a message of either API. It passes text on at once, and calls, which may arrive in
+// pieces, at the end of the message.
 type answer struct {
 	e       *Engine
 	of      *remote.Answer
-	in      *bufio.Reader // of it
+	in      *bufio.Reader // reads of
 	out     func(thinker.Piece) error
 	opaque  opaque
 	calls   []*call
-	spoken  int // bytes
-	args    int // bytes
-	finish  string
-	refused bool
-	began   bool
-	alive   bool          // a piece was received that deserves the full waiting time
-	worth   time.Duration // waiting time that the received text is worth: see remote.Worth
+	spoken  int           // bytes of text
+	args    int           // bytes of arguments
+	finish  string        // the finish_reason; "" until the message ends
+	refused bool          // whether the model has refused to answer
+	began   bool          // whether the message has begun
+	alive   bool          // whether to wait for the next piece as long as for the first
+	worth   time.Duration // else the additional time to wait, see remote.Worth
 }
 
 // call is a partially received tool call.
 type call struct {
-	index     int // as the server counts
+	index     int // the server's number of the call
 	id, name  string
 	arguments []byte
-	extra     json.RawMessage
+	extra     json.RawMessage // extra_content
 }
 
+// sendText passes text on.
 func (a *answer) sendText(s string) error {
 	if s == "" {
 		return nil
@@ -53,14 +54,14 @@ func (a *answer) sendText(s string) error {
 	if err := a.out(thinker.Piece{Text: s}); err != nil {
 		return err
 	}
-	if a.spoken > limit.File { // with thoughts, which are longer than what is spoken
+	if a.spoken > limit.File { // it may include thoughts, which are long
 		return errEnough
 	}
 	return nil
 }
 
-// piece adds a piece to the call it belongs to. Servers differ: OpenAI numbers calls and names each once; others send complete calls,
-// all with the number 0 or none; some repeat the name in each piece.
+// piece adds a piece to its call. Servers differ: OpenAI numbers the calls and sends each name once; others
+// send complete calls, all with the number 0 or without one; some repeat the name in each piece.
 func (a *answer) piece(index *int, id, name string, arguments []byte, extra json.RawMessage) error {
 	c := a.belongs(index, id, name)
 	if c == nil {
@@ -103,8 +104,8 @@ func (a *answer) belongs(index *int, id, name string) *call {
 	return nil
 }
 
-// finishMessage passes on the calls and returns why the message ended. A message that
-// was cut off has no calls, because they may be incomplete.
+// finishMessage passes the calls on and returns why the message ended. The calls of a message that
+// was cut off are dropped, because they may be incomplete.
 func (a *answer) finishMessage() (thinker.Stop, error) {
 	cut := a.finish == "length" || a.finish == "max_tokens"
 	switch {
@@ -139,8 +140,8 @@ func (a *answer) finishMessage() (thinker.Stop, error) {
 	return thinker.StopEnd, nil
 }
 
-// arguments returns a call's arguments unchanged, except that nothing becomes an empty
-// object, and an object encoded as a JSON string is decoded.
+// arguments returns the arguments of a call. Empty arguments become an empty object, and an object
+// encoded as a JSON string is decoded.
 func arguments(raw []byte) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == `""` {

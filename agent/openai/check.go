@@ -28,9 +28,9 @@ const (
 	warmWithin  = 2 * time.Minute // a large model from a slow disk
 )
 
-// Check tests with one cheap request whether the engine would work. It wraps
-// agent.ErrAway if not, ErrNoTools if only without tools, and agent.ErrBlind if only
-// without the configured vision.
+// Check tests with one cheap request whether the engine works. Its error wraps agent.ErrAway if the engine
+// does not work, ErrNoTools if it works without tools, and agent.ErrBlind if it works without the
+// configured vision.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -49,8 +49,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// Limits returns ErrNoTools with the server's message, if a turn has found that out.
-// The message sometimes names the cure, such as llama.cpp's --jinja.
+// Limits returns ErrNoTools with the server's message if the server has rejected tools in a turn. The message
+// sometimes names the remedy, such as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
 	reason, none := e.toolless, e.rejected&rejectsTools != 0
@@ -83,8 +83,8 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 	return err
 }
 
-// ContextTokens returns the length of the model's context, or 0 if the server does not tell it. Ollama tells it
-// in /api/ps of a loaded model, llama.cpp in /props, and LM Studio in /api/v0/models.
+// ContextTokens returns the length of the model's context, or 0 if the server does not report it. Ollama reports
+// it for loaded models in /api/ps, llama.cpp in /props, and LM Studio in /api/v0/models.
 func (e *Engine) ContextTokens(ctx context.Context) int {
 	if e.o.NumCtx > 0 && e.native {
 		return e.o.NumCtx
@@ -108,7 +108,7 @@ func (e *Engine) ContextTokens(ctx context.Context) int {
 		}
 		data, err := e.server.Fetch(ctx, request(e.root, path, nil, checkWithin), limit.File)
 		if err == nil {
-			_ = json.Unmarshal(data, &told) // another answer tells nothing
+			_ = json.Unmarshal(data, &told) // other responses leave told empty
 		}
 	}
 	for _, m := range told.Models {
@@ -196,11 +196,12 @@ func (e *Engine) list() *url.URL {
 	return &u
 }
 
-// ask makes a small request and returns the whole answer.
+// ask makes a small request and returns the body of the response.
 func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([]byte, error) {
 	return e.server.Fetch(ctx, request(base, path, b, warmWithin), limit.File)
 }
 
+// noModel returns the error for a model that the server does not list among names.
 func (e *Engine) noModel(names []string) error {
 	more := ""
 	if len(names) > limit.Named {
@@ -250,6 +251,7 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return nil
 }
 
+// health waits until llama.cpp has loaded its model.
 func (e *Engine) health(ctx context.Context) error {
 	root := *e.root
 	root.RawQuery = "" // it may contain a key

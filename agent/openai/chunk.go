@@ -13,29 +13,29 @@ import (
 	"perch/remote"
 )
 
-// errGarbage reports an answer that is not of the protocol.
+// errGarbage reports a response that does not conform to the protocol.
 var errGarbage = errors.New("answers with what is not of this protocol")
 
-// chunk is a piece of a message of /chat/completions, or the whole message. Fields whose
-// type differs between servers are raw.
+// chunk is a piece of a message from /chat/completions, or the whole message. Fields are raw if their
+// types differ between servers.
 type chunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
 		Index        int     `json:"index"`
 		Delta        *delta  `json:"delta"`
-		Message      *delta  `json:"message"` // if it was not streamed
+		Message      *delta  `json:"message"` // in a whole message
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
 }
 
-// delta includes thoughts, which count as signs of life but are never passed on.
+// delta is a part of a message. Its thoughts prolong the time limit, and are not passed on.
 type delta struct {
 	Reasoning json.RawMessage `json:"reasoning_content"`
 	Thought   json.RawMessage `json:"reasoning"`
 	Thinking  json.RawMessage `json:"thinking"`
 	Content   json.RawMessage `json:"content"` // text, null, or parts
 	Refusal   string          `json:"refusal"`
-	// Details are thoughts in a form of the server's own.
+	// Details are thoughts in a format of the server.
 	Details   json.RawMessage `json:"reasoning_details"`
 	ToolCalls []struct {
 		Index    *int   `json:"index"`
@@ -48,7 +48,7 @@ type delta struct {
 // function is the tool and arguments of a call.
 type function struct {
 	Name      string
-	Arguments json.RawMessage // text; some servers send an object
+	Arguments json.RawMessage // a string of JSON; some servers send an object
 }
 
 // chunk handles a chunk of the OpenAI dialect.
@@ -95,8 +95,8 @@ func (a *answer) chunk(data []byte) error {
 	return nil
 }
 
-// markStarted records the first sign of a message. Some servers send it before they have
-// read the prompt.
+// markStarted records that the message has begun. Some servers begin a message before they have
+// processed the prompt.
 func (a *answer) markStarted() {
 	a.alive = a.alive || !a.began
 	a.began = true
@@ -105,7 +105,7 @@ func (a *answer) markStarted() {
 // holds reports whether a field has content.
 func holds(raw json.RawMessage) bool { return there(raw) && string(raw) != `""` && string(raw) != "[]" }
 
-// worth returns remote.Worth of a field that holds text or something else.
+// worth returns remote.Worth of a string, or of other JSON.
 func worth(raw json.RawMessage) time.Duration {
 	if !holds(raw) {
 		return 0
@@ -117,6 +117,7 @@ func worth(raw json.RawMessage) time.Duration {
 	return remote.Worth(text)
 }
 
+// delta handles a part of the message.
 func (a *answer) delta(d *delta) error {
 	a.worth += remote.Worth(d.Refusal) + worth(d.Reasoning) + worth(d.Thought) + worth(d.Thinking)
 	if holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking) || holds(d.Details) {
@@ -149,7 +150,7 @@ func (a *answer) delta(d *delta) error {
 	return nil
 }
 
-// content returns text in any of the forms that servers send.
+// content returns the text in a content field: a string, null, or a list of parts.
 func content(raw json.RawMessage) (string, error) {
 	if !there(raw) {
 		return "", nil
@@ -171,6 +172,7 @@ func content(raw json.RawMessage) (string, error) {
 	return all.String(), nil
 }
 
+// there reports whether a field is present and not null.
 func there(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // statusOf returns the HTTP status in an error within an answer, as llama.cpp and

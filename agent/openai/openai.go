@@ -7,8 +7,8 @@
 // (port 11434, or "ollama" in the host's name), the second is used. Options.Dialect
 // overrides the guess.
 //
-// An option that a server rejects (tools, a temperature, the older name of a limit) is
-// left out from then on, and logged once. A model's thinking is read and never passed on.
+// An option that the server rejects (tools, a temperature, the old name of a limit) is
+// left out of later requests, and logged once. Thoughts of the model are not passed on.
 package openai
 
 import (
@@ -84,24 +84,24 @@ func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
 	return o, err
 }
 
-// Bound of what a server may send, in bytes.
-const maxID = 4 << 10 // of a tool call
+// maxID is the length of the longest ID of a tool call, in bytes.
+const maxID = 4 << 10
 
 // Engine implements thinker.Model and agent.Seer. It is safe for concurrent use.
 type Engine struct {
 	o      Options
 	base   *url.URL // without a trailing slash
-	root   *url.URL // base without /v1, for the other APIs of Ollama and llama.cpp
-	ollama bool     // the server is Ollama, by its address or the options
-	native bool     // use Ollama's own API
+	root   *url.URL // base without /v1, for other APIs of Ollama and llama.cpp
+	ollama bool     // whether the server is Ollama, by its address or the options
+	native bool     // whether to use Ollama's own API
 	server *remote.Client
-	calls  atomic.Uint64 // invented ids
+	calls  atomic.Uint64 // number of generated IDs of calls
 
 	mu            sync.Mutex
 	rejected      rejections
-	leftOut       map[string]bool // tools whose schema the server does not take
-	toolsRejected time.Time
-	toolless      string // the server's message when it rejected tools
+	leftOut       map[string]bool // tools that the server has rejected because of their schemas
+	toolsRejected time.Time       // when the server last rejected all tools
+	toolless      string          // the server's message at that time
 }
 
 // defaultFirst is longer than remote.Patience, because a model may have to be loaded.
@@ -146,12 +146,12 @@ func parseBase(text string) (*url.URL, error) {
 // wantsOllama reports whether an option requires Ollama's own API.
 func (o Options) wantsOllama() bool { return o.NumCtx != 0 || o.KeepAlive != "" }
 
-// isOllama reports whether the server is Ollama, by its address or the options.
+// isOllama reports whether the server is Ollama, by the options or its address.
 func (o Options) isOllama(base *url.URL) bool {
 	return o.Dialect == DialectOllama || o.Dialect == "" && looksLikeOllama(base)
 }
 
-// Check returns what New would refuse.
+// Check returns the error that New would return.
 func (o Options) Check() error {
 	base, err := parseBase(o.URL)
 	switch {
@@ -230,8 +230,8 @@ func (e *Engine) Close() error {
 }
 
 // Continue implements thinker.Model. Arguments that are not JSON are passed on unchanged,
-// and returned to the server as "{}"; missing ones become "{}". A call without an id
-// gets an invented one.
+// and sent back to the server as "{}"; missing arguments become "{}". A call without an ID
+// gets a generated one.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	return e.retry(ctx, p, out, e.explain)
 }

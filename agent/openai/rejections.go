@@ -13,36 +13,36 @@ import (
 	"perch/remote"
 )
 
-// rejections are the options that the server has rejected.
+// rejections is a set of options that the server has rejected.
 type rejections uint8
 
 const (
 	rejectsTools rejections = 1 << iota
 	rejectsTemperature
 	rejectsThinking
-	rejectsMaxTokens // expects max_completion_tokens
-	wantsNoEffort    // takes tools only with reasoning_effort none
-	rejectsOpaque    // does not take back what it has sent
-	rejectsLimit     // takes no limit as high as the one that is set
+	rejectsMaxTokens // requires the name max_completion_tokens
+	wantsNoEffort    // accepts tools only with reasoning_effort none
+	rejectsOpaque    // does not accept the thoughts that it has sent
+	rejectsLimit     // the configured max_tokens is too high
 )
 
-// toolsAgain is how long after a rejection of tools they are offered again: a server may have been
-// restarted with another template.
+// toolsAgain is the time after which rejected tools are offered again: the server may have been restarted
+// with another template.
 const toolsAgain = 5 * time.Minute
 
 // finding is a change of the request that a refusal suggests.
 type finding struct {
 	rejections
-	tool   string // to be left out
-	passes bool   // it is not remembered
-	what   string // description of the change
+	tool   string // name of the tool to leave out, or ""
+	passes bool   // whether the change is for this turn only
+	what   string // description of the change, for the log
 	reason string // the server's message
 }
 
-// retry requests a message, and repeats the request after a pause that the server asks
-// for, or changed as its refusal suggests. A change is remembered only if the repeated
-// request succeeds, because servers sometimes blame the wrong option. An error of out is
-// returned unchanged, any other by explain.
+// retry requests a message. It repeats a refused request after the pause that the server requests, or with
+// the change that the refusal suggests. The change is remembered only if the repeated request succeeds,
+// because servers sometimes blame the wrong option. retry returns errors of out unchanged, and other
+// errors as explain returns them.
 func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error, explain func(context.Context, error) error) (
 	thinker.Stop, error) {
 	var findings []finding
@@ -83,7 +83,7 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 		if !ok || spoke {
 			return "", explain(ctx, err)
 		}
-		if found.tool != "" { // it is certain, and there may be more than there are tries
+		if found.tool != "" { // remembered at once: the server may reject more tools than there are tries
 			e.remember([]finding{found}, false)
 		}
 		if try == limit.Tries-1 && len(asked.Tools) > 0 && (found.tool != "" || found.rejections == 0) {
@@ -98,8 +98,8 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 	}
 }
 
-// remember applies findings to all later requests. Each is logged once. tools reports that the server
-// has just accepted tools.
+// remember applies findings to all later requests, and logs each once. tools means that the server has just
+// accepted tools.
 func (e *Engine) remember(findings []finding, tools bool) {
 	e.mu.Lock()
 	again := tools && e.rejected&rejectsTools != 0
@@ -132,8 +132,7 @@ func (e *Engine) remember(findings []finding, tools bool) {
 	}
 }
 
-// suggested returns the change of the request that a refusal suggests. ok is false if repeating
-// the request makes no sense.
+// suggested returns the change of the request that a refusal suggests. ok is false if there is none.
 func (e *Engine) suggested(r *remote.Fault, p thinker.Prompt, without rejections) (f finding, ok bool) {
 	said := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
 	tools := len(p.Tools) > 0 && without&rejectsTools == 0

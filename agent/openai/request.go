@@ -8,11 +8,11 @@ import (
 	"perch/agent/thinker"
 )
 
-// body is a request's JSON. It is a map because options may be removed and the
+// body is the JSON object of a request. It is a map because some options may be absent, and the
 // configuration may add keys.
 type body = map[string]any
 
-// unseen replaces a picture for a model without vision.
+// unseen replaces a picture in requests to a model without vision.
 const unseen = "(There is a picture here, which you cannot see.)"
 
 // encode returns the request for a prompt.
@@ -21,7 +21,7 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	if p.System != "" {
 		messages = append(messages, body{"role": "system", "content": p.System})
 	}
-	names := map[string]string{} // of tools, by call
+	names := map[string]string{} // names of tools; key: ID of the call
 	for _, m := range p.Messages {
 		messages = append(messages, e.message(m, names, without&rejectsOpaque == 0))
 	}
@@ -90,8 +90,10 @@ func (e *Engine) nativeOptions(b body) body {
 	return options
 }
 
-// message always has content as a string or parts: null is legal with calls, but breaks some servers' templates. Ollama's
-// own API identifies a tool's answer by the tool's name, and has a call's arguments as an object.
+// message returns the JSON of a message. Its content is never null, which is legal with calls but breaks the
+// templates of some servers. Ollama's own API identifies the result of a tool by the tool's name, and has the
+// arguments of a call as an object. names are the names of tools by the ID of the call; opaque means that the
+// server's thoughts are sent back.
 func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	if m.Role == thinker.RoleTool {
@@ -139,9 +141,8 @@ func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool
 	return b
 }
 
-// object returns a call's arguments for the server. Strict servers refuse anything but
-// a JSON object, and with it every later turn; the model already has the error as the
-// tool's answer.
+// object returns the arguments of a call, or "{}" if they are not a JSON object: strict servers would refuse
+// every later request with that message. The result of the tool tells the model of its mistake.
 func object(arguments json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(arguments, &fields) != nil || fields == nil {
@@ -150,6 +151,7 @@ func object(arguments json.RawMessage) string {
 	return string(arguments)
 }
 
+// parts returns the content of a message with pictures.
 func (e *Engine) parts(m thinker.Message) []body {
 	var parts []body
 	if m.Text != "" {
@@ -166,6 +168,7 @@ func (e *Engine) parts(m thinker.Message) []body {
 	return parts
 }
 
+// offered returns the JSON of the offered tools.
 func offered(tools []thinker.Tool) []body {
 	all := make([]body, 0, len(tools))
 	for _, t := range tools {

@@ -16,7 +16,8 @@ import (
 	"perch/remote"
 )
 
-// request is one below an address, without a body if b is nil. within bounds the whole answer; it is 0 for a streamed one.
+// request returns a request to a path below base: a GET if b is nil, else a POST. within is the maximum duration
+// of the response; it is 0 for a stream.
 func request(base *url.URL, path string, b body, within time.Duration) remote.Request {
 	r := remote.Request{Method: http.MethodGet, Base: base, Path: path, Within: within}
 	if b != nil {
@@ -25,7 +26,7 @@ func request(base *url.URL, path string, b body, within time.Duration) remote.Re
 	return r
 }
 
-// once makes one request for a message and passes it on as it is received.
+// once requests a message and passes it on while it arrives.
 func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections, out func(thinker.Piece) error) (thinker.Stop, error) {
 	base, path := e.base, "chat/completions"
 	if e.native {
@@ -43,12 +44,12 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections,
 	return a.finishMessage()
 }
 
-// newAnswer returns a message that is to be read.
+// newAnswer returns an answer that reads of.
 func (e *Engine) newAnswer(of *remote.Answer, out func(thinker.Piece) error) *answer {
 	return &answer{e: e, of: of, in: bufio.NewReader(of), out: out}
 }
 
-// all reads the answer in any form. Its first character is more reliable than the
+// all reads the whole message in any format, which the first character shows more reliably than the
 // headers of these servers.
 func (a *answer) all() error {
 	first, err := a.first()
@@ -83,7 +84,7 @@ func (a *answer) first() (byte, error) {
 	}
 }
 
-// whole reads an answer that was not streamed, although that was requested.
+// whole reads a message that the server has sent whole, although a stream was requested.
 func (a *answer) whole() error {
 	data, err := io.ReadAll(io.LimitReader(a.in, limit.File+1))
 	switch {
@@ -107,6 +108,7 @@ const (
 	afterDone   = 100 * time.Millisecond // until the connection can be reused
 )
 
+// events reads a stream of server-sent events.
 func (a *answer) events() error {
 	events := remote.NewEvents(a.in, limit.File)
 	for {
@@ -131,8 +133,7 @@ func (a *answer) events() error {
 	}
 }
 
-// wait sets the time limit of the next piece. An empty piece adds no time, and one with
-// a letter little.
+// wait sets the time limit of the next piece. Short pieces add little time, and empty pieces none.
 func (a *answer) wait() {
 	within := a.e.o.IdleWithin
 	if a.finish != "" {
@@ -152,7 +153,7 @@ func (a *answer) drain() {
 	_, _ = io.Copy(io.Discard, io.LimitReader(a.in, limit.Data)) // a failure only costs a new connection
 }
 
-// nativeLines reads lines of JSON up to the last.
+// nativeLines reads a stream of Ollama's own API, which has a JSON object on each line.
 func (a *answer) nativeLines() error {
 	lines := &remote.Lines{R: a.in, Most: limit.File, CR: true}
 	for {

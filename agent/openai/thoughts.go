@@ -7,29 +7,30 @@ import (
 	"perch/limit"
 )
 
-// ThinksAloud reports whether a message may begin inside a thought whose beginning is in the prompt:
-// parts of the names of models whose templates do that. Ollama separates thoughts.
+// ThinksAloud reports whether the template of the model begins a thought in the prompt, so that a message
+// begins inside the thought. It is a guess by the model's name. Ollama sends thoughts in a field of
+// their own.
 func (e *Engine) ThinksAloud() bool {
 	return !e.native && !looksLikeOllama(e.base) && mentions(strings.ToLower(e.o.Model), "-r1", "qwq", "think", "reason", "magistral", "-z1")
 }
 
-// origin is what a server wants back with a call, as it came: Gemini a signature of a thought, and others the
-// thoughts of the message, which the first call has.
+// origin is the thinker.ToolCall.Origin of this model: fields that the server requires unchanged with the result
+// of the call.
 type origin struct {
-	call    json.RawMessage // extra_content
-	message map[string]json.RawMessage
+	call    json.RawMessage            // extra_content of the call, with Gemini's signature of a thought
+	message map[string]json.RawMessage // thoughts of the message; nil except for its first call
 }
 
-// opaque collects a message's thoughts, which some servers want back with the results of its calls:
-// DeepSeek and Kimi their reasoning_content, OpenRouter its reasoning_details. They are limited to
-// limit.List bytes in all; longer ones are not sent back.
+// opaque collects the thoughts of a message, which some servers require with the results of its calls:
+// DeepSeek and Kimi reasoning_content, OpenRouter reasoning_details. Thoughts of more than limit.List
+// bytes are dropped.
 type opaque struct {
-	text map[string][]byte
-	list map[string][]json.RawMessage
-	size int
+	text map[string][]byte            // key: name of the field
+	list map[string][]json.RawMessage // key: name of the field
+	size int                          // total size in bytes
 }
 
-// add adds a piece: text, which is joined, or a list, whose elements are collected.
+// add adds a piece of the field key: a string or a list.
 func (o *opaque) add(key string, piece json.RawMessage) {
 	if !holds(piece) {
 		return
@@ -53,8 +54,8 @@ func (o *opaque) add(key string, piece json.RawMessage) {
 	}
 }
 
-// appendDetail adds an element of reasoning_details. OpenRouter sends an element in pieces of the same type and
-// index; their texts are joined.
+// appendDetail appends an element of reasoning_details. OpenRouter sends an element in pieces with the same type
+// and index, whose texts appendDetail joins.
 func appendDetail(list []json.RawMessage, piece json.RawMessage) []json.RawMessage {
 	var before, next map[string]any
 	if len(list) == 0 || json.Unmarshal(list[len(list)-1], &before) != nil || json.Unmarshal(piece, &next) != nil ||
@@ -79,7 +80,7 @@ func appendDetail(list []json.RawMessage, piece json.RawMessage) []json.RawMessa
 	return list
 }
 
-// fields returns the fields to send back, or nil.
+// fields returns the fields to send back, or nil if there are none.
 func (o *opaque) fields() map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	put := func(key string, value any) {

@@ -65,11 +65,11 @@ type Options struct {
 
 // Bounds of one turn.
 const (
-	maxRounds   = 8  // of tools; then the model must answer without them
-	maxCalls    = 16 // in one message
-	toolWithin  = time.Minute
-	deepWithin  = 30 * time.Second // for think_hard
-	modelWithin = 5 * time.Minute  // for all that a model writes
+	maxRounds   = 8                // rounds of tool calls; after these no tools are offered
+	maxCalls    = 16               // calls in one message
+	toolWithin  = time.Minute      // duration of a call
+	deepWithin  = 30 * time.Second // duration of think_hard
+	modelWithin = 5 * time.Minute  // total duration of the messages of the model
 )
 
 // Brain implements agent.Brain with a Model: it writes the prompt, runs the called
