@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// Times of a stream.
 const (
 	// keepAlive is how long a stream is silent before it sends a comment. The comment keeps proxies from
 	// closing the connection, and shows whether the client still reads.

@@ -35,8 +35,11 @@ type senses interface {
 type robots interface {
 	// Admit returns a robot, or an error if the client or the token is not the robot's.
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
+	// KeepTools stores a robot's list of tools.
 	KeepTools(id device.ID, tools []device.Tool)
-	KeepEcho(id device.ID, ours bool)
+	// KeepEcho stores whether a robot leaves echo cancellation to the appliance.
+	KeepEcho(id device.ID, left bool)
+	// RecordSeen records that a robot has connected.
 	RecordSeen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
 	// Trusts reports whether an owner has adopted the robot. Any other robot is a stranger: people
@@ -46,8 +49,11 @@ type robots interface {
 
 // mind is the agent: it answers turns and describes pictures.
 type mind interface {
+	// Answer answers a turn: it calls out with each reply, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
+	// Remembered adds an exchange to the history of a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
+	// DescribeImage answers a question about a picture.
 	DescribeImage(ctx context.Context, l agent.Look) (string, error)
 }
 

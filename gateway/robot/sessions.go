@@ -26,6 +26,7 @@ type sessions struct {
 	lost  atomic.Int64  // number of robots disconnected because they did not read
 }
 
+// newSessions returns sessions with none open.
 func newSessions(s *shared) *sessions {
 	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, added: make(chan struct{})}
 }

@@ -51,6 +51,7 @@ func newStrangerLimits(o *Options) *strangerLimits {
 		turns: make(slots, maxStrangerTurns), tools: tools.NewBudget(strangerToolBytes), adoptedTools: tools.NewBudget(adoptedToolBytes)}
 }
 
+// errTooManyStrangers is returned to a stranger if maxStrangers are connected.
 var errTooManyStrangers = &httpserver.Fault{Word: "too_many_strangers", HTTP: http.StatusServiceUnavailable,
 	Sentence: "too many robots that nobody has adopted are connected; adopt this one, or try again later"}
 

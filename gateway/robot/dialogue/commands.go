@@ -85,8 +85,9 @@ func (in InjectText) step(s *stepper) {
 	s.beginTurn(TurnStart{Text: in.Text})
 }
 
-// step speaks the announcement at once, or after the turn under way. An urgent announcement comes before
-// all others and interrupts the turn, unless a question has been put, which an interruption would answer.
+// step speaks the announcement at once, or after the turn under way. An urgent announcement comes before all
+// others and interrupts the turn, unless the turn's question was published: the interruption would end that
+// question without an answer.
 func (in Announce) step(s *stepper) {
 	a := in.Announcement
 	if a.Notice != "" || a.Command != "" {

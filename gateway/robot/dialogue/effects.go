@@ -78,7 +78,7 @@ type (
 type TurnStart struct {
 	Text         string
 	Announcement Announcement
-	Aloud        bool // the robot says so if it does not understand the utterance
+	Aloud        bool // if the utterance is not understood, the robot says so
 	Utterance    bool // the turn begins with an utterance
 }
 

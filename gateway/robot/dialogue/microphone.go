@@ -77,6 +77,7 @@ type flow struct {
 	ahead time.Duration // how much more sound has arrived than can have been spoken in the same time
 }
 
+// Limits of a flow.
 const (
 	// maxGap is the longest gap between packets in the stream of an open microphone.
 	maxGap = 300 * time.Millisecond

@@ -11,6 +11,7 @@ import (
 // phase is the phase of a session.
 type phase int
 
+// Phases.
 const (
 	greeting phase = iota // the robot has not sent its hello
 	quiet                 // the appliance does not listen to the microphone, and the robot does not speak
@@ -104,7 +105,7 @@ type turnState struct {
 // questionState is the question that waits for an answer. It is zero if there is none.
 type questionState struct {
 	asked     *agent.Question
-	audible   bool      // people can hear the question, and answer it
+	audible   bool      // the robot has begun to play the question, so people can answer
 	published bool      // event.Asked was published
 	until     time.Time // when the question expires; zero until the robot has played it
 }

@@ -73,7 +73,7 @@ func (in Transcript) step(s *stepper) {
 }
 
 // step shows that an utterance was not understood. Only the first of several is also answered aloud
-// (TurnStart.Aloud), otherwise a television would make the robot talk forever.
+// (TurnStart.Aloud): otherwise a television could make the robot talk forever.
 func (Misheard) step(s *stepper) {
 	s.mic.misheard++
 	s.emit(Send{xiaozhi.STT{Text: "…"}}, Publish{event.Misheard{}})

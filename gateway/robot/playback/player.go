@@ -23,7 +23,7 @@ type Player struct {
 }
 
 // New returns the player of a robot's session. The tap records what is sent.
-func New(out Output, session string, r device.Robot, t tap, shared *Scheduler, loudness *voice.Loudness) (*Player, error) {
+func New(out Output, session string, r device.Robot, t tap, scheduler *Scheduler, loudness *voice.Loudness) (*Player, error) {
 	codec, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func New(out Output, session string, r device.Robot, t tap, shared *Scheduler, l
 	return &Player{
 		sender: sender{lanes: lanes{orders: make(chan order, maxOrders), changed: make(chan struct{}, 1)},
 			out: out, session: session, board: r.Board, depth: queueDepth(r.Board, r.Firmware), tap: t},
-		encoder: encoder{codec: codec, loudness: loudness, scheduler: shared, waiter: newWaiter()},
+		encoder: encoder{codec: codec, loudness: loudness, scheduler: scheduler, waiter: newWaiter()},
 		robot:   r.ID, reported: make(chan struct{}, 1),
 	}, nil
 }
