@@ -66,7 +66,7 @@ type Appliance struct {
 	Listeners       *listener.Set
 	RobotMQTT       *listener.Robots
 	wyomingListener net.Listener // nil if the Wyoming server is off
-	At              net.Addr     // the address of wyomingListener
+	WyomingAddr     net.Addr     // the address of wyomingListener
 	network         *network.Network
 	homeAssistant   *hassapp.App // nil if this program is not an app of Home Assistant
 

@@ -239,7 +239,7 @@ func TestServedOverWyoming(t *testing.T) {
 	c := appliancetest.Config()
 	c.Wyoming.Listen = "127.0.0.1:0"
 	h := appliancetest.Start(t, c, t.TempDir())
-	client := must.Value(wyoming.New(wyoming.Options{Address: "tcp://" + h.At.String()}))(t)
+	client := must.Value(wyoming.New(wyoming.Options{Address: "tcp://" + h.WyomingAddr.String()}))(t)
 	u := voice.NewUtterance()
 	to16 := voice.NewResampler(voice.SpeakerRate, voice.MicRate)
 	if err := client.Synthesize(t.Context(), "What time is it?", voice.Options{}, func(pcm []int16) error {
@@ -252,7 +252,7 @@ func TestServedOverWyoming(t *testing.T) {
 	if heard, err := client.Recognize(t.Context(), u, voice.Options{Language: "en"}); err != nil || heard.Text != "what time is it" {
 		t.Errorf("heard %+v, %v", heard, err)
 	}
-	conn := must.Value(net.Dial("tcp", h.At.String()))(t)
+	conn := must.Value(net.Dial("tcp", h.WyomingAddr.String()))(t)
 	defer conn.Close()
 	ask := must.Value(wyoming.NewEvent(wyoming.TypeTranscript, wyoming.Text{Text: "remember that my keys are in the kitchen"}, nil))(t)
 	must.Succeed(t, wyoming.NewWriter(conn).Write(ask))

@@ -24,11 +24,11 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 			return err
 		}
 		a.closers = append(a.closers, func() { _ = a.wyomingListener.Close() }) // the Wyoming server may have closed it
-		a.At = a.wyomingListener.Addr()
+		a.WyomingAddr = a.wyomingListener.Addr()
 	}
 	a.network = network.New(network.Options{Name: c.Name, ID: a.ID, Version: a.options.Version, PublicURL: c.PublicURL,
 		MDNS: c.MDNS.Enabled, Interfaces: c.MDNS.Interfaces, Listen: a.Listeners.At(listener.Network), Local: a.Listeners.At(listener.Local),
-		Wyoming: a.At, Log: a.Log})
+		Wyoming: a.WyomingAddr, Log: a.Log})
 	if a.homeAssistant, err = hassapp.Open(a.Identity.Table); err != nil {
 		return err
 	}

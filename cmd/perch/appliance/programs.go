@@ -135,7 +135,7 @@ func (u updates) Update(id device.ID) (installed, latest string) {
 // offers returns the services that the appliance, as an app of Home Assistant, offers to it.
 func (a *Appliance) offers() (o hassapp.Offers) {
 	if a.wyoming != nil {
-		o.Wyoming = a.At.String()
+		o.Wyoming = a.WyomingAddr.String()
 	}
 	s, c := a.Mirror.Status(), a.Config().MQTT
 	if s.Connected && s.Broker == config.EmbeddedBroker { // another program may use the embedded broker's port

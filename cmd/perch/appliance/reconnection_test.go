@@ -54,7 +54,7 @@ func TestNothingIsLeftOfBrokenConnections(t *testing.T) {
 			http1("POST /v1/chat/completions", appliancetest.Key, `{"model":"perch","stream":true,"messages":[{"role":"user","content":"hello"}]}`),
 			http1("POST /xiaozhi/ota/", "", "{}"),
 		},
-		h.At.String(): { // Wyoming
+		h.WyomingAddr.String(): { // Wyoming
 			`{"type":"transcribe"}` + "\n" + `{"type":"audio-start","data":{"rate":16000,"width":2,"channels":1}}` + "\n" +
 				`{"type":"audio-chunk","data":{"rate":16000,"width":2,"channels":1},"payload_length":3200}` + "\n" + strings.Repeat("\x00", 3200),
 			`{"type":"synthesize","data":{"text":"This is a sentence that takes a while to say."}}` + "\n",

@@ -49,7 +49,7 @@ func (a *Appliance) list() []parts.Part {
 		{Run: parts.Until(a.Agents.Engines.Run), Conditions: func() []health.Part { return a.Agents.Engines.Engines().Conditions() }},
 		parts.When(a.web != nil, parts.Part{Conditions: parts.One(func() health.Part { return a.web.Condition(a.Listeners.IngressErr) })}),
 		parts.When(a.wyoming != nil, parts.Part{Run: a.wyoming.Run, End: a.wyoming.Close, Conditions: parts.One(func() health.Part {
-			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.At)}
+			return health.Part{Name: "wyoming", OK: true, Note: fmt.Sprintf("serves %s", a.WyomingAddr)}
 		})}),
 		{Conditions: a.Listeners.Encryption},
 		{Run: a.Mirror.Run, Fails: "MQTT has stopped", Conditions: parts.One(a.Mirror.Condition)},
