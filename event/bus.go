@@ -12,61 +12,63 @@ import (
 	"perch/device"
 )
 
-// Sizes of the rings, in events. 4096 are some hours with several robots.
+// Sizes of the rings, in events. With several robots, 4096 events are a few hours.
 const (
 	ringSize      = 4096
 	perceivedSize = 1024
 	moodSize      = 1024
 )
 
-// Bus carries events from publishers to readers. Close ends it.
+// Bus carries events from publishers to readers. Its methods are safe for concurrent use.
 type Bus struct {
-	run    string
-	trusts func(device.ID) bool // nil trusts all
+	run    string               // random prefix of event IDs
+	trusts func(device.ID) bool // reports whether a robot is adopted; nil trusts all
 
 	mu      sync.Mutex
-	seq     uint64
-	rings   [3]ring       // see ringOf
-	changed chan struct{} // closed and replaced by the pump after each event
+	seq     uint64        // number of the latest event
+	rings   [3]ring       // index: see ringOf
+	changed chan struct{} // closed and replaced by the pump after events were added
 	closed  bool
 
-	poke chan struct{}
-	done chan struct{}
+	poke chan struct{} // wakes the pump
+	done chan struct{} // closed when the pump has ended
 }
 
-// ring holds the newest envelopes, ascending by Seq. The n-th envelope ever
-// written is at n % len.
+// ring holds the newest envelopes in the order of Seq. Envelopes are counted from 0, and the n-th is
+// at slots[n%len(slots)].
 type ring struct {
 	slots   []Envelope
-	written uint64
-	lost    uint64 // Seq of the newest envelope that was overwritten
+	written uint64 // number of envelopes that were written
+	lost    uint64 // Seq of the newest envelope that was overwritten; 0 if there is none
 }
 
+// add writes an envelope over the oldest one.
 func (r *ring) add(e Envelope) {
 	slot := r.at(r.written)
-	r.lost = slot.Seq // 0 in the first round
+	r.lost = slot.Seq // 0 if the slot was empty
 	*slot = e
 	r.written++
 }
 
-// oldest returns the number of the oldest envelope still stored.
+// oldest returns the index of the oldest envelope in the ring.
 func (r *ring) oldest() uint64 {
 	return max(r.written, uint64(len(r.slots))) - uint64(len(r.slots))
 }
 
+// at returns the slot of the n-th envelope.
 func (r *ring) at(n uint64) *Envelope { return &r.slots[n%uint64(len(r.slots))] }
 
-// NewBusFor returns a bus that ignores the events of strangers: of an untrusted robot
-// it carries only RobotSeen, RobotAdopted and RobotForgotten. A stranger's speech is
-// shown nowhere, triggers nothing and cannot displace the events of other robots.
+// NewBusFor returns a bus that drops the events of strangers, except RobotSeen, RobotAdopted and
+// RobotForgotten: a stranger's speech must not be shown, trigger anything or displace the events of
+// other robots. trusts reports whether a robot is not a stranger.
 func NewBusFor(trusts func(device.ID) bool) *Bus {
 	b := NewBus()
 	b.trusts = trusts
 	return b
 }
 
-// ofStrangers reports whether the bus carries an event of a stranger.
-func ofStrangers(e Event) bool {
+// isAllowedForStrangers reports whether NewBusFor's bus carries an event even if it is a stranger's.
+func isAllowedForStrangers(e Event) bool {
 	switch e.(type) {
 	case RobotSeen, RobotAdopted, RobotForgotten:
 		return true
@@ -74,7 +76,7 @@ func ofStrangers(e Event) bool {
 	return false
 }
 
-// NewBus returns a bus with its pump running.
+// NewBus returns a bus that carries the events of all robots. Close ends its goroutine.
 func NewBus() *Bus {
 	run := make([]byte, 6)
 	rand.Read(run) //nolint:errcheck // never fails, by its documentation
@@ -91,14 +93,14 @@ func NewBus() *Bus {
 	return b
 }
 
-// Run returns this run's random name, the first half of an event's id.
+// Run returns the random prefix of this bus's event IDs.
 func (b *Bus) Run() string { return b.run }
 
-// ID returns the external id of the event with that number: "<run>.<seq>".
+// ID returns the ID of an event in APIs: "<run>.<seq>".
 func (b *Bus) ID(seq uint64) string { return fmt.Sprintf("%s.%d", b.run, seq) }
 
-// Resumes parses an id made by ID. ok is false if the id is malformed, of another
-// run, or of an event that has not happened yet.
+// Resumes parses the ID of an event. ok is false if the ID is malformed, from another bus, or of an
+// event that has not been published yet.
 func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
 	run, number, found := strings.Cut(id, ".")
 	if !found || run != b.run {
@@ -108,10 +110,10 @@ func (b *Bus) Resumes(id string) (seq uint64, ok bool) {
 	return seq, err == nil && seq <= b.Seq()
 }
 
-// Publish stamps an event and makes it readable. It takes one lock and never
-// waits for a reader. After Close it does nothing.
+// Publish gives an event its number and time, and makes it available to readers. It never waits for
+// a reader. After Close it does nothing.
 func (b *Bus) Publish(robot device.ID, session string, e Event) {
-	if b.trusts != nil && robot != "" && !ofStrangers(e) && !b.trusts(robot) {
+	if b.trusts != nil && robot != "" && !isAllowedForStrangers(e) && !b.trusts(robot) {
 		return
 	}
 	b.mu.Lock()
@@ -125,8 +127,8 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 	b.wake()
 }
 
-// ringOf returns the ring of an event: Perceived and Mood have separate ones, because
-// they may come many times a second.
+// ringOf returns the index of an event's ring. Perceived and Mood have rings of their own, because they
+// may be published many times per second.
 func ringOf(e Event) int {
 	switch e.(type) {
 	case Perceived:
@@ -137,10 +139,11 @@ func ringOf(e Event) int {
 	return 0
 }
 
+// wake wakes the pump.
 func (b *Bus) wake() {
 	select {
 	case b.poke <- struct{}{}:
-	default: // a notification is pending and covers this change too
+	default: // the pump is about to wake already
 	}
 }
 
@@ -151,7 +154,8 @@ func (b *Bus) Seq() uint64 {
 	return b.seq
 }
 
-// pump wakes the waiting readers, so that publishers need not.
+// pump wakes the waiting readers. It has its own goroutine, so that Publish does not take longer with
+// many readers.
 func (b *Bus) pump() {
 	defer close(b.done)
 	for closed := false; !closed; {
@@ -164,7 +168,7 @@ func (b *Bus) pump() {
 	}
 }
 
-// Close ends the bus: readers receive the remaining events and then ErrClosed.
+// Close closes the bus. Readers receive the remaining events and then ErrClosed.
 func (b *Bus) Close() {
 	b.mu.Lock()
 	b.closed = true

@@ -1,15 +1,15 @@
-// Package event is the closed vocabulary of what happened, and the bus that
-// carries it. Listeners, behaviours and renderers only communicate through it. Sound is
-// never part of it. docs/events.md lists every event; a test generates it from the
-// comments of this package.
+// Package event defines all events of the appliance and the bus that carries them.
+// The parts of the appliance that listen, act and display communicate only through
+// events. Events never contain sound. docs/events.md lists every event; a test
+// generates it from the comments of this package.
 //
-// The bus is a short log with cursors, not a channel per subscriber. Publish
-// stamps an event, writes it into a ring and returns; it never waits for a
-// reader. Every reader sees every event in the order of Seq, at its own pace. A
-// reader that falls a whole ring behind receives Missed with the number of lost
-// events and continues with the oldest that is left; it must then read the state
-// again from the package that owns the state. Perceived and Mood events have
-// separate rings, so that neither a sensor nor a feeling can push out speech.
+// The bus is a short log that readers read at their own pace, not a channel per
+// subscriber. Publish gives an event its number and time, writes it into a ring and
+// returns; it never waits for a reader. Every reader receives every event in the order
+// of Seq. A reader that falls a whole ring behind receives Missed with the number of
+// lost events, and continues with the oldest event in the ring; it must then read the
+// state again from the package that owns it. Perceived and Mood have rings of their
+// own, because frequent events of sensors and feelings must not overwrite speech.
 package event
 
 import (
@@ -20,21 +20,20 @@ import (
 	"perch/device"
 )
 
-// Event is something that happened. The set is closed: the types of this
-// package.
+// Event is something that happened. Only the types of this package implement it.
 type Event interface {
 	kind() string
 }
 
-// Kind returns an event's name outside the program: "robot_online".
+// Kind returns the name of an event in APIs and logs, such as "robot_online".
 func Kind(e Event) string { return e.kind() }
 
 // Envelope is an event as it was published.
 type Envelope struct {
-	Seq     uint64    `json:"seq"`               // counts up from 1 while the appliance runs; starts again at 1 after a restart
-	At      time.Time `json:"at"`                // when it was published; in Go with the monotonic reading
-	Robot   device.ID `json:"robot,omitempty"`   // the robot it is about; left out if it is about none
-	Session string    `json:"session,omitempty"` // the session it belongs to; left out if it belongs to none
+	Seq     uint64    `json:"seq"`               // number of the event since the start of the appliance, from 1
+	At      time.Time `json:"at"`                // time of publication; in Go with the monotonic reading
+	Robot   device.ID `json:"robot,omitempty"`   // the robot that the event is about; left out if there is none
+	Session string    `json:"session,omitempty"` // the session that the event belongs to; left out if there is none
 	Event   Event     `json:"-"`
 }
 
@@ -51,15 +50,15 @@ func (e Envelope) MarshalJSON() ([]byte, error) {
 // RobotSeen is published when a robot has checked in, which it does at each
 // boot.
 type RobotSeen struct {
-	Board    string `json:"board"`    // its hardware, as its firmware names it
-	Firmware string `json:"firmware"` // the version it runs
-	Address  string `json:"address"`  // the IP address the check-in came from
-	New      bool   `json:"new"`      // it was not known before
-	Waiting  bool   `json:"waiting"`  // it waits for its owner to adopt it
+	Board    string `json:"board"`    // the board, as the firmware names it
+	Firmware string `json:"firmware"` // the version of the firmware
+	Address  string `json:"address"`  // the IP address of the robot
+	New      bool   `json:"new"`      // whether the robot is new
+	Waiting  bool   `json:"waiting"`  // whether the robot waits for its owner to adopt it
 }
 
-// RobotAdopted is published when a robot is adopted: by its owner, or because it
-// is one of the first robots.
+// RobotAdopted is published when a robot is adopted, by its owner or because it
+// checked in during the first hour.
 type RobotAdopted struct{}
 
 // RobotRenamed is published when a robot's name changes.
@@ -67,12 +66,12 @@ type RobotRenamed struct {
 	Name string `json:"name"` // the new name; empty if the owner removed the name
 }
 
-// RobotForgotten is published when a robot is no longer known: its owner has
-// forgotten it, or it was a stranger and a newer stranger took its place.
+// RobotForgotten is published when a robot is removed from the registry: by its owner,
+// or because it was a stranger and a newer stranger needed its place.
 type RobotForgotten struct{}
 
-// RobotOnline is published when a robot has opened its channel and its hello has
-// been answered.
+// RobotOnline is published when a robot has opened its channel and has received the
+// response to its hello.
 type RobotOnline struct {
 	Framing int `json:"framing"` // version of the binary framing: 1, 2 or 3
 }
@@ -83,10 +82,10 @@ type RobotOffline struct {
 	Why string `json:"why"` // the cause, such as "idle" or "hang_up"; text for people
 }
 
-// RobotConnected is published when a robot has connected by MQTT. It can be
-// reached from then on, also while its channel is closed.
+// RobotConnected is published when a robot has connected by MQTT. From then on it can be
+// reached even while its channel is closed.
 type RobotConnected struct {
-	Speaks bool `json:"speaks"` // it can be made to speak then
+	Speaks bool `json:"speaks"` // whether it can be made to speak while its channel is closed
 }
 
 // RobotDisconnected is published when a robot's MQTT connection has ended.
@@ -98,10 +97,10 @@ type RobotDisconnected struct {
 // null if the robot did not report it.
 type RobotStatus struct {
 	Volume     *int   `json:"volume"`           // percent, 0 to 100
-	Brightness *int   `json:"brightness"`       // of the screen; percent, 0 to 100
+	Brightness *int   `json:"brightness"`       // brightness of the screen; percent, 0 to 100
 	Battery    *int   `json:"battery"`          // percent, 0 to 100
-	Charging   *bool  `json:"charging"`         // the battery is being charged
-	Signal     string `json:"signal,omitempty"` // of the Wi-Fi, in the firmware's word: "strong"
+	Charging   *bool  `json:"charging"`         // whether the battery is being charged
+	Signal     string `json:"signal,omitempty"` // Wi-Fi signal, a word of the firmware such as "strong"
 }
 
 // ToolsListed is published when a robot has listed all its tools.
@@ -112,11 +111,11 @@ type ToolsListed struct {
 // ListeningStarted is published when the microphone is open for the next
 // utterance.
 type ListeningStarted struct {
-	Mode string `json:"mode"` // who ends the utterance: auto, manual or realtime
+	Mode string `json:"mode"` // auto, manual or realtime: decides who ends the utterance
 }
 
-// Heard is published when an utterance has been recognized, or when text arrived
-// in place of speech.
+// Heard is published when an utterance has been recognized, or when text has arrived
+// instead of speech.
 type Heard struct {
 	Text string `json:"text"` // the transcript
 }
@@ -127,16 +126,16 @@ type Misheard struct{}
 
 // ThinkingStarted is published when a turn is handed to a brain.
 type ThinkingStarted struct {
-	Brain string `json:"brain"` // its name in the configuration
+	Brain string `json:"brain"` // name of the brain in the configuration
 }
 
-// StateTold is published when an agent reports its own state, as a coding session
-// does. From then on other events do not change the state it shows, except a
+// StateTold is published when an agent reports its own state, as coding agents do.
+// From then on other events do not change the state that the agent shows, except a
 // question that waits for an answer.
 type StateTold struct {
-	State     string `json:"state"`                // one of the agent states: idle, thinking, working ...
+	State     string `json:"state"`                // one of the agent states, such as idle, thinking or working
 	SubAgents int    `json:"sub_agents,omitempty"` // number of other agents that work for it
-	Agent     string `json:"agent,omitempty"`      // the program: "claude-code"
+	Agent     string `json:"agent,omitempty"`      // name of the program, such as "claude-code"
 }
 
 // States of a tool call.
@@ -148,15 +147,15 @@ const (
 
 // ToolStatus is published when a tool call of a turn starts, changes or ends.
 type ToolStatus struct {
-	ID       string `json:"id"`                  // of the call
-	Name     string `json:"name"`                // of the tool
+	ID       string `json:"id"`                  // ID of the call
+	Name     string `json:"name"`                // name of the tool
 	Status   string `json:"status"`              // running, done or failed
-	Detail   string `json:"detail,omitempty"`    // what it works on, such as a file; or the cause of a failure
-	SubAgent bool   `json:"sub_agent,omitempty"` // the tool is another agent that works on its own
+	Detail   string `json:"detail,omitempty"`    // what the tool works on, such as a file, or the cause of a failure
+	SubAgent bool   `json:"sub_agent,omitempty"` // whether the tool is another agent
 }
 
-// SkinStatus returns the status in the words that skins know: running, completed or
-// error.
+// SkinStatus returns the status in the words of the protocol for skins: running,
+// completed or error.
 func (t ToolStatus) SkinStatus() string {
 	switch t.Status {
 	case ToolDone:
@@ -167,12 +166,12 @@ func (t ToolStatus) SkinStatus() string {
 	return "running"
 }
 
-// Emotion is published when the face that the agent shows changes.
+// Emotion is published when the agent's facial expression changes.
 type Emotion struct {
-	Name      string  `json:"name"`                // one of the firmware's emotions: "happy"
-	Emoji     string  `json:"emoji"`               // the same as an emoji
+	Name      string  `json:"name"`                // one of the firmware's emotions, such as "happy"
+	Emoji     string  `json:"emoji"`               // emoji of the emotion
 	Intensity float64 `json:"intensity,omitempty"` // above 0, at most 1; left out for 1
-	Tag       string  `json:"tag,omitempty"`       // the word that the model wrote, if it wrote a word
+	Tag       string  `json:"tag,omitempty"`       // the word that the model wrote; left out if it wrote an emoji
 }
 
 // SpeakingStarted is published when the first packet of speech has been sent to
@@ -183,24 +182,24 @@ type SpeakingStarted struct{}
 // robot.
 type Said struct {
 	Text string `json:"text"`         // the sentence
-	By   string `json:"by,omitempty"` // viewer, if a program that shows the agent reports it; left out for the agent's own speech
+	By   string `json:"by,omitempty"` // "viewer" if a program that shows the agent has reported it; left out for the agent's own speech
 }
 
-// Thought is published when a viewer reports what the agent thinks.
+// Thought is published when a viewer reports a thought of the agent.
 type Thought struct {
-	Text string `json:"text"` // what it thinks
+	Text string `json:"text"` // the thought
 }
 
 // SoundStarted is published when the first packet of a sound, such as a chime,
 // has been sent to the robot. A sound is not speech and not a turn.
 type SoundStarted struct {
-	Name string `json:"name"` // of the sound
+	Name string `json:"name"` // name of the sound
 }
 
-// SoundEnded is published when a sound that had started is over: its last packet
-// was played, or it was stopped.
+// SoundEnded is published when a sound has ended: its last packet was played, or the
+// sound was stopped.
 type SoundEnded struct {
-	Name string `json:"name"` // of the sound
+	Name string `json:"name"` // name of the sound
 	End  string `json:"end"`  // done, cancelled or failed
 }
 
@@ -213,113 +212,114 @@ const (
 	EndSleep     = "sleep"
 )
 
-// Stages of a turn, in the order of Stages.
+// Stages of a turn, whose durations TurnEnded reports.
 const (
-	StageEndpoint      = "endpoint"       // the silence after which an utterance counts as ended
+	StageEndpoint      = "endpoint"       // the silence that ends an utterance
 	StageRecognize     = "recognize"      // from the end of the utterance to its transcript
 	StageFirstToken    = "first_token"    // from the transcript to the brain's first output
-	StageFirstSentence = "first_sentence" // from the first output to the first whole sentence
+	StageFirstSentence = "first_sentence" // from the first output to the first complete sentence
 	StageFirstAudio    = "first_audio"    // from the first sentence to its first sound
-	StageFirstPacket   = "first_packet"   // from the end of the utterance to the first packet sent: how long a person waits
-	StageTools         = "tools"          // all tool calls; several at once count once
+	StageFirstPacket   = "first_packet"   // from the end of the utterance to the first packet sent, which is how long a person waits
+	StageTools         = "tools"          // all tool calls; concurrent calls count once
 )
 
-// Stages returns all stages in order.
+// Stages returns all stages in the order of a turn.
 func Stages() []string {
 	return []string{StageEndpoint, StageRecognize, StageFirstToken, StageFirstSentence, StageFirstAudio, StageFirstPacket, StageTools}
 }
 
-// TurnEnded is published when a turn is over: its last packet was played, or it
-// was cancelled or failed.
+// TurnEnded is published when a turn has ended: its last packet was played, it was
+// cancelled, or it failed.
 type TurnEnded struct {
 	End    string `json:"end"`              // done, cancelled, failed, hang_up or sleep
 	Reason string `json:"reason,omitempty"` // the cause of a failure; text for people
-	// milliseconds by stage: endpoint, recognize, first_token, first_sentence, first_audio, first_packet, tools
+	// duration of each stage in milliseconds; the stages are endpoint, recognize, first_token, first_sentence, first_audio, first_packet, tools
 	Stages map[string]int64 `json:"stages,omitempty"`
 }
 
 // Perceived is published when a robot has sensed something, or when a program
-// reports it for the robot.
+// reports a perception for the robot.
 type Perceived struct {
-	Name string          `json:"name"` // of the perception: "face_detected"
-	Data json.RawMessage `json:"data"` // an object, as it was reported; see perception.md
+	Name string          `json:"name"` // name of the perception, such as "face_detected"
+	Data json.RawMessage `json:"data"` // the object that was reported; see perception.md
 }
 
-// Notification is published when a notification is accepted, or replaced by a new
-// one with the same id. If the envelope names no robot and no session, it is for all of them.
+// Notification is published when a notification is accepted or replaces another one
+// with the same ID. Without a robot and a session in the envelope, the notification is
+// for all of them.
 type Notification struct {
-	ID        string    `json:"id"`                   // of the notification
+	ID        string    `json:"id"`                   // ID of the notification
 	Text      string    `json:"text"`                 // the text to speak or show
-	Urgency   string    `json:"urgency"`              // low, normal or high; high interrupts
-	ActionURL string    `json:"action_url,omitempty"` // an address to open
-	Speak     bool      `json:"speak"`                // false: only show it
-	ExpiresAt time.Time `json:"expires_at,omitzero"`  // not delivered after this time
+	Urgency   string    `json:"urgency"`              // low, normal or high; high interrupts speech
+	ActionURL string    `json:"action_url,omitempty"` // a URL to open
+	Speak     bool      `json:"speak"`                // whether to speak the text, and not only show it
+	ExpiresAt time.Time `json:"expires_at,omitzero"`  // when delivery is given up
 }
 
-// NotificationChanged is published at each step of a notification's life.
+// NotificationChanged is published when the state of a notification changes.
 type NotificationChanged struct {
-	ID    string `json:"id"`    // of the notification
+	ID    string `json:"id"`    // ID of the notification
 	State string `json:"state"` // shown, spoken, acknowledged or expired
 }
 
 // Asked is published when a question waits for a person's answer.
 type Asked struct {
-	ID   string `json:"id"`   // of the question
+	ID   string `json:"id"`   // ID of the question
 	Text string `json:"text"` // the question
 }
 
-// Answered is published when a question is over: by an answer, its deadline or a
-// closed channel.
+// Answered is published when a question no longer waits: it was answered, its deadline
+// has passed, or the channel was closed.
 type Answered struct {
-	ID     string `json:"id"`     // of the question
-	Answer string `json:"answer"` // how it ended: answered, touched (the head: yes), allowed, denied, expired or closed
+	ID     string `json:"id"`     // ID of the question
+	Answer string `json:"answer"` // answered, touched (a touch of the head means yes), allowed, denied, expired or closed
 }
 
-// TimerRang is published when a timer has reached its time.
+// TimerRang is published when a timer ends.
 type TimerRang struct {
-	ID      string `json:"id"`                 // of the timer
-	Text    string `json:"text"`               // what it is for
-	OnRobot bool   `json:"on_robot,omitempty"` // the robot rings by itself, and no notification follows
+	ID      string `json:"id"`                 // ID of the timer
+	Text    string `json:"text"`               // purpose of the timer
+	OnRobot bool   `json:"on_robot,omitempty"` // whether the robot rings by itself; then no notification follows
 }
 
-// Fault is published when a part of the appliance fails. A fault with a session
-// sets that session's state to "error"; the others are for the log and the
-// dashboard.
+// Fault is published when a part of the appliance fails. A fault with a session in the
+// envelope sets the state of that session to "error"; other faults are for the log and
+// the dashboard.
 type Fault struct {
-	Part  string `json:"part"`  // the part's name: "turn", or as in GET /ready
+	Part  string `json:"part"`  // name of the part, "turn" or a name in GET /ready
 	Cause string `json:"cause"` // text for people
 }
 
-// Missed is given to a reader that fell behind, in place of the lost events. It
-// is not published and has no number.
+// Missed is received by a reader that has fallen behind, in the place of the lost
+// events. It is not published and has no number.
 type Missed struct {
-	N uint64 `json:"n"` // at most this many events were lost
+	N uint64 `json:"n"` // maximum number of lost events
 }
 
-// Who requests a gesture, a look or an expression.
+// Sources of gestures, looks and expressions.
 const (
-	ByModel  = "model"  // the agent's answer or one of its tools
-	ByMood   = "mood"   // what the agent feels
-	BySkill  = "skill"  // a skill at work
+	ByModel  = "model"  // the agent's reply or one of its tools
+	ByMood   = "mood"   // the agent's feelings
+	BySkill  = "skill"  // a skill
 	ByOwner  = "owner"  // a person, with a command, the page or Home Assistant
 	ByViewer = "viewer" // a program that shows the agent
 )
 
-// Gesture is published when the agent makes a gesture. With an answer that is spoken
-// it is published when the speech has come to it.
+// Gesture is published when the agent makes a gesture. A gesture in a spoken reply is
+// published when the speech has reached it.
 type Gesture struct {
-	Name     string `json:"name"`                  // of the gesture: "wave"
-	Duration int64  `json:"duration_ms,omitempty"` // milliseconds; left out for the gesture's own
+	Name     string `json:"name"`                  // name of the gesture, such as "wave"
+	Duration int64  `json:"duration_ms,omitempty"` // milliseconds; left out for the gesture's default
 	By       string `json:"by"`                    // model, mood, skill, owner or viewer
-	Skill    string `json:"skill,omitempty"`       // the skill that asks for it, if one does
+	Skill    string `json:"skill,omitempty"`       // name of the skill if By is skill
 }
 
-// GestureName returns the name of a gesture in a text, "wave" of " Wave". It reports false
-// unless that has at most 40 lower-case letters, digits, hyphens and underscores.
+// GestureName converts text to the name of a gesture: it trims spaces and converts letters to
+// lower case. It returns false unless the name has 1 to 40 letters, digits, hyphens and underscores.
 func GestureName(text string) (string, bool) {
 	name := strings.ToLower(strings.TrimSpace(text))
-	odd := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
-	return name, name != "" && len(name) <= 40 && !strings.ContainsFunc(name, odd)
+	invalid := func(r rune) bool { return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) }
+	return name, name != "" && len(name) <= 40 && !strings.ContainsFunc(name, invalid)
 }
 
 // LookAt is published when the agent looks somewhere else.
@@ -328,22 +328,23 @@ type LookAt struct {
 	By     string `json:"by"`     // model, mood, skill, owner or viewer
 }
 
-// Expression is published when a face is asked for that lies over the mood, and fades.
+// Expression is published when a facial expression is requested. It is shown over the
+// mood, and fades.
 type Expression struct {
 	Preset    string  `json:"preset"`    // neutral, happy, sad, surprised, confused or focused
 	Intensity float64 `json:"intensity"` // from 0 to 1
 	By        string  `json:"by"`        // model, mood, skill, owner or viewer
 }
 
-// Feelings are what an agent feels, each from 0 to 1.
+// Feelings are the strengths of an agent's feelings, each from 0 to 1.
 type Feelings struct {
-	Neutral     float64 `json:"neutral"`     // what the others leave of 1
-	Concern     float64 `json:"concern"`     // something is wrong; decays by 0.08 a second
-	Celebration float64 `json:"celebration"` // something has gone well; by 0.18 a second
-	Patience    float64 `json:"patience"`    // something takes its time; by 0.035 a second
-	Curiosity   float64 `json:"curiosity"`   // something is new; by 0.12 a second
-	Empathy     float64 `json:"empathy"`     // somebody has a hard time; by 0.055 a second
-	Uncertain   float64 `json:"uncertain"`   // it does not know; by 0.1 a second
+	Neutral     float64 `json:"neutral"`     // 1 minus the sum of the others
+	Concern     float64 `json:"concern"`     // something is wrong; decays by 0.08 per second
+	Celebration float64 `json:"celebration"` // something has gone well; decays by 0.18 per second
+	Patience    float64 `json:"patience"`    // something takes a long time; decays by 0.035 per second
+	Curiosity   float64 `json:"curiosity"`   // something is new; decays by 0.12 per second
+	Empathy     float64 `json:"empathy"`     // somebody is suffering; decays by 0.055 per second
+	Uncertain   float64 `json:"uncertain"`   // the agent does not know something; decays by 0.1 per second
 }
 
 // Morphs are the weights of a drawn face's morph targets, each from 0 to 1.
@@ -373,90 +374,90 @@ type Morphs struct {
 	NoseSneerRight   float64 `json:"noseSneerRight"`   // the same, right
 }
 
-// HeadPose are the angles of the head, in degrees.
+// HeadPose holds the angles of the head, in degrees.
 type HeadPose struct {
-	Tilt float64 `json:"tilt"` // to the shoulder, -25 to 25
+	Tilt float64 `json:"tilt"` // towards a shoulder, -25 to 25
 	Lean float64 `json:"lean"` // forward, -25 to 25
-	Yaw  float64 `json:"yaw"`  // -45 to 45; negative is the agent's own left
+	Yaw  float64 `json:"yaw"`  // -45 to 45; negative is to the agent's left
 }
 
-// Mood is published when what the agent feels has changed visibly, at most ten times a
-// second. It is all there is to know of the mood; an earlier one is of no use.
+// Mood is published when the agent's feelings have changed visibly, at most ten times per
+// second. It contains the whole mood, so earlier Mood events can be dropped.
 type Mood struct {
-	Dominant string   `json:"dominant"` // the feeling that shows: neutral, concern, celebration, patience, curiosity, empathy or uncertain
-	Face     string   `json:"face"`     // the firmware's emotion for it: "happy"
+	Dominant string   `json:"dominant"` // the feeling that is shown: neutral, concern, celebration, patience, curiosity, empathy or uncertain
+	Face     string   `json:"face"`     // the firmware's emotion for the feeling, such as "happy"
 	Feelings Feelings `json:"feelings"` // each from 0 to 1
 	Morphs   Morphs   `json:"morphs"`   // each from 0 to 1
 	Head     HeadPose `json:"head"`     // degrees
 }
 
-// Emote is published when a viewer reports something that the agent is to feel.
+// Emote is published when a viewer reports something that changes the agent's feelings.
 type Emote struct {
 	Trigger string  `json:"trigger"` // the feeling: concern, celebration, patience, curiosity, empathy or uncertain
 	Weight  float64 `json:"weight"`  // from 0 to 1
 }
 
-// SkillStarted is published when a skill begins its work.
+// SkillStarted is published when a skill starts.
 type SkillStarted struct {
-	Skill   string          `json:"skill"`             // its name
-	Args    json.RawMessage `json:"args,omitempty"`    // an object, as the skill was given it
-	Gesture string          `json:"gesture,omitempty"` // the gesture that goes with it
-	By      string          `json:"by,omitempty"`      // viewer, if a program that shows the agent asks for it; left out for the agent's own
+	Skill   string          `json:"skill"`             // name of the skill
+	Args    json.RawMessage `json:"args,omitempty"`    // the skill's arguments, an object
+	Gesture string          `json:"gesture,omitempty"` // name of the gesture that accompanies the skill
+	By      string          `json:"by,omitempty"`      // "viewer" if a program that shows the agent has requested it; left out for the agent's own
 }
 
-// SkillDone is published when a skill has done its work.
+// SkillDone is published when a skill has succeeded.
 type SkillDone struct {
-	Skill     string   `json:"skill"`               // its name
+	Skill     string   `json:"skill"`               // name of the skill
 	Output    string   `json:"output,omitempty"`    // text for the agent
-	Sentiment *float64 `json:"sentiment,omitempty"` // from -1 to 1, if the skill says
-	By        string   `json:"by,omitempty"`        // viewer, if a program that shows the agent asked for it or reports it
+	Sentiment *float64 `json:"sentiment,omitempty"` // from -1 to 1; left out if the skill reports none
+	By        string   `json:"by,omitempty"`        // "viewer" if a program that shows the agent has requested or reported it
 }
 
 // SkillFailed is published when a skill has failed.
 type SkillFailed struct {
-	Skill string `json:"skill"`        // its name
+	Skill string `json:"skill"`        // name of the skill
 	Error string `json:"error"`        // text for people
-	By    string `json:"by,omitempty"` // viewer, if a program that shows the agent asked for it or reports it
+	By    string `json:"by,omitempty"` // "viewer" if a program that shows the agent has requested or reported it
 }
 
-// Remembered is published when the agent has remembered something.
+// Remembered is published when the agent has stored something in its memory.
 type Remembered struct {
-	ID   string `json:"id"`             // of the entry
+	ID   string `json:"id"`             // ID of the entry
 	Type string `json:"type"`           // user, feedback, project or reference
-	Name string `json:"name"`           // of the entry; text for people
+	Name string `json:"name"`           // title of the entry; text for people
 	Body string `json:"body,omitempty"` // the fact
-	By   string `json:"by,omitempty"`   // viewer, if a program that shows the agent reports it; left out for all others
+	By   string `json:"by,omitempty"`   // "viewer" if a program that shows the agent has reported it; left out for all others
 }
 
 // Signed is published when the agent has signed a message with the appliance's key, or
 // a viewer with another key.
 type Signed struct {
 	Message   string `json:"message"`      // the text that was signed
-	Address   string `json:"address"`      // the public key, "ed25519:" and base64; a viewer's own has another form
+	Address   string `json:"address"`      // the public key: "ed25519:" and base64, or another form for a viewer's key
 	Signature string `json:"signature"`    // base64
-	By        string `json:"by,omitempty"` // viewer, if a program that shows the agent reports it; left out for the agent's own
+	By        string `json:"by,omitempty"` // "viewer" if a program that shows the agent has reported it; left out for the agent's own
 }
 
 // LoadStarted is published when a viewer begins to load a model of the agent.
 type LoadStarted struct {
-	URI string `json:"uri"` // of the model
+	URI string `json:"uri"` // URI of the model
 }
 
-// LoadEnded is published when a viewer has loaded a model, or has failed to.
+// LoadEnded is published when a viewer has loaded a model or has failed to load it.
 type LoadEnded struct {
-	URI   string `json:"uri"`             // of the model
+	URI   string `json:"uri"`             // URI of the model
 	Error string `json:"error,omitempty"` // the cause of a failure; text for people
 }
 
 // Validated is published when a viewer has examined a model.
 type Validated struct {
-	Errors   int `json:"errors"`   // number of them
-	Warnings int `json:"warnings"` // number of them
+	Errors   int `json:"errors"`   // number of errors
+	Warnings int `json:"warnings"` // number of warnings
 }
 
-// Presence is published when a viewer reports whether it is there.
+// Presence is published when a viewer reports its presence.
 type Presence struct {
-	State string `json:"state"` // the viewer's word: "online"
+	State string `json:"state"` // a word of the viewer, such as "online"
 }
 
 // States of a command to a robot.
@@ -466,60 +467,60 @@ const (
 	CommandRejected = "command_rejected"
 )
 
-// Command is published when a command to a robot with a closed channel is queued
-// or done, and when any command is rejected.
+// Command is published when a command for a robot with a closed channel is queued
+// or executed, and when any command is rejected.
 type Command struct {
-	Thing  string `json:"thing"`            // the kind of command: "say", "alert", "notify", or as Home Assistant names it
+	Thing  string `json:"thing"`            // kind of the command: "say", "alert", "notify" or Home Assistant's name
 	State  string `json:"state"`            // queued, done or command_rejected
 	Reason string `json:"reason,omitempty"` // why it was rejected; text for people
 }
 
-// FirmwareOffered is published when a check-in is answered with a firmware image.
+// FirmwareOffered is published when the response to a check-in offers a firmware image.
 type FirmwareOffered struct {
-	Version string `json:"version"` // of the image
+	Version string `json:"version"` // version of the image
 }
 
 // FirmwareProgress is published while a robot downloads an image.
 type FirmwareProgress struct {
-	Version string `json:"version"` // of the image
-	Bytes   int64  `json:"bytes"`   // bytes sent so far
-	Size    int64  `json:"size"`    // bytes of the whole image
+	Version string `json:"version"` // version of the image
+	Bytes   int64  `json:"bytes"`   // number of bytes sent
+	Size    int64  `json:"size"`    // size of the image in bytes
 }
 
-// FirmwareInstalled is published when a robot checks in with the image it was
+// FirmwareInstalled is published when a robot checks in with the image that it was
 // offered.
 type FirmwareInstalled struct {
-	Version string `json:"version"` // of the image
+	Version string `json:"version"` // version of the image
 }
 
-// FirmwareRolledBack is published when a robot has downloaded the whole image but
-// checks in with the earlier one.
+// FirmwareRolledBack is published when a robot has downloaded a whole image but checks
+// in with the previous one.
 type FirmwareRolledBack struct {
-	Version string `json:"version"` // of the image that the robot did not keep
+	Version string `json:"version"` // version of the image that was downloaded
 }
 
-// FirmwareFailed is published when a robot will not be offered the image again.
+// FirmwareFailed is published when a robot will not be offered an image again.
 type FirmwareFailed struct {
-	Version string `json:"version"`     // of the image
+	Version string `json:"version"`     // version of the image
 	Why     string `json:"why"`         // the cause; text for people
-	Back    bool   `json:"rolled_back"` // it was installed, and the robot came back with the image before
+	Back    bool   `json:"rolled_back"` // whether the robot has installed the image and then returned to the previous one
 }
 
-// Recorded is published when an entry of the diary is on the disk.
+// Recorded is published when an entry of the diary has reached the disk.
 type Recorded struct {
-	Seq       uint64          `json:"seq"`               // of the entry
-	Hash      string          `json:"hash"`              // SHA-256 of the entry, in hex
-	Character string          `json:"agent"`             // id of the character that acted
-	Session   string          `json:"session,omitempty"` // the session it happened in; the event itself has no session
+	Seq       uint64          `json:"seq"`               // number of the entry
+	Hash      string          `json:"hash"`              // SHA-256 of the entry, in hexadecimal
+	Character string          `json:"agent"`             // ID of the character that acted
+	Session   string          `json:"session,omitempty"` // session of the entry; the envelope has none
 	Type      string          `json:"type"`              // speak, remember, sign, skill-done, validate or load-end
-	Payload   json.RawMessage `json:"payload"`           // an object; what it holds depends on the type
+	Payload   json.RawMessage `json:"payload"`           // an object, whose fields depend on the type
 }
 
-// Changed is published when an owner has changed something that several programs may
-// show: they read it again.
+// Changed is published when an owner has changed something that programs may display.
+// They should then read it again.
 type Changed struct {
 	What string `json:"what"`         // robot, characters, memory, timers, firmware, settings, connections or refused (check-ins)
-	ID   string `json:"id,omitempty"` // of what changed, if that has an id
+	ID   string `json:"id,omitempty"` // ID of what has changed, if it has one
 }
 
 func (RobotSeen) kind() string           { return "robot_seen" }

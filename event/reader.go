@@ -10,17 +10,16 @@ import (
 // ErrClosed is returned by Next after the last event of a closed bus.
 var ErrClosed = errors.New("the event bus is closed")
 
-// Reader is a cursor in the bus. It is not safe for concurrent use and needs no closing.
+// Reader reads the events of a bus in order. It is not safe for concurrent use, and need not be closed.
 type Reader struct {
 	bus    *Bus
-	next   [3]uint64 // per ring, the number of the next envelope to read
-	missed uint64
-	last   uint64 // Seq of the last envelope read
+	next   [3]uint64 // index of the next envelope in each ring
+	missed uint64    // number of lost events that Missed has not reported yet
+	last   uint64    // Seq of the last envelope that was read
 }
 
-// ReadFrom returns a reader that begins with the first event whose Seq is at
-// least seq. If events from there on have already been overwritten, the reader
-// begins with Missed.
+// ReadFrom returns a reader of the events with at least the number seq. If some of them were
+// overwritten already, the first event that it reads is Missed.
 func (b *Bus) ReadFrom(seq uint64) *Reader {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,22 +38,22 @@ func (b *Bus) ReadFrom(seq uint64) *Reader {
 	return r
 }
 
-// Read returns a reader of the events published from now on.
+// Read returns a reader of the events that are published from now on.
 func (b *Bus) Read() *Reader { return b.ReadFrom(b.Seq() + 1) }
 
-// Each calls take with every event in order, until ctx or the bus ends.
-func (r *Reader) Each(ctx context.Context, take func(Envelope)) {
+// Each calls handle with every event in order, until ctx ends or the bus is closed.
+func (r *Reader) Each(ctx context.Context, handle func(Envelope)) {
 	for {
 		e, err := r.Next(ctx)
 		if err != nil {
 			return
 		}
-		take(e)
+		handle(e)
 	}
 }
 
-// Pump sends every event, in order, until ctx ends or the bus is closed, and
-// then closes to. It is for a loop that also waits for other channels.
+// Pump sends every event to a channel in order, until ctx ends or the bus is closed, and then closes
+// the channel. It is for loops that wait for other channels as well.
 func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
 	defer close(to)
 	r.Each(ctx, func(e Envelope) {
@@ -87,9 +86,10 @@ func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	}
 }
 
-// dequeue returns Missed if events were lost, or else the next envelope if there is one.
+// dequeue returns Missed if events were lost, and otherwise the next envelope, or false if there is none.
+// The caller holds the bus's mu.
 func (r *Reader) dequeue() (Envelope, bool) {
-	lowest, from := (*Envelope)(nil), 0
+	lowest, lowestRing := (*Envelope)(nil), 0
 	for i := range r.bus.rings {
 		ring := &r.bus.rings[i]
 		if oldest := ring.oldest(); r.next[i] < oldest {
@@ -100,7 +100,7 @@ func (r *Reader) dequeue() (Envelope, bool) {
 			continue
 		}
 		if e := ring.at(r.next[i]); lowest == nil || e.Seq < lowest.Seq {
-			lowest, from = e, i
+			lowest, lowestRing = e, i
 		}
 	}
 	if n := r.missed; n > 0 {
@@ -110,7 +110,7 @@ func (r *Reader) dequeue() (Envelope, bool) {
 	if lowest == nil {
 		return Envelope{}, false
 	}
-	r.next[from]++
+	r.next[lowestRing]++
 	r.last = lowest.Seq
 	return *lowest, true
 }
