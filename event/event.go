@@ -374,7 +374,7 @@ type Morphs struct {
 	NoseSneerRight   float64 `json:"noseSneerRight"`   // the same, right
 }
 
-// HeadPose holds the angles of the head, in degrees.
+// HeadPose are the angles of the head, in degrees.
 type HeadPose struct {
 	Tilt float64 `json:"tilt"` // towards a shoulder, -25 to 25
 	Lean float64 `json:"lean"` // forward, -25 to 25
