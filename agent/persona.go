@@ -177,7 +177,7 @@ func (o *BrainOptions) decode(n *yaml.Node) error {
 // Other keys and duplicates are errors, in which name stands for the mapping.
 func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
-		return lineError(n, fmt.Errorf("%s is keys with values, such as name: Chan", name))
+		return lineError(n, fmt.Errorf("%s must consist of keys with values, such as name: Chan", name))
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -200,7 +200,7 @@ func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) err
 // decodeLine sets *dst to a scalar that is one line of text.
 func decodeLine(n *yaml.Node, dst *string) error {
 	if n.Kind != yaml.ScalarNode || len(n.Value) > limit.Name || Speakable(n.Value) != strings.TrimSpace(n.Value) {
-		return lineError(n, fmt.Errorf("this is one line of at most %d bytes", limit.Name))
+		return lineError(n, fmt.Errorf("this must be one line of at most %d bytes", limit.Name))
 	}
 	*dst = strings.TrimSpace(n.Value)
 	return nil

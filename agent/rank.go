@@ -58,10 +58,10 @@ func (e *Entry) check(now time.Time) error {
 		return err
 	}
 	if !e.Expires.IsZero() && e.isExpired(now) {
-		return fmt.Errorf("%w: expires is a time to come", ErrEntry)
+		return fmt.Errorf("%w: expires must be in the future", ErrEntry)
 	}
 	if e.Expires.After(now.Add(maxExpiry)) {
-		return fmt.Errorf("%w: it may expire within ten years; leave that out for a fact that stays", ErrEntry)
+		return fmt.Errorf("%w: expires must be within ten years; leave it out for a fact that does not expire", ErrEntry)
 	}
 	return nil
 }

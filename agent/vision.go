@@ -55,7 +55,7 @@ func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 			return text, nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%w: it said nothing of the picture", ErrAway)
+			err = fmt.Errorf("%w: it did not answer the question about the picture", ErrAway)
 		}
 		if errors.Is(err, ErrBlind) {
 			continue

@@ -174,7 +174,7 @@ func (w *Words) add(v Vocabulary, words map[string]string) error {
 	}
 	stock, isStock := w.toWord[v]
 	if !isStock && words[Neutral.Name] == "" {
-		return fmt.Errorf("%w: %s needs a word for neutral, which stands for all it leaves out", ErrWords, v)
+		return fmt.Errorf("%w: %s needs a word for neutral, which is used for the faces that it omits", ErrWords, v)
 	}
 	toWord := map[string]string{}
 	for _, e := range Emotions() {

@@ -117,11 +117,11 @@ func (o Options) Check() error {
 	}
 	switch {
 	case o.Pipeline != "" && o.Agent != "":
-		return errors.New("pipeline and agent are two answers to one question; a pipeline has its agent")
+		return errors.New("set either pipeline or agent; a pipeline has an agent")
 	case o.Pipeline != "" && o.REST:
-		return errors.New("with rest there is no pipeline; set agent, or leave rest out")
+		return errors.New("rest does not support pipelines; set agent, or leave rest out")
 	case o.Agent != "" && !o.REST && !isEntity(o.Agent):
-		return errors.New("an agent is like conversation.home_assistant; for the id of another kind set rest as well")
+		return errors.New("agent must be like conversation.home_assistant; for an id of another kind set rest as well")
 	}
 	if min(o.ConnectWithin, o.FirstWithin, o.IdleWithin, o.QuietFor, o.TurnWithin) < 0 {
 		return errors.New("a deadline cannot be negative")

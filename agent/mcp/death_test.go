@@ -324,7 +324,7 @@ func TestInvalidOptions(t *testing.T) {
 		"needs a log":                    {Name: "it", Command: []string{"x"}},
 		"needs a command":                {Name: "it", Log: log},
 		"both a command":                 {Name: "it", Command: []string{"x"}, URL: "http://x", Log: log},
-		"a key is for a url":             {Name: "it", Command: []string{"x"}, Key: "k", Log: log},
+		"a key is only for a url":        {Name: "it", Command: []string{"x"}, Key: "k", Log: log},
 		"is not a valid address":         {Name: "it", URL: "ftp://canary/", Log: log},
 		"its url is not a valid address": {Name: "it", URL: "http://canary:x/", Log: log},
 		"its key has":                    {Name: "it", URL: "http://x", Key: "canary\n", Log: log},

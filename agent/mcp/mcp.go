@@ -149,11 +149,11 @@ func (o *Options) check() error {
 	case o.URL == "" && (len(o.Command) == 0 || o.Command[0] == ""):
 		return errors.New("it needs a command, such as [npx, -y, some-server], or a url")
 	case len(o.Command) > 0 && o.Key != "":
-		return errors.New("a key is for a url; give a command what it needs as env")
+		return errors.New("a key is only for a url; give a command its keys in env")
 	case o.CallWithin < 0 || o.ConnectWithin < 0:
 		return errors.New("its timeouts must be above zero")
 	case o.Key != strings.TrimSpace(o.Key) || strings.ContainsFunc(o.Key, func(r rune) bool { return r < ' ' || r > '~' }):
-		return errors.New("its key has spaces around it or characters that no header can hold; copy it again")
+		return errors.New("its key has spaces around it, or characters that a header cannot contain; copy it again")
 	}
 	for _, pattern := range slices.Concat(o.Only, o.Except) {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {

@@ -68,9 +68,9 @@ func TestAnswersAreNotSentences(t *testing.T) {
 func TestFaultsInAnswers(t *testing.T) {
 	for text, want := range map[string]string{
 		"answers:\n  yes: [\"aye (aye\"]":          `own.yaml:2: sentence "aye (aye": a ")" is missing`,
-		"answers:\n  no:\n    - nay\n    - [a, b]": "line 4: a sentence is a text",
+		"answers:\n  no:\n    - nay\n    - [a, b]": "line 4: a sentence must be a text",
 		"answers:\n  no: [\"[nay]\"]":              `own.yaml:2: sentence "[nay]": a sentence of no words`,
-		"answers:\n\n  yes: [\"in {number}\"]":     `own.yaml:3: answer "yes": it has a slot {number}, but answers are words alone`,
+		"answers:\n\n  yes: [\"in {number}\"]":     `own.yaml:3: answer "yes": it has a slot {number}, but answers must consist of words only`,
 		"answers: {maybe: [x]}":                    "line 1: field maybe not found",
 		"answers: [yes, no]":                       "line 1: cannot unmarshal",
 		"answers: {yes: [\"10 4\"]}\nintents: {a: {sentences: [\"(\"], answer: z}}": `own.yaml:2: sentence "("`,

@@ -154,7 +154,7 @@ func addOwnFile(books []*Book, own string) error {
 			for _, b := range books {
 				tags = append(tags, b.language)
 			}
-			return fmt.Errorf("%s: its language is %.40q, and none of those of this Perch: %s; "+
+			return fmt.Errorf("%s: its language is %.40q, but the languages of this Perch are %s; "+
 				"add it to language in the configuration, or leave the line out of the file", name, f.Language, names(tags))
 		}
 		book = books[i]
@@ -256,7 +256,7 @@ func (b *Book) addList(name string, f fileList, source string) error {
 func (b *Book) addSigns(file string, signs map[string]string) error {
 	for sign, spoken := range signs {
 		if utf8.RuneCountInString(sign) != 1 || len(language.Split(sign)) > 0 || len(language.Split(spoken)) == 0 {
-			return fmt.Errorf("%s: signs: a sign is one that is no letter and no digit, and is said as words, not %.40q as %.40q",
+			return fmt.Errorf("%s: signs: a sign must be one character, but not a letter or digit, and is spoken as words, not %.40q as %.40q",
 				file, sign, spoken)
 		}
 		b.signs[language.Fold(sign)] = spoken

@@ -57,7 +57,7 @@ func (b *Book) checkAnswers() error {
 	for _, a := range b.answers {
 		kinds[a.kind] = true
 		for _, s := range a.slots {
-			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers are words alone", a.source, a.kind, s.name))
+			faults = append(faults, fmt.Errorf("%s: answer %q: it has a slot {%s}, but answers must consist of words only", a.source, a.kind, s.name))
 		}
 	}
 	if len(kinds) > 0 && !(kinds["yes"] && kinds["no"]) {
@@ -122,7 +122,7 @@ func (b *Book) checkTimer(in intent, fault func(error)) {
 		}
 	}
 	if in.Body == "" {
-		fault(fmt.Errorf("action %q needs a body, which is what is said when the time has come", in.Action))
+		fault(fmt.Errorf("action %q needs a body, the text to be spoken when the time has come", in.Action))
 	}
 }
 

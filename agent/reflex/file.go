@@ -37,11 +37,11 @@ func (l *fileList) UnmarshalYAML(n *yaml.Node) error {
 	case yaml.MappingNode:
 		step = 2
 	default:
-		return fmt.Errorf("line %d: a list is a sequence or a map", n.Line)
+		return fmt.Errorf("line %d: a list must be a sequence or a map", n.Line)
 	}
 	for i := 0; i+step <= len(n.Content); i += step {
 		if n.Content[i].Kind != yaml.ScalarNode || n.Content[i].Value == "" {
-			return fmt.Errorf("line %d: an entry of a list is words", n.Content[i].Line)
+			return fmt.Errorf("line %d: an entry of a list must be words", n.Content[i].Line)
 		}
 		e := fileEntry{spoken: n.Content[i].Value}
 		if step == 2 {
@@ -73,7 +73,7 @@ type fileIntent struct {
 // UnmarshalYAML decodes a map from names to intents.
 func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: intents are a map", n.Line)
+		return fmt.Errorf("line %d: intents must be a map", n.Line)
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, body := n.Content[i], n.Content[i+1]
@@ -93,7 +93,7 @@ func (f *fileIntents) UnmarshalYAML(n *yaml.Node) error {
 // this, because its KnownFields has no effect within a type with an UnmarshalYAML method.
 func checkKeys(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: an intent is a map", n.Line)
+		return fmt.Errorf("line %d: an intent must be a map", n.Line)
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		switch n.Content[i].Value {
@@ -114,7 +114,7 @@ type fileSentence struct {
 // UnmarshalYAML decodes a text.
 func (s *fileSentence) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
-		return fmt.Errorf("line %d: a sentence is a text", n.Line)
+		return fmt.Errorf("line %d: a sentence must be a text", n.Line)
 	}
 	s.text, s.line = n.Value, n.Line
 	return nil
