@@ -32,7 +32,7 @@ func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	case head.Version>>4 != 0:
-		return nil, fmt.Errorf("its version %d is not known here", head.Version)
+		return nil, fmt.Errorf("its version %d is not supported", head.Version)
 	case head.ChannelMap != 0:
 		return nil, errors.New("it has more than two channels; save it with one or two")
 	}

@@ -93,7 +93,7 @@ func (l *Library) list() (*os.Root, []string, error) {
 // PCM of at most a minute. The error wraps fs.ErrNotExist if there is no such sound.
 func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	if name == "" || len(name) > maxName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
-		return nil, fmt.Errorf("a sound has a plain name: %w", fs.ErrNotExist)
+		return nil, fmt.Errorf("the name of a sound must not contain a path: %w", fs.ErrNotExist)
 	}
 	root, files, err := l.list()
 	if err == nil {

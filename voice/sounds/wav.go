@@ -116,11 +116,11 @@ func parseFormat(b []byte) (wav, error) {
 	isSupported := w.format == wavPCM && w.bits == 16 || w.format == wavFloat && (w.bits == 32 || w.bits == 64)
 	switch {
 	case !isSupported:
-		return w, fmt.Errorf("its format %d with %d bits is not known here; %s", w.format, w.bits, saveAs)
+		return w, fmt.Errorf("its format %d with %d bits is not supported; %s", w.format, w.bits, saveAs)
 	case w.channels < 1 || w.channels > 2:
 		return w, fmt.Errorf("it has %d channels; save it with one or two", w.channels)
 	case !slices.Contains(rates(), w.rate):
-		return w, fmt.Errorf("its rate of %d Hz is not in use; %s", w.rate, saveAs)
+		return w, fmt.Errorf("its rate of %d Hz is not supported; %s", w.rate, saveAs)
 	}
 	return w, nil
 }

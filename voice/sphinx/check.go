@@ -68,7 +68,7 @@ func check(g Grammar, model string) (words []pronunciation, optional []error, er
 		c.checkReferences(r)
 	}
 	if len(g.Top) == 0 {
-		c.faults = append(c.faults, errors.New("the grammar has no top rule, so no sentence"))
+		c.faults = append(c.faults, errors.New("the grammar has no top rule, and therefore no sentences"))
 	}
 	c.checkUtterances("top", g.Top)
 	c.checkUtterances("answer", g.Answer)
@@ -118,7 +118,7 @@ func (c *checker) addRule(r Rule) {
 		return
 	}
 	if first, ok := c.rules[r.Name]; ok {
-		c.addFault(r, fmt.Errorf("the rule <%s> is defined before, at %s", r.Name, first.Source))
+		c.addFault(r, fmt.Errorf("the rule <%s> is already defined, at %s", r.Name, first.Source))
 		return
 	}
 	e, err := parse(r.Body)

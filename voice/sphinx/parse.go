@@ -37,7 +37,7 @@ func parse(body string) (expansion, error) {
 		return expansion{}, err
 	}
 	if p.rest != "" {
-		return expansion{}, fmt.Errorf("%q closes nothing", p.rest[:1])
+		return expansion{}, fmt.Errorf("%q has no opening bracket", p.rest[:1])
 	}
 	return p.out, nil
 }

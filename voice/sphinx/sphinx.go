@@ -115,7 +115,7 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 // other than English.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if language := voice.BaseLanguage(o.Language); language != "" && language != "en" {
-		return voice.Transcript{}, fmt.Errorf("%w: sphinx only knows English, not %q", voice.ErrLanguage, o.Language)
+		return voice.Transcript{}, fmt.Errorf("%w: sphinx only supports English, not %q", voice.ErrLanguage, o.Language)
 	}
 	if o.Stranger { // a pair must not be occupied while a stranger speaks
 		if err := u.Wait(ctx); err != nil {

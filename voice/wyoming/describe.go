@@ -81,7 +81,7 @@ func (s *server) describe(ctx context.Context) (Info, error) {
 				return decodeInfo(event, &info)
 			}
 		}
-		return reason("it does not answer the question what it serves; is it a Wyoming server?")
+		return reason("it does not list its services; is it a Wyoming server?")
 	})
 	if err != nil {
 		return Info{}, err
