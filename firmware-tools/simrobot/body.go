@@ -121,9 +121,9 @@ func reminders(s *session, _ time.Time, _ values) (string, error) {
 
 func stopReminder(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
-	before := len(b.reminders)
+	oldLen := len(b.reminders)
 	b.reminders = slices.DeleteFunc(b.reminders, func(m reminder) bool { return m.ID == v.int("id") })
-	return strconv.FormatBool(len(b.reminders) < before), nil
+	return strconv.FormatBool(len(b.reminders) < oldLen), nil
 }
 
 func rebootTool(s *session, now time.Time, _ values) (string, error) {

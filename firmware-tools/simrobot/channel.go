@@ -32,7 +32,7 @@ const helloTimeout = 10 * time.Second
 const redialDelay = 500 * time.Millisecond
 
 // connect opens a channel with the transport that the last bootstrap selected.
-func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framing) (c channel, err error) {
+func (r *Robot) connect(ctx context.Context, op opening, framing xiaozhi.Framing) (c channel, err error) {
 	if r.byMQTT {
 		control, err := r.connectMQTT(ctx)
 		if err != nil {
@@ -41,7 +41,7 @@ func (r *Robot) connect(ctx context.Context, how opening, framing xiaozhi.Framin
 		return newMQTTChannel(control, r), nil
 	}
 	tries := 1
-	if how.do == doSense && r.firmware.events {
+	if op.do == doSense && r.firmware.events {
 		tries = 3
 	}
 	for try := range tries {

@@ -10,12 +10,12 @@ import (
 // channel. With MQTT it keeps the control connection open.
 func (r *Robot) idle(ctx context.Context) (opening, error) {
 	for ctx.Err() == nil {
-		var how *opening
+		var op *opening
 		var err error
 		if !r.byMQTT || time.Now().Before(r.reconnectAt) {
-			how, err = r.idleOffline(ctx)
+			op, err = r.idleOffline(ctx)
 		} else if c, connectErr := r.connectMQTT(ctx); connectErr == nil {
-			how, err = r.idleOnline(ctx, c)
+			op, err = r.idleOnline(ctx, c)
 		} else if ctx.Err() == nil {
 			r.connectionLost(time.Now(), connectErr)
 		}
@@ -27,8 +27,8 @@ func (r *Robot) idle(ctx context.Context) (opening, error) {
 			}
 		case err != nil:
 			return opening{}, err
-		case how != nil:
-			return *how, nil
+		case op != nil:
+			return *op, nil
 		}
 	}
 	return opening{}, ctx.Err()

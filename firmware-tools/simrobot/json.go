@@ -23,8 +23,8 @@ func parseObject(text []byte) object {
 	}
 	o := object{}
 	for d.More() {
-		key, err := d.Token()
-		name, isString := key.(string)
+		token, err := d.Token()
+		key, isString := token.(string)
 		if err != nil || !isString {
 			return nil
 		}
@@ -32,7 +32,7 @@ func parseObject(text []byte) object {
 		if d.Decode(&value) != nil {
 			return nil
 		}
-		o = append(o, member{name, value})
+		o = append(o, member{key, value})
 	}
 	if _, err := d.Token(); err != nil {
 		return nil

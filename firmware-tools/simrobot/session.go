@@ -70,13 +70,13 @@ type mainLoop struct {
 }
 
 // newSession returns a session whose channel is not open yet.
-func newSession(r *Robot, how opening) (*session, error) {
+func newSession(r *Robot, op opening) (*session, error) {
 	m, err := newMic(r.seed())
 	if err != nil {
 		return nil, err
 	}
 	s := &session{
-		r: r, opening: how, staysOpen: r.o.Stay || r.o.Forever && r.person.isDone(),
+		r: r, opening: op, staysOpen: r.o.Stay || r.o.Forever && r.person.isDone(),
 		link:     link{framing: r.flash.WebSocket.framing(), in: make(chan arrival, 64)},
 		speech:   speech{mode: r.o.Mode, defaultMode: r.o.Mode, mic: m, state: Connecting},
 		mainLoop: mainLoop{tools: make(chan toolResult, 1)},
@@ -114,13 +114,13 @@ func (r *Robot) seed() uint64 {
 
 // session opens a channel and runs it to its end. It returns the reason for the end, never
 // nil.
-func (r *Robot) session(ctx context.Context, how opening) error {
-	s, err := newSession(r, how)
+func (r *Robot) session(ctx context.Context, op opening) error {
+	s, err := newSession(r, op)
 	if err != nil {
 		return err
 	}
 	r.o.Observe(Entered{State: Connecting})
-	s.ch, err = r.connect(ctx, how, s.framing)
+	s.ch, err = r.connect(ctx, op, s.framing)
 	if err != nil {
 		return &openError{err}
 	}

@@ -20,25 +20,25 @@ var (
 // sentence, or when ctx ends. With Options.Forever it returns only when ctx ends.
 func (r *Robot) Talk(ctx context.Context) error {
 	defer r.disconnectMQTT()
-	how := r.usualOpening()
+	op := r.usualOpening()
 	if r.o.Asleep {
 		var err error
-		if how, err = r.idle(ctx); err != nil {
+		if op, err = r.idle(ctx); err != nil {
 			return errors.Join(err, r.flash.save())
 		}
 	}
 	for {
 		firstSentence := r.person.next
-		end := r.session(ctx, how)
+		end := r.session(ctx, op)
 		if next, ok := errors.AsType[*opening](end); ok {
-			how = *next
+			op = *next
 			continue
 		}
 		reopen, err := r.channelClosed(ctx, end, firstSentence)
 		if err != nil || !reopen && !r.o.Forever {
 			return errors.Join(err, r.flash.save())
 		}
-		if how, err = r.nextOpening(ctx, reopen, errors.Is(end, errRebooted)); err != nil {
+		if op, err = r.nextOpening(ctx, reopen, errors.Is(end, errRebooted)); err != nil {
 			return errors.Join(err, r.flash.save())
 		}
 	}

@@ -86,7 +86,7 @@ func TestUpgrades(t *testing.T) {
 				"back to 1.2.4"},
 			[]string{"1.2.4", "1.2.4", "1.2.4", "1.2.4", "1.2.4", "1.2.4"}},
 		{"nothing is newer", upgrader{offer: "1.2.4", file: application("1.2.4", 9)}, Options{}, nil, []string{"1.2.4"}},
-		{"not found", upgrader{offer: "1.3", status: 404}, Options{}, []string{"keeps: download: answered 404"}, []string{"1.2.4"}},
+		{"not found", upgrader{offer: "1.3", status: 404}, Options{}, []string{"keeps: download: status 404"}, []string{"1.2.4"}},
 		{"chunked", upgrader{offer: "1.3", file: application("1.3", 9), chunked: true}, Options{},
 			[]string{"keeps: download: failed to get content length"}, []string{"1.2.4"}},
 		{"cut short", upgrader{offer: "1.3", file: application("1.3", 9)[:300]}, Options{}, []string{"keeps: the file ends"}, []string{"1.2.4"}},
