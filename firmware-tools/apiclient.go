@@ -31,10 +31,10 @@ const localURL = "http://127.0.0.1:8004"
 // socketHost is the host in the URL of a request that is sent to the appliance's Unix socket.
 const socketHost = "perch.sock"
 
-// commandsSocket returns the path of the Unix socket of the appliance on this machine, or ""
+// localSocket returns the path of the Unix socket of the appliance on this machine, or ""
 // if this user cannot open it. The appliance gives the rights of its owner to everybody who
 // can.
-func commandsSocket() string {
+func localSocket() string {
 	for _, path := range []string{"/run/perch/perch.sock", "/var/lib/perch/perch.sock", "data/perch.sock"} {
 		if c, err := net.Dial("unix", path); err == nil {
 			_ = c.Close() // the connection was only a test
@@ -49,7 +49,7 @@ func commandsSocket() string {
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	if address == socketHost+":80" {
-		network, address = "unix", commandsSocket()
+		network, address = "unix", localSocket()
 	}
 	return d.DialContext(ctx, network, address)
 }
@@ -69,7 +69,7 @@ func (r *apiClient) register(c *cobra.Command) {
 // request returns a request to the admin API, for a path below /api/v1.
 func (r *apiClient) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	address := r.url
-	if address == localURL && commandsSocket() != "" {
+	if address == localURL && localSocket() != "" {
 		address = "http://" + socketHost
 	}
 	u, err := url.Parse(strings.TrimSuffix(address, "/"))

@@ -12,7 +12,7 @@ import (
 
 func TestSocketOfThisMachineIsPreferred(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if commandsSocket() != "" {
+	if localSocket() != "" {
 		t.Skip("an appliance runs on this machine")
 	}
 	must.Succeed(t, os.Mkdir("data", 0o700))

@@ -183,7 +183,7 @@ func TestFlashSettings(t *testing.T) {
 	fresh, file := filepath.Join(dir, "new.bin"), filepath.Join(dir, "nvs.bin")
 	check(t, "robot",
 		call{[]string{"nvs", fresh, "--new", "--set", "wifi/ssid=Home"}, 0, "1 items"},
-		call{[]string{"flash", fresh, "--port", fakePort}, 1, "--all allows it"},
+		call{[]string{"flash", fresh, "--port", fakePort}, 1, "add --all"},
 		call{[]string{"flash", fresh, "--port", fakePort, "--all"}, 0, "verified"},
 		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 0, "16384 bytes of nvs, from 0x9000 on"},
 		call{[]string{"flash", "--save", "--at", "nvs", file, "--port", fakePort}, 1, "already exists"},
@@ -251,7 +251,7 @@ func TestFlashErrorsHaveACure(t *testing.T) {
 	for _, c := range []struct{ command, printed, want string }{
 		{"flash_id", "...................................\n\nA fatal error occurred: Failed to connect to Espressif device: No serial data received.\n" +
 			"For troubleshooting steps visit: https://docs.espressif.com/\n",
-			"/dev/null: no robot answers there: is it this port, and a cable with data lines? If so, bring it into its loader by hand (hold BOOT"},
+			"/dev/null: no robot responds: is this the right port, and does the cable have data lines? If so, bring it into its loader by hand (hold BOOT"},
 		{"flash_id", "\nA fatal error occurred: Failed to connect to ESP32-S3: Wrong boot mode detected (0x8)! The chip needs to be in download mode.\n",
 			"the robot starts its firmware instead of its loader: bring it"},
 		{"flash_id", "\nA fatal error occurred: Could not open /dev/ttyACM0, the port is busy or doesn't exist.\n([Errno 11] Could not exclusively lock " +
@@ -266,7 +266,7 @@ func TestFlashErrorsHaveACure(t *testing.T) {
 		{"write_flash", "Writing at 0x00028000... (22 %)\n\nA serial exception error occurred: Could not configure port: (5, 'Input/output error')\n",
 			"the port has disappeared: the robot was unplugged, or has lost power" + half},
 		{"write_flash", "Flash md5: 6d60b937d11c1c6827dc8926289da4ab\n\nA fatal error occurred: MD5 of file does not match data in flash!\n",
-			"write the flash at 0x20000: the flash does not hold what was written: try another cable"},
+			"write the flash at 0x20000: the flash does not contain the written data: try another cable"},
 	} {
 		robot := stackChan(t)
 		robot.put(c.command+".fails", []byte(c.printed))
@@ -301,7 +301,7 @@ func TestIdentify(t *testing.T) {
 	}
 	for printed, want := range map[string]string{
 		"": "its versions 4.7 and 5.6",
-		"Detecting chip type... ESP32-S3\nChip is ESP32-S3 (revision v0.2)\nDetected flash size: Unknown\n": "is its cable sound?",
+		"Detecting chip type... ESP32-S3\nChip is ESP32-S3 (revision v0.2)\nDetected flash size: Unknown\n": "is the cable sound?",
 		"Detecting chip type... ESP8266\nChip is ESP8266EX (revision v0.2)\nDetected flash size: 4MB\n":     "the robot has esp8266",
 	} {
 		if _, err := identify(printed); err == nil || !strings.Contains(err.Error(), want) {
@@ -500,7 +500,7 @@ func TestFlashPlan(t *testing.T) {
 		{"app", robot, app, flashFlags{at: "0x130000"}, "in the middle of ota_1"},
 		{"app", robot, app, flashFlags{at: "0x10000"}, "there is no partition at 0x10000"},
 		{"app", robot, app, flashFlags{at: "-4096"}, "there is no partition at"},
-		{"app", robot, app, flashFlags{at: "nvs"}, "--all allows it"},
+		{"app", robot, app, flashFlags{at: "nvs"}, "add --all"},
 		{"app", robot, app, flashFlags{at: "nvs", all: true}, "nvs is not one"},
 		{"app", robot, app, flashFlags{at: "0"}, "written to the boot loader, on which"},
 		{"app", robot, app, flashFlags{at: "0", all: true}, "the boot loader is not one"},
@@ -513,7 +513,7 @@ func TestFlashPlan(t *testing.T) {
 		{"app", blank, app, flashFlags{}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "ota_0"}, "there is no partition table"},
 		{"app", blank, app, flashFlags{at: "0x20000"}, "there is no partition table"},
-		{"whole", robot, whole, flashFlags{}, "--all allows it"},
+		{"whole", robot, whole, flashFlags{}, "add --all"},
 		{"whole", robot, whole, flashFlags{all: true}, "the whole flash 0x0; nvs is replaced, too"},
 		{"whole", blank, whole, flashFlags{all: true}, "the whole flash 0x0; nvs is replaced, too"},
 		{"whole", robot, whole, flashFlags{all: true, at: "0"}, "the whole flash 0x0; nvs is replaced, too"},
@@ -524,10 +524,10 @@ func TestFlashPlan(t *testing.T) {
 		{"assets", big, assets, flashFlags{}, "assets 0xfff000"},
 		{"assets", big, bigAssets(), flashFlags{}, "beyond the first 16 MB"},
 		{"assets", single, assets, flashFlags{}, "no partition assets"},
-		{"table", robot, partitionTable(), flashFlags{}, "--all allows it"},
+		{"table", robot, partitionTable(), flashFlags{}, "add --all"},
 		{"table", robot, partitionTable(), flashFlags{all: true}, "the partition table 0x8000"},
 		{"table", robot, partitionTable(), flashFlags{at: "ota_1"}, "belongs to 0x8000"},
-		{"loader", robot, loader, flashFlags{}, "--all allows it"},
+		{"loader", robot, loader, flashFlags{}, "add --all"},
 		{"loader", robot, loader, flashFlags{all: true}, "the boot loader 0x0"},
 		{"loader", robot, loader, flashFlags{at: "ota_1"}, "a boot loader belongs to 0x0"},
 	} {

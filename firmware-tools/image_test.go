@@ -40,7 +40,7 @@ func TestImage(t *testing.T) {
 		{[]string{"--json", bad}, 1, `"code": "bad_hash"`, "the file is damaged"},
 		{[]string{t.TempDir()}, 1, "", "is not a file"},
 		{[]string{"/nowhere.bin"}, 1, "", "nowhere.bin"},
-		{[]string{good, "--chip", "z80"}, 2, "", `no chip "z80"`},
+		{[]string{good, "--chip", "z80"}, 2, "", `"z80" is not a chip`},
 		{nil, 2, "", "it takes one file, not 0"},
 		{[]string{"--help"}, 0, "usage: perch-tools firmware image", ""},
 	} {

@@ -151,10 +151,10 @@ func macAfter(mac string, n int) string {
 }
 
 // printSummary prints the added-up counters of all robots.
-func printSummary(out output, all []simrobot.Stats) {
+func printSummary(out output, stats []simrobot.Stats) {
 	var sum simrobot.Stats
 	var hello, firstSound []time.Duration
-	for _, s := range all {
+	for _, s := range stats {
 		sum.Received += s.Received
 		sum.Played += s.Played
 		sum.Dropped += s.Dropped
@@ -171,12 +171,12 @@ func printSummary(out output, all []simrobot.Stats) {
 	}
 	if out.json {
 		p := func(d []time.Duration, q float64) float64 { return milliseconds(simrobot.Quantile(d, q)) }
-		out.object(jsonSummary{len(all), len(sum.Turns), len(firstSound), sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
+		out.object(jsonSummary{len(stats), len(sum.Turns), len(firstSound), sum.Received, sum.Played, sum.Dropped, sum.Ignored, sum.Underruns,
 			p(hello, 0.5), p(hello, 0.99), p(firstSound, 0.5), p(firstSound, 0.99), p(sum.Gaps, 0.5), p(sum.Gaps, 0.99)})
 		return
 	}
 	w := out.to
-	fmt.Fprintf(w, "%d robots: %d of %d turns answered\n", len(all), len(firstSound), len(sum.Turns))
+	fmt.Fprintf(w, "%d robots: %d of %d turns answered\n", len(stats), len(firstSound), len(sum.Turns))
 	for _, row := range []struct {
 		name  string
 		times []time.Duration

@@ -156,19 +156,19 @@ func assign(p *nvs.Partition, text string) error {
 	if !ok || !hasNamespace {
 		return command.Usagef("--set %q is not NAMESPACE/KEY=VALUE", text)
 	}
-	want, known := firmwareType(namespace, key)
-	if old, ok := p.Get(namespace, key); !known && ok {
-		want, known = old.Type, true
+	want, isKnown := firmwareType(namespace, key)
+	if old, ok := p.Get(namespace, key); !isKnown && ok {
+		want, isKnown = old.Type, true
 	}
 	if word, rest, hasType := strings.Cut(value, ":"); hasType {
 		if t, isType := nvs.ParseType(word); isType {
-			if known && t != want {
+			if isKnown && t != want {
 				return command.Usagef("%s is a %v; the firmware would not find a %v", name, want, t)
 			}
-			want, known, value = t, true, rest
+			want, isKnown, value = t, true, rest
 		}
 	}
-	if !known {
+	if !isKnown {
 		return command.Usagef("the type of %s is unknown; specify it, as in %s=string:%s", name, name, value)
 	}
 	v, err := nvs.ParseValue(want, value)

@@ -77,13 +77,13 @@ func TestSettingsRefused(t *testing.T) {
 	before, _ := os.ReadFile(file)
 	check(t, "robot nvs", []call{
 		{[]string{text}, 1, "not an NVS partition"},
-		{[]string{"/nowhere.bin"}, 1, "--new makes one"},
+		{[]string{"/nowhere.bin"}, 1, "--new creates one"},
 		{[]string{"--new", file}, 1, "already exists"},
 		{[]string{bad, "--set", "wifi/ssid=x"}, 1, "--drop-damaged"},
 		{[]string{file, "--set", "wifi/ssid"}, 2, "is not NAMESPACE/KEY=VALUE"},
 		{[]string{file, "--set", "ssid=x"}, 2, "is not NAMESPACE/KEY=VALUE"},
 		{[]string{file, "--set", "wifi/new=x"}, 2, "wifi/new=string:x"},
-		{[]string{file, "--set", "wifi/ssid=u8:1"}, 2, "the firmware would not see a u8"},
+		{[]string{file, "--set", "wifi/ssid=u8:1"}, 2, "the firmware would not find a u8"},
 		{[]string{file, "--set", "audio/output_volume=loud"}, 2, `"loud" is not a valid i32`},
 		{[]string{file, "--set", "wifi/a_key_of_20_letters_=string:x"}, 1, "1 to 15 bytes"},
 		{[]string{file, "--delete", "wifi/none"}, 1, "no wifi/none to delete"},

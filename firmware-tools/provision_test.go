@@ -83,7 +83,7 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--portal", fresh}, 1, "knows no Wi-Fi"},
 		{[]string{"--portal", wrong, "--ssid", "Home", "--password-file", password}, 1, `could not join "Home"`},
 		{[]string{"--portal", wrong, "--ssid", "Nobody's"}, 1, "it stays in configuration mode"},
-		{[]string{"--portal", deaf.URL}, 1, `but holds ""`},
+		{[]string{"--portal", deaf.URL}, 1, `but has stored ""`},
 		{[]string{"--portal", page(200, "<html>")}, 1, "is not a robot in configuration mode"},
 		{[]string{"--portal", page(200, `{}`)}, 1, "is not a robot in configuration mode"},
 		{[]string{"--portal", page(302, "")}, 1, "responded with 302"},
@@ -96,7 +96,7 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--ssid", "Home", "--password-file", writeFile(t, "p", bytes.Repeat([]byte("x"), 65))}, 1, "8 to 63"},
 		{[]string{"--ssid", strings.Repeat("x", 33)}, 2, "32 bytes"},
 		{[]string{"--ap", "Xiaozhi-A1B2"}, 2, "goes with --wifi"},
-		{[]string{"--wifi", "--ap", "-x"}, 2, "--ap is as in"},
+		{[]string{"--wifi", "--ap", "-x"}, 2, "--ap is a name such as"},
 		{[]string{"what"}, 2, `unexpected "what": it takes no arguments`},
 		{[]string{"--help"}, 0, ""},
 	}
@@ -259,9 +259,9 @@ func TestProvisionReturnsToOwnNetworkAfterFailure(t *testing.T) {
 		{"join", []string{"Xiaozhi-A1B2"}, nil, "join Xiaozhi-A1B2: nmcli: Connection activation failed: (5)"},
 		{"running", []string{"Xiaozhi-A1B2"}, nil, "NetworkManager is not running"},
 		{"radio", nil, nil, "nmcli radio wifi on"},
-		{"", []string{"Home"}, nil, "none opens a network"},
+		{"", []string{"Home"}, nil, "no network Xiaozhi-XXXX is in range"},
 		{"", []string{"Xiaozhi-A1B2", "Xiaozhi-00FF"}, nil, "choose one with --ap: Xiaozhi-00FF, Xiaozhi-A1B2"},
-		{"", []string{"Xiaozhi-00FF"}, []string{"--ap", "Xiaozhi-A1B2"}, "these do: Xiaozhi-00FF"},
+		{"", []string{"Xiaozhi-00FF"}, []string{"--ap", "Xiaozhi-A1B2"}, "networks of other robots: Xiaozhi-00FF"},
 	} {
 		t.Run(c.stderr, func(t *testing.T) {
 			state := air(t, c.fail, c.ssids...)
@@ -291,7 +291,7 @@ func TestProvisionCannotReturnToOwnNetwork(t *testing.T) {
 	state := air(t, "back", "Xiaozhi-A1B2")
 	p := newRobotPortal(t, false, "Home")
 	check(t, "robot provision --wifi --ota "+lasting+" --portal", call{[]string{reached(t, state, p)}, 1,
-		"Timeout 30 sec expired.; nmcli connection up uuid " + home})
+		"Timeout 30 sec expired.; run nmcli connection up uuid " + home})
 }
 
 func TestProvisionWithoutNetworkManager(t *testing.T) {

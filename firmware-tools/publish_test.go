@@ -23,7 +23,7 @@ func TestPublish(t *testing.T) {
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
 	code, out, errs := tools("firmware", "publish", "--board", "b", "--board", "c", name, "--url", url, "--token-file", token, "--signature", "AA==")
 	if code != 0 || errs != "" || !strings.Contains(out, "published stack-chan 1.3.0 for b, c") || !strings.Contains(out, sha) ||
-		!strings.Contains(out, "no robot is offered it yet") {
+		!strings.Contains(out, "no robot is offered the image yet") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	want := "POST /api/v1/firmware board=b&board=c&sha256=" + sha + "&signature=AA%3D%3D Bearer secret " + string(file)
@@ -48,14 +48,14 @@ func TestPublishRefused(t *testing.T) {
 		answer: `{"error":{"code":"bad_signature","message":"the signature\u001b[2J is wrong"}}`})
 	_, odd := newAdminAPI(t, adminAPI{status: http.StatusBadGateway, answer: "<html>"})
 	check(t, "firmware publish", []call{
-		{[]string{good}, 2, "--board must name"},
+		{[]string{good}, 2, "--board is required"},
 		{[]string{"--board", "b"}, 2, "it takes one file, not 0"},
 		{[]string{"--board", "b", good, "--percent", "10"}, 2, "go with --auto"},
-		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is not an address"},
+		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is not a URL"},
 		{[]string{"--board", "b", bad}, 1, "no firmware image"},
 		{[]string{"--board", "b", filepath.Join(t.TempDir(), "none")}, 1, "none"},
 		{[]string{"--board", "b", good, "--url", url}, 1, "the signature[2J is wrong"},
-		{[]string{"--board", "b", good, "--url", odd}, 1, "answered 502"},
+		{[]string{"--board", "b", good, "--url", odd}, 1, "responded with 502"},
 		{[]string{"--board", "b", good, "--url", "http://127.0.0.1:1"}, 1, "does not respond"},
 		{[]string{"--help"}, 0, ""},
 	}...)

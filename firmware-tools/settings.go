@@ -126,11 +126,11 @@ func mergeHooks(settings, block object) (object, error) {
 // installed.
 func foreignGroups(list json.RawMessage) (groups []json.RawMessage, err error) {
 	groups = []json.RawMessage{}
-	var all []json.RawMessage
-	if err := json.Unmarshal(list, &all); err != nil {
+	var members []json.RawMessage
+	if err := json.Unmarshal(list, &members); err != nil {
 		return nil, err
 	}
-	for _, text := range all {
+	for _, text := range members {
 		var group object
 		if err := json.Unmarshal(text, &group); err != nil {
 			return nil, err
