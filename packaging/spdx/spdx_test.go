@@ -180,7 +180,7 @@ func TestEveryModuleHasALicence(t *testing.T) {
 func TestBadRoots(t *testing.T) {
 	for _, c := range []struct{ epoch, root, says string }{
 		{"", t.TempDir(), "SOURCE_DATE_EPOCH"},
-		{"1", t.TempDir(), "neither Debian's packages nor a program"},
+		{"1", t.TempDir(), "neither Debian packages nor Perch's programs"},
 	} {
 		err := run([]string{"-name", "a", "-version", "1", c.root}, c.epoch, &bytes.Buffer{})
 		if err == nil || !strings.Contains(err.Error(), c.says) {

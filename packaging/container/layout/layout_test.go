@@ -145,7 +145,7 @@ func TestBadArguments(t *testing.T) {
 	}{
 		{"", "SOURCE_DATE_EPOCH", []string{"-o", out, "-version", "1", "amd64=x"}},
 		{"1", "usage", []string{"-o", out, "-version", "1"}},
-		{"1", "no ARCHITECTURE=FOLDER", []string{"-o", out, "-version", "1", "amd64"}},
+		{"1", "not ARCHITECTURE=FOLDER", []string{"-o", out, "-version", "1", "amd64"}},
 		{"1", "no such file", []string{"-o", out, "-version", "1", "amd64=/no/where"}},
 	} {
 		t.Setenv("SOURCE_DATE_EPOCH", c.epoch)

@@ -156,7 +156,7 @@ func (p *preseed) ssid() (string, error) {
 	}
 	name, err := hex.DecodeString(p.WLAN.SSIDHex)
 	if err != nil {
-		return "", errors.New("wlan.ssid_hex must consist of hexadecimal digits")
+		return "", errors.New("wlan.ssid_hex must be hexadecimal digits")
 	}
 	return string(name), nil
 }
