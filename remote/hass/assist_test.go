@@ -91,8 +91,8 @@ func TestRunsThatFail(t *testing.T) {
 		"no agent":  {`{"id":1,"type":"result","success":false,"error":{"code":"intent-not-supported"}}`, "check agent"},
 		"an error": {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"intent-failed","message":"Unexpected error"}}}`,
 			"(Unexpected error)"},
-		"a timeout":     {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"timeout"}}}`, "gave up"},
-		"an odd error":  {`{"id":1,"type":"event","event":{"type":"error","data":[]}}`, "could not do it"},
+		"a timeout":     {`{"id":1,"type":"event","event":{"type":"error","data":{"code":"timeout"}}}`, "did not finish its Assist pipeline in time"},
+		"an odd error":  {`{"id":1,"type":"event","event":{"type":"error","data":[]}}`, "failed; see the log"},
 		"an odd event":  {`{"id":1,"type":"event","event":[]}`, "not part of its API"},
 		"another event": {`{"id":1,"type":"event","event":{"type":7}}`, "not part of its API"},
 	} {

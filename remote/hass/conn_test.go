@@ -89,7 +89,7 @@ func TestDialThatFails(t *testing.T) {
 		"in at once":       {func(p *peer) { p.text(`{"type":"auth_ok"}`) }, remote.CodeOdd, "greets with"},
 		"cut":              {func(p *peer) { p.text(`{"type":"auth_required"}`); p.command() }, remote.CodeLost, "closed the connection"},
 		"cut in a frame":   {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x30{")) }, remote.CodeLost, "closed the connection"},
-		"reserved bits":    {func(p *peer) { _, _ = p.conn.Write([]byte("\xf1\x01{")); p.hangUp() }, remote.CodeOdd, "broke the protocol"},
+		"reserved bits":    {func(p *peer) { _, _ = p.conn.Write([]byte("\xf1\x01{")); p.hangUp() }, remote.CodeOdd, "broke the WebSocket protocol"},
 		"a huge message": {func(p *peer) { _, _ = p.conn.Write([]byte("\x81\x7f\x00\x00\x00\x00\x7f\x00\x00\x00{")); p.hangUp() }, remote.CodeOdd,
 			"more than 2097152 bytes"},
 	} {
@@ -209,7 +209,7 @@ func TestAConnectionThatBreaks(t *testing.T) {
 		"garbage":    {func(p *peer) { p.text("]"); p.hangUp() }, "not part of its API"},
 		"odd ids":    {func(p *peer) { p.text(`{"id":"1","type":"result"}`); p.hangUp() }, "not part of its API"},
 		"odd type":   {func(p *peer) { p.text(`{"id":1,"type":"event","event":{}}`); p.hangUp() }, `answers x with "event"`},
-		"odd result": {func(p *peer) { p.text(`{"id":1,"type":"result","success":true,"result":7}`); p.hangUp() }, "it may be too old"},
+		"odd result": {func(p *peer) { p.text(`{"id":1,"type":"result","success":true,"result":7}`); p.hangUp() }, "its version may be too old"},
 		"unknown": {func(p *peer) {
 			p.text(`{"id":1,"type":"result","success":false,"error":{"code":"unknown_command"}}`)
 			p.hangUp()
@@ -221,7 +221,7 @@ func TestAConnectionThatBreaks(t *testing.T) {
 		"odd failure": {func(p *peer) {
 			p.text(`{"id":1,"type":"result","success":false,"error":{"message":"\u202e%s\n"}}`, canary)
 			p.hangUp()
-		}, "could not do it"},
+		}, "failed; see the log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := serve(t, func(p *peer) { p.greet(); p.command(); test.script(p) })
@@ -252,7 +252,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	<-flooded
 	must.Succeed(t, conn.Ping(t.Context(), soon))
 	_, err = run.Next(t.Context(), soon)
-	sentence(t, err, "more than can be spoken")
+	sentence(t, err, "more text than can be spoken")
 }
 
 // TestMessagesArePaced: messages that answer nothing are read at a pace.

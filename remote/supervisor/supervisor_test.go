@@ -97,7 +97,7 @@ func TestAnnouncements(t *testing.T) {
 		t.Errorf("%v, %v", err, s.Deleted())
 	}
 	s.Discovery = nil
-	if _, err := c.Announce(t.Context(), "mqtt", map[string]any{}); err == nil || !strings.Contains(err.Error(), "list that in discovery") {
+	if _, err := c.Announce(t.Context(), "mqtt", map[string]any{}); err == nil || !strings.Contains(err.Error(), "list that service in discovery") {
 		t.Errorf("what is not listed: %v", err)
 	}
 }
@@ -122,8 +122,8 @@ func TestABadSupervisor(t *testing.T) {
 		"another 400":      {says(400, `{"result":"error","message":"System is not healthy"}`), 0, "refuses the request"},
 		"does not know us": {says(401, `{"result":"error","message":"unauthorized"}`), 0, "refuses the key"},
 		"nonsense":         {says(200, `<html>`), 0, "not part of its API"},
-		"another shape":    {says(200, `{"result":"ok","data":[7]}`), 0, "other data"},
-		"no data":          {says(200, `{"result":"ok"}`), 0, "other data"},
+		"another shape":    {says(200, `{"result":"ok","data":[7]}`), 0, "unexpected data"},
+		"no data":          {says(200, `{"result":"ok"}`), 0, "unexpected data"},
 		"an error as 200":  {says(200, `{"result":"error","message":"no"}`), 0, "has failed: no"},
 		"a gigabyte":       {supervisortest.Endless, time.Minute, "more than there can be to say"},
 		"elsewhere":        {http.RedirectHandler("http://192.0.2.1/", http.StatusFound).ServeHTTP, 0, "sends elsewhere"},
