@@ -87,7 +87,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		if s.strangers.refused.shouldLog(robotID, time.Now()) { // a robot that keeps trying must not fill the log
 			log = s.strangers.log.Warn
 		}
-		log("a robot was refused: its token is missing or wrong; it gets one when it boots, once it is adopted",
+		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
 			"robot", robotID, "address", r.RemoteAddr)
 		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
 		if bound.Bound && client != bound.Client && token != "" {
