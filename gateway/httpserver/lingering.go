@@ -20,7 +20,7 @@ const (
 // Lingering keeps connections open after their last response until the client has closed them, or for a
 // second. The firmware crashes if the server closes first: its receiving task then uses memory that its
 // main task is freeing. A Lingering serves all listeners of LimitListener whose http.Server has its
-// ConnContext. The zero value is ready for use. It needs Close.
+// ConnContext. The zero value is ready for use; Close must be called at the end.
 type Lingering struct {
 	timeout time.Duration // 0 means lingerTimeout
 	maxOpen int           // 0 means maxLingering
@@ -36,8 +36,8 @@ type Lingering struct {
 type Lingered struct {
 	Open     int    // kept open now
 	Kept     uint64 // kept open so far
-	TimedOut uint64 // closed by the server, because the client did not in time
-	Untimely uint64 // not kept open, because too many were open
+	TimedOut uint64 // kept open, and then closed by the server because the client did not close in time
+	Untimely uint64 // closed at once, because too many were kept open
 }
 
 // Counts returns the current numbers.
@@ -75,8 +75,8 @@ func (l *Lingering) markLast(r *http.Request) {
 	}
 }
 
-// add keeps a connection open that the server wants to close, and closes it later. It returns false if the
-// connection must be closed at once.
+// add keeps open a connection that its server has closed, until the client closes it or the timeout is over.
+// It returns false if the connection must be closed at once.
 func (l *Lingering) add(c *limitedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

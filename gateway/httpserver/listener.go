@@ -69,8 +69,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// isLocal reports whether a connection comes from this machine: from a loopback address, from the address
-// that it is accepted at, or over a unix socket.
+// isLocal reports whether a connection comes from this machine: from a loopback address, from the same
+// address as that of its local end, or over a unix socket.
 func isLocal(conn net.Conn) bool {
 	from := addressOf(conn.RemoteAddr().String())
 	return !from.IsValid() || from.IsLoopback() || from == addressOf(conn.LocalAddr().String())
@@ -94,7 +94,7 @@ func (l *limitedListener) logRefused(peer netip.Addr, local bool, err error) {
 	}
 }
 
-// limitedConn is a connection that counts until it is closed.
+// limitedConn is a connection that is counted until it is closed.
 type limitedConn struct {
 	net.Conn
 	release     func()
@@ -103,7 +103,7 @@ type limitedConn struct {
 	lingering atomic.Pointer[Lingering] // keeps the connection open after Close; may be nil
 }
 
-// Close closes the connection, at once or when it has lingered (see Lingering).
+// Close closes the connection, or keeps it open until the client closes it (see Lingering).
 func (c *limitedConn) Close() error {
 	if l := c.lingering.Swap(nil); l != nil && l.add(c) {
 		return nil

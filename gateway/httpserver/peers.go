@@ -13,7 +13,7 @@ import (
 const maxPeers = 1000
 
 // peerLimiters has a rate limiter for each of the latest peers. When there are too many, the network with the
-// most peers loses the one that was used longest ago, so a client with many addresses displaces only its own.
+// most peers loses its least recently used one, so a client with many addresses displaces only its own.
 type peerLimiters struct {
 	every  time.Duration
 	atOnce int
@@ -69,7 +69,7 @@ func (p *peerLimiters) limiterOf(from netip.Addr) *rate.Limiter {
 	return limiter
 }
 
-// removeOne removes the limiter used longest ago of the network with the most peers. p.mu must be held.
+// removeOne removes the least recently used limiter of the network with the most peers. p.mu must be held.
 func (p *peerLimiters) removeOne() {
 	var fullest netip.Prefix
 	peers := 0

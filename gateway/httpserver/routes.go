@@ -151,8 +151,8 @@ func (l *Lingering) Last() gin.HandlerFunc {
 	return func(c *gin.Context) { l.markLast(c.Request) }
 }
 
-// noEmbedding makes browsers hide the response from pages of other origins that load it by a tag such as
-// <img>, or without CORS (Fetch standard, section 3.7).
+// noEmbedding makes browsers hide the response from pages of other origins, such as another port of this host,
+// that load it by a tag such as <img>, or without CORS (Fetch standard, section 3.7).
 func noEmbedding(c *gin.Context) { c.Header("Cross-Origin-Resource-Policy", "same-origin") }
 
 // Below returns a handler that counts requests below the given path prefixes as downloads. After Finish it
@@ -200,8 +200,8 @@ func Limit(maxBytes int64) gin.HandlerFunc {
 }
 
 // Unread makes net/http send the response without reading the rest of the request's body, and then close the
-// connection. By default net/http reads some of the body first, which takes long if the client is slow, but
-// lets a client see the response that reads only after it has sent the whole body.
+// connection. By default net/http reads some of the body first. That takes long if the client is slow, but a
+// client that reads only after it has sent the whole body could not see the response otherwise.
 func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
 // tooLargeBody is a body with too large a Content-Length.

@@ -7,7 +7,7 @@ import (
 )
 
 // bearer is the prefix of a WebSocket subprotocol that holds a key (RFC 6455 section 1.9). A web page that
-// opens a WebSocket can set no header but the subprotocols. The response never contains this one.
+// opens a WebSocket can set no other header than the list of subprotocols. The server never selects this one.
 const bearer = "bearer."
 
 // InUpgrade returns a check that also finds the key with which a web page opens a WebSocket: in a subprotocol

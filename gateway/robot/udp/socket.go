@@ -118,7 +118,7 @@ type Stream struct {
 	in      *xiaozhi.Datagrams
 	window  xiaozhi.ReplayWindow
 	highest uint32 // highest sequence number accepted so far
-	jumped  uint32 // sequence number that would confirm a jump far ahead; see isPlausible
+	jumped  uint32 // the only sequence number far ahead that is accepted; see isPlausible
 	moved   struct {
 		to    netip.AddrPort // new address of the robot, not confirmed yet
 		times int            // datagrams received from there in a row
