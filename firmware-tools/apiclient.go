@@ -31,9 +31,8 @@ const localURL = "http://127.0.0.1:8004"
 // socketHost is the host in the URL of a request that is sent to the appliance's Unix socket.
 const socketHost = "perch.sock"
 
-// localSocket returns the path of the Unix socket of the appliance on this machine, or ""
-// if this user cannot open it. The appliance gives the rights of its owner to everybody who
-// can.
+// localSocket returns the path of the Unix socket of the appliance on this machine, or "" if this
+// user cannot open it. Requests over this socket have the rights of the appliance's owner.
 func localSocket() string {
 	for _, path := range []string{"/run/perch/perch.sock", "/var/lib/perch/perch.sock", "data/perch.sock"} {
 		if c, err := net.Dial("unix", path); err == nil {

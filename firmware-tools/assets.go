@@ -31,6 +31,7 @@ type jsonAssets struct {
 	Robot string           `json:"robot,omitempty"` // robot that downloads the file at its next start
 }
 
+// assetsCommand returns the command perch-tools firmware assets.
 func assetsCommand() *cobra.Command {
 	f := &assetsFlags{}
 	c := &cobra.Command{

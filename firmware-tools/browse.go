@@ -16,8 +16,8 @@ import (
 // browseTimeout bounds the mDNS search. An appliance usually responds within a second.
 const browseTimeout = 5 * time.Second
 
-// browse finds an appliance by mDNS, prints its name, and returns the URL that address
-// derives from the search result. Results without a URL are skipped.
+// browse finds an appliance by mDNS, prints its name, and returns its URL. The function address
+// returns the URL of a found appliance, or "" if the appliance cannot be used.
 func browse(ctx context.Context, out output, address func(mdns.Found) string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, browseTimeout)
 	defer cancel()

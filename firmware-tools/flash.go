@@ -34,6 +34,7 @@ type flashFlags struct {
 // maxFlash is the maximum size of a file in bytes. No robot has more flash.
 const maxFlash = 32 << 20
 
+// flashCommand returns the command perch-tools robot flash.
 func flashCommand() *cobra.Command {
 	f := &flashFlags{}
 	c := &cobra.Command{

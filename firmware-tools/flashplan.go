@@ -115,7 +115,8 @@ func (r robotFlash) target() espimage.Target {
 // this kind of file.
 func (f *flashFlags) destination(r robotFlash, file flashFile) (destination, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
-	// belongs reports whether --at is the offset, or is missing and the file is of the kind.
+	// belongs reports whether --at is the given offset or, without --at, whether the file is of
+	// the given kind.
 	belongs := func(offset int64, kind espimage.Kind) bool {
 		return err == nil && address == offset || f.at == "" && file.image.Kind == kind
 	}
@@ -148,7 +149,7 @@ func partitionDestination(p espimage.Partition) destination {
 	return destination{name: p.Name, offset: p.Offset, size: p.Size, partition: p, system: system}
 }
 
-// destinationNamed returns the partition with a name.
+// destinationNamed returns the partition with the given name.
 func (r robotFlash) destinationNamed(name string) (destination, error) {
 	p, ok := r.table.Named(name)
 	if ok {
@@ -161,7 +162,7 @@ func (r robotFlash) destinationNamed(name string) (destination, error) {
 	return destination{}, fmt.Errorf("the robot has no partition %s, but: %s", name, strings.Join(names, ", "))
 }
 
-// destinationAt returns the partition that begins at an address.
+// destinationAt returns the partition that begins at the given address.
 func (r robotFlash) destinationAt(address int64) (destination, error) {
 	p, ok := r.table.At(address)
 	switch {

@@ -31,12 +31,14 @@ type hooksFlags struct {
 	key string   // content of keyFile
 }
 
+// hooksCommand returns the command perch-tools hooks.
 func hooksCommand() *cobra.Command {
 	c := &cobra.Command{Use: "hooks", Short: "Connect a coding agent to the appliance with hooks"}
 	c.AddCommand(hooksInstallCommand(&hooksFlags{}), hooksRemoveCommand(&hooksFlags{}), hooksSendCommand(&hooksFlags{}))
 	return c
 }
 
+// hooksInstallCommand returns the command perch-tools hooks install.
 func hooksInstallCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "install " + agentNames(),
@@ -56,6 +58,7 @@ func hooksInstallCommand(f *hooksFlags) *cobra.Command {
 	return c
 }
 
+// hooksRemoveCommand returns the command perch-tools hooks remove.
 func hooksRemoveCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "remove " + agentNames(),
@@ -70,6 +73,7 @@ func hooksRemoveCommand(f *hooksFlags) *cobra.Command {
 	return c
 }
 
+// hooksSendCommand returns the command perch-tools hooks send.
 func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send state|permission",
@@ -201,7 +205,7 @@ func codingAgents() []codingAgent {
 	}
 }
 
-// agentNamed returns the agent with a name, which must be one of agentNames.
+// agentNamed returns the agent with the given name, which must be one of agentNames.
 func agentNamed(name string) codingAgent {
 	agents := codingAgents()
 	return agents[slices.IndexFunc(agents, func(a codingAgent) bool { return a.name == name })]
@@ -237,7 +241,8 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	return file, nil // the file does not exist yet
 }
 
-// hookMark is the comment in the commands of our hooks that identifies them in the settings.
+// hookMark is a shell comment at the end of the commands of this program's hooks. It identifies
+// the hooks in the settings.
 const hookMark = "by=perch-tools"
 
 // block returns a group of hooks for each event. The hooks run this program instead of sending

@@ -20,6 +20,7 @@ type imageFlags struct {
 	slot int64 // partition size in bytes
 }
 
+// imageCommand returns the command perch-tools firmware image.
 func imageCommand() *cobra.Command {
 	f := &imageFlags{}
 	c := &cobra.Command{

@@ -50,7 +50,8 @@ func exists(pattern string) bool {
 // one packet of 60 ms, or a whole sentence of the person.
 const maxQueuedPieces = 100
 
-// newLoudspeaker starts the program with a command line. If that fails, nothing is played.
+// newLoudspeaker starts the program with the command line args. If that fails, the loudspeaker
+// plays nothing.
 func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	l := &loudspeaker{}
 	if len(args) == 0 {
@@ -73,7 +74,7 @@ func newLoudspeaker(ctx context.Context, args []string) *loudspeaker {
 	return l
 }
 
-// play queues sound with a rate in Hz. It drops the sound if the queue is full.
+// play queues sound, or drops it if the queue is full. rate is in Hz.
 func (l *loudspeaker) play(rate int, pcm []int16) {
 	if l.sound == nil {
 		return

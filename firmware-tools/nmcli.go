@@ -85,8 +85,8 @@ func findWiFi(ctx context.Context) (*wifi, error) {
 // two bytes of the robot's MAC address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// chooseNetwork returns the robot's network with a name or, without a name, the only robot's
-// network in range.
+// chooseNetwork returns the name of a robot's network in range: the given name or, if it is
+// empty, the only one.
 func (w *wifi) chooseNetwork(ctx context.Context, name string) (string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", w.device, "--rescan", "yes")
 	if err != nil {

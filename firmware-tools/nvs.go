@@ -29,6 +29,7 @@ type nvsFlags struct {
 	drop    bool
 }
 
+// nvsCommand returns the command perch-tools robot nvs.
 func nvsCommand() *cobra.Command {
 	f := &nvsFlags{}
 	c := &cobra.Command{

@@ -32,6 +32,7 @@ type provisionFlags struct {
 	out      output
 }
 
+// provisionCommand returns the command perch-tools robot provision.
 func provisionCommand() *cobra.Command {
 	f := &provisionFlags{}
 	c := &cobra.Command{

@@ -43,6 +43,7 @@ type published struct {
 	Percent int      `json:"percent"` // share of the robots that are offered the image, 0 to 100
 }
 
+// publishCommand returns the command perch-tools firmware publish.
 func publishCommand() *cobra.Command {
 	f := &publishFlags{}
 	c := &cobra.Command{

@@ -22,6 +22,7 @@ type recordFlags struct {
 	out string // path; empty for the standard output
 }
 
+// recordCommand returns the command perch-tools robot record.
 func recordCommand() *cobra.Command {
 	f := &recordFlags{}
 	c := &cobra.Command{

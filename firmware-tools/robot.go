@@ -34,6 +34,7 @@ type robotFlags struct {
 	spoken [][]simrobot.Sentence // sentences for the microphone of each robot
 }
 
+// robotCommand returns the command that simulates robots.
 func robotCommand(name string, f *robotFlags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   name,

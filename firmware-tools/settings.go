@@ -18,6 +18,7 @@ import (
 // object is a JSON object from the user's settings. Its members keep their order and spelling.
 type object []member
 
+// member is a member of an object.
 type member struct {
 	name  string
 	value json.RawMessage

@@ -30,7 +30,7 @@ func otherLoad(ctx context.Context, d time.Duration) (load float64, err error) {
 	return load, nil
 }
 
-// field returns the number in the line of a file that begins with a name.
+// field returns the number after the given name at the beginning of a line in a file.
 func field(path, name string) (int, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Type is the type of a value, with its number in the format. The firmware does not find a
-// value with another type than the one that it reads.
+// Type is the type of a value, with its number in the format. The firmware does not find a value
+// if it has another type than the firmware expects.
 type Type byte
 
 // The types.
@@ -38,8 +38,8 @@ func types() map[Type]string {
 	}
 }
 
-// ParseType returns the type with a name: u8 to u64, i8 to i64, string, blob, or blob1 for
-// OldBlob.
+// ParseType returns the type with the given name: u8 to u64, i8 to i64, string, blob, or blob1
+// for OldBlob.
 func ParseType(name string) (Type, bool) {
 	for t, n := range types() {
 		if n == name {

@@ -54,6 +54,8 @@ func (b *body) nextReminder() (due time.Time) {
 	return due
 }
 
+// The following functions implement the tools that toolset returns.
+
 func deviceStatus(s *session, _ time.Time, _ values) (string, error) {
 	f := s.r.flash
 	return fmt.Sprintf(`{"audio_speaker":{"volume":%d},"screen":{"brightness":%d,"theme":%s},"battery":{"level":82,"charging":false},`+

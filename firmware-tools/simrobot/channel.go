@@ -115,8 +115,8 @@ func (r *Robot) receive(ctx context.Context, c channel, to chan<- arrival) {
 // message. StopReading may be called from any goroutine, and cannot be undone.
 func (r *Robot) StopReading() { r.notReading.Store(true) }
 
-// sendText sends a message in a single frame. A longer message than the firmware can send,
-// which has 16 bits for the length, is an error.
+// sendText sends a message in a single frame. It returns an error for a message that is too long
+// for the firmware, which has 16 bits for the length.
 func (s *session) sendText(now time.Time, text []byte) error {
 	if len(text) > xiaozhi.MaxMessage {
 		return fmt.Errorf("the robot cannot send %d bytes in one frame: its channel would break", len(text))

@@ -13,6 +13,7 @@ type command struct {
 	events []xiaozhi.Event // events to send
 }
 
+// action is the kind of a command.
 type action int
 
 const (

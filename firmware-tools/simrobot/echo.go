@@ -43,14 +43,14 @@ type echo struct {
 	line      []int16   // played sound at voice.MicRate
 }
 
-// path is the way of the direct sound, or of a reflection.
+// path is the path of the direct sound or of a reflection from the speaker to the microphone.
 type path struct {
 	delay int // in samples
 	gain  float32
 }
 
-// newEcho returns the echo in a random room that depends on the seed. The echo consists of the
-// direct sound, and a decaying reflection about every millisecond.
+// newEcho returns the echo in a room that is random, but always the same for the same seed. The
+// echo consists of the direct sound, and a decaying reflection about every millisecond.
 func newEcho(seed uint64) *echo {
 	e := &echo{}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -71,7 +71,7 @@ func newEcho(seed uint64) *echo {
 	return e
 }
 
-// play adds sound with a rate in Hz that the speaker starts to play at a time.
+// play adds sound that the speaker starts to play at the given time. rate is in Hz.
 func (e *echo) play(at time.Time, rate int, pcm []int16) {
 	if rate != e.rate {
 		e.rate, e.resampler = rate, voice.NewResampler(rate, voice.MicRate)
@@ -92,8 +92,8 @@ func (e *echo) index(at time.Time) int {
 	return int(math.Round(at.Sub(e.start).Seconds() * voice.MicRate))
 }
 
-// mix adds the echo to a frame that the microphone recorded from a time on. Frames must be
-// mixed in the order of their times.
+// mix adds the echo to a frame that the microphone began to record at the time from. Frames must
+// be mixed in the order of their times.
 func (e *echo) mix(frame []int16, from time.Time) {
 	if len(e.line) == 0 {
 		return

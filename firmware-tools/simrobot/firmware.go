@@ -69,7 +69,7 @@ func Firmwares() []string {
 	return names
 }
 
-// findFirmware returns the firmware with a name; an empty name is 2.2.4.
+// findFirmware returns the firmware with the given name. An empty name selects 2.2.4.
 func findFirmware(name string) (firmware, error) {
 	name = cmp.Or(name, "2.2.4")
 	for _, f := range firmwares() {

@@ -10,6 +10,7 @@ import (
 // with duplicate keys.
 type object []member
 
+// member is a member of an object.
 type member struct {
 	key   string
 	value json.RawMessage

@@ -151,9 +151,9 @@ func (r *Robot) session(ctx context.Context, op opening) error {
 	return err
 }
 
-// saveUnhandled saves texts that arrived by MQTT but were not handled, for the time after the
-// channel: the connection to the MQTT server stays open. cause is the reason for the end of
-// the channel.
+// saveUnhandled saves texts that arrived by MQTT but were not handled before the channel closed.
+// They are handled later, because the connection to the MQTT server stays open. cause is the
+// reason for the end of the channel.
 func (s *session) saveUnhandled(cause error) {
 	if s.mqtt == nil {
 		return

@@ -17,8 +17,8 @@ type speaker struct {
 // maxRecording is the maximum length of a recording in samples: half an hour at 24 kHz.
 const maxRecording = 30 * 60 * 24000
 
-// play plays a frame with a sample rate, which starts at a time. A recording is padded with
-// silence since the previous frame.
+// play plays a frame, starting at the given time. rate is in Hz. In a recording the gap since the
+// previous frame is filled with silence.
 func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.output != nil {
 		s.output(rate, f.pcm)

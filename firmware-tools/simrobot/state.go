@@ -21,7 +21,7 @@ const (
 func (s *session) enterState(state State) {
 	if s.state != state {
 		if state == Idle && s.state != Connecting || state == Speaking {
-			s.r.wakeOff = false // with these transitions the firmware switches the detector on
+			s.r.wakeOff = false // the firmware switches the detector on in these transitions
 		}
 		s.state = state
 		s.r.person.overlap = s.r.person.overlap && state == Speaking
@@ -43,8 +43,8 @@ func (s *session) listen(now time.Time) error {
 	return s.openMic(now)
 }
 
-// openMic tells the server that the robot listens, and opens the microphone. The firmware also
-// empties the queue; older firmware loses sound by that.
+// openMic tells the server that the robot listens, and opens the microphone. Like the firmware it
+// empties the queue, which loses sound if the queue was not drained before.
 func (s *session) openMic(now time.Time) error {
 	s.draining = false
 	if err := s.send(now, xiaozhi.ListenStart{Mode: s.mode}); err != nil {

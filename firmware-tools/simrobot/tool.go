@@ -17,7 +17,7 @@ import (
 type tool struct {
 	name, description string
 	arguments         []argument
-	userOnly          bool // listed only on request
+	userOnly          bool // the server must ask explicitly to have the tool listed
 
 	run func(s *session, now time.Time, v values) (string, error)
 	// slow runs a tool that takes time. As in the firmware this blocks the main loop, but not
@@ -50,7 +50,7 @@ type failure string
 // Error implements error.
 func (f failure) Error() string { return string(f) }
 
-// findTool returns the tool with a name.
+// findTool returns the tool with the given name.
 func findTool(tools []tool, name string) (tool, bool) {
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.name == name })
 	if i < 0 {

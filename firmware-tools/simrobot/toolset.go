@@ -93,7 +93,7 @@ func dottyTools() []tool {
 	}}
 }
 
-// userTools returns the tools that are listed only on request.
+// userTools returns the tools with userOnly set.
 func userTools() []tool {
 	return []tool{{
 		name: "self.get_system_info", userOnly: true, description: "Get the system information",

@@ -95,7 +95,7 @@ func (r *Robot) httpGet(ctx context.Context, url string, timeout time.Duration) 
 	return client.Do(request)
 }
 
-// fetch downloads a file for a partition with a size in bytes.
+// fetch downloads a file for a partition. partitionSize is in bytes.
 func (r *Robot) fetch(ctx context.Context, url string, partitionSize int64) ([]byte, error) {
 	response, err := r.httpGet(ctx, url, downloadTimeout)
 	if err != nil {
