@@ -128,7 +128,7 @@ func isMember(object types.Object) bool {
 	return false
 }
 
-// base returns the base name of the file at a position.
+// base returns the base name of the file that contains a position.
 func base(set *token.FileSet, pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
 
 // order sorts the files so that few arrows point upward, and sets f.up. It starts with the files

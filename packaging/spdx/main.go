@@ -124,8 +124,8 @@ func newDocument(name, version string, created time.Time) *document {
 	}
 }
 
-// add adds a package, and a relationship of a kind from its container (an ID) to the package,
-// unless the document already contains them. locator is the package URL.
+// add adds a package, and its relationship to another element, unless the document already
+// contains them. container is the ID of the other element, and locator the package URL.
 func (d *document) add(p pkg, container, kind, locator string) {
 	if !slices.ContainsFunc(d.Packages, func(existing pkg) bool { return existing.ID == p.ID }) {
 		p.Download, p.Concluded, p.Copyright = unknown, unknown, unknown

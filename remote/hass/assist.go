@@ -193,8 +193,8 @@ type Pipeline struct {
 	Voice         string `json:"tts_voice"`
 }
 
-// Pipeline returns the configuration of the pipeline with an ID, or of the preferred pipeline
-// if id is empty.
+// Pipeline returns the configuration of the pipeline with the given ID, or of the preferred
+// pipeline if id is empty.
 func (c *Conn) Pipeline(ctx context.Context, within time.Duration, id string) (Pipeline, error) {
 	fields := map[string]any{}
 	if id != "" {

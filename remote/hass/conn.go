@@ -163,7 +163,7 @@ func (c *Conn) Quiet() time.Duration {
 	return time.Since(c.lastReceived)
 }
 
-// finish ends the connection for a reason, unless it has already ended.
+// finish ends the connection, unless it has already ended. reason becomes the result of Err.
 func (c *Conn) finish(reason error) {
 	c.mu.Lock()
 	first := c.err == nil

@@ -29,7 +29,7 @@ func (c *Client) fault(code, format string, args ...any) *Fault {
 	return f
 }
 
-// Silent returns the fault for a response that did not arrive within a time.
+// Silent returns the fault for a response that did not arrive within the given time.
 func (c *Client) Silent(within time.Duration) error {
 	return c.fault(remote.CodeSilent, "did not answer within %s; it may be overloaded, or wait for a slow engine", within)
 }

@@ -206,7 +206,7 @@ func (c *Client) Announce(ctx context.Context, service string, config map[string
 	return data.UUID, nil
 }
 
-// Withdraw removes the announcement with an ID, if it exists.
+// Withdraw removes the announcement with the given ID, if it exists.
 func (c *Client) Withdraw(ctx context.Context, id string) error {
 	if !uuid().MatchString(id) {
 		return nil // no announcement has such an ID
@@ -219,9 +219,9 @@ func (c *Client) Withdraw(ctx context.Context, id string) error {
 	return err
 }
 
-// HomeToken returns the token for the Home Assistant at a URL. It is the configured value or the
-// content of the configured file. If neither is configured and the URL is Core, it is the token
-// from the Supervisor.
+// HomeToken returns the token for the Home Assistant at url. It is the configured value or the
+// content of the configured file. If neither is configured and url is Options.Core, it is the
+// token from the Supervisor.
 func HomeToken(url, value, file string) (string, error) {
 	if o, ok := FromEnvironment(os.Environ()); ok && value == "" && file == "" && url == o.Core() {
 		return o.Token, nil

@@ -43,7 +43,7 @@ func archive(w io.Writer, folder string, latest time.Time, exclude []string) err
 	return errors.Join(err, tw.Close())
 }
 
-// writeEntry writes the file at path as an entry with a name.
+// writeEntry writes the file at path to the archive, as an entry with the given name.
 func writeEntry(tw *tar.Writer, path, name string, info fs.FileInfo, latest time.Time, links map[uint64]string) (err error) {
 	var target string
 	if info.Mode()&fs.ModeSymlink != 0 {

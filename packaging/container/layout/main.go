@@ -146,7 +146,7 @@ func write(out string, roots []string, o options) (err error) {
 // blobs is the folder of an OCI image layout that stores blobs, in files named by their digests.
 type blobs struct{ dir string }
 
-// storeJSON stores content as JSON with a media type.
+// storeJSON stores content as a JSON blob.
 func (b blobs) storeJSON(mediaType string, content any) (descriptor, error) {
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -158,7 +158,7 @@ func (b blobs) storeJSON(mediaType string, content any) (descriptor, error) {
 	})
 }
 
-// store stores a blob with a media type. The function writeTo writes the content.
+// store stores a blob, whose content the function writeTo writes.
 func (b blobs) store(mediaType string, writeTo func(io.Writer) error) (descriptor, error) {
 	f, err := os.CreateTemp(b.dir, "new-*")
 	if err != nil {

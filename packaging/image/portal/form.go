@@ -39,7 +39,7 @@ type choice struct{ Value, Name string }
 //go:embed countries
 var countryLists embed.FS
 
-// countries returns all countries, named and sorted in a language.
+// countries returns all countries, with names in the given language and sorted by name.
 func countries(tag language.Tag) (choices []choice) {
 	list, err := countryLists.ReadFile("countries/" + string(tag) + ".txt")
 	if err != nil {

@@ -243,7 +243,7 @@ func joinError(err error) error {
 	return fmt.Errorf("%w: %w", errNotJoined, err)
 }
 
-// file returns the path of the file of the connection with a name.
+// file returns the path of the file with the connection of the given name.
 func (n *networkManager) file(name string) string {
 	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
 }

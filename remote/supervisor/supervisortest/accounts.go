@@ -38,9 +38,9 @@ func (s *Supervisor) AuthListed() int {
 	return s.listed
 }
 
-// AuthList returns Home Assistant's response to the command config/auth/list with an ID, in the
-// format of homeassistant/components/config/auth.py. Apps send commands as the Supervisor's own
-// user, who is an administrator.
+// AuthList returns Home Assistant's response to the command config/auth/list, in the format of
+// homeassistant/components/config/auth.py. id is the ID of the command. Apps send commands as the
+// Supervisor's own user, who is an administrator.
 func (s *Supervisor) AuthList(id int) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
