@@ -15,14 +15,13 @@ import (
 	"perch/remote"
 )
 
-// Bounds of a title, in bytes. More is read than spoken, because keys are long and are
-// removed.
+// Maximum length of a title, in bytes, before and after keys are removed.
 const (
 	maxRead  = 2560
 	maxAloud = 160
 )
 
-// question returns the question for a permission as one sentence that can be spoken.
+// question returns the spoken question for a permission.
 func question(words *language.Words, w request) string {
 	kind, title := describe(w.Tool, w.Input)
 	switch kind {
@@ -39,20 +38,19 @@ func question(words *language.Words, w request) string {
 	return words.Message("ask.session", "question", asked)
 }
 
-// errLate is the cause of the end of a permission's context if there was no answer in time.
+// errLate is the cause that ends the context of a permission without an answer in time.
 var errLate = errors.New("no answer in time")
 
 // maxTries bounds how often a robot asks the same question.
 const maxTries = 2
 
-// askAloud asks for a permission with one robot, and waits for one to open its channel if
-// necessary. It returns after an answer, after the end of ctx, and if no answer was
-// understood.
+// askAloud asks for a permission with one robot. If no robot can ask, it waits until one opens its channel. It
+// returns after an answer, when ctx ends, and when no answer was understood.
 func (a *API) askAloud(ctx context.Context, h *permission) {
 	reader := a.o.Bus.Read()
 	q, again := h.question, false
 	for tries := 0; tries < maxTries && ctx.Err() == nil; {
-		if id, here := a.asking(); here {
+		if id, found := a.asking(); found {
 			q.Robot, q.Asked, q.Text = id, time.Now(), question(a.words(id), h.request)
 			if again {
 				q.Text = a.words(id).Message("ask.again", "question", q.Text)
@@ -85,7 +83,7 @@ func (a *API) askAloud(ctx context.Context, h *permission) {
 	}
 }
 
-// judge returns the meaning of an answer; understood is false if it has none.
+// judge returns the verdict in an answer. understood is false if the answer is neither yes nor no.
 func (a *API) judge(answer agent.Answer) (v verdict, understood bool) {
 	v.how = answer.Outcome
 	switch answer.Outcome {
@@ -101,9 +99,9 @@ func (a *API) judge(answer agent.Answer) (v verdict, understood bool) {
 	return v, false
 }
 
-// asking returns the robot that asks: the first that may be answered with yes. Several would
-// talk at once.
-func (a *API) asking() (id device.ID, here bool) {
+// asking returns the robot that asks: the first one whose answer may give a permission. One robot asks,
+// because several would talk at once.
+func (a *API) asking() (id device.ID, found bool) {
 	for _, candidate := range a.robots() {
 		if a.o.MayAnswer(candidate) {
 			return candidate, true

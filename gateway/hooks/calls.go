@@ -16,10 +16,10 @@ import (
 
 // call is a running call of a tool.
 type call struct {
-	id     string // the agent's, or one made by withCall
-	name   string
-	detail string // what it does, on one short line; may be empty
-	bare   bool   // reported by a state without an event: the next report ends it
+	id     string // the agent's ID of the call, or one that withCall made
+	name   string // name of the tool
+	detail string // short description on one line; may be empty
+	bare   bool   // whether it was reported by a state without an event; then the next report ends it
 }
 
 // maxCalls bounds the running calls of a session.
@@ -61,10 +61,12 @@ func (s session) withoutCall(c call, done bool) session {
 // same reports whether two calls have the same tool and detail.
 func (c call) same(other call) bool { return c.name == other.name && c.detail == other.detail }
 
+// containsCall reports whether calls contains one with the ID of c.
 func containsCall(calls []call, c call) bool {
 	return slices.ContainsFunc(calls, func(r call) bool { return r.id == c.id })
 }
 
+// status returns the event that reports a status of the call.
 func (c call) status(status string) event.Event {
 	return event.ToolStatus{ID: c.id, Name: c.name, Status: status, Detail: c.detail}
 }

@@ -10,12 +10,12 @@ import (
 	"perch/event"
 )
 
-// faces records the faces that robots were last given. It has a Follower, because the board
-// may not have applied an event yet.
+// faces records which faces the robots show. It has a Follower, because the board may not have
+// applied an event yet.
 type faces struct {
 	robots *agent.Follower
-	given  map[device.ID]codingState
-	spoken map[device.ID]time.Time // when a robot last began to listen, or recognized speech
+	given  map[device.ID]codingState // states whose faces the robots show
+	spoken map[device.ID]time.Time   // when a robot last began to listen or recognized speech
 }
 
 // newFaces starts with the current robots, as if the listening ones had begun just now.
@@ -60,6 +60,7 @@ func (f *faces) await(ctx context.Context, a *API, events <-chan event.Envelope,
 	return true
 }
 
+// handleEvent applies an event.
 func (f *faces) handleEvent(e event.Envelope) {
 	f.robots.HandleEvent(e)
 	if affects(e) {
@@ -70,8 +71,8 @@ func (f *faces) handleEvent(e event.Envelope) {
 	}
 }
 
-// rests reports whether a robot is idle or listens in silence, so that its own talk does not
-// need its face. If not, from is when it may begin to rest without an event.
+// rests reports whether a robot is idle or listens in silence, so that its conversation does not
+// use the face. If it does not rest, from is when it may begin to rest without an event.
 func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) {
 	robot := f.robots.Robot(id)
 	from = robot.ExpiresAt()
@@ -112,7 +113,7 @@ func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again t
 	}
 	for _, id := range open {
 		if rests, from := f.rests(id, now); !rests {
-			delete(f.given, id) // its own talk changes its face
+			delete(f.given, id) // its conversation changes the face
 			if from.After(now) && (again.IsZero() || from.Before(again)) {
 				again = from
 			}

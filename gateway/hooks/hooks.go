@@ -19,7 +19,7 @@ import (
 	"perch/language"
 )
 
-// talk controls the connected robots.
+// talk is the part of the robots' server that shows faces.
 type talk interface {
 	// Open returns the robots with an open channel, after its hello.
 	Open() []device.ID
@@ -37,14 +37,14 @@ type asker interface {
 
 // Options configure an API. Only fields whose comment says so may be empty.
 type Options struct {
-	Robots    []device.ID          // that show and ask; empty means all
-	Trusts    func(device.ID) bool // whether a robot was adopted by name
+	Robots    []device.ID          // the robots that show faces and ask questions; empty means all
+	Trusts    func(device.ID) bool // reports whether a robot was adopted by name
 	Talk      talk                 // shows the faces
 	Asker     asker
-	MayAnswer func(device.ID) bool // whether an answer to a robot may allow something
+	MayAnswer func(device.ID) bool // reports whether an answer to a robot may give a permission
 	Board     *agent.Board
 	Bus       *event.Bus
-	Hold      time.Duration // how long a permission waits for its answer; 0 means 60 s
+	Hold      time.Duration // maximum wait for the answer to a permission; 0 means 60 s
 	// Language returns the language of a robot as a BCP 47 tag, and the household's for
 	// an empty ID. It does not block.
 	Language func(device.ID) string
@@ -57,13 +57,13 @@ const holdFor = time.Minute
 // API serves the hooks.
 type API struct {
 	o       Options
-	all     language.Catalogue // the languages of questions and answers
-	changed chan struct{}      // notifies Run of a change of the table
+	all     language.Catalogue // phrases of all languages
+	changed chan struct{}      // notifies Run of a change of table
 
 	mu      sync.Mutex
 	table   table
-	shown   [maxSessions]view      // as last published
-	waiting map[string]*permission // by the ID of the question
+	shown   [maxSessions]view      // the published views; index: slot
+	waiting map[string]*permission // waiting permissions; key: ID of the question
 }
 
 // New returns the API. Run updates its sessions and the robots.
@@ -100,7 +100,7 @@ func (a *API) Run(ctx context.Context) {
 	}
 }
 
-// change replaces the table, and publishes the differences. The caller holds a.mu.
+// change replaces the table and publishes the events that lead to it. The caller holds a.mu.
 func (a *API) change(after table) {
 	a.table = after
 	for slot := range maxSessions {
@@ -128,12 +128,12 @@ func (a *API) expire(now time.Time) (due time.Time) {
 
 // Session is a coding session.
 type Session struct {
-	Agent   string // the program, such as "claude-code"
-	ID      string // as the agent calls it
-	Session string // its name on the bus
+	Agent   string // name of the program, such as "claude-code"
+	ID      string // ID in the agent's reports
+	Session string // session of the published events
 	State   agent.Shown
-	Began   time.Time // its first report
-	Seen    time.Time // its latest report
+	Began   time.Time // time of the first report
+	Seen    time.Time // time of the latest report
 }
 
 // Sessions returns the sessions, the oldest first.

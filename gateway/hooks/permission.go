@@ -32,7 +32,7 @@ type request struct {
 	Input     json.RawMessage `json:"tool_input"`
 }
 
-// decided is the answer as Claude Code reads it. Without an answer it asks in its terminal.
+// decided is the response that Claude Code expects. Without one it asks in its terminal.
 type decided struct {
 	Output struct {
 		Event    string   `json:"hookEventName"`
@@ -49,10 +49,10 @@ type decision struct {
 type permission struct {
 	question agent.Question // in the household's language
 	request  request
-	key      string   // of its session
-	sub      string   // the subagent that asks
-	call     call     // that needs the permission
-	parallel []call   // that ran already when it was asked, or began at the same time
+	key      string   // key of the session, see key
+	sub      string   // ID of the subagent that asks, or ""
+	call     call     // the call that needs the permission
+	parallel []call   // calls that were running when the agent asked, or began at the same time
 	withdraw func()   // ends the question
 	verdict  *verdict // nil while it waits; guarded by API.mu
 }
@@ -104,8 +104,8 @@ func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, err
 	return answer, nil
 }
 
-// by returns the agent that asks, and whether it waits for an answer: Claude Code and Codex
-// do. given is the agent in the address.
+// by returns the agent that asks. ours reports whether it waits for the answer, as Claude Code and
+// Codex do. given is the agent in the address.
 func (w request) by(given string) (by string, ours bool) {
 	if given == "" && w.HookEvent == "" {
 		given = w.AgentID
@@ -114,9 +114,8 @@ func (w request) by(given string) (by string, ours bool) {
 	return by, by == claude || by == codex
 }
 
-// yesOrNo reports whether people can answer the question here with yes or no. Not so: choices
-// and plans, the requests of other agents, and commands where redacting keys would also hide
-// a part that is not a key.
+// yesOrNo reports whether yes or no can answer the request. This excludes choices and plans, other
+// hooks, and commands in which redacting keys would also hide other parts.
 func (w request) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
@@ -171,8 +170,8 @@ func (h *permission) settledBy(r report) bool {
 	return false
 }
 
-// parallelFor bounds the time between the beginnings of calls that an agent makes at once.
-// After a no in the terminal an agent takes longer to call another tool.
+// parallelFor is the maximum time between the beginnings of calls that an agent makes at once. After
+// a denial in the terminal, an agent takes longer to call another tool.
 const parallelFor = 2 * time.Second
 
 // addParallel records a call that began at the same time as the waiting one.
@@ -183,8 +182,8 @@ func (h *permission) addParallel(r report, now time.Time) {
 	}
 }
 
-// await waits for the first answer, at a robot or elsewhere. It returns the outcome without
-// an answer: the time is over, or the question was withdrawn.
+// await waits for the first answer, at a robot or elsewhere. It returns the outcome that applies if there
+// was none: the time has expired, or the question was withdrawn.
 func (a *API) await(ctx context.Context, h *permission) agent.Outcome {
 	ctx, stop := context.WithDeadlineCause(ctx, h.question.Until, errLate)
 	defer stop()
@@ -196,8 +195,7 @@ func (a *API) await(ctx context.Context, h *permission) agent.Outcome {
 	return agent.AnswerClosed
 }
 
-// release removes a waiting permission and publishes how it ended: with its answer, or else
-// with the outcome without one.
+// release removes a waiting permission and publishes its answer, or the outcome without if there is none.
 func (a *API) release(by string, h *permission, without agent.Outcome) (v verdict, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,13 +15,14 @@ func name(slot int) string { return fmt.Sprintf("coding-%d", slot+1) }
 // view is the visible part of a session, without its waiting permissions.
 type view struct {
 	state agent.Shown
-	subs  int // subagents
-	agent string
-	waits bool   // it has reported that it waits for a person
-	calls []call // that run
-	done  string // the ID of the call that was done last
+	subs  int    // number of subagents
+	agent string // name of the program
+	waits bool   // whether the session has reported that it waits for a person
+	calls []call // running calls
+	done  string // ID of the call that was done last
 }
 
+// view returns the visible part of the session.
 func (s session) view() view {
 	v := view{state: s.base.shown(), subs: s.subs, agent: s.agent, calls: s.calls, done: s.done}
 	switch s.passing {
@@ -36,9 +37,9 @@ func (s session) view() view {
 
 func (v view) isWorking() bool { return v.state == agent.Working || v.state == agent.Juggling }
 
-// changes returns the events that lead from before to after, ordered so that no other state
-// shows in between: calls begin before the state of work that they belong to, and end after
-// the next state; changes during a question come before its answer.
+// changes returns the events that lead from before to after. Their order avoids intermediate states: calls
+// begin before the state of work and end after the next state, and changes during a question precede its
+// answer.
 func changes(name string, before, after view) (events []event.Event) {
 	before.state, after.state = cmp.Or(before.state, agent.Idle), cmp.Or(after.state, agent.Idle) // an unused slot has the zero view
 	if after.waits && !before.waits {

@@ -7,14 +7,14 @@ import (
 	"perch/agent"
 )
 
-// robotQuestions are the questions of robots' talks.
+// robotQuestions are the questions in the robots' conversations.
 type robotQuestions interface {
 	Questions() []agent.Question
 	Reply(id string, allow bool) error
 }
 
-// Questions are all questions that wait for people: those of coding agents, and those of
-// robots' talks. A coding agent's question that a robot asks is among both.
+// Questions are all questions that wait for people, from coding agents and from the robots' conversations. A
+// coding agent's question that a robot asks is among both.
 type Questions struct {
 	api    *API
 	robots robotQuestions
@@ -27,14 +27,14 @@ func NewQuestions(api *API, robots robotQuestions) Questions { return Questions{
 func (q Questions) Questions() []agent.Question {
 	all := q.api.Questions()
 	for _, one := range q.robots.Questions() {
-		if !slices.ContainsFunc(all, func(known agent.Question) bool { return known.ID == one.ID }) {
+		if !slices.ContainsFunc(all, func(other agent.Question) bool { return other.ID == one.ID }) {
 			all = append(all, one)
 		}
 	}
 	return all
 }
 
-// Reply answers a question by its ID. It returns agent.ErrNoQuestion if it does not wait.
+// Reply answers the question with an ID. It returns agent.ErrNoQuestion if no such question waits.
 func (q Questions) Reply(id string, allow bool) error {
 	err := q.api.Reply(id, allow)
 	if errors.Is(err, agent.ErrNoQuestion) {

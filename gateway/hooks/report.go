@@ -13,8 +13,8 @@ import (
 	"perch/plain"
 )
 
-// sent is the body of POST /state, in the format of clawd-on-desk's hooks or, with a
-// hook_event_name, of Claude Code. Other fields are ignored.
+// sent is the body of POST /state, in the format of clawd-on-desk's hooks, or of Claude Code if it has a
+// hook_event_name. Other fields are ignored.
 type sent struct {
 	State     string `json:"state"`
 	SessionID string `json:"session_id"`
@@ -29,13 +29,14 @@ type sent struct {
 	HookEvent string          `json:"hook_event_name"`
 	ToolInput json.RawMessage `json:"tool_input"`
 
-	// Of Stop.
-	StopHookActive  bool                      `json:"stop_hook_active"` // a hook has made the agent go on
+	// Fields of the event Stop.
+	StopHookActive  bool                      `json:"stop_hook_active"` // whether a hook has made the agent continue
 	BackgroundTasks []struct{ Status string } `json:"background_tasks"`
 	LastMessage     string                    `json:"last_assistant_message"`
 }
 
-// stopState returns what a Stop of Claude Code stands for, and the event that it is.
+// stopState returns the event and the state that a Stop of Claude Code stands for. The event is "" if the
+// session still works, and the state is "" if nothing changes.
 func (s sent) stopState() (event string, state codingState) {
 	running := slices.ContainsFunc(s.BackgroundTasks, func(task struct{ Status string }) bool {
 		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
@@ -48,7 +49,7 @@ func (s sent) stopState() (event string, state codingState) {
 	case running:
 		return "", working
 	}
-	if s.StopHookActive { // the session has asked for attention before
+	if s.StopHookActive { // the previous Stop has shown attention
 		return stop, idle
 	}
 	return stop, attention
@@ -59,12 +60,13 @@ type report struct {
 	agent, session string
 	event          string
 	state          codingState
-	call           call   // without a name if the report is about no call
-	sub            string // the subagent that reported it, if Claude Code names it
-	headless       bool
-	native         bool // in the format of Claude Code, which reads the answer
+	call           call   // has no name if the report is not about a call
+	sub            string // ID of the subagent that reported, or ""
+	headless       bool   // whether nobody watches the session
+	native         bool   // whether the format is Claude Code's
 }
 
+// key returns the key of the session in a table.
 func (r report) key() string { return key(r.agent, r.session) }
 
 // Agents that wait for the answer to a permission. Codex uses the format of Claude Code, and
@@ -74,10 +76,10 @@ const (
 	codex  = "codex"
 )
 
-// line returns a text from outside in one line, of at most most bytes.
-func line(text string, most int) string { return plain.Line(plain.Clip(text, most)) }
+// line returns text on one line, of at most max bytes.
+func line(text string, max int) string { return plain.Line(plain.Clip(text, max)) }
 
-// parseReport decodes a body. by is the agent that sent it, if the address names it.
+// parseReport decodes a report. by is the agent in the address, or "".
 func parseReport(by string, body []byte) (report, error) {
 	var s sent
 	if err := httpserver.Decode(body, &s); err != nil {
@@ -110,14 +112,14 @@ func parseReport(by string, body []byte) (report, error) {
 	return r, nil
 }
 
-// figureStates returns the states of a drawn desktop figure only. They change nothing here.
+// figureStates returns the states that only clawd-on-desk's own figure shows. They are ignored.
 func figureStates() []string {
 	return []string{"yawning", "dozing", "collapsing", "waking", "mini-idle", "mini-alert", "mini-happy", "mini-enter", "mini-peek",
 		"mini-crabwalk", "mini-enter-sleep", "mini-sleep"}
 }
 
-// report handles a coding session's report. empty means that the answer must be empty:
-// Claude Code passes any text in it to its model.
+// report handles a report. empty means that the response must be empty, because Claude Code passes text
+// in it to its model.
 func (a *API) report(by string, body []byte) (empty bool, err error) {
 	r, err := parseReport(by, body)
 	if err != nil || r.state == "" {

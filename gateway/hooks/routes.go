@@ -59,16 +59,17 @@ func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 	}
 }
 
-// app is the program that hooks look for, with a request that hello answers.
+// app is the name of the program that hooks look for.
 const app = "clawd-on-desk"
 
+// hello is the response of GET /state, by which hooks find the program.
 type hello struct {
 	OK   bool   `json:"ok"`
 	App  string `json:"app"`
 	Port int    `json:"port"`
 }
 
-// port returns the port that a request came to.
+// port returns the local port of a request's connection.
 func port(r *http.Request) int {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
 		return at.Port
@@ -76,7 +77,8 @@ func port(r *http.Request) int {
 	return 0
 }
 
-// read returns a body declared as JSON. A web page cannot send that without a preflight.
+// read returns the body of a request with the content type JSON. A web page cannot send such a request without
+// a preflight.
 func read(r *http.Request) ([]byte, error) {
 	kinds := r.Header.Values("Content-Type")
 	if len(kinds) != 1 {
@@ -88,6 +90,6 @@ func read(r *http.Request) ([]byte, error) {
 	return httpserver.Body(r)
 }
 
-// errKind refuses a body that is not declared as JSON.
+// errKind refuses a body with another content type than JSON.
 var errKind error = &httpserver.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
 	HTTP: http.StatusUnsupportedMediaType}

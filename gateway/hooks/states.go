@@ -25,9 +25,9 @@ const (
 
 // traits are the properties of a state.
 type traits struct {
-	priority int           // of several sessions' states the highest shows; negative for an unknown state
-	lasts    time.Duration // until it passes, as in clawd-on-desk; 0 for a state that stays
-	face     agent.Emotion // of a robot
+	priority int           // robots show the session with the highest priority; negative for an unknown state
+	lasts    time.Duration // duration as in clawd-on-desk; 0 for a state that lasts until the next report
+	face     agent.Emotion // face of a robot
 }
 
 func (c codingState) traits() traits {
@@ -42,7 +42,7 @@ func (c codingState) traits() traits {
 		working:      {3, 0, confident},
 		thinking:     {2, 0, agent.Emotion{Name: "thinking", Emoji: "🤔"}},
 		idle:         {1, 0, agent.Neutral},
-		sleeping:     {0, 0, agent.Neutral}, // a sleepy face means good night, which only a robot's own talk may show
+		sleeping:     {0, 0, agent.Neutral}, // a sleepy face means that the robot itself sleeps
 	}[c]
 	if !known {
 		return traits{-1, 0, agent.Neutral}
@@ -58,7 +58,7 @@ func (c codingState) shown() agent.Shown {
 	return agent.Shown(c)
 }
 
-// stateOf returns the state that an event of Claude Code stands for, or "" for none.
+// stateOf returns the state that an event of Claude Code stands for, or "" if it stands for none.
 func stateOf(event string) codingState {
 	return map[string]codingState{
 		"SessionStart": idle, interrupt: idle, userPromptSubmit: thinking, preToolUse: working, postToolUse: working, subagentStop: working,
@@ -68,7 +68,7 @@ func stateOf(event string) codingState {
 	}[event]
 }
 
-// Events that mean more than their state.
+// Events of Claude Code that have an effect besides their state.
 const (
 	userPromptSubmit   = "UserPromptSubmit"
 	preToolUse         = "PreToolUse"
@@ -76,7 +76,7 @@ const (
 	postToolUseFailure = "PostToolUseFailure"
 	stop               = "Stop"
 	stopFailure        = "StopFailure"
-	interrupt          = "Interrupt" // of Codex
+	interrupt          = "Interrupt" // sent by Codex only
 	subagentStart      = "SubagentStart"
 	subagentStop       = "SubagentStop"
 	sessionEnd         = "SessionEnd"

@@ -13,30 +13,31 @@ import (
 // staleSession.
 const (
 	maxSessions  = 20
-	maxAgents    = 50 // subagents of a session
+	maxAgents    = 50 // subagents per session
 	staleWork    = 5 * time.Minute
 	staleSession = 10 * time.Minute
 )
 
 // session is one coding session.
 type session struct {
-	key   string // see key
-	slot  int    // determines its name on the bus
-	agent string
+	key   string      // see key
+	slot  int         // determines the session of the published events, see name
+	agent string      // name of the program
 	base  codingState // idle, thinking, working, juggling or sleeping
-	subs  int         // running subagents
-	calls []call      // running, the oldest first
-	done  string      // the ID of the call that was done last
-	count int         // calls without an ID so far
-	asks  int         // waiting permissions
+	subs  int         // number of running subagents
+	calls []call      // running calls, oldest first
+	done  string      // ID of the call that was done last
+	count int         // number of calls without an ID so far
+	asks  int         // number of waiting permissions
 
-	stopped bool        // its turn is over, and nothing has begun since
-	passing codingState // covers base until that time
+	stopped bool        // whether the turn is over and nothing has begun since
+	passing codingState // state that covers base before until; "" if there is none
 	until   time.Time
-	seen    time.Time // its latest report
-	began   time.Time // its first report
+	seen    time.Time // time of the latest report
+	began   time.Time // time of the first report
 }
 
+// state returns the state that the session shows.
 func (s session) state() codingState {
 	switch {
 	case s.asks > 0:
@@ -55,7 +56,7 @@ type table map[string]session
 // fold returns the table after a session's report.
 func (t table) fold(now time.Time, r report) table {
 	if r.headless {
-		return t // nobody sits in front of it
+		return t
 	}
 	after, s := t.with(r.key(), r.agent, now)
 	if r.event == sessionEnd {
@@ -69,7 +70,7 @@ func (t table) fold(now time.Time, r report) table {
 	}
 	before, until := s.passing, s.until
 	if r.event == stop && r.state == attention && s.stopped && before == "" {
-		r.state = idle // it has said so already
+		r.state = idle // attention was shown already
 	}
 	s.stopped = r.event == stop || s.stopped && (r.state == idle || r.state == notification)
 	s.passing, s.until = "", time.Time{}
@@ -131,8 +132,7 @@ func (s session) updateCalls(r report) session {
 	return s
 }
 
-// asked returns the table with that many more waiting permissions of a session; more may be
-// negative.
+// asked returns the table with more additional waiting permissions of a session; more may be negative.
 func (t table) asked(now time.Time, key, agent string, more int) table {
 	if _, known := t[key]; !known && more < 0 {
 		return t
@@ -144,9 +144,9 @@ func (t table) asked(now time.Time, key, agent string, more int) table {
 	return after
 }
 
-// with returns a copy of the table and the session of a key. If a new session finds no free
-// slot, it replaces the longest silent one without a waiting permission. There is one, because
-// maxWaiting is less than maxSessions.
+// with returns a copy of the table, and the session with a key. If there is no such session it makes one, which
+// replaces the session without a report for the longest time if the table is full. That session waits for no
+// permission, because maxWaiting is less than maxSessions.
 func (t table) with(key, agent string, now time.Time) (table, session) {
 	after := maps.Clone(t)
 	if s, known := after[key]; known {
@@ -192,6 +192,7 @@ func (t table) sweep(now time.Time) table {
 	return after
 }
 
+// busy reports whether a state is one of work.
 func busy(c codingState) bool { return c == thinking || c == working || c == juggling }
 
 // nextSweep returns when sweep will change something; the zero time means never.
@@ -217,13 +218,13 @@ func (t table) nextSweep() (due time.Time) {
 
 // merged returns the state with the highest priority, or idle.
 func (t table) merged() codingState {
-	most := codingState("")
+	highest := codingState("")
 	for _, s := range t {
-		if state := s.state(); state.traits().priority > most.traits().priority {
-			most = state
+		if state := s.state(); state.traits().priority > highest.traits().priority {
+			highest = state
 		}
 	}
-	return cmp.Or(most, idle)
+	return cmp.Or(highest, idle)
 }
 
 // key distinguishes sessions of different agents with the same ID.
