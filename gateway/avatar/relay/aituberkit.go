@@ -20,17 +20,17 @@ import (
 	"perch/remote"
 )
 
-// aituberkit is AITuberKit by its external API: its character speaks the text it is sent, with
-// its own voice and face. An open page of it is a receiver.
+// aituberkit is AITuberKit, through its external API. Its character speaks the text that it is
+// sent, with its own voice and a face. A receiver is an open web page of AITuberKit.
 type aituberkit struct {
 	*programConfig
 	base   *url.URL
-	spoken *recent // ids of notifications
+	spoken *recent // notifications that were spoken
 }
 
 const (
-	aituberWithin = 4 * time.Second
-	aituberEvery  = 15 * time.Second // how often the open page is checked
+	aituberTimeout = 4 * time.Second  // of a request
+	aituberEvery   = 15 * time.Second // interval of checks that the page is still open
 )
 
 func aituberkitKind() kind {
@@ -46,15 +46,15 @@ func aituberkitKind() kind {
 
 func newAITuberKit(o *programConfig) (program, error) {
 	for _, key := range []string{"speak.sentence", "speak.notification", "speak.question"} {
-		if word := o.words.of(key); !slices.Contains([]string{"", "normal", "high"}, word) {
-			return nil, fmt.Errorf("words.%s is %.40q; it is the priority, normal or high, or empty where such is not to be spoken", key, word)
+		if word := o.words.get(key); !slices.Contains([]string{"", "normal", "high"}, word) {
+			return nil, fmt.Errorf("words.%s is %.40q; it must be the priority normal or high, or empty if these texts are not to be spoken", key, word)
 		}
 	}
 	base, err := url.Parse(o.URL)
 	return aituberkit{o, base, &recent{}}, err
 }
 
-// aituberReceiver is an open page.
+// aituberReceiver is an entry of the response to GET /api/v1/receivers/.
 type aituberReceiver struct {
 	ID           string   `json:"receiverId"`
 	Configured   string   `json:"configuredClientId"`
@@ -73,7 +73,7 @@ type aituberSpeech struct {
 
 func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
 	l := &aituberLink{aituberkit: p, httpLink: newHTTPLink(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
-		Address: remote.Address(p.base), Key: p.Key, Setting: "key", Check: "its version"}}, aituberWithin, note)}
+		Address: remote.Address(p.base), Key: p.Key, Setting: "key", Check: "its version"}}, aituberTimeout, note)}
 	if err := l.chooseReceiver(ctx); err != nil {
 		l.close()
 		return nil, err
@@ -85,21 +85,23 @@ func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
 type aituberLink struct {
 	*httpLink
 	aituberkit
-	receiver string
-	answer   string // the session id of one answer's sentences, so that a later one does not displace earlier ones
+	receiver string // ID of the page
+	// reply is the speech session ID of the current reply, or "" before its first sentence. A
+	// sentence with the same ID does not interrupt the previous one.
+	reply string
 }
 
-// call sends a request; the API's paths end with a slash.
+// call sends a request to a path of the API, and returns the body of the response.
 func (l *aituberLink) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	text, _, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberWithin}, limit.List)
-	fault, is := errors.AsType[*remote.Fault](err)
-	if is && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key") {
-		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY where it runs, start it anew, and give the same as key")
+	text, _, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberTimeout}, limit.List)
+	fault, ok := errors.AsType[*remote.Fault](err)
+	if ok && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key") {
+		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY in its environment, restart it, and set key to the same value")
 	}
 	return text, err
 }
 
-// chooseReceiver chooses the page that speaks.
+// chooseReceiver sets l.receiver. It returns an error if no suitable page is open.
 func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 	text, err := l.call(ctx, http.MethodGet, "receivers", nil)
 	if err != nil {
@@ -109,10 +111,10 @@ func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 		Receivers *[]aituberReceiver `json:"receivers"`
 	}
 	if json.Unmarshal(text, &list) != nil || list.Receivers == nil {
-		return errors.New("what answers is not AITuberKit, or is older than version 2.69; correct url, or update it")
+		return errors.New("the program at this address is not AITuberKit, or is older than version 2.69; correct url, or update AITuberKit")
 	}
-	l.receiver = aituberChoice(*list.Receivers, l.words.of("receiver"), l.receiver)
-	switch wanted := l.words.of("receiver"); {
+	l.receiver = aituberChoice(*list.Receivers, l.words.get("receiver"), l.receiver)
+	switch wanted := l.words.get("receiver"); {
 	case l.receiver != "":
 		return nil
 	case wanted != "":
@@ -121,15 +123,15 @@ func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 	return errors.New("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
 }
 
-// aituberChoice returns the page that the owner named, or the previous one, or the one listed
-// first, or "".
-func aituberChoice(all []aituberReceiver, wanted, before string) (id string) {
-	for _, r := range all {
+// aituberChoice returns the ID of a page that can speak: of the one that is wanted, which may be
+// "", of the previous one if that is open, or else of the first. It returns "" if there is none.
+func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id string) {
+	for _, r := range receivers {
 		switch {
 		case !slices.Contains(r.Capabilities, "speech"),
 			wanted != "" && !slices.Contains([]string{r.ID, r.Configured, r.Name}, wanted):
-		case r.ID == before:
-			return before
+		case r.ID == previous:
+			return previous
 		case id == "":
 			id = r.ID
 		}
@@ -137,48 +139,48 @@ func aituberChoice(all []aituberReceiver, wanted, before string) (id string) {
 	return id
 }
 
-// speak has a text spoken. It returns errNotShown where words leave it out, or when AITuberKit
-// refuses this text for good.
-func (l *aituberLink) speak(ctx context.Context, what, text string, is Scene) error {
-	priority := l.words.of("speak." + what)
+// speak has the page speak a text. kind is sentence, notification or question. It returns
+// errNotShown if the words exclude this kind, or if AITuberKit refuses the text.
+func (l *aituberLink) speak(ctx context.Context, kind, text string, scene Scene) error {
+	priority := l.words.get("speak." + kind)
 	if priority == "" || strings.TrimSpace(text) == "" {
 		return errNotShown
 	}
-	s := aituberSpeech{Receiver: l.receiver, Text: text, Emotion: l.words.face(is.Expression()), Priority: priority}
-	if what == "sentence" {
-		l.answer = cmp.Or(l.answer, rand.Text())
-		s.Session = l.answer
+	s := aituberSpeech{Receiver: l.receiver, Text: text, Emotion: l.words.face(scene.Expression()), Priority: priority}
+	if kind == "sentence" {
+		l.reply = cmp.Or(l.reply, rand.Text())
+		s.Session = l.reply
 	}
 	_, err := l.call(ctx, http.MethodPost, "speak", httpserver.Encode(s))
 	return l.checkRefusal(err)
 }
 
-func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
+func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
 	case feed.State:
-		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == is.place() {
-			l.answer = "" // the next sentence belongs to another answer
+		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == scene.place() {
+			l.reply = "" // the next sentence belongs to another reply
 		}
 	case feed.Face:
-		if is.Session == trialSession { // faces are shown only with speech
-			return l.speak(ctx, "sentence", b.Tag, is)
+		if scene.Session == trialSession { // the page shows a face only while it speaks
+			return l.speak(ctx, "sentence", b.Tag, scene)
 		}
 	case feed.Said:
-		if cmp.Or(string(b.Robot), b.Session) == is.place() {
-			return l.speak(ctx, "sentence", b.Text, is)
+		if cmp.Or(string(b.Robot), b.Session) == scene.place() {
+			return l.speak(ctx, "sentence", b.Text, scene)
 		}
 	case feed.Notice:
-		what := "notification"
+		kind := "notification"
 		if b.Question != "" {
-			what = "question"
+			kind = "question"
 		}
-		if l.spoken.has(idOf(f)) {
+		if l.spoken.has(frameID(f)) {
 			return nil
 		}
-		if err := l.speak(ctx, what, b.Text, is); err != nil {
+		if err := l.speak(ctx, kind, b.Text, scene); err != nil {
 			return err
 		}
-		l.spoken.add(idOf(f))
+		l.spoken.add(frameID(f))
 	}
 	return nil
 }

@@ -15,14 +15,14 @@ import (
 	"perch/limit"
 )
 
-// chatdollkit is an application made with ChatdollKit whose SocketServer is on. It reads one
-// JSON object per line over TCP and answers nothing. Requests go to its ModelRequestBroker,
-// which performs text with tags such as [face:Joy] and [anim:wave], and speaks text without
-// tags in the application's voice.
+// chatdollkit is an application made with ChatdollKit whose SocketServer is enabled. It reads one
+// JSON object per line over TCP, and sends no responses. Its ModelRequestBroker performs tags such
+// as [face:Joy] and [anim:wave] in a text, and speaks the rest in the application's voice.
 type chatdollkit struct{ *programConfig }
 
-// chatdollkitFace is less than seven seconds, after which the application drops a face.
-const chatdollkitFace = 5 * time.Second
+// chatdollkitEvery is the interval at which a face is sent again. The application drops a face after
+// seven seconds.
+const chatdollkitEvery = 5 * time.Second
 
 func chatdollkitKind() kind {
 	return kind{
@@ -41,7 +41,7 @@ func (p chatdollkit) open(ctx context.Context, _ func(error)) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &chatdollkitLink{conn: conn, words: p.words, over: make(chan error, 1)}
+	l := &chatdollkitLink{conn: conn, words: p.words, ended: make(chan error, 1)}
 	go l.watch()
 	return l, nil
 }
@@ -50,24 +50,24 @@ type chatdollkitLink struct {
 	nopLink
 	conn  net.Conn
 	words words
-	over  chan error // closed when the reader has returned
+	ended chan error // receives the reason when the connection has ended; closed once watch has returned
 }
 
-// watch detects that the application has closed the connection.
+// watch waits until the application has closed the connection.
 func (l *chatdollkitLink) watch() {
-	defer close(l.over)
+	defer close(l.ended)
 	n, err := io.Copy(io.Discard, io.LimitReader(l.conn, limit.Body))
 	switch {
 	case n == limit.Body:
-		l.over <- errors.New("what answers is no ChatdollKit, which has nothing to say; correct url")
+		l.ended <- errors.New("the program at this address is not ChatdollKit, which sends nothing; correct url")
 	case err != nil:
-		l.over <- fmt.Errorf("the program has closed the connection: %w", err)
+		l.ended <- fmt.Errorf("the program has closed the connection: %w", err)
 	default:
-		l.over <- errors.New("the program has closed the connection")
+		l.ended <- errors.New("the program has closed the connection")
 	}
 }
 
-// chatdollkitRequest is one line, ChatdollKit's ExternalInboundMessage.
+// chatdollkitRequest is the JSON of a line. ChatdollKit calls it ExternalInboundMessage.
 type chatdollkitRequest struct {
 	Endpoint  string
 	Operation string
@@ -76,18 +76,19 @@ type chatdollkitRequest struct {
 	Payloads  map[string]any
 }
 
-// perform sends text with tags; it does nothing for "".
+// perform sends text with tags. It does nothing if text is empty.
 func (l *chatdollkitLink) perform(text string) error {
 	if text == "" {
 		return nil
 	}
 	line := httpserver.Encode(chatdollkitRequest{Endpoint: "model", Operation: "perform", Text: text, Payloads: map[string]any{}})
-	_ = l.conn.SetWriteDeadline(time.Now().Add(callWithin))
+	_ = l.conn.SetWriteDeadline(time.Now().Add(callTimeout))
 	_, err := l.conn.Write(append(line, '\n'))
 	return err
 }
 
-// tag returns word as a tag, or "" for "". A word that is in tags already stays.
+// tag returns a tag of a kind, which is face or anim. It returns "" if word is empty, and word if
+// that is already a tag.
 func tag(kind, word string) string {
 	word = strings.TrimPrefix(word, kind+":")
 	if word == "" || strings.HasPrefix(word, "[") {
@@ -96,66 +97,66 @@ func tag(kind, word string) string {
 	return "[" + kind + ":" + strings.NewReplacer("[", "", "]", "").Replace(word) + "]"
 }
 
-// spoken returns text for the application's voice, without anything that could be a tag.
+// spoken returns a text to speak, without the brackets that would make a tag.
 func spoken(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }
 
-// performed returns the text for a change of scene. It is one request, since each request
-// interrupts the one before.
-func (l *chatdollkitLink) performed(is, was Scene) (text string) {
-	state, face := tag("anim", l.words.state(is.State)), tag("face", l.words.face(is.Expression()))
-	if is.State != was.State {
+// performed returns the text, with tags, for a change of scene. It is sent as one request, because a
+// request interrupts the previous one.
+func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
+	state, face := tag("anim", l.words.state(scene.State)), tag("face", l.words.face(scene.Expression()))
+	if scene.State != previous.State {
 		text += state
 	}
-	said := l.words.of("speech") != "" && is.Said != "" && is.Said != was.Said
-	if said || is.Expression() != was.Expression() {
+	speaks := l.words.get("speech") != "" && scene.Said != "" && scene.Said != previous.Said
+	if speaks || scene.Expression() != previous.Expression() {
 		text += face
 	}
-	if said {
-		text += spoken(is.Said)
+	if speaks {
+		text += spoken(scene.Said)
 	}
-	if is.Question != was.Question && l.words.of("notifications") != "" {
-		text += spoken(is.Question)
+	if scene.Question != previous.Question && l.words.get("notifications") != "" {
+		text += spoken(scene.Question)
 	}
 	return text
 }
 
-func (l *chatdollkitLink) update(_ context.Context, is, was Scene) error {
-	return l.perform(l.performed(is, was))
+func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error {
+	return l.perform(l.performed(scene, previous))
 }
 
-func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, is Scene) error {
+func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // animations are usually named so
+		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // the name of an animation is often that of the gesture
 	case feed.Notice:
-		if l.words.of("notifications") == "" {
+		if l.words.get("notifications") == "" {
 			return errNotShown
 		}
 		if b.Question == "" { // update shows questions
-			return l.perform(tag("face", l.words.face(is.Expression())) + spoken(b.Text))
+			return l.perform(tag("face", l.words.face(scene.Expression())) + spoken(b.Text))
 		}
 	}
 	return nil
 }
 
-func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitFace }
+func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitEvery }
 
-// refresh renews the face. It skips this while the application speaks, which it would
-// interrupt.
-func (l *chatdollkitLink) refresh(_ context.Context, is Scene) error {
-	if is.Expression() == neutral || l.words.of("speech")+l.words.of("notifications") != "" {
+// refresh sends the face again, unless the application is configured to speak: the request would
+// interrupt its speech.
+func (l *chatdollkitLink) refresh(_ context.Context, scene Scene) error {
+	if scene.Expression() == neutral || l.words.get("speech")+l.words.get("notifications") != "" {
 		return nil
 	}
-	return l.perform(tag("face", l.words.face(is.Expression())))
+	return l.perform(tag("face", l.words.face(scene.Expression())))
 }
 
-func (l *chatdollkitLink) disconnected() <-chan error { return l.over }
+func (l *chatdollkitLink) disconnected() <-chan error { return l.ended }
 
-// close closes the connection and waits for the reader.
+// close closes the connection, and waits until watch has returned.
 func (l *chatdollkitLink) close() {
 	_ = l.conn.Close()
-	for range l.over {
+	for range l.ended {
 	}
 }

@@ -131,7 +131,7 @@ func TestChatdollKit(t *testing.T) {
 func TestOtherThanChatdollKit(t *testing.T) {
 	s := newLineServer(t, strings.Repeat("hello\n", limit.Body))
 	h := newHarness(t, Target{Kind: "chatdollkit", URL: "tcp://" + s.address})
-	h.eventually("it is found out", func() bool { return strings.Contains(h.note(), "no ChatdollKit") })
+	h.eventually("it is found out", func() bool { return strings.Contains(h.note(), "is not ChatdollKit") })
 	s.stop()
 	h.eventually("it is gone", func() bool { return strings.Contains(h.note(), "nothing listens") })
 }

@@ -21,19 +21,19 @@ import (
 	"perch/remote"
 )
 
-// clawd is clawd-on-desk, a desktop pet that shows coding agents. Each robot is a session
-// there; the pet indicates when there are several.
+// clawd is clawd-on-desk, a desktop pet that shows coding agents. Each robot and chat is a session
+// of the pet.
 type clawd struct{ *programConfig }
 
 const (
-	clawdID     = "clawd-on-desk"
-	clawdHeader = "X-Clawd-Server"
-	clawdURL    = "http://127.0.0.1:23333"
-	clawdFirst  = 23333 // the first of its ports
-	clawdLast   = 23337
-	clawdWithin = time.Second
-	clawdEvery  = time.Minute // clawd takes a working agent for idle after five minutes
-	mostClawd   = 1000        // bytes of a state: older versions accept 1024
+	clawdID       = "clawd-on-desk"  // value of clawdHeader
+	clawdHeader   = "X-Clawd-Server" // response header that identifies the program
+	clawdURL      = "http://127.0.0.1:23333"
+	clawdMinPort  = 23333 // the program listens on the first free port of this range
+	clawdMaxPort  = 23337
+	clawdTimeout  = time.Second // of a request
+	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle if there is none for five minutes
+	clawdMaxBytes = 1000        // size of a request: older versions accept 1024
 )
 
 func clawdKind() kind {
@@ -58,24 +58,24 @@ type clawdState struct {
 	Title   string `json:"session_title,omitempty"`
 }
 
-// newClawdState returns the body for a session's state after the one before, or false if
-// nothing is to be sent.
-func newClawdState(w words, session string, is feed.State, was agent.Shown) (clawdState, bool) {
-	body := clawdState{State: w.state(is.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.of("agent")}
-	if is.Detail != nil {
-		body.Tool = plain.Clip(is.Detail.Tool, 100)
+// newClawdState returns the body for the state of a session, whose previous state is needed to end
+// juggling. It returns false if the words exclude the state.
+func newClawdState(w words, session string, state feed.State, previous agent.Shown) (clawdState, bool) {
+	body := clawdState{State: w.state(state.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.get("agent")}
+	if state.Detail != nil {
+		body.Tool = plain.Clip(state.Detail.Tool, 100)
 	}
 	body.Event = map[agent.Shown]string{agent.Thinking: "UserPromptSubmit", agent.Juggling: "SubagentStart", agent.Working: "PreToolUse",
 		agent.Speaking: "PreToolUse", agent.Attention: "Stop", agent.Notification: "Notification", agent.Failed: "PostToolUseFailure",
-		agent.Sleeping: "SessionEnd"}[is.State]
-	if body.Event == "PreToolUse" && was == agent.Juggling {
-		body.Event = "SubagentStop" // nothing else ends juggling there
+		agent.Sleeping: "SessionEnd"}[state.State]
+	if body.Event == "PreToolUse" && previous == agent.Juggling {
+		body.Event = "SubagentStop" // no other event ends the pet's juggling
 	}
 	return body, body.State != ""
 }
 
-// addresses returns where the pet may listen: the port in its runtime file, and each of its
-// usual ports. A configured address is the only one.
+// addresses returns the addresses at which the pet may listen, likeliest first: the configured one
+// or, if none is configured, that in the pet's runtime file and all others of its ports.
 func (p clawd) addresses() []string {
 	if p.URL != clawdURL {
 		return []string{p.URL}
@@ -84,16 +84,16 @@ func (p clawd) addresses() []string {
 		App  string `json:"app"`
 		Port int    `json:"port"`
 	}
-	var all []string
-	for port := clawdFirst; port <= clawdLast; port++ {
-		all = append(all, fmt.Sprintf("http://127.0.0.1:%d", port))
+	var addresses []string
+	for port := clawdMinPort; port <= clawdMaxPort; port++ {
+		addresses = append(addresses, fmt.Sprintf("http://127.0.0.1:%d", port))
 	}
 	if p.home != "" && readJSONFile(filepath.Join(p.home, ".clawd", "runtime.json"), limit.Body, &runtime) &&
-		runtime.App == clawdID && runtime.Port >= clawdFirst && runtime.Port <= clawdLast {
-		first := all[runtime.Port-clawdFirst]
-		all = append([]string{first}, slices.DeleteFunc(all, func(address string) bool { return address == first })...)
+		runtime.App == clawdID && runtime.Port >= clawdMinPort && runtime.Port <= clawdMaxPort {
+		first := addresses[runtime.Port-clawdMinPort]
+		addresses = append([]string{first}, slices.DeleteFunc(addresses, func(address string) bool { return address == first })...)
 	}
-	return all
+	return addresses
 }
 
 func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
@@ -103,7 +103,7 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 			return nil, err
 		}
 		l := &clawdLink{clawd: p, states: map[string]feed.State{}, httpLink: newHTTPLink(remote.Options{Base: base,
-			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}}, clawdWithin, note)}
+			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}}, clawdTimeout, note)}
 		if _, err = l.call(ctx, http.MethodGet, nil); err == nil {
 			return l, nil
 		}
@@ -112,42 +112,42 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 			return nil, ctx.Err()
 		}
 	}
-	where := p.address()
-	if where == clawdURL {
-		where = fmt.Sprintf("http://127.0.0.1, ports %d to %d", clawdFirst, clawdLast)
+	address := p.address()
+	if address == clawdURL {
+		address = fmt.Sprintf("http://127.0.0.1, ports %d to %d", clawdMinPort, clawdMaxPort)
 	}
-	return nil, fmt.Errorf("clawd-on-desk does not answer at %s; start it on this machine, or set url", where)
+	return nil, fmt.Errorf("clawd-on-desk does not answer at %s; start it on this machine, or set url", address)
 }
 
-// clawdLink is a link to a pet that answered.
+// clawdLink is a link to a running pet.
 type clawdLink struct {
 	*httpLink
 	clawd
-	states map[string]feed.State // as sent, by session
+	states map[string]feed.State // latest states that were sent; key: robot ID, session ID or "home"
 }
 
-var errNotClawd = errors.New("what answers is not clawd-on-desk any more")
+var errNotClawd = errors.New("the program at this address is no longer clawd-on-desk")
 
-// call sends a request, and returns the beginning of the answer.
+// call sends a request, and returns the beginning of the response's body.
 func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
-	begin, header, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdWithin}, 1024)
+	prefix, header, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdTimeout}, 1024)
 	if err == nil && header.Get(clawdHeader) != clawdID {
 		return "", errNotClawd
 	}
-	return string(begin), err
+	return string(prefix), err
 }
 
-// post sends a state. If the pet ignores this agent, it sets a warning.
+// post sends a state. It sets a warning if the pet ignores this agent.
 func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	s.Title = plain.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
 	body := httpserver.Encode(s)
-	if len(body) > mostClawd {
+	if len(body) > clawdMaxBytes {
 		s.Tool, s.Title = "", ""
 		body = httpserver.Encode(s)
 	}
-	answer, err := l.call(ctx, http.MethodPost, body)
-	if err == nil && answer == "" { // HTTP 204
-		l.warnings.set("", errors.New("clawd-on-desk takes nothing of this agent; switch the agent on in its settings, or correct words.agent"))
+	response, err := l.call(ctx, http.MethodPost, body)
+	if err == nil && response == "" { // HTTP 204
+		l.warnings.set("", errors.New("clawd-on-desk ignores this agent; switch the agent on in its settings, or correct words.agent"))
 		return nil
 	}
 	if err = l.checkRefusal(err); errors.Is(err, errNotShown) {
@@ -161,18 +161,18 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	switch b := f.Body.(type) {
 	case feed.State:
 		session = cmp.Or(string(b.Robot), b.Session, "home")
-		was := l.states[session].State
-		if l.states[session] = b; b.State == agent.Sleeping || len(l.states) > mostScenes {
+		previous := l.states[session].State
+		if l.states[session] = b; b.State == agent.Sleeping || len(l.states) > maxScenes {
 			delete(l.states, session)
 		}
-		if body, is := newClawdState(l.words, session, b, was); is {
+		if body, ok := newClawdState(l.words, session, b, previous); ok {
 			return l.post(ctx, body)
 		}
 	case feed.Notice:
 		if b.Question != "" {
-			return nil // its state shows it
+			return nil // the pet shows the state notification instead
 		}
-		if body, is := newClawdState(l.words, session, feed.State{State: agent.Notification}, ""); is {
+		if body, ok := newClawdState(l.words, session, feed.State{State: agent.Notification}, ""); ok {
 			if err := l.post(ctx, body); err != nil {
 				return err
 			}
@@ -182,16 +182,17 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	return nil
 }
 
-// refresh repeats the states of working agents, or else checks that the pet still answers.
+// refresh sends the states of working agents again. If no agent is working, it checks that the pet
+// still responds.
 func (l *clawdLink) refresh(ctx context.Context, _ Scene) error {
 	repeated := false
 	for _, session := range slices.Sorted(maps.Keys(l.states)) {
 		s := l.states[session]
-		body, is := newClawdState(l.words, session, s, s.State)
-		if !is || !slices.Contains([]agent.Shown{agent.Thinking, agent.Working, agent.Juggling, agent.Speaking}, s.State) {
+		body, ok := newClawdState(l.words, session, s, s.State)
+		if !ok || !slices.Contains([]agent.Shown{agent.Thinking, agent.Working, agent.Juggling, agent.Speaking}, s.State) {
 			continue
 		}
-		body.Event = "" // only a repeat
+		body.Event = "" // nothing has happened since the state was sent first
 		if err := l.post(ctx, body); err != nil {
 			return err
 		}

@@ -88,7 +88,7 @@ func TestClawd(t *testing.T) {
 // TestClawdIsFound by its runtime file, and again at another port.
 func TestClawdIsFound(t *testing.T) {
 	var free []net.Listener
-	for port := clawdFirst; port <= clawdLast && len(free) < 2; port++ {
+	for port := clawdMinPort; port <= clawdMaxPort && len(free) < 2; port++ {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			free = append(free, l)
 		}
@@ -133,7 +133,7 @@ func TestClawdIgnores(t *testing.T) {
 	c.silent = true
 	off := newHarness(t, Target{Kind: "clawd", URL: c.URL})
 	off.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
-	off.eventually("the note", func() bool { return strings.Contains(off.relays.List()[0].Note, "takes nothing of this agent") })
+	off.eventually("the note", func() bool { return strings.Contains(off.relays.List()[0].Note, "ignores this agent") })
 	odd := newHarness(t, Target{Kind: "clawd", URL: c.URL, Words: map[string]string{"state.thinking": "pondering"}})
 	odd.happens(robotA, "s", event.RobotOnline{}, event.ThinkingStarted{})
 	odd.eventually("the note", func() bool {

@@ -362,7 +362,7 @@ func comesBack(t *testing.T) {
 	g := newGolden(t, "testdata/return.txt")
 	tries := map[string]*watched{}
 	h, all := play(t, func(r *Relays) {
-		for _, one := range r.all {
+		for _, one := range r.relays {
 			tries[one.kind.Name] = &watched{program: one.program}
 			one.program = tries[one.kind.Name]
 		}

@@ -14,23 +14,24 @@ import (
 	"perch/remote"
 )
 
-// httpLink is embedded by links to programs that are reached by HTTP.
+// httpLink is embedded by links to programs with an HTTP API.
 type httpLink struct {
 	nopLink
 	client   *remote.Client
 	warnings warnings
 }
 
-// newHTTPLink returns a link whose calls time out after within.
-func newHTTPLink(o remote.Options, within time.Duration, note func(error)) *httpLink {
-	o.First, o.Idle = within, within
+// newHTTPLink returns a link whose calls have a timeout. note is as in program.open.
+func newHTTPLink(o remote.Options, timeout time.Duration, note func(error)) *httpLink {
+	o.First, o.Idle = timeout, timeout
 	l := &httpLink{client: remote.NewClient(o)}
 	l.warnings.report = note
 	return l
 }
 
-// call sends a JSON body, which may be nil, and returns at most that many bytes of the answer.
-func (l *httpLink) call(ctx context.Context, r remote.Request, most int64) (text []byte, header http.Header, err error) {
+// call sends a request, whose body is JSON or nil. It returns the first maxBytes bytes of the
+// response's body.
+func (l *httpLink) call(ctx context.Context, r remote.Request, maxBytes int64) (text []byte, header http.Header, err error) {
 	if r.Body != nil {
 		r.ContentType = "application/json"
 	}
@@ -39,16 +40,17 @@ func (l *httpLink) call(ctx context.Context, r remote.Request, most int64) (text
 		return nil, nil, err
 	}
 	defer a.Close()
-	text, err = io.ReadAll(io.LimitReader(a, most))
+	text, err = io.ReadAll(io.LimitReader(a, maxBytes))
 	return text, a.Header, err
 }
 
-// checkRefusal turns the program's refusal of one message into a warning and errNotShown, so
-// that it neither ends the link nor is repeated.
+// checkRefusal handles the error of sending a message. If the program would refuse the same message
+// again, the error becomes a warning, and checkRefusal returns errNotShown, which does not end the
+// link.
 func (l *httpLink) checkRefusal(err error) error {
-	fault, is := errors.AsType[*remote.Fault](err)
+	fault, ok := errors.AsType[*remote.Fault](err)
 	switch {
-	case is && fault.Unanswerable():
+	case ok && fault.Unanswerable():
 		l.warnings.set("", err)
 		return errNotShown
 	case err == nil:
@@ -60,14 +62,15 @@ func (l *httpLink) checkRefusal(err error) error {
 func (l *httpLink) warning() error { return l.warnings.all() }
 func (l *httpLink) close()         { l.client.Close() }
 
-// recent holds the ids of the latest notifications that a program was sent, so that a new
-// connection does not repeat them.
+// recent holds IDs of the latest notifications that a program was sent. They are not sent again on
+// the next connection.
 type recent struct{ ids []string }
 
-const mostRecent = 256
+// maxRecent is the maximum of IDs in recent.
+const maxRecent = 256
 
-// idOf returns the id of a frame. It stays the same when the frame is sent again.
-func idOf(f *feed.Frame) string {
+// frameID returns an ID that depends only on the content of a frame.
+func frameID(f *feed.Frame) string {
 	sum := sha256.Sum256(f.Data)
 	return hex.EncodeToString(sum[:16])
 }
@@ -76,5 +79,5 @@ func (r *recent) has(id string) bool { return slices.Contains(r.ids, id) }
 
 func (r *recent) add(id string) {
 	r.ids = append(r.ids, id)
-	r.ids = r.ids[max(0, len(r.ids)-mostRecent):]
+	r.ids = r.ids[max(0, len(r.ids)-maxRecent):]
 }

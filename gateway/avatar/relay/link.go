@@ -17,24 +17,25 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// Waits between attempts to connect. The first is so short that a program that restarts shows
-// the present state within a second, 0.3 s of that for connecting.
+// Waits between attempts to connect.
 const (
+	// firstWait allows a program that restarts to show the current state within a second;
+	// connecting takes 0.3 s.
 	firstWait  = 700 * time.Millisecond
-	longWait   = time.Minute
-	quickTries = 20 // attempts before the wait grows
-	// worksFrom is how long a connection must last to count as working. A program that closes
-	// sooner is another program, or refuses Perch.
-	worksFrom = 5 * time.Second
+	maxWait    = time.Minute
+	quickTries = 20 // number of attempts before the wait grows
+	// workingAfter is how long a connection must last to count as working. If it is closed
+	// sooner, the program is another one, or refuses Perch.
+	workingAfter = 5 * time.Second
 )
 
-// Bounds of one call to a program.
+// Timeouts of calls to a program.
 const (
-	openWithin = 10 * time.Minute // somebody may have to confirm a popup
-	callWithin = 5 * time.Second
+	openTimeout = 10 * time.Minute // somebody may have to confirm a popup
+	callTimeout = 5 * time.Second
 )
 
-// relay is one program and the connection to it.
+// relay is one program and the connection to it. Maps have Scene.place as keys.
 type relay struct {
 	o       *Options
 	kind    kind
@@ -42,35 +43,36 @@ type relay struct {
 	words   words
 	program program
 	log     *slog.Logger
-	trials  chan *trial
-	stop    context.CancelFunc    // cancels run
-	busy    map[string]feed.State // sessions shown as working, by place
-	noticed recent                // notifications already shown
-	working map[string]bool       // who was working during the last wait, by place
-	brief   bool                  // the latest connection was too short to count as working, and that was logged
-	failed  string                // the connection error that was logged last
+	trials  chan *trial           // trials that RunTrial starts
+	stop    context.CancelFunc    // cancels the context of run; nil before run
+	busy    map[string]feed.State // busy states that the program was last sent
+	noticed recent                // notifications that the program has shown
+	working map[string]bool       // agents that were busy during the latest wait
+	brief   bool                  // whether the latest connection did not last for workingAfter, which was logged
+	failed  string                // latest connection error that was logged
 
 	mu    sync.Mutex
 	state struct {
-		open  bool
+		open  bool      // whether the program is connected
 		since time.Time // when open last changed
-		note  error
+		note  error     // Status.Note; may be nil
 	}
 }
 
-// Status is the state of a relay as the API returns it.
+// Status is the status of a relay.
 type Status struct {
 	Name  string    `json:"name"`
 	Kind  string    `json:"kind"`
 	Title string    `json:"title"`           // the program's own name
-	URL   string    `json:"url"`             // empty where the program is searched for
-	Robot string    `json:"robot,omitempty"` // the robot shown; omitted when it is whichever is working
-	Shows []string  `json:"shows"`           // what the program can show
-	OK    bool      `json:"ok"`              // connected
-	Since time.Time `json:"since,omitzero"`
-	Note  string    `json:"note,omitempty"` // what is wrong, or what is waited for
+	URL   string    `json:"url"`             // empty if the address is searched for
+	Robot string    `json:"robot,omitempty"` // the configured robot; empty if all robots and chats are shown
+	Shows []string  `json:"shows"`           // as in Kind
+	OK    bool      `json:"ok"`              // whether the program is connected
+	Since time.Time `json:"since,omitzero"`  // when OK last changed
+	Note  string    `json:"note,omitempty"`  // an error, a warning, or what Perch is waiting for
 }
 
+// status returns the current status.
 func (r *relay) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,35 +92,35 @@ func (r *relay) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if end == hasWorked {
+		if end == endWorking {
 			tries = 0
 		}
-		r.closed(end, err)
+		r.recordClosed(end, err)
 		r.wait(ctx, waitAfter(tries))
 	}
 }
 
-// ending is how a connection attempt has ended.
+// ending is how an attempt to connect has ended.
 type ending int
 
 const (
-	inVain    ending = iota // could not connect
-	wasBrief                // connected for less than worksFrom
-	hasWorked               // connected for longer
+	endFailed  ending = iota // could not connect
+	endBrief                 // connected for less than workingAfter
+	endWorking               // connected for longer
 )
 
-// waitAfter returns the wait after that many failed attempts.
+// waitAfter returns the wait after a number of failed attempts.
 func waitAfter(tries int) time.Duration {
 	if tries < quickTries {
 		return firstWait
 	}
-	return min(firstWait<<min(tries-quickTries+1, 10), longWait)
+	return min(firstWait<<min(tries-quickTries+1, 10), maxWait)
 }
 
-// wait waits, but at most firstWait once an agent starts working. An agent that was already
-// working during the previous wait does not shorten this one.
-func (r *relay) wait(ctx context.Context, longest time.Duration) {
-	timer := time.NewTimer(longest)
+// wait waits until the next attempt to connect. If an agent becomes busy that was not busy during
+// the previous wait, this wait takes only firstWait.
+func (r *relay) wait(ctx context.Context, duration time.Duration) {
+	timer := time.NewTimer(duration)
 	defer timer.Stop()
 	began := time.Now()
 	viewer := r.o.Feed.Join(feed.Filter{Kinds: []string{feed.KindState}, Sessions: r.sessions(), AllStates: true})
@@ -128,7 +130,7 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	for {
 		select {
 		case <-viewer.News():
-			if r.workBegins(viewer, before) {
+			if r.hasNewWork(viewer, before) {
 				timer.Reset(max(0, firstWait-time.Since(began)))
 			}
 		case t := <-r.trials:
@@ -141,31 +143,31 @@ func (r *relay) wait(ctx context.Context, longest time.Duration) {
 	}
 }
 
-// workBegins records who is working, from the frames that v has queued, and reports whether
-// somebody has started since before.
-func (r *relay) workBegins(v *feed.Viewer, before map[string]bool) (news bool) {
+// hasNewWork updates r.working with the frames that are queued for v. It reports whether an agent
+// has become busy that is not in before.
+func (r *relay) hasNewWork(v *feed.Viewer, before map[string]bool) (newWork bool) {
 	for {
 		f, _ := v.Pop()
 		if f == nil {
-			return news
+			return newWork
 		}
-		s, is := f.Body.(feed.State)
-		if !is {
+		s, ok := f.Body.(feed.State)
+		if !ok {
 			continue
 		}
 		place := cmp.Or(string(s.Robot), s.Session)
-		if !(Scene{State: s.State}).busy() {
+		if !(Scene{State: s.State}).isBusy() {
 			delete(before, place)
 			delete(r.working, place)
 			continue
 		}
-		news = news || !before[place] && !r.working[place]
+		newWork = newWork || !before[place] && !r.working[place]
 		r.working[place] = true
 	}
 }
 
-// sessions returns the sessions of the target's robot, or nil for all sessions. They are empty
-// for a robot name that is not known yet.
+// sessions returns the feed.Filter.Sessions for the configured robot, or nil if there is none. If
+// no robot has the configured name, it is feed.SessionsOf("").
 func (r *relay) sessions() []string {
 	if r.target.Robot == "" {
 		return nil
@@ -179,14 +181,14 @@ func (r *relay) sessions() []string {
 
 // connect opens the link and serves it until it ends.
 func (r *relay) connect(ctx context.Context) (ending, error) {
-	opening, cancel := context.WithTimeout(ctx, openWithin)
-	link, err := r.program.open(opening, r.setNote)
+	openCtx, cancel := context.WithTimeout(ctx, openTimeout)
+	link, err := r.program.open(openCtx, r.setNote)
 	cancel()
 	if err != nil {
-		return inVain, err
+		return endFailed, err
 	}
 	defer link.close()
-	c := &connection{relay: r, link: link, lips: newLips(), end: wasBrief}
+	c := &connection{relay: r, link: link, lips: newLips(), end: endBrief}
 	ctx, cancel = context.WithCancel(ctx)
 	var moving sync.WaitGroup
 	moving.Go(func() { c.lips.run(ctx) })
@@ -196,61 +198,63 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 	return c.end, err
 }
 
-// setNote sets what is wrong, or waited for, in the status.
-func (r *relay) setNote(note error) { r.set(r.status().OK, note) }
+// setNote sets the note of the status.
+func (r *relay) setNote(note error) { r.setStatus(r.status().OK, note) }
 
-// opened sets the status to connected, and logs it. After a connection that was too short to
-// count as working, markWorking logs instead.
-func (r *relay) opened(note error) {
+// recordOpened sets the status to connected, and logs that. After a brief connection it does not
+// log: recordWorking does so if this connection lasts.
+func (r *relay) recordOpened(note error) {
 	if !r.brief {
 		r.logConnected()
 	}
-	r.set(true, note)
+	r.setStatus(true, note)
 }
 
 func (r *relay) logConnected() {
 	r.log.Info("an avatar program is connected", "kind", r.kind.Name, "url", r.target.address())
 }
 
-// markWorking records that the connection has lasted long enough to count as working.
-func (c *connection) markWorking() {
+// recordWorking records that the connection has lasted for workingAfter.
+func (c *connection) recordWorking() {
 	if c.brief {
 		c.logConnected()
 	}
-	c.end, c.brief, c.failed = hasWorked, false, ""
+	c.end, c.brief, c.failed = endWorking, false, ""
 }
 
-// closed sets the status to not connected. It logs a repeated failure once.
-func (r *relay) closed(end ending, err error) {
-	news := true
+// recordClosed sets the status to not connected. It logs the error unless that would only repeat
+// the previous entry.
+func (r *relay) recordClosed(end ending, err error) {
+	logs := true
 	switch end {
-	case inVain:
-		news, r.failed = r.failed != err.Error(), err.Error()
-	case wasBrief:
-		news, r.brief = !r.brief, true
+	case endFailed:
+		logs, r.failed = r.failed != err.Error(), err.Error()
+	case endBrief:
+		logs, r.brief = !r.brief, true
 	}
-	if news {
-		r.log.Warn("an avatar program is not connected; it is tried again", "kind", r.kind.Name, "url", r.target.address(), "err", err)
+	if logs {
+		r.log.Warn("an avatar program is not connected; connecting again", "kind", r.kind.Name, "url", r.target.address(), "err", err)
 	}
-	r.set(false, err)
+	r.setStatus(false, err)
 }
 
-func (r *relay) set(open bool, note error) {
+// setStatus sets whether the program is connected, and the note. It publishes a change.
+func (r *relay) setStatus(open bool, note error) {
 	r.mu.Lock()
-	opens := r.state.open != open
-	news := opens || text(r.state.note) != text(note)
-	if opens || r.state.since.IsZero() {
+	openChanged := r.state.open != open
+	changed := openChanged || text(r.state.note) != text(note)
+	if openChanged || r.state.since.IsZero() {
 		r.state.since = time.Now()
 	}
 	r.state.open, r.state.note = open, note
 	r.mu.Unlock()
-	if news {
+	if changed {
 		r.o.Bus.Publish("", "", event.Changed{What: "connections"})
 	}
 }
 
-// errLate says that the viewer has lost frames and must join again.
-var errLate = errors.New("too much waits for the program")
+// errLate reports that the viewer has lost frames and must join the feed again.
+var errLate = errors.New("too many frames are queued for the program")
 
 // connection serves an open link.
 type connection struct {
@@ -258,13 +262,13 @@ type connection struct {
 	link   link
 	viewer *feed.Viewer
 	scenes scenes
-	sent   Scene   // the scene sent last
-	open   float64 // how far the mouth was opened, as sent last
-	lips   *lips   // for sessions whose sound nobody plays
-	end    ending  // how the connection ends, as far as is known
-	// unseen holds the entries of busy that no frame has mentioned since the viewer joined.
+	sent   Scene   // latest scene that was sent
+	mouth  float64 // latest opening of the mouth that was sent
+	lips   *lips   // moves the mouth in sessions whose sound nobody plays
+	end    ending  // how the connection ends if that happens now
+	// unseen holds the entries of busy for which no frame has arrived since the viewer joined.
 	unseen map[string]feed.State
-	trial  *trial // replaces the real scene while not nil
+	trial  *trial // if not nil, its scene is shown instead of a session's
 }
 
 // run serves the link until ctx or the link ends.
@@ -272,23 +276,23 @@ func (c *connection) run(ctx context.Context) error {
 	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), AllStates: true, Words: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
-	c.opened(c.link.warning()) // no frame is missed from here on
+	c.recordOpened(c.link.warning()) // after Join, so that tests miss no frame once the status is connected
 	defer func() { c.trial.finish(errEnded) }()
 	c.reportRobot(filter.Sessions)
-	var keep, look <-chan time.Time
+	var refresh, lookUp <-chan time.Time
 	if every := c.link.refreshEvery(); every > 0 {
 		ticker := time.NewTicker(every)
 		defer ticker.Stop()
-		keep = ticker.C
+		refresh = ticker.C
 	}
 	if c.target.Robot != "" {
 		ticker := time.NewTicker(robotLookupEvery)
 		defer ticker.Stop()
-		look = ticker.C
+		lookUp = ticker.C
 	}
-	worked := time.NewTimer(worksFrom)
-	defer worked.Stop()
-	// The present state is queued already, so a reconnected program does not show rest first.
+	working := time.NewTimer(workingAfter)
+	defer working.Stop()
+	// The feed has queued the current state, so a reconnected program does not show an idle agent first.
 	if err := c.catchUp(ctx); err != nil {
 		return err
 	}
@@ -300,28 +304,28 @@ func (c *connection) run(ctx context.Context) error {
 		}
 		select {
 		case <-c.viewer.News():
-			if err = c.drain(ctx); errors.Is(err, errLate) {
+			if err = c.sendQueued(ctx); errors.Is(err, errLate) {
 				err = c.rejoin(ctx, filter)
 			}
 		case <-changed:
-		case <-keep:
-			err = c.within(ctx, func(ctx context.Context) error { return c.link.refresh(ctx, c.scene()) })
+		case <-refresh:
+			err = c.withTimeout(ctx, func(ctx context.Context) error { return c.link.refresh(ctx, c.scene()) })
 		case t := <-c.trials:
 			c.trial.finish(errAnother)
 			c.trial = t
 			err = c.update(ctx)
-		case <-look:
+		case <-lookUp:
 			// The robot may have been adopted, renamed or removed.
-			if now := c.sessions(); !slices.Equal(now, filter.Sessions) {
-				filter.Sessions = now
-				c.reportRobot(now)
+			if sessions := c.sessions(); !slices.Equal(sessions, filter.Sessions) {
+				filter.Sessions = sessions
+				c.reportRobot(sessions)
 				err = c.rejoin(ctx, filter)
 			}
-		case <-worked.C:
-			c.markWorking()
+		case <-working.C:
+			c.recordWorking()
 		case <-c.trial.next():
-			if err = c.step(ctx); err == nil && c.trial == nil {
-				err = c.rejoin(ctx, filter) // frames received during the trial were not sent
+			if err = c.showStep(ctx); err == nil && c.trial == nil {
+				err = c.rejoin(ctx, filter) // the frames of the time of the trial were not sent
 			}
 		case err = <-c.link.disconnected():
 		case <-ctx.Done():
@@ -333,10 +337,10 @@ func (c *connection) run(ctx context.Context) error {
 	}
 }
 
-// robotLookupEvery is how often the target's robot is looked up by name.
+// robotLookupEvery is the interval at which the configured robot is looked up by name.
 const robotLookupEvery = time.Second
 
-// reportRobot warns the owner if no robot has the configured name.
+// reportRobot sets the note: that no robot has the configured name, or the link's warning.
 func (c *connection) reportRobot(sessions []string) {
 	if slices.Equal(sessions, feed.SessionsOf("")) {
 		c.setNote(fmt.Errorf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
@@ -345,19 +349,20 @@ func (c *connection) reportRobot(sessions []string) {
 	c.setNote(c.link.warning())
 }
 
-// rejoin joins the feed again and sends the present state.
+// rejoin joins the feed again, and sends the current state.
 func (c *connection) rejoin(ctx context.Context, filter feed.Filter) error {
 	c.viewer.Leave()
 	c.viewer, c.scenes = c.o.Feed.Join(filter), scenes{}
 	return c.catchUp(ctx)
 }
 
-// catchUp sends the queued frames after joining the feed, and ends the sessions that the
-// program shows as working but that are gone. What it could not send stays for the next time.
+// catchUp sends the queued frames after joining the feed. It then sends the state idle for sessions
+// that the program shows as busy but that no longer exist. If that fails, they stay in c.busy, and
+// the next call tries again.
 func (c *connection) catchUp(ctx context.Context) error {
 	c.unseen = maps.Clone(c.busy)
-	if err := c.drain(ctx); errors.Is(err, errLate) {
-		return nil // run joins again
+	if err := c.sendQueued(ctx); errors.Is(err, errLate) {
+		return nil // run will join the feed again
 	} else if err != nil {
 		return err
 	}
@@ -373,23 +378,24 @@ func (c *connection) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// alreadyNotified reports whether the program has shown a notification. A robot's notification
-// stays queued until the robot has spoken it, and so repeats with each connection.
-func (c *connection) alreadyNotified(f *feed.Frame) (notification string, known bool) {
-	n, is := f.Body.(feed.Notice)
-	if !is || n.ID == "" {
+// wasNotified reports whether the program has already shown the notification of a frame. The feed
+// sends a robot's notification on each connection until the robot has spoken. notification
+// identifies the notification; it is empty for other frames.
+func (c *connection) wasNotified(f *feed.Frame) (notification string, shown bool) {
+	n, ok := f.Body.(feed.Notice)
+	if !ok || n.ID == "" {
 		return "", false
 	}
 	notification = n.ID + " " + n.Text
 	return notification, c.noticed.has(notification)
 }
 
-// recordSent remembers what the program was sent.
+// recordSent records the state or the notification that the program was sent.
 func (c *connection) recordSent(f *feed.Frame, notification string) {
-	if s, is := f.Body.(feed.State); is {
+	if s, ok := f.Body.(feed.State); ok {
 		place := cmp.Or(string(s.Robot), s.Session)
 		delete(c.unseen, place)
-		if delete(c.busy, place); (Scene{State: s.State}).busy() && len(c.busy) < mostScenes {
+		if delete(c.busy, place); (Scene{State: s.State}).isBusy() && len(c.busy) < maxScenes {
 			c.busy[place] = s
 		}
 	}
@@ -398,20 +404,20 @@ func (c *connection) recordSent(f *feed.Frame, notification string) {
 	}
 }
 
-// frames returns the kinds of frames that this program can show.
+// frames returns the kinds of frames that this program needs.
 func (c *connection) frames() []string {
-	all := []string{feed.KindState, feed.KindFace, feed.KindNotice}
+	kinds := []string{feed.KindState, feed.KindFace, feed.KindNotice}
 	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
 		"looks": feed.KindLook, "steps": feed.KindStep} {
-		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { // lips follow the text
-			all = append(all, kind)
+		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { // c.lips needs the text
+			kinds = append(kinds, kind)
 		}
 	}
-	return all
+	return kinds
 }
 
-// drain sends all queued frames, and then the scene that results.
-func (c *connection) drain(ctx context.Context) error {
+// sendQueued sends all queued frames, and then the scene if it has changed.
+func (c *connection) sendQueued(ctx context.Context) error {
 	for {
 		f, late := c.viewer.Pop()
 		switch {
@@ -422,8 +428,8 @@ func (c *connection) drain(ctx context.Context) error {
 		}
 		c.scenes.apply(f)
 		c.lips.handleFrame(ctx, f, c.o.Voice.Speaks(f.Session), time.Now())
-		notification, known := c.alreadyNotified(f)
-		if c.trial != nil || known {
+		notification, shown := c.wasNotified(f)
+		if c.trial != nil || shown {
 			continue
 		}
 		switch err := c.frame(ctx, f, c.scenes.front()); {
@@ -439,9 +445,9 @@ func (c *connection) drain(ctx context.Context) error {
 	}
 }
 
-// frame sends an occurrence.
-func (c *connection) frame(ctx context.Context, f *feed.Frame, is Scene) error {
-	return c.within(ctx, func(ctx context.Context) error { return c.link.frame(ctx, f, is) })
+// frame passes a frame to the link.
+func (c *connection) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
+	return c.withTimeout(ctx, func(ctx context.Context) error { return c.link.frame(ctx, f, scene) })
 }
 
 // scene returns the scene to show.
@@ -454,19 +460,18 @@ func (c *connection) scene() Scene {
 
 // update sends the scene if it has changed.
 func (c *connection) update(ctx context.Context) error {
-	is, was := c.scene(), c.sent
-	if is == was {
+	scene, previous := c.scene(), c.sent
+	if scene == previous {
 		return nil
 	}
-	c.sent = is
-	return c.within(ctx, func(ctx context.Context) error { return c.link.update(ctx, is, was) })
+	c.sent = scene
+	return c.withTimeout(ctx, func(ctx context.Context) error { return c.link.update(ctx, scene, previous) })
 }
 
-// level returns the loudness that the mouth follows, from 0 to 1, and a channel that is closed
-// on change.
+// level returns how far to open the mouth, from 0 to 1. changed is closed when that changes.
 func (c *connection) level() (level float64, changed <-chan struct{}) {
 	if c.trial != nil || !c.kind.can("mouth") {
-		return c.open, nil
+		return c.mouth, nil
 	}
 	front := c.scenes.front()
 	if front.Robot == "" && !c.o.Voice.Speaks(front.Session) {
@@ -475,19 +480,18 @@ func (c *connection) level() (level float64, changed <-chan struct{}) {
 	return c.o.Voice.Level(front.place())
 }
 
-// setMouth sends how far the mouth is open if that has changed, because of the level or because
-// another robot is in front.
+// setMouth sends how far the mouth is open, unless the program was already sent that level.
 func (c *connection) setMouth(ctx context.Context, level float64) error {
-	if level == c.open {
+	if level == c.mouth {
 		return nil
 	}
-	c.open = level
-	return c.within(ctx, func(ctx context.Context) error { return c.link.setMouth(ctx, level) })
+	c.mouth = level
+	return c.withTimeout(ctx, func(ctx context.Context) error { return c.link.setMouth(ctx, level) })
 }
 
-// within runs call with a timeout.
-func (c *connection) within(ctx context.Context, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
+// withTimeout runs call with callTimeout.
+func (c *connection) withTimeout(ctx context.Context, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return call(ctx)
 }

@@ -62,7 +62,7 @@ func (l *fakeLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 func runFake(t *testing.T, s *fakeProgram) (h *harness, logged func() string) {
 	t.Helper()
 	var text bytes.Buffer // which the handler locks
-	h = changedHarness(t, slog.NewTextHandler(&text, nil), func(r *Relays) { r.all[0].program = s }, Target{Kind: "warudo"})
+	h = changedHarness(t, slog.NewTextHandler(&text, nil), func(r *Relays) { r.relays[0].program = s }, Target{Kind: "warudo"})
 	return h, func() string {
 		synctest.Wait()
 		return text.String()
@@ -122,11 +122,11 @@ func TestReconnectsWithinASecond(t *testing.T) {
 		h, logged := runFake(t, s)
 		time.Sleep(time.Hour)
 		program := start()
-		time.Sleep(longWait)
+		time.Sleep(maxWait)
 		if !h.relays.List()[0].OK {
 			t.Fatalf("it is not connected a minute after it came: %+v", h.relays.List())
 		}
-		time.Sleep(worksFrom)
+		time.Sleep(workingAfter)
 		program.over <- errors.New("it has gone")
 		synctest.Wait()
 		gone := time.Now()
@@ -144,7 +144,7 @@ func TestReconnectsWithinASecond(t *testing.T) {
 		if _, last := s.opened(); last.Sub(gone) != firstWait {
 			t.Errorf("it is tried again after %s", last.Sub(gone))
 		}
-		time.Sleep(worksFrom)
+		time.Sleep(workingAfter)
 		program.over <- errors.New("it has gone")
 		time.Sleep(time.Minute)
 		var lines []string
@@ -152,7 +152,7 @@ func TestReconnectsWithinASecond(t *testing.T) {
 			_, line, _ = strings.Cut(line, "msg=\"an avatar program is ")
 			lines = append(lines, strings.SplitN(line, "\"", 2)[0])
 		}
-		const here, not = "connected", "not connected; it is tried again"
+		const here, not = "connected", "not connected; connecting again"
 		if want := []string{not, here, not, here, not, here, not, not}; !slices.Equal(lines, want) {
 			t.Errorf("it is logged %q", lines)
 		}
@@ -167,7 +167,7 @@ func TestWorkingAgentEndsWait(t *testing.T) {
 		h.happens(robotA, "s", event.RobotOnline{})
 		time.Sleep(time.Hour)
 		before, last := s.opened()
-		time.Sleep(time.Until(last.Add(longWait / 2)))
+		time.Sleep(time.Until(last.Add(maxWait / 2)))
 		h.happens(robotA, "s", event.ListeningStarted{})
 		synctest.Wait()
 		time.Sleep(time.Millisecond)
@@ -196,7 +196,7 @@ func TestEndOfSessionIsRetried(t *testing.T) {
 		h, _ := runFake(t, &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }})
 		h.happens("", "still", event.ThinkingStarted{})
 		synctest.Wait()
-		c := &connection{relay: h.relays.all[0], lips: newLips()}
+		c := &connection{relay: h.relays.relays[0], lips: newLips()}
 		h.stop()
 		c.busy = map[string]feed.State{"still": {Session: "still", State: agent.Thinking}, "over": {Session: "over", State: agent.Working}}
 		for _, fails = range []string{"still", "over", "still", ""} {

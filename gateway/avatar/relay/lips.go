@@ -11,77 +11,79 @@ import (
 	"perch/voice"
 )
 
-// lips moves the mouth by the letters of the text in sessions whose sound nobody plays: chats
-// whose program speaks with its own voice, or with none.
+// lips moves the mouth in sessions whose sound nobody plays: chats whose program speaks with its
+// own voice or not at all. It guesses the movement from the letters of the text.
 type lips struct {
-	voice voice.Loudness // of the current session
-	given chan []float64
-	of    string // the current session
-	until time.Time
+	voice   voice.Loudness // loudness of the current session; its only key is ""
+	levels  chan []float64 // levels for run to play
+	session string         // ID of the current session
+	until   time.Time      // end of the levels that were sent to run
 }
 
-func newLips() *lips { return &lips{given: make(chan []float64)} }
+func newLips() *lips { return &lips{levels: make(chan []float64)} }
 
 // run moves the lips until ctx ends.
-func (l *lips) run(ctx context.Context) { l.voice.Mouth("").Run(ctx, l.given) }
+func (l *lips) run(ctx context.Context) { l.voice.Mouth("").Run(ctx, l.levels) }
 
-// level returns the loudness of the lips if session is the current one, and else silence.
+// level returns how far the mouth is open in a session, from 0 to 1. changed is closed when that
+// changes. The mouth is closed in all sessions except the current one.
 func (l *lips) level(session string) (level float64, changed <-chan struct{}) {
 	level, changed = l.voice.Level("")
-	if session != l.of {
+	if session != l.session {
 		level = 0
 	}
 	return level, changed
 }
 
-// mostLips bounds how far ahead the lips speak. Nobody watches a silent mouth for longer.
-const mostLips = 30 * time.Second
+// maxAhead is the maximum duration of the levels that wait to be played. Sentences beyond that move
+// no lips.
+const maxAhead = 30 * time.Second
 
-// handleFrame speaks a sentence of a session without a robot, and falls silent when the
-// session's next turn begins. sounds reports whether somebody plays the session's sound.
-func (l *lips) handleFrame(ctx context.Context, f *feed.Frame, sounds bool, now time.Time) {
+// handleFrame moves the lips for a sentence of a session without a robot, and closes the mouth when
+// the session's next turn begins. hasSound reports whether somebody plays the session's sound.
+func (l *lips) handleFrame(ctx context.Context, f *feed.Frame, hasSound bool, now time.Time) {
 	switch b := f.Body.(type) {
 	case feed.Said:
-		if f.Robot != "" || sounds {
+		if f.Robot != "" || hasSound {
 			return
 		}
-		if f.Session != l.of {
-			l.shut(ctx)
-			l.of = f.Session
+		if f.Session != l.session {
+			l.closeMouth(ctx)
+			l.session = f.Session
 		}
-		levels := spelled(b.Text)
+		levels := levelsOf(b.Text)
 		begins := now
 		if l.until.After(now) {
 			begins = l.until
 		}
-		if begins.Sub(now) < mostLips {
+		if begins.Sub(now) < maxAhead {
 			l.until = begins.Add(time.Duration(len(levels)) * voice.LevelDuration)
 			l.send(ctx, levels)
 		}
 	case feed.State:
-		if f.Session == l.of && (b.State == agent.Listening || b.State == agent.Thinking) {
-			l.shut(ctx)
+		if f.Session == l.session && (b.State == agent.Listening || b.State == agent.Thinking) {
+			l.closeMouth(ctx)
 		}
 	}
 }
 
-func (l *lips) shut(ctx context.Context) {
+// closeMouth closes the mouth, and discards the levels that wait to be played.
+func (l *lips) closeMouth(ctx context.Context) {
 	l.until = time.Time{}
 	l.send(ctx, nil)
 }
 
-// send waits for run to accept levels, which it does at once.
+// send passes levels to run, which receives them at once.
 func (l *lips) send(ctx context.Context, levels []float64) {
 	select {
-	case l.given <- levels:
+	case l.levels <- levels:
 	case <-ctx.Done():
 	}
 }
 
-// spelled returns how wide a mouth is open while it says text, one value per
-// voice.LevelDuration: about 14 letters a second, or 7 characters of scripts that write
-// syllables or words.
-func spelled(text string) (levels []float64) {
+// levelsOf returns how far a mouth is open while it says text, one level per voice.LevelDuration.
+// It assumes 14 letters per second, or 7 characters in scripts that write syllables or words.
+func levelsOf(text string) (levels []float64) {
 	for _, r := range strings.ToLower(text) {
 		switch {
 		case strings.ContainsRune("aàáâäåæoòóôöø", r):

@@ -13,8 +13,9 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// nizima is nizima LIVE, with its plugin API 1.0.0. A plugin registers, is recognized by the
-// token it was issued, and is allowed to act once the user enables it in the plugin manager.
+// nizima is nizima LIVE, through its plugin API 1.0.0. The API issues a token to a new plugin, and
+// recognizes the plugin by that token later. A plugin can do nothing until the user enables it in
+// the plugin manager.
 type nizima struct{ *programConfig }
 
 func nizimaKind() kind {
@@ -57,24 +58,26 @@ type nizimaMessage struct {
 type nizimaLink struct {
 	*programConfig
 	*wire
-	warnings warnings
-	enabled  chan struct{} // receives when the user enables Perch
-	off      atomic.Bool   // the user has disabled Perch
-	news     atomic.Bool   // another model is in front
-	calls    int
+	warnings warnings      // refused requests; the subject is the method
+	enabled  chan struct{} // receives an element when the user enables Perch
+	off      atomic.Bool   // whether the user has disabled Perch
+	changed  atomic.Bool   // whether the current model has changed since loadModel
+	calls    int           // number of requests
 	model    nizimaModel
-	is       Scene
+	scene    Scene
 	level    float64
-	held     heldParameters
+	held     sentParameters
 }
 
-// nizimaModel describes the model in front, with the parameters of all models.
+// nizimaModel describes the current model, and the parameters of all models. In vtubeModel, paths
+// take the place of the files of expressions, and motions the place of hotkeys.
 type nizimaModel struct {
-	vtubeModel // expressions by path, and motions, as hotkeys, by path
-	id         string
+	vtubeModel
+	id         string // empty if there is no model
 	parameters []nizimaParameter
 }
 
+// nizimaParameter is a parameter that a plugin can set.
 type nizimaParameter struct {
 	ID        string `json:"Id"`
 	Group     string `json:",omitempty"`
@@ -83,8 +86,8 @@ type nizimaParameter struct {
 	CreatedBy string `json:",omitempty"`
 }
 
-// handleMessage handles events, and returns the id of the call that a message answers.
-func (l *nizimaLink) handleMessage(message []byte) string {
+// handleMessage handles an event, or returns the ID of the call to which the message is the response.
+func (l *nizimaLink) handleMessage(message []byte) (callID string) {
 	var m struct {
 		ID           string `json:"Id"`
 		Type, Method string
@@ -106,7 +109,7 @@ func (l *nizimaLink) handleMessage(message []byte) string {
 			}
 		}
 	case "NotifyCurrentModelChanged":
-		l.news.Store(true)
+		l.changed.Store(true)
 	}
 	return ""
 }
@@ -121,9 +124,9 @@ func (e nizimaError) Error() string {
 	return fmt.Sprintf("nizima LIVE refuses %s: %.60q", e.method, e.Type)
 }
 
-// ask sends a request and reads its answer. It does not check for the type Response: in
-// nizima's documentation some answers carry the type Request.
-func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) error {
+// ask sends a request, and decodes the data of the response into result. It does not require the
+// type Response, because some responses in nizima's documentation have the type Request.
+func (l *nizimaLink) ask(ctx context.Context, method string, data, result any) error {
 	l.calls++
 	id := strconv.Itoa(l.calls)
 	request := nizimaMessage{Version: "1.0.0", Time: time.Now().UnixMilli(), ID: id, Type: "Request", Method: method, Data: data}
@@ -132,65 +135,66 @@ func (l *nizimaLink) ask(ctx context.Context, method string, data, answer any) e
 		return err
 	}
 	refusal := nizimaError{method: method}
-	is := nizimaMessage{Data: &refusal}
-	if json.Unmarshal(message, &is) == nil && is.Type == "Error" {
+	response := nizimaMessage{Data: &refusal}
+	if json.Unmarshal(message, &response) == nil && response.Type == "Error" {
 		return refusal
 	}
-	is.Data = answer
-	if err := json.Unmarshal(message, &is); err != nil || is.Method != method {
-		return fmt.Errorf("something else than nizima LIVE answers (%.40q to %s); correct url", is.Method, method)
+	response.Data = result
+	if err := json.Unmarshal(message, &response); err != nil || response.Method != method {
+		return fmt.Errorf("the program at this address is not nizima LIVE (it sent %.40q in response to %s); correct url", response.Method, method)
 	}
 	return nil
 }
 
-// askOptional is ask for requests whose refusal becomes a warning and does not end the link.
+// askOptional sends a request that is not essential: a refusal becomes a warning instead of an error.
 func (l *nizimaLink) askOptional(ctx context.Context, method string, data any) error {
 	err := l.ask(ctx, method, data, &struct{}{})
-	refusal, is := errors.AsType[nizimaError](err)
+	refusal, ok := errors.AsType[nizimaError](err)
 	switch {
 	case err == nil:
 		l.warnings.set(method, nil)
-	case is && refusal.Type != "PluginDisabled":
+	case ok && refusal.Type != "PluginDisabled":
 		l.warnings.set(method, refusal)
 		return nil
 	}
 	return err
 }
 
-// register authenticates, and waits until the user has enabled Perch.
+// register authenticates with the stored token, or registers Perch as a plugin. It then waits until
+// the user has enabled Perch.
 func (l *nizimaLink) register(ctx context.Context) error {
-	var got struct {
+	var registration struct {
 		Token   string
 		Enabled bool
 	}
-	token, kept, err := l.tokens.Get(l.tokenKey(l.URL))
+	token, found, err := l.tokens.Get(l.tokenKey(l.URL))
 	if err != nil {
 		return err
 	}
-	who := map[string]string{"Name": pluginName(l.appliance)}
-	if kept {
-		who["Token"] = token
-		err := l.ask(ctx, "EstablishConnection", who, &got)
-		if refusal, is := errors.AsType[nizimaError](err); is && refusal.Type == "InvalidToken" {
-			kept = false // the user has removed Perch
-			delete(who, "Token")
+	plugin := map[string]string{"Name": pluginName(l.appliance)}
+	if found {
+		plugin["Token"] = token
+		err := l.ask(ctx, "EstablishConnection", plugin, &registration)
+		if refusal, ok := errors.AsType[nizimaError](err); ok && refusal.Type == "InvalidToken" {
+			found = false // the user has removed Perch
+			delete(plugin, "Token")
 		} else if err != nil {
 			return err
 		}
 	}
-	if !kept {
-		who["Developer"] = "Perch"
-		if err := l.ask(ctx, "RegisterPlugin", who, &got); err != nil {
+	if !found {
+		plugin["Developer"] = "Perch"
+		if err := l.ask(ctx, "RegisterPlugin", plugin, &registration); err != nil {
 			return err
 		}
-		if got.Token == "" || len(got.Token) > mostToken {
+		if registration.Token == "" || len(registration.Token) > maxToken {
 			return errors.New("nizima LIVE returned an invalid token")
 		}
-		if err := l.tokens.Put(l.tokenKey(l.URL), got.Token); err != nil {
+		if err := l.tokens.Put(l.tokenKey(l.URL), registration.Token); err != nil {
 			return err
 		}
 	}
-	if got.Enabled {
+	if registration.Enabled {
 		return nil
 	}
 	l.warnings.report(errors.New("nizima LIVE waits for you to switch Perch on in its plugin manager"))
@@ -204,71 +208,71 @@ func (l *nizimaLink) register(ctx context.Context) error {
 	}
 }
 
-// loadModel asks what the model in front can show.
+// loadModel sets l.model to what the current model can show.
 func (l *nizimaLink) loadModel(ctx context.Context) error {
 	if err := l.askOptional(ctx, "NotifyCurrentModelChanged", map[string]bool{"Enabled": true}); err != nil {
 		return err
 	}
-	l.news.Store(false)
+	l.changed.Store(false)
 	m := nizimaModel{vtubeModel: vtubeModel{words: l.words, Name: "in front"}}
-	var front struct {
+	var current struct {
 		ModelID string `json:"ModelId"`
 	}
-	var has struct {
+	var content struct {
 		Expressions    []struct{ Name, ExpressionPath string }
 		Motions        []struct{ Name, MotionPath string }
 		LiveParameters []nizimaParameter
 	}
-	err := l.ask(ctx, "GetCurrentModelId", struct{}{}, &front)
-	if _, none := errors.AsType[nizimaError](err); err != nil && !none {
+	err := l.ask(ctx, "GetCurrentModelId", struct{}{}, &current)
+	if _, noModel := errors.AsType[nizimaError](err); err != nil && !noModel {
 		return err
 	}
-	if m.id = front.ModelID; m.id != "" {
-		of := map[string]string{"ModelId": m.id}
-		if err := errors.Join(l.ask(ctx, "GetExpressions", of, &has), l.ask(ctx, "GetMotions", of, &has)); err != nil {
+	if m.id = current.ModelID; m.id != "" {
+		model := map[string]string{"ModelId": m.id}
+		if err := errors.Join(l.ask(ctx, "GetExpressions", model, &content), l.ask(ctx, "GetMotions", model, &content)); err != nil {
 			return err
 		}
 	}
-	if err := l.ask(ctx, "GetLiveParameters", struct{}{}, &has); err != nil {
+	if err := l.ask(ctx, "GetLiveParameters", struct{}{}, &content); err != nil {
 		return err
 	}
 	m.Loaded = m.id != ""
-	for _, e := range has.Expressions {
+	for _, e := range content.Expressions {
 		m.Expressions = append(m.Expressions, vtubeExpression{e.Name, e.ExpressionPath})
 	}
-	for _, motion := range has.Motions {
+	for _, motion := range content.Motions {
 		m.Hotkeys = append(m.Hotkeys, vtubeHotkey{Name: motion.Name, Type: "TriggerAnimation", ID: motion.MotionPath})
 	}
-	m.parameters = has.LiveParameters
+	m.parameters = content.LiveParameters
 	for _, p := range m.parameters {
 		m.Default = append(m.Default, vtubeParameter{p.ID})
 	}
-	var lacks []nizimaParameter
-	for _, name := range m.missingParameters() { // nizima forgets them when the connection ends
-		lacks = append(lacks, nizimaParameter{ID: name, Group: "Stackchan", Max: float64(customMost(name))})
+	var missing []nizimaParameter
+	for _, name := range m.missingParameters() { // nizima LIVE removes a plugin's parameters when the connection ends
+		missing = append(missing, nizimaParameter{ID: name, Group: "Stackchan", Max: float64(customMax(name))})
 		m.Default = append(m.Default, vtubeParameter{name})
 	}
 	l.model = m
-	l.model.parameters = append(l.model.parameters, lacks...)
-	if len(lacks) > 0 {
-		return l.askOptional(ctx, "InsertLiveParameters", map[string]any{"LiveParameters": lacks})
+	l.model.parameters = append(l.model.parameters, missing...)
+	if len(missing) > 0 {
+		return l.askOptional(ctx, "InsertLiveParameters", map[string]any{"LiveParameters": missing})
 	}
 	return nil
 }
 
-// values returns the parameters for a scene and an open mouth.
-func (m nizimaModel) values(is Scene, level float64) []value {
-	all := m.setValues(is, level)
-	for _, p := range pushes(is.Mood) {
+// values returns the parameters for a scene, and for a mouth that is open to a level from 0 to 1.
+func (m nizimaModel) values(scene Scene, level float64) []value {
+	values := m.setValues(scene, level)
+	for _, p := range offsets(scene.Mood) {
 		if i := slices.IndexFunc(m.parameters, func(q nizimaParameter) bool { return q.ID == p.id }); i >= 0 {
 			q := m.parameters[i]
-			all = append(all, value{p.id, round(max(q.Min, min(q.Max, q.Base+p.by*(q.Max-q.Min))))})
+			values = append(values, value{p.id, round(max(q.Min, min(q.Max, q.Base+p.by*(q.Max-q.Min))))})
 		}
 	}
-	return all
+	return values
 }
 
-// base returns a parameter's value at rest.
+// base returns the value of a parameter at rest.
 func (m nizimaModel) base(id string) float64 {
 	for _, p := range m.parameters {
 		if p.ID == id {
@@ -278,30 +282,31 @@ func (m nizimaModel) base(id string) float64 {
 	return 0
 }
 
-// calls returns the requests for a change of scene.
-func (m nizimaModel) calls(is, was Scene) (all []nizimaMessage) {
-	for _, step := range m.steps(is, was) {
+// calls returns the requests for a change of scene. They have only a method and data.
+func (m nizimaModel) calls(scene, previous Scene) (calls []nizimaMessage) {
+	for _, step := range m.steps(scene, previous) {
 		switch d := step.data.(type) {
 		case vtubeActivation:
 			method := "StopExpression"
 			if d.Active {
 				method = "StartExpression"
 			}
-			all = append(all, nizimaMessage{Method: method, Data: map[string]string{"ModelId": m.id, "ExpressionPath": d.File}})
+			calls = append(calls, nizimaMessage{Method: method, Data: map[string]string{"ModelId": m.id, "ExpressionPath": d.File}})
 		case vtubeTrigger:
-			all = append(all, m.motion(d.Hotkey))
+			calls = append(calls, m.startMotion(d.Hotkey))
 		}
 	}
-	return all
+	return calls
 }
 
-func (m nizimaModel) motion(path string) nizimaMessage {
+// startMotion returns the request that starts a motion.
+func (m nizimaModel) startMotion(path string) nizimaMessage {
 	return nizimaMessage{Method: "StartMotion", Data: map[string]string{"ModelId": m.id, "MotionPath": path}}
 }
 
-func (l *nizimaLink) update(ctx context.Context, is, was Scene) error {
-	l.is = is
-	for _, call := range l.model.calls(is, was) {
+func (l *nizimaLink) update(ctx context.Context, scene, previous Scene) error {
+	l.scene = scene
+	for _, call := range l.model.calls(scene, previous) {
 		if err := l.askOptional(ctx, call.Method, call.Data); err != nil {
 			return err
 		}
@@ -310,9 +315,9 @@ func (l *nizimaLink) update(ctx context.Context, is, was Scene) error {
 }
 
 func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
-	if gesture, is := f.Body.(feed.Gesture); is {
+	if gesture, ok := f.Body.(feed.Gesture); ok {
 		if _, path := l.model.match("gesture", gesture.Name); path != "" {
-			call := l.model.motion(path)
+			call := l.model.startMotion(path)
 			return l.askOptional(ctx, call.Method, call.Data)
 		}
 	}
@@ -321,29 +326,29 @@ func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 
 func (l *nizimaLink) setMouth(ctx context.Context, level float64) error {
 	l.level = level
-	return l.move(ctx, l.is)
+	return l.move(ctx, l.scene)
 }
 
-// refresh repeats held parameters, and loads the model again after a change.
-func (l *nizimaLink) refresh(ctx context.Context, is Scene) error {
+// refresh sends the parameters that are due. If the model has changed, it loads the new one first.
+func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	if l.off.Load() {
-		return errors.New("nizima LIVE has Perch switched off in its plugin manager")
+		return errors.New("Perch is switched off in the plugin manager of nizima LIVE")
 	}
-	if l.news.Load() {
+	if l.changed.Load() {
 		if err := l.loadModel(ctx); err != nil {
 			return err
 		}
 		l.warnings.report(l.warning())
-		if err := l.update(ctx, is, Scene{}); err != nil {
+		if err := l.update(ctx, scene, Scene{}); err != nil {
 			return err
 		}
 	}
-	return l.move(ctx, is)
+	return l.move(ctx, scene)
 }
 
-// move sends parameters that are due. A released parameter returns to its value at rest.
-func (l *nizimaLink) move(ctx context.Context, is Scene) error {
-	values := l.model.values(is, l.level)
+// move sends the parameters that are due. A parameter that is no longer set gets its value at rest.
+func (l *nizimaLink) move(ctx context.Context, scene Scene) error {
+	values := l.model.values(scene, l.level)
 	due := l.held.next(values, time.Now())
 	if len(due) == 0 {
 		return nil
@@ -352,29 +357,29 @@ func (l *nizimaLink) move(ctx context.Context, is Scene) error {
 		ID    string `json:"Id"`
 		Value float64
 	}
-	var all []parameter
+	var parameters []parameter
 	for i, v := range due {
 		if i >= len(values) {
 			v.Value = l.model.base(v.ID)
 		}
-		all = append(all, parameter(v))
+		parameters = append(parameters, parameter(v))
 	}
-	data := map[string]any{"LiveParameterValues": all}
+	data := map[string]any{"LiveParameterValues": parameters}
 	if l.model.id != "" {
 		data["ModelId"] = l.model.id
 	}
 	return l.askOptional(ctx, "SetLiveParameterValues", data)
 }
 
-func (l *nizimaLink) refreshEvery() time.Duration { return movesEvery }
+func (l *nizimaLink) refreshEvery() time.Duration { return moveEvery }
 
 func (l *nizimaLink) warning() error {
 	return join(l.model.warning("nizima LIVE", "motions"), l.warnings.all())
 }
 
-// close undoes what is shown, if the program is still there.
+// close ends the expressions of the current scene, and closes the connection.
 func (l *nizimaLink) close() {
-	for _, call := range l.model.calls(Scene{}, l.is) {
+	for _, call := range l.model.calls(Scene{}, l.scene) {
 		call.Version, call.Type = "1.0.0", "Request"
 		_ = l.send(call)
 	}

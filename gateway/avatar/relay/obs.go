@@ -21,9 +21,9 @@ import (
 	"perch/remote"
 )
 
-// obs is OBS Studio, by obs-websocket 5. A text source shows what is said; scene items are
-// visible while the agent speaks, and in the states, faces and feelings whose words name an
-// item.
+// obs is OBS Studio, through obs-websocket 5. A text source shows sentences, questions and
+// notifications. One scene item is visible while the agent speaks. Others are visible during a
+// state, face or feeling, if that has the item's name as its word.
 type obs struct{ *programConfig }
 
 func obsKind() kind {
@@ -36,7 +36,7 @@ func obsKind() kind {
 	}
 }
 
-// The op codes of obs-websocket messages.
+// Op codes of obs-websocket messages.
 const (
 	obsHello      = 0
 	obsIdentify   = 1
@@ -51,17 +51,20 @@ const (
 	obsEvents  = 1<<1 | 1<<2 | 1<<3 | 1<<7 // Config, Scenes, Inputs, SceneItems
 	obsNotNow  = 207                       // NotReady: OBS is changing scenes
 	obsMissing = 600                       // ResourceNotFound
-	noticeFor  = 10 * time.Second          // how long a notification is shown while nothing is said
-	restWithin = time.Second               // time to clear the stream on close
+
+	noticeFor    = 10 * time.Second // how long a notification is shown, unless a sentence or question replaces it
+	closeTimeout = time.Second      // for clearing the stream
 )
 
+// obsMessage is a message of obs-websocket with data of type T.
 type obsMessage[T any] struct {
 	Op int `json:"op"`
 	D  T   `json:"d"`
 }
 
-// obsAny has the fields of all messages from OBS that matter here.
-type obsAny struct {
+// obsReceived is the data of a message from OBS. It has the fields of all kinds of messages that
+// Perch handles.
+type obsReceived struct {
 	Authentication *struct {
 		Challenge string `json:"challenge"`
 		Salt      string `json:"salt"`
@@ -79,19 +82,21 @@ type obsAny struct {
 	} `json:"responseData"`
 }
 
+// obsIdentity is the data of obsIdentify.
 type obsIdentity struct {
 	RPC            int    `json:"rpcVersion"`
 	Authentication string `json:"authentication,omitempty"`
 	Events         int    `json:"eventSubscriptions"`
 }
 
-type obsAsk struct {
+// obsCall is the data of obsRequest.
+type obsCall struct {
 	Kind string         `json:"requestType"`
 	ID   string         `json:"requestId"`
 	Data map[string]any `json:"requestData,omitempty"`
 }
 
-// obsAuthentication returns the response to a challenge, so that the password is not sent.
+// obsAuthentication returns the response to a challenge, which proves that Perch has the password.
 func obsAuthentication(password, salt, challenge string) string {
 	hash := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -103,13 +108,13 @@ func obsAuthentication(password, salt, challenge string) string {
 func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 	l := &obsLink{obs: p, now: time.Now, shown: map[string]bool{}}
 	l.warnings.report = note
-	hello := make(chan obsAny, 1)
+	hello := make(chan obsReceived, 1)
 	wire, err := dial(ctx, p.URL, func(message []byte) string { return l.handleMessage(message, hello) })
 	if err != nil {
 		return nil, err
 	}
 	l.wire = wire
-	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := l.identify(ctx, hello); err != nil {
 		wire.close()
@@ -122,20 +127,21 @@ func (p obs) open(ctx context.Context, note func(error)) (link, error) {
 type obsLink struct {
 	*wire
 	obs
-	warnings warnings // by item; "" is the text source
+	warnings warnings // the subject is a scene item, or "" for the text source
 	now      func() time.Time
-	stale    atomic.Bool // sources or scenes have changed in OBS: everything has to be sent again
-	calls    int
+	stale    atomic.Bool // whether sources or scenes have changed in OBS, so that everything must be sent again
+	calls    int         // number of requests
 
-	text   *string         // as sent; nil is unknown
-	shown  map[string]bool // the items as sent: whether each is visible
-	notice string
-	until  time.Time // when the notification disappears
+	text   *string         // latest text that was sent; nil if unknown
+	shown  map[string]bool // whether an item was last sent as visible; key: name of the item
+	notice string          // text of the notification that is shown, or ""
+	until  time.Time       // when the notification disappears
 }
 
-// handleMessage passes a hello on, and returns the id of the call that a message answers.
-func (l *obsLink) handleMessage(message []byte, hello chan<- obsAny) string {
-	var m obsMessage[obsAny]
+// handleMessage passes the data of the first obsHello to hello. If the message is the response to a
+// call, it returns the ID of that call.
+func (l *obsLink) handleMessage(message []byte, hello chan<- obsReceived) (callID string) {
+	var m obsMessage[obsReceived]
 	if json.Unmarshal(message, &m) != nil {
 		return ""
 	}
@@ -143,7 +149,7 @@ func (l *obsLink) handleMessage(message []byte, hello chan<- obsAny) string {
 	case obsHello:
 		select {
 		case hello <- m.D:
-		default: // a second hello
+		default: // not the first
 		}
 	case obsIdentified:
 		return "identified"
@@ -158,78 +164,82 @@ func (l *obsLink) handleMessage(message []byte, hello chan<- obsAny) string {
 	return ""
 }
 
-func (l *obsLink) identify(ctx context.Context, hello <-chan obsAny) error {
-	var h obsAny
+// identify waits for the obsHello, and authenticates.
+func (l *obsLink) identify(ctx context.Context, hello <-chan obsReceived) error {
+	var h obsReceived
 	select {
 	case h = <-hello:
 	case err := <-l.wire.disconnected():
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("what listens at %s does not greet as OBS does; correct url", l.address())
+		return fmt.Errorf("the program at %s does not greet as OBS does; correct url", l.address())
 	}
-	me := obsIdentity{RPC: obsVersion, Events: obsEvents}
+	identity := obsIdentity{RPC: obsVersion, Events: obsEvents}
 	if a := h.Authentication; a != nil {
 		if l.Key == "" {
-			return errors.New("OBS wants a password; put it into key (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
+			return errors.New("OBS requires a password; set key to it (in OBS: Tools, WebSocket Server Settings, Show Connect Info)")
 		}
-		me.Authentication = obsAuthentication(l.Key, a.Salt, a.Challenge)
+		identity.Authentication = obsAuthentication(l.Key, a.Salt, a.Challenge)
 	}
-	_, err := l.call(ctx, "identified", obsMessage[obsIdentity]{obsIdentify, me})
+	_, err := l.call(ctx, "identified", obsMessage[obsIdentity]{obsIdentify, identity})
 	if err != nil && ctx.Err() == nil && h.Authentication != nil {
-		return errors.New("OBS has refused the password; key is the one that OBS shows (Tools, WebSocket Server Settings, Show Connect Info)")
+		return errors.New("OBS has refused the password; set key to the one that OBS shows (Tools, WebSocket Server Settings, Show Connect Info)")
 	}
 	return err
 }
 
-// request sends a request. Its error ends the link; a refusal by OBS is in answer.Status.
-func (l *obsLink) request(ctx context.Context, kind string, data map[string]any) (answer obsAny, err error) {
+// request sends a request, and returns the response. If OBS refuses the request, err is nil, and
+// response.Status has the reason.
+func (l *obsLink) request(ctx context.Context, kind string, data map[string]any) (response obsReceived, err error) {
 	l.calls++
 	id := strconv.Itoa(l.calls)
-	message, err := l.call(ctx, id, obsMessage[obsAsk]{obsRequest, obsAsk{kind, id, data}})
+	message, err := l.call(ctx, id, obsMessage[obsCall]{obsRequest, obsCall{kind, id, data}})
 	if err != nil {
-		return obsAny{}, err
+		return obsReceived{}, err
 	}
-	var m obsMessage[obsAny]
+	var m obsMessage[obsReceived]
 	return m.D, json.Unmarshal(message, &m)
 }
 
-// obsText returns the text to show: a question, a sentence, or else a notification.
-func obsText(is Scene, notice string) string { return cmp.Or(is.Question, is.Said, notice) }
+// obsText returns the text to show: the question, the sentence or the notification, whichever is
+// first not empty.
+func obsText(scene Scene, notice string) string { return cmp.Or(scene.Question, scene.Said, notice) }
 
-// obsItems returns the scene items that the words name, and whether each is visible.
-func obsItems(w words, is Scene) map[string]bool {
+// obsItems returns whether each scene item is visible. The keys are all items that the words name.
+func obsItems(w words, scene Scene) map[string]bool {
 	items := map[string]bool{}
 	for key, item := range w.table {
 		if key == "input" || key == "scene" {
 			continue
 		}
-		items[item] = items[item] || key == "item" && is.State == agent.Speaking || key == "state."+string(is.State) ||
-			key == "face."+is.Expression() || key == "feeling."+is.Mood.Dominant
+		items[item] = items[item] || key == "item" && scene.State == agent.Speaking || key == "state."+string(scene.State) ||
+			key == "face."+scene.Expression() || key == "feeling."+scene.Mood.Dominant
 	}
 	delete(items, "")
 	return items
 }
 
-// dropStale forgets what was sent if OBS has changed its scenes.
+// dropStale resets what was sent if sources or scenes have changed in OBS.
 func (l *obsLink) dropStale() {
 	if l.stale.Swap(false) {
 		l.text, l.shown = nil, map[string]bool{}
 	}
 }
 
-func (l *obsLink) update(ctx context.Context, is, _ Scene) error {
+func (l *obsLink) update(ctx context.Context, scene, _ Scene) error {
 	l.dropStale()
 	if l.notice != "" && l.now().After(l.until) {
 		l.notice = ""
 	}
-	if err := l.showText(ctx, obsText(is, l.notice)); err != nil {
+	if err := l.showText(ctx, obsText(scene, l.notice)); err != nil {
 		return err
 	}
-	return l.showItems(ctx, obsItems(l.words, is))
+	return l.showItems(ctx, obsItems(l.words, scene))
 }
 
+// showText sends the text, unless it was sent last.
 func (l *obsLink) showText(ctx context.Context, text string) error {
-	input := l.words.of("input")
+	input := l.words.get("input")
 	if input == "" || l.text != nil && *l.text == text {
 		return nil
 	}
@@ -239,6 +249,7 @@ func (l *obsLink) showText(ctx context.Context, text string) error {
 	return err
 }
 
+// showItems sends the visibility of the items for which it has changed.
 func (l *obsLink) showItems(ctx context.Context, items map[string]bool) error {
 	for _, item := range slices.Sorted(maps.Keys(items)) {
 		if shown, sent := l.shown[item]; sent && shown == items[item] {
@@ -252,8 +263,9 @@ func (l *obsLink) showItems(ctx context.Context, items map[string]bool) error {
 	return nil
 }
 
+// showItem sends the visibility of an item.
 func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error {
-	scene := l.words.of("scene")
+	scene := l.words.get("scene")
 	if scene == "" {
 		a, err := l.request(ctx, "GetCurrentProgramScene", nil)
 		if err != nil || !l.check(item, a, errors.New("OBS has no scene on air")) {
@@ -271,9 +283,9 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 	return err
 }
 
-// check turns a refusal by OBS into a warning about the item, or the text if that is "";
-// missing is the error when the requested resource does not exist.
-func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
+// check returns true if OBS has carried out a request. Otherwise it sets a warning about the item, or
+// about the text source if item is "". missing is the warning if the source does not exist.
+func (l *obsLink) check(item string, a obsReceived, missing error) (done bool) {
 	switch {
 	case a.Status.Result:
 		l.warnings.set(item, nil)
@@ -282,32 +294,32 @@ func (l *obsLink) check(item string, a obsAny, missing error) (done bool) {
 	case a.Status.Code == obsMissing:
 		l.warnings.set(item, missing)
 	default:
-		l.warnings.set(item, fmt.Errorf("OBS refuses what it is told (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Key)))
+		l.warnings.set(item, fmt.Errorf("OBS has refused a request (code %d: %s)", a.Status.Code, remote.Quote(a.Status.Comment, l.Key)))
 	}
 	return a.Status.Result
 }
 
-func (l *obsLink) frame(ctx context.Context, f *feed.Frame, is Scene) error {
+func (l *obsLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
 	if n, notice := f.Body.(feed.Notice); notice && n.Question == "" {
 		l.notice, l.until = n.Text, l.now().Add(noticeFor)
-		if err := l.update(ctx, is, is); err != nil {
+		if err := l.update(ctx, scene, scene); err != nil {
 			return err
 		}
-		if l.words.of("input") == "" || l.warnings.has("") {
+		if l.words.get("input") == "" || l.warnings.has("") {
 			return errNotShown
 		}
 	}
 	return nil
 }
 
-// refresh removes a notification that was shown long enough, and sends everything again after
-// OBS has changed its scenes.
-func (l *obsLink) refresh(ctx context.Context, is Scene) error { return l.update(ctx, is, is) }
-func (l *obsLink) refreshEvery() time.Duration                 { return time.Second }
+// refresh removes a notification after noticeFor. If sources or scenes have changed in OBS, it sends
+// everything again.
+func (l *obsLink) refresh(ctx context.Context, scene Scene) error { return l.update(ctx, scene, scene) }
+func (l *obsLink) refreshEvery() time.Duration                    { return time.Second }
 
-// close clears what is shown on the stream.
+// close clears the text, hides the items, and closes the connection.
 func (l *obsLink) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), restWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	l.dropStale()
 	_ = l.showText(ctx, "")

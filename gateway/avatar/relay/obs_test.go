@@ -170,7 +170,7 @@ func TestOBSAuthentication(t *testing.T) {
 func TestOBSPassword(t *testing.T) {
 	o := newFakeOBS("right")
 	f := greetingFake(t, "", o.greet, o.answer)
-	for key, want := range map[string]string{"": "OBS wants a password", "wrong-password": "OBS has refused the password"} {
+	for key, want := range map[string]string{"": "OBS requires a password", "wrong-password": "OBS has refused the password"} {
 		h := newHarness(t, Target{Kind: "obs", URL: "ws://" + f.address, Key: key})
 		h.eventually(want, func() bool { return strings.Contains(h.note(), want) })
 		if note := h.note(); key != "" && strings.Contains(note, key) {

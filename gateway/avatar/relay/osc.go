@@ -20,9 +20,11 @@ type oscValue struct {
 	data string
 }
 
+// oscInt, oscText, oscFloat and oscBool return arguments.
 func oscInt(n int32) oscValue {
 	return oscValue{'i', string(binary.BigEndian.AppendUint32(nil, uint32(n)))}
 }
+
 func oscText(text string) oscValue { return oscValue{'s', oscString(text)} }
 
 func oscFloat(x float64) oscValue {
@@ -36,7 +38,8 @@ func oscBool(yes bool) oscValue {
 	return oscValue{'F', ""}
 }
 
-// oscString pads text with one to four zero bytes. A zero byte within it is dropped.
+// oscString encodes a string: it removes zero bytes, and appends one to four zero bytes to make the
+// length a multiple of four.
 func oscString(text string) string {
 	text = strings.ReplaceAll(text, "\x00", "")
 	return text + "\x00\x00\x00\x00"[:4-len(text)%4]
@@ -54,7 +57,7 @@ func oscMessage(address string, values ...oscValue) string {
 
 // oscBundle encodes messages that take effect together and immediately.
 func oscBundle(messages ...string) string {
-	bundle := []byte("#bundle\x00\x00\x00\x00\x00\x00\x00\x00\x01") // the time tag 1 is now
+	bundle := []byte("#bundle\x00\x00\x00\x00\x00\x00\x00\x00\x01") // the time tag 1 means immediately
 	for _, m := range messages {
 		bundle = binary.BigEndian.AppendUint32(bundle, uint32(len(m)))
 		bundle = append(bundle, m...)
@@ -62,19 +65,20 @@ func oscBundle(messages ...string) string {
 	return string(bundle)
 }
 
-// datagrams is a UDP connection to a program, which confirms nothing.
+// datagrams is a UDP connection to a program, which sends no responses. Links by UDP embed it.
 type datagrams struct {
 	nopLink
 	conn    net.Conn
 	address string
 }
 
-// refusedWithin is the time for a datagram to reach a machine on the same network and for its
-// refusal (ICMP port unreachable) to come back.
-const refusedWithin = 100 * time.Millisecond
+// refusalTimeout is how long to wait for the refusal of a datagram (ICMP port unreachable) by a
+// machine on the same network.
+const refusalTimeout = 100 * time.Millisecond
 
-// openDatagrams connects to a program and sends it first, which must be harmless. That a
-// program is absent is known only if its system refuses the datagram.
+// openDatagrams connects to a program, and sends it a first datagram, which must have no effect. It
+// returns an error if the program's machine refuses that datagram. Some machines do not refuse a
+// datagram although no program listens.
 func openDatagrams(ctx context.Context, address, first string) (*datagrams, error) {
 	conn, err := dialHost(ctx, "udp", address)
 	if err != nil {
@@ -82,7 +86,7 @@ func openDatagrams(ctx context.Context, address, first string) (*datagrams, erro
 	}
 	d := &datagrams{conn: conn, address: address}
 	if err = d.send(first); err == nil {
-		_ = conn.SetReadDeadline(time.Now().Add(refusedWithin))
+		_ = conn.SetReadDeadline(time.Now().Add(refusalTimeout))
 		_, err = conn.Read(make([]byte, 1))
 		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			return d, nil
@@ -92,10 +96,10 @@ func openDatagrams(ctx context.Context, address, first string) (*datagrams, erro
 	return nil, unreachable(address, err)
 }
 
-// send sends datagrams. The error it returns may belong to an earlier datagram.
+// send sends datagrams. The error may be about an earlier datagram.
 func (d *datagrams) send(packets ...string) error {
 	for _, p := range packets {
-		_ = d.conn.SetWriteDeadline(time.Now().Add(callWithin))
+		_ = d.conn.SetWriteDeadline(time.Now().Add(callTimeout))
 		if _, err := d.conn.Write([]byte(p)); err != nil {
 			if errors.Is(err, syscall.ECONNREFUSED) {
 				return unreachable(d.address, err)
@@ -108,20 +112,20 @@ func (d *datagrams) send(packets ...string) error {
 
 func (d *datagrams) close() { _ = d.conn.Close() }
 
-// warning says that delivery cannot be confirmed.
+// warning returns a note that delivery is uncertain.
 func (d *datagrams) warning() error {
-	return errors.New("datagrams are sent, and nothing answers them; look at the avatar to see that they arrive")
+	return errors.New("messages are sent by UDP, which has no responses; look at the avatar to see whether they arrive")
 }
 
-// changed returns, in order, the keys whose values differ or were removed.
-func changed(is, was map[string]oscValue) (keys []string) {
-	for key, v := range is {
-		if before, sent := was[key]; !sent || before != v {
+// changedKeys returns the keys whose values were added, changed or removed, in order.
+func changedKeys(current, previous map[string]oscValue) (keys []string) {
+	for key, v := range current {
+		if old, ok := previous[key]; !ok || old != v {
 			keys = append(keys, key)
 		}
 	}
-	for key := range was {
-		if _, still := is[key]; !still {
+	for key := range previous {
+		if _, ok := current[key]; !ok {
 			keys = append(keys, key)
 		}
 	}

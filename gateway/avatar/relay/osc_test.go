@@ -164,13 +164,13 @@ func TestDatagramsAreRepeated(t *testing.T) {
 			return &datagrams{conn: s}
 		}
 		h := changedHarness(t, slog.DiscardHandler, func(r *Relays) {
-			vrchat, vmc := r.all[0], r.all[1]
+			vrchat, vmc := r.relays[0], r.relays[1]
 			toVRChat, toVMC := to("/avatar/parameters/Stackchan/State 5"), to(`/VMC/Ext/Blend/Val "Joy" 1.00`)
 			vrchat.program = &fakeProgram{connect: func() (link, error) {
 				return &vrchatLink{datagrams: toVRChat, words: vrchat.words, sent: map[string]oscValue{}}, nil
 			}}
 			vmc.program = &fakeProgram{connect: func() (link, error) {
-				return &vmcLink{datagrams: toVMC, words: vmc.words, is: map[string]float64{}, goal: map[string]float64{}}, nil
+				return &vmcLink{datagrams: toVMC, words: vmc.words, current: map[string]float64{}, goal: map[string]float64{}}, nil
 			}}
 		}, Target{Kind: "vrchat"}, Target{Kind: "vmc"})
 		h.happens(robotA, "s", turn()...)

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Moving parameters are sent ten times a second. Programs drop a parameter that was not sent
-// for half a second to a second, so unchanged ones are repeated.
+// Intervals of sending parameters.
 const (
-	movesEvery = 100 * time.Millisecond
-	holdsEvery = 400 * time.Millisecond
+	moveEvery   = 100 * time.Millisecond // while parameters change
+	repeatEvery = 400 * time.Millisecond // while they do not: programs drop a parameter that was not sent for 0.5 to 1 s
 )
 
 // value is the value of one parameter.
@@ -19,19 +18,20 @@ type value struct {
 	Value float64 `json:"value"`
 }
 
-// round rounds v to three digits after the point, more than can be seen.
+// round rounds v to three decimal places. Smaller differences are not visible.
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 
-// heldParameters are the parameters that were last sent to a program.
-type heldParameters struct {
+// sentParameters are the parameters that a program was last sent.
+type sentParameters struct {
 	values []value
-	sent   time.Time
+	at     time.Time // when they were sent
 }
 
-// next returns the parameters to send now: all of them when one has moved or a repeat is due,
-// followed by a final 0 for each that was released. It returns nil while nothing is held.
-func (h *heldParameters) next(values []value, now time.Time) (due []value) {
-	if len(values) == 0 && len(h.values) == 0 || slices.Equal(values, h.values) && now.Sub(h.sent) < holdsEvery {
+// next returns the parameters to send now, given the current values. It returns nil if none has
+// changed and no repeat is due. A parameter that is no longer in values is sent once more as 0, at
+// the end of the result.
+func (h *sentParameters) next(values []value, now time.Time) (due []value) {
+	if len(values) == 0 && len(h.values) == 0 || slices.Equal(values, h.values) && now.Sub(h.at) < repeatEvery {
 		return nil
 	}
 	due = slices.Clone(values)
@@ -40,6 +40,6 @@ func (h *heldParameters) next(values []value, now time.Time) (due []value) {
 			due = append(due, value{old.ID, 0})
 		}
 	}
-	h.values, h.sent = values, now
+	h.values, h.at = values, now
 	return due
 }

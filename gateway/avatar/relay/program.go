@@ -19,11 +19,11 @@ import (
 
 // Kind is a kind of program.
 type Kind struct {
-	Name  string // in the configuration
+	Name  string // name in the configuration
 	Title string // the program's own name
-	URL   string // the usual address; if empty, one has to be configured
-	// Finds reports whether the program searches for its address where none is configured. It
-	// is then made with an empty URL.
+	URL   string // default address; if empty, the owner must configure one unless Finds is true
+	// Finds reports whether the address is searched for if none is configured. Target.URL is
+	// then empty.
 	Finds bool
 	// Shows lists what the program can show: states, tools, faces, moods, gestures, speech,
 	// notifications, questions, mouth.
@@ -33,17 +33,16 @@ type Kind struct {
 // kind is a Kind with its implementation.
 type kind struct {
 	Kind
-	// mute says that the program answers nothing, so that delivery is unknown: a notification
-	// goes on waiting for a viewer that confirms it.
+	// mute is true if the program sends no responses, so that delivery is uncertain. A
+	// notification that was sent to it then does not count as shown.
 	mute  bool
-	faces agent.Vocabulary // the names of faces unless words has others
-	// words are the program's names by key: "state.thinking", "gesture.wave",
-	// "feeling.concern", and keys of the kind itself. An owner may change each.
-	words map[string]string
-	// schemes are the valid URL schemes; port reports whether a port is required.
-	schemes []string
-	port    bool
-	make    func(*programConfig) (program, error) // checks the rest of the target
+	faces agent.Vocabulary // vocabulary of the words for faces that words does not contain
+	// words are the program's names. Keys are such as "state.thinking", "gesture.wave" and
+	// "feeling.concern", or specific to the kind. An owner may change any word.
+	words   map[string]string
+	schemes []string                              // valid URL schemes
+	port    bool                                  // whether the URL must have a port
+	make    func(*programConfig) (program, error) // checks the configuration and returns a program
 }
 
 // kinds returns all kinds.
@@ -80,95 +79,96 @@ func names() (all []string) {
 	return all
 }
 
+// can reports whether programs of this kind can show something that Kind.Shows lists.
 func (k kind) can(show string) bool { return slices.Contains(k.Shows, show) }
 
-// program is a program that can be connected to.
+// program is a configured program.
 type program interface {
-	// open connects, and returns when the program is ready. It calls note with what it waits
-	// for, such as a popup in the program.
+	// open connects, and returns when the program is ready. While it waits for something that
+	// the owner has to do, such as confirming a popup, it passes a sentence about that to note.
 	open(ctx context.Context, note func(error)) (link, error)
 }
 
-// link is an open connection to a program. One goroutine calls its methods, one at a time, each
-// with a timeout. An error ends the link. A link embeds nopLink and overrides what its program
-// can do.
+// link is an open connection to a program. The methods are called from one goroutine, with a
+// timeout. An error ends the link. Implementations embed nopLink, and override the methods that
+// they need.
 type link interface {
-	// update shows a scene. was is the scene sent last, at first the zero Scene.
-	update(ctx context.Context, is, was Scene) error
-	// frame handles every frame, before update: gestures, sentences, notifications. It returns
-	// errNotShown, which does not end the link, for a notification that the owner's words leave
-	// out.
-	frame(ctx context.Context, f *feed.Frame, is Scene) error
-	// setMouth opens the mouth, from 0 to 1.
+	// update shows a scene. previous is the scene of the last call, or the zero Scene.
+	update(ctx context.Context, scene, previous Scene) error
+	// frame shows a gesture, sentence, notification or other frame. It is called for every
+	// frame, before update. It returns errNotShown, which does not end the link, if it has not
+	// sent a notification.
+	frame(ctx context.Context, f *feed.Frame, scene Scene) error
+	// setMouth opens the mouth; a level of 0 is closed, 1 is wide open.
 	setMouth(ctx context.Context, level float64) error
-	// refresh is called every refreshEvery, or never if that is 0.
-	refresh(ctx context.Context, is Scene) error
+	// refresh is called at intervals of refreshEvery, or never if refreshEvery returns 0.
+	refresh(ctx context.Context, scene Scene) error
 	refreshEvery() time.Duration
-	// disconnected receives the reason when the program closes the connection. It may be nil.
+	// disconnected returns a channel that receives the reason when the program closes the
+	// connection. The channel may be nil.
 	disconnected() <-chan error
-	// warning returns what the owner ought to know about a working link, such as a model
-	// without expressions, or nil.
+	// warning returns what the owner should know about a working link, for example that the
+	// model has no expressions, or nil.
 	warning() error
 	close()
 }
 
-// errNotShown reports a notification that the program was not sent.
-var errNotShown = errors.New("an owner's words leave it out")
+// errNotShown reports that a frame was not sent to the program.
+var errNotShown = errors.New("the program was not sent this frame")
 
-// warnings holds what is wrong with a working link, by subject.
+// warnings holds the warnings about a working link. The key is the subject of a warning.
 type warnings struct {
-	report  func(note error)
-	summary func() error // of the whole link; nil stands for the warnings alone
+	report  func(note error) // called when a warning has changed
+	summary func() error     // returns the note to report; nil reports the warnings only
 
-	mu sync.Mutex
-	by map[string]error
+	mu        sync.Mutex
+	bySubject map[string]error
 }
 
-// set sets or, with nil, clears the warning about a subject, and reports the summary if that
-// changed.
-func (r *warnings) set(about string, what error) {
+// set sets the warning about a subject, or removes it if warning is nil. It reports a change.
+func (r *warnings) set(subject string, warning error) {
 	r.mu.Lock()
-	news := text(r.by[about]) != text(what)
-	if r.by == nil {
-		r.by = map[string]error{}
+	changed := text(r.bySubject[subject]) != text(warning)
+	if r.bySubject == nil {
+		r.bySubject = map[string]error{}
 	}
-	if r.by[about] = what; what == nil {
-		delete(r.by, about)
+	if r.bySubject[subject] = warning; warning == nil {
+		delete(r.bySubject, subject)
 	}
 	r.mu.Unlock()
 	switch {
-	case news && r.summary != nil:
+	case changed && r.summary != nil:
 		r.report(r.summary())
-	case news:
+	case changed:
 		r.report(r.all())
 	}
 }
 
 // has reports whether there is a warning about a subject.
-func (r *warnings) has(about string) bool {
+func (r *warnings) has(subject string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.by[about] != nil
+	return r.bySubject[subject] != nil
 }
 
-// all returns all warnings as one error.
+// all returns all different warnings as one error, or nil if there are none.
 func (r *warnings) all() (note error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := ""
-	for _, one := range slices.SortedFunc(maps.Values(r.by), func(a, b error) int { return strings.Compare(text(a), text(b)) }) {
+	previous := ""
+	for _, warning := range slices.SortedFunc(maps.Values(r.bySubject), func(a, b error) int { return strings.Compare(text(a), text(b)) }) {
 		switch {
 		case note == nil:
-			note = one
-		case text(one) != was:
-			note = fmt.Errorf("%w. %w", note, one)
+			note = warning
+		case text(warning) != previous:
+			note = fmt.Errorf("%w. %w", note, warning)
 		}
-		was = text(one)
+		previous = text(warning)
 	}
 	return note
 }
 
-// join joins two notes.
+// join joins two notes, each of which may be nil.
 func join(a, b error) error {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -176,7 +176,7 @@ func join(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// text returns the text of a note, "" for nil.
+// text returns the text of a note, or "" if it is nil.
 func text(note error) string {
 	if note == nil {
 		return ""
@@ -196,11 +196,11 @@ func (nopLink) disconnected() <-chan error                      { return nil }
 func (nopLink) warning() error                                  { return nil }
 func (nopLink) close()                                          {}
 
-// readJSONFile reads a JSON file of at most that many bytes, and reports whether it could. It
-// skips what is not a regular file: a pipe could block.
-func readJSONFile(path string, most int64, into any) bool {
+// readJSONFile decodes a JSON file of at most maxBytes. It returns false if that fails. It does not
+// open a file that is not a regular file, since reading a pipe could block.
+func readJSONFile(path string, maxBytes int64, into any) bool {
 	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxBytes {
 		return false
 	}
 	text, err := os.ReadFile(path)

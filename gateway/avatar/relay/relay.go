@@ -1,10 +1,9 @@
-// Package relay shows agents in avatar programs that have their own protocols: VTube Studio,
-// VRChat, OBS and others. Each program is one file, which says how to connect to it and what to
-// send. The rest is shared: the frames of package feed, the choice of session, the life of a
-// connection, an owner's words.
+// Package relay shows agents in avatar programs that have their own protocols, such as VTube
+// Studio, VRChat and OBS. A file for each program implements its protocol. Relays connect and
+// reconnect, choose the session to show, and apply the words that an owner has configured.
 //
-// A slow or absent program costs nothing: only the latest scene is stored for it, and
-// notifications wait in the feed. docs/relays.md is for owners, and for developers who add a
+// While a program is slow or not connected, only the latest scene is stored for it, and
+// notifications stay in the feed. docs/relays.md is for owners, and for developers who add a
 // program.
 package relay
 
@@ -31,24 +30,24 @@ import (
 // Target is the configuration of one program.
 type Target struct {
 	Kind    string            `yaml:"kind"`
-	Name    string            `yaml:"name" doc:"How it is called in lists; needed only if there are two of a kind."`
-	URL     string            `yaml:"url" doc:"Where the program is, if not where its kind usually is."`
-	Robot   string            `yaml:"robot" doc:"The MAC address or name of the robot that is shown. If empty, whichever began to work last."`
-	Key     string            `yaml:"key" doc:"A password, key or token that the program wants."`
-	KeyFile string            `yaml:"key_file" doc:"A file that holds the key."`
-	Words   map[string]string `yaml:"words" doc:"What the program is told instead of the kind's own words, by state.thinking, face.happy, gesture.wave."`
+	Name    string            `yaml:"name" doc:"The name in lists; needed only if there are two programs of a kind."`
+	URL     string            `yaml:"url" doc:"The program's address, if it is not the default one of its kind."`
+	Robot   string            `yaml:"robot" doc:"The MAC address or name of the robot that is shown. If empty, the robot or chat that began to work last."`
+	Key     string            `yaml:"key" doc:"A password, key or token that the program requires."`
+	KeyFile string            `yaml:"key_file" doc:"A file that contains the key."`
+	Words   map[string]string `yaml:"words" doc:"Words that are sent to the program instead of the kind's own, by keys such as state.thinking, face.happy and gesture.wave."`
 }
 
-// address returns the program's address without secrets.
-func (t *Target) address() string { return shownAddress(t.URL) }
+// address returns the configured address without secrets.
+func (t *Target) address() string { return redact(t.URL) }
 
-// loudness tells how loud speech is, by robot id or session.
+// loudness is the loudness of speech. Its keys are robot IDs and session IDs.
 type loudness interface {
-	// Level returns the loudness of the speech as it is heard now, from 0 to 1. changed is
-	// closed when it changes.
-	Level(of string) (level float64, changed <-chan struct{})
+	// Level returns the loudness of the speech that is being played, from 0 to 1. changed is
+	// closed when the loudness changes.
+	Level(key string) (level float64, changed <-chan struct{})
 	// Speaks reports whether a client plays the sound of that robot or session.
-	Speaks(of string) bool
+	Speaks(key string) bool
 }
 
 // Options are the dependencies of Relays. Only fields whose comment says so may be empty.
@@ -61,20 +60,20 @@ type Options struct {
 	Find     func(robot string) (device.ID, error)
 	Voice    loudness
 	Tokens   tokens
-	Gestures []string // all gesture names, for RunTrial
-	Home     string   // the home directory, where local programs write their addresses
-	Name     string   // of the appliance, as programs show it
+	Gestures []string // names of all gestures, for RunTrial
+	Home     string   // home directory, in which local programs write their addresses
+	Name     string   // name of the appliance, which programs show
 	Log      *slog.Logger
 }
 
-// Relays are all programs that show the agents.
+// Relays are the connections to all configured programs.
 type Relays struct {
 	o Options
 
 	mu      sync.Mutex
-	all     []*relay
-	ctx     context.Context // of Run; nil before
-	running sync.WaitGroup
+	relays  []*relay
+	ctx     context.Context // context of Run; nil before Run is called
+	running sync.WaitGroup  // counts goroutines of relay.run
 }
 
 // ErrTarget is wrapped by the errors of New, Apply and Check for an invalid target.
@@ -91,34 +90,34 @@ func New(o Options) (*Relays, error) {
 func (r *Relays) Apply(targets []Target) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all, added []*relay
+	var relays, added []*relay
 	for i, t := range targets {
 		one, err := newRelay(&r.o, t)
-		if err == nil && slices.ContainsFunc(all, func(other *relay) bool { return other.target.Name == one.target.Name }) {
+		if err == nil && slices.ContainsFunc(relays, func(other *relay) bool { return other.target.Name == one.target.Name }) {
 			err = fmt.Errorf("%w: two relays are called %q; give one of them another name", ErrTarget, one.target.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("relays.%d: %w", i, err)
 		}
-		same := slices.IndexFunc(r.all, func(before *relay) bool { return reflect.DeepEqual(before.target, one.target) })
-		if same >= 0 {
-			one = r.all[same]
+		unchanged := slices.IndexFunc(r.relays, func(old *relay) bool { return reflect.DeepEqual(old.target, one.target) })
+		if unchanged >= 0 {
+			one = r.relays[unchanged]
 		} else {
 			added = append(added, one)
 		}
-		all = append(all, one)
+		relays = append(relays, one)
 	}
-	for _, before := range r.all {
-		if !slices.Contains(all, before) && before.stop != nil {
-			before.stop()
+	for _, old := range r.relays {
+		if !slices.Contains(relays, old) && old.stop != nil {
+			old.stop()
 		}
 	}
-	r.all = all
+	r.relays = relays
 	r.start(added)
 	return nil
 }
 
-// start starts relays if Run is running. r.mu must be held.
+// start starts relays if Run has been called. r.mu must be held.
 func (r *Relays) start(added []*relay) {
 	if r.ctx == nil {
 		return
@@ -136,37 +135,37 @@ func Check(t Target, words *agent.Words) error {
 	return err
 }
 
-// Run serves all programs until ctx ends, and returns when every connection is closed.
+// Run serves all programs until ctx ends. It returns once all connections are closed.
 func (r *Relays) Run(ctx context.Context) {
 	r.mu.Lock()
 	r.ctx = ctx
-	r.start(r.all)
+	r.start(r.relays)
 	r.mu.Unlock()
 	<-ctx.Done()
 	r.running.Wait()
 }
 
-// current returns the present relays.
+// current returns the current relays.
 func (r *Relays) current() []*relay {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.all
+	return r.relays
 }
 
 // List returns the status of every relay, in the order of the configuration.
 func (r *Relays) List() []Status {
-	all := []Status{}
+	list := []Status{}
 	for _, one := range r.current() {
-		all = append(all, one.status())
+		list = append(list, one.status())
 	}
-	return all
+	return list
 }
 
 // newRelay checks a target and returns its relay.
 func newRelay(o *Options, t Target) (*relay, error) {
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.Name == t.Kind })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: there is no kind %.40q; there are %s", ErrTarget, t.Kind, strings.Join(names(), ", "))
+		return nil, fmt.Errorf("%w: there is no kind %.40q; the kinds are %s", ErrTarget, t.Kind, strings.Join(names(), ", "))
 	}
 	k := kinds()[i]
 	var err error
@@ -181,7 +180,7 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		return nil, fmt.Errorf("%w: a name has at most %d bytes", ErrTarget, limit.Word)
 	}
 	if t.URL == "" && !k.Finds {
-		return nil, fmt.Errorf("%w: %s has no usual address; set url", ErrTarget, k.Title)
+		return nil, fmt.Errorf("%w: %s has no default address; set url", ErrTarget, k.Title)
 	}
 	words, err := newWords(k, o.Words, t.Words)
 	if err != nil {
@@ -201,7 +200,7 @@ func newRelay(o *Options, t Target) (*relay, error) {
 	return r, nil
 }
 
-// programConfig is what a program is made from.
+// programConfig is the configuration of a program.
 type programConfig struct {
 	Target
 	words     words
@@ -210,17 +209,18 @@ type programConfig struct {
 	tokens    tokens
 }
 
-// tokens stores the tokens that identify Perch to programs. A token is stored under the address of
-// the program that issued it, and is sent to no other.
+// tokens stores the tokens that programs have issued to Perch. The key of a token includes the
+// address of the program, so that the token is not sent to a program at another address.
 type tokens interface {
 	Get(key string) (token string, found bool, err error)
-	Put(key string, token string) error // durable when it returns
+	// Put stores a token durably.
+	Put(key string, token string) error
 }
 
-// mostToken bounds a token, in bytes. VTube Studio's have 64 at most.
-const mostToken = 256
+// maxToken is the maximum length of a token in bytes. VTube Studio's tokens have at most 64.
+const maxToken = 256
 
-// tokenKey returns the storage key of the token of the program at an address.
+// tokenKey returns the key in tokens for the program at an address.
 func (t *Target) tokenKey(address string) string {
 	host := address
 	if u, err := url.Parse(address); err == nil {

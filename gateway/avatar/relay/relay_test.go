@@ -48,7 +48,7 @@ func TestTrial(t *testing.T) {
 
 // TestInvalidTargets of every kind.
 func TestInvalidTargets(t *testing.T) {
-	many := make([]string, mostShapes)
+	many := make([]string, maxShapes)
 	for i := range many {
 		many[i] = fmt.Sprint("s", i)
 	}
@@ -59,7 +59,7 @@ func TestInvalidTargets(t *testing.T) {
 	}{
 		{"there is no kind", []Target{{Kind: "vtuber"}}},
 		{"ws://", []Target{{Kind: "warudo", URL: "http://x"}}},
-		{"give that as key", []Target{{Kind: "warudo", URL: "ws://me:secret@x"}}},
+		{"set key instead", []Target{{Kind: "warudo", URL: "ws://me:secret@x"}}},
 		{"two relays are called", []Target{{Kind: "warudo"}, {Kind: "warudo"}}},
 		{"state.dancing", []Target{{Kind: "warudo", Words: word("state.dancing", "x")}}},
 		{"more than 200 bytes", []Target{{Kind: "warudo", Words: word("face.happy", strings.Repeat("x", 300))}}},
@@ -72,7 +72,7 @@ func TestInvalidTargets(t *testing.T) {
 		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "property Stack/chan State")}}},
 		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "property Stackchan State?x=1")}}},
 		{"tell.state", []Target{{Kind: "unreal", Words: word("tell.state", "call Object Say")}}},
-		{"at most 64", []Target{{Kind: "vmc", Words: map[string]string{
+		{"more than 64", []Target{{Kind: "vmc", Words: map[string]string{
 			"state.idle": strings.Join(many[:32], ","), "state.working": strings.Join(many[32:], ",")}}}},
 		{"set url", []Target{{Kind: "webhook"}}},
 		{"http://", []Target{{Kind: "webhook", URL: "ws://127.0.0.1"}}},
@@ -102,7 +102,7 @@ func TestFrontIsBusy(t *testing.T) {
 			before := s.front()
 			s.apply(f)
 			shown[f.Session] = state
-			if before.busy() && f.Session != before.Session && !(Scene{State: state}).busy() && s.front() != before {
+			if before.isBusy() && f.Session != before.Session && !(Scene{State: state}).isBusy() && s.front() != before {
 				t.Fatalf("%s is at rest, and %s is not in front any more", f.Session, before.Session)
 			}
 		}
@@ -110,12 +110,12 @@ func TestFrontIsBusy(t *testing.T) {
 			t.Fatalf("%s shows %s and not %s", got.Session, got.State, shown[got.Session])
 		}
 		for session, state := range shown {
-			if (Scene{State: state}).busy() && !s.front().busy() {
+			if (Scene{State: state}).isBusy() && !s.front().isBusy() {
 				t.Fatalf("%s is %s, and %+v in front", session, state, s.front())
 			}
 		}
-		if len(s.all) != len(shown) {
-			t.Fatalf("%d sessions of %d", len(s.all), len(shown))
+		if len(s.ordered) != len(shown) {
+			t.Fatalf("%d sessions of %d", len(s.ordered), len(shown))
 		}
 	})
 }
@@ -127,8 +127,8 @@ func TestManySessionsAreBounded(t *testing.T) {
 		f.Robot = device.ID(fmt.Sprint(i))
 		s.apply(f)
 	}
-	if len(s.all) > mostScenes || s.front().Robot != "999" {
-		t.Errorf("%d sessions, %s in front", len(s.all), s.front().Robot)
+	if len(s.ordered) > maxScenes || s.front().Robot != "999" {
+		t.Errorf("%d sessions, %s in front", len(s.ordered), s.front().Robot)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestErrorsHideQueries(t *testing.T) {
 
 // TestWrongProgram: the error says what is wrong with the answers to the first messages.
 func TestWrongProgram(t *testing.T) {
-	const gone, silent = "does not answer: it has closed the connection", "does not answer: context canceled"
+	const gone, silent = "does not answer: the connection is closed", "does not answer: context canceled"
 	nizima := func(method string) any {
 		return map[string]any{"Id": "1", "Type": "Response", "Method": method, "Data": map[string]any{}}
 	}
@@ -279,7 +279,7 @@ func TestWrongProgram(t *testing.T) {
 		{"nizima", silent, nil},
 		{"nizima", gone, []any{7, rawText("{"), map[string]any{"Id": 1}, hangUp{}}},
 		{"nizima", "an invalid token", []any{nizima("RegisterPlugin")}},
-		{"nizima", "something else than nizima LIVE answers", []any{nizima("Hello")}},
+		{"nizima", "is not nizima LIVE (it sent", []any{nizima("Hello")}},
 		{"unreal", silent, nil},
 		{"unreal", "HTTP server not started", []any{map[string]any{"errorMessage": "HTTP server not started."}}},
 		{"veadotube", silent, nil},
@@ -289,7 +289,7 @@ func TestWrongProgram(t *testing.T) {
 			rawText(`nodes:{"event":"payload","type":"stateEvents"}`), hangUp{}}},
 		{"vtube_studio", silent, nil},
 		{"vtube_studio", gone, []any{7, []int{}, map[string]any{"requestID": 3}, hangUp{}}},
-		{"vtube_studio", "something else than VTube Studio answers", []any{token("Hello", nil)}},
+		{"vtube_studio", "is not VTube Studio (it sent", []any{token("Hello", nil)}},
 		{"vtube_studio", "an invalid token", []any{token("AuthenticationTokenResponse", map[string]any{})}},
 		{"vtube_studio", gone, []any{token("AuthenticationTokenResponse", 7), hangUp{}}},
 	} {

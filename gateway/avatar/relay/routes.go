@@ -13,11 +13,11 @@ import (
 	"perch/limit"
 )
 
-// How long each item of a trial is shown.
+// Duration of a step in a trial.
 const (
-	usualStep = 1500 * time.Millisecond
-	leastStep = 100 * time.Millisecond
-	mostStep  = 10 * time.Second
+	defaultStep = 1500 * time.Millisecond
+	minStep     = 100 * time.Millisecond
+	maxStep     = 10 * time.Second
 )
 
 // Routes mounts the owner's API of the relays.
@@ -28,14 +28,14 @@ func (r *Relays) Routes(owner gin.IRouter) {
 	})
 	owner.POST("/api/v1/relays/:name/try", httpserver.Limit(limit.Data), func(c *gin.Context) {
 		_, err := httpserver.Body(c.Request) // a body is optional
-		each, bad := stepOf(c.Query("each_ms"))
+		each, bad := parseStep(c.Query("each_ms"))
 		err = cmp.Or(err, bad)
 		if err == nil {
 			err = httpserver.Lines(c.Request.Context(), c.Writer, func(ctx context.Context, out func(string) error) error {
 				begun := false
-				err := r.RunTrial(ctx, c.Param("name"), each, func(what string) error {
+				err := r.RunTrial(ctx, c.Param("name"), each, func(step string) error {
 					begun = true
-					return out(what)
+					return out(step)
 				})
 				if err != nil && begun {
 					return out("ended early: " + err.Error())
@@ -49,18 +49,20 @@ func (r *Relays) Routes(owner gin.IRouter) {
 	})
 }
 
-func stepOf(ms string) (time.Duration, error) {
+// parseStep returns the duration of a step from a number of milliseconds.
+func parseStep(ms string) (time.Duration, error) {
 	if ms == "" {
-		return usualStep, nil
+		return defaultStep, nil
 	}
 	n, err := strconv.Atoi(ms)
-	if each := time.Duration(n) * time.Millisecond; err == nil && each >= leastStep && each <= mostStep {
+	if each := time.Duration(n) * time.Millisecond; err == nil && each >= minStep && each <= maxStep {
 		return each, nil
 	}
-	return 0, &httpserver.Fault{Word: "bad_query", Sentence: "each_ms is how long each thing is shown, from 100 to 10000 milliseconds",
+	return 0, &httpserver.Fault{Word: "bad_query", Sentence: "each_ms must be from 100 to 10000 milliseconds, the time for which each step is shown",
 		HTTP: http.StatusBadRequest}
 }
 
+// fault converts an error to a fault with an HTTP status.
 func fault(err error) error {
 	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: ErrNoRelay, Word: "unknown_relay", HTTP: http.StatusNotFound},

@@ -10,24 +10,23 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// Scene is what a program with one avatar shows of one session. Equal scenes look the same.
+// Scene is the appearance of an avatar that shows one session. Equal scenes look the same.
 type Scene struct {
-	Robot   device.ID
-	Session string
-	State   agent.Shown
-	Tool    string // the latest one while tools are running
-	Face    string // the agent's face in the conversation, one of the firmware's 21 names
-	Said    string // the sentence being spoken
-	// Question waits for a yes or no from a person.
-	Question string
+	Robot    device.ID // empty for a chat without a robot
+	Session  string
+	State    agent.Shown
+	Tool     string // name of the latest running tool, or ""
+	Face     string // the agent's face in the conversation, one of the firmware's 21 names
+	Said     string // sentence that is being spoken, or ""
+	Question string // question that waits for a person's yes or no, or ""
 	Mood     event.Mood
 }
 
-// place returns the robot's id, or the session where no robot is involved.
+// place returns the robot ID, or the session ID if there is no robot.
 func (s Scene) place() string { return cmp.Or(string(s.Robot), s.Session) }
 
-// Expression returns the face to show, one of the firmware's 21 names: the conversation's during a
-// conversation, else the mood's, as on the robot.
+// Expression returns the face to show, one of the firmware's 21 names. As on the robot, this is the
+// face of the conversation during a conversation, and that of the mood otherwise.
 func (s Scene) Expression() string {
 	switch s.State {
 	case agent.Idle, agent.Sleeping, "":
@@ -38,69 +37,69 @@ func (s Scene) Expression() string {
 
 const neutral = "neutral"
 
-// busy reports whether an agent is working.
-func (s Scene) busy() bool {
+// isBusy reports whether the agent is neither idle nor sleeping.
+func (s Scene) isBusy() bool {
 	return s.State != agent.Idle && s.State != agent.Sleeping && s.State != ""
 }
 
-// scenes holds the scene of each session. The session that became busy last is in front, until it
-// rests while another is busy.
+// scenes holds the scene of each session, and chooses one to show. That is the scene that became
+// busy last. When it is no longer busy, another busy scene takes its place, if there is one.
 type scenes struct {
-	all []Scene // the last one is in front
+	ordered []Scene // the last one is shown
 }
 
-// mostScenes bounds the sessions that are remembered.
-const mostScenes = 100
+// maxScenes is the maximum of stored scenes.
+const maxScenes = 100
 
-// front returns the scene for a program with one avatar.
+// front returns the scene to show in a program with one avatar.
 func (s *scenes) front() Scene {
-	if len(s.all) == 0 {
+	if len(s.ordered) == 0 {
 		return Scene{State: agent.Idle}
 	}
-	return s.all[len(s.all)-1]
+	return s.ordered[len(s.ordered)-1]
 }
 
-// apply updates the scene of the frame's session, and the order.
+// apply updates the scene of a frame's session, and the order of the scenes.
 func (s *scenes) apply(f *feed.Frame) {
 	if f.Robot == "" && f.Session == "" {
-		return // belongs to no avatar
+		return // the frame is not about a session
 	}
 	key := cmp.Or(string(f.Robot), f.Session)
-	i := slices.IndexFunc(s.all, func(one Scene) bool { return one.place() == key })
+	i := slices.IndexFunc(s.ordered, func(scene Scene) bool { return scene.place() == key })
 	if i < 0 {
-		// Behind the busy ones, but before the first.
 		i = 0
-		s.all = slices.Insert(s.all, 0, Scene{Robot: f.Robot, Session: f.Session, State: agent.Idle})
+		s.ordered = slices.Insert(s.ordered, 0, Scene{Robot: f.Robot, Session: f.Session, State: agent.Idle})
 	}
-	one := &s.all[i]
-	before := one.busy()
-	one.apply(f)
-	after := *one
+	scene := &s.ordered[i]
+	wasBusy := scene.isBusy()
+	scene.apply(f)
+	updated := *scene
 	switch {
-	case after.busy() && !before:
-		s.all = append(slices.Delete(s.all, i, i+1), after)
-	case before && !after.busy() && i == len(s.all)-1:
-		s.rest(after)
+	case updated.isBusy() && !wasBusy:
+		s.ordered = append(slices.Delete(s.ordered, i, i+1), updated)
+	case wasBusy && !updated.isBusy() && i == len(s.ordered)-1:
+		s.replaceFront(updated)
 	}
-	if len(s.all) > mostScenes {
-		s.all = slices.Delete(s.all, 0, 1)
+	if len(s.ordered) > maxScenes {
+		s.ordered = slices.Delete(s.ordered, 0, 1)
 	}
 }
 
-// rest moves the front scene behind all others if another is busy.
-func (s *scenes) rest(front Scene) {
-	last := len(s.all) - 1
+// replaceFront moves the last busy scene to the end, and the previous front scene to the beginning.
+// It does nothing if no scene is busy.
+func (s *scenes) replaceFront(front Scene) {
+	last := len(s.ordered) - 1
 	for i := last - 1; i >= 0; i-- {
-		if s.all[i].busy() {
-			s.all = slices.Insert(s.all[:last], 0, front)
-			busy := s.all[i+1]
-			s.all = append(slices.Delete(s.all, i+1, i+2), busy)
+		if s.ordered[i].isBusy() {
+			s.ordered = slices.Insert(s.ordered[:last], 0, front)
+			busy := s.ordered[i+1]
+			s.ordered = append(slices.Delete(s.ordered, i+1, i+2), busy)
 			return
 		}
 	}
 }
 
-// apply updates a scene by a frame of its session.
+// apply updates a scene with a frame of its session.
 func (s *Scene) apply(f *feed.Frame) {
 	if f.Session != "" {
 		s.Session = f.Session

@@ -18,21 +18,21 @@ var (
 	ErrAway    = errors.New("the program is not connected")
 
 	errEnded   = errors.New("the connection to the program has ended")
-	errAnother = errors.New("somebody else tries the same program")
+	errAnother = errors.New("another trial of the same program has begun")
 )
 
-// RunTrial walks a program through everything that it can show, each for the given time, and
-// calls report before each step. It returns when all was shown, or with the error that ended
-// it.
-func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(what string) error) error {
+// RunTrial has a program show everything that it can show, one thing after the other, each for the
+// given time. It calls report before each of these steps, and returns an error if the trial has
+// ended early.
+func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(step string) error) error {
 	for _, one := range r.current() {
 		if one.target.Name != name {
 			continue
 		}
-		if is := one.status(); !is.OK {
-			return is.notConnected()
+		if status := one.status(); !status.OK {
+			return status.notConnected()
 		}
-		t := &trial{ctx: ctx, each: each, steps: one.steps(), report: report, done: make(chan error, 1), scene: restful()}
+		t := &trial{ctx: ctx, each: each, steps: one.steps(), report: report, done: make(chan error, 1), scene: restScene()}
 		select {
 		case one.trials <- t:
 		case <-ctx.Done():
@@ -42,49 +42,50 @@ func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, 
 		case err := <-t.done:
 			return err
 		case <-ctx.Done():
-			<-t.done // report is not called after this
+			<-t.done // RunTrial must not return while report may be called
 			return ctx.Err()
 		}
 	}
 	return fmt.Errorf("%w: %.40q", ErrNoRelay, name)
 }
 
-// trial is a running trial. Its methods belong to the relay's goroutine.
+// trial is a running trial. Only the goroutine of relay.run calls its methods.
 type trial struct {
-	ctx    context.Context
-	each   time.Duration
-	steps  []step
+	ctx    context.Context // context of RunTrial
+	each   time.Duration   // duration of a step
+	steps  []step          // remaining steps
 	report func(string) error
-	done   chan error
-	scene  Scene
-	timer  *time.Timer
+	done   chan error  // receives the result
+	scene  Scene       // current scene
+	timer  *time.Timer // fires when the next step is due; nil before the first
 }
 
-// step is one thing to show.
+// step is a step of a trial.
 type step struct {
-	what   string
+	name   string
 	scene  Scene
-	frames []*feed.Frame // sent besides
-	mouth  float64       // 0 leaves the mouth alone
+	frames []*feed.Frame // sent in addition to the scene
+	mouth  float64       // how far the mouth is open, from 0 to 1
 }
 
-// trialSession is the session shown in a trial.
+// trialSession is the session ID in scenes and frames of a trial.
 const trialSession = "try"
 
-func restful() Scene { return Scene{Session: trialSession, State: agent.Idle} }
+// restScene returns the scene of an idle agent in a trial.
+func restScene() Scene { return Scene{Session: trialSession, State: agent.Idle} }
 
-// steps returns everything that this program can show.
-func (r *relay) steps() (all []step) {
-	id, now := "try-"+rand.Text(), time.Now().Unix() // unique, or the notification would count as a repeat
-	add := func(show, what string, change func(*Scene), mouth float64, frames ...*feed.Frame) {
+// steps returns the steps of a trial: everything that this program can show.
+func (r *relay) steps() (steps []step) {
+	id, now := "try-"+rand.Text(), time.Now().Unix() // a program ignores a notification whose ID it has already seen
+	add := func(show, name string, change func(*Scene), mouth float64, frames ...*feed.Frame) {
 		if !r.kind.can(show) {
 			return
 		}
-		s := restful()
+		s := restScene()
 		if change != nil {
 			change(&s)
 		}
-		all = append(all, step{what, s, frames, mouth})
+		steps = append(steps, step{name, s, frames, mouth})
 	}
 	stateOf := func(state agent.Shown) *feed.Frame {
 		return feed.NewFrame(feed.KindState, feed.State{Type: feed.KindState, Session: trialSession, State: state})
@@ -120,10 +121,10 @@ func (r *relay) steps() (all []step) {
 	add("questions", "question", func(s *Scene) { s.State, s.Question = agent.Notification, question }, 0, stateOf(agent.Notification),
 		feed.NewFrame(feed.KindNotice, feed.Notice{Type: feed.KindNotice, TS: now, Session: trialSession,
 			Text: question, Urgency: "normal", Question: id}))
-	return append(all, step{"rest", restful(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) // ends the session
+	return append(steps, step{"rest", restScene(), []*feed.Frame{stateOf(agent.Sleeping)}, 0}) // the state sleeping ends the session
 }
 
-// moodOf returns a mood with one feeling only.
+// moodOf returns a mood with a single feeling.
 func moodOf(feeling string) event.Mood {
 	m := event.Mood{Dominant: feeling, Face: "neutral"}
 	switch feeling {
@@ -143,7 +144,7 @@ func moodOf(feeling string) event.Mood {
 	return m
 }
 
-// next returns the timer of the next step, or nil without a trial.
+// next returns a channel that receives when the next step is due. It is nil if t is nil.
 func (t *trial) next() <-chan time.Time {
 	if t == nil {
 		return nil
@@ -154,7 +155,7 @@ func (t *trial) next() <-chan time.Time {
 	return t.timer.C
 }
 
-// finish ends a trial with err. It does nothing on a nil or finished trial.
+// finish ends a trial with the result err. It does nothing if t is nil or was already finished.
 func (t *trial) finish(err error) {
 	if t == nil {
 		return
@@ -168,8 +169,9 @@ func (t *trial) finish(err error) {
 	}
 }
 
-// step shows the next step, and after the last one returns to the real scene.
-func (c *connection) step(ctx context.Context) error {
+// showStep shows the next step. After the last step it ends the trial, and shows the scene of a
+// session again.
+func (c *connection) showStep(ctx context.Context) error {
 	t := c.trial
 	if len(t.steps) == 0 || t.ctx.Err() != nil {
 		c.trial = nil
@@ -179,7 +181,7 @@ func (c *connection) step(ctx context.Context) error {
 	}
 	next := t.steps[0]
 	t.steps = t.steps[1:]
-	if err := t.report(next.what); err != nil {
+	if err := t.report(next.name); err != nil {
 		t.steps = nil
 	}
 	t.timer.Reset(t.each)

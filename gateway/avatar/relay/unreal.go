@@ -15,9 +15,9 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// unreal is an Unreal Engine project with the Remote Control API on, whose HTTP routes are
-// called through a WebSocket. An owner's words map values to properties and functions; the
-// defaults are those of a preset called Stackchan.
+// unreal is an Unreal Engine project whose Remote Control API is enabled. The HTTP routes of that API
+// are called through a WebSocket. Words that begin with "tell." name the property or function for a
+// value; by default, those of a preset called Stackchan.
 type unreal struct{ *programConfig }
 
 func unrealKind() kind {
@@ -33,7 +33,7 @@ func unrealKind() kind {
 		},
 		make: func(o *programConfig) (program, error) {
 			for _, key := range slices.Sorted(maps.Keys(o.words.table)) {
-				if word := o.words.of(key); strings.HasPrefix(key, "tell.") && word != "" {
+				if word := o.words.get(key); strings.HasPrefix(key, "tell.") && word != "" {
 					if _, err := newUnrealTarget(word); err != nil {
 						return nil, fmt.Errorf("words: %s: %w", key, err)
 					}
@@ -46,15 +46,16 @@ func unrealKind() kind {
 
 // unrealTarget is a property or a function of a preset or an object.
 type unrealTarget struct {
-	form      string // property or function of a preset, set or call of an object
-	of        string // the preset's name or the object's path
-	member    string // the property or function
-	parameter string // of the function
+	form      string // property or function for a preset, set or call for an object
+	owner     string // name of the preset, or path of the object
+	member    string // name of the property or function
+	parameter string // name of the function's parameter; empty for a property
 }
 
-var errUnrealTarget = fmt.Errorf(`it has the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
+var errUnrealTarget = fmt.Errorf(`it must have the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
 	`or "call OBJECT FUNCTION PARAMETER"; labels have letters, digits, - and _`)
 
+// newUnrealTarget parses a word.
 func newUnrealTarget(word string) (t unrealTarget, err error) {
 	parts := strings.Fields(word)
 	switch {
@@ -65,16 +66,19 @@ func newUnrealTarget(word string) (t unrealTarget, err error) {
 	default:
 		return t, errUnrealTarget
 	}
-	if strings.ContainsAny(t.member, "/?&#%") || t.preset() && strings.ContainsAny(t.of, "/?&#%") {
-		return t, errUnrealTarget // they are used in a path
+	if strings.ContainsAny(t.member, "/?&#%") || t.isOfPreset() && strings.ContainsAny(t.owner, "/?&#%") {
+		return t, errUnrealTarget // request uses these names in a URL path
 	}
 	return t, nil
 }
 
-func (t unrealTarget) preset() bool   { return t.form == "property" || t.form == "function" }
-func (t unrealTarget) function() bool { return t.parameter != "" }
+// isOfPreset reports whether the target belongs to a preset.
+func (t unrealTarget) isOfPreset() bool { return t.form == "property" || t.form == "function" }
 
-// unrealRequest is a call of an HTTP route. The answer has its RequestId.
+// isFunction reports whether the target is a function.
+func (t unrealTarget) isFunction() bool { return t.parameter != "" }
+
+// unrealRequest is a request to an HTTP route. The response has the same RequestId.
 type unrealRequest struct {
 	URL       string `json:"Url"`
 	Verb      string
@@ -82,15 +86,15 @@ type unrealRequest struct {
 	Body      any `json:",omitempty"`
 }
 
-// unrealMessage is a message to the WebSocket.
+// unrealMessage is a message to Unreal Engine that contains a request.
 type unrealMessage struct {
 	MessageName string
 	ID          int `json:"Id"`
 	Parameters  unrealRequest
 }
 
-// unrealAnswer is the answer to a call, or a general error.
-type unrealAnswer struct {
+// unrealResponse is the response to a request, or an error without a RequestId.
+type unrealResponse struct {
 	RequestID    *int `json:"RequestId"`
 	ResponseCode int
 	ResponseBody struct {
@@ -99,36 +103,36 @@ type unrealAnswer struct {
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// request returns the call that sets a value.
+// request returns the request that sets the property to a value, or calls the function with it.
 func (t unrealTarget) request(value any) unrealRequest {
 	switch t.form {
 	case "property", "function":
 		body := map[string]any{"GenerateTransaction": false}
-		if t.function() {
+		if t.isFunction() {
 			body["Parameters"] = map[string]any{t.parameter: value}
 		} else {
 			body["PropertyValue"] = value
 		}
-		return unrealRequest{URL: "/remote/preset/" + t.of + "/" + t.form + "/" + t.member, Verb: http.MethodPut, Body: body}
+		return unrealRequest{URL: "/remote/preset/" + t.owner + "/" + t.form + "/" + t.member, Verb: http.MethodPut, Body: body}
 	case "call":
-		return unrealRequest{URL: "/remote/object/call", Verb: http.MethodPut, Body: map[string]any{"objectPath": t.of, "functionName": t.member,
+		return unrealRequest{URL: "/remote/object/call", Verb: http.MethodPut, Body: map[string]any{"objectPath": t.owner, "functionName": t.member,
 			"parameters": map[string]any{t.parameter: value}, "generateTransaction": false}}
 	}
-	return unrealRequest{URL: "/remote/object/property", Verb: http.MethodPut, Body: map[string]any{"objectPath": t.of, "propertyName": t.member,
+	return unrealRequest{URL: "/remote/object/property", Verb: http.MethodPut, Body: map[string]any{"objectPath": t.owner, "propertyName": t.member,
 		"propertyValue": map[string]any{t.member: value}, "access": "WRITE_ACCESS"}}
 }
 
-// unrealWaiting bounds the calls whose answers may be late.
-const unrealWaiting = 64
+// maxPending is the number of latest requests for which responses are handled.
+const maxPending = 64
 
 type unrealLink struct {
 	*wire
 	words    words
-	warnings warnings // refusals by Unreal
+	warnings warnings // refused values; the subject is the key of the value
 
 	mu    sync.Mutex
-	calls int
-	keys  [unrealWaiting]string // the values that the latest calls set, by call number
+	calls int                // number of requests
+	keys  [maxPending]string // keys of the values that the latest requests set; index: RequestId modulo maxPending
 }
 
 func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
@@ -138,10 +142,10 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	if l.wire, err = dial(ctx, p.URL, l.handleMessage); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	message, err := l.call(ctx, "0", unrealMessage{"http", 0, unrealRequest{URL: "/remote/info", Verb: http.MethodGet}})
-	var a unrealAnswer
+	var a unrealResponse
 	if err == nil {
 		err = json.Unmarshal(message, &a)
 	}
@@ -156,10 +160,10 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// handleMessage reads an answer. An answer without a RequestId belongs to the first call, which is
-// the only awaited one.
-func (l *unrealLink) handleMessage(message []byte) (answers string) {
-	var a unrealAnswer
+// handleMessage handles a response, and returns its ID. An error without a RequestId is taken for the
+// response to the request of open, which is the only one that waits for its response.
+func (l *unrealLink) handleMessage(message []byte) (callID string) {
+	var a unrealResponse
 	if json.Unmarshal(message, &a) != nil {
 		return ""
 	}
@@ -170,17 +174,17 @@ func (l *unrealLink) handleMessage(message []byte) (answers string) {
 		return ""
 	}
 	if n := *a.RequestID; n > 0 {
-		l.answered(n, a)
+		l.setWarning(n, a)
 	}
 	return strconv.Itoa(*a.RequestID)
 }
 
-// answered sets or clears the warning about the value of a call.
-func (l *unrealLink) answered(n int, a unrealAnswer) {
+// setWarning sets or removes the warning about the value that the request with the ID n has set.
+func (l *unrealLink) setWarning(n int, a unrealResponse) {
 	l.mu.Lock()
-	key := l.keys[n%unrealWaiting]
-	if n <= l.calls-unrealWaiting || n > l.calls {
-		key = "" // reused by a later call
+	key := l.keys[n%maxPending]
+	if n <= l.calls-maxPending || n > l.calls {
+		key = "" // the element belongs to a later request
 	}
 	l.mu.Unlock()
 	switch {
@@ -188,56 +192,56 @@ func (l *unrealLink) answered(n int, a unrealAnswer) {
 	case a.ResponseCode == http.StatusOK:
 		l.warnings.set(key, nil)
 	default:
-		why := cmp.Or(a.ResponseBody.ErrorMessage, fmt.Sprintf("status %d", a.ResponseCode))
-		l.warnings.set(key, fmt.Errorf("refused by Unreal: %s: %.80s", l.words.of("tell."+key), why))
+		reason := cmp.Or(a.ResponseBody.ErrorMessage, fmt.Sprintf("status %d", a.ResponseCode))
+		l.warnings.set(key, fmt.Errorf("refused by Unreal: %s: %.80s", l.words.get("tell."+key), reason))
 	}
 }
 
-// setValue sends a value. It calls no function for "".
+// setValue sends the value with a key such as state. It does not call a function with "".
 func (l *unrealLink) setValue(key string, value any) error {
-	word := l.words.of("tell." + key)
+	word := l.words.get("tell." + key)
 	if word == "" {
 		return nil
 	}
 	t, err := newUnrealTarget(word)
-	if err != nil || t.function() && value == "" {
+	if err != nil || t.isFunction() && value == "" {
 		return err
 	}
 	r := t.request(value)
 	l.mu.Lock()
 	l.calls++
 	r.RequestID = l.calls
-	l.keys[r.RequestID%unrealWaiting] = key
+	l.keys[r.RequestID%maxPending] = key
 	l.mu.Unlock()
 	return l.send(unrealMessage{"http", r.RequestID, r})
 }
 
-// number returns word as a number if it is one, since a property may be numeric.
-func number(word string) any {
+// parseValue returns a word, as a float64 if it is a number, because a property may be numeric.
+func parseValue(word string) any {
 	if x, err := strconv.ParseFloat(word, 64); err == nil {
 		return x
 	}
 	return word
 }
 
-// values returns the values of a scene that words do not leave out.
+// values returns the values for a scene, except those that the words exclude.
 func (l *unrealLink) values(s Scene) map[string]any {
-	all := map[string]any{"tool": s.Tool, "said": s.Said, "question": s.Question}
-	for of, name := range map[string]string{"state": string(s.State), "face": s.Expression(), "feeling": s.Mood.Dominant} {
-		if word := l.words.orName(of, name); word != "" || name == "" {
-			all[of] = number(word)
+	values := map[string]any{"tool": s.Tool, "said": s.Said, "question": s.Question}
+	for key, name := range map[string]string{"state": string(s.State), "face": s.Expression(), "feeling": s.Mood.Dominant} {
+		if word := l.words.orName(key, name); word != "" || name == "" {
+			values[key] = parseValue(word)
 		}
 	}
-	return all
+	return values
 }
 
-func (l *unrealLink) update(_ context.Context, is, was Scene) error {
-	now, before := l.values(is), l.values(was)
-	for _, key := range slices.Sorted(maps.Keys(now)) {
-		if was != (Scene{}) && now[key] == before[key] {
+func (l *unrealLink) update(_ context.Context, scene, previous Scene) error {
+	values, old := l.values(scene), l.values(previous)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		if previous != (Scene{}) && values[key] == old[key] {
 			continue
 		}
-		if err := l.setValue(key, now[key]); err != nil {
+		if err := l.setValue(key, values[key]); err != nil {
 			return err
 		}
 	}
@@ -251,7 +255,7 @@ func (l *unrealLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 			return l.setValue("gesture", word)
 		}
 	case feed.Notice:
-		if l.words.of("tell.notify") == "" {
+		if l.words.get("tell.notify") == "" {
 			return errNotShown
 		}
 		if b.Question == "" { // update shows questions
@@ -261,7 +265,8 @@ func (l *unrealLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	return nil
 }
 
-// setMouth retries a refused property only when the mouth closes: Unreal logs each refusal.
+// setMouth sends the level. After a refusal it does so only when the mouth closes, because Unreal logs
+// each refusal.
 func (l *unrealLink) setMouth(_ context.Context, level float64) error {
 	if level > 0 && l.warnings.has("mouth") {
 		return nil

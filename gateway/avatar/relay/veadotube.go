@@ -17,14 +17,14 @@ import (
 	"perch/limit"
 )
 
-// veadotube is veadotube or veadotube mini. A state there is a whole look of the avatar, and
-// the one pushed last is visible. A message is a channel name, a colon and JSON. Each running
-// instance writes its address to a file in the user's home directory.
+// veadotube is veadotube or veadotube mini. A state of veadotube is a complete look of the avatar.
+// States form a stack, whose top is visible. A message consists of the name of a channel, a colon
+// and JSON. Each running instance writes its address to a file in the user's home directory.
 type veadotube struct{ *programConfig }
 
 const (
-	instanceLasts = 10 * time.Second
-	statesEvery   = 10 * time.Second // how often the list of states is read again
+	maxInstanceAge = 10 * time.Second // of the file of a running instance
+	statesEvery    = 10 * time.Second // interval at which the list of states is read
 )
 
 func veadotubeKind() kind {
@@ -41,14 +41,14 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	named, err := url.Parse(address)
+	u, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
-	query := named.Query()
+	query := u.Query()
 	query.Set("n", pluginName(p.appliance)) // veadotube refuses a connection without a name
-	named.RawQuery = query.Encode()
-	w, err := dial(ctx, named.String(), veadoAnswers)
+	u.RawQuery = query.Encode()
+	w, err := dial(ctx, u.String(), veadoCallID)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +60,14 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// address returns the configured address, or else the address in the newest file of an instance.
+// address returns the configured address. If none is configured, it returns the one in the newest
+// file of an instance.
 func (p veadotube) address(now time.Time) (string, error) {
 	if p.URL != "" {
 		return p.URL, nil
 	}
 	if p.home == "" {
-		return "", errors.New("this user has no home directory, in which veadotube says where it is; set url")
+		return "", errors.New("this user has no home directory, in which veadotube writes its address; set url")
 	}
 	folder := filepath.Join(p.home, ".veadotube", "instances")
 	files, err := os.ReadDir(folder)
@@ -76,23 +77,23 @@ func (p veadotube) address(now time.Time) (string, error) {
 	var newest veadoInstance
 	for _, file := range files {
 		var one veadoInstance
-		is := readJSONFile(filepath.Join(folder, file.Name()), limit.Data, &one)
-		if is && now.Sub(time.Unix(one.Time, 0)).Abs() <= instanceLasts && one.Time > newest.Time {
+		ok := readJSONFile(filepath.Join(folder, file.Name()), limit.Data, &one)
+		if ok && now.Sub(time.Unix(one.Time, 0)).Abs() <= maxInstanceAge && one.Time > newest.Time {
 			newest = one
 		}
 	}
 	switch host, port, err := net.SplitHostPort(newest.Server); {
 	case newest.Time == 0:
-		return "", fmt.Errorf("no veadotube runs on this machine, says %s; start it, or set url", folder)
+		return "", fmt.Errorf("no veadotube is running on this machine, according to %s; start it, or set url", folder)
 	case err != nil || host == "" || port == "" || port == "0":
-		return "", errors.New("veadotube runs, but its WebSocket server is switched off; switch it on in its program settings")
+		return "", errors.New("veadotube is running, but its WebSocket server is switched off; switch it on in its program settings")
 	}
 	return "ws://" + newest.Server, nil
 }
 
-// veadoInstance is the file of a running instance.
+// veadoInstance is the content of the file of a running instance.
 type veadoInstance struct {
-	Time   int64  `json:"time"`   // the last sign of life, in Unix seconds
+	Time   int64  `json:"time"`   // when the file was written, in Unix seconds
 	Server string `json:"server"` // "127.0.0.1:2424"
 }
 
@@ -121,26 +122,28 @@ type veadoState struct {
 	Name string `json:"name"`
 }
 
-// Keys of the answers that are awaited; messages have no ids.
+// IDs of calls. Messages contain no IDs: a response is recognized by its content.
 const (
 	veadoNodes  = "nodes"
 	veadoStates = "states"
-	stateEvents = "stateEvents"
 )
 
-// veadoRead decodes a message of the channel "nodes".
-func veadoRead(message []byte) (m veadoMessage, is bool) {
+// stateEvents is the type of a node with states.
+const stateEvents = "stateEvents"
+
+// parseVeado decodes a message of the channel "nodes".
+func parseVeado(message []byte) (m veadoMessage, ok bool) {
 	channel, text, _ := strings.Cut(string(message), ":")
 	return m, strings.TrimSpace(channel) == "nodes" && json.Unmarshal([]byte(text), &m) == nil
 }
 
-// veadoAnswers returns the key of the answer that a message is, or "".
-func veadoAnswers(message []byte) string {
-	m, is := veadoRead(message)
+// veadoCallID returns the ID of the call to which a message is the response, or "".
+func veadoCallID(message []byte) string {
+	m, ok := parseVeado(message)
 	switch {
-	case is && m.Event == "list":
+	case ok && m.Event == "list":
 		return veadoNodes
-	case is && m.Event == "payload" && m.Type == stateEvents && m.Payload != nil && m.Payload.Event == "list":
+	case ok && m.Event == "payload" && m.Type == stateEvents && m.Payload != nil && m.Payload.Event == "list":
 		return veadoStates
 	}
 	return ""
@@ -149,26 +152,28 @@ func veadoAnswers(message []byte) string {
 type veadoLink struct {
 	*wire
 	words  words
-	report func(note error)
-	node   string // the node with the avatar's states
+	report func(note error) // as in program.open
+	node   string           // ID of the node with the avatar's states
 	states []veadoState
-	top    string // the state that Perch has pushed, or ""
+	pushed string // ID of the state that Perch has pushed, or ""
 }
 
+// sendNode sends a message of the channel "nodes".
 func (l *veadoLink) sendNode(m veadoMessage) error {
 	return l.conn.SendText(append([]byte("nodes:"), httpserver.Encode(m)...))
 }
 
-func (l *veadoLink) ask(ctx context.Context, answer string, m veadoMessage) (veadoMessage, error) {
-	message, err := l.exchange(ctx, answer, func() error { return l.sendNode(m) })
+// ask sends a message, and returns the response to the call with an ID.
+func (l *veadoLink) ask(ctx context.Context, callID string, m veadoMessage) (veadoMessage, error) {
+	message, err := l.exchange(ctx, callID, func() error { return l.sendNode(m) })
 	if err != nil {
 		return m, err
 	}
-	m, _ = veadoRead(message)
+	m, _ = parseVeado(message)
 	return m, nil
 }
 
-// loadStates asks for the avatar's states.
+// loadStates sets l.node and l.states.
 func (l *veadoLink) loadStates(ctx context.Context) error {
 	if l.node == "" {
 		nodes, err := l.ask(ctx, veadoNodes, veadoMessage{Event: "list"})
@@ -184,20 +189,22 @@ func (l *veadoLink) loadStates(ctx context.Context) error {
 			return errors.New("veadotube has no node of the type state events; add one to the avatar")
 		}
 	}
-	is, err := l.ask(ctx, veadoStates, l.payload("list", ""))
+	list, err := l.ask(ctx, veadoStates, l.payload("list", ""))
 	if err != nil {
 		return err
 	}
-	l.states = is.Payload.States
+	l.states = list.Payload.States
 	return nil
 }
 
+// payload returns a message to the node. state is the ID of a state, or "".
 func (l *veadoLink) payload(event, state string) veadoMessage {
 	return veadoMessage{Event: "payload", Type: stateEvents, ID: l.node, Payload: &veadoPayload{Event: event, State: state}}
 }
 
-// stateFor returns the state for a scene, or "" for the state chosen by the user. While the
-// agent speaks or rests the face counts first, otherwise the agent's state.
+// stateFor returns the ID of the state that shows a scene, or "" if none does, so that the state
+// chosen by the user remains visible. While the agent speaks or is idle, a state for the face is
+// preferred, and otherwise one for the agent's state.
 func (l *veadoLink) stateFor(s Scene) (id string) {
 	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
 	order := [][2]string{state, face, {"feeling", s.Mood.Dominant}}
@@ -205,53 +212,54 @@ func (l *veadoLink) stateFor(s Scene) (id string) {
 		order = [][2]string{face, {"feeling", s.Mood.Dominant}, state}
 	}
 	names := namesOf(l.states, func(s veadoState) string { return s.Name })
-	for _, shown := range order {
-		if shown[1] == "" || shown[1] == neutral {
+	for _, key := range order {
+		category, name := key[0], key[1]
+		if name == "" || name == neutral {
 			continue
 		}
-		if i := named(names, l.words.candidates(shown[0], shown[1])); i >= 0 {
+		if i := findName(names, l.words.candidates(category, name)); i >= 0 {
 			return l.states[i].ID
 		}
 	}
-	if i := named(names, l.words.candidates("face", neutral)); i >= 0 {
+	if i := findName(names, l.words.candidates("face", neutral)); i >= 0 {
 		return l.states[i].ID
 	}
 	return ""
 }
 
-// changes pushes the new state before it pops the old one: otherwise the state below would
-// flash.
-func (l *veadoLink) changes(to string) (all []veadoMessage) {
-	if to == l.top {
+// changes returns the messages that replace the pushed state. They push the new state before they
+// pop the old one, because otherwise the state below would be visible for a moment.
+func (l *veadoLink) changes(state string) (messages []veadoMessage) {
+	if state == l.pushed {
 		return nil
 	}
-	if to != "" {
-		all = append(all, l.payload("push", to))
+	if state != "" {
+		messages = append(messages, l.payload("push", state))
 	}
-	if l.top != "" {
-		all = append(all, l.payload("pop", l.top))
+	if l.pushed != "" {
+		messages = append(messages, l.payload("pop", l.pushed))
 	}
-	return all
+	return messages
 }
 
-func (l *veadoLink) update(_ context.Context, is, _ Scene) error {
-	to := l.stateFor(is)
-	for _, m := range l.changes(to) {
+func (l *veadoLink) update(_ context.Context, scene, _ Scene) error {
+	state := l.stateFor(scene)
+	for _, m := range l.changes(state) {
 		if err := l.sendNode(m); err != nil {
 			return err
 		}
 	}
-	l.top = to
+	l.pushed = state
 	return nil
 }
 
-// refresh loads states that were added.
-func (l *veadoLink) refresh(ctx context.Context, is Scene) error {
+// refresh reads the list of states, which the user may have changed.
+func (l *veadoLink) refresh(ctx context.Context, scene Scene) error {
 	if err := l.loadStates(ctx); err != nil {
 		return err
 	}
 	l.report(l.warning())
-	return l.update(ctx, is, is)
+	return l.update(ctx, scene, scene)
 }
 
 func (l *veadoLink) refreshEvery() time.Duration { return statesEvery }
@@ -264,14 +272,14 @@ func (l *veadoLink) warning() error {
 			}
 		}
 	}
-	return fmt.Errorf("veadotube has %d states, and none is called as a face or a state of the agent is, such as happy or thinking; "+
-		"rename some, or name them in words", len(l.states))
+	return fmt.Errorf("veadotube has %d states, and none has the name of a face or a state of the agent, such as happy or thinking; "+
+		"rename some, or set words to their names", len(l.states))
 }
 
-// close undoes what is shown, if the program is still there.
+// close pops the pushed state, and closes the connection.
 func (l *veadoLink) close() {
-	if l.top != "" {
-		_ = l.sendNode(l.payload("pop", l.top))
+	if l.pushed != "" {
+		_ = l.sendNode(l.payload("pop", l.pushed))
 	}
 	l.wire.close()
 }

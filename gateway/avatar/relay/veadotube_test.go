@@ -87,7 +87,7 @@ func (f *fakeVeado) seen() string {
 func TestVeadotube(t *testing.T) {
 	f := newFakeVeado(t, "")
 	h := newHarness(t, Target{Kind: "veadotube"})
-	h.eventually("none runs", func() bool { return strings.Contains(h.note(), "no veadotube runs") })
+	h.eventually("none runs", func() bool { return strings.Contains(h.note(), "no veadotube is running") })
 	writeInstance(t, h.home, "mini-1", time.Now().Unix(), f.address)
 	h.eventually("it is connected", func() bool { return h.relays.List()[0].OK })
 	if note := h.note(); note != "" {
@@ -129,7 +129,7 @@ func TestVeadotubeInstances(t *testing.T) {
 		}
 		return address
 	}
-	if got := look(); !strings.Contains(got, "no veadotube runs") {
+	if got := look(); !strings.Contains(got, "no veadotube is running") {
 		t.Errorf("without a folder: %s", got)
 	}
 	writeInstance(t, home, "mini-old", now.Unix()-11, "127.0.0.1:1")
@@ -138,7 +138,7 @@ func TestVeadotubeInstances(t *testing.T) {
 	for name, text := range map[string]string{"garbage": "{", "huge": strings.Repeat(" ", limit.Data+1), "list": "[]"} {
 		must.Succeed(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
-	if got := look(); !strings.Contains(got, "no veadotube runs") {
+	if got := look(); !strings.Contains(got, "no veadotube is running") {
 		t.Errorf("of those that have gone: %s", got)
 	}
 	writeInstance(t, home, "mini-off", now.Unix()-9, "")
@@ -161,12 +161,12 @@ func TestWithoutHome(t *testing.T) {
 		t.Errorf("veadotube: %s %v", at, err)
 	}
 	must.Succeed(t, os.MkdirAll(".clawd", 0o700))
-	text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, clawdLast)
+	text := fmt.Sprintf(`{"app":"clawd-on-desk","port":%d}`, clawdMaxPort)
 	must.Succeed(t, os.WriteFile(filepath.Join(".clawd", "runtime.json"), []byte(text), 0o600))
 	at := func(home string) string {
 		return clawd{&programConfig{home: home, Target: Target{URL: clawdURL}}}.addresses()[0]
 	}
-	if last := fmt.Sprintf("http://127.0.0.1:%d", clawdLast); at("") != clawdURL || at(".") != last {
+	if last := fmt.Sprintf("http://127.0.0.1:%d", clawdMaxPort); at("") != clawdURL || at(".") != last {
 		t.Errorf("clawd: %s, with a home %s", at(""), at("."))
 	}
 }
@@ -213,7 +213,7 @@ func TestVeadotubeStates(t *testing.T) {
 			t.Errorf("%+v looks %q and not %q", c.is, got, c.want)
 		}
 	}
-	l.top = "a"
+	l.pushed = "a"
 	if got := l.changes("a"); got != nil {
 		t.Errorf("no change: %v", got)
 	}

@@ -13,27 +13,27 @@ import (
 )
 
 // vmc is a performer of the Virtual Motion Capture protocol, such as VirtualMotionCapture,
-// VSeeFace or Warudo. It receives blend shape weights by Open Sound Control, and an apply
-// message makes them effective (https://protocol.vmc.info/performer-spec).
+// VSeeFace or Warudo. It receives weights of blend shapes by Open Sound Control. The weights
+// take effect when it receives an apply message (https://protocol.vmc.info/performer-spec).
 type vmc struct{ *programConfig }
 
-// The OSC addresses of the protocol.
+// OSC addresses of the protocol.
 const (
 	vmcValue = "/VMC/Ext/Blend/Val"
 	vmcApply = "/VMC/Ext/Blend/Apply"
 )
 
-// Bounds of what is sent.
+// Intervals and limits of sending.
 const (
-	vmcTick    = 100 * time.Millisecond // while something moves
-	vmcAgain   = 2 * time.Second        // all weights are sent again: datagrams get lost
-	vmcStride  = 0.34                   // how far a weight moves in a tick: a face comes and goes in 0.3 s
-	mostShapes = 64
-	mostPacket = 1400 // bytes: the protocol wants less than 1500
+	vmcTick        = 100 * time.Millisecond // interval while weights move
+	vmcRepeatEvery = 2 * time.Second        // all weights are repeated, because datagrams may be lost
+	vmcStride      = 0.34                   // maximum change of a weight in a tick, so that a face changes in 0.3 s
+	maxShapes      = 64                     // blend shapes
+	maxPacket      = 1400                   // bytes; the protocol requires less than 1500
 )
 
-// vmcKind uses the names of VRM 0, which every sender must send; programs derive those of VRM
-// 1. Names are case-sensitive in some programs.
+// vmcKind returns the kind of programs with the VMC protocol. Its words are names of VRM 0, which the
+// protocol requires; programs convert them to names of VRM 1. Some programs compare names exactly.
 func vmcKind() kind {
 	k := kind{
 		Kind: Kind{Name: "vmc", Title: "VMC protocol", URL: "udp://127.0.0.1:39540",
@@ -51,26 +51,27 @@ func vmcKind() kind {
 		}
 	}
 	for morph := range morphs(event.Morphs{}) {
-		k.words["morph."+morph] = capital(morph)
+		k.words["morph."+morph] = capitalize(morph)
 	}
-	// Apple's 52 shapes have these for each side only.
+	// Of these, Apple's 52 blend shapes have one for each side only.
 	k.words["morph.mouthSmile"], k.words["morph.mouthFrown"] = "MouthSmileLeft,MouthSmileRight", "MouthFrownLeft,MouthFrownRight"
 	k.words["morph.mouthOpen"], k.words["morph.eyesClosed"] = "", "Blink"
 	return k
 }
 
-// morphs returns a mood's weights by name.
-func morphs(m event.Morphs) (all map[string]float64) {
+// morphs returns the weights of a mood. The keys are their JSON names.
+func morphs(m event.Morphs) (weights map[string]float64) {
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = json.Unmarshal(text, &all)
+		err = json.Unmarshal(text, &weights)
 	}
 	if err != nil {
-		return nil // cannot happen: a struct of numbers
+		return nil // impossible, since all fields are numbers
 	}
-	return all
+	return weights
 }
 
+// newVMC checks the number of blend shapes in the words.
 func newVMC(o *programConfig) (program, error) {
 	shapes := map[string]bool{}
 	for _, word := range o.words.table {
@@ -78,13 +79,13 @@ func newVMC(o *programConfig) (program, error) {
 			shapes[name] = true
 		}
 	}
-	if len(shapes) > mostShapes {
-		return nil, fmt.Errorf("words name %d blend shapes; at most %d are sent", len(shapes), mostShapes)
+	if len(shapes) > maxShapes {
+		return nil, fmt.Errorf("words contain %d blend shapes, more than %d", len(shapes), maxShapes)
 	}
 	return vmc{o}, nil
 }
 
-// shapesOf yields the blend shapes of a word, which are separated by commas.
+// shapesOf returns an iterator over the blend shapes in a word, which are separated by commas.
 func shapesOf(word string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for name := range strings.SplitSeq(word, ",") {
@@ -100,74 +101,74 @@ func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &vmcLink{datagrams: d, words: p.words, is: map[string]float64{}, goal: map[string]float64{}}, nil
+	return &vmcLink{datagrams: d, words: p.words, current: map[string]float64{}, goal: map[string]float64{}}, nil
 }
 
 type vmcLink struct {
 	*datagrams
-	words words
-	is    map[string]float64 // weights as sent, without weights that were never above 0
-	goal  map[string]float64 // the weights to reach
-	level float64            // of the mouth
-	sent  time.Time
+	words   words
+	current map[string]float64 // current weights; key: blend shape
+	goal    map[string]float64 // weights that current moves towards, except those for the mouth
+	level   float64            // how far the mouth is open, from 0 to 1
+	sent    time.Time          // when the weights were last sent
 }
 
-// weights returns the weights for a scene. Where two words name the same shape, the greater
-// weight counts.
+// weights returns the weights for a scene, from 0 to 1. The key is the blend shape. If a blend shape
+// is in several words, the greatest weight counts.
 func (l *vmcLink) weights(s Scene) map[string]float64 {
-	all := map[string]float64{}
+	weights := map[string]float64{}
 	add := func(word string, x float64) {
 		for name := range shapesOf(word) {
-			if x = min(max(x, 0), 1); x > all[name] {
-				all[name] = x
+			if x = min(max(x, 0), 1); x > weights[name] {
+				weights[name] = x
 			}
 		}
 	}
 	add(l.words.face(s.Expression()), 1)
 	add(l.words.state(s.State), 1)
 	for morph, x := range morphs(s.Mood.Morphs) {
-		add(l.words.of("morph."+morph), x)
+		add(l.words.get("morph."+morph), x)
 	}
 	for feeling, x := range strengths(s.Mood.Feelings) {
 		add(l.words.feeling(feeling), x)
 	}
-	return all
+	return weights
 }
 
-// move moves the weights towards their goals by at most stride, the mouth at once, and reports
-// whether one has moved.
+// move moves the weights towards their goals: those of the mouth at once, others by at most stride.
+// It returns false if all weights had already reached their goals.
 func (l *vmcLink) move(stride float64) (moved bool) {
 	goal := maps.Clone(l.goal)
 	mouth := map[string]bool{}
-	for name := range shapesOf(l.words.of("mouth")) {
+	for name := range shapesOf(l.words.get("mouth")) {
 		mouth[name] = true
 		goal[name] = max(goal[name], l.level)
 	}
-	for name := range l.is {
-		goal[name] += 0 // unwanted weights return to 0
+	for name := range l.current {
+		goal[name] += 0 // add the goal 0 for weights that have no goal any more
 	}
 	for name, to := range goal {
-		from := l.is[name]
+		from := l.current[name]
 		switch step := min(max(to-from, -stride), stride); {
 		case from == to:
 			continue
 		case mouth[name] || step == to-from:
-			l.is[name], moved = to, true
+			l.current[name], moved = to, true
 		case step != 0:
-			l.is[name], moved = from+step, true
+			l.current[name], moved = from+step, true
 		}
 	}
 	return moved
 }
 
-// sendWeights sends all weights and the apply message, in one bundle if they fit a datagram.
+// sendWeights sends all weights and the apply message, in as many bundles as needed.
 func (l *vmcLink) sendWeights() error {
 	l.sent = time.Now()
 	var messages, packets []string
 	size := 0
-	for _, name := range slices.Sorted(maps.Keys(l.is)) {
-		m := oscMessage(vmcValue, oscText(name), oscFloat(l.is[name]))
-		if size += len(m) + 4; size > mostPacket {
+	for _, name := range slices.Sorted(maps.Keys(l.current)) {
+		m := oscMessage(vmcValue, oscText(name), oscFloat(l.current[name]))
+		if size += len(m) + 4; size > maxPacket {
 			packets, messages, size = append(packets, oscBundle(messages...)), nil, len(m)+4
 		}
 		messages = append(messages, m)
@@ -175,9 +176,10 @@ func (l *vmcLink) sendWeights() error {
 	return l.send(append(packets, oscBundle(append(messages, oscMessage(vmcApply))...))...)
 }
 
-// update sets the goals; refresh moves the weights. A new connection gets the scene at once.
-func (l *vmcLink) update(_ context.Context, is, was Scene) error {
-	if l.goal = l.weights(is); was == (Scene{}) && l.move(1) {
+// update sets the goals, towards which refresh moves the weights. The first scene of a connection is
+// shown at once.
+func (l *vmcLink) update(_ context.Context, scene, previous Scene) error {
+	if l.goal = l.weights(scene); previous == (Scene{}) && l.move(1) {
 		return l.sendWeights()
 	}
 	return nil
@@ -194,17 +196,18 @@ func (l *vmcLink) setMouth(_ context.Context, level float64) error {
 func (l *vmcLink) refreshEvery() time.Duration { return vmcTick }
 
 func (l *vmcLink) refresh(context.Context, Scene) error {
-	if l.move(vmcStride) || time.Since(l.sent) >= vmcAgain-vmcTick/2 { // the nearest tick
+	if l.move(vmcStride) || time.Since(l.sent) >= vmcRepeatEvery-vmcTick/2 { // at the tick that is nearest to the interval
 		return l.sendWeights()
 	}
 	return nil
 }
 
-// close relaxes the face: the last weights sent would stay.
+// close sets all weights to 0, because the program would keep the last ones, and closes the
+// connection.
 func (l *vmcLink) close() {
-	for name := range l.is {
-		l.is[name] = 0
+	for name := range l.current {
+		l.current[name] = 0
 	}
-	_ = l.sendWeights() // the program may be gone
+	_ = l.sendWeights() // the program may have ended
 	l.datagrams.close()
 }

@@ -16,7 +16,7 @@ import (
 func newVMCLink(t testing.TB, changed map[string]string) *vmcLink {
 	t.Helper()
 	w := wordsOf(t, vmcKind(), changed)
-	return &vmcLink{words: w, is: map[string]float64{}, goal: map[string]float64{}}
+	return &vmcLink{words: w, current: map[string]float64{}, goal: map[string]float64{}}
 }
 
 // weightText formats the weights above 0.
@@ -63,7 +63,7 @@ func TestVMCMoves(t *testing.T) {
 	var got []string
 	move := func(stride float64) {
 		moved := l.move(stride)
-		got = append(got, fmt.Sprintf("%s %t", weightText(l.is), moved))
+		got = append(got, fmt.Sprintf("%s %t", weightText(l.current), moved))
 	}
 	move(vmcStride)
 	l.level = .5
@@ -100,7 +100,7 @@ func TestVMCIsQuiet(t *testing.T) {
 	if sent != 3 {
 		t.Errorf("a face is sent %d times", sent)
 	}
-	l.sent = l.sent.Add(-vmcAgain)
+	l.sent = l.sent.Add(-vmcRepeatEvery)
 	keep()
 	if sent != 4 {
 		t.Errorf("it is sent %d times, two seconds later", sent)
@@ -114,12 +114,12 @@ func TestVMCDatagramsAreSmall(t *testing.T) {
 	must.Succeed(t, err)
 	l := newVMCLink(t, nil)
 	l.datagrams = d
-	for i := range mostShapes {
-		l.is[fmt.Sprintf("Shape number %02d of a model", i)] = .5
+	for i := range maxShapes {
+		l.current[fmt.Sprintf("Shape number %02d of a model", i)] = .5
 	}
 	l.close()
 	waittest.For(t, "both datagrams", func() bool { return strings.Count(told.all(), vmcApply) >= 2 })
-	if n := strings.Count(told.all(), vmcValue); n != mostShapes || strings.Count(told.all(), vmcApply) != 2 || strings.Contains(told.all(), "0.50") {
+	if n := strings.Count(told.all(), vmcValue); n != maxShapes || strings.Count(told.all(), vmcApply) != 2 || strings.Contains(told.all(), "0.50") {
 		t.Errorf("%d weights: %s", n, told.all())
 	}
 	told.mu.Lock()

@@ -15,32 +15,32 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// vrchat is VRChat, which accepts Open Sound Control by UDP: parameters of the current avatar,
-// and texts for the chatbox above it (https://docs.vrchat.com/docs/osc-overview,
+// vrchat is VRChat. By Open Sound Control over UDP it receives parameters of the current avatar, and
+// texts for the chatbox above the avatar (https://docs.vrchat.com/docs/osc-overview,
 // osc-avatar-parameters, osc-as-input-controller).
 type vrchat struct{ *programConfig }
 
-// The OSC addresses of VRChat.
+// OSC addresses and parameters of VRChat.
 const (
-	vrchatParameter = "/avatar/parameters/"
+	vrchatParameter = "/avatar/parameters/" // followed by the name of the parameter
 	vrchatInput     = "/chatbox/input"
 	vrchatTyping    = "/chatbox/typing"
-	vrchatEmote     = "VRCEmote" // the parameter of the built-in gestures
+	vrchatEmote     = "VRCEmote" // parameter of the built-in gestures
 )
 
-// Bounds of the chatbox. The first three are VRChat's own; it mutes a user who sends faster.
+// Limits of the chatbox. The first three are those of VRChat, which mutes a user who sends more.
 const (
-	mostChat      = 144 // UTF-16 units
-	mostChatLines = 9
-	chatEvery     = 1500 * time.Millisecond
-	mostWaiting   = 4 // notifications
+	maxChatUnits   = 144 // UTF-16 code units
+	maxChatLines   = 9
+	chatEvery      = 1500 * time.Millisecond
+	maxChatNotices = 4 // queued notifications
 )
 
-// Times of VRChat's link.
+// Intervals of a link to VRChat.
 const (
-	vrchatTick  = 250 * time.Millisecond
-	vrchatAgain = 2 * time.Second // everything is sent again: datagrams get lost, and users change avatars
-	emoteFor    = time.Second     // before the parameter goes back to 0
+	vrchatTick        = 250 * time.Millisecond
+	vrchatRepeatEvery = 2 * time.Second // everything is repeated, because datagrams may be lost and users change avatars
+	emoteFor          = time.Second     // duration of a gesture, after which its parameter is set to 0
 )
 
 func vrchatKind() kind {
@@ -52,7 +52,7 @@ func vrchatKind() kind {
 		words: map[string]string{
 			"parameter.state": "Stackchan/State", "parameter.face": "Stackchan/Face", "parameter.mouth": "Stackchan/Mouth",
 			"chatbox.speech": "on", "chatbox.notifications": "on", "chatbox.typing": "on",
-			// The stock gestures of VRChat with the same meaning.
+			// The numbers are those of VRChat's built-in gestures.
 			"gesture.wave": "1", "gesture.point": "3", "gesture.celebrate": "4", "gesture.dance": "5",
 		},
 		make: func(o *programConfig) (program, error) { return vrchat{o}, nil },
@@ -64,7 +64,7 @@ func vrchatKind() kind {
 		k.words["face."+e.Name] = strconv.Itoa(i)
 	}
 	for _, f := range feelings()[1:] {
-		k.words["feeling."+f] = "Stackchan/" + capital(f)
+		k.words["feeling."+f] = "Stackchan/" + capitalize(f)
 	}
 	return k
 }
@@ -80,45 +80,45 @@ func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
 type vrchatLink struct {
 	*datagrams
 	words   words
-	sent    map[string]oscValue // parameters, as sent
+	sent    map[string]oscValue // latest parameters that were sent, except for gestures and the mouth; key: name
 	chat    chatbox
-	emote   time.Time // when a gesture started; zero while none is shown
-	again   time.Time // when everything was last sent again
-	talking float64   // how far the mouth is open
+	emote   time.Time // when the current gesture began; zero if there is none
+	repeat  time.Time // when everything was last repeated
+	talking float64   // how far the mouth is open, from 0 to 1
 }
 
-// parameters returns the parameters for a scene. The word of a state or face is a number, the
-// value of the state or face parameter, or else the name of a boolean parameter.
+// parameters returns the parameters for a scene. A word for a state or face is the number to which
+// the state or face parameter is set, or the name of a boolean parameter.
 func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
-	all := map[string]oscValue{}
+	parameters := map[string]oscValue{}
 	for parameter, word := range map[string]string{"parameter.state": l.words.state(s.State), "parameter.face": l.words.face(s.Expression())} {
-		name := l.words.of(parameter)
+		name := l.words.get(parameter)
 		switch n, err := strconv.ParseInt(word, 10, 32); {
 		case word == "":
 		case err != nil:
-			all[word] = oscBool(true)
+			parameters[word] = oscBool(true)
 		case name != "":
-			all[name] = oscInt(int32(n))
+			parameters[name] = oscInt(int32(n))
 		}
 	}
 	for feeling, x := range strengths(s.Mood.Feelings) {
 		if name := l.words.feeling(feeling); name != "" {
-			all[name] = oscFloat(hundredths(x))
+			parameters[name] = oscFloat(hundredths(x))
 		}
 	}
-	return all
+	return parameters
 }
 
-// hundredths rounds x to the precision with which VRChat synchronizes numbers, in the range
-// from 0 to 1.
+// hundredths limits x to the range from 0 to 1, and rounds it to two decimal places, the precision
+// with which VRChat synchronizes numbers.
 func hundredths(x float64) float64 { return math.Round(100*min(max(x, 0), 1)) / 100 }
 
-// setParameters returns the messages for the parameters that have changed. A boolean parameter is
-// switched off when it is no longer included.
-func (l *vrchatLink) setParameters(is map[string]oscValue) (messages []string) {
-	for _, name := range changed(is, l.sent) {
-		v, still := is[name]
-		if !still {
+// setParameters sets l.sent, and returns the messages for the parameters that have changed. A boolean
+// parameter that is no longer included is set to false.
+func (l *vrchatLink) setParameters(parameters map[string]oscValue) (messages []string) {
+	for _, name := range changedKeys(parameters, l.sent) {
+		v, ok := parameters[name]
+		if !ok {
 			v = oscBool(false)
 			if l.sent[name].tag != 'T' {
 				continue
@@ -126,25 +126,25 @@ func (l *vrchatLink) setParameters(is map[string]oscValue) (messages []string) {
 		}
 		messages = append(messages, oscMessage(vrchatParameter+name, v))
 	}
-	l.sent = is
+	l.sent = parameters
 	return messages
 }
 
-// types reports whether to show the typing indicator: an agent is working.
-func (l *vrchatLink) types(s Scene) bool {
-	return l.words.of("chatbox.typing") != "" && (s.State == agent.Thinking || s.State == agent.Working || s.State == agent.Juggling)
+// isTyping reports whether to show the typing indicator, which means that the agent is working.
+func (l *vrchatLink) isTyping(s Scene) bool {
+	return l.words.get("chatbox.typing") != "" && (s.State == agent.Thinking || s.State == agent.Working || s.State == agent.Juggling)
 }
 
-func (l *vrchatLink) update(_ context.Context, is, was Scene) error {
-	messages := l.setParameters(l.parameters(is))
-	if typing := l.types(is); typing != l.types(was) {
+func (l *vrchatLink) update(_ context.Context, scene, previous Scene) error {
+	messages := l.setParameters(l.parameters(scene))
+	if typing := l.isTyping(scene); typing != l.isTyping(previous) {
 		messages = append(messages, oscMessage(vrchatTyping, oscBool(typing)))
 	}
-	if is.Said != was.Said && l.words.of("chatbox.speech") != "" {
-		l.chat.setSpeech(is.Said)
+	if scene.Said != previous.Said && l.words.get("chatbox.speech") != "" {
+		l.chat.setSpeech(scene.Said)
 	}
-	if is.Question != was.Question && l.words.of("chatbox.notifications") != "" {
-		l.chat.notify(is.Question)
+	if scene.Question != previous.Question && l.words.get("chatbox.notifications") != "" {
+		l.chat.notify(scene.Question)
 	}
 	return l.send(append(messages, l.nextChat()...)...)
 }
@@ -154,12 +154,12 @@ func (l *vrchatLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	case feed.Gesture:
 		n, err := strconv.ParseInt(l.words.gesture(b.Name), 10, 32)
 		if err != nil {
-			return nil // the avatar has no such gesture
+			return nil // there is no number for this gesture
 		}
 		l.emote = time.Now()
 		return l.send(oscMessage(vrchatParameter+vrchatEmote, oscInt(int32(n))))
 	case feed.Notice:
-		if l.words.of("chatbox.notifications") == "" {
+		if l.words.get("chatbox.notifications") == "" {
 			return errNotShown
 		}
 		if b.Question == "" { // update shows questions
@@ -175,15 +175,16 @@ func (l *vrchatLink) setMouth(_ context.Context, level float64) error {
 	return l.send(l.mouth()...)
 }
 
-// mouth returns the message for how far the mouth is open, if the words have a parameter for it.
+// mouth returns the message for the mouth, if the words contain a parameter for the mouth.
 func (l *vrchatLink) mouth() (messages []string) {
-	if name := l.words.of("parameter.mouth"); name != "" {
+	if name := l.words.get("parameter.mouth"); name != "" {
 		messages = append(messages, oscMessage(vrchatParameter+name, oscFloat(l.talking)))
 	}
 	return messages
 }
 
-// nextChat returns the message with the next text for the chatbox, if one is allowed by now.
+// nextChat returns the message with the next text for the chatbox, if there is one and chatEvery has
+// passed.
 func (l *vrchatLink) nextChat() (messages []string) {
 	if text := l.chat.next(time.Now()); text != "" {
 		messages = append(messages, oscMessage(vrchatInput, oscText(text), oscBool(true), oscBool(false)))
@@ -193,27 +194,28 @@ func (l *vrchatLink) nextChat() (messages []string) {
 
 func (l *vrchatLink) refreshEvery() time.Duration { return vrchatTick }
 
-// refresh ends a gesture, writes queued text, and sends everything again when due.
-func (l *vrchatLink) refresh(_ context.Context, is Scene) error {
+// refresh ends a gesture after emoteFor, sends queued texts, and repeats everything when that is due.
+func (l *vrchatLink) refresh(_ context.Context, scene Scene) error {
 	var messages []string
 	if !l.emote.IsZero() && time.Since(l.emote) >= emoteFor {
 		l.emote = time.Time{}
 		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
 	}
-	if time.Since(l.again) >= vrchatAgain-vrchatTick/2 { // the nearest tick
-		l.again = time.Now()
+	if time.Since(l.repeat) >= vrchatRepeatEvery-vrchatTick/2 { // at the tick that is nearest to the interval
+		l.repeat = time.Now()
 		for _, name := range slices.Sorted(maps.Keys(l.sent)) {
 			messages = append(messages, oscMessage(vrchatParameter+name, l.sent[name]))
 		}
 		messages = append(messages, l.mouth()...)
-		if l.types(is) {
+		if l.isTyping(scene) {
 			messages = append(messages, oscMessage(vrchatTyping, oscBool(true)))
 		}
 	}
 	return l.send(append(messages, l.nextChat()...)...)
 }
 
-// close leaves the avatar at rest, with all booleans off.
+// close sets the parameters to those of an idle agent, except that all booleans are false, and closes
+// the connection.
 func (l *vrchatLink) close() {
 	rest := l.parameters(Scene{State: agent.Idle})
 	maps.DeleteFunc(rest, func(_ string, v oscValue) bool { return v.tag == 'T' })
@@ -226,26 +228,28 @@ func (l *vrchatLink) close() {
 		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
 	}
 	for _, m := range messages {
-		_ = l.send(m) // its error may belong to an earlier datagram
+		_ = l.send(m) // go on after an error, which may be about an earlier datagram
 	}
 	l.datagrams.close()
 }
 
-// chatbox queues what is to be written to the chatbox: notifications, and the latest sentence.
+// chatbox queues texts for the chatbox: notifications, and the latest sentence.
 type chatbox struct {
-	notices []string
-	said    string
-	wrote   time.Time
+	notices []string  // notifications and questions, oldest first
+	said    string    // latest sentence, or ""
+	wrote   time.Time // when next last returned a text
 }
 
+// setSpeech replaces the sentence.
 func (c *chatbox) setSpeech(text string) { c.said = text }
 
+// notify adds a notification or question. If there are too many, it drops the oldest.
 func (c *chatbox) notify(text string) {
 	c.notices = append(c.notices, text)
-	c.notices = c.notices[max(0, len(c.notices)-mostWaiting):]
+	c.notices = c.notices[max(0, len(c.notices)-maxChatNotices):]
 }
 
-// next returns the text to write now, or "".
+// next removes and returns the text to write now, or "" if there is none or chatEvery has not passed.
 func (c *chatbox) next(now time.Time) (text string) {
 	if now.Sub(c.wrote) < chatEvery {
 		return ""
@@ -262,26 +266,26 @@ func (c *chatbox) next(now time.Time) (text string) {
 	return text
 }
 
-// chatText cuts a text to the chatbox's bounds.
+// chatText shortens a text to the limits of the chatbox.
 func chatText(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if len(lines) > mostChatLines {
-		lines = append(lines[:mostChatLines-1], strings.Join(lines[mostChatLines-1:], " "))
+	if len(lines) > maxChatLines {
+		lines = append(lines[:maxChatLines-1], strings.Join(lines[maxChatLines-1:], " "))
 	}
 	text = strings.Join(lines, "\n")
-	if len(utf16.Encode([]rune(text))) <= mostChat {
+	if len(utf16.Encode([]rune(text))) <= maxChatUnits {
 		return text
 	}
 	units := 1 // the ellipsis
 	for i, r := range text {
-		if units += utf16.RuneLen(r); units > mostChat {
+		if units += utf16.RuneLen(r); units > maxChatUnits {
 			return text[:i] + "…"
 		}
 	}
 	return text
 }
 
-// strengths returns the strength of each feeling by name.
+// strengths returns the strength of each feeling, from 0 to 1. The key is the name of the feeling.
 func strengths(f event.Feelings) map[string]float64 {
 	return map[string]float64{"concern": f.Concern, "celebration": f.Celebration, "patience": f.Patience, "curiosity": f.Curiosity,
 		"empathy": f.Empathy, "uncertain": f.Uncertain}

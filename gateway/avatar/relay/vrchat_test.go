@@ -60,7 +60,7 @@ func TestVRChatIsLeftAtRest(t *testing.T) {
 	h := newHarness(t, Target{Kind: "vrchat", URL: "udp://" + l.address,
 		Words: map[string]string{"state.thinking": "Busy", "state.idle": "Rest", "gesture.nod": "2"}})
 	h.eventually("it is reached", func() bool { return h.relays.List()[0].OK })
-	if note := h.note(); !strings.Contains(note, "nothing answers") {
+	if note := h.note(); !strings.Contains(note, "has no responses") {
 		t.Errorf("its condition is %q", note)
 	}
 	h.happens(robotA, "s", turn()[:4]...)

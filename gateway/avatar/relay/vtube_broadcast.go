@@ -12,14 +12,14 @@ import (
 	"perch/limit"
 )
 
-// listenFor is how long to wait for a broadcast. VTube Studio sends one every two seconds.
-const listenFor = 2500 * time.Millisecond
+// broadcastTimeout is how long to wait for a broadcast. VTube Studio sends one every two seconds.
+const broadcastTimeout = 2500 * time.Millisecond
 
-// findVTube waits for a broadcast of VTube Studio, and returns its address if that is on this
-// machine, or else the address on another machine, or neither. It hears nothing while another
-// program has the port.
-func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (found, elsewhere string) {
-	ctx, cancel := context.WithTimeout(ctx, listenFor)
+// findVTube waits for broadcasts of VTube Studio. It returns the address at which VTube Studio
+// listens on this machine, or else an address on another machine; both are empty if there was no
+// broadcast. It receives no broadcasts while another program uses the port.
+func findVTube(ctx context.Context, broadcasts string, isLocal func(net.IP) bool) (found, elsewhere string) {
+	ctx, cancel := context.WithTimeout(ctx, broadcastTimeout)
 	defer cancel()
 	conn, err := (&net.ListenConfig{}).ListenPacket(ctx, "udp4", broadcasts)
 	if err != nil {
@@ -33,29 +33,29 @@ func findVTube(ctx context.Context, broadcasts string, here func(net.IP) bool) (
 		if err != nil {
 			return "", elsewhere
 		}
-		sender, is := from.(*net.UDPAddr)
-		if !is {
+		sender, ok := from.(*net.UDPAddr)
+		if !ok {
 			continue
 		}
-		at := vtubeAt(packet[:n], sender.IP)
+		address := parseBroadcast(packet[:n], sender.IP)
 		switch {
-		case at != "" && here(sender.IP):
-			return at, ""
-		case at != "" && (elsewhere == "" || at < elsewhere): // a stable choice
-			elsewhere = at
+		case address != "" && isLocal(sender.IP):
+			return address, ""
+		case address != "" && (elsewhere == "" || address < elsewhere): // the smallest, so that the choice does not change
+			elsewhere = address
 		}
 	}
 }
 
-// ofThisMachine reports whether ip is an address of this machine at present.
-func ofThisMachine(ip net.IP) bool {
+// isThisMachine reports whether ip is currently an address of this machine.
+func isThisMachine(ip net.IP) bool {
 	if ip.IsLoopback() {
 		return true
 	}
 	own, err := net.InterfaceAddrs()
 	return err == nil && slices.ContainsFunc(own, func(a net.Addr) bool {
-		network, is := a.(*net.IPNet)
-		return is && network.IP.Equal(ip)
+		network, ok := a.(*net.IPNet)
+		return ok && network.IP.Equal(ip)
 	})
 }
 
@@ -68,12 +68,13 @@ func hostOf(address string) net.IP {
 	return net.ParseIP(u.Hostname())
 }
 
-// leastPort is the first unprivileged port.
-const leastPort = 1024
+// minPort is the first unprivileged port.
+const minPort = 1024
 
-// vtubeAt returns the address that a broadcast announces: a port on the sending machine, which
-// must be on the local network. It returns "" if the API is switched off.
-func vtubeAt(packet []byte, sender net.IP) (at string) {
+// parseBroadcast returns the address that a broadcast announces, which is a port of the sender. It
+// returns "" if the packet is not a broadcast of VTube Studio, if the API is switched off, or if the
+// sender is not on the local network.
+func parseBroadcast(packet []byte, sender net.IP) (address string) {
 	var m struct {
 		API  string `json:"apiName"`
 		Type string `json:"messageType"`
@@ -85,7 +86,7 @@ func vtubeAt(packet []byte, sender net.IP) (at string) {
 	if json.Unmarshal(packet, &m) != nil || m.API != vtubeAPI || m.Type != "VTubeStudioAPIStateBroadcast" || !m.Data.Active {
 		return ""
 	}
-	if near := sender.IsLoopback() || sender.IsPrivate() || sender.IsLinkLocalUnicast(); !near || m.Data.Port < leastPort {
+	if local := sender.IsLoopback() || sender.IsPrivate() || sender.IsLinkLocalUnicast(); !local || m.Data.Port < minPort {
 		return ""
 	}
 	return "ws://" + net.JoinHostPort(sender.String(), strconv.Itoa(int(m.Data.Port)))

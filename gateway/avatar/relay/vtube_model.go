@@ -9,7 +9,8 @@ import (
 	"perch/event"
 )
 
-// vtubeModel describes what the model loaded in VTube Studio can show.
+// vtubeModel describes what the model that is loaded in VTube Studio can show. The JSON is that of
+// several responses.
 type vtubeModel struct {
 	Loaded      bool              `json:"modelLoaded"`
 	Name        string            `json:"modelName"`
@@ -29,7 +30,7 @@ type vtubeExpression struct {
 type vtubeHotkey struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
-	File string `json:"file"` // the expression's file, where the hotkey switches one
+	File string `json:"file"` // file of the expression that the hotkey switches, if any
 	ID   string `json:"hotkeyID"`
 }
 
@@ -37,46 +38,47 @@ type vtubeParameter struct {
 	Name string `json:"name"`
 }
 
-// match returns the expression that shows something, or else the hotkey. Hotkeys that are not
-// in the owner's words count only if they play an animation or switch an expression: others
-// change the scene.
-func (m vtubeModel) match(of, name string) (file, hotkey string) {
-	candidates := m.words.candidates(of, name)
-	if i := named(namesOf(m.Expressions, func(e vtubeExpression) string { return e.Name }), candidates); i >= 0 {
+// match returns the file of the expression, or else the ID of the hotkey, that shows a name in a
+// category; both may be "". A hotkey that is not a word of the owner's must play an animation or
+// switch an expression, because other hotkeys may change the background or load another model.
+func (m vtubeModel) match(category, name string) (file, hotkey string) {
+	candidates := m.words.candidates(category, name)
+	if i := findName(namesOf(m.Expressions, func(e vtubeExpression) string { return e.Name }), candidates); i >= 0 {
 		return m.Expressions[i].File, ""
 	}
-	i := named(namesOf(m.Hotkeys, func(h vtubeHotkey) string { return h.Name }), candidates)
+	i := findName(namesOf(m.Hotkeys, func(h vtubeHotkey) string { return h.Name }), candidates)
 	if i < 0 {
 		return "", ""
 	}
 	switch h := m.Hotkeys[i]; {
 	case h.Type == "ToggleExpression":
-		return h.File, "" // by its file, since toggling gives no definite result
-	case h.Type == "TriggerAnimation", h.Type == "ChangeIdleAnimation", strings.EqualFold(h.Name, m.words.of(of+"."+name)):
+		return h.File, "" // the hotkey would deactivate an expression that is already active
+	case h.Type == "TriggerAnimation", h.Type == "ChangeIdleAnimation", strings.EqualFold(h.Name, m.words.get(category+"."+name)):
 		return "", h.ID
 	}
 	return "", ""
 }
 
 // namesOf returns the name of each element.
-func namesOf[T any](all []T, name func(T) string) (names []string) {
-	for _, one := range all {
-		names = append(names, name(one))
+func namesOf[T any](elements []T, name func(T) string) (names []string) {
+	for _, e := range elements {
+		names = append(names, name(e))
 	}
 	return names
 }
 
-// expressions returns the expressions and hotkeys for a scene: those of its state, its face and
-// the strongest feeling. The zero Scene has none.
+// expressions returns the files of expressions and the IDs of hotkeys for a scene: those for the
+// state, the face and the strongest feeling. There are none for the zero Scene.
 func (m vtubeModel) expressions(s Scene) (files, hotkeys []string) {
 	if s == (Scene{}) {
 		return nil, nil
 	}
-	for _, shown := range [][2]string{{"state", string(s.State)}, {"face", s.Expression()}, {"feeling", s.Mood.Dominant}} {
-		if shown[1] == "" {
+	for _, key := range [][2]string{{"state", string(s.State)}, {"face", s.Expression()}, {"feeling", s.Mood.Dominant}} {
+		category, name := key[0], key[1]
+		if name == "" {
 			continue
 		}
-		file, hotkey := m.match(shown[0], shown[1])
+		file, hotkey := m.match(category, name)
 		if file != "" && !slices.Contains(files, file) {
 			files = append(files, file)
 		}
@@ -87,73 +89,76 @@ func (m vtubeModel) expressions(s Scene) (files, hotkeys []string) {
 	return files, hotkeys
 }
 
-// vtubeStep is a request that changes what is seen.
+// vtubeStep is a request that changes the appearance of the model.
 type vtubeStep struct {
 	request string
-	data    any
+	data    any // vtubeActivation or vtubeTrigger
 }
 
-// steps returns the requests for a change of scene. New expressions are switched on before old
-// ones are switched off.
-func (m vtubeModel) steps(is, was Scene) (all []vtubeStep) {
-	files, hotkeys := m.expressions(is)
-	oldFiles, oldHotkeys := m.expressions(was)
+// steps returns the requests for a change of scene. They activate new expressions before they
+// deactivate old ones.
+func (m vtubeModel) steps(scene, previous Scene) (steps []vtubeStep) {
+	files, hotkeys := m.expressions(scene)
+	oldFiles, oldHotkeys := m.expressions(previous)
 	for _, file := range files {
 		if !slices.Contains(oldFiles, file) {
-			all = append(all, vtubeStep{"ExpressionActivation", vtubeActivation{file, true}})
+			steps = append(steps, vtubeStep{"ExpressionActivation", vtubeActivation{file, true}})
 		}
 	}
 	for _, hotkey := range hotkeys {
 		if !slices.Contains(oldHotkeys, hotkey) {
-			all = append(all, vtubeStep{"HotkeyTrigger", vtubeTrigger{hotkey}})
+			steps = append(steps, vtubeStep{"HotkeyTrigger", vtubeTrigger{hotkey}})
 		}
 	}
 	for _, file := range oldFiles {
 		if !slices.Contains(files, file) {
-			all = append(all, vtubeStep{"ExpressionActivation", vtubeActivation{file, false}})
+			steps = append(steps, vtubeStep{"ExpressionActivation", vtubeActivation{file, false}})
 		}
 	}
-	return all
+	return steps
 }
 
+// vtubeActivation is the data of a request that activates or deactivates an expression.
 type vtubeActivation struct {
 	File   string `json:"expressionFile"`
 	Active bool   `json:"active"`
 }
 
+// vtubeTrigger is the data of a request that triggers a hotkey.
 type vtubeTrigger struct {
 	Hotkey string `json:"hotkeyID"`
 }
 
-// setValues returns the parameters that only Perch sets: the open mouth and the custom
-// parameters.
-func (m vtubeModel) setValues(is Scene, level float64) (all []value) {
-	for _, one := range append(customValues(is), value{"MouthOpen", round(level)}) {
-		if one.Value != 0 && m.hasParameter(one.ID) {
-			all = append(all, one)
+// setValues returns the parameters whose values replace those of a face tracker: the mouth, which is
+// open to a level from 0 to 1, and the custom parameters.
+func (m vtubeModel) setValues(scene Scene, level float64) (values []value) {
+	for _, v := range append(customValues(scene), value{"MouthOpen", round(level)}) {
+		if v.Value != 0 && m.hasParameter(v.ID) {
+			values = append(values, v)
 		}
 	}
-	return all
+	return values
 }
 
-// addValues returns how the mood moves the face. The values are added to the tracker's, since a
-// face at rest differs between trackers.
-func (m vtubeModel) addValues(is Scene) (all []value) {
-	for _, p := range pushes(is.Mood) {
-		reach := 1.0
+// addValues returns the parameters whose values are added to those of a face tracker: those that the
+// mood changes. They are added, because the values of a face at rest differ between trackers.
+func (m vtubeModel) addValues(scene Scene) (values []value) {
+	for _, p := range offsets(scene.Mood) {
+		scale := 1.0
 		if strings.HasPrefix(p.id, "FaceAngle") {
-			reach = fullTurn
+			scale = maxAngle
 		}
 		if m.hasParameter(p.id) {
-			all = append(all, value{p.id, round(p.by * reach)})
+			values = append(values, value{p.id, round(p.by * scale)})
 		}
 	}
-	return all
+	return values
 }
 
-func (m vtubeModel) hasParameter(parameter string) bool {
-	is := func(p vtubeParameter) bool { return p.Name == parameter }
-	return slices.ContainsFunc(m.Default, is) || slices.ContainsFunc(m.Custom, is)
+// hasParameter reports whether a default or custom parameter has the name.
+func (m vtubeModel) hasParameter(name string) bool {
+	matches := func(p vtubeParameter) bool { return p.Name == name }
+	return slices.ContainsFunc(m.Default, matches) || slices.ContainsFunc(m.Custom, matches)
 }
 
 // missingParameters returns the names of the custom parameters to create.
@@ -166,10 +171,10 @@ func (m vtubeModel) missingParameters() (names []string) {
 	return names
 }
 
-// warning returns what the owner ought to know about the model; plays names what plays the
-// program's animations: hotkeys or motions.
-func (m vtubeModel) warning(program, plays string) error {
-	known := slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool {
+// warning returns what the owner should know about the model, or nil. animations is the program's
+// word for animations: hotkeys or motions.
+func (m vtubeModel) warning(program, animations string) error {
+	hasFace := slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool {
 		file, hotkey := m.match("face", e.Name)
 		return file != "" || hotkey != ""
 	})
@@ -177,49 +182,49 @@ func (m vtubeModel) warning(program, plays string) error {
 	case !m.Loaded:
 		return fmt.Errorf("no model is loaded in %s", program)
 	case len(m.Expressions) == 0 && len(m.Hotkeys) == 0:
-		return fmt.Errorf("the model %.60q has no expressions and no %s; only its mouth and head move", m.Name, plays)
-	case !known:
-		return fmt.Errorf("the model %.60q has no expression, and nothing among its %s, that is called as a face is, such as happy or sad; "+
-			"rename some, or name them in words", m.Name, plays)
+		return fmt.Errorf("the model %.60q has no expressions and no %s; only its mouth and head move", m.Name, animations)
+	case !hasFace:
+		return fmt.Errorf("no expression of the model %.60q and none of its %s has the name of a face, such as happy or sad; "+
+			"rename some, or set words to their names", m.Name, animations)
 	}
 	return nil
 }
 
-// customValues returns the parameters that VTube Studio has for Perch alone: each feeling from
-// 0 to 1, and the index of the state in states.
-func customValues(s Scene) []value {
-	var all []value
+// customValues returns the values of the custom parameters, which Perch creates: the strength of each
+// feeling from 0 to 1, and the index of the state in states().
+func customValues(s Scene) (values []value) {
 	for _, f := range feelings()[1:] {
-		all = append(all, value{"Stackchan" + capital(f), round(strengths(s.Mood.Feelings)[f])})
+		values = append(values, value{"Stackchan" + capitalize(f), round(strengths(s.Mood.Feelings)[f])})
 	}
-	return append(all, value{customState, float64(max(0, slices.Index(states(), s.State)))})
+	return append(values, value{customState, float64(max(0, slices.Index(states(), s.State)))})
 }
 
+// customState is the name of the custom parameter for the state.
 const customState = "StackchanState"
 
-// customMost returns the highest value of a custom parameter.
-func customMost(name string) int {
+// customMax returns the maximum value of a custom parameter.
+func customMax(name string) int {
 	if name == customState {
 		return len(states()) - 1
 	}
 	return 1
 }
 
-// push is how far the mood moves one part of the face, from -1 to 1 of its range.
-type push struct {
-	id string // as VTube Studio calls it
-	by float64
+// offset is how far the mood moves a part of the face from its rest.
+type offset struct {
+	id string  // name of the parameter in VTube Studio
+	by float64 // from -1 to 1, as a fraction of the parameter's range
 }
 
-// fullTurn is the range of a head angle in degrees.
-const fullTurn = 60
+// maxAngle is the range of a head angle in degrees.
+const maxAngle = 60
 
-// pushes returns the parts of the face that the mood moves.
-func pushes(mood event.Mood) []push {
+// offsets returns the offsets of all parts of the face that the mood moves.
+func offsets(mood event.Mood) []offset {
 	m, head := mood.Morphs, mood.Head
 	frown := max(m.MouthFrown, (m.MouthFrownLeft+m.MouthFrownRight)/2)
 	outer := (m.BrowOuterUpLeft + m.BrowOuterUpRight) / 2
-	return slices.DeleteFunc([]push{
+	return slices.DeleteFunc([]offset{
 		{"MouthSmile", m.MouthSmile - frown},
 		{"Brows", max(m.BrowInnerUp, outer) - (m.BrowDownLeft+m.BrowDownRight)/2},
 		{"BrowLeftY", max(m.BrowInnerUp, m.BrowOuterUpLeft) - m.BrowDownLeft},
@@ -228,8 +233,8 @@ func pushes(mood event.Mood) []push {
 		{"EyeOpenRight", m.EyeWideRight/2 - max(m.EyesClosed, m.EyeSquintRight/2)},
 		{"CheekPuff", m.CheekPuff},
 		{"FaceAngry", max(m.NoseSneerLeft, m.NoseSneerRight)},
-		{"FaceAngleX", head.Yaw / fullTurn},
-		{"FaceAngleY", -head.Lean / fullTurn},
-		{"FaceAngleZ", head.Tilt / fullTurn},
-	}, func(p push) bool { return round(p.by) == 0 })
+		{"FaceAngleX", head.Yaw / maxAngle},
+		{"FaceAngleY", -head.Lean / maxAngle},
+		{"FaceAngleZ", head.Tilt / maxAngle},
+	}, func(p offset) bool { return round(p.by) == 0 })
 }

@@ -13,24 +13,24 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// vtubeStudio is VTube Studio, with its public API 1.0. It recognizes a plugin by a token,
-// which is issued when the user allows the plugin in a popup. Expressions and hotkeys belong to
-// the loaded model; parameters are what a face tracker would set.
+// vtubeStudio is VTube Studio, through its public API 1.0. The API recognizes a plugin by a token,
+// which it issues when the user allows the plugin in a popup. Perch activates the expressions and
+// hotkeys of the loaded model, and sets the parameters that a face tracker would set.
 type vtubeStudio struct {
 	*programConfig
-	usual      string            // the address tried first
-	last       string            // the address from a broadcast at which authentication has succeeded
-	broadcasts string            // UDP address of its broadcasts, one every two seconds
-	here       func(net.IP) bool // reports whether an address belongs to this machine
-	denied     time.Time         // when access was denied in the popup
-	denier     string            // the address at which that happened
+	defaultURL string            // address to try first
+	lastFound  string            // latest address from a broadcast at which Perch has authenticated, or ""
+	broadcasts string            // UDP address for broadcasts
+	isLocal    func(net.IP) bool // reports whether an address belongs to this machine
+	denied     time.Time         // when the user last denied access in the popup
+	deniedAt   string            // address of the VTube Studio in which the user denied access
 }
 
 const (
-	vtubeAPI        = "VTubeStudioPublicAPI"
+	vtubeAPI        = "VTubeStudioPublicAPI" // apiName of all messages
 	vtubeURL        = "ws://127.0.0.1:8001"
 	vtubeBroadcasts = ":47779"
-	// askAgainAfter is how long no popup is shown after a denial.
+	// askAgainAfter is how long Perch requests no popup after a denial.
 	askAgainAfter = time.Hour
 )
 
@@ -40,7 +40,7 @@ func vtubeStudioKind() kind {
 			Shows: []string{"states", "faces", "moods", "gestures", "mouth"}},
 		schemes: []string{"ws", "wss"},
 		make: func(o *programConfig) (program, error) {
-			return &vtubeStudio{programConfig: o, usual: vtubeURL, broadcasts: vtubeBroadcasts, here: ofThisMachine}, nil
+			return &vtubeStudio{programConfig: o, defaultURL: vtubeURL, broadcasts: vtubeBroadcasts, isLocal: isThisMachine}, nil
 		},
 	}
 }
@@ -60,56 +60,60 @@ func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) 
 		return nil, err
 	}
 	if l.foundByBroadcast() {
-		p.last = l.at
+		p.lastFound = l.address
 	}
 	return l, nil
 }
 
-// connect dials the configured address; without one it tries the usual address, the last one
-// found, and the broadcast one. Any machine on the network can broadcast, and would learn what
-// the agents do, so only this machine is trusted unless the owner configured another.
+// connect dials the configured address. If none is configured, it tries the default address, the
+// latest one that was found, and one from a broadcast. Any machine on the network can send a
+// broadcast, and a program there would learn what the agents do. So connect uses only addresses of
+// this machine, unless the owner has configured another one.
 func (l *vtubeLink) connect(ctx context.Context) error {
 	p := l.program
 	if p.URL != "" {
 		return l.dial(ctx, p.URL)
 	}
-	err := l.dial(ctx, p.usual)
-	if err == nil || p.last != "" && p.here(hostOf(p.last)) && l.dial(ctx, p.last) == nil {
+	err := l.dial(ctx, p.defaultURL)
+	if err == nil || p.lastFound != "" && p.isLocal(hostOf(p.lastFound)) && l.dial(ctx, p.lastFound) == nil {
 		return nil
 	}
-	found, elsewhere := findVTube(ctx, p.broadcasts, p.here)
+	found, elsewhere := findVTube(ctx, p.broadcasts, p.isLocal)
 	if found != "" {
 		return l.dial(ctx, found)
 	}
 	if elsewhere != "" {
-		return fmt.Errorf("VTube Studio does not listen at %s, and another machine says that it does at %s; if that is yours, set url: %s",
-			p.usual, elsewhere, elsewhere)
+		return fmt.Errorf("VTube Studio does not listen at %s, but another machine announces it at %s; if that machine is yours, set url: %s",
+			p.defaultURL, elsewhere, elsewhere)
 	}
-	return fmt.Errorf("%w; nor does VTube Studio say on this machine where it is", err)
+	return fmt.Errorf("%w; VTube Studio does not announce another address on this machine either", err)
 }
 
+// dial opens the WebSocket at an address.
 func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
-	l.at = url
+	l.address = url
 	l.wire, err = dial(ctx, url, l.handleMessage)
 	return err
 }
 
-// foundByBroadcast reports whether the address is known from a broadcast only.
-func (l *vtubeLink) foundByBroadcast() bool { return l.program.URL == "" && l.at != l.program.usual }
+// foundByBroadcast reports whether the address is neither configured nor the default one.
+func (l *vtubeLink) foundByBroadcast() bool {
+	return l.program.URL == "" && l.address != l.program.defaultURL
+}
 
 // vtubeLink is a connection to VTube Studio.
 type vtubeLink struct {
 	*wire
 	program  *vtubeStudio
-	at       string // the address
-	warnings warnings
-	calls    int
-	news     atomic.Bool // another model was loaded, or its hotkeys changed
+	address  string
+	warnings warnings    // refused requests; the subject is the kind of request
+	calls    int         // number of requests
+	changed  atomic.Bool // whether the model or its hotkeys have changed since loadModel
 	model    vtubeModel
-	is       Scene
-	level    float64
-	set      heldParameters
-	add      heldParameters
+	scene    Scene          // latest scene of update
+	level    float64        // how far the mouth is open, from 0 to 1
+	set      sentParameters // parameters in the mode set, whose values replace those of a face tracker
+	add      sentParameters // parameters in the mode add, whose values are added to those of a face tracker
 }
 
 // vtubeMessage is a request, a response or an event.
@@ -121,15 +125,15 @@ type vtubeMessage struct {
 	Data    any    `json:"data,omitempty"`
 }
 
-// handleMessage handles events, and returns the id of the call that a message answers.
-func (l *vtubeLink) handleMessage(message []byte) string {
+// handleMessage handles an event, or returns the ID of the call to which the message is the response.
+func (l *vtubeLink) handleMessage(message []byte) (callID string) {
 	var m vtubeMessage
 	m.Data = &struct{}{}
 	if json.Unmarshal(message, &m) != nil {
 		return ""
 	}
 	if m.Type == "ModelLoadedEvent" || m.Type == "ModelConfigChangedEvent" {
-		l.news.Store(true)
+		l.changed.Store(true)
 	}
 	return m.ID
 }
@@ -140,51 +144,51 @@ type vtubeError struct {
 	Message string `json:"message"`
 }
 
-// Error ids that end a link or have their own sentence.
+// Values of vtubeError.ID.
 const (
-	vtubeOff       = 1
-	vtubeStranger  = 8
-	vtubeDenied    = 50
-	vtubePopupOpen = 51
+	vtubeOff             = 1 // the API is switched off
+	vtubeUnauthenticated = 8
+	vtubeDenied          = 50 // the user has denied access
+	vtubePopupOpen       = 51
 )
 
 func (e vtubeError) Error() string {
 	return fmt.Sprintf("VTube Studio refuses: %.120q (error %d)", e.Message, e.ID)
 }
 
-// ask sends a request and reads its answer.
-func (l *vtubeLink) ask(ctx context.Context, request string, data, answer any) error {
+// ask sends a request, and decodes the data of the response into result.
+func (l *vtubeLink) ask(ctx context.Context, request string, data, result any) error {
 	l.calls++
 	id := strconv.Itoa(l.calls)
 	message, err := l.call(ctx, id, vtubeMessage{vtubeAPI, "1.0", id, request + "Request", data})
 	if err != nil {
 		return err
 	}
-	var is vtubeMessage
+	var response vtubeMessage
 	var refusal vtubeError
-	is.Data = &refusal
-	if json.Unmarshal(message, &is) == nil && is.Type == "APIError" {
+	response.Data = &refusal
+	if json.Unmarshal(message, &response) == nil && response.Type == "APIError" {
 		return refusal
 	}
-	is.Data = answer
-	if err := json.Unmarshal(message, &is); err != nil || is.Type != request+"Response" {
-		return fmt.Errorf("something else than VTube Studio answers (%.40q to %s); correct url", is.Type, request)
+	response.Data = result
+	if err := json.Unmarshal(message, &response); err != nil || response.Type != request+"Response" {
+		return fmt.Errorf("the program at this address is not VTube Studio (it sent %.40q in response to %s); correct url", response.Type, request)
 	}
 	return nil
 }
 
-// askOptional is ask for requests whose refusal, such as for an expression that was deleted,
-// becomes a warning and does not end the link.
+// askOptional sends a request that is not essential. A refusal, for example because the user has
+// deleted an expression, becomes a warning instead of an error.
 func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) error {
 	err := l.ask(ctx, request, data, &struct{}{})
-	refusal, is := errors.AsType[vtubeError](err)
+	refusal, ok := errors.AsType[vtubeError](err)
 	switch {
 	case err == nil:
 		l.warnings.set(request, nil)
 		return nil
-	case !is || refusal.ID == vtubeStranger || refusal.ID == vtubeOff:
+	case !ok || refusal.ID == vtubeUnauthenticated || refusal.ID == vtubeOff:
 		return err
-	case refusal.ID == vtubeDenied: // the user has withdrawn the permission: do not show a popup now
+	case refusal.ID == vtubeDenied: // the user has withdrawn the permission, and should not see a popup now
 		l.recordDenial()
 		return errDenied
 	}
@@ -192,73 +196,77 @@ func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) e
 	return nil
 }
 
-// authenticate authenticates by the stored token, or else asks the user for one.
+// authenticate authenticates with the stored token. If there is none, or it is no longer valid,
+// authenticate requests a new one.
 func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 	p := l.program
-	who := map[string]string{"pluginName": pluginName(p.appliance), "pluginDeveloper": "Perch"}
-	token, kept, err := p.tokens.Get(p.tokenKey(l.at))
+	plugin := map[string]string{"pluginName": pluginName(p.appliance), "pluginDeveloper": "Perch"}
+	token, found, err := p.tokens.Get(p.tokenKey(l.address))
 	if err != nil {
 		return err
 	}
 	for {
-		fresh := !kept
-		if fresh {
-			if token, err = l.askUser(ctx, who, note); err != nil {
+		isNew := !found
+		if isNew {
+			if token, err = l.requestToken(ctx, plugin, note); err != nil {
 				return err
 			}
 		}
-		who["authenticationToken"] = token
-		var is struct {
+		plugin["authenticationToken"] = token
+		var response struct {
 			Authenticated bool `json:"authenticated"`
 		}
-		if err := l.ask(ctx, "Authentication", who, &is); err != nil {
+		if err := l.ask(ctx, "Authentication", plugin, &response); err != nil {
 			return err
 		}
-		if is.Authenticated {
+		if response.Authenticated {
 			return nil
 		}
-		if fresh {
-			return errors.New("VTube Studio refuses the token that it has just given; remove Perch from its plugins and allow it again")
+		if isNew {
+			return errors.New("VTube Studio refuses the token that it has just issued; remove Perch from its plugins, and allow Perch again")
 		}
-		kept = false // the user has withdrawn the permission
-		delete(who, "authenticationToken")
+		found = false // the user has withdrawn the permission
+		delete(plugin, "authenticationToken")
 	}
 }
 
-// askUser requests a token, which is issued when the user allows it in the popup.
-func (l *vtubeLink) askUser(ctx context.Context, who map[string]string, note func(error)) (string, error) {
+// requestToken has VTube Studio show a popup, and waits until the user has allowed access there. It
+// stores and returns the token that VTube Studio then issues.
+func (l *vtubeLink) requestToken(ctx context.Context, plugin map[string]string, note func(error)) (string, error) {
 	p := l.program
-	if p.denier == l.at && time.Since(p.denied) < askAgainAfter {
+	if p.deniedAt == l.address && time.Since(p.denied) < askAgainAfter {
 		return "", errDenied
 	}
-	note(fmt.Errorf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", shownAddress(l.at)))
-	var is struct {
+	note(fmt.Errorf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", redact(l.address)))
+	var response struct {
 		Token string `json:"authenticationToken"`
 	}
-	err := l.ask(ctx, "AuthenticationToken", who, &is)
+	err := l.ask(ctx, "AuthenticationToken", plugin, &response)
 	refusal, _ := errors.AsType[vtubeError](err)
 	switch {
 	case refusal.ID == vtubeDenied:
 		l.recordDenial()
 		return "", errDenied
 	case refusal.ID == vtubePopupOpen:
-		return "", errors.New("VTube Studio shows a popup already; answer it there")
+		return "", errors.New("VTube Studio already shows a popup; answer that first")
 	case refusal.ID == vtubeOff:
 		return "", errors.New("the API of VTube Studio is switched off; switch on Settings, General, Start API")
 	case err != nil:
 		return "", err
-	case is.Token == "" || len(is.Token) > mostToken:
+	case response.Token == "" || len(response.Token) > maxToken:
 		return "", errors.New("VTube Studio returned an invalid token")
 	}
-	p.denier = ""
-	return is.Token, p.tokens.Put(p.tokenKey(l.at), is.Token)
+	p.deniedAt = ""
+	return response.Token, p.tokens.Put(p.tokenKey(l.address), response.Token)
 }
 
-func (l *vtubeLink) recordDenial() { l.program.denied, l.program.denier = time.Now(), l.at }
+// recordDenial records that the user has denied access.
+func (l *vtubeLink) recordDenial() { l.program.denied, l.program.deniedAt = time.Now(), l.address }
 
-var errDenied = errors.New("somebody has denied Perch access in VTube Studio; it is asked again in an hour, or when Perch is started anew")
+var errDenied = errors.New("somebody has denied Perch access in VTube Studio; Perch asks again in an hour, or when it is restarted")
 
-// pluginName returns a valid plugin name, which has 3 to 32 characters, for an appliance.
+// pluginName returns the name of an appliance if that is valid as the name of a plugin, which must
+// have 3 to 32 characters, and otherwise "Perch".
 func pluginName(appliance string) string {
 	if n := len([]rune(appliance)); n < 3 || n > 32 {
 		return "Perch"
@@ -266,14 +274,14 @@ func pluginName(appliance string) string {
 	return appliance
 }
 
-// loadModel asks what the loaded model can show, and creates missing parameters.
+// loadModel sets l.model to what the loaded model can show, and creates missing parameters.
 func (l *vtubeLink) loadModel(ctx context.Context) error {
 	for _, event := range []string{"ModelLoadedEvent", "ModelConfigChangedEvent"} {
 		if err := l.askOptional(ctx, "EventSubscription", map[string]any{"eventName": event, "subscribe": true, "config": struct{}{}}); err != nil {
 			return err
 		}
 	}
-	l.news.Store(false)
+	l.changed.Store(false)
 	l.model = vtubeModel{words: l.program.words}
 	if err := l.ask(ctx, "HotkeysInCurrentModel", nil, &l.model); err != nil {
 		return err
@@ -286,7 +294,7 @@ func (l *vtubeLink) loadModel(ctx context.Context) error {
 	}
 	for _, name := range l.model.missingParameters() {
 		err := l.askOptional(ctx, "ParameterCreation", map[string]any{"parameterName": name, "explanation": "of the agent that Perch shows",
-			"min": 0, "max": customMost(name), "defaultValue": 0})
+			"min": 0, "max": customMax(name), "defaultValue": 0})
 		if err != nil {
 			return err
 		}
@@ -295,9 +303,9 @@ func (l *vtubeLink) loadModel(ctx context.Context) error {
 	return nil
 }
 
-func (l *vtubeLink) update(ctx context.Context, is, was Scene) error {
-	l.is = is
-	for _, step := range l.model.steps(is, was) {
+func (l *vtubeLink) update(ctx context.Context, scene, previous Scene) error {
+	l.scene = scene
+	for _, step := range l.model.steps(scene, previous) {
 		if err := l.askOptional(ctx, step.request, step.data); err != nil {
 			return err
 		}
@@ -306,8 +314,8 @@ func (l *vtubeLink) update(ctx context.Context, is, was Scene) error {
 }
 
 func (l *vtubeLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
-	gesture, is := f.Body.(feed.Gesture)
-	if !is {
+	gesture, ok := f.Body.(feed.Gesture)
+	if !ok {
 		return nil
 	}
 	if _, hotkey := l.model.match("gesture", gesture.Name); hotkey != "" {
@@ -318,50 +326,49 @@ func (l *vtubeLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 
 func (l *vtubeLink) setMouth(ctx context.Context, level float64) error {
 	l.level = level
-	return l.inject(ctx, &l.set, "set", l.model.setValues(l.is, level), time.Now())
+	return l.inject(ctx, &l.set, "set", l.model.setValues(l.scene, level), time.Now())
 }
 
-// refresh repeats held parameters, and loads the model again after a change.
-func (l *vtubeLink) refresh(ctx context.Context, is Scene) error {
-	if l.news.Load() {
+// refresh sends the parameters that are due. If the model has changed, it loads the new one first.
+func (l *vtubeLink) refresh(ctx context.Context, scene Scene) error {
+	if l.changed.Load() {
 		if err := l.loadModel(ctx); err != nil {
 			return err
 		}
 		l.warnings.report(l.warning())
-		if err := l.update(ctx, is, Scene{}); err != nil {
+		if err := l.update(ctx, scene, Scene{}); err != nil {
 			return err
 		}
 	}
 	now := time.Now()
-	if err := l.inject(ctx, &l.set, "set", l.model.setValues(is, l.level), now); err != nil {
+	if err := l.inject(ctx, &l.set, "set", l.model.setValues(scene, l.level), now); err != nil {
 		return err
 	}
-	return l.inject(ctx, &l.add, "add", l.model.addValues(is), now)
+	return l.inject(ctx, &l.add, "add", l.model.addValues(scene), now)
 }
 
-// inject sends the parameters that are due.
-func (l *vtubeLink) inject(ctx context.Context, h *heldParameters, mode string, values []value, now time.Time) error {
+// inject sends those parameters that are due. mode is set or add.
+func (l *vtubeLink) inject(ctx context.Context, h *sentParameters, mode string, values []value, now time.Time) error {
 	if values = h.next(values, now); len(values) == 0 {
 		return nil
 	}
 	return l.askOptional(ctx, "InjectParameterData", map[string]any{"faceFound": true, "mode": mode, "parameterValues": values})
 }
 
-func (l *vtubeLink) refreshEvery() time.Duration { return movesEvery }
+func (l *vtubeLink) refreshEvery() time.Duration { return moveEvery }
 
-// warning also names an address that is known from a broadcast only, since any machine can send
-// one.
+// warning includes the address if it is from a broadcast, so that the owner can check it.
 func (l *vtubeLink) warning() error {
 	note := l.model.warning("VTube Studio", "hotkeys")
 	if l.foundByBroadcast() {
-		note = join(fmt.Errorf("found at %s", shownAddress(l.at)), note)
+		note = join(fmt.Errorf("found at %s", redact(l.address)), note)
 	}
 	return join(note, l.warnings.all())
 }
 
-// close undoes what is shown, if the program is still there.
+// close ends the expressions of the current scene, and closes the connection.
 func (l *vtubeLink) close() {
-	for _, step := range l.model.steps(Scene{}, l.is) {
+	for _, step := range l.model.steps(Scene{}, l.scene) {
 		l.calls++
 		_ = l.send(vtubeMessage{vtubeAPI, "1.0", strconv.Itoa(l.calls), step.request + "Request", step.data})
 	}

@@ -331,7 +331,7 @@ func TestVTubeStudioHoldsParameters(t *testing.T) {
 	keep := func(times int, is Scene) (injected int) {
 		before := f.injections()
 		for range times {
-			l.set.sent, l.add.sent = l.set.sent.Add(-holdsEvery), l.add.sent.Add(-holdsEvery) // that time has passed
+			l.set.at, l.add.at = l.set.at.Add(-repeatEvery), l.add.at.Add(-repeatEvery) // that time has passed
 			must.Succeed(t, l.refresh(t.Context(), is))
 		}
 		return f.injections() - before
@@ -483,7 +483,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 	must.Succeed(t, err)
 	address, _ := broadcasts(t, vtubeSays(true, at))
 	p := &vtubeStudio{programConfig: &programConfig{Target: Target{Kind: "vtube_studio", Name: "v"}, words: words{names: agent.StockWords()},
-		appliance: "Perch", tokens: &storetest.Table[string]{}}, usual: "ws://" + good.address, broadcasts: address, here: ofThisMachine}
+		appliance: "Perch", tokens: &storetest.Table[string]{}}, defaultURL: "ws://" + good.address, broadcasts: address, isLocal: isThisMachine}
 	open := func() (note string, err error) {
 		l, err := p.open(t.Context(), func(error) {})
 		if err != nil {
@@ -500,30 +500,30 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 		t.Fatalf("at the usual address: %q, %v", note, err)
 	}
 	good.stop()
-	p.here = func(net.IP) bool { return false }
-	p.last = "ws://" + bad.address // which was ours, before this machine got another address
+	p.isLocal = func(net.IP) bool { return false }
+	p.lastFound = "ws://" + bad.address // which was ours, before this machine got another address
 	heard(func(_ string, err error) bool {
-		return err != nil && strings.Contains(err.Error(), "another machine says") && strings.HasSuffix(err.Error(), "set url: ws://"+bad.address)
+		return err != nil && strings.Contains(err.Error(), "another machine announces") && strings.HasSuffix(err.Error(), "set url: ws://"+bad.address)
 	})
 	bad.fake.mu.Lock()
 	if len(bad.conns) > 0 {
 		t.Error("Perch connects to a machine of the network that its owner has not named")
 	}
 	bad.fake.mu.Unlock()
-	p.here, p.last = ofThisMachine, ""
+	p.isLocal, p.lastFound = isThisMachine, ""
 	heard(func(_ string, err error) bool { return errors.Is(err, errDenied) })
-	if p.last != "" {
-		t.Errorf("one that denies is remembered at %q", p.last)
+	if p.lastFound != "" {
+		t.Errorf("one that denies is remembered at %q", p.lastFound)
 	}
 	bad.mu.Lock()
 	bad.deny = false
 	bad.mu.Unlock()
-	p.denier = ""
+	p.deniedAt = ""
 	heard(func(note string, err error) bool {
 		return err == nil && strings.Contains(note, "found at ws://"+bad.address)
 	})
-	if p.last != "ws://"+bad.address {
-		t.Errorf("one that lets us in is remembered at %q", p.last)
+	if p.lastFound != "ws://"+bad.address {
+		t.Errorf("one that lets us in is remembered at %q", p.lastFound)
 	}
 	if strings.Contains(bad.all(), good.tokens[0]) {
 		t.Errorf("it was given another's token:\n%s", bad.all())
@@ -539,7 +539,7 @@ func TestVTubeStudioTrustsNoBroadcast(t *testing.T) {
 func TestBroadcastsOfFarMachines(t *testing.T) {
 	for sender, near := range map[string]bool{"127.0.0.1": true, "192.168.1.7": true, "10.0.0.2": true, "169.254.3.4": true,
 		"203.0.113.5": false, "8.8.8.8": false} {
-		if url := vtubeAt([]byte(vtubeSays(true, 8001)), net.ParseIP(sender)); (url != "") != near {
+		if url := parseBroadcast([]byte(vtubeSays(true, 8001)), net.ParseIP(sender)); (url != "") != near {
 			t.Errorf("%s: %q", sender, url)
 		}
 	}
@@ -550,13 +550,13 @@ func TestOfThisMachine(t *testing.T) {
 	own, err := net.InterfaceAddrs()
 	must.Succeed(t, err)
 	for _, a := range own {
-		if ip, _, err := net.ParseCIDR(a.String()); err != nil || !ofThisMachine(ip) {
+		if ip, _, err := net.ParseCIDR(a.String()); err != nil || !isThisMachine(ip) {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
 	for address, is := range map[string]bool{"ws://127.0.0.1:8001": true, "ws://127.9.9.9:8001": true, "ws://[::1]:8001": true,
 		"ws://192.0.2.7:8001": false, "ws://host:8001": false, "": false} {
-		if ofThisMachine(hostOf(address)) != is {
+		if isThisMachine(hostOf(address)) != is {
 			t.Errorf("%q is of this machine: %t", address, !is)
 		}
 	}
@@ -616,7 +616,7 @@ func TestVTubeSteps(t *testing.T) {
 
 // TestHeldParameters are sent when they move, repeated while they stay, and released with a 0.
 func TestHeldParameters(t *testing.T) {
-	var h heldParameters
+	var h sentParameters
 	at := time.Unix(0, 0)
 	a := []value{{"A", 1}, {"B", 2}}
 	for i, c := range []struct {
@@ -626,10 +626,10 @@ func TestHeldParameters(t *testing.T) {
 	}{
 		{0, nil, "[]"},
 		{0, a, "[{A 1} {B 2}]"},
-		{movesEvery, a, "[]"},
-		{holdsEvery, a, "[{A 1} {B 2}]"},
-		{movesEvery, a[:1], "[{A 1} {B 0}]"},
-		{movesEvery, nil, "[{A 0}]"},
+		{moveEvery, a, "[]"},
+		{repeatEvery, a, "[{A 1} {B 2}]"},
+		{moveEvery, a[:1], "[{A 1} {B 0}]"},
+		{moveEvery, nil, "[{A 0}]"},
 		{time.Hour, nil, "[]"},
 	} {
 		at = at.Add(c.after)
@@ -642,7 +642,7 @@ func TestHeldParameters(t *testing.T) {
 // TestHeldParametersAreRepeatedInTime: VTube Studio releases a parameter after a second, nizima LIVE
 // after half a second.
 func TestHeldParametersAreRepeatedInTime(t *testing.T) {
-	var h heldParameters
+	var h sentParameters
 	told, now := time.Unix(0, 0), time.Unix(0, 0)
 	for range 1000 { // each as late as a tick may be
 		if len(h.next([]value{{"A", 1}}, now)) > 0 {
@@ -651,7 +651,7 @@ func TestHeldParametersAreRepeatedInTime(t *testing.T) {
 			}
 			told = now
 		}
-		now = now.Add(movesEvery - time.Millisecond)
+		now = now.Add(moveEvery - time.Millisecond)
 	}
 }
 

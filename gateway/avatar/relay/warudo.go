@@ -6,9 +6,9 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// warudo is Warudo. Its WebSocket passes {"action": name, "data": any} to the node "On
-// WebSocket Action" of a blueprint that the user makes, and answers nothing. The action names
-// are Perch's: stackchan.state, .emotion, .gesture, .mood, .say and .notify.
+// warudo is Warudo. It passes messages of the form {"action": name, "data": any} from a WebSocket to
+// the node "On WebSocket Action" of a blueprint that the user makes, and sends no responses. Perch
+// defines the names of the actions, such as stackchan.state.
 type warudo struct{ *programConfig }
 
 func warudoKind() kind {
@@ -45,31 +45,31 @@ type warudoAction struct {
 	Data   any    `json:"data"`
 }
 
-// sendAction sends an action, unless words leave it or its data out.
+// sendAction sends the action with a key, unless the words exclude the action or data is empty.
 func (l *warudoLink) sendAction(key string, data any) error {
-	name := l.words.of("action." + key)
+	name := l.words.get("action." + key)
 	if name == "" || data == "" {
 		return nil
 	}
 	return l.send(warudoAction{name, data})
 }
 
-func (l *warudoLink) update(_ context.Context, is, was Scene) error {
-	for _, one := range []struct {
-		key  string
-		news bool
-		data string
+func (l *warudoLink) update(_ context.Context, scene, previous Scene) error {
+	for _, action := range []struct {
+		key     string
+		changed bool
+		data    string
 	}{
-		{"state", is.State != was.State, l.words.orName("state", string(is.State))},
-		{"emotion", is.Expression() != was.Expression(), l.words.face(is.Expression())},
-		{"mood", is.Mood.Dominant != was.Mood.Dominant, l.words.orName("feeling", is.Mood.Dominant)},
-		{"say", is.Said != was.Said, is.Said},
-		{"notify", is.Question != was.Question, is.Question},
+		{"state", scene.State != previous.State, l.words.orName("state", string(scene.State))},
+		{"emotion", scene.Expression() != previous.Expression(), l.words.face(scene.Expression())},
+		{"mood", scene.Mood.Dominant != previous.Mood.Dominant, l.words.orName("feeling", scene.Mood.Dominant)},
+		{"say", scene.Said != previous.Said, scene.Said},
+		{"notify", scene.Question != previous.Question, scene.Question},
 	} {
-		if !one.news {
+		if !action.changed {
 			continue
 		}
-		if err := l.sendAction(one.key, one.data); err != nil {
+		if err := l.sendAction(action.key, action.data); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (l *warudoLink) frame(_ context.Context, f *feed.Frame, _ Scene) error {
 	case feed.Gesture:
 		return l.sendAction("gesture", l.words.orName("gesture", b.Name))
 	case feed.Notice:
-		if l.words.of("action.notify") == "" {
+		if l.words.get("action.notify") == "" {
 			return errNotShown
 		}
 		if b.Question == "" {

@@ -23,22 +23,20 @@ import (
 	"perch/remote"
 )
 
-// webhook is any HTTP server: each frame, as skins receive it, is the body of one POST. With a
-// key it is signed according to Standard Webhooks 1, for which most languages have libraries.
+// webhook is an HTTP server that receives each frame, in the same form as skins do, by a POST
+// request. If a key is configured, requests are signed according to Standard Webhooks 1, for which
+// most languages have libraries.
 type webhook struct {
 	*programConfig
-	base   *url.URL
-	secret []byte // signing key; nil leaves requests unsigned
-	// waiting holds the notifications that could not be delivered, oldest first, and sent those
-	// that were: another viewer may confirm one, and a new connection begins with the
-	// unconfirmed ones.
-	waiting []*feed.Frame
-	sent    recent
+	base    *url.URL
+	secret  []byte        // signing key; nil if requests are not signed
+	waiting []*feed.Frame // notifications to send again on the next connection, oldest first
+	sent    recent        // notifications that were delivered: the feed repeats those that no viewer has confirmed
 }
 
 const (
-	postWithin = 4 * time.Second // less than callWithin, so that the fault is reported
-	mostMissed = 64              // notifications
+	postTimeout = 4 * time.Second // less than callTimeout, because its error describes the cause
+	maxWaiting  = 64              // notifications
 )
 
 func webhookKind() kind {
@@ -57,8 +55,8 @@ func webhookKind() kind {
 
 func newWebhook(o *programConfig) (program, error) {
 	for _, name := range feed.AllKinds() {
-		if word := o.words.of("frame." + name); word != "" && word != name {
-			return nil, fmt.Errorf("words.frame.%s is %.40q; it is empty where such frames are not to be sent, or left out", name, word)
+		if word := o.words.get("frame." + name); word != "" && word != name {
+			return nil, fmt.Errorf("words.frame.%s is %.40q; it must be empty, if these frames are not to be sent, or omitted", name, word)
 		}
 	}
 	p := &webhook{programConfig: o}
@@ -66,20 +64,20 @@ func newWebhook(o *programConfig) (program, error) {
 	if o.Key != "" {
 		p.secret = []byte(o.Key)
 	}
-	if coded, is := strings.CutPrefix(o.Key, "whsec_"); is {
+	if coded, ok := strings.CutPrefix(o.Key, "whsec_"); ok {
 		var err error
 		if p.secret, err = base64.StdEncoding.DecodeString(coded); err != nil {
-			return nil, errors.New("key begins with whsec_, and is not base64 after it; copy it anew")
+			return nil, errors.New("key begins with whsec_, but the rest is not base64; copy the key again")
 		}
 	}
 	return p, nil
 }
 
-// open sends a test message, and then the notifications that wait.
+// open sends a test message, and then the waiting notifications.
 func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
 	l := &webhookLink{webhook: p, httpLink: newHTTPLink(remote.Options{Base: p.base, Header: http.Header{"User-Agent": {cmp.Or(p.appliance, "Perch")}},
 		Server: remote.Server{Service: "the webhook", Address: remote.Address(p.base), Secrets: []string{p.Key}, Setting: "key", Check: "url"}},
-		postWithin, note)}
+		postTimeout, note)}
 	err := l.post(ctx, rand.Text(), []byte(fmt.Sprintf(`{"type":"pong","ts":%d}`, time.Now().Unix())))
 	for (err == nil || errors.Is(err, errNotShown)) && len(p.waiting) > 0 {
 		err = l.notify(ctx, p.waiting[0])
@@ -91,7 +89,7 @@ func (p *webhook) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// webhookLink lasts as long as the server accepts what it is sent.
+// webhookLink is a link to a server. There is no connection: the link ends when a request fails.
 type webhookLink struct {
 	*httpLink
 	*webhook
@@ -99,7 +97,7 @@ type webhookLink struct {
 
 func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	switch {
-	case l.words.of("frame."+f.Kind) == "":
+	case l.words.get("frame."+f.Kind) == "":
 		return errNotShown
 	case f.Kind == feed.KindNotice:
 		return l.notify(ctx, f)
@@ -107,9 +105,10 @@ func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	return l.post(ctx, rand.Text(), f.Data)
 }
 
-// notify sends a notification once. If that fails it waits for the next connection.
+// notify sends a notification, unless that was already delivered. If sending fails, the notification
+// is sent again on the next connection.
 func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
-	id := idOf(f)
+	id := frameID(f)
 	if l.sent.has(id) {
 		return nil
 	}
@@ -118,7 +117,7 @@ func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	if err != nil && !errors.Is(err, errNotShown) {
 		if !slices.ContainsFunc(l.waiting, same) {
 			l.waiting = append(l.waiting, f)
-			l.waiting = l.waiting[max(0, len(l.waiting)-mostMissed):]
+			l.waiting = l.waiting[max(0, len(l.waiting)-maxWaiting):]
 		}
 		return err
 	}
@@ -127,28 +126,30 @@ func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	return err
 }
 
-// post sends a body. It returns errNotShown if the server refuses this body for good.
+// post sends a body in a request with an ID. It returns errNotShown if the server refuses this body,
+// but may accept others.
 func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	header := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {at}}
 	if l.secret != nil {
 		header["Webhook-Signature"] = []string{webhookSignature(l.secret, id, at, body)}
 	}
-	// Repeatable, because the receiver can recognize a repeat by its id.
+	// The request may be repeated, because the server can recognize a repeat by the ID.
 	a, err := l.client.Call(ctx, remote.Request{Method: http.MethodPost, ContentType: "application/json", Header: header, Body: body,
-		Repeatable: true, Within: postWithin})
+		Repeatable: true, Within: postTimeout})
 	if err == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(a, limit.Body))
 		a.Close()
 	}
-	fault, is := errors.AsType[*remote.Fault](err)
-	if is && (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil {
-		return errors.New("the webhook refuses the signature; key is the secret that it checks it by, and the clocks of both machines are to be right")
+	fault, ok := errors.AsType[*remote.Fault](err)
+	if ok && (fault.Status == http.StatusUnauthorized || fault.Status == http.StatusForbidden) && l.secret != nil {
+		return errors.New("the webhook refuses the signature; set key to the webhook's secret, and check the clocks of both machines")
 	}
 	return l.checkRefusal(err)
 }
 
-// webhookSignature signs a request as Standard Webhooks does.
+// webhookSignature returns the signature of a request according to Standard Webhooks. at is the time
+// in Unix seconds.
 func webhookSignature(secret []byte, id, at string, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	fmt.Fprintf(mac, "%s.%s.%s", id, at, body)

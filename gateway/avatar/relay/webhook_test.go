@@ -184,7 +184,7 @@ func TestWebhookThatHangs(t *testing.T) {
 	h.happens(robotA, "s", event.Said{Text: "The end."})
 	h.eventually("another program is told the end", func() bool { return other.last("The end.") != "" })
 	// It is asked again only when a call's time is over, however many events there are.
-	if n, most := asked.Load(), 1+int32(time.Since(began)/postWithin); n > most {
+	if n, most := asked.Load(), 1+int32(time.Since(began)/postTimeout); n > most {
 		t.Errorf("it is asked %d times meanwhile, and not %d", n, most)
 	}
 	h.eventually("the note", func() bool { return h.note() != "" })

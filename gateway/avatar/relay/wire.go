@@ -13,65 +13,66 @@ import (
 	"perch/socket"
 )
 
-// Bounds of a WebSocket to a program.
+// Limits of a WebSocket to a program.
 const (
-	dialWithin   = 5 * time.Second
-	pingEvery    = 15 * time.Second
-	quietFor     = 40 * time.Second
-	mostReceived = 200 // messages per second
+	dialTimeout = 5 * time.Second
+	pingEvery   = 15 * time.Second
+	quietFor    = 40 * time.Second // the connection is dropped after this time without a message or pong
+	maxReceived = 200              // messages per second
 )
 
-// wire is a WebSocket connection to a program, embedded by links that use one. A goroutine
-// receives.
+// wire is a WebSocket connection to a program. Links by WebSocket embed it.
 type wire struct {
 	nopLink
 	conn    *socket.Conn
-	over    chan error      // receives why the connection has ended
+	ended   chan error      // receives the reason when the connection has ended
 	ctx     context.Context // ends with the connection
 	stop    context.CancelFunc
-	running sync.WaitGroup
+	running sync.WaitGroup // counts the goroutines of receive and ping
 
-	mu      sync.Mutex
-	waiting map[string]chan []byte // calls, by the id in their answer
+	mu    sync.Mutex
+	calls map[string]chan []byte // calls that wait for their response; key: ID of the call
 }
 
-// dial opens a WebSocket and calls handle for every message, from one goroutine; handle must not
-// retain the message. It returns the id of the call that the message answers, or "".
-func dial(ctx context.Context, url string, handle func(message []byte) (answers string)) (*wire, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+// dial opens a WebSocket. It calls handle for every message, from one goroutine. If a message is the
+// response to a call, handle returns the ID of that call, and otherwise "". It must not retain the
+// message.
+func dial(ctx context.Context, url string, handle func(message []byte) (callID string)) (*wire, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callWithin, Quiet: quietFor,
-		PerSecond: mostReceived})
+	conn, err := socket.Dial(ctx, url, socket.Options{MaxMessage: limit.Message, SendWithin: callTimeout, Quiet: quietFor,
+		PerSecond: maxReceived})
 	if err != nil {
 		return nil, unreachable(url, err)
 	}
-	w := &wire{conn: conn, over: make(chan error, 1), waiting: map[string]chan []byte{}}
+	w := &wire{conn: conn, ended: make(chan error, 1), calls: map[string]chan []byte{}}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	w.running.Go(func() { w.receive(handle) })
 	w.running.Go(w.ping)
 	return w, nil
 }
 
+// receive passes messages to handle, and responses to their calls, until the connection ends.
 func (w *wire) receive(handle func([]byte) string) {
 	defer w.stop()
 	for {
 		_, message, err := w.conn.Receive()
 		if err != nil {
-			w.over <- fmt.Errorf("the program has closed the connection: %w", err)
+			w.ended <- fmt.Errorf("the program has closed the connection: %w", err)
 			return
 		}
 		id := handle(message)
 		w.mu.Lock()
-		answer := w.waiting[id]
-		delete(w.waiting, id)
+		response := w.calls[id]
+		delete(w.calls, id)
 		w.mu.Unlock()
-		if answer != nil {
-			answer <- slices.Clone(message)
+		if response != nil {
+			response <- slices.Clone(message)
 		}
 	}
 }
 
-// ping sends pings, since a machine that vanished closes nothing.
+// ping sends pings: a machine that was switched off does not close the connection.
 func (w *wire) ping() {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
@@ -98,38 +99,38 @@ func (w *wire) send(v any) error {
 
 var errNoAnswer = errors.New("the program does not answer")
 
-// call sends v as JSON and returns the message that answers with that id.
+// call sends v as JSON, and returns the response to the call with an ID.
 func (w *wire) call(ctx context.Context, id string, v any) ([]byte, error) {
 	return w.exchange(ctx, id, func() error { return w.send(v) })
 }
 
-// exchange calls send and returns the message that answers with that id.
+// exchange calls send, and returns the response to the call with an ID.
 func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]byte, error) {
-	answer := make(chan []byte, 1)
+	response := make(chan []byte, 1)
 	w.mu.Lock()
-	w.waiting[id] = answer
+	w.calls[id] = response
 	w.mu.Unlock()
 	defer func() {
 		w.mu.Lock()
-		delete(w.waiting, id)
+		delete(w.calls, id)
 		w.mu.Unlock()
 	}()
 	if err := send(); err != nil {
 		return nil, err
 	}
 	select {
-	case message := <-answer:
+	case message := <-response:
 		return message, nil
 	case <-w.ctx.Done():
-		return nil, fmt.Errorf("%w: it has closed the connection", errNoAnswer)
+		return nil, fmt.Errorf("%w: the connection is closed", errNoAnswer)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, context.Cause(ctx))
 	}
 }
 
-func (w *wire) disconnected() <-chan error { return w.over }
+func (w *wire) disconnected() <-chan error { return w.ended }
 
-// close closes the connection and waits for its goroutines.
+// close closes the connection, and waits for the goroutines.
 func (w *wire) close() {
 	w.conn.Close(socket.Normal, "")
 	w.stop()

@@ -11,14 +11,14 @@ import (
 	"perch/limit"
 )
 
-// words maps states, faces, gestures and feelings to a program's own names.
+// words maps states, faces, gestures, feelings and the keys of a kind to a program's own names.
 type words struct {
-	table map[string]string
+	table map[string]string // keys are such as "state.thinking"
 	names *agent.Words
 }
 
-// newWords returns the words of a kind with an owner's changes applied.
-func newWords(k kind, names *agent.Words, changed map[string]string) (words, error) {
+// newWords returns the words of a kind, with the words that the owner has configured.
+func newWords(k kind, names *agent.Words, configured map[string]string) (words, error) {
 	w := words{maps.Clone(k.words), names}
 	if w.table == nil {
 		w.table = map[string]string{}
@@ -31,29 +31,29 @@ func newWords(k kind, names *agent.Words, changed map[string]string) (words, err
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(changed)) {
-		_, known := w.table[key]
+	for _, key := range slices.Sorted(maps.Keys(configured)) {
+		_, found := w.table[key]
 		switch {
-		case !known && !isWord(key):
-			return words{}, fmt.Errorf("%w: words has %.40q; there are state., face., gesture. and feeling. with a name after them (%s)",
-				ErrTarget, key, strings.Join(append([]string{"state.thinking"}, alsoKeys(k)...), ", "))
-		case len(changed[key]) > limit.Name:
+		case !found && !isCommonKey(key):
+			return words{}, fmt.Errorf("%w: words has the unknown key %.40q; a key is state., face., gesture. or feeling. followed by a name (%s)",
+				ErrTarget, key, strings.Join(append([]string{"state.thinking"}, ownKeys(k)...), ", "))
+		case len(configured[key]) > limit.Name:
 			return words{}, fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, limit.Name)
 		}
-		w.table[key] = changed[key]
+		w.table[key] = configured[key]
 	}
 	return w, nil
 }
 
-// isWord reports whether a key is valid for every kind of program.
-func isWord(key string) bool {
-	of, name, _ := strings.Cut(key, ".")
-	switch of {
+// isCommonKey reports whether a key is valid for every kind of program.
+func isCommonKey(key string) bool {
+	category, name, _ := strings.Cut(key, ".")
+	switch category {
 	case "state":
 		return slices.Contains(states(), agent.Shown(name))
 	case "face":
 		return slices.ContainsFunc(agent.Emotions(), func(e agent.Emotion) bool { return e.Name == name })
-	case "gesture": // an owner can add some
+	case "gesture": // an owner may add gestures
 		return name != ""
 	case "feeling":
 		return slices.Contains(feelings(), name)
@@ -61,63 +61,65 @@ func isWord(key string) bool {
 	return false
 }
 
-// alsoKeys lists the keys that only this kind has.
-func alsoKeys(k kind) (also []string) {
+// ownKeys returns the keys that only programs of this kind have.
+func ownKeys(k kind) (keys []string) {
 	for _, key := range slices.Sorted(maps.Keys(k.words)) {
-		if !isWord(key) {
-			also = append(also, key)
+		if !isCommonKey(key) {
+			keys = append(keys, key)
 		}
 	}
-	return also
+	return keys
 }
 
-// of returns the word for a key such as "state.thinking". If it is empty, nothing is sent.
-func (w words) of(key string) string { return w.table[key] }
+// get returns the word for a key such as "state.thinking". It is empty if nothing must be sent.
+func (w words) get(key string) string { return w.table[key] }
 
+// state, face, gesture and feeling return the word for a name in their category.
 func (w words) state(s agent.Shown) string { return w.table["state."+string(s)] }
 func (w words) face(name string) string    { return w.table["face."+name] }
 func (w words) gesture(name string) string { return w.table["gesture."+name] }
 func (w words) feeling(name string) string { return w.table["feeling."+name] }
 
-// orName returns the word for a key, or the name itself where no word is set. A word set to ""
-// counts as set.
-func (w words) orName(of, name string) string {
-	if word, set := w.table[of+"."+name]; set {
+// orName returns the word for a name in a category, or the name if no word is set. The word may
+// be set to "".
+func (w words) orName(category, name string) string {
+	if word, set := w.table[category+"."+name]; set {
 		return word
 	}
 	return name
 }
 
-// candidates returns names under which a program may know something, likeliest first, for
-// programs whose names are learned from them.
-func (w words) candidates(of, name string) (all []string) {
+// candidates returns the names that a program may use for something, likeliest first. It is for
+// programs that report their names.
+func (w words) candidates(category, name string) (names []string) {
 	add := func(word string) {
-		if word != "" && !slices.ContainsFunc(all, func(one string) bool { return strings.EqualFold(one, word) }) {
-			all = append(all, word)
+		if word != "" && !slices.ContainsFunc(names, func(other string) bool { return strings.EqualFold(other, word) }) {
+			names = append(names, word)
 		}
 	}
-	word, set := w.table[of+"."+name]
+	word, set := w.table[category+"."+name]
 	if set && word == "" {
-		return nil // the owner has switched it off
+		return nil // the owner has configured that nothing is shown
 	}
 	add(word)
 	add(name)
-	if of == "face" {
+	if category == "face" {
 		for _, v := range []agent.Vocabulary{agent.VocabularyRFC, agent.VocabularyLive2D, agent.VocabularyVRM, agent.VocabularyVRM0} {
 			add(w.names.Word(v, name))
 		}
 	}
-	return all
+	return names
 }
 
-// named returns the index of the first candidate that equals one of names, or is a part of one,
-// as happy is of "01_Happy". It ignores case, and returns -1 without a match.
-func named(names, candidates []string) int {
+// findName returns the index in names of a name that equals a candidate or, if there is none, of
+// one that has a candidate as a part, as "01_Happy" has happy. It prefers earlier candidates and
+// ignores case. It returns -1 if no name matches.
+func findName(names, candidates []string) int {
 	for _, whole := range []bool{true, false} {
-		for _, want := range candidates {
+		for _, candidate := range candidates {
 			i := slices.IndexFunc(names, func(name string) bool {
-				return strings.EqualFold(name, want) || !whole && slices.ContainsFunc(parts(name), func(part string) bool {
-					return strings.EqualFold(part, want)
+				return strings.EqualFold(name, candidate) || !whole && slices.ContainsFunc(parts(name), func(part string) bool {
+					return strings.EqualFold(part, candidate)
 				})
 			})
 			if i >= 0 {
@@ -128,21 +130,21 @@ func named(names, candidates []string) int {
 	return -1
 }
 
-// parts splits a name into its words.
+// parts splits a name at all characters that are neither letters nor digits.
 func parts(name string) []string {
 	return strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// states returns all states of an agent that can be shown.
+// states returns all visible states of an agent.
 func states() []agent.Shown {
 	return []agent.Shown{agent.Idle, agent.Listening, agent.Thinking, agent.Working, agent.Juggling, agent.Speaking,
 		agent.Attention, agent.Notification, agent.Failed, agent.Sleeping}
 }
 
-// feelings returns the names of all feelings of a mood.
+// feelings returns the names of all feelings of a mood. The first one is neutral.
 func feelings() []string {
 	return []string{"neutral", "concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}
 }
 
-// capital returns s with its first letter in upper case, as parameter names want it.
-func capital(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
+// capitalize returns a name with its first letter in upper case, as in the names of parameters.
+func capitalize(name string) string { return strings.ToUpper(name[:1]) + name[1:] }
