@@ -49,8 +49,8 @@ type commandResult struct {
 // action executes a command and sets the fields of the response.
 type action func(ctx context.Context, id device.ID, o command, result *commandResult) error
 
-// run decodes, checks and executes a command. The body may be empty.
-func (a *API) run(ctx context.Context, body []byte, check func(*command) error, do action) (commandResult, error) {
+// runCommand decodes, checks and executes a command. The body may be empty.
+func (a *API) runCommand(ctx context.Context, body []byte, check func(*command) error, do action) (commandResult, error) {
 	var o command
 	if len(body) > 0 {
 		if err := httpserver.Decode(body, &o); err != nil {
@@ -74,7 +74,7 @@ func noCheck(*command) error { return nil }
 
 // checkText checks a command with a text.
 func checkText(o *command) (err error) {
-	o.Text, err = required("text", o.Text, limit.Said)
+	o.Text, err = requiredText("text", o.Text, limit.Said)
 	return err
 }
 
@@ -127,13 +127,13 @@ func (a *API) turnHead(ctx context.Context, id device.ID, o command, result *com
 			*axis.field, arguments[name] = &degrees, degrees
 		}
 	}
-	return a.command(ctx, id, "set_head_angles", arguments)
+	return a.runTool(ctx, id, "set_head_angles", arguments)
 }
 
 // runTool calls a tool of the robot, with ShortTimeout as the time limit.
-func (a *API) command(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
-	_, err := withTimeout(ctx, a.current.Load().Short, tool, func(ctx context.Context) (device.Result, error) {
-		return a.call(ctx, id, tool, arguments)
+func (a *API) runTool(ctx context.Context, id device.ID, tool string, arguments map[string]any) error {
+	_, err := withTimeout(ctx, a.current.Load().ShortTimeout, tool, func(ctx context.Context) (device.Result, error) {
+		return a.callTool(ctx, id, tool, arguments)
 	})
 	return err
 }
@@ -149,7 +149,7 @@ func checkState(o *command) error {
 // setState sets the state of the robot's firmware.
 func (a *API) setState(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	result.State = o.State
-	return a.command(ctx, id, "set_state", map[string]any{"state": o.State})
+	return a.runTool(ctx, id, "set_state", map[string]any{"state": o.State})
 }
 
 // checkToggle checks a toggle. The names are those of the firmware that has the tool set_toggle.
@@ -166,17 +166,17 @@ func checkToggle(o *command) error {
 // setToggle switches a toggle of the robot's firmware.
 func (a *API) setToggle(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	result.Name, result.Enabled = o.Name, o.Enabled
-	return a.command(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
+	return a.runTool(ctx, id, "set_toggle", map[string]any{"name": o.Name, "enabled": *o.Enabled})
 }
 
 // setFaceIdentified informs the robot's firmware that a face was identified.
 func (a *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ *commandResult) error {
-	return a.command(ctx, id, "set_face_identified", map[string]any{})
+	return a.runTool(ctx, id, "set_face_identified", map[string]any{})
 }
 
 // checkQuestion checks a command with a question.
 func checkQuestion(o *command) (err error) {
-	o.Question, err = required("question", o.Question, maxQuestion)
+	o.Question, err = requiredText("question", o.Question, maxQuestion)
 	return err
 }
 
@@ -184,8 +184,8 @@ func checkQuestion(o *command) (err error) {
 // disconnects.
 func (a *API) takePicture(ctx context.Context, id device.ID, o command, result *commandResult) (err error) {
 	result.Question = o.Question
-	result.Result, err = withTimeout(ctx, a.current.Load().Long, "take_photo", func(ctx context.Context) (string, error) {
-		return a.photo(ctx, id, o.Question)
+	result.Result, err = withTimeout(ctx, a.current.Load().LongTimeout, "take_photo", func(ctx context.Context) (string, error) {
+		return a.describePicture(ctx, id, o.Question)
 	})
 	return err
 }
@@ -200,7 +200,7 @@ func (a *API) checkAsset(o *command) error {
 func (a *API) playAsset(ctx context.Context, id device.ID, o command, result *commandResult) error {
 	name, _ := baseName(strings.TrimSpace(o.Asset), a.o.Root) // checkAsset has checked it
 	result.Asset = o.Asset
-	return a.play(ctx, id, name)
+	return a.playSound(ctx, id, name)
 }
 
 // devices returns the MAC addresses of the connected robots, as the firmware spells them.

@@ -96,9 +96,9 @@ type Options struct {
 
 	// Apply changes only the following fields.
 
-	Deep  []thinker.Model // models for think_hard, tried in this order; if empty, the agent replies
-	Short time.Duration   // time limit of all tools except think_hard
-	Long  time.Duration   // time limit of think_hard, and of a picture that the owner asks for
+	Deep         []thinker.Model // models for think_hard, tried in this order; if empty, the agent replies
+	ShortTimeout time.Duration   // time limit of all tools except think_hard
+	LongTimeout  time.Duration   // time limit of think_hard, and of a picture that the owner asks for
 }
 
 // API is the bridge API.
@@ -181,7 +181,7 @@ func withTimeout[T any](ctx context.Context, timeout time.Duration, name string,
 
 // requiredText returns the text of a required field as one line. It returns an error if the text is empty or has more than
 // maxBytes bytes.
-func required(name, text string, maxBytes int) (string, error) {
+func requiredText(name, text string, maxBytes int) (string, error) {
 	text = plain.Line(text)
 	if text == "" {
 		return "", httpserver.BadBody(name + " is needed, a text that is not empty")
@@ -193,7 +193,7 @@ func required(name, text string, maxBytes int) (string, error) {
 }
 
 // truncate returns the first n characters of a text.
-func cut(text string, n int) string {
+func truncate(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
 	}

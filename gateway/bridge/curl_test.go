@@ -17,7 +17,7 @@ func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("curl is not installed; make deps installs it")
 	}
-	h := newHarness(t, func(o *Options) { o.Short, o.Long = 200*time.Millisecond, 200*time.Millisecond })
+	h := newHarness(t, func(o *Options) { o.ShortTimeout, o.LongTimeout = 200*time.Millisecond, 200*time.Millisecond })
 	h.brain.think = replying(agent.Felt{Emotion: agent.Emotion{Name: "happy", Emoji: "😊"}}, agent.Say{Text: "Sure."})
 	h.speaks(robotB, "speaks")
 	h.perceives()

@@ -26,41 +26,41 @@ type escalation struct {
 	SessionID string `json:"session_id"`
 }
 
-// escalated is the response to an escalation.
-type escalated struct {
+// escalationResult is the response to an escalation.
+type escalationResult struct {
 	Result string `json:"result"`
 }
 
 // escalate runs a tool and waits for its result.
-func (a *API) escalate(ctx context.Context, body []byte) (escalated, error) {
+func (a *API) escalate(ctx context.Context, body []byte) (escalationResult, error) {
 	var e escalation
 	if err := httpserver.Decode(body, &e); err != nil {
-		return escalated{}, err
+		return escalationResult{}, err
 	}
-	timeout := a.current.Load().Short
+	timeout := a.current.Load().ShortTimeout
 	var run func(context.Context, escalation) (string, error)
 	switch e.Tool {
 	case "memory_lookup":
 		run = a.memoryLookup
 	case "think_hard":
-		run, timeout = a.thinkHard, a.current.Load().Long
+		run, timeout = a.thinkHard, a.current.Load().LongTimeout
 	case "take_photo":
 		run = a.takePhoto
 	case "play_song":
 		run = a.playSong
 	case "":
-		return escalated{}, httpserver.BadBody("tool is needed")
+		return escalationResult{}, httpserver.BadBody("tool is needed")
 	default:
-		return escalated{}, &httpserver.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
+		return escalationResult{}, &httpserver.Fault{Word: "unknown_tool", HTTP: http.StatusBadRequest,
 			Sentence: "the tools are memory_lookup, think_hard, take_photo and play_song"}
 	}
 	text, err := withTimeout(ctx, timeout, e.Tool, func(ctx context.Context) (string, error) { return run(ctx, e) })
-	return escalated{cut(text, limit.Line)}, err
+	return escalationResult{truncate(text, limit.Line)}, err
 }
 
 // memoryLookup returns the memories and turns that match a query.
 func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
-	query, err := required("args.query", e.Args.Query, limit.Question)
+	query, err := requiredText("args.query", e.Args.Query, limit.Question)
 	if err != nil {
 		return "", err
 	}
@@ -69,13 +69,13 @@ func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
 
 // thinkHard returns the reply of the first deep model that works, or of the agent if no deep model is configured.
 func (a *API) thinkHard(ctx context.Context, e escalation) (string, error) {
-	question, err := required("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
+	question, err := requiredText("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
 	if err != nil {
 		return "", err
 	}
 	if len(a.current.Load().Deep) == 0 {
 		// The exchange is not added to the conversation, so that questions do not influence each other.
-		reply, err := a.ask(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
+		reply, err := a.askAgent(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
 			Language: a.language(e.SessionID)})
 		return reply.Text, err
 	}
@@ -98,7 +98,7 @@ func (a *API) takePhoto(ctx context.Context, e escalation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return a.photo(ctx, id, plain.Clip(cmp.Or(plain.Line(e.Args.Question), plain.Line(e.Args.Query), "What do you see?"), maxQuestion))
+	return a.describePicture(ctx, id, plain.Clip(cmp.Or(plain.Line(e.Args.Question), plain.Line(e.Args.Query), "What do you see?"), maxQuestion))
 }
 
 // sessionRobot returns the robot of a session, or the first connected robot if the session has no known robot.
@@ -109,9 +109,9 @@ func (a *API) sessionRobot(session string) (device.ID, error) {
 	return a.robot("")
 }
 
-// photo takes a picture with a robot and returns its description, which replies to the question.
-func (a *API) photo(ctx context.Context, id device.ID, question string) (string, error) {
-	result, err := a.call(ctx, id, "take_photo", map[string]any{"question": question})
+// describePicture takes a picture with a robot and returns its description, which replies to the question.
+func (a *API) describePicture(ctx context.Context, id device.ID, question string) (string, error) {
+	result, err := a.callTool(ctx, id, "take_photo", map[string]any{"question": question})
 	if err == nil && result.Text == "" && len(result.Pictures) > 0 {
 		return "A picture was taken, and nobody has looked at it.", nil
 	}
@@ -128,9 +128,9 @@ func photoText(text string) string {
 	return text
 }
 
-// call calls the tool of a robot with the given name after any prefix. The prefix, such as "self.camera.", differs
+// callTool calls the tool of a robot with the given name after any prefix. The prefix, such as "self.camera.", differs
 // between boards.
-func (a *API) call(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
+func (a *API) callTool(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
 	for _, t := range a.o.Talk.Tools(id) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
 			return a.o.Talk.Call(ctx, id, t.Name, arguments)

@@ -100,7 +100,7 @@ func TestPictureWithoutDescription(t *testing.T) {
 	h.robots.answer = func(context.Context, string) (device.Result, error) {
 		return device.Result{Pictures: []device.Picture{{Type: "image/jpeg", Data: []byte{1}}}}, nil
 	}
-	if said, err := h.api.photo(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, and nobody has looked at it." {
+	if said, err := h.api.describePicture(t.Context(), robotA, "?"); err != nil || said != "A picture was taken, and nobody has looked at it." {
 		t.Errorf("%q, %v", said, err)
 	}
 }
@@ -183,7 +183,7 @@ func TestRefusedEscalations(t *testing.T) {
 // TestConfiguredTimeLimits: a tool that never answers fails after the configured time.
 func TestConfiguredTimeLimits(t *testing.T) {
 	h := newHarness(t, func(o *Options) {
-		o.Short, o.Long = 20*time.Millisecond, 30*time.Millisecond
+		o.ShortTimeout, o.LongTimeout = 20*time.Millisecond, 30*time.Millisecond
 		o.Deep = []thinker.Model{model{wait: true}}
 	})
 	h.robots.answer = func(ctx context.Context, _ string) (device.Result, error) {

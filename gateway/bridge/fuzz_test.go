@@ -109,7 +109,7 @@ func FuzzOrder(f *testing.F) {
 			do    action
 		}{{checkText, d.speak}, {checkText, d.injectText}, {noCheck, d.abort}, {checkAngles, d.turnHead}, {checkState, d.setState}, {checkToggle, d.setToggle},
 			{noCheck, d.setFaceIdentified}, {checkQuestion, d.takePicture}, {d.checkAsset, d.playAsset}} {
-			got, err := d.run(t.Context(), body, o.check, o.do)
+			got, err := d.runCommand(t.Context(), body, o.check, o.do)
 			asked := h.robots.requests()
 			switch {
 			case err != nil:

@@ -177,7 +177,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		Find: device.ParseID, Spoken: func() []Turn { return nil }, Talk: h.robots, Memory: h.memory,
 		Mind: agent.NewMind(agent.Always(h.brain), h.memory, h.bus, logger),
 		Log:  NewLog(&storetest.Table[Turn]{}, 100), Intake: h.intake, Senses: h.senses, Sounds: h.player, Root: "/data/sounds",
-		Board: h.board, Bus: h.bus, Short: 5 * time.Second, Long: 30 * time.Second,
+		Board: h.board, Bus: h.bus, ShortTimeout: 5 * time.Second, LongTimeout: 30 * time.Second,
 		Language: func(id device.ID) string { return map[device.ID]string{"": "en", robotA: "de"}[id] }, Zone: time.UTC, Logger: logger,
 	}
 	for _, c := range change {

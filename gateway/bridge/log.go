@@ -46,7 +46,7 @@ func NewLog(t table, maxTurns int) *Log {
 }
 
 // SetMaxTurns changes the maximum number of stored turns, and deletes the oldest turns if there are more.
-func (l *Log) Bound(maxTurns int) {
+func (l *Log) SetMaxTurns(maxTurns int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.maxTurns = max(maxTurns, 0)

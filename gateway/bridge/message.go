@@ -26,35 +26,35 @@ type message struct {
 	SessionID string `json:"session_id"`
 }
 
-// answered is the response to a message.
-type answered struct {
+// messageReply is the response to a message.
+type messageReply struct {
 	Response string `json:"response"`
 }
 
 // message returns the whole reply of the agent to a text.
-func (a *API) message(ctx context.Context, body []byte) (answered, error) {
+func (a *API) message(ctx context.Context, body []byte) (messageReply, error) {
 	var m message
 	if err := httpserver.Decode(body, &m); err != nil {
-		return answered{}, err
+		return messageReply{}, err
 	}
-	text, err := required("content", m.Content, limit.Question)
+	text, err := requiredText("content", m.Content, limit.Question)
 	if err != nil {
-		return answered{}, err
+		return messageReply{}, err
 	}
 	if len(m.SessionID) > limit.Session || len(m.Channel) > limit.Session {
-		return answered{}, httpserver.BadBody("session_id and channel have at most 512 bytes")
+		return messageReply{}, httpserver.BadBody("session_id and channel have at most 512 bytes")
 	}
 	turn := agent.Turn{Conversation: agent.ConversationOf("bridge", cmp.Or(m.SessionID, m.Channel)), Text: text, Language: a.language(m.SessionID)}
-	reply, err := withTimeout(ctx, messageTimeout, "the answer", func(ctx context.Context) (agent.Spoken, error) { return a.ask(ctx, &turn) })
+	reply, err := withTimeout(ctx, messageTimeout, "the answer", func(ctx context.Context) (agent.Spoken, error) { return a.askAgent(ctx, &turn) })
 	if err != nil {
-		return answered{}, err
+		return messageReply{}, err
 	}
 	// The exchange is added to the conversation before the response, because the client may send the next message at once.
 	a.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: reply.Text, Emoji: reply.Face.Emoji}, turn.Now)
 	if m.Channel != stackchan {
-		return answered{reply.Text}, nil
+		return messageReply{reply.Text}, nil
 	}
-	return answered{strings.TrimSpace(channelEmoji(reply.Face) + " " + reply.Text)}, nil
+	return messageReply{strings.TrimSpace(channelEmoji(reply.Face) + " " + reply.Text)}, nil
 }
 
 // channelEmoji returns the emoji of a face if it is one of the nine that the clients of the channel support, and the
@@ -68,9 +68,9 @@ func channelEmoji(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// ask returns the reply of the agent to a turn. It marks the turn as untrusted, because there is no robot on which, for
+// askAgent returns the reply of the agent to a turn. It marks the turn as untrusted, because there is no robot on which, for
 // example, a timer could ring.
-func (a *API) ask(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
+func (a *API) askAgent(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case a.turns <- struct{}{}:
 		defer func() { <-a.turns }()

@@ -34,7 +34,7 @@ func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	if err := httpserver.Decode(body, &f); err != nil {
 		return done{}, err
 	}
-	text, err := required("fact", f.Fact, limit.Line)
+	text, err := requiredText("fact", f.Fact, limit.Line)
 	if err != nil {
 		return done{}, err
 	}
@@ -60,8 +60,8 @@ func (a *API) memoryLog(_ context.Context, body []byte) (done, error) {
 	if err := httpserver.Decode(body, &t); err != nil {
 		return done{}, err
 	}
-	stored := Turn{At: a.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: cut(plain.Line(t.User), maxUserText),
-		Assistant: cut(plain.Line(t.Assistant), limit.Line)}
+	stored := Turn{At: a.now(), Session: plain.Clip(plain.Line(t.SessionID), limit.Session), User: truncate(plain.Line(t.User), maxUserText),
+		Assistant: truncate(plain.Line(t.Assistant), limit.Line)}
 	if stored.User == "" && stored.Assistant == "" {
 		return done{}, httpserver.BadBody("user or assistant is needed, a text that is not empty")
 	}

@@ -19,14 +19,14 @@ func (a *API) Routes(r gin.IRouter) {
 	api.POST("/voice/remember", post(a.remember))
 	api.POST("/voice/memory_log", post(a.memoryLog))
 	api.POST("/perception/event", post(a.perceive))
-	api.GET("/perception/state", answer(func(c *gin.Context) (any, error) {
+	api.GET("/perception/state", jsonHandler(func(c *gin.Context) (any, error) {
 		states, id, err := a.states(c.Query("device_id"))
 		if err == nil {
 			c.Header("Last-Event-ID", id)
 		}
 		return states, err
 	}))
-	api.GET("/perception/recent/:robot", answer(func(c *gin.Context) (any, error) {
+	api.GET("/perception/recent/:robot", jsonHandler(func(c *gin.Context) (any, error) {
 		return a.recent(c.Param("robot"), c.DefaultQuery("limit", "50"))
 	}))
 	api.GET("/perception/feed", func(c *gin.Context) {
@@ -54,17 +54,19 @@ func (a *API) Admin(r gin.IRouter) {
 			"/take-photo":          {checkQuestion, a.takePicture},
 			"/play-asset":          {a.checkAsset, a.playAsset},
 		} {
-			g.POST(path, post(func(ctx context.Context, body []byte) (commandResult, error) { return a.run(ctx, body, o.check, o.do) }))
+			g.POST(path, post(func(ctx context.Context, body []byte) (commandResult, error) {
+				return a.runCommand(ctx, body, o.check, o.do)
+			}))
 		}
-		g.GET("/devices", answer(func(*gin.Context) (any, error) { return gin.H{"devices": a.devices()}, nil }))
-		g.GET("/songs", answer(func(*gin.Context) (any, error) { return a.songs(), nil }))
+		g.GET("/devices", jsonHandler(func(*gin.Context) (any, error) { return gin.H{"devices": a.devices()}, nil }))
+		g.GET("/songs", jsonHandler(func(*gin.Context) (any, error) { return a.songs(), nil }))
 	}
 }
 
 // post returns a handler that reads the body of a request, and responds with the result of work as JSON or with its
 // error.
 func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
-	return answer(func(c *gin.Context) (any, error) {
+	return jsonHandler(func(c *gin.Context) (any, error) {
 		body, err := httpserver.Body(c.Request)
 		if err != nil {
 			return nil, err
@@ -73,9 +75,9 @@ func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.Han
 	})
 }
 
-// answer returns a handler that responds with the result of work as JSON or with its error. It ignores an error after
+// jsonHandler returns a handler that responds with the result of work as JSON or with its error. It ignores an error after
 // the client has disconnected.
-func answer(work func(*gin.Context) (any, error)) gin.HandlerFunc {
+func jsonHandler(work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := work(c)
 		switch {

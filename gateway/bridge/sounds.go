@@ -51,8 +51,8 @@ func baseName(asset, root string) (string, error) {
 	return name, nil
 }
 
-// play plays a sound on a robot, unless the robot is speaking.
-func (a *API) play(ctx context.Context, id device.ID, name string) error {
+// playSound plays a sound on a robot, unless the robot is speaking.
+func (a *API) playSound(ctx context.Context, id device.ID, name string) error {
 	if a.o.Board.Robot(id).At(a.now()) == agent.Speaking {
 		return &httpserver.Fault{Word: "robot_speaking", Sentence: "the robot is speaking; wait, or abort it first", HTTP: http.StatusConflict}
 	}
@@ -79,7 +79,7 @@ func (a *API) songs() songs {
 
 // playSong plays the sound that a model asks for. If no sound is similar, it returns the list of sounds for the model.
 func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
-	title, err := required("args.name", cmp.Or(e.Args.Name, e.Args.Query), maxAsset)
+	title, err := requiredText("args.name", cmp.Or(e.Args.Name, e.Args.Query), maxAsset)
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +95,7 @@ func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
 	case !found:
 		return "There is no such song. There are: " + strings.Join(names, ", "), nil
 	}
-	if err := a.play(ctx, id, name); err != nil {
+	if err := a.playSound(ctx, id, name); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Playing %s.", name), nil

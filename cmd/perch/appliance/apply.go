@@ -71,7 +71,7 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	a.behaviours.Apply(c.Behaviours, rules)
 	a.Memory.Bound(c.Memory.Most)
 	a.Records.Bound(c.Robots.KeepTurns)
-	a.bridgeTurns.Bound(c.Robots.KeepTurns)
+	a.bridgeTurns.SetMaxTurns(c.Robots.KeepTurns)
 	a.Agents.Diary.Bound(c.Diary.Keep)
 	a.locks.Apply(keys)
 	return nil

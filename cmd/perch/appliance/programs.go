@@ -60,7 +60,7 @@ func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Optio
 			*robot.Server
 		}{a.sounds, a.Talk},
 		Language: a.Agents.Characters.Language, Zone: a.zone, Logger: a.Log,
-		Deep: e.Deep, Short: time.Duration(c.Bridge.TimeoutShort), Long: time.Duration(c.Bridge.TimeoutLong),
+		Deep: e.Deep, ShortTimeout: time.Duration(c.Bridge.TimeoutShort), LongTimeout: time.Duration(c.Bridge.TimeoutLong),
 	}
 }
 
