@@ -22,7 +22,7 @@ func describe(o Options) (wire.Event, error) {
 	var info wire.Info
 	if o.Recognizer != nil {
 		p := program("understands speech")
-		p.Models = []wire.Model{model(o.Recognizer.Name(), o.Recognizer.Name(), o.Heard)}
+		p.Models = []wire.Model{model(o.Recognizer.Name(), o.Recognizer.Name(), o.RecognizerLanguages)}
 		info.ASR = []wire.Program{p}
 	}
 	if o.Synthesizer != nil {

@@ -64,7 +64,7 @@ func (c *connection) handleSound(e wire.Event) error {
 func (c *connection) startListening(f wire.Format) error {
 	request := c.transcribe
 	c.transcribe = wire.Transcribe{}
-	language, err := offeredLanguage(c.o.Heard, request.Language)
+	language, err := offeredLanguage(c.o.RecognizerLanguages, request.Language)
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,8 @@ type Options struct {
 
 	// Languages are the offered languages as BCP 47 tags; "en" if empty. The first one is used for requests without a
 	// language. RecognizerLanguages are those of the recognizer; Languages if empty.
-	Languages, Heard []string
-	Zone             *time.Location // time zone of the owner
+	Languages, RecognizerLanguages []string
+	Zone                           *time.Location // time zone of the owner
 
 	Phrases agent.Phrases // the replies if the agent fails
 	Name    string        // name of the services in Home Assistant
@@ -150,10 +150,10 @@ func newService(o Options) (*service, error) {
 	if len(o.Languages) == 0 {
 		o.Languages = []string{"en"}
 	}
-	if len(o.Heard) == 0 {
-		o.Heard = o.Languages
+	if len(o.RecognizerLanguages) == 0 {
+		o.RecognizerLanguages = o.Languages
 	}
-	for _, tag := range slices.Concat(o.Languages, o.Heard) {
+	for _, tag := range slices.Concat(o.Languages, o.RecognizerLanguages) {
 		if !languageTag().MatchString(tag) {
 			return nil, fmt.Errorf("%q is not a language tag such as en or en-GB", tag)
 		}

@@ -35,7 +35,7 @@ func TestOptions(t *testing.T) {
 // TestInfo has the bytes, since Home Assistant's classes want every field.
 func TestInfo(t *testing.T) {
 	o := all()
-	o.Name, o.ID, o.Version, o.Languages, o.Heard = "Perch", "perch-1a2b", "0.3.0", []string{"de-CH", "en"}, []string{"en"}
+	o.Name, o.ID, o.Version, o.Languages, o.RecognizerLanguages = "Perch", "perch-1a2b", "0.3.0", []string{"de-CH", "en"}, []string{"en"}
 	g := dial(t, serve(t, o))
 	g.raw(`{"type": "describe", "version": "1.9.0"}` + "\n")
 	rest := `"attribution":{"name":"Perch","url":""},"installed":true,`

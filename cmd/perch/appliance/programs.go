@@ -85,7 +85,7 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Opt
 		o.Synthesizer = synthesizers
 	}
 	if len(recognizers) == 1 && recognizers[0].Name() == "sphinx" { // the embedded recognizer supports English only
-		if o.Heard = wyoming.English(o.Languages); len(o.Heard) == 0 {
+		if o.RecognizerLanguages = wyoming.English(o.Languages); len(o.RecognizerLanguages) == 0 {
 			o.Recognizer = nil
 		}
 	}

@@ -33,9 +33,9 @@ func (c *connection) handleTranscript(e wire.Event) error {
 		})
 	}
 	turn.Text = plain.Line(t.Text)
-	a := &answer{c: c, context: c.conversationOf(t)}
-	turn.Conversation = agent.ConversationOf("wyoming", a.context.ConversationID)
-	return c.request(func(ctx context.Context) error { return a.stream(ctx, turn) })
+	s := &replyStream{c: c, context: c.conversationOf(t)}
+	turn.Conversation = agent.ConversationOf("wyoming", s.context.ConversationID)
+	return c.request(func(ctx context.Context) error { return s.stream(ctx, turn) })
 }
 
 // phrase returns the appliance's phrase with the given name in a language, without an emoji.
@@ -57,8 +57,8 @@ func (c *connection) conversationOf(t transcript) conversation {
 	return conversation{c.own}
 }
 
-// answer is a reply that is being sent.
-type answer struct {
+// replyStream sends a reply.
+type replyStream struct {
 	c       *connection
 	context conversation
 	begun   bool // a sentence was sent
@@ -66,15 +66,15 @@ type answer struct {
 
 // stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, for which Home Assistant and
 // clients without streaming wait. The turn has no session, so that robots and skins do not show it.
-func (a *answer) stream(ctx context.Context, t agent.Turn) error {
-	c := a.c
+func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
+	c := s.c
 	if t.Text == "" {
-		return a.finish(typeNotHandled, c.phrase(t.Language, "misheard"))
+		return s.finish(typeNotHandled, c.phrase(t.Language, "misheard"))
 	}
 	var reply agent.Spoken
 	err := c.s.turns.run(ctx, turnTimeout, func(ctx context.Context) (err error) {
 		t.Now = time.Now().In(c.o.Zone)
-		reply, err = agent.AnswerText(ctx, c.o.Mind, t, a.sendReply)
+		reply, err = agent.AnswerText(ctx, c.o.Mind, t, s.sendReply)
 		return err
 	})
 	var f *failure
@@ -82,37 +82,37 @@ func (a *answer) stream(ctx context.Context, t agent.Turn) error {
 	case err == nil:
 	case errors.As(failed(ctx, "The mind did not answer.", err), &f):
 		c.log.Warn("a text was not answered", "err", err)
-		return a.finish(typeNotHandled, c.phrase(t.Language, "failed"))
+		return s.finish(typeNotHandled, c.phrase(t.Language, "failed"))
 	default:
 		return err
 	}
 	// The exchange is added to the conversation before the reply is sent, because the client may send the next text at once.
 	c.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply.Text}, t.Now)
-	return a.finish(typeHandled, reply.Text)
+	return s.finish(typeHandled, reply.Text)
 }
 
 // sendReply sends a part of the reply if it is a sentence.
-func (a *answer) sendReply(r agent.Reply) error {
+func (s *replyStream) sendReply(r agent.Reply) error {
 	say, isSentence := r.(agent.Say)
 	if !isSentence {
 		return nil
 	}
 	part := say.Text
-	if a.begun {
+	if s.begun {
 		part = " " + part
-	} else if err := a.c.send(typeHandledStart, struct {
+	} else if err := s.c.send(typeHandledStart, struct {
 		Context conversation `json:"context"`
-	}{a.context}, nil); err != nil {
+	}{s.context}, nil); err != nil {
 		return err
 	}
-	a.begun = true
-	return a.c.send(typeHandledChunk, wire.Text{Text: part}, nil)
+	s.begun = true
+	return s.c.send(typeHandledChunk, wire.Text{Text: part}, nil)
 }
 
 // finish sends the whole reply, and ends the stream if a sentence was sent.
-func (a *answer) finish(name, text string) error {
-	if err := a.c.send(name, handled{text, a.context}, nil); err != nil || !a.begun {
+func (s *replyStream) finish(name, text string) error {
+	if err := s.c.send(name, handled{text, s.context}, nil); err != nil || !s.begun {
 		return err
 	}
-	return a.c.send(typeHandledStop, nil, nil)
+	return s.c.send(typeHandledStop, nil, nil)
 }
