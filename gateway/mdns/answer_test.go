@@ -63,7 +63,7 @@ func TestAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := question(tt.link, port, tt.qtype, tt.class)
 			p.msg.Question[0].Name = tt.name
-			msg, to := answer(p, ours)
+			msg, to := responseTo(p, ours)
 			if got := summary(msg); got != tt.want || to != nil {
 				t.Fatalf("answer %s to %v, want %s to the group", got, to, tt.want)
 			}
@@ -84,7 +84,7 @@ func TestAnswer(t *testing.T) {
 
 func TestAnswerToLegacyQuery(t *testing.T) {
 	p := question(newTestLink("eth0", "192.168.1.2"), 49152, dns.TypeAAAA, dns.ClassINET)
-	msg, to := answer(p, ours)
+	msg, to := responseTo(p, ours)
 	if summary(msg) != "NSEC has A" || to != p.from {
 		t.Fatalf("answer %s to %v", summary(msg), to)
 	}
@@ -98,7 +98,7 @@ func TestAnswerToLegacyQuery(t *testing.T) {
 
 func TestAnswerWantedByUnicast(t *testing.T) {
 	p := question(newTestLink("eth0", "192.168.1.2"), port, dns.TypeANY, dns.ClassINET|topBit)
-	if msg, to := answer(p, ours); summary(msg) != "A" || to != p.from {
+	if msg, to := responseTo(p, ours); summary(msg) != "A" || to != p.from {
 		t.Errorf("answer %s to %v, want A to the querier", summary(msg), to)
 	}
 }
@@ -120,7 +120,7 @@ func TestKnownAnswers(t *testing.T) {
 			rr, err := dns.NewRR(tt.known)
 			must.Succeed(t, err)
 			p.msg.Answer = []dns.RR{rr}
-			if msg, _ := answer(p, ours); summary(msg) != tt.want {
+			if msg, _ := responseTo(p, ours); summary(msg) != tt.want {
 				t.Errorf("answer %s, want %s", summary(msg), tt.want)
 			}
 		})
@@ -144,7 +144,7 @@ func FuzzPacket(f *testing.F) {
 		}
 		p := packet{msg: msg, from: &net.UDPAddr{IP: net.IPv4(192, 168, 1, 9), Port: 49152}, link: l}
 		judge(p, ours, own)
-		if reply, _ := answer(p, ours); reply != nil {
+		if reply, _ := responseTo(p, ours); reply != nil {
 			if b, err := reply.Pack(); err != nil || len(b) > maxPacket {
 				t.Errorf("reply of %d bytes: %v", len(b), err)
 			}

@@ -122,9 +122,9 @@ func probe(name string, l link) *dns.Msg {
 	return msg
 }
 
-// answer returns the response to the questions about a fully qualified name, and its receiver, which is the group if to is
+// responseTo returns the response to the questions about a fully qualified name, and its receiver, which is the group if to is
 // nil. msg is nil if no response is needed.
-func answer(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
+func responseTo(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	var rrs []dns.RR
 	for _, q := range p.msg.Question {
 		if class := q.Qclass &^ topBit; !strings.EqualFold(q.Name, name) || class != dns.ClassINET && class != dns.ClassANY {

@@ -117,7 +117,7 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 		switch {
 		case by == BySystem:
 		case !p.msg.Response:
-			if msg, to := answer(p, name); msg != nil {
+			if msg, to := responseTo(p, name); msg != nil {
 				s.send(msg, p.link, to)
 			}
 		case len(addressesFor(p.msg.Answer, name)) > 0 && judge(p, name, ownAddresses(s.links)).verdict == occupied:

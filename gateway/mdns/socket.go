@@ -192,12 +192,12 @@ func (l link) equal(o link) bool {
 // machineLinks returns the links to use: those of the named interfaces, or of all suitable interfaces if names is empty. It
 // returns an error if there are none.
 func machineLinks(names []string) ([]link, error) {
-	all, err := net.Interfaces()
+	interfaces, err := net.Interfaces()
 	if err != nil {
 		return nil, fmt.Errorf("list network interfaces: %w", err)
 	}
 	var links []link
-	for _, ifi := range chooseInterfaces(all, names) {
+	for _, ifi := range chooseInterfaces(interfaces, names) {
 		addrs, _ := ifi.Addrs() // empty if the interface was removed after net.Interfaces
 		if l := newLink(ifi, addrs); len(l.addrs) > 0 {
 			links = append(links, l)
