@@ -59,22 +59,22 @@ func (a *agents) viewFor(e event.Envelope) *state.Agent {
 		return nil
 	}
 	v := a.views[topic.AgentID(e.Session)]
-	if v == nil && a.begins(e) && a.pace.AllowN(e.At, 1) {
-		v = a.enter(e.Session, e.At)
+	if v == nil && a.startsAgent(e) && a.pace.AllowN(e.At, 1) {
+		v = a.addAgent(e.Session, e.At)
 	}
 	return v
 }
 
 // startsAgent reports whether an event shows that its session is an agent, which gets questions, thinks,
 // works or asks. A program that only displays an agent sends other events.
-func (a *agents) begins(e event.Envelope) bool {
+func (a *agents) startsAgent(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
 	default:
 		return false
 	}
 	chat := slices.Contains(a.chats, e.Session)
-	if _, asked := e.Event.(event.Heard); !asked {
+	if _, isQuestion := e.Event.(event.Heard); !isQuestion {
 		return !chat // for a chat, the event belongs to its first turn
 	}
 	if chat {
@@ -88,24 +88,24 @@ func (a *agents) begins(e event.Envelope) bool {
 
 // isAnswerable reports whether a question can be answered with yes or no over this broker. A broker
 // without a user would let anybody on the network answer.
-func (a *agents) answerable(id string) bool {
+func (a *agents) isAnswerable(id string) bool {
 	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
 
 // addAgent adds a device for a session. If there are too many, the agent that would end first is removed.
-func (a *agents) enter(session string, at time.Time) *state.Agent {
+func (a *agents) addAgent(session string, at time.Time) *state.Agent {
 	if len(a.views) >= maxAgents {
-		first := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *state.Agent) int {
+		oldest := slices.MinFunc(slices.Collect(maps.Values(a.views)), func(x, y *state.Agent) int {
 			return cmp.Or(x.Ends().Compare(y.Ends()), strings.Compare(x.ID, y.ID))
 		})
-		a.remove(first.ID, at)
+		a.remove(oldest.ID, at)
 	}
 	v := &state.Agent{Session: session, ID: topic.AgentID(session), Shown: agent.Idle, Seen: at}
 	a.views[v.ID] = v
 	a.removed = slices.DeleteFunc(a.removed, func(r removedAgent) bool { return r.id == v.ID })
 	a.publishState(v, at)
 	key := topic.AgentPrefix + v.ID
-	a.announce(key, discovery.Agent(a.topics, v.ID, a.o.Version, a.before(key)), nil)
+	a.announce(key, discovery.Agent(a.topics, v.ID, a.o.Version, a.announcedIDs(key)), nil)
 	return v
 }
 
@@ -113,7 +113,7 @@ func (a *agents) enter(session string, at time.Time) *state.Agent {
 func (a *agents) remove(id string, at time.Time) {
 	delete(a.views, id)
 	a.announce(topic.AgentPrefix+id, discovery.RemovedAgent(a.topics, id, a.o.Version), nil)
-	a.status(a.topics.Agent(id, "state"), "")
+	a.sendRetainedText(a.topics.Agent(id, "state"), "")
 	a.removed = append(a.removed, removedAgent{id: id, at: at, remembered: true})
 	for len(a.removed) > maxRemoved {
 		old := a.removed[0]
@@ -147,12 +147,12 @@ func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 func (a *agents) resume(states []agent.State, now time.Time) {
 	for _, s := range states {
 		if s.Robot == "" && s.Session != "" && s.At(now) != agent.Idle && len(a.views) < maxAgents {
-			v := a.enter(s.Session, now)
+			v := a.addAgent(s.Session, now)
 			v.State = s
 			a.readQuestions(v, now)
 		}
 	}
-	for _, key := range a.devices() {
+	for _, key := range a.announcedDevices() {
 		if id, isAgent := strings.CutPrefix(key, topic.AgentPrefix); isAgent && a.views[id] == nil {
 			a.remove(id, now)
 		}
@@ -164,7 +164,7 @@ func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {
 		if q.Robot == "" && q.Session == v.Session {
-			v.Ask(q.ID, q.Text, a.o.User != "", now)
+			v.AddQuestion(q.ID, q.Text, a.o.User != "", now)
 		}
 	}
 	a.publishChanges(v, now)
@@ -183,7 +183,7 @@ func (a *agents) publishChanges(v *state.Agent, now time.Time) {
 // publishState publishes the state document of an agent.
 func (a *agents) publishState(v *state.Agent, now time.Time) {
 	v.Changed, v.Published = false, now
-	a.state(a.topics.Agent(v.ID, "state"), v.Document())
+	a.sendRetained(a.topics.Agent(v.ID, "state"), v.Document())
 }
 
 // countWaiting returns how many agents wait for a person.
@@ -236,7 +236,7 @@ func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.T
 		return "", false, fmt.Errorf("there is no %.40q to set", thing)
 	}
 	if question, allow, err = command.ParseAnswer(m.Payload); err == nil {
-		question, err = v.Answerable(question, now)
+		question, err = v.FindQuestion(question, now)
 	}
 	return question, allow, err
 }

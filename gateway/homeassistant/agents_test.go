@@ -363,7 +363,7 @@ func TestAgentIDs(t *testing.T) {
 		"a b": "",
 	} {
 		id := topic.AgentID(session)
-		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, topic.Hashed) || len(id) != 14) || !topicLevel().MatchString(id) || id != topic.AgentID(session) {
+		if want != "" && id != want || want == "" && (!strings.HasPrefix(id, topic.HashPrefix) || len(id) != 14) || !topicLevel().MatchString(id) || id != topic.AgentID(session) {
 			t.Errorf("%q is %q", session, id)
 		}
 	}

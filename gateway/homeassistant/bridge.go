@@ -25,9 +25,9 @@ func newBridge(o *Options, a announcements) *bridge {
 
 // refresh publishes the discovery and the info of the bridge if they have changed.
 func (b *bridge) refresh() {
-	b.announce("bridge", discovery.Bridge(b.topics, b.o.Version, b.o.URL(), b.before("bridge")), nil)
+	b.announce("bridge", discovery.Bridge(b.topics, b.o.Version, b.o.URL(), b.announcedIDs("bridge")), nil)
 	b.info.Host, b.info.Taken = b.o.Host()
-	b.state(b.topics.Bridge("info"), b.info)
+	b.sendRetained(b.topics.Bridge("info"), b.info)
 }
 
 // setCounts publishes the info of the bridge if one of the counts has changed.
@@ -46,7 +46,7 @@ const countInterval = time.Second
 // event for each new one, but no devices.
 type strangers struct {
 	present   map[device.ID]bool
-	announced map[device.ID]bool // present strangers whose arrival was reported
+	announced map[device.ID]bool // present strangers whose arrival was handled
 	pace      *rate.Limiter      // limits how many arrivals are reported
 	count     int                // number of strangers to publish
 	changed   time.Time          // when count last changed

@@ -87,7 +87,7 @@ func TestCommandsWaitForHello(t *testing.T) {
 		calls[len(calls)-1] != "reboot" {
 		t.Errorf("done at its hello: %q", calls)
 	}
-	if kept := h.options.Kept.(*storetest.Table[[]Waiting]); len(kept.Kept) > 0 {
+	if kept := h.options.WaitingCommands.(*storetest.Table[[]Waiting]); len(kept.Kept) > 0 {
 		t.Errorf("still kept: %v", kept.Kept)
 	}
 }

@@ -49,7 +49,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 		err = errors.New("it was published retained, and such a command would be given again at every connection; publish it without")
 	}
 	if err != nil {
-		c.refuse(v, thing, err)
+		c.reportRefusal(v, thing, err)
 		m.Ack()
 		return
 	}
@@ -65,17 +65,17 @@ func (c *commands) enqueue(ctx context.Context, v *state.Robot, o *order) {
 	id := v.Registered.ID
 	queued := c.lanes.Add(ctx, id, device.Job{Do: func(ctx context.Context) {
 		effect, err := c.o.Services.Execute(ctx, id, o.command)
-		c.lanes.inHub(ctx, func() { c.finish(ctx, id, o, effect, err) })
+		c.lanes.callInHub(ctx, func() { c.finish(ctx, id, o, effect, err) })
 	}})
 	if !queued {
-		c.refuse(v, o.Thing, errors.New("too many commands came at once"))
+		c.reportRefusal(v, o.Thing, errors.New("too many commands came at once"))
 		o.message.Ack()
 		c.waiting.remove(id, o.Waiting)
 	}
 }
 
 // runWaiting queues the commands that were stored until the robot connected.
-func (c *commands) release(ctx context.Context, v *state.Robot) {
+func (c *commands) runWaiting(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	for _, w := range c.waiting.start(id) {
 		parsed, err := command.Parse(id, w.Thing, []byte(w.Payload), c.o.Robots.Resolve)
@@ -83,7 +83,7 @@ func (c *commands) release(ctx context.Context, v *state.Robot) {
 			err = errors.New("it has waited too long")
 		}
 		if err != nil {
-			c.refuse(v, w.Thing, err)
+			c.reportRefusal(v, w.Thing, err)
 			c.waiting.remove(id, w)
 			continue
 		}
@@ -108,45 +108,45 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 	o.message.Ack()
 	c.waiting.remove(id, o.Waiting)
 	if err != nil {
-		c.refuse(v, o.Thing, err)
-		c.read(ctx, v) // to correct what the entities show
+		c.reportRefusal(v, o.Thing, err)
+		c.readStatus(ctx, v) // to correct what the entities show
 		v.Changed = true
 	} else {
 		if o.waited {
-			c.report(v, o.Thing, event.CommandDone, "")
+			c.publishOutcome(v, o.Thing, event.CommandDone, "")
 		}
-		c.apply(ctx, v, effect)
+		c.applyEffect(ctx, v, effect)
 	}
 	c.robots.publishChanges(v, time.Now())
 }
 
 // applyEffect publishes the effect of a command.
-func (c *commands) apply(ctx context.Context, v *state.Robot, e command.Effect) {
+func (c *commands) applyEffect(ctx context.Context, v *state.Robot, e command.Effect) {
 	if e.Change != nil {
 		e.Change(v)
 		v.Changed = true
 	}
 	if e.Read {
-		c.read(ctx, v)
+		c.readStatus(ctx, v)
 	}
 	if e.Configured {
 		c.robots.reconcile(time.Now())
 	}
 	if e.Notice != "" && !v.State.Online { // the notifier stores it until the robot connects
 		c.notices.queued[e.Notice] = true
-		c.report(v, "notify", event.CommandQueued, "")
+		c.publishOutcome(v, "notify", event.CommandQueued, "")
 	}
 	if e.Postponed {
 		v.Installing = true
-		c.report(v, "firmware", event.CommandQueued, "")
+		c.publishOutcome(v, "firmware", event.CommandQueued, "")
 	}
 }
 
 // reportInstallation publishes the outcome of an installation that a command has asked for.
-func (c *commands) installed(v *state.Robot, outcome, reason string) {
+func (c *commands) reportInstallation(v *state.Robot, outcome, reason string) {
 	if v.Installing {
 		v.Installing = false
-		c.report(v, "firmware", outcome, reason)
+		c.publishOutcome(v, "firmware", outcome, reason)
 	}
 }
 
@@ -160,39 +160,39 @@ func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 	err := c.waiting.store(v.Registered.ID, o.Waiting)
 	o.message.Ack() // even if it was not stored: a broker stops sending while many messages are unconfirmed
 	if err != nil {
-		c.refuse(v, o.Thing, err)
+		c.reportRefusal(v, o.Thing, err)
 		return
 	}
-	c.report(v, o.Thing, event.CommandQueued, "")
+	c.publishOutcome(v, o.Thing, event.CommandQueued, "")
 	v.Changed = true
 }
 
 // reportRefusal logs and publishes that a command was not carried out, and why.
-func (c *commands) refuse(v *state.Robot, thing string, err error) {
+func (c *commands) reportRefusal(v *state.Robot, thing string, err error) {
 	id, thing, reason := v.Registered.ID, plain.Clip(thing, 40), plain.Clip(err.Error(), 300)
 	if c.refusals.log(id, time.Now(), "a command over MQTT is refused", "thing", thing, "err", reason) {
-		c.report(v, thing, event.CommandRejected, reason)
+		c.publishOutcome(v, thing, event.CommandRejected, reason)
 	}
 	// Home Assistant may show the entity as if the command had succeeded, so the actual state is published again.
 	c.robots.out.Republish(c.robots.topics.Robot(id, "state"), c.robots.topics.Robot(id, "led"))
 }
 
 // publishOutcome publishes the outcome of a command on the bus.
-func (c *commands) report(v *state.Robot, thing, outcome, reason string) {
+func (c *commands) publishOutcome(v *state.Robot, thing, outcome, reason string) {
 	c.o.Bus.Publish(v.Registered.ID, "", event.Command{Thing: thing, State: outcome, Reason: reason})
 }
 
 // readStatus asks a robot for its status. Requests that are queued at the same time are merged into one.
-func (c *commands) read(ctx context.Context, v *state.Robot) {
+func (c *commands) readStatus(ctx context.Context, v *state.Robot) {
 	id := v.Registered.ID
 	if !v.State.Online {
 		return
 	}
 	c.lanes.Add(ctx, id, device.Job{Name: "read", Do: func(ctx context.Context) {
-		if readings, ok := c.o.Read(ctx, id, c.o.Log); ok {
-			c.lanes.inHub(ctx, func() {
+		if readings, ok := c.o.ReadStatus(ctx, id, c.o.Log); ok {
+			c.lanes.callInHub(ctx, func() {
 				if v := c.robots.views[id]; v != nil { // nil if the owner has forgotten the robot
-					if v.Read(readings) {
+					if v.SetReadings(readings) {
 						c.robots.publishDiscovery(v)
 					}
 					c.robots.publishChanges(v, time.Now())
@@ -226,7 +226,7 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 		c.respond(request, data, err)
 		m.Ack()
 		if err == nil {
-			c.lanes.inHub(ctx, func() { c.robots.reconcile(time.Now()) })
+			c.lanes.callInHub(ctx, func() { c.robots.reconcile(time.Now()) })
 		}
 		if verb == "restart" && err == nil {
 			c.o.Restart()
@@ -245,5 +245,5 @@ func (c *commands) respond(request command.Request, data any, err error) {
 		response.Status, response.Error = "error", plain.Clip(err.Error(), 300)
 		c.o.Log.Warn("a request over MQTT failed", "verb", request.Verb, "err", response.Error)
 	}
-	c.robots.event(c.robots.topics.Bridge("response/"+request.Verb), response)
+	c.robots.sendEvent(c.robots.topics.Bridge("response/"+request.Verb), response)
 }

@@ -56,7 +56,7 @@ func newHarness() *harness {
 			Senses:   perception.NewIntake(h.bus, h.registry, log),
 		},
 		Version: "1.2.3", Away: 24 * time.Hour,
-		Announced: &storetest.Table[[]string]{}, Kept: &storetest.Table[[]Waiting]{},
+		Announced: &storetest.Table[[]string]{}, WaitingCommands: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
 		Characters: &storedCharacters{of: h.registry},
 		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },

@@ -44,7 +44,7 @@ func newHub(o *Options, c *connection.Connection, l *lanes) *hub {
 	a := announcements{p, o.Announced, o.Log}
 	f := refusals{o.Log, map[device.ID]*rate.Limiter{}}
 	h := &hub{publisher: p, o: o, connection: c, strangers: newStrangers(), bridge: newBridge(o, a), notices: newNotices(o, p)}
-	waiting := newWaitingCommands(o.Kept)
+	waiting := newWaitingCommands(o.WaitingCommands)
 	h.robots = &robots{announcements: a, o: o, views: map[device.ID]*state.Robot{}, strangers: h.strangers, waiting: waiting}
 	h.agents = &agents{announcements: a, o: o, views: map[string]*state.Agent{}, pace: newLimiter(), lanes: l, refusals: f}
 	h.commands = &commands{o, h.robots, h.notices, waiting, l, f}
@@ -56,12 +56,12 @@ func newHub(o *Options, c *connection.Connection, l *lanes) *hub {
 func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.Missed:
-		h.recover(ev, e)
+		h.recoverFromLoss(ev, e)
 		return
 	case event.Notification:
-		h.notices.received(e, ev, h.robots.views[e.Robot] != nil) // notification of the robot or the bridge
+		h.notices.publishNew(e, ev, h.robots.views[e.Robot] != nil) // notification of the robot or the bridge
 	case event.NotificationChanged:
-		h.notices.changed(e, ev, h.robots.views[e.Robot] != nil) // notification
+		h.notices.publishStep(e, ev, h.robots.views[e.Robot] != nil) // notification
 	case event.Changed:
 		if e.Robot == "" && ev.What == "characters" {
 			h.robots.readCharacters(e.At) // discovery
@@ -114,8 +114,8 @@ func (h *hub) setState(c agent.Change) {
 // onRobotEvent publishes the documents of a robot that change with an event. A comment at the end of a line
 // names the documents that the called function publishes.
 func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope) {
-	publish := func(thing string, document any) { h.event(h.topics.Robot(v.Registered.ID, thing), document) }
-	if v.LongTouch(e.At) {
+	publish := func(thing string, document any) { h.sendEvent(h.topics.Robot(v.Registered.ID, thing), document) }
+	if v.DetectLongPress(e.At) {
 		publish("touch", state.Event{Type: "long_press_start"})
 	}
 	switch ev := e.Event.(type) {
@@ -131,18 +131,18 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 	case event.RobotRenamed, event.Changed:
 		h.robots.reconcile(e.At) // discovery
 	case event.RobotStatus:
-		v.Report(ev)
+		v.SetStatus(ev)
 	case event.ToolsListed:
 		v.Listed = true
 		h.robots.publishDiscovery(v) // discovery
-		h.commands.release(ctx, v)
-		h.commands.read(ctx, v)
+		h.commands.runWaiting(ctx, v)
+		h.commands.readStatus(ctx, v)
 	case event.ToolStatus:
 		v.UsedTools = v.UsedTools || ev.Status != event.ToolRunning
-		h.telemetry(h.topics.Robot(v.Registered.ID, "tool"), state.NewTool(e.Session, ev))
+		h.sendTelemetry(h.topics.Robot(v.Registered.ID, "tool"), state.NewTool(e.Session, ev))
 	case event.TurnEnded:
 		if v.UsedTools { // for example, a person may have asked for another volume
-			h.commands.read(ctx, v)
+			h.commands.readStatus(ctx, v)
 		}
 		v.UsedTools = false
 	case event.Heard:
@@ -166,7 +166,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		if v.Senses.Add("mood") {
 			h.robots.publishDiscovery(v) // discovery
 		}
-		if v.Feel(ev) {
+		if v.SetMood(ev) {
 			h.robots.publishMood(v, e.At) // mood
 		}
 	case event.Gesture:
@@ -176,16 +176,16 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 	case event.Recorded:
 		publish("diary", state.Diary(ev, h.o.ShareTranscripts))
 	case event.FirmwareProgress:
-		v.Progress(ev, e.At)
+		v.SetProgress(ev, e.At)
 		h.robots.publishFirmware(v) // firmware
 	case event.FirmwareOffered, event.FirmwareRolledBack:
 		h.robots.endDownload(v) // firmware
 	case event.FirmwareInstalled:
 		h.robots.checkIn(v, e.At) // discovery, status
-		h.commands.installed(v, event.CommandDone, "")
+		h.commands.reportInstallation(v, event.CommandDone, "")
 		h.robots.endDownload(v) // firmware
 	case event.FirmwareFailed:
-		h.commands.installed(v, event.CommandRejected, plain.Clip(ev.Why, 300))
+		h.commands.reportInstallation(v, event.CommandRejected, plain.Clip(ev.Why, 300))
 		h.robots.endDownload(v) // firmware
 	}
 	if document, ok := v.Conversation(e, h.o.ShareTranscripts); ok {
@@ -199,12 +199,12 @@ func (h *hub) onAgentEvent(v *state.Agent, e event.Envelope) {
 	v.Seen = e.At
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
-		v.UseTool(ev)
-		h.telemetry(h.topics.Agent(v.ID, "tool"), state.NewTool(e.Session, ev))
+		v.SetTool(ev)
+		h.sendTelemetry(h.topics.Agent(v.ID, "tool"), state.NewTool(e.Session, ev))
 	case event.Asked:
-		v.Ask(ev.ID, ev.Text, h.agents.answerable(ev.ID), e.At)
+		v.AddQuestion(ev.ID, ev.Text, h.agents.isAnswerable(ev.ID), e.At)
 	case event.Answered:
-		v.Answered(ev.ID, e.At)
+		v.RemoveQuestion(ev.ID, e.At)
 	case event.TurnEnded:
 		v.EndTurn(e.At)
 	}
@@ -222,11 +222,11 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 	if seen.Waiting {
 		document.Type = "waits"
 	}
-	h.event(h.topics.Bridge("robot"), document)
+	h.sendEvent(h.topics.Bridge("robot"), document)
 }
 
 // recoverFromLoss reads all state again after events were lost, and publishes it.
-func (h *hub) recover(lost event.Missed, e event.Envelope) {
+func (h *hub) recoverFromLoss(lost event.Missed, e event.Envelope) {
 	h.o.Log.Warn("the MQTT mirror fell behind; events were lost", "events", lost.N)
 	for _, c := range h.states.HandleEvent(e) {
 		c.By = nil
@@ -239,7 +239,7 @@ func (h *hub) recover(lost event.Missed, e event.Envelope) {
 	for _, v := range h.agents.views {
 		h.agents.readQuestions(v, e.At) // state of an agent
 	}
-	h.notices.reread(e.At)
+	h.notices.reload(e.At)
 	h.robots.readCharacters(e.At) // discovery
 	h.bridge.refresh()
 	h.publishCounts(time.Now()) // info of the bridge

@@ -35,7 +35,8 @@ func (r refusals) log(id device.ID, now time.Time, message string, attributes ..
 	return true
 }
 
-// lanes runs jobs that may block on a robot, and passes their results to the hub's goroutine.
+// lanes runs jobs that may block on a robot, one after the other for each robot, and passes their results to
+// the hub's goroutine.
 type lanes struct {
 	device.Lanes
 	calls chan func() // functions that the hub's goroutine is to call
@@ -43,7 +44,7 @@ type lanes struct {
 
 // callInHub passes a function to the hub's goroutine, which calls it. It returns once the hub has accepted
 // the function or ctx ends.
-func (l *lanes) inHub(ctx context.Context, call func()) {
+func (l *lanes) callInHub(ctx context.Context, call func()) {
 	select {
 	case l.calls <- call:
 	case <-ctx.Done():

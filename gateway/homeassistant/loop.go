@@ -51,10 +51,10 @@ func (h *hub) start(now time.Time) *event.Reader {
 	h.states = h.o.Board.NewFollower(now)
 	h.robots.characters = h.o.Characters.Names()
 	h.robots.removeForgotten()
-	h.status(h.topics.Bridge("status"), "online")
+	h.sendRetainedText(h.topics.Bridge("status"), "online")
 	h.bridge.refresh() // before the robots, whose devices refer to it
 	h.reconcile(now)
-	h.notices.reread(now)
+	h.notices.reload(now)
 	for _, s := range h.states.States() {
 		if v := h.robots.views[s.Robot]; v != nil {
 			v.State, v.Shown = s, s.At(now)
@@ -77,17 +77,17 @@ func (h *hub) reconcile(now time.Time) {
 
 // nextChange returns the time at which advance has to be called next. It is at most an hour ahead.
 func (h *hub) nextChange(now time.Time) time.Time {
-	first := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish, h.strangers.due)
+	next := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish, h.strangers.due)
 	for _, v := range h.robots.views {
-		first = state.Earliest(first, h.robots.nextChange(v, now))
+		next = state.Earliest(next, h.robots.nextChange(v, now))
 	}
 	for _, v := range h.agents.views {
-		first = state.Earliest(first, v.Ends())
+		next = state.Earliest(next, v.Ends())
 		if v.Changed {
-			first = state.Earliest(first, v.Published.Add(stateInterval))
+			next = state.Earliest(next, v.Published.Add(stateInterval))
 		}
 	}
-	return first
+	return next
 }
 
 // advance publishes the changes that are due at the time now.

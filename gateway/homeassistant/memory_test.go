@@ -27,7 +27,7 @@ func TestDiscoveryIsNotKeptInMemory(t *testing.T) {
 	hub.out.Open()
 	hub.start(time.Now())
 	discovery := func() (all []message) {
-		return slices.DeleteFunc(hub.drained(), func(m message) bool { return m.Again == nil })
+		return slices.DeleteFunc(hub.drained(), func(m message) bool { return m.MakePayload == nil })
 	}
 	first := discovery()
 	hub.out.Republish()

@@ -88,9 +88,9 @@ func (m *Mirror) Condition() health.Part {
 	case s.Broker == "embedded":
 		note = fmt.Sprintf("is the broker itself, on %s", m.o.Listen)
 	}
-	if s.Ends > 0 {
-		note = fmt.Sprintf("%s; the embedded broker has ended %d times since perch was started, last at %s: %v", note, s.Ends,
-			s.Ended.Format(time.DateTime), s.Why)
+	if s.EndCount > 0 {
+		note = fmt.Sprintf("%s; the embedded broker has ended %d times since perch was started, last at %s: %v", note, s.EndCount,
+			s.LastEnd.Format(time.DateTime), s.LastEndCause)
 	}
 	return part.Saying(note)
 }

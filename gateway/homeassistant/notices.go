@@ -33,7 +33,7 @@ func newNotices(o *Options, p publisher) *notices {
 
 // reload remembers the open notifications of the store. Their events were published in an earlier run, or
 // were lost.
-func (n *notices) reread(now time.Time) {
+func (n *notices) reload(now time.Time) {
 	for _, open := range n.o.Notices.Open(now) {
 		n.remember(open)
 	}
@@ -52,7 +52,7 @@ func (n *notices) remember(added notice.Notification) {
 }
 
 // publishNew publishes a new notification. The flag mirrored says whether its robot is mirrored.
-func (n *notices) received(e event.Envelope, ev event.Notification, mirrored bool) {
+func (n *notices) publishNew(e event.Envelope, ev event.Notification, mirrored bool) {
 	received := notice.Notification{ID: ev.ID, Robot: e.Robot, Text: ev.Text, Urgency: ev.Urgency, ActionURL: ev.ActionURL, Speak: ev.Speak,
 		Expires: ev.ExpiresAt}
 	n.remember(received)
@@ -61,12 +61,12 @@ func (n *notices) received(e event.Envelope, ev event.Notification, mirrored boo
 
 // publishStep publishes a later step in the life of a notification. If an MQTT command queued the
 // notification and this is its last step, it also publishes the outcome of the command.
-func (n *notices) changed(e event.Envelope, ev event.NotificationChanged, mirrored bool) {
+func (n *notices) publishStep(e event.Envelope, ev event.NotificationChanged, mirrored bool) {
 	changed, known := n.byID[ev.ID]
 	if !known { // it was forgotten because it is old
 		changed = notice.Notification{ID: ev.ID, Robot: e.Robot}
 	}
-	n.publish(e, discovery.Listed(ev.State, discovery.NotificationTypes()), changed, mirrored)
+	n.publish(e, discovery.ListedOrOther(ev.State, discovery.NotificationTypes()), changed, mirrored)
 	if !n.queued[ev.ID] || ev.State == notice.Shown && changed.Speak {
 		return
 	}

@@ -26,12 +26,12 @@ type Options struct {
 	// its database.
 	ShareTranscripts bool
 
-	Characters characters
-	Notices    noticeStore
-	Questions  questions
-	Restart    func()           // starts a restart of the appliance, and returns at once
-	Announced  table[[]string]  // IDs of all components that were ever announced; key: robot ID, agent ID or "bridge"
-	Kept       table[[]Waiting] // commands that wait until their robot connects; key: robot ID
+	Characters      characters
+	Notices         noticeStore
+	Questions       questions
+	Restart         func()           // starts a restart of the appliance, and returns at once
+	Announced       table[[]string]  // IDs of all components that were ever announced; key: robot ID, agent ID or "bridge"
+	WaitingCommands table[[]Waiting] // commands that wait until their robot connects; key: robot ID
 }
 
 // characters provides the characters of the appliance.
@@ -44,7 +44,7 @@ type characters interface {
 
 // noticeStore stores notifications.
 type noticeStore interface {
-	// Open returns the accepted notifications that nobody has acknowledged.
+	// Open returns the notifications that are neither acknowledged nor expired, oldest first.
 	Open(now time.Time) []notice.Notification
 }
 

@@ -46,7 +46,7 @@ func TestStatesFitTheirAnnouncement(t *testing.T) {
 			HeadYaw: degrees.Draw(t, "yaw"), HeadPitch: degrees.Draw(t, "pitch"),
 		}
 		if rapid.Bool().Draw(t, "asked") {
-			if v.Read(answer) {
+			if v.SetReadings(answer) {
 				hub.robots.publishDiscovery(v)
 			}
 			hub.robots.publishChanges(v, time.Now())

@@ -19,22 +19,22 @@ type publisher struct {
 }
 
 // sendRetained publishes a JSON document that the broker retains.
-func (p publisher) state(topic string, document any) {
+func (p publisher) sendRetained(topic string, document any) {
 	p.out.Add(connection.Message{Topic: topic, Payload: encode(document), Retained: true, QoS: 1})
 }
 
 // sendRetainedText publishes a text that the broker retains. An empty text deletes the retained message.
-func (p publisher) status(topic, text string) {
+func (p publisher) sendRetainedText(topic, text string) {
 	p.out.Add(connection.Message{Topic: topic, Payload: []byte(text), Retained: true, QoS: 1})
 }
 
 // sendEvent publishes a JSON document that is not retained.
-func (p publisher) event(topic string, document any) {
+func (p publisher) sendEvent(topic string, document any) {
 	p.out.Add(connection.Message{Topic: topic, Payload: encode(document), QoS: 1})
 }
 
 // sendTelemetry publishes a JSON document that may be lost.
-func (p publisher) telemetry(topic string, document any) {
+func (p publisher) sendTelemetry(topic string, document any) {
 	p.out.Add(connection.Message{Topic: topic, Payload: encode(document)})
 }
 
@@ -55,7 +55,7 @@ type announcements struct {
 }
 
 // announcedIDs returns the IDs of all components that were ever announced for a device.
-func (a announcements) before(device string) []string {
+func (a announcements) announcedIDs(device string) []string {
 	ids, _, err := a.ids.Get(device)
 	if err != nil {
 		a.log.Warn("the list of what was announced to Home Assistant cannot be read; entities that no longer exist may stay there", "err", err)
@@ -64,7 +64,7 @@ func (a announcements) before(device string) []string {
 }
 
 // announcedDevices returns the keys of all announced devices, sorted.
-func (a announcements) devices() []string {
+func (a announcements) announcedDevices() []string {
 	return slices.Sorted(maps.Keys(maps.Collect(a.ids.All())))
 }
 
@@ -72,14 +72,14 @@ func (a announcements) devices() []string {
 // makes the payload of a step again, so that the outbox need not hold the payloads in memory.
 func (a announcements) announce(device string, d discovery.Announcement, payload func(step int) []byte) {
 	steps := make([]connection.Message, len(d.Payloads))
-	for i, first := range d.Payloads {
-		steps[i] = connection.Message{Topic: d.Topic, Payload: first, Retained: true, QoS: 1}
+	for i, encoded := range d.Payloads {
+		steps[i] = connection.Message{Topic: d.Topic, Payload: encoded, Retained: true, QoS: 1}
 		if payload != nil {
-			steps[i].Again = func() []byte { return payload(i) }
+			steps[i].MakePayload = func() []byte { return payload(i) }
 		}
 	}
 	a.out.AddSteps(steps)
-	if d.IDs != nil && !slices.Equal(a.before(device), d.IDs) {
+	if d.IDs != nil && !slices.Equal(a.announcedIDs(device), d.IDs) {
 		a.ids.PutSoon(device, d.IDs)
 	}
 }

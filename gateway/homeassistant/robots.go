@@ -48,7 +48,7 @@ func (r *robots) reconcile(now time.Time) {
 		}
 		v := r.views[registered.ID]
 		if v == nil {
-			v = r.enter(registered)
+			v = r.addRobot(registered)
 		}
 		adopted[registered.ID] = true
 		old, character := v.Registered, r.o.Characters.Who(registered.ID, "")
@@ -74,10 +74,10 @@ func (r *robots) reconcile(now time.Time) {
 }
 
 // addRobot adds the view of a robot.
-func (r *robots) enter(registered device.Robot) *state.Robot {
+func (r *robots) addRobot(registered device.Robot) *state.Robot {
 	v := &state.Robot{
 		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the initial state, since no event was read yet
-		Shown: agent.Idle, Transport: r.o.Transport, Senses: discovery.NewSenses(r.before(string(registered.ID))),
+		Shown: agent.Idle, Transport: r.o.Transport, Senses: discovery.NewSenses(r.announcedIDs(string(registered.ID))),
 	}
 	r.views[registered.ID] = v
 	return v
@@ -85,7 +85,7 @@ func (r *robots) enter(registered device.Robot) *state.Robot {
 
 // removeForgotten removes the devices of robots that were forgotten while MQTT was off.
 func (r *robots) removeForgotten() {
-	for _, key := range r.devices() {
+	for _, key := range r.announcedDevices() {
 		if id, err := device.ParseID(key); err == nil && !r.o.Robots.Trusts(id) {
 			r.remove(id)
 		}
@@ -96,7 +96,7 @@ func (r *robots) removeForgotten() {
 func (r *robots) remove(id device.ID) {
 	r.announce(string(id), discovery.RemovedRobot(r.topics, id), nil)
 	for _, thing := range []string{"status", "state", "led", "firmware", "mood"} {
-		r.status(r.topics.Robot(id, thing), "")
+		r.sendRetainedText(r.topics.Robot(id, thing), "")
 	}
 	r.ids.DeleteSoon(string(id))
 	r.waiting.removeAll(id)
@@ -148,10 +148,10 @@ func (r *robots) publishDiscovery(v *state.Robot) {
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
 		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
 		Characters: r.choices(v)}
-	announced := r.before(string(id))
+	announced := r.announcedIDs(string(id))
 	d := discovery.Robot(r.topics, card, announced)
 	if !v.Published.IsZero() { // Home Assistant will read the retained document with the new ranges of sliders
-		r.state(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
+		r.sendRetained(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
 		v.Changed = true
 	}
 	v.Tools = card.Tools
@@ -173,9 +173,9 @@ func (r *robots) publishChanges(v *state.Robot, now time.Time) {
 // publishState publishes the state document of a robot, and the state of its lights if it has any.
 func (r *robots) publishState(v *state.Robot, now time.Time) {
 	v.Changed, v.Published = false, now
-	r.state(r.topics.Robot(v.Registered.ID, "state"), v.Document())
+	r.sendRetained(r.topics.Robot(v.Registered.ID, "state"), v.Document())
 	if _, found := device.FindLights(r.tools(v)); found {
-		r.state(r.topics.Robot(v.Registered.ID, "led"), cmp.Or(v.Light, &state.Light{})) // a nil Light is unknown
+		r.sendRetained(r.topics.Robot(v.Registered.ID, "led"), cmp.Or(v.Light, &state.Light{})) // a nil Light is unknown
 	}
 }
 
@@ -185,7 +185,7 @@ func (r *robots) publishStatus(v *state.Robot, now time.Time) {
 	if v.Online(now, r.o.Away) {
 		status = "online"
 	}
-	r.status(r.topics.Robot(v.Registered.ID, "status"), status)
+	r.sendRetainedText(r.topics.Robot(v.Registered.ID, "status"), status)
 }
 
 // endDownload publishes that a robot is no longer downloading firmware.
@@ -197,19 +197,19 @@ func (r *robots) endDownload(v *state.Robot) {
 // publishMood publishes the mood of a robot.
 func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	v.MoodChanged, v.MoodPublished = false, now
-	r.state(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
+	r.sendRetained(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
 // publishFirmware publishes the installed and the latest firmware version of a robot.
 func (r *robots) publishFirmware(v *state.Robot) {
 	installed, latest := r.o.Firmware.Update(v.Registered.ID)
-	r.state(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
+	r.sendRetained(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
 }
 
 // advance publishes the changes of a robot that are due at the time now.
 func (r *robots) advance(v *state.Robot, now time.Time) {
-	if v.LongTouch(now) {
-		r.event(r.topics.Robot(v.Registered.ID, "touch"), state.Event{Type: "long_press_start"})
+	if v.DetectLongPress(now) {
+		r.sendEvent(r.topics.Robot(v.Registered.ID, "touch"), state.Event{Type: "long_press_start"})
 	}
 	if v.Expire(now) {
 		r.publishFirmware(v)
@@ -224,17 +224,17 @@ func (r *robots) advance(v *state.Robot, now time.Time) {
 // nextChange returns the time at which advance has to be called next for a robot, or the zero time if no
 // change is due.
 func (r *robots) nextChange(v *state.Robot, now time.Time) time.Time {
-	first := v.NextChange()
+	next := v.NextChange()
 	if v.Changed {
-		first = state.Earliest(first, v.Published.Add(stateInterval))
+		next = state.Earliest(next, v.Published.Add(stateInterval))
 	}
 	if v.MoodChanged {
-		first = state.Earliest(first, v.MoodPublished.Add(moodInterval))
+		next = state.Earliest(next, v.MoodPublished.Add(moodInterval))
 	}
 	if r.o.Away > 0 && !v.State.Online && v.Online(now, r.o.Away) {
-		first = state.Earliest(first, v.LastSeen().Add(r.o.Away))
+		next = state.Earliest(next, v.LastSeen().Add(r.o.Away))
 	}
-	return first
+	return next
 }
 
 // countOnline returns how many robots can be reached.

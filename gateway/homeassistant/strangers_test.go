@@ -172,7 +172,7 @@ func TestCommandsAreConfirmedOnceTheyAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kept := &storetest.Table[[]Waiting]{}
 			inBubble(t, func(h *harness, _ *script) {
-				h.options.Kept = kept
+				h.options.WaitingCommands = kept
 				if c.full {
 					kept.RefuseDurable(errors.New("no room on the disk"))
 				}
@@ -224,7 +224,7 @@ func TestAWaitingCommandIsStoredUntilItIsDone(t *testing.T) {
 				}
 				return things
 			}
-			inBubble(t, func(h *harness, _ *script) { h.options.Kept = kept }, func(t *testing.T, h *harness, s *script) {
+			inBubble(t, func(h *harness, _ *script) { h.options.WaitingCommands = kept }, func(t *testing.T, h *harness, s *script) {
 				h.talk.open(chan1, false)
 				s.take(incoming{Topic: "perch/a0b1c2d3e4f4/volume/set", Payload: []byte("20"), Confirm: func() {}})
 				synctest.Wait()

@@ -14,14 +14,14 @@ const commandLifetime = 24 * time.Hour
 
 // Waiting is a command that waits until its robot connects.
 type Waiting struct {
-	Thing   string    `json:"thing"`
+	Thing   string    `json:"thing"`   // what the command is for, as in its topic: "volume", "reboot"
 	Payload string    `json:"payload"` // the published MQTT payload, unchanged
 	Expires time.Time `json:"expires"`
 
 	running bool // the command is queued in its robot's lane, or is being carried out
 }
 
-// waitingCommands holds the commands that wait for their robots: for each robot, the latest command of
+// waitingCommands holds the commands that wait for their robots: for each robot, the latest command for
 // each thing. Sentences and notifications wait in the notifier instead. A command stays in the table
 // until it has been carried out, because the broker no longer has it and the power may fail.
 type waitingCommands struct {

@@ -115,10 +115,10 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.Robots, o.Talk, o.Notifier, o.Board, o.Bus = a.Owned, a.control, a.Agents.Notifier, a.board, a.Bus
 	o.Senses, o.Firmware, o.Questions, o.Notices = a.intake, updates{a.Firmware}, a.viewers.Questions, a.Notices
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
-	o.Kept = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
+	o.WaitingCommands = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Gestures, o.Characters = a.gestures, a.Agents.Characters
 	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor
-	o.Ask = a.homeAssistant.Broker
+	o.FindBroker = a.homeAssistant.Broker
 	a.Mirror, err = homeassistant.New(o)
 	return err
 }

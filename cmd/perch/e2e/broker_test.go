@@ -122,7 +122,7 @@ func TestTheBrokerDiesAndTheTalkGoesOn(t *testing.T) {
 	}
 	h.Eventually("there is a broker", func() bool { return brokerOf(t, os.Getpid()) != 0 && h.Mirror.Status().Connected })
 	first := brokerOf(t, os.Getpid())
-	ends := h.Mirror.Status().Ends
+	ends := h.Mirror.Status().EndCount
 	must.Succeed(t, syscall.Kill(first, syscall.SIGKILL))
 	told := func(ok bool, word string) func() bool {
 		return func() bool {
@@ -406,13 +406,13 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	if err == nil {
 		t.Fatalf("it keeps %d MB", sent*250>>10)
 	}
-	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.Ends == 1 && s.Connected })
+	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.EndCount === 1 && s.Connected })
 	again := appliancetest.Subscribe(t, h.MosquittoFlags()...)
 	h.Eventually("what is retained is Perch's", func() bool { return again.Has(appliancetest.RobotConfig, "agent_state") })
 	if slices.ContainsFunc(again.Lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {
 		t.Error("it keeps what ended it")
 	}
-	t.Logf("it ended after %d MB: %s", sent*250>>10, h.Mirror.Status().Why)
+	t.Logf("it ended after %d MB: %s", sent*250>>10, h.Mirror.Status().LastEndCause)
 }
 
 // TestSaidOverMQTTIsKeptUntilItIsSaid, also for a robot that is in a talk: what

@@ -33,7 +33,7 @@ type (
 	// notify sends a notification.
 	notify struct{ notice notice.Notification }
 	// showEmotion shows an emotion on the robot's face.
-	feel struct{ emotion agent.Emotion }
+	showEmotion struct{ emotion agent.Emotion }
 	// level sets the volume or the brightness.
 	level struct {
 		what  string // "volume" or "brightness"
@@ -43,7 +43,7 @@ type (
 	light struct{ state state.Light }
 	// turn moves the head. The angles are in degrees; nil leaves an axis or the speed unchanged.
 	turn struct{ yaw, pitch, speed *int }
-	// mute turns the robot's microphone off or on.
+	// mute makes the appliance drop the sound of the robot's microphone, or stop dropping it.
 	mute struct{ on bool }
 	// sense is a perception event that another program reports for the robot.
 	sense struct {
@@ -190,7 +190,7 @@ func parseEmotion(text string) (Command, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("there is no emotion %.40q", text)
 	}
-	return feel{emotions[i]}, nil
+	return showEmotion{emotions[i]}, nil
 }
 
 // parseGesture parses a gesture, which is a name or an object with a name and a duration.

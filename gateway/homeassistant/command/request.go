@@ -75,7 +75,7 @@ func ParseRequest(verb string, payload []byte, find func(string) (device.ID, err
 func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err error) {
 	switch r.Verb {
 	case "devices":
-		list, omitted := s.list()
+		list, omitted := s.listRobots()
 		return map[string]any{"devices": list, "more": omitted}, nil
 	case "notify":
 		return s.notify(r.notice)
@@ -168,7 +168,7 @@ const maxStrangers = 50
 
 // listRobots returns the adopted robots and up to maxStrangers others. omitted is the number of robots that
 // were left out.
-func (s Services) list() (list []listedRobot, omitted int) {
+func (s Services) listRobots() (list []listedRobot, omitted int) {
 	list = []listedRobot{}
 	strangers := 0
 	for _, r := range s.Robots.List() {

@@ -56,7 +56,8 @@ type registry interface {
 // talk controls robots. Sentences and alerts for an offline robot are stored until it connects, and queued is
 // true. All other methods return an error for which Offline is true if the robot is offline.
 type talk interface {
-	// SayKept makes a robot speak a sentence. It returns once the sentence has been stored or spoken.
+	// SayKept makes a robot speak a sentence. It stores the sentence until it was spoken, and returns once it is
+	// stored.
 	SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
@@ -124,7 +125,7 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 	case notify:
 		n, err := s.Notifier.Notify(c.notice)
 		return Effect{Notice: n.ID}, err
-	case feel:
+	case showEmotion:
 		robot, err := s.Robots.Get(id)
 		if err == nil {
 			err = s.Talk.Feel(ctx, id, c.emotion.On(robot.Board))
@@ -151,13 +152,13 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 		_, err := s.Talk.Alert(ctx, id, "Perch", text, "happy")
 		return Effect{}, err
 	case gesture:
-		return Effect{}, s.gesture(id, c)
+		return Effect{}, s.makeGesture(id, c)
 	case level:
 		return Effect{Read: true}, s.setLevel(ctx, id, c)
 	case turn:
-		return s.turn(ctx, id, c)
+		return s.turnHead(ctx, id, c)
 	case light:
-		return s.shine(ctx, id, c.state)
+		return s.setLights(ctx, id, c.state)
 	case install:
 		return s.install(ctx, id)
 	}
@@ -166,7 +167,7 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 
 // missingTool returns the error for a robot without the tool that controls the given part. If the robot has
 // never listed its tools, Offline is true for the error, so that the command waits for the list.
-func (s Services) missing(id device.ID, part string) error {
+func (s Services) missingTool(id device.ID, part string) error {
 	if len(s.Talk.Tools(id)) == 0 {
 		return notListed{}
 	}
@@ -180,7 +181,7 @@ func (notListed) Error() string { return "the robot has yet to list its tools" }
 func (notListed) Code() string  { return "robot_offline" }
 
 // makeGesture makes a connected robot perform a gesture.
-func (s Services) gesture(id device.ID, c gesture) error {
+func (s Services) makeGesture(id device.ID, c gesture) error {
 	if _, known := s.Gestures.Named(c.name); !known {
 		return fmt.Errorf("there is no gesture %.40q; there are %s", c.name, strings.Join(s.Gestures.Names(), ", "))
 	}
@@ -194,9 +195,9 @@ func (s Services) gesture(id device.ID, c gesture) error {
 
 // setLevel sets the volume or the brightness.
 func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
-	control, found := discovery.Level(s.Talk.Tools(id), c.what)
+	control, found := discovery.LevelControl(s.Talk.Tools(id), c.what)
 	if !found {
-		return s.missing(id, c.what)
+		return s.missingTool(id, c.what)
 	}
 	if low, high, ok := control.Percent(); ok && (c.value < low || c.value > high) {
 		return fmt.Errorf("%s goes from %d to %d, not to %d", c.what, low, high, c.value)
@@ -206,10 +207,10 @@ func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 }
 
 // turnHead moves the head. Its effect sets the angles, because some robots have no tool that reads them.
-func (s Services) turn(ctx context.Context, id device.ID, c turn) (Effect, error) {
-	head, found := discovery.Head(s.Talk.Tools(id))
+func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, error) {
+	head, found := discovery.HeadControl(s.Talk.Tools(id))
 	if !found {
-		return Effect{}, s.missing(id, "head")
+		return Effect{}, s.missingTool(id, "head")
 	}
 	arguments := map[string]any{}
 	for i, angle := range []*int{c.yaw, c.pitch} {
@@ -231,10 +232,10 @@ func (s Services) turn(ctx context.Context, id device.ID, c turn) (Effect, error
 }
 
 // setLights sets the lights. Its effect sets their state, because robots have no tool that reads it.
-func (s Services) shine(ctx context.Context, id device.ID, l state.Light) (Effect, error) {
+func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) (Effect, error) {
 	control, found := device.FindLights(s.Talk.Tools(id))
 	if !found {
-		return Effect{}, s.missing(id, "lights")
+		return Effect{}, s.missingTool(id, "lights")
 	}
 	if *l.State == "ON" && l.Color == nil {
 		l.Color = &state.Colour{R: 255, G: 255, B: 255}
@@ -272,7 +273,7 @@ func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 }
 
 // ReadStatus reads the status of a robot and the angles of its head. ok is false if it could read neither.
-func (s Services) Read(ctx context.Context, id device.ID, log *slog.Logger) (r state.Readings, ok bool) {
+func (s Services) ReadStatus(ctx context.Context, id device.ID, log *slog.Logger) (r state.Readings, ok bool) {
 	tools := s.Talk.Tools(id)
 	if t, found := device.FindControl(tools, "get device status"); found {
 		result, err := s.Talk.Call(ctx, id, t.Name, nil)

@@ -30,9 +30,9 @@ type Status struct {
 
 	// EndCount and the following fields describe the embedded broker, which is restarted when it ends.
 
-	Ends  int       `json:"ends,omitempty"` // how often the broker has ended
-	Ended time.Time `json:"ended,omitzero"` // when the broker ended last
-	Why   error     `json:"-"`              // why the broker ended last
+	EndCount     int       `json:"ends,omitempty"` // how often the broker has ended
+	LastEnd      time.Time `json:"ended,omitzero"` // when the broker ended last
+	LastEndCause error     `json:"-"`              // why the broker ended last
 }
 
 // Connection keeps the appliance connected to a broker. It publishes the messages of the outbox, passes received
@@ -89,7 +89,7 @@ func (c *Connection) Status() Status {
 	c.mu.Unlock()
 	if c.embedded != nil {
 		runs, _ := c.embedded.state()
-		s.Ends, s.Ended, s.Why = runs.ends, runs.ended, runs.why
+		s.EndCount, s.LastEnd, s.LastEndCause = runs.ends, runs.ended, runs.why
 	}
 	return s
 }
@@ -127,7 +127,7 @@ func (c *Connection) askingDialer(o Options, embedded func(context.Context, Sess
 		if started {
 			return embedded(ctx, s)
 		}
-		address, user, password, err := o.Ask(ctx)
+		address, user, password, err := o.FindBroker(ctx)
 		if err != nil {
 			return nil, cmp.Or(ctx.Err(), fmt.Errorf("which MQTT broker Home Assistant has is not known: %w", err))
 		}
@@ -208,7 +208,7 @@ func (c *Connection) connect(ctx context.Context) error {
 		return err
 	case err != nil:
 	case !c.rivals.claim(time.Now()):
-		c.keepOff, err = true, c.rivals.err(c.topics.Base)
+		c.keepOff, err = true, c.rivals.conflictError(c.topics.Base)
 	case c.keepOff:
 		c.keepOff = false
 	default:
@@ -233,12 +233,12 @@ func (c *Connection) dial(ctx context.Context, s Session, others ...string) (Lin
 	in := arrivals{make(chan Incoming, maxArrived), make(chan Incoming, maxArrived)}
 	info, status := c.topics.Bridge("info"), c.topics.Bridge("status")
 	s.Receive = func(m Incoming) bool {
-		to := in.commands
+		queue := in.commands
 		if m.Topic == info || m.Topic == status {
-			to = in.bridge
+			queue = in.bridge
 		}
 		select {
-		case to <- m:
+		case queue <- m:
 			return true
 		default: // only a faulty or hostile client sends so many messages
 			return false
@@ -328,7 +328,7 @@ func (c *Connection) resolveConflict() error {
 	switch {
 	case older:
 		c.keepOff = true
-		return c.rivals.err(c.topics.Base)
+		return c.rivals.conflictError(c.topics.Base)
 	case other != "":
 		c.log.Warn("another appliance publishes under this MQTT base topic; give it another mqtt.base_topic", "base_topic", c.topics.Base,
 			"appliance", other)
@@ -352,8 +352,8 @@ func (c *Connection) Probe(ctx context.Context) error {
 	if l != nil {
 		defer l.Close()
 	}
-	if err == nil && c.rivals.online() {
-		err = c.rivals.err(c.topics.Base)
+	if err == nil && c.rivals.isOtherOnline() {
+		err = c.rivals.conflictError(c.topics.Base)
 	}
 	return err
 }

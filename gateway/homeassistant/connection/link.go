@@ -33,8 +33,8 @@ type Message struct {
 	// MakePayload makes the payload again for each later publication, so that the outbox need not hold the payload
 	// in memory: the discovery of a robot has ten kilobytes. If it is nil, the outbox holds the payload. It
 	// must be safe for concurrent use.
-	Again func() []byte
-	sum   [sha256.Size]byte // hash of Payload if MakePayload is set
+	MakePayload func() []byte
+	sum         [sha256.Size]byte // hash of Payload if MakePayload is set
 }
 
 // Incoming is a message from the broker.

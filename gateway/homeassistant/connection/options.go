@@ -23,8 +23,8 @@ type Options struct {
 	// FindBroker returns the address of Home Assistant's broker, and its user and password. It is used only if Broker
 	// is "supervisor", and is called before each connection attempt. If it returns an empty address, the
 	// embedded broker is started and used from then on.
-	Ask    func(context.Context) (address, user, password string, err error)
-	Listen string // address of the embedded broker; ":1883" if empty
+	FindBroker func(context.Context) (address, user, password string, err error)
+	Listen     string // address of the embedded broker; ":1883" if empty
 	// User and Password are those for the broker. They may be empty unless the broker is embedded.
 	User, Password string
 	CA             []byte // certificates of the authorities that may sign the broker's certificate, in PEM; nil for the system's authorities

@@ -59,7 +59,7 @@ func (o *Outbox) AddSteps(steps []Message) {
 	defer o.mu.Unlock()
 	topic, stored := steps[0].Topic, slices.Clone(steps)
 	for i, m := range stored {
-		if m.Again != nil {
+		if m.MakePayload != nil {
 			stored[i].Payload, stored[i].sum = nil, sha256.Sum256(m.Payload)
 		}
 	}
@@ -191,8 +191,8 @@ func (o *Outbox) Close(unconfirmed []Parcel) {
 // It returns false if the queue is empty.
 func (o *Outbox) Next(now time.Time) (Parcel, bool) {
 	p, found := o.dequeue(now)
-	if p.Again != nil {
-		p.Payload = p.Again()
+	if p.MakePayload != nil {
+		p.Payload = p.MakePayload()
 	}
 	return p, found
 }

@@ -65,7 +65,7 @@ func TestPayloadsMadeAgainAreNotStored(t *testing.T) {
 	o.Open()
 	payload := []byte("one")
 	put := func() {
-		o.AddSteps([]Message{{Topic: "t", Payload: payload, Retained: true, Again: func() []byte { return payload }}})
+		o.AddSteps([]Message{{Topic: "t", Payload: payload, Retained: true, MakePayload: func() []byte { return payload }}})
 	}
 	next := func(want string) {
 		t.Helper()

@@ -65,7 +65,7 @@ func (p *publisher) run() {
 		case <-p.leaving.Done():
 			if p.ctx.Err() == nil {
 				p.send(Parcel{Message: p.farewell})
-				p.await(0)
+				p.waitInFlight(0)
 			}
 			return
 		}
@@ -76,18 +76,18 @@ func (p *publisher) run() {
 func (p *publisher) send(parcel Parcel) {
 	p.inFlight = slices.DeleteFunc(p.inFlight, func(s sent) bool { return isDone(s.receipt) && s.receipt.Error() == nil })
 	s := sent{parcel, p.link.Publish(parcel.Message)}
-	if s.Again != nil {
+	if s.MakePayload != nil {
 		s.Payload = nil // the outbox can make it again
 	}
 	p.inFlight = append(p.inFlight, s)
 	if isDone(s.receipt) {
-		p.fail(s.receipt.Error())
+		p.setError(s.receipt.Error())
 	}
-	p.await(maxInFlight)
+	p.waitInFlight(maxInFlight)
 }
 
 // waitInFlight waits until at most n messages are in flight, or an error occurs.
-func (p *publisher) await(n int) {
+func (p *publisher) waitInFlight(n int) {
 	if len(p.inFlight) <= n {
 		return
 	}
@@ -96,9 +96,9 @@ func (p *publisher) await(n int) {
 	for _, s := range p.inFlight[:len(p.inFlight)-n] {
 		select {
 		case <-s.receipt.Done():
-			p.fail(s.receipt.Error())
+			p.setError(s.receipt.Error())
 		case <-timer.C:
-			p.fail(errors.New("the broker no longer confirms messages; it may be overloaded or stopped"))
+			p.setError(errors.New("the broker no longer confirms messages; it may be overloaded or stopped"))
 			return
 		case <-p.ctx.Done():
 			return
@@ -107,7 +107,7 @@ func (p *publisher) await(n int) {
 }
 
 // setError records the first error that is not nil.
-func (p *publisher) fail(err error) {
+func (p *publisher) setError(err error) {
 	if err != nil && p.err == nil {
 		p.err = fmt.Errorf("publish: %w", err)
 	}

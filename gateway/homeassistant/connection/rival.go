@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	rivalWait      = 500 * time.Millisecond // how long to wait for the retained messages of another appliance
+	rivalWait      = 500 * time.Millisecond // how long to wait for the retained messages of other appliances
 	abandonedAfter = time.Minute            // how long an appliance has to be offline before another one may use its topics
 )
 
@@ -94,12 +94,12 @@ func (r *rivals) conflict() (older bool, other string) {
 }
 
 // isOtherOnline reports whether another appliance is publishing under the topics.
-func (r *rivals) online() bool {
+func (r *rivals) isOtherOnline() bool {
 	return r.other.ID != "" && r.offline.IsZero()
 }
 
 // conflictError returns the error for topics that another appliance uses.
-func (r *rivals) err(base string) error {
+func (r *rivals) conflictError(base string) error {
 	return fmt.Errorf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
 		"give one of them another mqtt.base_topic", r.other.ID, base)
 }

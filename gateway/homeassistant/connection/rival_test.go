@@ -35,7 +35,7 @@ func FuzzBridgeInfo(f *testing.F) {
 		r.onInfo(info)
 		r.onStatus(status)
 		r.conflict()
-		if len(r.err("perch").Error()) > 1000 {
+		if len(r.conflictError("perch").Error()) > 1000 {
 			t.Error("a cause without end")
 		}
 		r.claim(time.Now())

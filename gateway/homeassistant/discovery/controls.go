@@ -9,34 +9,34 @@ const MaxNumber = 1e6
 type Control struct{ device.Control }
 
 // LevelControl returns the tool that sets a level in per cent: "volume" or "brightness".
-func Level(tools []device.Tool, what string) (Control, bool) {
+func LevelControl(tools []device.Tool, what string) (Control, bool) {
 	c, found := device.FindControl(tools, "set "+what, []string{what, "level", "value"})
 	return Control{c}, found
 }
 
 // HeadControl returns the tool that moves the head.
-func Head(tools []device.Tool) (Control, bool) {
+func HeadControl(tools []device.Tool) (Control, bool) {
 	c, found := device.FindHead(tools)
 	return Control{c}, found
 }
 
 // Percent returns the range of a level. ok is false if the level cannot be set.
-func (c Control) Percent() (low, high int, ok bool) { return c.span(0, 0, 100) }
+func (c Control) Percent() (low, high int, ok bool) { return c.argumentRange(0, 0, 100) }
 
 // Axis returns the range of a head's yaw (i is 0) or pitch (i is 1) in degrees. ok is false if the head cannot
 // move in this axis.
 func (c Control) Axis(i int) (low, high int, ok bool) {
 	if i == 0 {
-		return c.span(i, -device.AssumedHeadYaw, device.AssumedHeadYaw)
+		return c.argumentRange(i, -device.AssumedHeadYaw, device.AssumedHeadYaw)
 	}
-	low, high, ok = c.span(i, device.MinHeadPitch, device.MaxHeadPitch)
+	low, high, ok = c.argumentRange(i, device.MinHeadPitch, device.MaxHeadPitch)
 	low, high = max(low, device.MinHeadPitch), min(high, device.MaxHeadPitch) // the maker of the robot advises against both ends
 	return low, high, ok && low < high
 }
 
 // argumentRange returns the range of the i-th argument. The default range is used if the tool's schema has none. ok is
 // false for an argument that is missing or that accepts only one value.
-func (c Control) span(i, defaultLow, defaultHigh int) (low, high int, ok bool) {
+func (c Control) argumentRange(i, defaultLow, defaultHigh int) (low, high int, ok bool) {
 	if c.Arguments[i] == "" {
 		return 0, 0, false
 	}

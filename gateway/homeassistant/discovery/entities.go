@@ -143,14 +143,14 @@ func commonRows(n topic.Names) []row {
 // toolRows returns the entities that need one of the robot's tools.
 func toolRows(o owner, tools []device.Tool) (rows []row) {
 	level := func(key, name string) {
-		if c, found := Level(tools, key); found {
+		if c, found := LevelControl(tools, key); found {
 			low, high, ok := c.Percent()
 			rows = append(rows, sliderRow(row{key: key, name: name, place: inConfig}, low, high, ok)...)
 		}
 	}
 	level("volume", "Volume")
 	level("brightness", "Brightness")
-	if head, found := Head(tools); found {
+	if head, found := HeadControl(tools); found {
 		axis := func(i int, key, name, icon string) {
 			low, high, ok := head.Axis(i)
 			r := row{key: key, name: name, icon: icon, more: component{"unit_of_measurement": "°"}}

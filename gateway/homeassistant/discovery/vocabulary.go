@@ -33,7 +33,7 @@ func emotions() []string {
 const Other = "other"
 
 // ListedOrOther returns name if it is one of the announced types, and Other if it is not.
-func Listed(name string, types []string) string {
+func ListedOrOther(name string, types []string) string {
 	if slices.Contains(types, name) {
 		return name
 	}

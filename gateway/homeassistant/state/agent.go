@@ -77,10 +77,10 @@ func (a *Agent) Ends() time.Time {
 func (a *Agent) QuestionShownAt(at time.Time) bool { return a.since == at }
 
 // SetTool sets the latest tool call.
-func (a *Agent) UseTool(t event.ToolStatus) { a.tool, a.Changed = t, true }
+func (a *Agent) SetTool(t event.ToolStatus) { a.tool, a.Changed = t, true }
 
 // AddQuestion adds a waiting question. It ignores the question if too many are waiting.
-func (a *Agent) Ask(id, text string, answerable bool, at time.Time) {
+func (a *Agent) AddQuestion(id, text string, answerable bool, at time.Time) {
 	if len(a.questions) == 0 {
 		a.since = at
 	}
@@ -90,7 +90,7 @@ func (a *Agent) Ask(id, text string, answerable bool, at time.Time) {
 }
 
 // RemoveQuestion removes a question that was answered.
-func (a *Agent) Answered(id string, at time.Time) {
+func (a *Agent) RemoveQuestion(id string, at time.Time) {
 	if len(a.questions) > 0 && a.questions[0].id == id {
 		a.since = at // the next question becomes the first
 	}
@@ -113,7 +113,7 @@ func (a *Agent) ClearQuestions(at time.Time) { a.questions, a.since, a.Changed =
 // FindQuestion returns the ID of the question that an answer is for. If the answer has no ID, it is for the question
 // that is shown. If that has been shown for less than minReadingTime, FindQuestion returns an error, because the
 // answer was probably for the previous question.
-func (a *Agent) Answerable(id string, now time.Time) (string, error) {
+func (a *Agent) FindQuestion(id string, now time.Time) (string, error) {
 	if id != "" {
 		if !slices.ContainsFunc(a.questions, func(q question) bool { return q.id == id && q.answerable }) {
 			return "", agent.ErrNoQuestion

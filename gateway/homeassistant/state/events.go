@@ -33,7 +33,7 @@ func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok b
 	case event.Fault:
 		c, ok = Event{Type: "error", Name: e.Part, Reason: e.Cause}, true
 	case event.Command:
-		c, ok = Event{Type: discovery.Listed(e.State, discovery.ConversationTypes()), Thing: e.Thing, Reason: e.Reason}, true
+		c, ok = Event{Type: discovery.ListedOrOther(e.State, discovery.ConversationTypes()), Thing: e.Thing, Reason: e.Reason}, true
 	case event.TimerRang:
 		c, ok = Event{Type: discovery.Other, Name: event.Kind(e), ID: e.ID}, true
 	}
@@ -51,12 +51,12 @@ func shared(text string, share bool) *string {
 
 // Perception returns the MQTT event for a perception event.
 func Perception(p event.Perceived) Event {
-	return Event{Type: discovery.Listed(p.Name, discovery.PerceptionTypes()), Name: p.Name, Data: p.Data}
+	return Event{Type: discovery.ListedOrOther(p.Name, discovery.PerceptionTypes()), Name: p.Name, Data: p.Data}
 }
 
 // Diary returns the MQTT event for a diary entry. Texts are included only if share is true.
 func Diary(e event.Recorded, share bool) Event {
-	d := Event{Type: discovery.Listed(e.Type, discovery.DiaryTypes()), Seq: e.Seq, Hash: e.Hash, Agent: e.Character, Session: e.Session}
+	d := Event{Type: discovery.ListedOrOther(e.Type, discovery.DiaryTypes()), Seq: e.Seq, Hash: e.Hash, Agent: e.Character, Session: e.Session}
 	var p struct {
 		Text, Content, Message, Name, ID, Address, Skill, URI, Error string
 

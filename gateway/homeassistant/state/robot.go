@@ -102,13 +102,13 @@ func (r *Robot) NextChange() time.Time {
 }
 
 // Earliest returns the earliest of the times that are not zero, or the zero time if all are.
-func Earliest(times ...time.Time) (first time.Time) {
+func Earliest(times ...time.Time) (earliest time.Time) {
 	for _, t := range times {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
+		if !t.IsZero() && (earliest.IsZero() || t.Before(earliest)) {
+			earliest = t
 		}
 	}
-	return first
+	return earliest
 }
 
 // SetState sets the state of the robot's session after an event.
@@ -128,7 +128,7 @@ func (r *Robot) Register(robot device.Robot) {
 }
 
 // SetStatus sets the values of a status event. It leaves the values that the event lacks unchanged.
-func (r *Robot) Report(e event.RobotStatus) {
+func (r *Robot) SetStatus(e event.RobotStatus) {
 	s := &r.Readings
 	s.Volume, s.Brightness, s.Battery = cmp.Or(e.Volume, s.Volume), cmp.Or(e.Brightness, s.Brightness), cmp.Or(e.Battery, s.Battery)
 	s.Charging, s.Signal = cmp.Or(e.Charging, s.Charging), cmp.Or(e.Signal, s.Signal)
@@ -136,7 +136,7 @@ func (r *Robot) Report(e event.RobotStatus) {
 }
 
 // SetReadings sets the values that were read from the robot, and reports whether they show a new sense.
-func (r *Robot) Read(read Readings) (newSense bool) {
+func (r *Robot) SetReadings(read Readings) (newSense bool) {
 	if read.HeadYaw == nil && read.HeadPitch == nil { // cannot be read, so the angles that were set last remain
 		read.HeadYaw, read.HeadPitch = r.Readings.HeadYaw, r.Readings.HeadPitch
 	}
@@ -189,15 +189,15 @@ func (r *Robot) Perceive(p event.Perceived, at time.Time) (touches []Event, newS
 }
 
 // DetectLongPress returns true once for each touch, when it has lasted for longPressTime.
-func (r *Robot) LongTouch(now time.Time) bool {
+func (r *Robot) DetectLongPress(now time.Time) bool {
 	long := !r.touched.IsZero() && !r.longPress && !r.touched.Add(longPressTime).After(now)
 	r.longPress = r.longPress || long
 	return long
 }
 
 // SetMood sets the mood, and reports whether the dominant feeling has changed.
-func (r *Robot) Feel(m event.Mood) (changed bool) {
-	next := Mood{Mood: optional(discovery.Listed(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
+func (r *Robot) SetMood(m event.Mood) (changed bool) {
+	next := Mood{Mood: optional(discovery.ListedOrOther(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
 	if *next.Mood == discovery.Other {
 		next.Mood = nil
 	}
@@ -233,7 +233,7 @@ func (r *Robot) Expire(now time.Time) (downloadEnded bool) {
 }
 
 // SetProgress sets the progress of a firmware download. It ignores an event without the size of the image.
-func (r *Robot) Progress(e event.FirmwareProgress, at time.Time) {
+func (r *Robot) SetProgress(e event.FirmwareProgress, at time.Time) {
 	if e.Size > 0 {
 		r.download = download{int(100 * min(max(e.Bytes, 0), e.Size) / e.Size), at.Add(DownloadTimeout)}
 	}
@@ -306,12 +306,12 @@ func (d *Document) sliders(tools []device.Tool) (sliders []slider) {
 		}
 	}
 	for level, value := range map[string]**int{"volume": &d.Volume, "brightness": &d.Brightness} {
-		if c, found := discovery.Level(tools, level); found {
+		if c, found := discovery.LevelControl(tools, level); found {
 			low, high, ok := c.Percent()
 			add(value, low, high, ok)
 		}
 	}
-	if head, found := discovery.Head(tools); found {
+	if head, found := discovery.HeadControl(tools); found {
 		for i, value := range []**int{&d.HeadYaw, &d.HeadPitch} {
 			low, high, ok := head.Axis(i)
 			add(value, low, high, ok)

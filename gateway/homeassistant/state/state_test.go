@@ -26,7 +26,7 @@ func FuzzStatus(f *testing.F) {
 		var err error
 		if r.Status, err = device.ParseStatus(status); err == nil {
 			r.ParseAngles(head)
-			robot.Read(r)
+			robot.SetReadings(r)
 		}
 		d := robot.Document()
 		if _, err := json.Marshal(d); err != nil {

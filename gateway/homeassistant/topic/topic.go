@@ -77,17 +77,17 @@ const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_
 func IsLevel(id string) bool { return id != "" && strings.Trim(id, letters) == "" }
 
 // HashPrefix is the prefix of agent IDs that are hashes of a session name.
-const Hashed = "h-"
+const HashPrefix = "h-"
 
 // AgentID returns the ID of a session's agent in topics. It always returns the same ID for a session: its
 // name, or a hash if the name is long or has characters that are not allowed in topics. Clients choose the
 // names of their sessions.
 func AgentID(session string) string {
-	if IsLevel(session) && len(session) <= 40 && !strings.HasPrefix(session, Hashed) {
+	if IsLevel(session) && len(session) <= 40 && !strings.HasPrefix(session, HashPrefix) {
 		return session
 	}
 	sum := sha256.Sum256([]byte(session))
-	return Hashed + hex.EncodeToString(sum[:6])
+	return HashPrefix + hex.EncodeToString(sum[:6])
 }
 
 // Check returns an error if a topic cannot be the first part of other topics. The error names key, the
