@@ -19,13 +19,13 @@ func (a *Appliance) newMetrics() (counters func() []admin.Counter, gauges []admi
 		admin.Gauge{Name: "perch_robots_mqtt", Help: "Robots that are connected by MQTT.", Read: func() float64 { return float64(a.Talk.Connected()) }},
 		admin.Gauge{Name: "perch_robots_waiting", Help: "Robots that wait to be adopted.", Read: func() (n float64) {
 			for _, r := range a.Robots.List() {
-				n += admin.Truth(r.Claim != nil)
+				n += admin.BoolValue(r.Claim != nil)
 			}
 			return n
 		}},
 		admin.Gauge{Name: "perch_robots_strangers", Help: "Robots that nobody has adopted.",
 			Read: func() float64 { return float64(a.Robots.Strangers()) }},
 		admin.Gauge{Name: "perch_mqtt_connected", Help: "1 while the MQTT broker is told, or MQTT is turned off.",
-			Read: func() float64 { return admin.Truth(a.Mirror.Condition().OK && !a.Mirror.Status().Connecting) }})
+			Read: func() float64 { return admin.BoolValue(a.Mirror.Condition().OK && !a.Mirror.Status().Connecting) }})
 	return func() []admin.Counter { return slices.Concat(fixed, a.Agents.Engines.Engines().Counters()) }, gauges
 }

@@ -42,7 +42,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		return err
 	}
 	p := access.Parts{
-		Open:        a.admin.Open,
+		Open:        a.admin.OpenRoutes,
 		Owner:       []access.Mount{a.admin.Routes, a.metrics.Routes},
 		Robots:      []access.Mount{a.ota.Routes, a.Talk.Routes},
 		TurnAway:    a.ota.TurnAway,

@@ -55,7 +55,7 @@ func TestEnginesAreTriedByTheirOwner(t *testing.T) {
 	var recording bytes.Buffer
 	must.Succeed(t, voice.WriteWAV(&recording, voice.MicRate, append(heard, make([]int16, voice.MicRate/2)...)))
 	t.Logf("spoken in %d samples of 24 kHz", len(pcm))
-	try := func(part, body string) (tried admin.Tried) {
+	try := func(part, body string) (tried admin.TryResult) {
 		t.Helper()
 		h.Admin(http.MethodPost, "/api/v1/engines/try?part="+part, body, &tried)
 		t.Logf("%s: %+v", part, tried)

@@ -58,7 +58,7 @@ func TestAForeignCheckIn(t *testing.T) {
 				t.Errorf("the robot is %+v (%v)", robot, err)
 			}
 			h.command("robot adopt a0b1c2d3e4f5", 1, "adopt it by the code on its screen")
-			h.command("robot list", 0, "another client names itself by its MAC address")
+			h.command("robot list", 0, "another client uses the MAC address of this robot")
 			if r, _ := h.Robots.Get("a0b1c2d3e4f5"); r.Client == robot.Claim.Client {
 				t.Error("the claim was taken")
 			}

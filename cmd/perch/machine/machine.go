@@ -88,7 +88,7 @@ func Gauges(db *store.DB, data string) []admin.Gauge {
 			return float64(info.Size())
 		}},
 		{Name: "perch_store_failing", Help: "1 if the last write of the database failed or the database cannot be read.",
-			Read: func() float64 { return admin.Truth(db.Err() != nil || db.Readable() != nil) }},
+			Read: func() float64 { return admin.BoolValue(db.Err() != nil || db.Readable() != nil) }},
 		{Name: "perch_disk_free_bytes", Help: "Free bytes on the disk of the data directory.", Read: func() float64 {
 			free, err := store.FreeSpace(data)
 			if err != nil {

@@ -39,7 +39,8 @@ type registry interface {
 	// AdoptClient adopts a robot that several clients claim to be. The parameter client is the Client-Id or the
 	// address of the client to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
-	// Replace is like AdoptClient for a robot that is adopted already: it adopts another client instead.
+	// Replace admits a waiting client instead of the adopted one. The robot then has to be adopted again. The
+	// parameter client is the Client-Id or the address of the client; it may be empty if only one is waiting.
 	Replace(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
 	// ForgetStrangers deletes all robots that were not adopted, and returns their IDs.
@@ -62,8 +63,8 @@ type talk interface {
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 	// Picture returns the latest picture of a robot's camera, if there is one.
 	Picture(id device.ID) (device.Picture, bool)
-	// Record calls out with a line for each message that the robot sends or receives, until ctx ends or out
-	// returns an error.
+	// Record calls out with each line of the transcript of the robot's open session, or of its next one. It
+	// returns when the session or ctx ends, or when out returns an error.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
 	// Lost returns how many robots were disconnected because they did not read.
 	Lost() int
@@ -84,7 +85,7 @@ type Options struct {
 	Bus        *event.Bus
 	Gestures   perception.Gestures                                    // the gestures that robots can make
 	Notify     func(notice.Notification) (notice.Notification, error) // stores a notification and delivers it
-	Notices    func(now time.Time) []notice.Notification              // returns the notifications that nobody has acknowledged
+	Notices    func(now time.Time) []notice.Notification              // returns the notifications that are neither acknowledged nor expired
 
 	Acknowledge        func(id string) error                      // acknowledges a notification
 	ForgetConversation func(conversation string) error            // makes a conversation start again; ignores an unknown one
@@ -127,7 +128,7 @@ type Gauge struct {
 }
 
 // BoolValue returns 1 for true and 0 for false, the values of a boolean gauge.
-func Truth(yes bool) float64 {
+func BoolValue(yes bool) float64 {
 	if yes {
 		return 1
 	}
@@ -195,13 +196,13 @@ type Device struct {
 
 // status returns the status of the appliance.
 func (a *API) status() Status {
-	return Status{ID: a.o.ID, Version: a.o.Version, Started: a.o.started(time.Now()).Round(time.Second), Robots: len(a.o.Robots.List()),
-		Open: a.count(func(s agent.State) bool { return s.Talking }), Reached: a.count(func(s agent.State) bool { return s.Online }),
-		Lost: a.o.Talk.Lost(), Notices: a.waiting(time.Now()), Parts: a.o.Parts()}
+	return Status{ID: a.o.ID, Version: a.o.Version, Started: a.o.startTime(time.Now()).Round(time.Second), Robots: len(a.o.Robots.List()),
+		Open: a.countRobots(func(s agent.State) bool { return s.Talking }), Reached: a.countRobots(func(s agent.State) bool { return s.Online }),
+		Lost: a.o.Talk.Lost(), Notices: a.countUndelivered(time.Now()), Parts: a.o.Parts()}
 }
 
 // countRobots returns the number of robots whose state fulfils the condition.
-func (a *API) count(condition func(agent.State) bool) (n int) {
+func (a *API) countRobots(condition func(agent.State) bool) (n int) {
 	states, _ := a.o.Board.Snapshot()
 	for _, s := range states {
 		if s.Robot != "" && condition(s) {
@@ -213,10 +214,10 @@ func (a *API) count(condition func(agent.State) bool) (n int) {
 
 // startTime returns when the appliance was started, computed from the present time and the uptime. The clock may
 // have been wrong at the start.
-func (o Options) started(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
+func (o Options) startTime(now time.Time) time.Time { return now.Round(0).Add(-now.Sub(o.Started)) }
 
 // countUndelivered returns the number of notifications that have not been delivered.
-func (a *API) waiting(now time.Time) (n int) {
+func (a *API) countUndelivered(now time.Time) (n int) {
 	for _, notification := range a.o.Notices(now) {
 		if notification.State == notice.Received {
 			n++
@@ -249,13 +250,13 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 	case r.Contested():
 		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
 		shown.Board, shown.Firmware, shown.Address, shown.BaseURL, shown.Code = "", "", "", "", "" // they may belong to the wrong client
-		shown.Waiting = "more than one client names itself by its MAC address; adopt it by the code on its screen, or name the client that is yours"
+		shown.Waiting = "more than one client uses the MAC address of this robot; adopt the robot by the code on its screen, or name your client"
 	case r.Claim != nil && r.Bound:
 		shown.Claimed = true
 		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
 		shown.Code = "" // it may belong to the wrong client; the owner reads the code from the robot's screen
-		shown.Waiting = "another client names itself by its MAC address, from " + r.Claim.Address +
-			"; if you erased its flash, adopt it by the code on its screen, or, where it shows none, with --replace"
+		shown.Waiting = "another client uses the MAC address of this robot, from " + r.Claim.Address +
+			"; if you have erased the flash of the robot, adopt it by the code on its screen, or with --replace if it shows no code"
 	case r.Claim != nil:
 		shown.Board, shown.Firmware, shown.Address = r.Claim.Board, r.Claim.Firmware, r.Claim.Address
 		shown.Waiting = "it is new here; adopt it"
@@ -274,7 +275,7 @@ type adoption struct {
 	Robot   string // MAC address or name
 	Code    string // adoption code on the screen of the robot
 	Client  string // Client-Id or address of the client to adopt, if several claim to be the robot
-	Replace bool   // adopt the waiting client instead of the one that is adopted now
+	Replace bool   // admit the waiting client instead of the adopted one; the robot then has to be adopted again
 }
 
 // adopt adopts a robot. If this replaces another client, the channel of that client is closed.
@@ -283,11 +284,11 @@ func (a *API) adopt(ctx context.Context, b adoption) (robot device.Robot, err er
 		return robot, httpserver.BadBody("either robot or code is needed")
 	}
 	if b.Code != "" && b.Client != "" {
-		return robot, httpserver.BadBody("client goes with robot; a code names its client by itself")
+		return robot, httpserver.BadBody("client needs robot; a code already identifies its client")
 	}
-	before := map[device.ID]device.Client{}
+	oldClients := map[device.ID]device.Client{}
 	for _, r := range a.o.Robots.List() {
-		before[r.ID] = r.Client
+		oldClients[r.ID] = r.Client
 	}
 	idOrCode, client := strings.TrimSpace(cmp.Or(b.Robot, b.Code)), strings.TrimSpace(b.Client)
 	if !b.Replace && client == "" {
@@ -303,7 +304,7 @@ func (a *API) adopt(ctx context.Context, b adoption) (robot device.Robot, err er
 		}
 		robot, err = adopt(id, client)
 	}
-	if err == nil && before[robot.ID] != robot.Client {
+	if err == nil && oldClients[robot.ID] != robot.Client {
 		_ = a.o.Talk.Hangup(ctx, robot.ID, "adopted anew") // fails if the robot is not connected
 	}
 	return robot, err

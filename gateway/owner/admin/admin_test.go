@@ -100,7 +100,7 @@ func TestDevices(t *testing.T) {
 	}
 	h.visit(t, robotA, "erased")
 	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !strings.Contains(got.Waiting,
-		"another client names itself by its MAC address, from 192.168.1.40") || !got.Adopted || got.Code != "" {
+		"another client uses the MAC address of this robot, from 192.168.1.40") || !got.Adopted || got.Code != "" {
 		t.Errorf("with another flash: %+v", got)
 	}
 }

@@ -61,7 +61,7 @@ const (
 )
 
 // TryResult is the result of trying a recognizer or a brain.
-type Tried struct {
+type TryResult struct {
 	Text   string `json:"text"` // transcript or reply
 	Millis int64  `json:"ms"`   // duration in milliseconds
 }
@@ -71,7 +71,7 @@ var errEnough = errors.New("the output has reached its limit")
 
 // testEngine tries an engine with the text or the recording in the body. It returns a WAV file for a synthesizer,
 // and a text for other engines.
-func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried Tried, err error) {
+func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav []byte, tried TryResult, err error) {
 	configured := a.o.Engines.Engines()
 	i := slices.IndexFunc(configured, func(e Engine) bool { return e.Part == part })
 	if i < 0 {
@@ -100,7 +100,7 @@ func (a *API) testEngine(ctx context.Context, part string, body io.Reader) (wav 
 	case "synthesizer":
 		wav, err = a.speak(ctx, part, text)
 	default:
-		tried.Text, err = a.answer(ctx, part, text)
+		tried.Text, err = a.reply(ctx, part, text)
 	}
 	tried.Millis = time.Since(began).Milliseconds()
 	return wav, tried, tryFault(ctx, err)
@@ -127,7 +127,7 @@ func tryFault(ctx context.Context, err error) error {
 func readTry(body io.Reader) (string, error) {
 	read, err := io.ReadAll(io.LimitReader(body, limit.Body))
 	if err != nil {
-		return "", unreadable(err)
+		return "", badBodyError(err)
 	}
 	var input fact
 	if err := httpserver.Decode(read, &input); err != nil {
@@ -169,7 +169,7 @@ func readRecording(body io.Reader) ([]int16, error) {
 		case err == io.EOF:
 			return pcm, nil
 		case err != nil:
-			return nil, unreadable(err)
+			return nil, badBodyError(err)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (a *API) speak(ctx context.Context, part, text string) ([]byte, error) {
 
 // reply returns the reply of a brain to a text. It cuts the reply after limit.Said bytes, and returns what came in
 // time if the brain is too slow.
-func (a *API) answer(ctx context.Context, part, text string) (string, error) {
+func (a *API) reply(ctx context.Context, part, text string) (string, error) {
 	var reply strings.Builder
 	err := a.o.Engines.Answer(ctx, part, text, func(sentence string) error {
 		if reply.Len() > 0 {

@@ -124,7 +124,7 @@ func TestTryEngines(t *testing.T) {
 		}
 	}
 	h.engines.say = []string{strings.Repeat("ä", 3000), "more"}
-	var tried admin.Tried
+	var tried admin.TryResult
 	status, body := h.ask(http.MethodPost, tryBrain, `{"text":"hello"}`)
 	if err := json.Unmarshal([]byte(body), &tried); err != nil || status != http.StatusOK || len(tried.Text) > 4000 || len(tried.Text) < 3900 {
 		t.Errorf("an endless answer: %d, %d bytes (%v)", status, len(tried.Text), err)

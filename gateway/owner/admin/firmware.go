@@ -44,7 +44,7 @@ func receiveUpload[T any](w http.ResponseWriter, r *http.Request, work func(body
 
 // addFirmware adds an image to the catalogue. The body is the file; the query has the boards, the SHA-256 and the
 // signature.
-func (a *API) publish(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
+func (a *API) addFirmware(ctx context.Context, body io.Reader, q url.Values) (ota.Shown, error) {
 	return a.o.Firmware.Add(ctx, body, ota.Upload{Boards: q["board"], SHA256: q.Get("sha256"), Signature: q.Get("signature")}, time.Now())
 }
 
@@ -67,20 +67,20 @@ const upgradeTool = "self.upgrade_firmware"
 
 // upgradeRobot makes a robot install an image: at once if it is connected and has upgradeTool, and otherwise when
 // it checks in next.
-func (a *API) upgrade(ctx context.Context, r device.Robot, u upgrade) (Taken, error) {
+func (a *API) upgradeRobot(ctx context.Context, r device.Robot, u upgrade) (Accepted, error) {
 	path, err := a.o.Firmware.Install(r.ID, u.SHA256, time.Now())
 	if err != nil {
-		return Taken{}, err
+		return Accepted{}, err
 	}
 	_, found := device.FindTool(a.o.Talk.Tools(r.ID), upgradeTool)
 	if !found || !a.o.Board.Robot(r.ID).Online || r.BaseURL == "" {
-		return Taken{OK: true, Queued: true}, nil
+		return Accepted{OK: true, Queued: true}, nil
 	}
 	// A robot that restarts does not return a result. Its next check-in shows whether it has installed the image.
 	ctx, cancel := context.WithTimeoutCause(ctx, toolTimeout, errToolTimeout)
 	defer cancel()
 	_, err = a.o.Talk.Call(ctx, r.ID, upgradeTool, map[string]any{"url": r.BaseURL + path})
-	return Taken{OK: true, Queued: err != nil}, nil
+	return Accepted{OK: true, Queued: err != nil}, nil
 }
 
 // assetChoice is the body of a request to make a robot use an asset file.
@@ -102,5 +102,5 @@ func (a *API) pointAtAssets(ctx context.Context, r device.Robot, choice assetCho
 		return Result{}, &httpserver.Fault{Word: "no_address",
 			Sentence: "the address at which this robot reaches the appliance is unknown; restart the robot", HTTP: http.StatusConflict}
 	}
-	return a.call(ctx, r.ID, assetsTool, call{Arguments: map[string]any{"url": r.BaseURL + path}})
+	return a.callTool(ctx, r.ID, assetsTool, call{Arguments: map[string]any{"url": r.BaseURL + path}})
 }

@@ -20,7 +20,7 @@ type gesture struct {
 const maxGesture = 10_000
 
 // makeGesture makes a connected and adopted robot perform a gesture.
-func (a *API) gesture(r device.Robot, g gesture) (any, error) {
+func (a *API) makeGesture(r device.Robot, g gesture) (any, error) {
 	if !r.Adopted() {
 		return nil, &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf("the robot %s is not adopted; perch robot adopt %s does that", r.ID, r.ID)}
@@ -39,5 +39,5 @@ func (a *API) gesture(r device.Robot, g gesture) (any, error) {
 			Sentence: fmt.Sprintf("the robot %s is not connected, and a gesture is not kept for later; try again when it is", r.ID)}
 	}
 	a.o.Bus.Publish(r.ID, state.Session, event.Gesture{Name: name, Duration: g.Duration, By: event.ByOwner})
-	return Taken{OK: true}, nil
+	return Accepted{OK: true}, nil
 }

@@ -203,7 +203,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 	h.metrics = admin.NewMetrics(o)
 	e, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
-	d.Open(e)
+	d.OpenRoutes(e)
 	d.Routes(e)
 	h.metrics.Routes(e)
 	h.engine = e
@@ -277,10 +277,10 @@ func get[T any](t testing.TB, h *appliance, path string) (v T) {
 }
 
 // body is the robot of a turn.
-type body struct{ talk *talk }
+type bodyHandler struct{ talk *talk }
 
-func (b body) Tools() []device.Tool { return b.talk.tools }
-func (b body) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
+func (b bodyHandler) Tools() []device.Tool { return b.talk.tools }
+func (b bodyHandler) Call(ctx context.Context, tool string, arguments map[string]any) (device.Result, error) {
 	return b.talk.Call(ctx, robotA, tool, arguments)
 }
-func (b body) Reboot(context.Context) error { return nil }
+func (b bodyHandler) Reboot(context.Context) error { return nil }

@@ -23,14 +23,14 @@ const (
 
 // identify makes a robot show which one it is: by a message on its screen, by its lights and head, and by its voice
 // if its channel is open. A robot that is not connected only shows the message, when it connects next.
-func (a *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
+func (a *API) identify(ctx context.Context, r device.Robot) (Accepted, error) {
 	face, words := agent.SplitEmotion(a.o.Phrase(r.ID, phraseHere))
 	queued, err := a.o.Talk.Alert(ctx, r.ID, cmp.Or(a.o.Robots.Settings(r.ID).Name, "Perch"), words, face.On(r.Board).Name)
 	if err != nil || queued {
-		return Taken{err == nil, queued}, err
+		return Accepted{err == nil, queued}, err
 	}
 	if _, busy := a.identifying.LoadOrStore(r.ID, true); busy {
-		return Taken{OK: true}, nil
+		return Accepted{OK: true}, nil
 	}
 	defer a.identifying.Delete(r.ID)
 	if a.o.Board.Robot(r.ID).Talking {
@@ -39,7 +39,7 @@ func (a *API) identify(ctx context.Context, r device.Robot) (Taken, error) {
 	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	a.blink(ctx, r.ID)
-	return Taken{OK: true}, nil
+	return Accepted{OK: true}, nil
 }
 
 // motion is a tool call that changes the lights or the head of a robot, and the call that undoes the change.

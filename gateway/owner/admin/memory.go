@@ -53,7 +53,7 @@ func (a *API) remember(f fact) (agent.Entry, error) {
 }
 
 // editMemory replaces the text of an entry.
-func (a *API) edit(id string, f fact) (agent.Entry, error) {
+func (a *API) editMemory(id string, f fact) (agent.Entry, error) {
 	if err := f.check(); err != nil {
 		return agent.Entry{}, err
 	}

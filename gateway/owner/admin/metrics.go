@@ -60,7 +60,7 @@ func stageBuckets() []float64 {
 func NewMetrics(o Options) *Metrics {
 	registry := prometheus.NewRegistry()
 	m := &Metrics{api: New(o), parts: map[string]bool{}, ended: map[toolCall]bool{}}
-	m.count(promauto.With(registry))
+	m.registerCounters(promauto.With(registry))
 	m.registerGauges(registry)
 	// If a metric cannot be read, the others are still served. The error is counted but not served, because it
 	// contains a stack trace.
@@ -71,7 +71,7 @@ func NewMetrics(o Options) *Metrics {
 }
 
 // registerCounters registers the counters of events.
-func (m *Metrics) count(registered promauto.Factory) {
+func (m *Metrics) registerCounters(registered promauto.Factory) {
 	counter := func(name, help string) prometheus.Counter {
 		return registered.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
@@ -110,17 +110,17 @@ func (m *Metrics) registerGauges(registry *prometheus.Registry) {
 	o := m.api.o
 	gauge("perch_robots_known", "Robots that have been here.", func() float64 { return float64(len(o.Robots.List())) })
 	talking := func(s agent.State) bool { return s.Talking }
-	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.api.count(talking)) })
+	gauge("perch_robots_connected", "Robots with an open channel.", func() float64 { return float64(m.api.countRobots(talking)) })
 	gauge("perch_notifications_waiting", "Notifications that nobody has been told.",
-		func() float64 { return float64(m.api.waiting(time.Now())) })
+		func() float64 { return float64(m.api.countUndelivered(time.Now())) })
 	gauge("perch_start_time_seconds", "When the appliance started, in Unix time.",
-		func() float64 { return float64(o.started(time.Now()).Unix()) })
+		func() float64 { return float64(o.startTime(time.Now()).Unix()) })
 	for _, g := range o.Gauges {
 		gauge(g.Name, g.Help, g.Read)
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "perch_build_info", Help: "Always 1; which program this is."}, []string{"version"})
 	build.WithLabelValues(strings.ToValidUTF8(o.Version, "?")).Set(1)
-	registry.MustRegister(build, scraped(o.partsUp), scraped(o.counters),
+	registry.MustRegister(build, scraped(o.collectParts), scraped(o.collectCounters),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
@@ -143,20 +143,20 @@ func (m *Metrics) handleEvent(e event.Envelope) {
 	case event.Misheard:
 		m.utterances["misheard"].Inc()
 	case event.ToolStatus:
-		m.tool(toolCall{e.Session, ev.ID}, ev.Status)
+		m.countToolCall(toolCall{e.Session, ev.ID}, ev.Status)
 	case event.TurnEnded:
-		m.turn(e.Session, ev)
+		m.countTurn(e.Session, ev)
 	case event.Perceived:
 		m.sensed.Inc()
 	case event.Fault:
-		m.fault(ev.Part)
+		m.countFault(ev.Part)
 	case event.Missed:
 		m.missed.Add(float64(ev.N))
 	}
 }
 
 // countTurn counts the end of a turn and the durations of its stages.
-func (m *Metrics) turn(session string, t event.TurnEnded) {
+func (m *Metrics) countTurn(session string, t event.TurnEnded) {
 	maps.DeleteFunc(m.ended, func(c toolCall, _ bool) bool { return c.session == session })
 	end, known := m.turns[t.End]
 	if !known {
@@ -171,7 +171,7 @@ func (m *Metrics) turn(session string, t event.TurnEnded) {
 }
 
 // countToolCall counts a tool call when it ends. An agent may report the same call again later.
-func (m *Metrics) tool(c toolCall, status string) {
+func (m *Metrics) countToolCall(c toolCall, status string) {
 	counter, ended := m.tools[status]
 	if !ended || m.ended[c] {
 		return
@@ -184,7 +184,7 @@ func (m *Metrics) tool(c toolCall, status string) {
 }
 
 // countFault counts a fault of a part.
-func (m *Metrics) fault(part string) {
+func (m *Metrics) countFault(part string) {
 	if part = plain.Clip(part, limit.Word); part != "turn" && !m.parts[part] {
 		part = other
 	}
@@ -201,7 +201,7 @@ func (s scraped) Describe(chan<- *prometheus.Desc) {}
 func (s scraped) Collect(out chan<- prometheus.Metric) { s(out) }
 
 // collectCounters collects the counters of other packages, whose number may change.
-func (o Options) counters(out chan<- prometheus.Metric) {
+func (o Options) collectCounters(out chan<- prometheus.Metric) {
 	for _, c := range o.Counters() {
 		labels := prometheus.Labels{}
 		for name, value := range c.Labels {
@@ -212,10 +212,10 @@ func (o Options) counters(out chan<- prometheus.Metric) {
 }
 
 // collectParts collects the condition of the parts.
-func (o Options) partsUp(out chan<- prometheus.Metric) {
+func (o Options) collectParts(out chan<- prometheus.Metric) {
 	desc := prometheus.NewDesc("perch_part_up", "Whether a part does its work.", []string{"part"}, nil)
 	for name, ok := range up(o.Parts()) {
-		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, Truth(ok), name)
+		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, BoolValue(ok), name)
 	}
 }
 

@@ -22,12 +22,12 @@ func (a *API) questions() []agent.Question {
 }
 
 // answerQuestion answers a question. An invalid body leaves the question waiting.
-func (a *API) permit(id string, body []byte) error {
+func (a *API) answerQuestion(id string, body []byte) error {
 	var b struct {
 		Allow *bool `json:"allow"`
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
-		return unreadable(err)
+		return badBodyError(err)
 	}
 	if b.Allow == nil {
 		return httpserver.BadBody("allow is needed: true or false")

@@ -24,7 +24,7 @@ const maxEmotion = 32
 const toolTimeout = time.Minute
 
 // Accepted is the response to an accepted action on a robot.
-type Taken struct {
+type Accepted struct {
 	OK     bool `json:"ok"`
 	Queued bool `json:"queued"` // the action is carried out when the robot connects next
 }
@@ -35,12 +35,12 @@ type speech struct {
 }
 
 // sendSpeech makes a robot speak a text.
-func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Taken, error) {
+func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Accepted, error) {
 	if s.Text == "" || len(s.Text) > limit.Said {
-		return Taken{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
+		return Accepted{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
 	}
 	queued, err := a.o.Talk.Speak(ctx, id, s.Text)
-	return Taken{true, queued}, err
+	return Accepted{true, queued}, err
 }
 
 // readChange reads a change of a robot's settings. It rejects unknown keys. The key character is the newer name of
@@ -53,7 +53,7 @@ func readChange(body io.Reader) (device.Change, error) {
 	d := json.NewDecoder(body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
-		return device.Change{}, unreadable(err)
+		return device.Change{}, badBodyError(err)
 	}
 	if c.Character != nil && c.Persona != nil {
 		return device.Change{}, httpserver.BadBody("character and persona are the same setting: send one of them")
@@ -70,12 +70,12 @@ type alert struct {
 }
 
 // showAlert shows an alert on a robot's screen.
-func (a *API) alert(ctx context.Context, id device.ID, w alert) (Taken, error) {
+func (a *API) showAlert(ctx context.Context, id device.ID, w alert) (Accepted, error) {
 	if err := w.check(); err != nil {
-		return Taken{}, err
+		return Accepted{}, err
 	}
 	queued, err := a.o.Talk.Alert(ctx, id, w.Status, w.Message, w.Emotion)
-	return Taken{true, queued}, err
+	return Accepted{true, queued}, err
 }
 
 // check checks the fields, and sets empty ones to their defaults, because the firmware needs all three.
@@ -140,7 +140,7 @@ type call struct {
 }
 
 // callTool calls a tool of a robot and waits for its result.
-func (a *API) call(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
+func (a *API) callTool(ctx context.Context, id device.ID, tool string, c call) (Result, error) {
 	if len(tool) > limit.ID {
 		return Result{}, &httpserver.Fault{Word: "unknown_tool", Sentence: "no robot has a tool with so long a name", HTTP: http.StatusNotFound}
 	}

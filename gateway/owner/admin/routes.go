@@ -22,9 +22,9 @@ import (
 )
 
 // OpenRoutes mounts the routes that need no token: health and readiness.
-func (a *API) Open(r gin.IRouter) {
-	r.GET("/health", done(http.StatusOK, func(*gin.Context) error { return a.healthy() }))
-	r.GET("/ready", value(func() (any, error) { return gin.H{"parts": a.o.Parts()}, nil }))
+func (a *API) OpenRoutes(r gin.IRouter) {
+	r.GET("/health", actionHandler(http.StatusOK, func(*gin.Context) error { return a.healthy() }))
+	r.GET("/ready", getHandler(func() (any, error) { return gin.H{"parts": a.o.Parts()}, nil }))
 }
 
 // Routes mounts the API. The router must require the admin token, or be that of a Unix socket that only the owner
@@ -40,27 +40,27 @@ func (a *API) Routes(r gin.IRouter) {
 	a.characterRoutes(r.Group("/api/v1", httpserver.Limit(limit.File)))
 	a.memoryRoutes(api)
 	a.noticeRoutes(api)
-	api.GET("/status", value(func() (any, error) { return a.status(), nil }))
-	api.GET("/devices", value(func() (any, error) { return a.devices(time.Now()), nil }))
-	api.GET("/gestures", value(func() (any, error) { return a.o.Gestures.All(), nil }))
-	api.GET("/refused", value(func() (any, error) { return a.o.Refused(), nil }))
-	api.GET("/connections", value(func() (any, error) { return a.o.Connections(), nil }))
-	api.GET("/found", answer(http.StatusOK, func(c *gin.Context) (any, error) { return a.scanNetwork(c.Request.Context()) }))
-	api.DELETE("/strangers", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+	api.GET("/status", getHandler(func() (any, error) { return a.status(), nil }))
+	api.GET("/devices", getHandler(func() (any, error) { return a.devices(time.Now()), nil }))
+	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures.All(), nil }))
+	api.GET("/refused", getHandler(func() (any, error) { return a.o.Refused(), nil }))
+	api.GET("/connections", getHandler(func() (any, error) { return a.o.Connections(), nil }))
+	api.GET("/found", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) { return a.scanNetwork(c.Request.Context()) }))
+	api.DELETE("/strangers", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		n, err := a.forgetStrangers(c.Request.Context())
 		return gin.H{"forgotten": n}, err
 	}))
-	api.POST("/adopt", body(http.StatusOK, func(c *gin.Context, b adoption) (any, error) {
+	api.POST("/adopt", bodyHandler(http.StatusOK, func(c *gin.Context, b adoption) (any, error) {
 		robot, err := a.adopt(c.Request.Context(), b)
 		return a.viewOf(robot, time.Now()), err
 	}))
 	// The name of a conversation may contain slashes.
-	api.DELETE("/conversations/*name", done(http.StatusOK, func(c *gin.Context) error {
+	api.DELETE("/conversations/*name", actionHandler(http.StatusOK, func(c *gin.Context) error {
 		return a.forgetConversation(strings.TrimPrefix(c.Param("name"), "/"))
 	}))
-	api.GET("/turns", latest("limit", a.o.Turns))
-	api.GET("/diary", latest("n", a.o.Diary))
-	api.GET("/diary/verify", value(a.o.Verify))
+	api.GET("/turns", latestHandler("limit", a.o.Turns))
+	api.GET("/diary", latestHandler("n", a.o.Diary))
+	api.GET("/diary/verify", getHandler(a.o.Verify))
 	api.GET("/events", func(c *gin.Context) {
 		err := a.stream(c.Request.Context(), c.Writer, c.GetHeader("Last-Event-ID"), c.Query("states") == "true")
 		if !streamEnded(err) {
@@ -71,25 +71,25 @@ func (a *API) Routes(r gin.IRouter) {
 
 // memoryRoutes mounts the routes of the memory.
 func (a *API) memoryRoutes(api gin.IRouter) {
-	api.GET("/memory", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+	api.GET("/memory", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		return a.recall(c.Request.URL.Query(), time.Now())
 	}))
-	api.GET("/memory/stats", value(func() (any, error) { return a.o.Memory.Stats(time.Now()), a.o.Memory.Err() }))
-	api.POST("/memory", body(http.StatusCreated, func(_ *gin.Context, f fact) (any, error) { return a.remember(f) }))
-	api.PUT("/memory/:id", body(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return a.edit(c.Param("id"), f) }))
-	api.DELETE("/memory/:id", done(http.StatusOK, func(c *gin.Context) error { return a.o.Memory.Forget(c.Param("id")) }))
+	api.GET("/memory/stats", getHandler(func() (any, error) { return a.o.Memory.Stats(time.Now()), a.o.Memory.Err() }))
+	api.POST("/memory", bodyHandler(http.StatusCreated, func(_ *gin.Context, f fact) (any, error) { return a.remember(f) }))
+	api.PUT("/memory/:id", bodyHandler(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return a.editMemory(c.Param("id"), f) }))
+	api.DELETE("/memory/:id", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Memory.Forget(c.Param("id")) }))
 }
 
 // characterRoutes mounts the routes of the characters. The router must allow the size of a manifest.
 func (a *API) characterRoutes(r gin.IRouter) {
-	r.GET("/characters", value(func() (any, error) { return a.o.Characters.List(), nil }))
-	r.GET("/characters/:id", answer(http.StatusOK, func(c *gin.Context) (any, error) {
+	r.GET("/characters", getHandler(func() (any, error) { return a.o.Characters.List(), nil }))
+	r.GET("/characters/:id", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		m, err := a.o.Characters.Export(c.Param("id"))
 		return json.RawMessage(m), err
 	}))
-	r.GET("/characters/:id/card", answer(http.StatusOK, func(c *gin.Context) (any, error) { return a.o.Characters.Card(c.Param("id")) }))
-	r.DELETE("/characters/:id", done(http.StatusOK, func(c *gin.Context) error { return a.o.Characters.Remove(c.Param("id")) }))
-	r.POST("/characters", raw(http.StatusCreated, func(c *gin.Context, manifest []byte) (any, error) {
+	r.GET("/characters/:id/card", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) { return a.o.Characters.Card(c.Param("id")) }))
+	r.DELETE("/characters/:id", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Characters.Remove(c.Param("id")) }))
+	r.POST("/characters", rawBodyHandler(http.StatusCreated, func(c *gin.Context, manifest []byte) (any, error) {
 		if len(manifest) == 0 {
 			return nil, httpserver.BadBody("the manifest of a character is needed")
 		}
@@ -99,32 +99,32 @@ func (a *API) characterRoutes(r gin.IRouter) {
 
 // noticeRoutes mounts the routes of notifications, timers and questions.
 func (a *API) noticeRoutes(api gin.IRouter) {
-	api.GET("/notifications", value(func() (any, error) { return a.o.Notices(time.Now()), nil }))
-	api.POST("/notifications", raw(http.StatusAccepted, func(_ *gin.Context, body []byte) (any, error) {
+	api.GET("/notifications", getHandler(func() (any, error) { return a.o.Notices(time.Now()), nil }))
+	api.POST("/notifications", rawBodyHandler(http.StatusAccepted, func(_ *gin.Context, body []byte) (any, error) {
 		id, err := a.notify(body)
 		return gin.H{"id": id}, err
 	}))
-	api.POST("/notifications/:id/ack", raw(http.StatusOK, func(c *gin.Context, _ []byte) (any, error) {
+	api.POST("/notifications/:id/ack", rawBodyHandler(http.StatusOK, func(c *gin.Context, _ []byte) (any, error) {
 		return gin.H{"ok": true}, a.o.Acknowledge(c.Param("id"))
 	}))
-	api.GET("/timers", value(func() (any, error) { return a.timers(time.Now()), nil }))
-	api.DELETE("/timers/:id", done(http.StatusOK, func(c *gin.Context) error {
+	api.GET("/timers", getHandler(func() (any, error) { return a.timers(time.Now()), nil }))
+	api.DELETE("/timers/:id", actionHandler(http.StatusOK, func(c *gin.Context) error {
 		return a.cancelTimer(c.Request.Context(), c.Param("id"))
 	}))
-	api.GET("/permissions", value(func() (any, error) { return a.questions(), nil }))
-	api.POST("/permissions/:id", raw(http.StatusOK, func(c *gin.Context, body []byte) (any, error) {
-		return gin.H{"ok": true}, a.permit(c.Param("id"), body)
+	api.GET("/permissions", getHandler(func() (any, error) { return a.questions(), nil }))
+	api.POST("/permissions/:id", rawBodyHandler(http.StatusOK, func(c *gin.Context, body []byte) (any, error) {
+		return gin.H{"ok": true}, a.answerQuestion(c.Param("id"), body)
 	}))
 }
 
 // engineRoutes mounts the routes of the engines. The router must allow the size of a recording.
 func (a *API) engineRoutes(api gin.IRouter) {
-	api.GET("/engines", value(func() (any, error) { return a.o.Engines.Engines(), nil }))
+	api.GET("/engines", getHandler(func() (any, error) { return a.o.Engines.Engines(), nil }))
 	api.POST("/engines/try", func(c *gin.Context) {
 		wav, tried, err := a.testEngine(c.Request.Context(), c.Query("part"), c.Request.Body)
 		switch {
 		case err != nil:
-			_ = c.Error(fault(err))
+			_ = c.Error(asFault(err))
 		case wav != nil:
 			noStore(c)
 			c.Data(http.StatusOK, "audio/wav", wav)
@@ -136,22 +136,22 @@ func (a *API) engineRoutes(api gin.IRouter) {
 
 // firmwareRoutes mounts the routes of the firmware catalogue, which limits the size of images itself.
 func (a *API) firmwareRoutes(large, api gin.IRouter) {
-	large.POST("/firmware", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
+	large.POST("/firmware", jsonHandler(http.StatusCreated, func(c *gin.Context) (any, error) {
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Shown, error) {
-			return a.publish(c.Request.Context(), body, c.Request.URL.Query())
+			return a.addFirmware(c.Request.Context(), body, c.Request.URL.Query())
 		})
 	}))
-	api.GET("/firmware", value(func() (any, error) { return a.o.Firmware.List(), nil }))
-	api.DELETE("/firmware/:sha256", done(http.StatusOK, func(c *gin.Context) error { return a.o.Firmware.Remove(c.Param("sha256")) }))
-	api.POST("/firmware/:sha256/rollout", raw(http.StatusOK, func(c *gin.Context, body []byte) (any, error) {
+	api.GET("/firmware", getHandler(func() (any, error) { return a.o.Firmware.List(), nil }))
+	api.DELETE("/firmware/:sha256", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Firmware.Remove(c.Param("sha256")) }))
+	api.POST("/firmware/:sha256/rollout", rawBodyHandler(http.StatusOK, func(c *gin.Context, body []byte) (any, error) {
 		return a.rollOut(c.Param("sha256"), body)
 	}))
 	robot := api.Group("/devices/:id")
-	robot.GET("/firmware", a.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
+	robot.GET("/firmware", a.robotHandler(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
 		return a.o.Firmware.Update(robot.ID), nil
 	}))
-	robot.POST("/upgrade", withBody(a, http.StatusAccepted, true, func(c *gin.Context, robot device.Robot, b upgrade) (any, error) {
-		return a.upgrade(c.Request.Context(), robot, b)
+	robot.POST("/upgrade", robotBodyHandler(a, http.StatusAccepted, true, func(c *gin.Context, robot device.Robot, b upgrade) (any, error) {
+		return a.upgradeRobot(c.Request.Context(), robot, b)
 	}))
 }
 
@@ -160,7 +160,7 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 	api.GET("/backup", func(c *gin.Context) {
 		backup, err := a.o.Archives.Backup(c.Request.Context())
 		if err != nil {
-			_ = c.Error(fault(err))
+			_ = c.Error(asFault(err))
 			return
 		}
 		defer backup.Close()
@@ -173,7 +173,7 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 			_ = c.Error(err) // only logged, since the headers were sent already
 		}
 	})
-	large.POST("/restore", answer(http.StatusAccepted, func(c *gin.Context) (any, error) {
+	large.POST("/restore", jsonHandler(http.StatusAccepted, func(c *gin.Context) (any, error) {
 		restart, err := strconv.ParseBool(c.DefaultQuery("restart", "false"))
 		if err != nil {
 			return nil, &httpserver.Fault{Word: "bad_restart", Sentence: "restart is true or false", HTTP: http.StatusBadRequest}
@@ -192,18 +192,18 @@ const maxConfigBody = 2<<20 + 64<<10
 // doctor and the log.
 func (a *API) settingsRoutes(large, api gin.IRouter) {
 	config := large.Group("/config", httpserver.Limit(maxConfigBody), requires(a.o.Settings != nil, "its configuration"))
-	config.GET("", value(func() (any, error) { return a.o.Settings.Read() }))
-	config.POST("/check", body(http.StatusOK, func(_ *gin.Context, c toCheck) (any, error) { return a.checkConfig(c) }))
-	config.PUT("", changeOf(a, func(_ string, change struct{ Set map[string]any }) map[string]any { return change.Set }))
-	config.PUT("/:key", changeOf(a, func(key string, value any) map[string]any { return map[string]any{key: value} }))
-	config.DELETE("/:key", func(c *gin.Context) { a.answerChange(c, map[string]any{c.Param("key"): nil}) })
-	api.POST("/restart", requires(a.o.Restart != nil, "what restarts it"), done(http.StatusAccepted, func(c *gin.Context) error {
-		if _, err := bind[struct{}](c, true); err != nil {
+	config.GET("", getHandler(func() (any, error) { return a.o.Settings.Read() }))
+	config.POST("/check", bodyHandler(http.StatusOK, func(_ *gin.Context, c toCheck) (any, error) { return a.checkConfig(c) }))
+	config.PUT("", changeHandler(a, func(_ string, change struct{ Set map[string]any }) map[string]any { return change.Set }))
+	config.PUT("/:key", changeHandler(a, func(key string, value any) map[string]any { return map[string]any{key: value} }))
+	config.DELETE("/:key", func(c *gin.Context) { a.respondToChange(c, map[string]any{c.Param("key"): nil}) })
+	api.POST("/restart", requires(a.o.Restart != nil, "what restarts it"), actionHandler(http.StatusAccepted, func(c *gin.Context) error {
+		if _, err := decodeBody[struct{}](c, true); err != nil {
 			return err
 		}
 		return a.restart()
 	}))
-	api.GET("/doctor", requires(a.o.Doctor != nil, "a doctor; perch doctor is one"), answer(http.StatusOK, func(c *gin.Context) (any, error) {
+	api.GET("/doctor", requires(a.o.Doctor != nil, "a doctor; perch doctor is one"), jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		found, err := a.examine(c.Request.Context())
 		return gin.H{"items": found}, err
 	}))
@@ -227,26 +227,26 @@ func requires(isPresent bool, part string) gin.HandlerFunc {
 
 // changeHandler returns a handler that changes the configuration. values returns the new values by key, from the
 // parameter key of the path and the JSON body.
-func changeOf[T any](a *API, values func(key string, body T) map[string]any) gin.HandlerFunc {
+func changeHandler[T any](a *API, values func(key string, body T) map[string]any) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		body, err := bind[T](c, false)
+		body, err := decodeBody[T](c, false)
 		if err != nil {
 			_ = c.Error(err)
 			return
 		}
-		a.answerChange(c, values(c.Param("key"), body))
+		a.respondToChange(c, values(c.Param("key"), body))
 	}
 }
 
 // respondToChange changes the configuration, and responds with the result or with the faults.
-func (a *API) answerChange(c *gin.Context, values map[string]any) {
+func (a *API) respondToChange(c *gin.Context, values map[string]any) {
 	changes, err := a.changeConfig(values)
 	var faults *ConfigFaults
 	switch {
 	case errors.As(err, &faults):
 		c.JSON(faults.Status(), gin.H{"error": gin.H{"code": faults.Code(), "message": faults.Sentence}, "faults": faults.Faults})
 	case err != nil:
-		_ = c.Error(fault(err))
+		_ = c.Error(asFault(err))
 	default:
 		c.JSON(http.StatusOK, changes)
 	}
@@ -255,14 +255,14 @@ func (a *API) answerChange(c *gin.Context, values map[string]any) {
 // assetRoutes mounts the routes of the asset files, which contain fonts, wake words and faces. The catalogue limits
 // their size itself.
 func (a *API) assetRoutes(large, api gin.IRouter) {
-	large.POST("/assets/:name", answer(http.StatusCreated, func(c *gin.Context) (any, error) {
+	large.POST("/assets/:name", jsonHandler(http.StatusCreated, func(c *gin.Context) (any, error) {
 		return receiveUpload(c.Writer, c.Request, func(body io.Reader) (ota.Asset, error) {
 			return a.o.Firmware.AddAsset(c.Request.Context(), c.Param("name"), body)
 		})
 	}))
-	api.GET("/assets", value(func() (any, error) { return a.o.Firmware.Assets() }))
-	api.DELETE("/assets/:name", done(http.StatusOK, func(c *gin.Context) error { return a.o.Firmware.RemoveAsset(c.Param("name")) }))
-	api.POST("/devices/:id/assets", withBody(a, http.StatusOK, false, func(c *gin.Context, robot device.Robot, b assetChoice) (any, error) {
+	api.GET("/assets", getHandler(func() (any, error) { return a.o.Firmware.Assets() }))
+	api.DELETE("/assets/:name", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Firmware.RemoveAsset(c.Param("name")) }))
+	api.POST("/devices/:id/assets", robotBodyHandler(a, http.StatusOK, false, func(c *gin.Context, robot device.Robot, b assetChoice) (any, error) {
 		return a.pointAtAssets(c.Request.Context(), robot, b)
 	}))
 }
@@ -277,38 +277,38 @@ func (m *Metrics) Routes(r gin.IRouter) {
 
 // robotRoutes mounts the routes of a single robot: its state and the actions on it.
 func (a *API) robotRoutes(r gin.IRouter) {
-	r.GET("", a.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
+	r.GET("", a.robotHandler(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) {
 		return a.viewOf(robot, time.Now()), nil
 	}))
-	r.PUT("", a.robot(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
+	r.PUT("", a.robotHandler(http.StatusOK, func(c *gin.Context, robot device.Robot) (any, error) {
 		change, err := readChange(c.Request.Body)
 		if err == nil {
 			robot, err = a.o.Robots.Configure(robot.ID, change)
 		}
 		return a.viewOf(robot, time.Now()), err
 	}))
-	r.DELETE("", a.robotAction(a.forget))
-	r.POST("/token", withBody(a, http.StatusOK, true, func(c *gin.Context, robot device.Robot, w tokenRequest) (any, error) {
+	r.DELETE("", a.robotActionHandler(a.forget))
+	r.POST("/token", robotBodyHandler(a, http.StatusOK, true, func(c *gin.Context, robot device.Robot, w tokenRequest) (any, error) {
 		c.Header("Cache-Control", "no-store")
-		return a.token(robot, w)
+		return a.issueToken(robot, w)
 	}))
-	r.POST("/abort", a.robotAction(func(ctx context.Context, id device.ID) error { return a.o.Talk.Abort(ctx, id) }))
-	r.POST("/reboot", a.robotAction(func(ctx context.Context, id device.ID) error { return a.o.Talk.Reboot(ctx, id) }))
-	r.POST("/say", withBody(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b speech) (any, error) {
+	r.POST("/abort", a.robotActionHandler(func(ctx context.Context, id device.ID) error { return a.o.Talk.Abort(ctx, id) }))
+	r.POST("/reboot", a.robotActionHandler(func(ctx context.Context, id device.ID) error { return a.o.Talk.Reboot(ctx, id) }))
+	r.POST("/say", robotBodyHandler(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b speech) (any, error) {
 		return a.sendSpeech(c.Request.Context(), robot.ID, b)
 	}))
-	r.POST("/alert", withBody(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
-		return a.alert(c.Request.Context(), robot.ID, b)
+	r.POST("/alert", robotBodyHandler(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
+		return a.showAlert(c.Request.Context(), robot.ID, b)
 	}))
-	r.POST("/gesture", withBody(a, http.StatusAccepted, false, func(_ *gin.Context, robot device.Robot, g gesture) (any, error) {
-		return a.gesture(robot, g)
+	r.POST("/gesture", robotBodyHandler(a, http.StatusAccepted, false, func(_ *gin.Context, robot device.Robot, g gesture) (any, error) {
+		return a.makeGesture(robot, g)
 	}))
-	r.POST("/identify", a.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+	r.POST("/identify", a.robotHandler(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return a.identify(c.Request.Context(), robot)
 	}))
-	r.GET("/tools", a.robot(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) { return a.tools(robot.ID), nil }))
-	r.POST("/tools/:name", withBody(a, http.StatusOK, true, func(c *gin.Context, robot device.Robot, b call) (any, error) {
-		return a.call(c.Request.Context(), robot.ID, c.Param("name"), b)
+	r.GET("/tools", a.robotHandler(http.StatusOK, func(_ *gin.Context, robot device.Robot) (any, error) { return a.tools(robot.ID), nil }))
+	r.POST("/tools/:name", robotBodyHandler(a, http.StatusOK, true, func(c *gin.Context, robot device.Robot, b call) (any, error) {
+		return a.callTool(c.Request.Context(), robot.ID, c.Param("name"), b)
 	}))
 	r.GET("/picture", a.withRobot(func(c *gin.Context, robot device.Robot) error {
 		p, err := a.picture(robot.ID)
@@ -342,13 +342,13 @@ func (a *API) withRobot(work func(*gin.Context, device.Robot) error) gin.Handler
 		}
 		// Errors after the client has disconnected are not faults.
 		if err != nil && c.Request.Context().Err() == nil {
-			_ = c.Error(fault(err))
+			_ = c.Error(asFault(err))
 		}
 	}
 }
 
 // robotHandler returns a handler that calls work with the robot that the path names, and responds with JSON.
-func (a *API) robot(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
+func (a *API) robotHandler(status int, work func(*gin.Context, device.Robot) (any, error)) gin.HandlerFunc {
 	return a.withRobot(func(c *gin.Context, robot device.Robot) error {
 		body, err := work(c, robot)
 		if err == nil {
@@ -359,9 +359,9 @@ func (a *API) robot(status int, work func(*gin.Context, device.Robot) (any, erro
 }
 
 // robotBodyHandler is like robotHandler, and also decodes the JSON body.
-func withBody[T any](a *API, status int, mayBeEmpty bool, work func(*gin.Context, device.Robot, T) (any, error)) gin.HandlerFunc {
-	return a.robot(status, func(c *gin.Context, robot device.Robot) (any, error) {
-		body, err := bind[T](c, mayBeEmpty)
+func robotBodyHandler[T any](a *API, status int, mayBeEmpty bool, work func(*gin.Context, device.Robot, T) (any, error)) gin.HandlerFunc {
+	return a.robotHandler(status, func(c *gin.Context, robot device.Robot) (any, error) {
+		body, err := decodeBody[T](c, mayBeEmpty)
 		if err != nil {
 			return nil, err
 		}
@@ -370,18 +370,18 @@ func withBody[T any](a *API, status int, mayBeEmpty bool, work func(*gin.Context
 }
 
 // robotActionHandler is like robotHandler, for an action without a result.
-func (a *API) robotAction(do func(context.Context, device.ID) error) gin.HandlerFunc {
-	return a.robot(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
+func (a *API) robotActionHandler(do func(context.Context, device.ID) error) gin.HandlerFunc {
+	return a.robotHandler(http.StatusAccepted, func(c *gin.Context, robot device.Robot) (any, error) {
 		return gin.H{"ok": true}, do(c.Request.Context(), robot.ID)
 	})
 }
 
 // jsonHandler returns a handler that responds with the result of work as JSON, or with its error.
-func answer(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
+func jsonHandler(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := work(c)
 		if err != nil {
-			_ = c.Error(fault(err))
+			_ = c.Error(asFault(err))
 			return
 		}
 		c.JSON(status, body)
@@ -389,19 +389,19 @@ func answer(status int, work func(*gin.Context) (any, error)) gin.HandlerFunc {
 }
 
 // getHandler is like jsonHandler, for a request without parameters.
-func value(work func() (any, error)) gin.HandlerFunc {
-	return answer(http.StatusOK, func(*gin.Context) (any, error) { return work() })
+func getHandler(work func() (any, error)) gin.HandlerFunc {
+	return jsonHandler(http.StatusOK, func(*gin.Context) (any, error) { return work() })
 }
 
 // actionHandler is like jsonHandler, for an action without a result.
-func done(status int, work func(*gin.Context) error) gin.HandlerFunc {
-	return answer(status, func(c *gin.Context) (any, error) { return gin.H{"ok": true}, work(c) })
+func actionHandler(status int, work func(*gin.Context) error) gin.HandlerFunc {
+	return jsonHandler(status, func(c *gin.Context) (any, error) { return gin.H{"ok": true}, work(c) })
 }
 
 // bodyHandler is like jsonHandler, and also decodes the JSON body.
-func body[T any](status int, work func(*gin.Context, T) (any, error)) gin.HandlerFunc {
-	return answer(status, func(c *gin.Context) (any, error) {
-		decoded, err := bind[T](c, false)
+func bodyHandler[T any](status int, work func(*gin.Context, T) (any, error)) gin.HandlerFunc {
+	return jsonHandler(status, func(c *gin.Context) (any, error) {
+		decoded, err := decodeBody[T](c, false)
 		if err != nil {
 			return nil, err
 		}
@@ -410,8 +410,8 @@ func body[T any](status int, work func(*gin.Context, T) (any, error)) gin.Handle
 }
 
 // rawBodyHandler is like jsonHandler, and also reads the body, which may be empty.
-func raw(status int, work func(c *gin.Context, body []byte) (any, error)) gin.HandlerFunc {
-	return answer(status, func(c *gin.Context) (any, error) {
+func rawBodyHandler(status int, work func(c *gin.Context, body []byte) (any, error)) gin.HandlerFunc {
+	return jsonHandler(status, func(c *gin.Context) (any, error) {
 		body, err := httpserver.Body(c.Request)
 		if err != nil {
 			return nil, err
@@ -422,8 +422,8 @@ func raw(status int, work func(c *gin.Context, body []byte) (any, error)) gin.Ha
 
 // latestHandler returns a handler that responds with the latest entries. The query parameter contains their number,
 // which is 50 by default.
-func latest(parameter string, entries func(n int) any) gin.HandlerFunc {
-	return answer(http.StatusOK, func(c *gin.Context) (any, error) {
+func latestHandler(parameter string, entries func(n int) any) gin.HandlerFunc {
+	return jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		n, err := strconv.Atoi(c.DefaultQuery(parameter, "50"))
 		if err != nil || n < 1 || n > 1000 {
 			return nil, &httpserver.Fault{Word: "bad_limit", Sentence: parameter + " is a number from 1 to 1000", HTTP: http.StatusBadRequest}
@@ -439,15 +439,15 @@ func noStore(c *gin.Context) {
 }
 
 // decodeBody decodes the JSON body of a request.
-func bind[T any](c *gin.Context, mayBeEmpty bool) (body T, err error) {
+func decodeBody[T any](c *gin.Context, mayBeEmpty bool) (body T, err error) {
 	if err = c.ShouldBindJSON(&body); err != nil && !(mayBeEmpty && errors.Is(err, io.EOF)) {
-		return body, unreadable(err)
+		return body, badBodyError(err)
 	}
 	return body, nil
 }
 
 // badBodyError returns the error for a body that cannot be decoded.
-func unreadable(err error) error {
+func badBodyError(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return err
@@ -456,7 +456,7 @@ func unreadable(err error) error {
 }
 
 // asFault adds an error code and an HTTP status to the errors of other packages.
-func fault(err error) error {
+func asFault(err error) error {
 	return httpserver.AsFault(err, []httpserver.Known{
 		{Err: device.ErrID, Word: "bad_robot_id", HTTP: http.StatusBadRequest},
 		{Err: device.ErrUnknownRobot, Word: "unknown_robot", HTTP: http.StatusNotFound},

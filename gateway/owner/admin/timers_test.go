@@ -56,7 +56,7 @@ func TestCancelTimerOnRobot(t *testing.T) {
 		{Name: "self.robot.stop_reminder", Schema: device.Schema{Properties: map[string]device.Argument{"id": {Type: "integer"}}}},
 	}
 	h.talk.result = device.Result{Text: "7"}
-	set, err := h.timers.Set(t.Context(), body{h.talk}, agent.Timer{ID: "tea", Robot: robotA, Text: "Tea", Length: time.Hour}, time.Now())
+	set, err := h.timers.Set(t.Context(), bodyHandler{h.talk}, agent.Timer{ID: "tea", Robot: robotA, Text: "Tea", Length: time.Hour}, time.Now())
 	if err != nil || !set.OnRobot {
 		t.Fatal(set, err)
 	}

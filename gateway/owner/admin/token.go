@@ -25,7 +25,7 @@ type tokenRequest struct {
 }
 
 // issueToken returns a token for a client of the robot. The token is a secret that must not be logged.
-func (a *API) token(robot device.Robot, w tokenRequest) (Token, error) {
+func (a *API) issueToken(robot device.Robot, w tokenRequest) (Token, error) {
 	if len(w.ClientID) > device.MaxClient {
 		return Token{}, httpserver.BadBody("client_id is the Client-Id that the client sends, of at most 128 bytes")
 	}
@@ -38,13 +38,13 @@ func (a *API) token(robot device.Robot, w tokenRequest) (Token, error) {
 	case errors.Is(err, device.ErrOtherClient):
 		return Token{}, &httpserver.Fault{Word: "other_client", HTTP: http.StatusConflict,
 			Sentence: fmt.Sprintf(
-				"%s. Name none, and you are told which it is, to enter it in the client; or have the client check in with its own, "+
+				"%s. Leave it out to get the adopted one, and enter that in the client; or have the client check in with its own Client-Id, "+
 					"let it in by perch robot adopt --replace, and adopt it", err)}
 	case err != nil:
 		return Token{}, err
 	case robot.BaseURL == "":
 		return Token{}, &httpserver.Fault{Word: "no_address", HTTP: http.StatusConflict,
-			Sentence: "this robot has not checked in since it was adopted, and that tells the address it reaches; have it check in first"}
+			Sentence: "this robot has not checked in since it was adopted, so the address at which it reaches the appliance is unknown; have it check in first"}
 	}
 	return Token{Robot: robot.ID, DeviceID: robot.ID.MAC(), ClientID: robot.Client.ID,
 		Address: "ws" + strings.TrimPrefix(robot.BaseURL, "http") + "/xiaozhi/v1/", Token: token}, nil
