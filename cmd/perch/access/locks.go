@@ -89,7 +89,7 @@ func (l *Locks) SkinsToken(remote, token string) error {
 
 // owns reports whether the owner sent a request: it has the admin token, or comes from a page
 // that the owner has logged in to.
-func (l *Locks) owns(r *http.Request) bool { return web.HowOf(r) != "" || l.Owner.Opened(r) }
+func (l *Locks) owns(r *http.Request) bool { return web.AuthMethodOf(r) != "" || l.Owner.Opened(r) }
 
 // showsSecrets reports whether the response to a GET of path holds secrets, or the paths of
 // their files.
@@ -101,7 +101,7 @@ func showsSecrets(path string) bool { return path == "/api/v1/config" || path ==
 func (l *Locks) local(c *gin.Context) {
 	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
 	httpserver.Guard(httpserver.Local, func(r *http.Request) error {
-		if reads && !showsSecrets(c.FullPath()) || web.HowOf(r) == web.ByCookie {
+		if reads && !showsSecrets(c.FullPath()) || web.AuthMethodOf(r) == web.ByCookie {
 			return nil
 		}
 		err := l.Owner.Check(r)

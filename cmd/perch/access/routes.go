@@ -86,16 +86,16 @@ func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 	l, p := r.locks, r.parts
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))
 	if p.Web != nil {
-		p.Web.Card(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
-		e.Use(p.Web.Recognize(), web.Unless(web.ByIngress, l.origins.Admit()), web.Unless(web.ByIngress, httpserver.Guard(r.checkHost)))
-		p.Web.Routes(e.Group("", httpserver.Guard(web.Or(l.refused.CheckSlowly))), e.Group("", httpserver.Guard(l.Pace.Check)))
-		owner, skins, viewers = web.Or(owner), web.Or(skins), web.Or(viewers) // a logged-in owner needs no key
+		p.Web.CardRoute(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
+		e.Use(p.Web.Authenticate(), web.UnlessBy(web.ByIngress, l.origins.Admit()), web.UnlessBy(web.ByIngress, httpserver.Guard(r.checkHost)))
+		p.Web.Routes(e.Group("", httpserver.Guard(web.OrOwner(l.refused.CheckSlowly))), e.Group("", httpserver.Guard(l.Pace.Check)))
+		owner, skins, viewers = web.OrOwner(owner), web.OrOwner(skins), web.OrOwner(viewers) // a logged-in owner needs no key
 	} else {
 		e.Use(l.origins.Admit(), httpserver.Guard(r.checkHost))
 	}
-	e.Use(unknownPath(httpserver.Guard(web.Or(l.refused.CheckSlowly))))
+	e.Use(unknownPath(httpserver.Guard(web.OrOwner(l.refused.CheckSlowly))))
 	open := e.Group("", httpserver.Guard(l.Pace.Check))
-	robots := httpserver.Guard(web.Only)
+	robots := httpserver.Guard(web.OwnerOnly)
 	if lingering != nil {
 		robots = lingering.Last()
 	}
@@ -143,12 +143,12 @@ func (r routes) local(e *gin.Engine) {
 	l, p := r.locks, r.parts
 	e.Use(httpserver.Guard(l.origins.Local), l.origins.Admit())
 	if p.Web != nil {
-		e.Use(p.Web.Recognize())
+		e.Use(p.Web.Authenticate())
 	}
 	p.Open(e)
 	r.owner(e.Group("", l.local))
 	if p.Web != nil { // browsers on this machine need no key
-		here := e.Group("", httpserver.Guard(httpserver.Local), web.Here)
+		here := e.Group("", httpserver.Guard(httpserver.Local), web.AuthenticateLocal)
 		p.Web.Routes(here, here)
 		mountAll(here, p.Robots...)
 	}

@@ -52,7 +52,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Web:         a.web,
 	}
 	if a.web != nil {
-		p.Owner = append(p.Owner, a.web.Owned)
+		p.Owner = append(p.Owner, a.web.OwnerRoutes)
 	}
 	a.viewers.Mount(&p)
 	return access.Handle(a.Listeners, a.locks, p, c)
@@ -64,8 +64,8 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 		return nil
 	}
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
-		Secret: a.locks.Token, Epoch: a.Identity.Sessions, KeepEpoch: a.Identity.WriteSessions,
-		Key: a.locks.Owner, Addresses: a.network.URLs, Own: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
+		Secret: a.locks.Token, Epoch: a.Identity.Sessions, StoreEpoch: a.Identity.WriteSessions,
+		Key: a.locks.Owner, Addresses: a.network.URLs, LocalURL: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
 	if c.Web.IngressListen == "" { // otherwise proxies connect to that address
 		if o.Ingress, err = c.Web.Proxies(); err != nil {
 			return err

@@ -406,7 +406,7 @@ func TestTheBrokersMemoryIsBounded(t *testing.T) {
 	if err == nil {
 		t.Fatalf("it keeps %d MB", sent*250>>10)
 	}
-	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.EndCount === 1 && s.Connected })
+	h.Eventually("it is there again", func() bool { s := h.Mirror.Status(); return s.EndCount == 1 && s.Connected })
 	again := appliancetest.Subscribe(t, h.MosquittoFlags()...)
 	h.Eventually("what is retained is Perch's", func() bool { return again.Has(appliancetest.RobotConfig, "agent_state") })
 	if slices.ContainsFunc(again.Lines(), func(line string) bool { return strings.HasPrefix(line, "t/") }) {

@@ -104,7 +104,7 @@ func userOf(r *http.Request) string {
 
 // authenticateIngress authenticates a user of a proxy, and returns what authenticate returns. It checks isFromPage, because a page on
 // another port of Home Assistant's host could also use the cookie of the ingress.
-func (s *Server) admit(r *http.Request) (authenticated *http.Request, stop func(), err error) {
+func (s *Server) authenticateIngress(r *http.Request) (authenticated *http.Request, stop func(), err error) {
 	if !isFromPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
 		return nil, nil, &httpserver.Fault{Word: "other_page", HTTP: http.StatusForbidden,
 			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}

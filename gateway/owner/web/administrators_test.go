@@ -68,9 +68,9 @@ func newThroughIngress(t *testing.T) *throughIngress {
 		}})
 	e, err := httpserver.NewEngine(log)
 	must.Succeed(t, err)
-	e.Use(d.ProxiesOnly([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Recognize())
+	e.Use(d.ProxiesOnly([]netip.Addr{netip.MustParseAddr("172.30.32.2")}), d.Authenticate())
 	d.Routes(e, e)
-	serveOwned(e.Group("", httpserver.Guard(web.Or(func(*http.Request) error { return errors.New("nobody") }))))
+	serveOwned(e.Group("", httpserver.Guard(web.OrOwner(func(*http.Request) error { return errors.New("nobody") }))))
 	h.Handler = e
 	return h
 }

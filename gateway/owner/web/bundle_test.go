@@ -111,7 +111,7 @@ func TestFilesAreSentWithoutCopy(t *testing.T) {
 		c, _ := gin.CreateTestContext(&nobody{header: http.Header{}})
 		c.Request = httptest.NewRequest(http.MethodGet, "/assets/"+largest, nil)
 		c.Request.Header.Set("Accept-Encoding", "gzip")
-		d.send(c, largest)
+		d.serveFile(c, largest)
 		if n := int64(c.Writer.Size()); n != most {
 			t.Fatalf("%d bytes of %d are sent", n, most)
 		}

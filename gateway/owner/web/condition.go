@@ -15,5 +15,5 @@ func (s *Server) Condition(ingressErr error) health.Part {
 	case !s.Bundled():
 		return health.Part{Name: "page", OK: true, Note: "this program was built without its page; make build bundles it"}
 	}
-	return health.Part{Name: "page", OK: true, Note: fmt.Sprintf("is at %s/", s.o.Own())}
+	return health.Part{Name: "page", OK: true, Note: fmt.Sprintf("is at %s/", s.o.LocalURL())}
 }

@@ -11,10 +11,10 @@ type Link struct {
 
 // makeLink makes a one-time link. The code is in the fragment of the URL, which browsers neither send to a server nor
 // write to a log.
-func (s *Server) link() (Link, error) {
+func (s *Server) makeLink() (Link, error) {
 	code, until := s.newLink()
 	l := Link{Until: until.UTC().Truncate(time.Second)}
-	for _, address := range append(s.o.Addresses(), s.o.Own()) {
+	for _, address := range append(s.o.Addresses(), s.o.LocalURL()) {
 		l.URLs = append(l.URLs, address+"/#/in/"+code)
 	}
 	var err error
@@ -23,7 +23,7 @@ func (s *Server) link() (Link, error) {
 }
 
 // urls returns the appliance's URLs for browsers (key "url") and for robots (key "ota").
-func (s *Server) address() map[string][]string {
+func (s *Server) urls() map[string][]string {
 	urls := map[string][]string{"url": {}, "ota": {}}
 	for _, address := range s.o.Addresses() {
 		urls["url"] = append(urls["url"], address+"/")

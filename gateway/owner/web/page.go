@@ -69,7 +69,7 @@ func (s *Server) render(p pageInfo, base string) string {
 // another path.
 func base(r *http.Request) string {
 	path := strings.Trim(r.Header.Get(ingressHeader), "/")
-	if HowOf(r) != ByIngress || path == "" {
+	if AuthMethodOf(r) != ByIngress || path == "" {
 		return "/"
 	}
 	return "/" + path + "/"

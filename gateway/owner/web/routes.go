@@ -20,8 +20,8 @@ import (
 // Authenticate returns a handler that authenticates the owner. It must come before all handlers that use OrOwner,
 // OwnerOnly or UnlessBy. When the owner loses access, requests such as streams of events are cancelled, and WebSockets are closed. A
 // user of a proxy who is not an owner is refused.
-func (s *Server) Recognize() gin.HandlerFunc {
-	return func(c *gin.Context) { serveOwner(c, s.recognize) }
+func (s *Server) Authenticate() gin.HandlerFunc {
+	return func(c *gin.Context) { serveOwner(c, s.authenticate) }
 }
 
 // serveOwner authenticates a request and calls the next handlers.
@@ -92,8 +92,8 @@ func respondRefused(c *gin.Context, err error) {
 
 // AuthenticateLocal is a handler for a listener that only this machine can reach. It lets all clients read what the owner may read,
 // unless Authenticate has authenticated the owner.
-func Here(c *gin.Context) {
-	if HowOf(c.Request) == "" {
+func AuthenticateLocal(c *gin.Context) {
+	if AuthMethodOf(c.Request) == "" {
 		c.Request = withAuthentication(c.Request, authentication{how: ByLocal})
 	}
 }
@@ -108,15 +108,15 @@ func (s *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 			c.Abort()
 			return
 		}
-		serveOwner(c, s.admit)
+		serveOwner(c, s.authenticateIngress)
 	}
 }
 
 // UnlessBy returns a handler that skips the given one for requests with a method of authentication. With ByIngress, for
 // example, the headers Host and Origin are those of the proxy and cannot be checked.
-func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
+func UnlessBy(how AuthMethod, handler gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		if HowOf(c.Request) != how {
+		if AuthMethodOf(c.Request) != how {
 			handler(c)
 		}
 	}
@@ -124,23 +124,23 @@ func Unless(how How, handler gin.HandlerFunc) gin.HandlerFunc {
 
 // CardRoute mounts the script of the card for Home Assistant's dashboards, which are pages of another origin. The script
 // needs no authentication, because it contains no data of this appliance.
-func (s *Server) Card(r gin.IRouter) {
+func (s *Server) CardRoute(r gin.IRouter) {
 	r.GET("/perch-card.js", func(c *gin.Context) {
 		c.Header("Access-Control-Allow-Origin", "*")
 		c.Header("Cross-Origin-Resource-Policy", "cross-origin")
-		s.send(c, "perch-card.js")
+		s.serveFile(c, "perch-card.js")
 	})
 }
 
 // Routes mounts the pages and the routes of sessions. The pages need no authentication: they load all private data from
 // the owner's API, which authenticates each request. The router paced must limit the rate of requests.
 func (s *Server) Routes(r, paced gin.IRouter) {
-	r.GET("/", s.page)
-	r.GET("/robot", s.page)
-	r.GET("/face", s.page)
-	r.GET("/assets/:name", func(c *gin.Context) { s.send(c, c.Param("name")) })
+	r.GET("/", s.servePage)
+	r.GET("/robot", s.servePage)
+	r.GET("/face", s.servePage)
+	r.GET("/assets/:name", func(c *gin.Context) { s.serveFile(c, c.Param("name")) })
 	r.GET("/session", func(c *gin.Context) {
-		how := HowOf(c.Request)
+		how := AuthMethodOf(c.Request)
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": s.o.Name, "language": s.o.Language(), "version": s.o.Version})
 	})
@@ -162,11 +162,11 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 		c.Status(http.StatusNoContent)
 	})
 	paced.DELETE("/session", func(c *gin.Context) {
-		if HowOf(c.Request) != ByCookie {
+		if AuthMethodOf(c.Request) != ByCookie {
 			_ = c.Error(&httpserver.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
 			return
 		}
-		if err := s.endAll(); err != nil {
+		if err := s.endSessions(); err != nil {
 			_ = c.Error(err)
 			return
 		}
@@ -176,12 +176,12 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 }
 
 // OwnerRoutes mounts the routes for connecting another device or robot. The router must admit only the owner.
-func (s *Server) Owned(r gin.IRouter) {
+func (s *Server) OwnerRoutes(r gin.IRouter) {
 	r.POST("/api/v1/link", httpserver.Limit(limit.Data), func(c *gin.Context) {
 		_, err := httpserver.Body(c.Request) // the body may be empty
 		var link Link
 		if err == nil {
-			link, err = s.link()
+			link, err = s.makeLink()
 		}
 		if err != nil {
 			_ = c.Error(err)
@@ -198,13 +198,13 @@ func (s *Server) Owned(r gin.IRouter) {
 		}
 		c.JSON(http.StatusOK, gin.H{"rows": rows})
 	})
-	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, s.address()) })
+	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, s.urls()) })
 }
 
 // servePage responds with a page. Pages other than "/" redirect to "/" without authentication, which shows how to log in.
-func (s *Server) page(c *gin.Context) {
+func (s *Server) servePage(c *gin.Context) {
 	p := pageAt(c.Request.URL.Path)
-	if p.entry != "app" && HowOf(c.Request) == "" {
+	if p.entry != "app" && AuthMethodOf(c.Request) == "" {
 		c.Redirect(http.StatusSeeOther, base(c.Request)+"?next="+p.entry)
 		return
 	}
@@ -217,7 +217,7 @@ func (s *Server) page(c *gin.Context) {
 }
 
 // serveFile responds with a file of the bundle.
-func (s *Server) send(c *gin.Context, name string) {
+func (s *Server) serveFile(c *gin.Context, name string) {
 	f, known := s.bundle().files[name]
 	if !known {
 		_ = c.Error(&httpserver.Fault{Word: "unknown_file", Sentence: "the page has no such file; reload it", HTTP: http.StatusNotFound})

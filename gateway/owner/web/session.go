@@ -29,18 +29,18 @@ const (
 )
 
 // AuthMethod is the method by which an owner was authenticated.
-type How string
+type AuthMethod string
 
 // Methods of authentication.
 const (
-	ByLocal   How = "local"   // the client is a program or browser on this machine, which may only read
-	ByCookie  How = "cookie"  // the request has the cookie of a session
-	ByIngress How = "ingress" // a proxy has authenticated the owner
+	ByLocal   AuthMethod = "local"   // the client is a program or browser on this machine, which may only read
+	ByCookie  AuthMethod = "cookie"  // the request has the cookie of a session
+	ByIngress AuthMethod = "ingress" // a proxy has authenticated the owner
 )
 
 // authentication is the result of authenticating the owner who sent a request.
 type authentication struct {
-	how How
+	how AuthMethod
 	// wait blocks until the owner loses access, or until ctx ends. It is nil if the owner cannot lose access.
 	wait func(ctx context.Context)
 }
@@ -50,7 +50,7 @@ type authenticationKey struct{}
 
 // AuthMethodOf returns how the owner who sent a request was authenticated. It returns "" if the owner was not authenticated
 // here, and for a program that has sent a key.
-func HowOf(r *http.Request) How { return authenticationOf(r).how }
+func AuthMethodOf(r *http.Request) AuthMethod { return authenticationOf(r).how }
 
 // authenticationOf returns the authentication of a request; the zero value stands for none.
 func authenticationOf(r *http.Request) authentication {
@@ -109,11 +109,11 @@ func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 
 // endSessions ends all sessions: their cookies become invalid, and their streams and WebSockets are closed. It returns an
 // error if the new epoch could not be stored, in which case the cookies become valid again at the next restart.
-func (s *Server) endAll() error {
+func (s *Server) endSessions() error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	epoch := rand.Text()
-	err := s.o.KeepEpoch(epoch) // called without mu, which every request with a cookie needs
+	err := s.o.StoreEpoch(epoch) // called without mu, which every request with a cookie needs
 	s.mu.Lock()
 	s.epoch = epoch
 	close(s.ended) // ends streams and WebSockets as well
@@ -198,12 +198,12 @@ func (s *Server) redeem(code string) (found bool) {
 // authenticate authenticates the owner by the proxy or by a cookie. It returns the request with the authentication, or
 // unchanged if the owner has not sent it. stop must be called after the response. The error is for a user of a proxy
 // who is not an owner.
-func (s *Server) recognize(r *http.Request) (authenticated *http.Request, stop func(), err error) {
-	if HowOf(r) != "" { // a handler of the listener has authenticated the owner
+func (s *Server) authenticate(r *http.Request) (authenticated *http.Request, stop func(), err error) {
+	if AuthMethodOf(r) != "" { // a handler of the listener has authenticated the owner
 		return r, func() {}, nil
 	}
 	if isFromProxy(r, s.o.Ingress) {
-		return s.admit(r)
+		return s.authenticateIngress(r)
 	}
 	ended, ok := s.session(r)
 	if !ok || !isFromPage(r, r.Host) {
@@ -288,9 +288,9 @@ func isFromProxy(r *http.Request, proxies []netip.Addr) bool {
 }
 
 // OrOwner returns a check that is passed by an authenticated owner, and by any other request that passes the given check.
-func Or(check func(*http.Request) error) func(*http.Request) error {
+func OrOwner(check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
-		if HowOf(r) != "" {
+		if AuthMethodOf(r) != "" {
 			return nil
 		}
 		return check(r)
@@ -298,8 +298,8 @@ func Or(check func(*http.Request) error) func(*http.Request) error {
 }
 
 // OwnerOnly is a check that only an authenticated owner passes. The response to everyone else is 404.
-func Only(r *http.Request) error {
-	if HowOf(r) != "" {
+func OwnerOnly(r *http.Request) error {
+	if AuthMethodOf(r) != "" {
 		return nil
 	}
 	return &httpserver.Fault{Word: "not_found", Sentence: "there is nothing at this address", HTTP: http.StatusNotFound}

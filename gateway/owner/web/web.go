@@ -24,9 +24,9 @@ type Options struct {
 	Secret   string        // the admin token
 	// Epoch is a random text on which the cookies of all sessions depend, so that a new epoch ends all sessions.
 	// StoreEpoch stores a new epoch for the next run.
-	Epoch     string
-	KeepEpoch func(epoch string) error
-	Key       *httpserver.Key // checks the admin token
+	Epoch      string
+	StoreEpoch func(epoch string) error
+	Key        *httpserver.Key // checks the admin token
 	// Pace returns an error if the client has sent too many expensive requests.
 	Pace func(*http.Request) error
 	// Ingress holds the addresses of proxies that authenticate their users, such as Home Assistant's ingress.
@@ -36,7 +36,7 @@ type Options struct {
 	Administrators func(context.Context) ([]string, error)
 	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
-	Own       func() string // returns the URL for browsers on this machine
+	LocalURL  func() string // returns the URL for browsers on this machine
 	Log       *slog.Logger
 	Now       func() time.Time // time.Now if nil
 }

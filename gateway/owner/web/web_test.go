@@ -61,17 +61,17 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	owner := httpserver.NewKey(token, "admin-token", "X-Admin-Token")
 	d := web.New(web.Options{Name: "perch", Language: func() string { return "en" }, Version: "1", Secret: token, Epoch: kept.last(),
-		KeepEpoch: kept.keep, Key: owner, Ingress: ingress,
+		StoreEpoch: kept.keep, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
-		Own:       func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
+		LocalURL:  func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
 	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	d.Card(e)
-	e.Use(d.Recognize(), web.Unless(web.ByIngress, httpserver.Origins{}.Admit()))
+	d.CardRoute(e)
+	e.Use(d.Authenticate(), web.UnlessBy(web.ByIngress, httpserver.Origins{}.Admit()))
 	d.Routes(e, e)
-	owned := e.Group("", httpserver.Guard(web.Or(owner.Check)))
-	d.Owned(owned)
+	owned := e.Group("", httpserver.Guard(web.OrOwner(owner.Check)))
+	d.OwnerRoutes(owned)
 	serveOwned(owned)
 	s.Server = httptest.NewServer(e)
 	t.Cleanup(s.Close)
