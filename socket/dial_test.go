@@ -97,7 +97,7 @@ func TestDialReadsNoEndlessAnswer(t *testing.T) {
 		}
 		t.Error("all of it was read")
 	}()
-	if _, err := socket.Dial(t.Context(), "ws://"+l.Addr().String(), socket.Options{}); err == nil || !strings.Contains(err.Error(), "does not end") {
+	if _, err := socket.Dial(t.Context(), "ws://"+l.Addr().String(), socket.Options{}); err == nil || !strings.Contains(err.Error(), "is too long") {
 		t.Errorf("dialled: %v", err)
 	}
 	<-served

@@ -126,7 +126,7 @@ func TestBadCommands(t *testing.T) {
 	h.hello(chan1, "s1")
 	for _, c := range []struct{ topic, payload, why string }{
 		{"perch/a0b1c2d3e4f4/say/set", strings.Repeat("x", 1<<20), "more than 65536"},
-		{"perch/a0b1c2d3e4f4/say/set", "\xff\x00\xfe\x01", "no text in UTF-8"},
+		{"perch/a0b1c2d3e4f4/say/set", "\xff\x00\xfe\x01", "not text in UTF-8"},
 		{"perch/a0b1c2d3e4f4/volume/set", "fifty", "is not a number"},
 		{"perch/a0b1c2d3e4f4/volume/set", `"50"`, "is not a number"},
 		{"perch/a0b1c2d3e4f4/volume/set", "101", "volume goes from 0 to 100, not to 101"},
