@@ -33,11 +33,11 @@ func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agen
 		character.Text = household.Text
 	}
 	if unfit := c.Unfit(device.Settings{Language: m.Language}); len(unfit) > 0 {
-		remark("It has the household's language: %s.", unfit[0].Err)
+		remark("It speaks the household's language: %s.", unfit[0].Err)
 	} else {
 		character.Language = m.Language
 		for _, missing := range c.Lacks(m.Language) {
-			remark("Of its language: %s.", missing)
+			remark("About its language: %s.", missing)
 		}
 	}
 	c.resolveVoice(&character, m.Voice, remark)
@@ -70,26 +70,26 @@ func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, re
 	}
 	if b.Provider == "" {
 		if b.Model != "" {
-			remark("model %s of this manifest is not used: it names no provider, and has the household's brains.", b.Model)
+			remark("model %s of this manifest is not used: the manifest names no provider, so the household's brains reply.", b.Model)
 		}
 		return
 	}
 	names, best := c.brainNames(), -1
-	for i, own := range c.Brains {
-		if providerOf(own) != b.Provider {
+	for i, brain := range c.Brains {
+		if providerOf(brain) != b.Provider {
 			continue
 		}
-		if best < 0 || own.model() == b.Model && c.Brains[best].model() != b.Model {
+		if best < 0 || brain.model() == b.Model && c.Brains[best].model() != b.Model {
 			best = i
 		}
 	}
 	if best < 0 {
-		remark("This appliance has no brain of the provider %s: its own answer; brains in the configuration adds one.", b.Provider)
+		remark("This appliance has no brain of the provider %s, so its own brains reply. Add one to brains in the configuration.", b.Provider)
 		return
 	}
 	character.First = names[best]
-	if own := c.Brains[best]; b.Model != "" && own.Kind != "reflex" && own.model() != b.Model {
-		remark("model %s of this manifest is not used: the brain %s of this appliance has another.", b.Model, character.First)
+	if brain := c.Brains[best]; b.Model != "" && brain.Kind != "reflex" && brain.model() != b.Model {
+		remark("model %s of this manifest is not used: the brain %s of this appliance has another model.", b.Model, character.First)
 	}
 }
 
