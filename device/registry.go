@@ -52,13 +52,13 @@ type Registry struct {
 	fixed   map[ID]Settings // from the configuration file
 
 	mu       sync.Mutex
-	robots   map[ID]Robot
+	robots   map[ID]Robot     // includes forgotten robots
 	storedAt map[ID]time.Time // lastHeard of the stored record
-	times    map[ID]timesSet
-	welcome  time.Time  // every robot that checks in before this time is adopted; may be zero
-	welcomed int        // number of robots that Welcome has adopted, except those on this machine
-	expires  time.Time  // next check for expired strangers
-	tools    map[ID]int // size of the stored tools in bytes
+	times    map[ID]timesSet  // only of robots that were seen since the start
+	welcome  time.Time        // every robot that checks in before this time is adopted; may be zero
+	welcomed int              // number of robots that Welcome has adopted, except those on this machine
+	expires  time.Time        // next check for expired strangers
+	tools    map[ID]int       // size of the stored tools in bytes
 }
 
 // timesSet tells which times of a robot were set since the start, and so depend on this run's clock.

@@ -39,7 +39,7 @@ type Parts struct {
 	QueryToken bool        // whether Upgrades also accept the skins' key as ?token=
 }
 
-// Handle mounts the parts on the listeners, each behind the locks that its address needs.
+// Handle mounts the parts on the listeners, behind the locks that each kind of address needs.
 func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 	var proxies []netip.Addr
 	if p.Web != nil {
@@ -72,16 +72,17 @@ type routes struct {
 	listeners *listener.Set
 }
 
+// mountAll calls each of the mounts with r.
 func mountAll(r gin.IRouter, mounts ...Mount) {
 	for _, mount := range mounts {
 		mount(r)
 	}
 }
 
-// network mounts the routes of an address that the owner's network reaches. Robots connect to
-// it if lingering is not nil, and then close their connections before the server does. If
-// lingering is nil, the robots' routes serve only the simulated robot on the owner's page:
-// robots cannot check a self-signed certificate.
+// network mounts the routes of an address on the owner's network. If robots connect to the address,
+// lingering lets them close their connections before the server does. Otherwise lingering is nil,
+// and the robots' routes serve only the simulated robot on the owner's page: robots do not
+// connect over TLS, because they cannot check a self-signed certificate.
 func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 	l, p := r.locks, r.parts
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))
