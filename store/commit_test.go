@@ -135,7 +135,7 @@ func TestCloseReportsWhatIsLost(t *testing.T) {
 	db := must.Value(Open(dbPath(t), Options{}))(t)
 	refuse(db, true)
 	NewTable[string](db, "texts").PutSoon("k", strings.Repeat("x", 1<<18))
-	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "1 records") {
+	if err := db.Close(); err == nil || !strings.Contains(err.Error(), "1 queued records") {
 		t.Errorf("Close = %v", err)
 	}
 	if again := db.Close(); again == nil {

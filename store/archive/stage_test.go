@@ -160,11 +160,11 @@ func TestInvalidBackupChangesNothing(t *testing.T) {
 		word, says string
 	}{
 		"nothing":                     {nil, "bad_backup", "it is empty"},
-		"text":                        {bytes.Repeat([]byte("hello\n"), 200), "bad_backup", "no tar"},
+		"text":                        {bytes.Repeat([]byte("hello\n"), 200), "bad_backup", "not a tar file"},
 		"zeros":                       {make([]byte, 4096), "bad_backup", "it is empty"},
 		"half of it":                  {whole[:len(whole)/2], "bad_backup", "ends in the middle"},
 		"without its end":             {whole[:len(whole)-2048], "bad_backup", "missing"},
-		"a bit is wrong":              {flipped, "bad_backup", "not what its manifest says"},
+		"a bit is wrong":              {flipped, "bad_backup", "does not match the manifest"},
 		"no manifest":                 {pile(t, db), "bad_backup", "begin with a manifest.json"},
 		"the manifest is a link":      {pile(t, entry{name: manifestName, kind: tar.TypeSymlink}), "bad_backup", "begin with"},
 		"the manifest is no JSON":     {pile(t, entry{name: manifestName, text: []byte("{")}, db), "bad_backup", "cannot be read"},
@@ -175,27 +175,27 @@ func TestInvalidBackupChangesNothing(t *testing.T) {
 		"no database":                 {newParcel(0, image("new")).tar(t), "bad_backup", "no perch.db"},
 		"a file twice":                {newParcel(0, db, db).tar(t), "bad_backup", "twice"},
 		"a file is missing":           {change(func(p *parcel) { p.files = p.files[:1] }), "bad_backup", "missing"},
-		"a file too many":             {change(func(p *parcel) { p.files = append(p.files, image("more")) }), "bad_backup", "not what its manifest says"},
-		"a file is longer":            {change(func(p *parcel) { p.files[1].text = append(p.files[1].text, 0) }), "bad_backup", "not what"},
+		"a file too many":             {change(func(p *parcel) { p.files = append(p.files, image("more")) }), "bad_backup", "does not match the manifest"},
+		"a file is longer":            {change(func(p *parcel) { p.files[1].text = append(p.files[1].text, 0) }), "bad_backup", "does not match the manifest"},
 		"an absolute name":            {alone(entry{name: "/etc/passwd", text: outside}), "bad_backup", "cannot contain"},
 		"a name that climbs":          {alone(entry{name: "firmware/../../x", text: outside}), "bad_backup", "cannot contain"},
 		"a name that climbs in names": {alone(entry{name: "firmware/assets/..", text: outside}), "bad_backup", "cannot contain"},
 		"a secret":                    {alone(entry{name: "token-key", text: outside}), "bad_backup", "cannot contain"},
 		"the marker":                  {alone(entry{name: "ready", text: outside}), "bad_backup", "cannot contain"},
 		"a hidden asset":              {alone(entry{name: "firmware/assets/.upload-1", text: outside}), "bad_backup", "cannot contain"},
-		"an image under a wrong name": {alone(entry{name: "firmware/" + ota.ImageFile(strings.Repeat("0", 64)), text: outside}), "bad_backup", "not the file"},
+		"an image under a wrong name": {alone(entry{name: "firmware/" + ota.ImageFile(strings.Repeat("0", 64)), text: outside}), "bad_backup", "another hash than its name"},
 		"a hash that is none":         {change(func(p *parcel) { p.manifest.Files[2].SHA256 = "../../x" }), "bad_backup", "hash"},
 		"a size that is none":         {change(func(p *parcel) { p.manifest.Files[2].Size = -1 }), "bad_backup", "cannot have"},
 		"an image too large":          {change(func(p *parcel) { p.manifest.Files[1].Size = 17 << 20 }), "bad_backup", "cannot have"},
 		"a database too large":        {change(func(p *parcel) { p.manifest.Files[0].Size = 1 << 40 }), "bad_backup", "cannot have"},
 		"a database for no disk":      {change(func(p *parcel) { p.manifest.Files[0].Size = 4 << 30 }), "", ""}, // it may well have room
-		"a link for a file":           {change(func(p *parcel) { p.files[2].kind = tar.TypeSymlink }), "bad_backup", "not what"},
-		"a hard link":                 {change(func(p *parcel) { p.files[2].kind = tar.TypeLink }), "bad_backup", "not what"},
-		"a folder":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeDir }), "bad_backup", "not what"},
-		"a device":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeBlock }), "bad_backup", "not what"},
+		"a link for a file":           {change(func(p *parcel) { p.files[2].kind = tar.TypeSymlink }), "bad_backup", "does not match the manifest"},
+		"a hard link":                 {change(func(p *parcel) { p.files[2].kind = tar.TypeLink }), "bad_backup", "does not match the manifest"},
+		"a folder":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeDir }), "bad_backup", "does not match the manifest"},
+		"a device":                    {change(func(p *parcel) { p.files[2].kind = tar.TypeBlock }), "bad_backup", "does not match the manifest"},
 		"a newer database":            {newer.tar(t), "newer_backup", "schema 1, this one knows 0"},
 		"another schema than it says": {change(func(p *parcel) { p.manifest.Schema = 3 }), "bad_backup", "says schema 3"},
-		"a damaged database":          {newParcel(0, entry{name: "perch.db", text: pages}).tar(t), "bad_backup", "damaged or none"},
+		"a damaged database":          {newParcel(0, entry{name: "perch.db", text: pages}).tar(t), "bad_backup", "or not a Perch database"},
 		"of another byte order":       {newParcel(0, entry{name: "perch.db", text: swapped}).tar(t), "bad_backup", "another byte order"},
 		"another program's database":  {newParcel(0, entry{name: "perch.db", text: []byte("SQLite format 3")}).tar(t), "bad_backup", "no database"},
 	} {
@@ -378,7 +378,7 @@ func TestDamagedStagedBackupIsNotSwappedIn(t *testing.T) {
 		archivetest.Write(t, filepath.Join(data, stageName, name), []byte("rotten"))
 		var log bytes.Buffer
 		must.Succeed(t, at(data, slog.New(slog.NewTextHandler(&log, nil))).Finish())
-		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "left as it was") {
+		if got := which(t, data); got != "old" || !strings.Contains(log.String(), "is damaged and is not restored") {
 			t.Errorf("%s: now it is %s; log:\n%s", name, got, &log)
 		}
 	}
