@@ -192,7 +192,7 @@ func TestWhatDoesNotStart(t *testing.T) {
 		"a port in use": {func(c *config.Config) { c.Listen = h.Listeners.Addresses() }, t.TempDir(),
 			[]string{"in use by another program", "listen in the configuration"}},
 		"no address of ours": {func(c *config.Config) { c.Listen = []string{"203.0.113.9:8003"} }, t.TempDir(),
-			[]string{"no address of this machine"}},
+			[]string{"is not an address of this machine"}},
 		"data in use":         {func(*config.Config) {}, h.Data, []string{"in use", "perch.db"}},
 		"data under a file":   {func(*config.Config) {}, filepath.Join(file, "data"), []string{"data directory", "--data"}},
 		"sentences not there": {func(c *config.Config) { c.Brains[0].Options.(*reflex.Keys).Sentences = "/nowhere.yaml" }, t.TempDir(), []string{"/nowhere.yaml"}},

@@ -212,7 +212,7 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	archivetest.Write(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
 	for _, reach := range [][]string{{"--data", data}, {"--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token")}} {
 		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed ||
-			!strings.Contains(errs, "no backup of Perch's") {
+			!strings.Contains(errs, "not a backup of Perch") {
 			t.Errorf("%d %s", code, errs)
 		}
 	}

@@ -237,7 +237,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 		"wiped":      {func(path string) error { return os.WriteFile(path, make([]byte, 4*page), 0o600) }, "is empty", false},
 		"foreign": {func(path string) error {
 			return os.WriteFile(path, append([]byte("SQLite format 3\x00"), make([]byte, 40_000)...), 0o600)
-		}, "no Perch database", false},
+		}, "not a Perch database", false},
 		"another program's": {func(path string) error {
 			fresh := filepath.Join(t.TempDir(), "fresh.db")
 			db, err := store.Open(fresh, store.Options{})
@@ -246,7 +246,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			}
 			_ = db.Close() // nothing was written
 			return os.WriteFile(path, bytes.ReplaceAll(archivetest.Read(t, fresh), []byte("schema"), []byte("theirs")), 0o600)
-		}, "no Perch database", false},
+		}, "not a Perch database", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := copyOf(t, whole)
@@ -279,7 +279,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != knownRobots {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
-			if c.says == "no Perch database" { // it is moved away first
+			if c.says == "not a Perch database" { // it is moved away first
 				must.Succeed(t, os.Rename(path, path+".old"))
 			}
 			begun := appliancetest.Config()
