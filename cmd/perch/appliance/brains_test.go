@@ -224,7 +224,7 @@ func TestConfiguredEnginesOverWyoming(t *testing.T) {
 // described asks an appliance's Wyoming server what it offers.
 func described(t *testing.T, h *appliancetest.Appliance) (info wyoming.Info) {
 	t.Helper()
-	conn := must.Value(net.Dial("tcp", h.At.String()))(t)
+	conn := must.Value(net.Dial("tcp", h.WyomingAddr.String()))(t)
 	defer conn.Close()
 	ask := must.Value(wyoming.NewEvent(wyoming.TypeDescribe, nil, nil))(t)
 	must.Succeed(t, wyoming.NewWriter(conn).Write(ask))
