@@ -61,8 +61,8 @@ func Run(ctx context.Context, next func(context.Context) (urgent bool, err error
 	}
 }
 
-// AfterStart releases memory one second after the start and once more 30 s later. It is for child
-// processes, whose start ends when the parent has finished its own. stop cancels both.
+// AfterStart releases memory one second after the start and once more 30 s later. It is for a child
+// process, which works until its parent has started. stop cancels both.
 func AfterStart(log *slog.Logger) (stop func()) {
 	first := time.AfterFunc(afterStart, func() { release(log) })
 	second := time.AfterFunc(afterStart+afterWork, func() { release(log) })

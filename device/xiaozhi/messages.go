@@ -31,7 +31,7 @@ type AudioParams struct {
 type Features struct {
 	AEC       bool `json:"aec,omitempty"`        // the robot leaves echo cancellation to the appliance
 	MCP       bool `json:"mcp,omitempty"`        // the robot is an MCP server
-	GlyphPush bool `json:"glyph_push,omitempty"` // the robot receives glyphs, from v2.4.0 on
+	GlyphPush bool `json:"glyph_push,omitempty"` // the appliance can send glyphs of a font; from v2.4.0 on
 }
 
 // Hello is a robot's first message.

@@ -93,12 +93,12 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 	if err != nil {
 		return nil, err
 	}
-	person, err := config.Persona(c)
+	persona, err := config.Persona(c)
 	if err != nil {
 		return nil, err
 	}
 	k := &Characters{robots: robots, data: data, log: log,
-		household:  household{config: c, common: robot.Character{Speech: speech}, persona: person},
+		household:  household{config: c, common: robot.Character{Speech: speech}, persona: persona},
 		characters: map[string]character{}, sessions: map[string]played{}}
 	if k.household.fixed, err = k.readFixed(c); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ type Options struct {
 	Name, ID, Version string
 	PublicURL         string   // base URL that the owner has configured; may be empty
 	MDNS              bool     // whether to announce the appliance
-	Interfaces        []string // names of the interfaces to use; empty for all
+	Interfaces        []string // names of the interfaces to use; empty for those of the home network
 	Listen            []string // open addresses for robots and everybody on the network
 	Local             []string // open addresses for this machine
 	Wyoming           net.Addr // address of the Wyoming server; nil if it is off

@@ -75,7 +75,7 @@ type Viewers struct {
 	Questions hooks.Questions // coding agents' questions that wait for an answer
 
 	o         Options
-	words     *agent.Words // names of emotions in skins' vocabularies
+	words     *agent.Words // names of faces in the vocabularies of skins
 	actions   *action.Log
 	hooks     *hooks.API
 	vccp      *vccp.Server
