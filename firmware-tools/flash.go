@@ -19,7 +19,7 @@ import (
 
 // flashFlags are the argument and the options of the command flash.
 type flashFlags struct {
-	file  string // to write, or to read a partition into
+	file  string // file to write to the robot or, with save, to read a partition into
 	port  string
 	at    string // partition name or address
 	board string

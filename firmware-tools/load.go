@@ -146,7 +146,7 @@ func ignoreInterruption(ctx context.Context, o simrobot.Options, r *simrobot.Rob
 // macAfter returns the MAC address that follows a valid one by n.
 func macAfter(mac string, n int) string {
 	id, _ := device.ParseID(mac)
-	first, _ := strconv.ParseUint(string(id), 16, 64) // an ID is hex
+	first, _ := strconv.ParseUint(string(id), 16, 64) // cannot fail: an ID consists of hexadecimal digits
 	return fmt.Sprintf("%012x", (first+uint64(n))&0xffffffffffff)
 }
 

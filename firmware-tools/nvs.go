@@ -20,7 +20,7 @@ type nvsFlags struct {
 	file    string
 	out     string
 	create  bool
-	size    int      // of a new partition, in bytes
+	size    int      // size of a new partition in bytes
 	set     []string // each NAMESPACE/KEY=VALUE
 	remove  []string // each NAMESPACE/KEY
 	ota     string

@@ -19,8 +19,8 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mqttSettings is the namespace "mqtt" of the flash. There is no topic to subscribe to: the
-// server sends messages to a client without a subscription.
+// mqttSettings is the namespace "mqtt" of the flash. It has no topic to subscribe to, because the
+// server sends messages to a robot without a subscription.
 type mqttSettings struct {
 	Endpoint string `json:"endpoint"` // host:port; TLS if the port is missing or 8883
 	Client   string `json:"client_id"`
@@ -53,7 +53,7 @@ const (
 // control is the robot's connection to the MQTT server.
 type control struct {
 	conn   net.Conn
-	topic  string       // to publish messages to
+	topic  string       // topic of published messages
 	texts  chan arrival // received messages; the last one has an error
 	mu     sync.Mutex   // guards writes to conn
 	cancel context.CancelFunc
@@ -210,7 +210,7 @@ type mqttChannel struct {
 	closed    chan struct{}
 	once      sync.Once
 	bye       func() []byte // returns the robot's goodbye; nil once the server has closed the channel
-	lost      bool          // the control connection is lost
+	lost      bool          // the control connection has been lost
 	frame     []byte        // buffer of Receive
 }
 

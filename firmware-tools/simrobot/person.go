@@ -20,7 +20,7 @@ type person struct {
 	next      int // index of the current sentence or, while the person is resting, of the next one
 	doing     activity
 	speakAt   time.Time // start of the next sentence; zero while the robot does not listen
-	deadline  time.Time // for the answer's first packet
+	deadline  time.Time // latest time for the first packet of the answer
 	turn      Turn      // the current turn
 	before    Stats     // the robot's counters at the start of the turn
 

@@ -53,7 +53,7 @@ type speech struct {
 	bargedIn     bool     // the person interrupted the current or the latest speech
 	stoppedEarly bool     // the robot stopped speaking before the server's tts stop
 	cut          int      // packets lost at the latest tts stop
-	gaps         gapMeter // between the packets of the current speech
+	gaps         gapMeter // measures the gaps between the packets of the current speech
 }
 
 // mainLoop is the state of the firmware's main loop, which handles texts and runs tools. A

@@ -16,7 +16,7 @@ type Network struct {
 	Reorder float64       // fraction that is delayed by 75 ms, so that later datagrams overtake it, 0 to 1
 	Jitter  time.Duration // maximum random delay of every datagram
 	Rebind  time.Duration // time after the opening of a channel at which the robot changes its port; 0 for never
-	Seed    uint64        // for the random decisions
+	Seed    uint64        // seed of the random decisions
 }
 
 // sound is the UDP socket of a channel with MQTT. Only one goroutine may send.
@@ -26,14 +26,14 @@ type sound struct {
 	sent      uint32                  // sequence number of the latest sent datagram
 	datagrams chan<- xiaozhi.Datagram // receives the accepted datagrams
 	network   Network
-	randOut   *rand.Rand // for sent datagrams
+	randOut   *rand.Rand // decides what happens to sent datagrams
 	started   time.Time
 
 	mu       sync.Mutex
 	conn     net.Conn
 	closed   bool
 	accepted uint32     // sequence number of the latest accepted datagram
-	randIn   *rand.Rand // for received datagrams
+	randIn   *rand.Rand // decides what happens to received datagrams
 	tasks    sync.WaitGroup
 }
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// addDebian adds the Debian packages that are installed in a root file system. Without dpkg there
-// are none.
+// addDebian adds the Debian packages that are installed in a root file system. It adds nothing if
+// the root file system does not use dpkg.
 func (d *document) addDebian(root string) error {
 	status, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))
 	if errors.Is(err, fs.ErrNotExist) {

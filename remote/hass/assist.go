@@ -31,8 +31,8 @@ const (
 // Start describes a run of an Assist pipeline.
 type Start struct {
 	From, To     string // first and last stage
-	Text         string // input if From is not StageSpeech
-	Rate         int    // sample rate of the sound in Hz (16-bit mono) if From is StageSpeech
+	Text         string // the input, unless From is StageSpeech
+	Rate         int    // sample rate of the sound in Hz, if From is StageSpeech
 	Pipeline     string // ID of the pipeline, or entity of a conversation agent; empty for the preferred pipeline
 	Conversation string // ID of the conversation; empty for a new one
 }
@@ -46,7 +46,7 @@ type Run struct {
 	ended     bool
 }
 
-// Run starts a run, which the caller must close. Its errors are those of Next.
+// Run starts a run, which the caller must close. The errors are those of Run.Next.
 func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	input := map[string]any{}
 	if s.From == StageSpeech {
@@ -72,9 +72,9 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	return &Run{conn: c, responses: r}, nil
 }
 
-// AwaitStart waits until Home Assistant has accepted the run, but at most for within. Home
-// Assistant accepts a run at once, so that a short time suffices to detect a dead connection.
-// Its errors are those of Next.
+// AwaitStart waits until Home Assistant has accepted the run, but at most for the time within.
+// Home Assistant accepts a run at once, so that a short time suffices to detect a dead
+// connection. The errors are those of Next.
 func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()

@@ -91,8 +91,8 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// write writes the archive out. Each root is ARCHITECTURE=FOLDER. After an error no archive is
-// left.
+// write writes the archive to the file out. Each root has the form ARCHITECTURE=FOLDER. After an
+// error the file does not exist.
 func write(out string, roots []string, o options) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(out), ".layout-*")
 	if err != nil {

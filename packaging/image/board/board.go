@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// Machine is the machine to change. Every change may be repeated after a power failure.
+// Machine is the machine to change. All its methods can safely be called again after a power
+// failure in the middle of a change.
 type Machine struct {
 	Root string // root of the machine's files, usually "/"
 	// Run runs a program with stdin as its standard input.
@@ -60,7 +61,7 @@ func IsCountry(code string) bool { return countries.MatchString(code) }
 // IsKey reports whether key is a valid key of a Wi-Fi network.
 func IsKey(key string) bool { return masterKey.MatchString(key) || phrase.MatchString(key) }
 
-// SetHostname sets the machine's name.
+// SetHostname sets the machine's host name.
 func (m Machine) SetHostname(name string) error {
 	return errors.Join(
 		m.Write("etc/hostname", 0o644, name+"\n"),
@@ -69,7 +70,7 @@ func (m Machine) SetHostname(name string) error {
 	)
 }
 
-// SetCountry sets the radio's country, from the next start on.
+// SetCountry sets the radio's country. The change takes effect at the next start of the machine.
 func (m Machine) SetCountry(code string) error {
 	return m.Write("etc/modprobe.d/perch-country.conf", 0o644, "options cfg80211 ieee80211_regdom="+code+"\n")
 }
@@ -120,7 +121,7 @@ func UUID(b [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Write atomically replaces a file, whose path is relative to the root.
+// Write atomically replaces the content of a file. The path is relative to the root.
 func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 	path := filepath.Join(m.Root, file)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -30,7 +30,7 @@ func main() {
 		radio:   &networkManager{Machine: machine, program: "nmcli"},
 		perch:   client,
 		machine: machine,
-		page:    newPage(client.fits),
+		page:    newPage(client.accepts),
 		log:     slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		listen:  func() (net.Listener, error) { return net.Listen("tcp4", net.JoinHostPort(apAddress, "80")) },
 		host:    apAddress,
@@ -65,7 +65,7 @@ type portal struct {
 	state     state
 	stop      func()   // stops serving the page; nil while the page is not served
 	name      string   // name of the access point
-	announced bool     // Perch was told to announce the access point
+	announced bool     // the robots were asked to announce the access point
 	failed    error    // reason why the latest network was not joined; nil if it was
 	last      form     // the latest submitted form, without its key
 	form      *form    // a submitted form that is not handled yet; nil if there is none

@@ -244,8 +244,8 @@ func TestRequestsToPerch(t *testing.T) {
 	p, ctx := newPerch(at), t.Context()
 	talking, near, err := p.robots(ctx)
 	name, language, err2 := p.identity(ctx)
-	english, err3 := p.fits(ctx, "language", "en")
-	german, err4 := p.fits(ctx, "language", "de")
+	english, err3 := p.accepts(ctx, "language", "en")
+	german, err4 := p.accepts(ctx, "language", "de")
 	if !talking || !near || name != "desk" || language != "en" || !english || german || errors.Join(err, err2, err3, err4) != nil {
 		t.Errorf("%t %t %s %s %t %t: %v", talking, near, name, language, english, german, errors.Join(err, err2, err3, err4))
 	}

@@ -196,8 +196,8 @@ func connectionPrefix(ssid string) string {
 	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// join joins a network and saves it. Only then it removes older connections to a network with
-// the same name, because a stranger may have submitted the form with a wrong key.
+// join joins a network and saves it. It removes older connections to a network with the same
+// name only if that succeeds, because a stranger may have submitted the form with a wrong key.
 func (n *networkManager) join(ctx context.Context, network board.Network) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // cannot fail

@@ -36,7 +36,7 @@ type page struct {
 	words     language.Catalogue
 	languages []choice                // all languages; Name is in the language itself
 	countries map[language.Tag]string // HTML options for the countries, in each language
-	fits      func(ctx context.Context, key, value string) (bool, error)
+	accepts   func(ctx context.Context, key, value string) (bool, error)
 	forms     chan form // receives an accepted form once the response is on its way
 
 	mu      sync.Mutex
@@ -58,10 +58,10 @@ type content struct {
 	language    string // language of the appliance
 }
 
-// newPage returns a page without content. fits reports whether a value is valid for a key of
-// Perch's configuration.
-func newPage(fits func(ctx context.Context, key, value string) (bool, error)) *page {
-	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), countries: map[language.Tag]string{}, fits: fits,
+// newPage returns a page without content. The function accepts reports whether Perch accepts a
+// value for a key of its configuration.
+func newPage(accepts func(ctx context.Context, key, value string) (bool, error)) *page {
+	p := &page{token: rand.Text(), template: template.Must(template.New("").Parse(pageText)), countries: map[language.Tag]string{}, accepts: accepts,
 		forms: make(chan form, 1), senders: map[string]*rate.Limiter{}}
 	for _, tag := range language.All() {
 		for _, c := range countries(tag) {
@@ -243,8 +243,8 @@ func (p *page) render(w http.ResponseWriter, r *http.Request, status int, accept
 		v.Taken = plain(accepted.network.SSID)
 		v.Name = cmp.Or(accepted.name, v.Name)
 		if accepted.language != "" && accepted.language != c.language {
-			if fits, err := p.fits(r.Context(), "language", accepted.language); err == nil {
-				v.Unspoken = !fits
+			if accepts, err := p.accepts(r.Context(), "language", accepted.language); err == nil {
+				v.Unspoken = !accepts
 			}
 		}
 	}

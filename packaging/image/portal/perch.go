@@ -93,8 +93,9 @@ func (p *perch) identity(ctx context.Context) (name, lang string, err error) {
 	return name, lang, err
 }
 
-// fits reports whether a value is valid for a key of Perch's configuration.
-func (p *perch) fits(ctx context.Context, key, value string) (bool, error) {
+// accepts reports whether Perch accepts a value for a key of its configuration. It changes
+// nothing.
+func (p *perch) accepts(ctx context.Context, key, value string) (bool, error) {
 	var c struct{ Faults []any }
 	err := p.call(ctx, http.MethodPost, "config/check", map[string]any{"set": map[string]any{key: value}}, &c)
 	return err == nil && len(c.Faults) == 0, err

@@ -6,8 +6,8 @@ import "time"
 const (
 	// bootWait is measured from the start of the machine.
 	bootWait = time.Minute
-	// settleWait is measured from the start of this program, and from the closing of the access
-	// point. It is a minimum for slow machines.
+	// settleWait is the minimum time from the start of this program, for machines that start
+	// slowly. It is also the time after the access point was closed.
 	settleWait = 45 * time.Second
 	// lostWait is measured from the loss of the network.
 	lostWait = 10 * time.Minute
