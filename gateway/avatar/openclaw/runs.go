@@ -88,7 +88,7 @@ type runs struct {
 
 // runNamer returns the key of a session, and the ID of the run that begins in the session. The ID
 // is empty unless the run is the answer to a client's text. last is the ID of the latest run in
-// the session that was such an answer; it is not returned again.
+// the session that answered a text; its ID is not returned again.
 type runNamer func(session string, robot device.ID, last string) (key, run string)
 
 func newRuns(nameRun runNamer) *runs { return &runs{nameRun: nameRun, sessions: map[string]*session{}} }

@@ -46,6 +46,7 @@ func (p chatdollkit) open(ctx context.Context, _ func(error)) (link, error) {
 	return l, nil
 }
 
+// chatdollkitLink is a connection to an application.
 type chatdollkitLink struct {
 	nopLink
 	conn  net.Conn

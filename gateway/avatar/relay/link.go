@@ -276,7 +276,7 @@ func (c *connection) run(ctx context.Context) error {
 	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), AllStates: true, Words: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
-	c.recordOpened(c.link.warning()) // after Join, so that tests miss no frame once the status is connected
+	c.recordOpened(c.link.warning()) // after Join: a program that counts as connected misses no frame
 	defer func() { c.trial.finish(errEnded) }()
 	c.reportRobot(filter.Sessions)
 	var refresh, lookUp <-chan time.Time

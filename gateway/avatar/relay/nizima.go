@@ -55,6 +55,7 @@ type nizimaMessage struct {
 	Data    any `json:",omitempty"`
 }
 
+// nizimaLink is a connection to nizima LIVE.
 type nizimaLink struct {
 	*programConfig
 	*wire

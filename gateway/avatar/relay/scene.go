@@ -35,6 +35,7 @@ func (s Scene) Expression() string {
 	return cmp.Or(s.Face, s.Mood.Face, neutral)
 }
 
+// neutral is the name of the face at rest.
 const neutral = "neutral"
 
 // isBusy reports whether the agent is neither idle nor sleeping.

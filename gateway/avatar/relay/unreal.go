@@ -125,6 +125,7 @@ func (t unrealTarget) request(value any) unrealRequest {
 // maxPending is the number of latest requests for which responses are handled.
 const maxPending = 64
 
+// unrealLink is a connection to Unreal Engine.
 type unrealLink struct {
 	*wire
 	words    words

@@ -106,17 +106,20 @@ type veadoMessage struct {
 	Payload *veadoPayload `json:"payload,omitempty"`
 }
 
+// veadoNode is an entry of the list of nodes.
 type veadoNode struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
 }
 
+// veadoPayload is a message to or from a node with states.
 type veadoPayload struct {
 	Event  string       `json:"event"`
 	State  string       `json:"state,omitempty"`
 	States []veadoState `json:"states,omitempty"`
 }
 
+// veadoState is a state of the avatar.
 type veadoState struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -149,6 +152,7 @@ func veadoCallID(message []byte) string {
 	return ""
 }
 
+// veadoLink is a connection to veadotube.
 type veadoLink struct {
 	*wire
 	words  words

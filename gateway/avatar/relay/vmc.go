@@ -104,6 +104,7 @@ func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 	return &vmcLink{datagrams: d, words: p.words, current: map[string]float64{}, goal: map[string]float64{}}, nil
 }
 
+// vmcLink is a link to a performer.
 type vmcLink struct {
 	*datagrams
 	words   words

@@ -77,6 +77,7 @@ func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
 	return &vrchatLink{datagrams: d, words: p.words, sent: map[string]oscValue{}}, nil
 }
 
+// vrchatLink is a link to VRChat.
 type vrchatLink struct {
 	*datagrams
 	words   words

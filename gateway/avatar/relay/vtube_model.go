@@ -22,11 +22,13 @@ type vtubeModel struct {
 	words words
 }
 
+// vtubeExpression is an expression of the model.
 type vtubeExpression struct {
 	Name string `json:"name"`
 	File string `json:"file"` // "happy.exp3.json"
 }
 
+// vtubeHotkey is a hotkey of the model.
 type vtubeHotkey struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
@@ -34,6 +36,7 @@ type vtubeHotkey struct {
 	ID   string `json:"hotkeyID"`
 }
 
+// vtubeParameter is a parameter of VTube Studio.
 type vtubeParameter struct {
 	Name string `json:"name"`
 }

@@ -34,6 +34,7 @@ func (p warudo) open(ctx context.Context, _ func(error)) (link, error) {
 	return &warudoLink{wire: w, words: p.words}, nil
 }
 
+// warudoLink is a connection to Warudo.
 type warudoLink struct {
 	*wire
 	words words

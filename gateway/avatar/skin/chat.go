@@ -113,8 +113,8 @@ func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Repl
 	if s.o.Characters != nil && turn.Robot == "" {                      // otherwise the robot's own character replies
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
-	// The agent would publish events of a joined robot's turn under the robot, whose state is
-	// that of the robot's own session. activeTurn publishes them without a robot instead.
+	// The agent must not publish the events of this turn under the robot, because that would
+	// change the robot's state. activeTurn publishes the events without a robot instead.
 	turn.Unpublished = q.conversation.robot != ""
 	a.publish(event.Heard{Text: q.text})
 	reply, failed := agent.AnswerText(turnCtx, s.o.Mind, turn, a.handleReply)

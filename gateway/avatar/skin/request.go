@@ -39,6 +39,7 @@ type chatRequest struct {
 	} `json:"response_format"`
 }
 
+// message is a message of a chat request.
 type message struct {
 	Role    string  `json:"role"`
 	Content content `json:"content"`
