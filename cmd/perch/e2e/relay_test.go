@@ -32,13 +32,13 @@ func TestRelayCommands(t *testing.T) {
 	must.Succeed(t, os.WriteFile(gestures, []byte(`{"gestures":[{"name":"twirl","duration_ms":900,"frames":[{"at_ms":0,"yaw":9}]}]}`), 0o600))
 	h := open(t, c, data)
 	h.Eventually("it is connected", func() bool { return h.Part("relay warudo").OK })
-	for name, note := range map[string]string{"closed": "nothing listens at", "other": "something else than the program answers",
-		"obs": "what listens at"} {
+	for name, note := range map[string]string{"closed": "nothing listens at", "other": "another program answers",
+		"obs": "the program at"} {
 		h.Eventually(name+" says what is wrong", func() bool { return strings.Contains(h.Part("relay "+name).Note, note) })
 	}
 	out := h.command("relay list", 0, "warudo           Warudo               ok    ws://"+works.Address,
 		"closed           Warudo               away  nothing listens at ws://", "start the program and switch on its API, or correct url",
-		"other            Warudo               away  something else than the program answers at ws://", "obs ")
+		"other            Warudo               away  another program answers at ws://", "obs ")
 	if strings.Contains(out, "a secret") {
 		t.Errorf("the list shows a secret: %s", out)
 	}
@@ -67,8 +67,8 @@ func TestRelayCommands(t *testing.T) {
 	h.command("relay try warudo --each 1m", 1, "from 100 to 10000 milliseconds")
 	h.command("relay try", 2, "perch relay try")
 	h.command("doctor --config "+elsewherePorts(t), 1, "ok    relay warudo        Warudo at ws://",
-		"FAIL  relay closed        nothing listens at", "FAIL  relay other         something else than the program answers at",
-		"FAIL  relay obs           what listens at")
+		"FAIL  relay closed        nothing listens at", "FAIL  relay other         another program answers at",
+		"FAIL  relay obs           the program at")
 }
 
 // vtube answers as VTube Studio does whose model has no expressions: all but what waits
