@@ -106,7 +106,7 @@ const (
 	maxOutput = 64 << 10
 )
 
-// childLog logs the standard error of the child process at debug level, and finds the reason why the process has ended.
+// childLog logs the standard error of the child process at debug level, and remembers the fatal error that ended the process.
 type childLog struct {
 	log   *slog.Logger
 	line  []byte // the incomplete last line

@@ -211,7 +211,7 @@ func (h *hub) onAgentEvent(v *state.Agent, e event.Envelope) {
 	h.agents.publishChanges(v, e.At) // state
 }
 
-// onStrangerEvent publishes that a robot has checked in which its owner has not adopted.
+// onStrangerEvent publishes the arrival of a robot that its owner has not adopted.
 func (h *hub) onStrangerEvent(e event.Envelope) {
 	seen, ok := e.Event.(event.RobotSeen)
 	if !ok || !h.strangers.arrive(e.Robot, e.At) {

@@ -85,8 +85,8 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 // server of its own.
 //
 // zeroconf gets no addresses. It then adds the present addresses of the interface to each response, so that a network does
-// not get the addresses of another one. Its goodbye withdraws only the addresses that it got, so it does not withdraw those
-// for which the system's responder continues to respond.
+// not get the addresses of another one. Its goodbye would withdraw the addresses that register passes, and with them the
+// addresses of a host name for which the system's responder continues to respond.
 func register(o Options, host string, links []link) (servers []*zeroconf.Server, err error) {
 	var ifaces []net.Interface
 	for _, l := range links {
