@@ -77,15 +77,15 @@ func TestAQueryIsRanked(t *testing.T) {
 func TestInvalidEntries(t *testing.T) {
 	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
 	for sentence, e := range map[string]agent.Entry{
-		"ten years":      {Expires: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
-		"a time to come": {Expires: time.Date(1, 6, 1, 0, 0, 0, 0, time.UTC)},
-		"expires is":     {Expires: noon},
-		"a tag is":       {Tags: []string{"two words"}},
-		"at most 8":      {Tags: strings.Fields("a b c d e f g h i")},
-		"most 8 tags":    {Tags: numbered(10_000)},
-		"of at most 4":   {Tags: []string{strings.Repeat("x", 41)}},
-		"at most 40":     {Tags: []string{strings.Repeat("x", 10<<10)}},
-		"is one word":    {Tags: []string{""}},
+		"ten years":     {Expires: time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)},
+		"in the future": {Expires: time.Date(1, 6, 1, 0, 0, 0, 0, time.UTC)},
+		"expires must":  {Expires: noon},
+		"a tag is":      {Tags: []string{"two words"}},
+		"at most 8":     {Tags: strings.Fields("a b c d e f g h i")},
+		"most 8 tags":   {Tags: numbered(10_000)},
+		"of at most 4":  {Tags: []string{strings.Repeat("x", 41)}},
+		"at most 40":    {Tags: []string{strings.Repeat("x", 10<<10)}},
+		"is one word":   {Tags: []string{""}},
 	} {
 		e.Body = "x"
 		if _, err := m.Remember(e, noon); !errors.Is(err, agent.ErrEntry) || !strings.Contains(err.Error(), sentence) || len(err.Error()) > 300 {

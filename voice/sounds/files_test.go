@@ -180,10 +180,10 @@ func TestRejectedFiles(t *testing.T) {
 	must.Succeed(t, syscall.Mkfifo(filepath.Join(dir, "pipe.wav"), 0o600))
 	l := Open(dir)
 	for name, want := range map[string]string{
-		"none.wav": "no WAV file", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "cut short", "bytes.wav": "8 bits",
+		"none.wav": "not a WAV file", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "cut short", "bytes.wav": "8 bits",
 		"six.wav": "one or two", "odd.wav": "48000 Hz",
 		"long.wav": "cut it", "big.wav": "make it an Opus file", "none.opus": "copy it once more", "wav.opus": "copy it once more",
-		"link.wav": "escapes", "up.wav": "escapes", "pipe.wav": "no file",
+		"link.wav": "escapes", "up.wav": "escapes", "pipe.wav": "not a regular file",
 	} {
 		pcm, err := l.Load(t.Context(), name)
 		var shown interface {
