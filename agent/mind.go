@@ -229,7 +229,7 @@ func (m *Mind) evict() {
 }
 
 // priority returns 2 for the conversation of an adopted robot, and otherwise 1 if there is a
-// history and 0 if there is none. Anybody on the network may start conversations, and they
+// history and 0 if none exists. Anybody on the network may start conversations, and they
 // must not evict those of the owner's robots.
 func (c *conversation) priority() int {
 	switch {

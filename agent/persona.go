@@ -109,7 +109,7 @@ func invalidLine(data []byte) int {
 }
 
 // FrontMatter splits a text into its front matter, the YAML between two lines of three
-// hyphens at its beginning, and the body after it. The front matter is "" if there is none.
+// hyphens at its beginning, and the body after it. The front matter is "" if none exists.
 // It includes the first line of hyphens, so that line numbers in it are those of the text.
 // closed is false if the second line of hyphens is missing.
 func FrontMatter(text string) (front, body string, closed bool) {

@@ -60,7 +60,7 @@ type Reply interface{ isReply() }
 type Felt struct {
 	Emotion   Emotion
 	Intensity float64 // from 0 to 1; 0 means unknown and is treated as 1
-	Tag       string  // the model's own word for the emotion; "" if there is none
+	Tag       string  // the model's own word for the emotion; "" if none exists
 	// Assumed marks the default face for text without a face. It does not replace a face
 	// that was shown earlier in the turn, for instance by a tool.
 	Assumed bool

@@ -37,7 +37,7 @@ type Codes struct {
 }
 
 // recipient identifies the robot that shows a code, and the machine that it checks in from. Clients
-// that check in with the robot's MAC address from other machines get codes of their own, so they do not
+// that check in with the robot's MAC address from other machines get their own codes, so they do not
 // replace the code on the robot's screen.
 type recipient struct {
 	robot   ID
@@ -105,7 +105,7 @@ func (c *Codes) lookup(code string, now time.Time) (ID, Client, error) {
 	return i.robot, i.client, nil
 }
 
-// current returns the valid code of a robot and a client, or "" if there is none.
+// current returns the valid code of a robot and a client, or "" if none exists.
 func (c *Codes) current(robot ID, client Client, now time.Time) string {
 	for code, i := range c.valid {
 		if i.robot == robot && i.client == client && now.Before(i.until) {

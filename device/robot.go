@@ -17,7 +17,7 @@ type Robot struct {
 	Settings Settings `json:"settings,omitzero"`
 
 	// Claim is the latest claim on this robot: a client that used its MAC address and was not
-	// admitted. Nil if there is none.
+	// admitted. Nil if none exists.
 	Claim *Claim `json:"claim,omitempty"`
 	// Rivals are the other claims. Empty if Claim is nil.
 	Rivals []Claim `json:"rivals,omitempty"`
@@ -59,7 +59,7 @@ type Claim struct {
 }
 
 // Adopted reports whether the robot is adopted. A robot that is not adopted is a stranger: it may hold
-// conversations, with a memory of its own, and nothing else.
+// conversations, with its own memory, and nothing else.
 func (r Robot) Adopted() bool { return r.Bound && r.Named }
 
 // Forgotten reports whether the record holds only the epoch.

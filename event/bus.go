@@ -39,7 +39,7 @@ type Bus struct {
 type ring struct {
 	slots   []Envelope
 	written uint64 // number of envelopes that were written
-	lost    uint64 // Seq of the newest envelope that was overwritten; 0 if there is none
+	lost    uint64 // Seq of the newest envelope that was overwritten; 0 if none exists
 }
 
 // add writes an envelope over the oldest one.
@@ -127,7 +127,7 @@ func (b *Bus) Publish(robot device.ID, session string, e Event) {
 	b.wake()
 }
 
-// ringOf returns the index of an event's ring. Perceived and Mood have rings of their own, because they
+// ringOf returns the index of an event's ring. Perceived and Mood have their own rings, because they
 // may be published many times per second.
 func ringOf(e Event) int {
 	switch e.(type) {

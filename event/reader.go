@@ -86,7 +86,7 @@ func (r *Reader) Next(ctx context.Context) (Envelope, error) {
 	}
 }
 
-// dequeue returns Missed if events were lost, and otherwise the next envelope, or false if there is none.
+// dequeue returns Missed if events were lost, and otherwise the next envelope, or false if none exists.
 // The caller holds the bus's mu.
 func (r *Reader) dequeue() (Envelope, bool) {
 	lowest, lowestRing := (*Envelope)(nil), 0

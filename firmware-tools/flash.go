@@ -126,7 +126,7 @@ func readFlashFile(name string) (flashFile, error) {
 }
 
 // choosePort returns the named port if a name is given. Otherwise it returns the only port
-// with an Espressif chip or, if there is none, the only other USB port.
+// with an Espressif chip or, if none exists, the only other USB port.
 func choosePort(ports []serialPort, named string) (serialPort, error) {
 	if named != "" {
 		path, err := filepath.EvalSymlinks(named) // for links such as those in /dev/serial/by-id

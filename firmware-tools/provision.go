@@ -147,7 +147,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 const restoreTimeout = 90 * time.Second
 
 // throughWiFi joins the robot's own network, configures the robot there, and always returns
-// to the machine's previous network. A remote login over this Wi-Fi is cut off meanwhile.
+// to the machine's previous network. A remote login over this Wi-Fi is cut off in the meantime.
 func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	w, err := findWiFi(ctx)
 	if err != nil {

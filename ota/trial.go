@@ -90,7 +90,7 @@ func (s sighting) isRunning(i Image) bool {
 
 // verdict is the result of a check-in.
 type verdict struct {
-	offer  *Record // the image to offer; nil if there is none
+	offer  *Record // the image to offer; nil if none exists
 	force  bool    // whether the robot must install the offer regardless of versions
 	events []event.Event
 	failed []string // SHA-256 of the images that have just failed on the robot

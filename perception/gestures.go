@@ -67,7 +67,7 @@ func StockGestures() Gestures {
 	return Gestures{list}
 }
 
-// Named returns the gesture with a name. ok is false if there is none.
+// Named returns the gesture with a name. ok is false if none exists.
 func (g Gestures) Named(name string) (found Gesture, ok bool) {
 	i := slices.IndexFunc(g.list, func(each Gesture) bool { return each.Name == name })
 	if i < 0 {

@@ -195,5 +195,5 @@ func readState(bolt *bbolt.DB, path string) (lastTx uint64, s *salvage.Report, e
 }
 
 // Salvaged returns the report of damage that was found when the file was opened, now or at an earlier start whose damaged
-// file still exists. It returns nil if there is none.
+// file still exists. It returns nil if none exists.
 func (db *DB) Salvaged() *salvage.Report { return db.salvaged }

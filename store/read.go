@@ -26,7 +26,7 @@ const (
 	descending direction = -1
 )
 
-// read returns the JSON at r, or nil if there is none. It reads the backlog before the file: a commit moves values from
+// read returns the JSON at r, or nil if none exists. It reads the backlog before the file: a commit moves values from
 // the backlog to the file, so the other order could miss a value.
 func (db *DB) read(r row) (data []byte, err error) {
 	db.mu.Lock()

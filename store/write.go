@@ -19,7 +19,7 @@ const (
 type row struct{ table, key string }
 
 // change is the new value of a record; a nil value deletes the record. A change is immutable: a commit compares pointers
-// to find out whether the record was written again meanwhile.
+// to find out whether the record was written again in the meantime.
 type change struct{ value []byte }
 
 // entry is a record and its change.
@@ -129,7 +129,7 @@ func (db *DB) queued() []entry {
 // errUnchanged rolls back a transaction that would change nothing, because a commit takes two syncs.
 var errUnchanged = errors.New("nothing changed")
 
-// apply writes the entries that differ from the stored records. It returns errUnchanged if there are none.
+// apply writes the entries that differ from the stored records. It returns errUnchanged if none exist.
 func apply(tx *bbolt.Tx, batch []entry) error {
 	changed := false
 	for _, e := range batch {
@@ -167,7 +167,7 @@ func putEntry(b *bbolt.Bucket, e entry) error {
 }
 
 // finishCommit stores the result of a commit. After a success it removes the written entries from the backlog, except those
-// that were written again meanwhile.
+// that were written again in the meantime.
 func (db *DB) finishCommit(written []entry, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()

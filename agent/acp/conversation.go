@@ -20,7 +20,7 @@ type conversation struct {
 	turn chan struct{} // lock of capacity 1: holds an element while a turn runs
 
 	// The following are guarded by Brain.mu.
-	session   *session  // nil if there is none yet
+	session   *session  // nil if none exists yet
 	users     int       // turns that run or wait for the lock
 	used      time.Time // time of the latest turn
 	forgotten bool      // whether Forget was called while the conversation had users

@@ -15,8 +15,8 @@ type permission struct {
 	session string          // session ID
 	old     bool            // whether it is in the older dialect, which expects {"approved":true}
 	call    toolChange      // the tool
-	allow   string          // ID of the option to allow the tool once; "" if there is none, and in the older dialect
-	reject  string          // ID of the option to reject the tool once; "" if there is none, and in the older dialect
+	allow   string          // ID of the option to allow the tool once; "" if none exists, and in the older dialect
+	reject  string          // ID of the option to reject the tool once; "" if none exists, and in the older dialect
 }
 
 // parsePermission parses a session/request_permission of either dialect. The error

@@ -57,7 +57,7 @@ func (c *conn) requestSession(dir string, endpoint ToolEndpoint, now time.Time) 
 }
 
 // addSession handles the result of session/new: it sets the ID of s and adds s to the
-// sessions of c, or closes it if it was dropped meanwhile.
+// sessions of c, or closes it if it was dropped in the meantime.
 func (c *conn) addSession(s *session, result json.RawMessage) error {
 	var r sessionID
 	if json.Unmarshal(result, &r) != nil || r.id() == "" || len(r.id()) > limit.Session {

@@ -35,7 +35,7 @@ type turnRun struct {
 	words   *language.Words         // phrases in the turn's language
 
 	speech *thinker.Speech    // splits the agent's text into replies
-	tools  *thinker.TurnTools // tools of the endpoint in this turn; nil if there are none
+	tools  *thinker.TurnTools // tools of the endpoint in this turn; nil if none exist
 	seen   []*tool            // tools that the agent has reported
 	face   agent.Felt         // latest emotion sent
 	began  bool               // whether a reply was sent

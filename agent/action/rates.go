@@ -50,7 +50,7 @@ type rates struct {
 	bursts  map[Type]*burst     // the latest burst of each type
 	gesture time.Time           // when a gesture was last admitted
 	emotes  map[string]*delayed // the delayed emotes, by trigger
-	look    *delayed            // the delayed look; nil if there is none
+	look    *delayed            // the delayed look; nil if none exists
 }
 
 // burst counts the actions of a type within burstInterval.

@@ -397,7 +397,7 @@ func (t tools) python(text string, whole bool) (n int, calls []Call) {
 }
 
 // pythonCall parses a call in Python at the beginning of text, with a name of n bytes. size is the length of
-// the call, or 0 if there is none.
+// the call, or 0 if none exists.
 func (t tools) pythonCall(text string, n int) (size int, call Call) {
 	if n == len(text) || text[n] != '(' && text[n] != '{' {
 		return 0, call
@@ -453,7 +453,7 @@ func closingBracket(text string) int {
 }
 
 // jsonEnd returns the length of the JSON object or list at the beginning of text. It returns -1 if more text is
-// needed, and 0 if there is none.
+// needed, and 0 if none exists.
 func jsonEnd(text string) int {
 	body := strings.TrimLeft(text[1:], " \t\r\n")
 	if body != "" && strings.IndexByte(`"'}[{]`, body[0]) < 0 && !startsWithKey(body) {

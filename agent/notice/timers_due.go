@@ -106,7 +106,7 @@ func (s *Timers) correctDueTimes() error {
 	return failure
 }
 
-// dueTimers returns the timers that are due, in the order in which they were due. They
+// dueTimers returns the timers that are due, in the order that they were due. They
 // remain due until they are removed or marked as rung.
 func (s *Timers) dueTimers() []agent.Timer {
 	s.mu.Lock()

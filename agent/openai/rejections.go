@@ -132,7 +132,7 @@ func (e *Engine) remember(findings []finding, tools bool) {
 	}
 }
 
-// suggested returns the change of the request that a refusal suggests. ok is false if there is none.
+// suggested returns the change of the request that a refusal suggests. ok is false if none exists.
 func (e *Engine) suggested(r *remote.Fault, p thinker.Prompt, without rejections) (f finding, ok bool) {
 	said := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
 	tools := len(p.Tools) > 0 && without&rejectsTools == 0

@@ -80,7 +80,7 @@ func appendDetail(list []json.RawMessage, piece json.RawMessage) []json.RawMessa
 	return list
 }
 
-// fields returns the fields to send back, or nil if there are none.
+// fields returns the fields to send back, or nil if none exist.
 func (o *opaque) fields() map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	put := func(key string, value any) {

@@ -1,4 +1,4 @@
-// Package program runs a foreign program as a child process in a process group of its own.
+// Package program runs a foreign program as a child process in its own process group.
 // The caller uses the program's standard input and output; the package stores the end of
 // its standard error. The program's environment contains none of the keys of this process.
 // When the program is stopped, the package also kills the processes that it has started,

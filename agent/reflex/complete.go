@@ -52,7 +52,7 @@ func (b *Book) CompleteAnswer(text string) bool {
 }
 
 // tryAll tries all possibilities to match the words with a sentence or its beginning. It
-// returns nothing: onPrefix is called meanwhile.
+// returns nothing: onPrefix is called in the meantime.
 func (m *matcher) tryAll(n node) {
 	_ = m.reset() && n.match(m, 0, func(int) bool { return false })
 }

@@ -180,7 +180,7 @@ func (l *Library) skillsOf(character string) []Skill {
 	return slices.DeleteFunc(skills, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// skillOf returns the skill of a character with a name. ok is false if there is none.
+// skillOf returns the skill of a character with a name. ok is false if none exists.
 func (l *Library) skillOf(character, name string) (s Skill, ok bool) {
 	skills := l.skillsOf(character)
 	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == name })

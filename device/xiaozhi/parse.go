@@ -55,7 +55,7 @@ type wireAudio struct {
 	FrameDuration int    `json:"frame_duration,omitempty"`
 }
 
-// text returns the text, or "" if there is none.
+// text returns the text, or "" if none exists.
 func (w wire) text() string {
 	if w.Text == nil {
 		return ""
@@ -130,7 +130,7 @@ func (w wire) hello() Hello {
 	return h
 }
 
-// audio returns the audio parameters, or their zero value if there are none.
+// audio returns the audio parameters, or their zero value if none exist.
 func (w wire) audio() AudioParams {
 	if w.Audio == nil {
 		return AudioParams{}

@@ -165,7 +165,7 @@ func bench(ctx context.Context, s settings) error {
 }
 
 // verdict returns an error that lists the rows that are worse and the benchmarks that failed,
-// or nil if there are none.
+// or nil if none exist.
 func verdict(results []result, failed []string) error {
 	var worse []string
 	for _, r := range results {

@@ -49,7 +49,7 @@ type Item struct {
 	Value     Value
 }
 
-// Partition is the content of an NVS partition, in the order in which it was written. The zero
+// Partition is the content of an NVS partition, in the order that it was written. The zero
 // value is an empty partition.
 type Partition struct {
 	records []record
@@ -68,7 +68,7 @@ type record struct {
 // namespaceTable is the number of the namespace whose records define the other namespaces.
 const namespaceTable = 0
 
-// Items returns all items in the order in which they were written.
+// Items returns all items in the order that they were written.
 func (p *Partition) Items() []Item {
 	names := map[byte]string{}
 	for _, r := range p.records {
@@ -151,7 +151,7 @@ func (p *Partition) namespaceNumber(name string) (byte, bool) {
 }
 
 // freeNamespaceNumber returns the lowest number that no namespace and no item uses, or
-// namespaceTable if there is none.
+// namespaceTable if none exists.
 func (p *Partition) freeNamespaceNumber() byte {
 	var used [256]bool
 	for _, r := range p.records {

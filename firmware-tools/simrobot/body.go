@@ -44,7 +44,7 @@ func (r *Robot) ringReminders(now time.Time) {
 	r.body.reminders = remaining
 }
 
-// nextReminder returns the time of the next reminder, or the zero time if there is none.
+// nextReminder returns the time of the next reminder, or the zero time if none exists.
 func (b *body) nextReminder() (due time.Time) {
 	for _, m := range b.reminders {
 		if due.IsZero() || m.due.Before(due) {

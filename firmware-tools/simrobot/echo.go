@@ -140,7 +140,7 @@ func (s *stamps) played(stamp uint32) {
 }
 
 // next removes the first timestamp and returns it for a packet of the microphone. It returns 0
-// if there is none.
+// if none exists.
 func (s *stamps) next() (stamp uint32) {
 	if len(*s) == 0 {
 		return 0

@@ -41,7 +41,7 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// lookup returns the first value of a key, or nil if there is none. Like cJSON_GetObjectItem it
+// lookup returns the first value of a key, or nil if none exists. Like cJSON_GetObjectItem it
 // ignores case.
 func (o object) lookup(key string) json.RawMessage {
 	for _, m := range o {

@@ -88,7 +88,7 @@ func (s *session) firstEvents() []xiaozhi.Event {
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 	phrase := s.opening.phrase
-	if s.opening.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these two have events of their own
+	if s.opening.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these two have their own events
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
 	}

@@ -152,7 +152,7 @@ func (s *session) endTurn(now time.Time) {
 	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
-// nextAction returns the time of the person's next action, or the zero time if there is none.
+// nextAction returns the time of the person's next action, or the zero time if none exists.
 func (p *person) nextAction() time.Time {
 	switch {
 	case p.doing != waiting:

@@ -41,7 +41,7 @@ type confirmations struct {
 
 	forwarding sync.Mutex // held while a command is being forwarded; locked before mu
 	mu         sync.Mutex
-	forwarded  chan struct{}              // confirmation channel of the command that is being forwarded; nil if there is none
+	forwarded  chan struct{}              // confirmation channel of the command that is being forwarded; nil if none exists
 	waiting    map[delivery]chan struct{} // confirmation channels, each closed when the delivery is confirmed
 }
 

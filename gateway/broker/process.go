@@ -65,7 +65,7 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 		ended := make(chan error, 1)
 		go func() {
 			// Pdeathsig kills the child when the thread that started it ends, and the child inherits no_new_privs from
-			// the thread. So this goroutine has a thread of its own, which ends with it.
+			// the thread. So this goroutine has its own thread, which ends with it.
 			runtime.LockOSThread()
 			noNewPrivileges()
 			ended <- cmd.Run()

@@ -195,7 +195,7 @@ func (a *API) await(ctx context.Context, h *permission) agent.Outcome {
 	return agent.AnswerClosed
 }
 
-// release removes a waiting permission and publishes its answer, or the outcome without if there is none.
+// release removes a waiting permission and publishes its answer, or the outcome without if none exists.
 func (a *API) release(by string, h *permission, without agent.Outcome) (v verdict, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -31,7 +31,7 @@ type session struct {
 	asks  int         // number of waiting permissions
 
 	stopped bool        // whether the turn is over and nothing has begun since
-	passing codingState // state that covers base before until; "" if there is none
+	passing codingState // state that covers base before until; "" if none exists
 	until   time.Time
 	seen    time.Time // time of the latest report
 	began   time.Time // time of the first report

@@ -22,7 +22,7 @@ import (
 type Key struct {
 	secret  atomic.Pointer[secret]
 	setting string        // where the secret is set, for error messages: a configuration key or a file
-	header  string        // another header that may hold the token; empty if there is none
+	header  string        // another header that may hold the token; empty if none exists
 	tries   *peerLimiters // limits how many wrong keys a peer may try
 }
 

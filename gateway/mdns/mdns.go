@@ -37,7 +37,7 @@ type Options struct {
 	ID         string       // stable and unique ID of the appliance
 	Version    string       // version of Perch, published in the TXT record
 	Port       int          // TCP port of the server for robots
-	Wyoming    int          // TCP port of the Wyoming server, which must be running because Home Assistant connects at once; 0 if there is none
+	Wyoming    int          // TCP port of the Wyoming server, which must be running because Home Assistant connects at once; 0 if none exists
 	Interfaces []string     // names of network interfaces; if empty, all multicast interfaces except those of containers and virtual machines
 	Log        *slog.Logger // for messages to the owner
 }
@@ -73,7 +73,7 @@ type Announcer struct {
 	poll   time.Duration // time between two checks of the machine's addresses; long, so that an idle machine is not woken up often
 	retry  time.Duration // pause after a failure; RFC 6762 section 8.1 requires 5 s after many conflicts
 	suffix int           // suffix of the host name; 1 is no suffix. Later announcements start with it, so that the host name does not alternate
-	rival  netip.Addr    // address of another machine that uses the configured name; the zero Addr if there is none
+	rival  netip.Addr    // address of another machine that uses the configured name; the zero Addr if none exists
 	status atomic.Pointer[Status]
 }
 

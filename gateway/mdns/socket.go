@@ -190,7 +190,7 @@ func (l link) equal(o link) bool {
 }
 
 // machineLinks returns the links to use: those of the named interfaces, or of all suitable interfaces if names is empty. It
-// returns an error if there are none.
+// returns an error if none exist.
 func machineLinks(names []string) ([]link, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -64,7 +64,7 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 // errExpired is the cause of a context that has ended at the time limit of a question.
 var errExpired = errors.New("the question's time is over")
 
-// awaitSession returns the open session of a robot. If there is none and the robot can speak while
+// awaitSession returns the open session of a robot. If none exists and the robot can speak while
 // idle, awaitSession makes it speak the question and show how to wake it, and waits for the session that
 // begins when somebody does.
 func (s *Server) awaitSession(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {

@@ -36,7 +36,7 @@ func newLinks(s *sessions) *links {
 	return &links{sessions: s, pace: httpserver.NewPace(), open: map[device.ID]*link{}}
 }
 
-// of returns the MQTT connection of a robot, or nil if there is none.
+// of returns the MQTT connection of a robot, or nil if none exists.
 func (l *links) of(id device.ID) *link {
 	l.mu.Lock()
 	defer l.mu.Unlock()

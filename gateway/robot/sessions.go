@@ -114,7 +114,7 @@ func (s *sessions) storeUnspoken(ended *loop) {
 	}
 }
 
-// of returns the open session of a robot, or ErrOffline if there is none.
+// of returns the open session of a robot, or ErrOffline if none exists.
 func (s *sessions) of(id device.ID) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *sessions) waitFor(ctx context.Context, id device.ID) (*session, error) 
 	}
 }
 
-// post hands an input to the open session of a robot. It returns ErrOffline if there is none.
+// post hands an input to the open session of a robot. It returns ErrOffline if none exists.
 func (s *sessions) post(ctx context.Context, id device.ID, in dialogue.Input) error {
 	r, err := s.of(id)
 	if err != nil {

@@ -49,8 +49,8 @@ type connection struct {
 	// Only the reading goroutine uses the following fields.
 
 	transcribe wire.Transcribe // options of the next utterance
-	listening  *listening      // the utterance that is being received; nil if there is none
-	synthesis  *synthesis      // the text that is being received; nil if there is none
+	listening  *listening      // the utterance that is being received; nil if none exists
+	synthesis  *synthesis      // the text that is being received; nil if none exists
 	own        string          // ID of the conversation for texts that name none; empty until it is needed
 }
 

@@ -105,7 +105,7 @@ func (c *connection) synthesizeText(s *synthesis, text string) error {
 	return nil
 }
 
-// endSynthesis queues the rest of the text and its end. The end has a response of its own.
+// endSynthesis queues the rest of the text and its end. The end has its own response.
 func (c *connection) endSynthesis(s *synthesis) {
 	c.queueSentences(s, s.speech.Flush())
 	c.countOwed(1)
@@ -133,7 +133,7 @@ func (c *connection) speakAtOnce(ctx context.Context, s *synthesis) error {
 	return c.send(wire.TypeAudioStop, nil, nil)
 }
 
-// speakStream sends each sentence as a sound of its own, while more text is being received.
+// speakStream sends each sentence as its own sound, while more text is being received.
 func (c *connection) speakStream(ctx context.Context, s *synthesis) error {
 	err := c.speakAll(ctx, s, func(ctx context.Context, sentence string, o voice.Options) error {
 		if err := c.send(wire.TypeAudioStart, format, nil); err != nil {

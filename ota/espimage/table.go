@@ -106,7 +106,7 @@ func (t Table) End() int64 {
 	return last.Offset + last.Size
 }
 
-// find returns the first partition for which match returns true. ok is false if there is none.
+// find returns the first partition for which match returns true. ok is false if none exists.
 func (t Table) find(match func(p Partition) bool) (p Partition, ok bool) {
 	n := slices.IndexFunc(t, match)
 	if n < 0 {
@@ -115,18 +115,18 @@ func (t Table) find(match func(p Partition) bool) (p Partition, ok bool) {
 	return t[n], true
 }
 
-// Named returns the partition with a name. ok is false if there is none.
+// Named returns the partition with a name. ok is false if none exists.
 func (t Table) Named(name string) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return p.Name == name })
 }
 
-// At returns the partition that contains an address. ok is false if there is none.
+// At returns the partition that contains an address. ok is false if none exists.
 func (t Table) At(address int64) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
 // Choice returns the partition otadata, which selects the slot that a robot starts. ok is false
-// if there is none.
+// if none exists.
 func (t Table) Choice() (p Partition, ok bool) {
 	return t.find(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
@@ -154,7 +154,7 @@ const (
 
 // Starts returns the partition that a robot starts next. first and second are the two records
 // in otadata; the one with the higher valid number selects a slot. Without a valid record the
-// robot starts the factory application, or else the first slot. ok is false if there is none.
+// robot starts the factory application, or else the first slot. ok is false if none exists.
 func (t Table) Starts(first, second []byte) (p Partition, ok bool) {
 	slots, best := t.slots(), max(slotNumber(first), slotNumber(second))
 	if best > 0 && len(slots) > 0 {

@@ -58,7 +58,7 @@ func (d *document) addModules(root string) error {
 	return nil
 }
 
-// packageOf returns the ID of the Debian package that contains a program or, if there is none, of
+// packageOf returns the ID of the Debian package that contains a program or, if none exists, of
 // the whole product.
 func (d *document) packageOf(program string) string {
 	for _, p := range d.Packages {

@@ -79,7 +79,7 @@ type ToolCall struct {
 	Name string `json:"tool_name"`
 }
 
-// Delta returns the delta in an intent-progress event. ok is false if there is none.
+// Delta returns the delta in an intent-progress event. ok is false if none exists.
 func (e Event) Delta() (d Delta, ok bool, err error) {
 	var data struct {
 		Delta *struct {

@@ -141,7 +141,7 @@ func (d Directory) openFolder(files map[string]*os.File) error {
 		}
 		f, err := os.Open(filepath.Join(d.Path, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was removed meanwhile
+			continue // it was removed in the meantime
 		}
 		if err != nil {
 			return fmt.Errorf("read the folder %s: %w", d.Folder.Name, err)

@@ -67,7 +67,7 @@ func (e *Engine) Name() string { return "sphinx" }
 // Loaded reports whether the model is in memory.
 func (e *Engine) Loaded() bool { return e.pairs.Load() > 0 }
 
-// Load creates the first pair of decoders if there is none, which takes 0.1 s on a PC. The
+// Load creates the first pair of decoders if none exists, which takes 0.1 s on a PC. The
 // error wraps voice.ErrUnavailable if the model is missing or the grammar has a fault that
 // Check reports.
 func (e *Engine) Load(ctx context.Context) error {
@@ -156,7 +156,7 @@ func (e *Engine) acquire(ctx context.Context) (*pair, error) {
 	return e.newPair(ctx)
 }
 
-// idlePair returns an idle pair, or nil if there is none.
+// idlePair returns an idle pair, or nil if none exists.
 func (e *Engine) idlePair() *pair {
 	select {
 	case p := <-e.idle:

@@ -31,7 +31,7 @@ func (f *fault) Error() string {
 // Unwrap returns voice.ErrUnavailable and the cause.
 func (f *fault) Unwrap() []error { return []error{voice.ErrUnavailable, f.cause} }
 
-// call is a request to a server over a connection of its own. One goroutine sends, and
+// call is a request to a server over its own connection. One goroutine sends, and
 // another one receives.
 type call struct {
 	conn    net.Conn
@@ -68,7 +68,7 @@ func (c *call) setWriteDeadline() error {
 }
 
 // waitListener calls listen, which passes sound to the listener and may take minutes. It
-// removes the write deadline meanwhile: a server that cannot send its sound may not be able
+// removes the write deadline in the meantime: a server that cannot send its sound may not be able
 // to read text either.
 func (c *call) waitListener(listen func() error) error {
 	c.setListenerSlow(true, time.Time{})

@@ -45,7 +45,7 @@ type synthesizer struct {
 
 // chooseSynthesizer returns the voice to use: that of the call if the server has it (it may
 // be the name of another engine's voice), or else that of the engine's options, or else any
-// for the language. It returns an error if there is none.
+// for the language. It returns an error if none exists.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
 		return synthesizer{}, s.newFault("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)

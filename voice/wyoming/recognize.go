@@ -63,7 +63,7 @@ func sendUtterance(ctx context.Context, c *call, request Transcribe, u *voice.Ut
 }
 
 // maxStreaming is the maximum time from the first part of a transcript to its end. A person
-// waits meanwhile.
+// waits in the meantime.
 const maxStreaming = time.Minute
 
 // readTranscript waits for the transcript. A streaming server sends parts of it first, which

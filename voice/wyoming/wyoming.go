@@ -37,7 +37,7 @@ type Options struct {
 
 // Engine is a voice.Recognizer and a voice.Synthesizer. It uses the Wyoming server at an
 // address, or the first one on the network that can serve a call. It is safe for concurrent
-// use. Each call uses a connection of its own, because many servers close the connection
+// use. Each call uses its own connection, because many servers close the connection
 // after their response.
 type Engine struct {
 	o      Options

@@ -41,7 +41,7 @@ import (
 )
 
 // Appliance holds all parts of perch serve. New makes the parts and opens what they need; Run runs them
-// until its context is done. The fields are in the order in which New sets them.
+// until its context is done. The fields are in the order that New sets them.
 type Appliance struct {
 	Data    string // path of the data directory
 	Log     *slog.Logger

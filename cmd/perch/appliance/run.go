@@ -15,7 +15,7 @@ import (
 	"perch/health"
 )
 
-// list returns the parts in the order in which /ready shows their conditions. They are ended in reverse
+// list returns the parts in the order that /ready shows their conditions. They are ended in reverse
 // order.
 func (a *Appliance) list() []parts.Part {
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {

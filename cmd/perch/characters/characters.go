@@ -147,7 +147,7 @@ func (k *Characters) configured() household {
 func (k *Characters) Speech() voice.Options { return k.configured().common.Speech }
 
 // Conditions returns a part with the languages in robots' settings that engines do not support, or
-// nil if there are none. Languages that the configuration sets are covered by its warnings.
+// nil if none exist. Languages that the configuration sets are covered by its warnings.
 func (k *Characters) Conditions() []health.Part {
 	var tags []string
 	for _, r := range k.robots.List() {

@@ -145,7 +145,7 @@ func withValue(tree any, path []string, value any) (any, error) {
 	return section, err
 }
 
-// editOrder returns the keys of a change in the order in which they must be set: first the kinds of
+// editOrder returns the keys of a change in the order that they must be set: first the kinds of
 // engines, then other values by their index in lists, then removals. Removals begin at the end of a
 // list, because each shifts the entries after it.
 func editOrder(values map[string]any) []string {

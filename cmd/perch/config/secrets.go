@@ -79,7 +79,7 @@ func isSecretAddress(path []string, value string) bool {
 // alias, as a copy, in a comment or in a fault.
 type secretTexts struct {
 	texts    map[string]bool
-	replacer *strings.Replacer // masks the longer secrets within other texts; nil if there are none
+	replacer *strings.Replacer // masks the longer secrets within other texts; nil if none exist
 }
 
 // minMaskedLength is the minimum length, in bytes, of a secret that is masked within other texts.

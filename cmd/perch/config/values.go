@@ -64,7 +64,7 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // eachKey calls do with the path and value of every key in a section of the configuration. path is the
-// section's path. Entries of lists and mappings have no calls of their own.
+// section's path. Entries of lists and mappings do not have their own calls.
 func eachKey(path string, v reflect.Value, do func(key string, v reflect.Value)) {
 	for _, f := range driver.Fields(v) {
 		key := strings.TrimPrefix(path+"."+f.Key, ".")

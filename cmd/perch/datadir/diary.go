@@ -17,7 +17,7 @@ import (
 )
 
 // SigningKey returns the appliance's Ed25519 key, which signs the diary and the messages of
-// characters. It creates the key if there is none; made reports whether it did.
+// characters. It creates the key if none exists; made reports whether it did.
 func SigningKey(data string, log *slog.Logger) (key diary.Key, made bool, err error) {
 	_, err = os.Stat(filepath.Join(data, diaryKeyFile))
 	made = errors.Is(err, fs.ErrNotExist)

@@ -23,7 +23,7 @@ import (
 	"perch/voice"
 )
 
-// Set holds the engines that a configuration names. Each list is in the order in which its engines
+// Set holds the engines that a configuration names. Each list is in the order that its engines
 // are tried.
 type Set struct {
 	Recognizers  voice.Recognizers

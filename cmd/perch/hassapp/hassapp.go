@@ -153,7 +153,7 @@ var appNetwork = netip.MustParsePrefix(supervisor.Gateway + "/23")
 
 // reachable returns the address at which Home Assistant connects to a listener of this program. Both
 // run on the host's network, so for a listener on all interfaces it is the machine's address in
-// the network of apps, or loopback if there is none.
+// the network of apps, or loopback if none exists.
 func reachable(address string) string {
 	host, port, _ := net.SplitHostPort(address) // the address of an open listener is valid
 	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {

@@ -258,7 +258,7 @@ func (s *Set) At(key string) []string {
 // URL returns the URL at which programs on this machine reach the appliance.
 func (s *Set) URL() string { return "http://" + Dialable(append(s.At(Local), s.At(Network)...)[0]) }
 
-// Dialable returns the address by which this machine reaches a listener of its own: the IPv4
+// Dialable returns the address by which this machine reaches its own listener: the IPv4
 // loopback address in the place of an unspecified one.
 func Dialable(address string) string {
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsUnspecified() {

@@ -244,7 +244,7 @@ func (f *Feed) notify(at time.Time, n Notice) {
 // maxStored is the maximum of waiting notifications. The store has the same limit.
 const maxStored = 500
 
-// removeNotice removes a waiting notification. It returns false if there is none with the ID.
+// removeNotice removes a waiting notification. It returns false if none exists with the ID.
 func (f *Feed) removeNotice(id string) (removed bool) {
 	before := len(f.notices)
 	f.notices = slices.DeleteFunc(f.notices, func(n *waitingNotice) bool { return n.ID == id })

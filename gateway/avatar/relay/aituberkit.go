@@ -124,7 +124,7 @@ func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 }
 
 // aituberChoice returns the ID of a page that can speak: of the one that is wanted, which may be
-// "", of the previous one if that is open, or else of the first. It returns "" if there is none.
+// "", of the previous one if that is open, or else of the first. It returns "" if none exists.
 func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id string) {
 	for _, r := range receivers {
 		switch {

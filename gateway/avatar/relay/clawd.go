@@ -32,7 +32,7 @@ const (
 	clawdMinPort  = 23333 // the program listens on the first free port of this range
 	clawdMaxPort  = 23337
 	clawdTimeout  = time.Second // of a request
-	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle if there is none for five minutes
+	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle if none exists for five minutes
 	clawdMaxBytes = 1000        // size of a request: older versions accept 1024
 )
 

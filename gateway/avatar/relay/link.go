@@ -166,7 +166,7 @@ func (r *relay) hasNewWork(v *feed.Viewer, before map[string]bool) (newWork bool
 	}
 }
 
-// sessions returns the feed.Filter.Sessions for the configured robot, or nil if there is none. If
+// sessions returns the feed.Filter.Sessions for the configured robot, or nil if none exists. If
 // no robot has the configured name, it is feed.SessionsOf("").
 func (r *relay) sessions() []string {
 	if r.target.Robot == "" {

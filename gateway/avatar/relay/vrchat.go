@@ -83,7 +83,7 @@ type vrchatLink struct {
 	words   words
 	sent    map[string]oscValue // latest parameters that were sent, except for gestures and the mouth; key: name
 	chat    chatbox
-	emote   time.Time // when the current gesture began; zero if there is none
+	emote   time.Time // when the current gesture began; zero if none exists
 	repeat  time.Time // when everything was last repeated
 	talking float64   // how far the mouth is open, from 0 to 1
 }
@@ -250,7 +250,7 @@ func (c *chatbox) notify(text string) {
 	c.notices = c.notices[max(0, len(c.notices)-maxChatNotices):]
 }
 
-// next removes and returns the text to write now, or "" if there is none or chatEvery has not passed.
+// next removes and returns the text to write now, or "" if none exists or chatEvery has not passed.
 func (c *chatbox) next(now time.Time) (text string) {
 	if now.Sub(c.wrote) < chatEvery {
 		return ""

@@ -196,7 +196,7 @@ func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) e
 	return nil
 }
 
-// authenticate authenticates with the stored token. If there is none, or it is no longer valid,
+// authenticate authenticates with the stored token. If none exists, or it is no longer valid,
 // authenticate requests a new one.
 func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 	p := l.program

@@ -111,7 +111,7 @@ func (w words) candidates(category, name string) (names []string) {
 	return names
 }
 
-// findName returns the index in names of a name that equals a candidate or, if there is none, of
+// findName returns the index in names of a name that equals a candidate or, if none exists, of
 // one that has a candidate as a part, as "01_Happy" has happy. It prefers earlier candidates and
 // ignores case. It returns -1 if no name matches.
 func findName(names, candidates []string) int {

@@ -71,7 +71,7 @@ func (s *Server) unregister(session string) {
 	}
 }
 
-// characterOf returns the character of a session, or nil if there is none. registered reports
+// characterOf returns the character of a session, or nil if none exists. registered reports
 // whether the session is an agent.
 func (s *Server) characterOf(session string) (c character, registered bool) {
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (s *Server) play(ctx context.Context, session string, action message) error
 }
 
 // perceptions returns what get-perception responds for a session's character: the latest
-// perception of each category, or the one of a category, or nil if there is none.
+// perception of each category, or the one of a category, or nil if none exists.
 func (s *Server) perceptions(session, category string) any {
 	c, registered := s.characterOf(session)
 	if !registered {

@@ -35,7 +35,7 @@ type client struct {
 
 	mu     sync.Mutex
 	can    json.RawMessage // data of the capability message; nil until that is received
-	latest []message       // latest perception of each category, in the order in which the categories first appeared
+	latest []message       // latest perception of each category, in the order that the categories first appeared
 }
 
 // capability implements character.

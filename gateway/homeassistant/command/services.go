@@ -30,7 +30,7 @@ type Services struct {
 	Notifier notifier
 	Senses   intake
 	Firmware catalogue
-	Gestures perception.Gestures // the gestures that robots can make; if there are none, robots get no gesture entity
+	Gestures perception.Gestures // the gestures that robots can make; if none exist, robots get no gesture entity
 	Board    *agent.Board
 	Bus      *event.Bus
 	// Phrase returns the appliance's phrase with the given name in the language of a robot.

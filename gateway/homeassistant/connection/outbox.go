@@ -24,7 +24,7 @@ type Outbox struct {
 	open     bool // the broker is connected
 	queue    []Parcel
 	retained map[string][]Message // steps by topic; the broker retains the last one
-	order    []string             // keys of retained, in the order in which they were added
+	order    []string             // keys of retained, in the order that they were added
 	notices  []Parcel             // notifications that wait for the broker, oldest first
 }
 

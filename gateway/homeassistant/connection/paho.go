@@ -102,7 +102,7 @@ func (l *pahoLink) receive(m mqtt.Message, handle func(Incoming) bool) {
 	}
 }
 
-// confirm confirms messages to the broker until the link is closed. It runs in a goroutine of its own, because
+// confirm confirms messages to the broker until the link is closed. It runs in its own goroutine, because
 // the library blocks until the confirmation has been written.
 func (l *pahoLink) confirm() {
 	for {

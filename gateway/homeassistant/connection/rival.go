@@ -18,7 +18,7 @@ const (
 type rivals struct {
 	id      string    // ID of this appliance
 	started time.Time // when this appliance was started
-	other   appliance // the other appliance; its ID is empty if there is none
+	other   appliance // the other appliance; its ID is empty if none exists
 	offline time.Time // when bridge/status became offline; zero while it is online
 	claimed bool      // this appliance has claimed the topics and publishes bridge/status
 }

@@ -160,7 +160,7 @@ func toolRows(o owner, tools []device.Tool) (rows []row) {
 		axis(1, "head_pitch", "Head pitch", "arrow-up-down")
 	}
 	if _, found := device.FindLights(tools); found {
-		// The light has a state topic of its own: a JSON light of Home Assistant uses the whole message as its
+		// The light has its own state topic: a JSON light of Home Assistant uses the whole message as its
 		// state, and accepts no template that would extract the state from another document.
 		rows = append(rows, row{platform: "light", key: "led", name: "Lights", sets: "led/set", more: component{"schema": "json",
 			"state_topic": o.topic + "led", "supported_color_modes": []string{"rgb"}, "brightness": true, "flash": false, "transition": false}})

@@ -9,7 +9,7 @@ import (
 	"perch/plain"
 )
 
-// Conversation returns the conversation event for an event of the bus. ok is false if there is none. Texts are
+// Conversation returns the conversation event for an event of the bus. ok is false if none exists. Texts are
 // included only if share is true.
 func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok bool) {
 	switch e := envelope.Event.(type) {

@@ -43,11 +43,11 @@ type Robot struct {
 	Published     time.Time // when Document was published last; zero if it was not
 	MoodPublished time.Time // when Mood was published last; zero if it was not
 
-	touched   time.Time // when a hand was put on the head; zero if there is none
+	touched   time.Time // when a hand was put on the head; zero if none exists
 	longPress bool      // the present touch was reported as a long press
 	download  download
 
-	gesture     *string // name of the present gesture; nil if there is none
+	gesture     *string // name of the present gesture; nil if none exists
 	gestureEnds time.Time
 }
 
@@ -61,7 +61,7 @@ type Channel struct {
 // download is the progress of a firmware download.
 type download struct {
 	percent int
-	until   time.Time // when the download stops counting as in progress; zero if there is none
+	until   time.Time // when the download stops counting as in progress; zero if none exists
 }
 
 const (

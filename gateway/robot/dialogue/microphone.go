@@ -16,7 +16,7 @@ type micState struct {
 	voiced        bool      // the end-pointer has found the beginning of speech, and not its end yet
 	resumesUntil  time.Time // until then, a listen start may be the robot's own after a tts stop
 	resumeAwaited time.Time // when speech ended in auto mode; zero once the robot has sent listen start or stop
-	wokenAt       time.Time // when a wake word came that has not been answered; zero if there is none
+	wokenAt       time.Time // when a wake word came that has not been answered; zero if none exists
 	abortedAt     time.Time // when the robot last sent abort
 	typedAt       time.Time // when somebody last typed a text
 	misheard      int       // number of utterances that were not understood since the latest that was understood

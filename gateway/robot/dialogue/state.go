@@ -88,7 +88,7 @@ type channelState struct {
 	hangsUp      bool      // the channel closes once the waiting announcements are spoken
 }
 
-// turnState is the turn under way. It is zero if there is none.
+// turnState is the turn under way. It is zero if none exists.
 type turnState struct {
 	active           bool
 	announcement     Announcement // announcement that the turn speaks; zero if the turn answers somebody
@@ -102,7 +102,7 @@ type turnState struct {
 	listensAfter     bool         // the microphone has opened during the turn; the appliance listens after the turn
 }
 
-// questionState is the question that waits for an answer. It is zero if there is none.
+// questionState is the question that waits for an answer. It is zero if none exists.
 type questionState struct {
 	asked     *agent.Question
 	audible   bool      // the robot has begun to play the question, so people can answer

@@ -35,7 +35,7 @@ type (
 		Started bool          // tts start was sent
 		Began   bool          // the turn's first packet was sent
 		Spoken  []string      // sentences of which the first packet was sent
-		Gesture string        // latest gesture that the speech has reached; empty if there is none
+		Gesture string        // latest gesture that the speech has reached; empty if none exists
 		Stopped bool          // the speech has stopped for a question
 		Paused  bool          // the speech has stopped for a question, and not started again
 		AskFor  time.Duration // how long the question waits for an answer; set if Stopped is
@@ -155,7 +155,7 @@ func (p Progress) handlePause(s *stepper) {
 		s.openMicrophone()
 	}
 	if s.phase != ready && s.phase != hearing { // in these phases somebody answers already
-		s.phase = thinking // for the case that a touch has answered meanwhile
+		s.phase = thinking // for the case that a touch has answered in the meantime
 		if s.question.isWaiting() {
 			s.resumeListening() // in realtime mode no listen start follows
 		}

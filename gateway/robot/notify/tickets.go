@@ -76,7 +76,7 @@ func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) er
 	}
 }
 
-// withdraw removes the ticket with a name and returns it, or nil if there is none.
+// withdraw removes the ticket with a name and returns it, or nil if none exists.
 func (t *Tickets) withdraw(name string) *ticket {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"perch/voice"
 )
 
-// Player sends everything for one session. Run sends, in a goroutine of its own. The session's loop
+// Player sends everything for one session. Run sends, in its own goroutine. The session's loop
 // calls the other methods.
 type Player struct {
 	sender

@@ -66,7 +66,7 @@ func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 { // release has let it in meanwhile
+	if i < 0 { // release has let it in in the meantime
 		<-p.enter
 		s.release()
 	}

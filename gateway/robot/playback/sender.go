@@ -47,7 +47,7 @@ const (
 // which is sent at the times of the pacer.
 type lanes struct {
 	orders  chan order
-	current atomic.Pointer[queue]      // speech to send; nil if there is none
+	current atomic.Pointer[queue]      // speech to send; nil if none exists
 	changed chan struct{}              // has one slot, filled when current is replaced
 	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the robot cancels its echo itself
 }

@@ -82,7 +82,7 @@ func (r *Recorder) addEntry(e Entry) {
 	r.out(e)
 }
 
-// endRuns ends the runs of packets in both directions, in the order in which they began. r.mu must be held.
+// endRuns ends the runs of packets in both directions, in the order that they began. r.mu must be held.
 func (r *Recorder) endRuns() {
 	from, to := r.runs['<'], r.runs['>']
 	if from != nil && to != nil && to.At < from.At {

@@ -68,7 +68,7 @@ type portal struct {
 	announced bool     // the robots were asked to announce the access point
 	failed    error    // reason why the latest network was not joined; nil if it was
 	last      form     // the latest submitted form, without its key
-	form      *form    // a submitted form that is not handled yet; nil if there is none
+	form      *form    // a submitted form that is not handled yet; nil if none exists
 	logged    [2]error // the latest logged error of the radio, and of Perch
 }
 
@@ -110,7 +110,7 @@ func (p *portal) run(ctx context.Context, uptime time.Duration) {
 	p.state = initialState(uptime)
 	p.radio.cleanUp(ctx)
 	defer func() {
-		// ctx has ended. The calls below have timeouts of their own.
+		// ctx has ended. The calls below have their own timeouts.
 		p.close()
 		p.radio.lower(context.WithoutCancel(ctx))
 	}()

@@ -26,7 +26,7 @@ import (
 type networkManager struct {
 	board.Machine
 	program string // path or name of nmcli
-	iface   string // network interface of the radio; empty if there is none
+	iface   string // network interface of the radio; empty if none exists
 }
 
 const (

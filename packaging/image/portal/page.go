@@ -206,7 +206,7 @@ type view struct {
 	Network, SSID, Name, Speaks        string
 	Countries                          template.HTML
 	Languages                          []choice
-	Taken                              string // network of the accepted form; empty if there is none
+	Taken                              string // network of the accepted form; empty if none exists
 	Unspoken                           bool   // Perch does not support the chosen language
 }
 

@@ -38,7 +38,7 @@ type Supervisor struct {
 	Core http.Handler
 
 	mu        sync.Mutex
-	mqtt      map[string]any          // description of the broker; nil if there is none
+	mqtt      map[string]any          // description of the broker; nil if none exists
 	answer    http.HandlerFunc        // handles all requests; nil for the normal behaviour
 	announced map[string]Announcement // key: UUID
 	deleted   []string                // services of withdrawn announcements
