@@ -2,7 +2,7 @@
 // WebSocket, joins a named conversation with the agent, and receives the tools and
 // notifications of that conversation. Each protocol is a package below this one.
 //
-// Each connection has one goroutine that receives, one that sends, and one that produces the
+// Each connection has three goroutines: one receives, one sends, and one produces the
 // current reply. A new question interrupts the current reply. A program that does not read
 // blocks only its own goroutines, and the number of frames queued for it is bounded.
 package avatar
@@ -143,7 +143,7 @@ func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o soc
 	return nil
 }
 
-// sessionsOf returns the sessions whose frames a program receives: that of its conversation and,
+// sessionsOf returns the sessions whose frames a program receives: its conversation's and,
 // if the conversation is a robot's, the robot's own.
 func sessionsOf(conversation, session string) []string {
 	if !strings.HasPrefix(conversation, feed.OfRobot) {

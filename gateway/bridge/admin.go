@@ -138,7 +138,7 @@ func (a *API) runTool(ctx context.Context, id device.ID, tool string, arguments 
 	return err
 }
 
-// checkState checks a state. The list is that of the firmware that has the tool set_state.
+// checkState checks a state. The list is from the firmware that has the tool set_state.
 func checkState(o *command) error {
 	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return httpserver.BadBody("state is one of idle, talk, story_time, security, sleep and dance")

@@ -70,7 +70,7 @@ func (s *sensation) read(body []byte) error {
 }
 
 // perceive accepts a perception event from another program. The robot need not be connected to this appliance, because a
-// voice server also reports events of its own robots. If the body names no robot, the event is for the robot of the
+// voice server also reports its own robots' events. If the body names no robot, the event is for the robot of the
 // session, or for the first connected robot.
 func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	var s sensation

@@ -184,7 +184,7 @@ type limitedListener struct {
 	mu     sync.Mutex
 	open   map[*limitedConn]bool
 	closed bool
-	unread sync.WaitGroup // connections from which the server has not read yet
+	unread sync.WaitGroup // connections that the server has not read from yet
 }
 
 // Accept waits for the next connection within the limits. It closes the other connections.

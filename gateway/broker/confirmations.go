@@ -64,7 +64,7 @@ func (*confirmations) Provides(b byte) bool {
 	return b == mochi.OnPublish || b == mochi.OnQosPublish || b == mochi.OnPacketRead
 }
 
-// isCommand reports whether a topic is that of a command for Perch.
+// isCommand reports whether a topic is for commands to Perch.
 func (g *confirmations) isCommand(topic string) bool {
 	rest, isPerch := strings.CutPrefix(topic, g.base+"/")
 	return isPerch && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)

@@ -131,7 +131,7 @@ func (a *agents) forget(r *removedAgent) {
 	r.remembered = false
 }
 
-// forgetRemoved forgets the removed agents for which the broker has had reconcileInterval to receive the
+// forgetRemoved forgets the removed agents after the broker has had reconcileInterval to receive the
 // removal.
 func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 	for i := range a.removed {
@@ -196,7 +196,7 @@ func (a *agents) countWaiting() (n int) {
 	return n
 }
 
-// answerLane is the lane in which answers to questions are handled.
+// answerLane is the lane that handles answers to questions.
 const answerLane = device.ID("answers")
 
 // onMessage handles a message on "<agent>/<thing>/set".

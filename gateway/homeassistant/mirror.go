@@ -73,7 +73,7 @@ func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 // Status returns the status of the connection to the broker.
 func (m *Mirror) Status() connection.Status { return m.connection.Status() }
 
-// Condition returns the mirror's entry in the health report: whether it is connected, and to which broker.
+// Condition returns the mirror's entry in the health report: whether it is connected, and where.
 func (m *Mirror) Condition() health.Part {
 	s := m.Status()
 	part := health.Part{Name: "mqtt", OK: s.Connected, Since: s.Since}

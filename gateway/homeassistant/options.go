@@ -20,7 +20,7 @@ type Options struct {
 	// Host returns the appliance's name on the network, and the configured name if another machine has taken
 	// it. Each may be empty.
 	Host      func() (host, taken string)
-	Transport device.Transport // used by robots for which the owner has not chosen a transport
+	Transport device.Transport // used by robots unless the owner has chosen another
 	Away      time.Duration    // after this time without an event a robot counts as offline; 0 means never
 	// ShareTranscripts says whether recognized and spoken texts are published. Home Assistant stores them in
 	// its database.

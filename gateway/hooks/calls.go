@@ -16,7 +16,7 @@ import (
 
 // call is a running call of a tool.
 type call struct {
-	id     string // the agent's ID of the call, or one that withCall made
+	id     string // the agent's ID of the call, or an ID made by withCall
 	name   string // name of the tool
 	detail string // short description on one line; may be empty
 	bare   bool   // whether it was reported by a state without an event; then the next report ends it

@@ -115,7 +115,7 @@ func (w request) by(given string) (by string, ours bool) {
 }
 
 // yesOrNo reports whether yes or no can answer the request. This excludes choices and plans, other
-// hooks, and commands in which redacting keys would also hide other parts.
+// hooks, and commands where redacting keys would also hide other parts.
 func (w request) yesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false

@@ -62,7 +62,7 @@ func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 // app is the name of the program that hooks look for.
 const app = "clawd-on-desk"
 
-// hello is the response of GET /state, by which hooks find the program.
+// hello is the response of GET /state, which hooks use to find the program.
 type hello struct {
 	OK   bool   `json:"ok"`
 	App  string `json:"app"`

@@ -54,7 +54,7 @@ func setPreflightHeaders(response http.Header, r *http.Request, methods string) 
 	}
 }
 
-// libraryHeaders returns the headers of OpenAI's library among those that a page wants to set, each after
+// libraryHeaders returns the headers of OpenAI's library that a page wants to set, each after
 // a comma.
 func libraryHeaders(r *http.Request) string {
 	var list strings.Builder

@@ -73,7 +73,7 @@ func (o Origins) Check(r *http.Request) error {
 	return &Fault{Word: "foreign_origin", Sentence: why, HTTP: http.StatusForbidden}
 }
 
-// isAllowed reports whether an origin is empty, allowed, or that of the appliance at host.
+// isAllowed reports whether an origin is empty, allowed, or the appliance itself at host.
 func (o Origins) isAllowed(origin, host string) bool {
 	if origin == "" || slices.Contains(o.Allowed, origin) {
 		return true

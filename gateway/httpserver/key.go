@@ -175,7 +175,7 @@ func (o Origins) Local(r *http.Request) error {
 	return nil
 }
 
-// isProxyHeader reports whether a header is one that proxies set. The name must be in canonical form.
+// isProxyHeader reports whether proxies set a header. The name must be in canonical form.
 func isProxyHeader(name string) bool {
 	switch name {
 	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Original-Forwarded-For",

@@ -20,7 +20,7 @@ const (
 
 // LimitLogger returns a rate-limited logger, for messages that clients can cause as often as they like. Each
 // message is logged ten times at once, and then ten times a minute. The attribute "more" holds how many were
-// left out before it. Messages with the same text count as the same, whatever their attributes.
+// left out before it. Messages with the same text count as the same even if their attributes differ.
 func LimitLogger(log *slog.Logger) *slog.Logger {
 	return slog.New(limitedHandler{log.Handler(), &messages{byText: map[string]*message{}}})
 }

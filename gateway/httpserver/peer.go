@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// addressOf returns the IP address in "host:port". For any other text, such as that of a unix socket, it
+// addressOf returns the IP address in "host:port". For any other text, such as a unix socket's, it
 // returns the zero address.
 func addressOf(remote string) netip.Addr {
 	host, _, _ := net.SplitHostPort(remote)
@@ -15,7 +15,7 @@ func addressOf(remote string) netip.Addr {
 
 // PeerOf returns the address that identifies a peer for limits of tries, requests and connections: an IPv4
 // address, or the /64 network of an IPv6 address, because a machine may use any address of its network.
-// remote is "host:port", as in http.Request and net.Conn. For any other text, such as that of a unix socket,
+// remote is "host:port", as in http.Request and net.Conn. For any other text, such as a unix socket's,
 // PeerOf returns the zero address.
 func PeerOf(remote string) netip.Addr {
 	a := addressOf(remote)

@@ -176,7 +176,7 @@ func (d *Downloads) Below(prefixes ...string) gin.HandlerFunc {
 const bodyTimeout = 30 * time.Second
 
 // limitBodyTime sets a deadline for the arrival of the body, even for requests that are refused: before
-// net/http sends the response, it reads some of the body, and would wait forever for one that never arrives.
+// net/http sends the response, it reads some of the body, and would wait forever for a body that never arrives.
 // Handlers of longer uploads set another deadline.
 func limitBodyTime(c *gin.Context) {
 	// Without a body, net/http is reading already to notice when the client disconnects; at the deadline it

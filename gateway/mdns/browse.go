@@ -114,7 +114,7 @@ type browsing struct {
 	instances []*candidate
 }
 
-// candidate is an instance of which some records may be missing.
+// candidate is an instance; some of its records may be missing.
 type candidate struct {
 	Found
 	name string // name of the SRV and TXT records, with the DNS library's escapes

@@ -81,12 +81,12 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 	return a.answerHost(ctx, s, by)
 }
 
-// register announces the services on the links. host is the host name without a trailing dot. Each service needs a zeroconf
-// server of its own.
+// register announces the services on the links. host is the host name without a trailing dot. Each service needs its own
+// zeroconf server.
 //
 // zeroconf gets no addresses. It then adds the present addresses of the interface to each response, so that a network does
 // not get the addresses of another one. Its goodbye would withdraw the addresses that register passes, and with them the
-// addresses of a host name for which the system's responder continues to respond.
+// addresses of a host name that the system's responder continues to serve.
 func register(o Options, host string, links []link) (servers []*zeroconf.Server, err error) {
 	var ifaces []net.Interface
 	for _, l := range links {

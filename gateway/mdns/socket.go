@@ -224,7 +224,7 @@ func chooseInterfaces(all []net.Interface, names []string) []net.Interface {
 	})
 }
 
-// isVirtual reports whether the name of an interface is that of a container, a virtual machine or a tunnel. A bridge such
+// isVirtual reports whether the name of an interface belongs to a container, a virtual machine or a tunnel. A bridge such
 // as br0 is not virtual, because it may be the only interface of the machine; the bridges of Docker are named br-<hex>.
 func isVirtual(name string) bool {
 	prefixes := [...]string{
@@ -255,7 +255,7 @@ func announced(links []link) (ips []netip.Addr) {
 	return ips
 }
 
-// ownAddresses returns the addresses of all interfaces of this machine, by which the records of other machines are
+// ownAddresses returns the addresses of all interfaces of this machine, so that the records of other machines are
 // recognized.
 func ownAddresses(links []link) []netip.Addr {
 	addrs, _ := net.InterfaceAddrs() // after an error, only the addresses of links are returned

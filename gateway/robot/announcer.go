@@ -37,7 +37,7 @@ type announcer struct {
 	running bool                    // the goroutine of run is active
 	ended   bool                    // the connection has ended
 	stop    context.CancelFunc      // stops run
-	skip    context.CancelCauseFunc // ends the announcement being spoken; nil while there is none
+	skip    context.CancelCauseFunc // ends the announcement being spoken; nil if none is
 	tasks   sync.WaitGroup
 }
 
@@ -120,7 +120,7 @@ func (n *announcer) close() {
 	n.tasks.Wait()
 }
 
-// run speaks the waiting announcements until there are none or ctx ends.
+// run speaks the waiting announcements until all are spoken or ctx ends.
 func (n *announcer) run(ctx context.Context) {
 	retry := minRetry
 	for {

@@ -29,7 +29,7 @@ func (s *Server) Speak(ctx context.Context, id device.ID, text string) (queued b
 	return s.doOrStore(ctx, id, Command{Thing: dialogue.CommandSay, Text: text})
 }
 
-// Alert shows a message on the robot's screen at once, whatever the robot is doing, and plays the
+// Alert shows a message on the robot's screen at once, even while the robot speaks, and plays the
 // firmware's short sound. If the robot cannot be reached, the alert is stored in place of an earlier one,
 // and queued is true. emotion names an emotion or an icon of the firmware; empty means neutral.
 func (s *Server) Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error) {

@@ -182,7 +182,7 @@ func (l *links) connect(conn net.Conn, sound *udp.Socket) {
 	host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
 	peer, _ := netip.ParseAddrPort(conn.RemoteAddr().String()) // never fails for TCP
 	if base, err := url.Parse(robot.BaseURL); err == nil && base.Hostname() != "" {
-		host = base.Hostname() // inside a container, the local address is not the one that robots use
+		host = base.Hostname() // inside a container, robots use another address than the local one
 	}
 	k := newLink(l.sessions, newConnection(l.shared, robot, client, c, host, peer.Addr()))
 	defer close(k.done)

@@ -10,7 +10,7 @@ import (
 )
 
 // Server holds the sessions of all robots, and carries out the commands that other parts of the
-// appliance have for them. It embeds three layers, each of which uses only the ones below: links
+// appliance have for them. It embeds three layers, and each uses only the ones below: links
 // (MQTT connections), sessions (open channels) and shared (state of all sessions).
 type Server struct{ *links }
 

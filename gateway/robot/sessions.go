@@ -207,7 +207,7 @@ func (s *sessions) Questions() []agent.Question {
 // agent.ErrNoQuestion if no such question waits for an answer.
 func (s *sessions) Reply(id string, allow bool) error {
 	r, q := s.findQuestion(id)
-	// Several answers may arrive at the same time: only the one that removes the question counts.
+	// Several answers may arrive at the same time: only the answer that removes the question counts.
 	if q == nil || !r.question.CompareAndSwap(q, nil) {
 		return agent.ErrNoQuestion
 	}

@@ -66,7 +66,7 @@ func (s *shared) store(id device.ID, added ...Command) error {
 }
 
 // callTool runs one of a robot's tools. If the tool reports the robot's status, callTool also stores and
-// publishes it, whoever the caller is: robots report their battery in no other way.
+// publishes it for every caller: robots report their battery in no other way.
 func (s *shared) callTool(ctx context.Context, c *tools.Client, id device.ID, session, tool string, arguments map[string]any) (device.Result, error) {
 	result, err := c.Call(ctx, tool, arguments)
 	if status, ok := tools.ParseStatus(tool, result.Text); ok && err == nil {

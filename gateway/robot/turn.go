@@ -313,7 +313,7 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 	return fmt.Errorf("speak: %w", err)
 }
 
-// playPhrase plays a phrase, preferably one that was synthesized ahead, because the synthesizer may be
+// playPhrase plays a phrase, preferably a sound that was synthesized ahead, because the synthesizer may be
 // unavailable. It ignores errors, because the turn has failed already or is about to end.
 func (t *turn) playPhrase(ctx context.Context, name string) {
 	p, ok := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name)

@@ -64,8 +64,8 @@ type replyStream struct {
 	begun   bool // a sentence was sent
 }
 
-// stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, for which Home Assistant and
-// clients without streaming wait. The turn has no session, so that robots and skins do not show it.
+// stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, because Home Assistant and
+// clients without streaming wait for it. The turn has no session, so that robots and skins do not show it.
 func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
 	c := s.c
 	if t.Text == "" {

@@ -1,4 +1,4 @@
-// Package wyoming is a server of the Wyoming protocol, by which Home Assistant and other clients use the appliance's speech
+// Package wyoming is a server of the Wyoming protocol, which Home Assistant and other clients use to reach the appliance's speech
 // recognition (asr), speech synthesis (tts), and agent (handle).
 //
 // The protocol has no authentication and no encryption. Every client that can reach the server can use the recognizer and the
@@ -45,7 +45,7 @@ func English(tags []string) (english []string) {
 	return english
 }
 
-// Options configures a Server. At least one of Mind, Recognizer and Synthesizer is required; those that are nil are not offered.
+// Options configures a Server. At least one of Mind, Recognizer and Synthesizer is required; the service of a nil option is not offered.
 type Options struct {
 	Listen      net.Listener // TCP; the server closes it
 	Mind        mind
@@ -70,7 +70,7 @@ const (
 	maxConns        = 32                    // connections
 	maxConnsPerPeer = 8                     // connections from one address
 	maxSyntheses    = 2                     // sentences that are synthesized at the same time
-	maxUtterances   = 1                     // utterances that are recognized at the same time; the embedded recognizer can do two, of which one is reserved for robots
+	maxUtterances   = 1                     // utterances that are recognized at the same time; the embedded recognizer can do two, and one is reserved for robots
 	acceptPause     = 50 * time.Millisecond // after a connection could not be accepted
 )
 

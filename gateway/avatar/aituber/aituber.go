@@ -3,7 +3,7 @@
 // Perch. The agent answers the text that people type or speak to the page, and the page gets
 // each sentence of the reply with the name of a face.
 //
-// The protocol is that of aituber-kit at commit 6be82fe. It has no keys; the page passes
+// The protocol is the one of aituber-kit at commit 6be82fe. It has no keys; the page passes
 // Perch's key as httpserver.InUpgrade describes.
 package aituber
 
@@ -126,7 +126,7 @@ func (c *client) reply(ctx context.Context, m message) (last any) {
 	return newEnvelope(c.session, typeDone, m.id, nil)
 }
 
-// word returns the page's name for a face, which is that of VRM 1.0.
+// word returns the page's name for a face, as in VRM 1.0.
 func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
 // MessageFor returns a message with a tool or a notification. The page speaks questions and

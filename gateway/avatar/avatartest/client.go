@@ -29,7 +29,7 @@ type Client struct {
 const maxMessage = 16 << 20
 
 // Dial connects until the test ends. normalize removes the parts of a message that differ in each
-// run; messages for which it returns "" are skipped. It may be nil.
+// run; if it returns "", the message is skipped. It may be nil.
 func Dial(t testing.TB, url string, normalize func(message string) string) *Client {
 	t.Helper()
 	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: maxMessage})

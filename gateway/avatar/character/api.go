@@ -27,7 +27,7 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// passports are the passports of the characters. The ID is that of a character.
+// passports are the passports of the characters, by the character's ID.
 type passports interface {
 	Passport(id string) (map[string]any, error)
 	// Change sets the fields of body, which is a JSON object. A field that is null is reset
@@ -56,7 +56,7 @@ type Options struct {
 	// ended. It is nil on an appliance without skills.
 	Perform func(context.Context, skill.Call) (skill.Result, error)
 
-	// Language returns the BCP 47 language tag of a robot, or that of the household if the ID
+	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
 	// is empty.
 	Language func(device.ID) string
 }

@@ -138,7 +138,7 @@ func (a *API) handlePassport(handle func(id string, body []byte) (map[string]any
 }
 
 // characterID returns the ID in the path of a request. If that is me, it returns the ID of the
-// character of the robot or session in the request, or that of the household's character.
+// character of the robot or session in the request, or of the household's character.
 func (a *API) characterID(c *gin.Context) (string, error) {
 	id := c.Param("id")
 	if id != me {

@@ -19,7 +19,7 @@ const (
 // frames with the same key, such as a session's state or face, or a tool's status. If there
 // are too many notifications, those of low urgency are dropped, oldest first. If there are too
 // many gestures, looks, sentences or moods, the oldest are dropped: a program may use any
-// number of sessions, each with keys of its own. A viewer whose outbox is still too full is
+// number of sessions, each with its own keys. A viewer whose outbox is still too full is
 // late, and is disconnected.
 type outbox struct {
 	news chan struct{} // receives an element if frames are queued or the viewer is late
@@ -27,7 +27,7 @@ type outbox struct {
 	mu     sync.Mutex
 	queue  []*Frame
 	late   bool
-	excess int // number of notifications and tools in the latest snapshot, by which the limits are raised
+	excess int // number of notifications and tools in the latest snapshot, added to the limits
 }
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }

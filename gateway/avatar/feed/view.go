@@ -89,7 +89,7 @@ func (v *view) newState(allStates bool, at time.Time) *Frame {
 	return now.frame
 }
 
-// setTool adds a running tool, or removes one that has ended.
+// setTool adds a running tool, or removes an ended one.
 func (v *view) setTool(t event.ToolStatus, made *Frame) {
 	v.tools = slices.DeleteFunc(v.tools, func(running item) bool { return running.id == t.ID })
 	if t.Status == event.ToolRunning {

@@ -187,7 +187,7 @@ func newAudio(pcm []int16, d display, face *actions) audio {
 }
 
 // volumes returns the loudness of each slice of pcm: the root mean square of the samples
-// relative to that of the loudest slice, rounded to two digits.
+// relative to the loudest slice, rounded to two digits.
 func volumes(pcm []int16) []float64 {
 	levels := []float64{}
 	for samples := range slices.Chunk(pcm, int(slice*voice.SpeakerRate/time.Second)) {

@@ -4,7 +4,7 @@
 // reply with its sound, the loudness for the mouth and the expression for the face. It also
 // shows tools and notifications.
 //
-// The protocol is that of Open-LLM-VTuber 1.2 (commit 19b58b1, client commit d176e7d). It has
+// The protocol is the one of Open-LLM-VTuber 1.2 (commit 19b58b1, client commit d176e7d). It has
 // no keys; the client passes Perch's key as httpserver.InUpgrade describes.
 package llmvtuber
 

@@ -21,7 +21,7 @@ import (
 
 // connection is the connection of one client. One goroutine receives frames. One goroutine for
 // each text that is being answered passes on the replies. The goroutine of serve sends messages,
-// and is the only one that uses the fields from asking on.
+// and alone uses the fields from asking on.
 type connection struct {
 	server *Server
 	conn   *socket.Conn

@@ -17,7 +17,7 @@ const (
 	mainKey   = ofAgent + household + ":" + household
 )
 
-// sessionKey returns the key of a session, or that of a robot's conversation if robot is not
+// sessionKey returns the key of a session, or of a robot's conversation if robot is not
 // empty.
 func sessionKey(session string, robot device.ID) string {
 	if robot != "" {

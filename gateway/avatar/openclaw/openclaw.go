@@ -63,7 +63,7 @@ type paces struct {
 	handshake time.Duration // maximum time until a client has sent its connect request
 	tick      time.Duration // interval between ticks
 	send      time.Duration // maximum time for sending a frame
-	// finalDelay is the maximum time for which the final response to an agent request waits
+	// finalDelay is the maximum time that the final response to an agent request waits
 	// for the end of the run. That end may never be sent: a robot's run has another ID, and a
 	// turn without visible activity has no run.
 	finalDelay time.Duration

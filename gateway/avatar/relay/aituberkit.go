@@ -123,7 +123,7 @@ func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 	return errors.New("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
 }
 
-// aituberChoice returns the ID of a page that can speak: of the one that is wanted, which may be
+// aituberChoice returns the ID of a page that can speak: of the wanted one, which may be
 // "", of the previous one if that is open, or else of the first. It returns "" if none exists.
 func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id string) {
 	for _, r := range receivers {

@@ -130,7 +130,7 @@ func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // the name of an animation is often that of the gesture
+		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // the name of an animation is often the gesture's
 	case feed.Notice:
 		if l.words.get("notifications") == "" {
 			return errNotShown

@@ -266,7 +266,7 @@ type connection struct {
 	mouth  float64 // latest opening of the mouth that was sent
 	lips   *lips   // moves the mouth in sessions whose sound nobody plays
 	end    ending  // how the connection ends if that happens now
-	// unseen holds the entries of busy for which no frame has arrived since the viewer joined.
+	// unseen holds the entries of busy without a frame since the viewer joined.
 	unseen map[string]feed.State
 	trial  *trial // if not nil, its scene is shown instead of a session's
 }

@@ -87,7 +87,7 @@ type nizimaParameter struct {
 	CreatedBy string `json:",omitempty"`
 }
 
-// handleMessage handles an event, or returns the ID of the call to which the message is the response.
+// handleMessage handles an event, or returns the ID of the call that the message responds to.
 func (l *nizimaLink) handleMessage(message []byte) (callID string) {
 	var m struct {
 		ID           string `json:"Id"`

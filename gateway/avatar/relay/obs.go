@@ -249,7 +249,7 @@ func (l *obsLink) showText(ctx context.Context, text string) error {
 	return err
 }
 
-// showItems sends the visibility of the items for which it has changed.
+// showItems sends the visibility of the items where it has changed.
 func (l *obsLink) showItems(ctx context.Context, items map[string]bool) error {
 	for _, item := range slices.Sorted(maps.Keys(items)) {
 		if shown, sent := l.shown[item]; sent && shown == items[item] {

@@ -168,7 +168,7 @@ func (r *warnings) all() (note error) {
 	return note
 }
 
-// join joins two notes, each of which may be nil.
+// join joins two notes; each may be nil.
 func join(a, b error) error {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

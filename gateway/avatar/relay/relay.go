@@ -61,7 +61,7 @@ type Options struct {
 	Voice    loudness
 	Tokens   tokens
 	Gestures []string // names of all gestures, for RunTrial
-	Home     string   // home directory, in which local programs write their addresses
+	Home     string   // home directory, where local programs write their addresses
 	Name     string   // name of the appliance, which programs show
 	Log      *slog.Logger
 }

@@ -26,7 +26,7 @@ type Scene struct {
 func (s Scene) place() string { return cmp.Or(string(s.Robot), s.Session) }
 
 // Expression returns the face to show, one of the firmware's 21 names. As on the robot, this is the
-// face of the conversation during a conversation, and that of the mood otherwise.
+// face of the conversation during a conversation, and of the mood otherwise.
 func (s Scene) Expression() string {
 	switch s.State {
 	case agent.Idle, agent.Sleeping, "":

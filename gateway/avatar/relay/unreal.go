@@ -122,7 +122,7 @@ func (t unrealTarget) request(value any) unrealRequest {
 		"propertyValue": map[string]any{t.member: value}, "access": "WRITE_ACCESS"}}
 }
 
-// maxPending is the number of latest requests for which responses are handled.
+// maxPending is the number of latest requests whose responses are handled.
 const maxPending = 64
 
 // unrealLink is a connection to Unreal Engine.
@@ -162,7 +162,7 @@ func (p unreal) open(ctx context.Context, note func(error)) (link, error) {
 }
 
 // handleMessage handles a response, and returns its ID. An error without a RequestId is taken for the
-// response to the request of open, which is the only one that waits for its response.
+// response to the request of open; no other request waits for its response.
 func (l *unrealLink) handleMessage(message []byte) (callID string) {
 	var a unrealResponse
 	if json.Unmarshal(message, &a) != nil {

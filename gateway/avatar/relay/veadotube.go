@@ -140,7 +140,7 @@ func parseVeado(message []byte) (m veadoMessage, ok bool) {
 	return m, strings.TrimSpace(channel) == "nodes" && json.Unmarshal([]byte(text), &m) == nil
 }
 
-// veadoCallID returns the ID of the call to which a message is the response, or "".
+// veadoCallID returns the ID of the call that a message responds to, or "".
 func veadoCallID(message []byte) string {
 	m, ok := parseVeado(message)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"perch/event"
 )
 
-// vtubeModel describes what the model that is loaded in VTube Studio can show. The JSON is that of
+// vtubeModel describes what the model that is loaded in VTube Studio can show. The JSON is the one of
 // several responses.
 type vtubeModel struct {
 	Loaded      bool              `json:"modelLoaded"`
@@ -71,7 +71,7 @@ func namesOf[T any](elements []T, name func(T) string) (names []string) {
 }
 
 // expressions returns the files of expressions and the IDs of hotkeys for a scene: those for the
-// state, the face and the strongest feeling. There are none for the zero Scene.
+// state, the face and the strongest feeling. The zero Scene has none of them.
 func (m vtubeModel) expressions(s Scene) (files, hotkeys []string) {
 	if s == (Scene{}) {
 		return nil, nil
@@ -143,7 +143,7 @@ func (m vtubeModel) setValues(scene Scene, level float64) (values []value) {
 	return values
 }
 
-// addValues returns the parameters whose values are added to those of a face tracker: those that the
+// addValues returns the parameters whose values are added to the values of a face tracker: those that the
 // mood changes. They are added, because the values of a face at rest differ between trackers.
 func (m vtubeModel) addValues(scene Scene) (values []value) {
 	for _, p := range offsets(scene.Mood) {

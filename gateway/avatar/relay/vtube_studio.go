@@ -23,7 +23,7 @@ type vtubeStudio struct {
 	broadcasts string            // UDP address for broadcasts
 	isLocal    func(net.IP) bool // reports whether an address belongs to this machine
 	denied     time.Time         // when the user last denied access in the popup
-	deniedAt   string            // address of the VTube Studio in which the user denied access
+	deniedAt   string            // address of the VTube Studio whose user denied access
 }
 
 const (
@@ -113,7 +113,7 @@ type vtubeLink struct {
 	scene    Scene          // latest scene of update
 	level    float64        // how far the mouth is open, from 0 to 1
 	set      sentParameters // parameters in the mode set, whose values replace those of a face tracker
-	add      sentParameters // parameters in the mode add, whose values are added to those of a face tracker
+	add      sentParameters // parameters in the mode add, whose values are added to the values of a face tracker
 }
 
 // vtubeMessage is a request, a response or an event.
@@ -125,7 +125,7 @@ type vtubeMessage struct {
 	Data    any    `json:"data,omitempty"`
 }
 
-// handleMessage handles an event, or returns the ID of the call to which the message is the response.
+// handleMessage handles an event, or returns the ID of the call that the message responds to.
 func (l *vtubeLink) handleMessage(message []byte) (callID string) {
 	var m vtubeMessage
 	m.Data = &struct{}{}

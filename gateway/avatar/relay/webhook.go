@@ -31,7 +31,7 @@ type webhook struct {
 	base    *url.URL
 	secret  []byte        // signing key; nil if requests are not signed
 	waiting []*feed.Frame // notifications to send again on the next connection, oldest first
-	sent    recent        // notifications that were delivered: the feed repeats those that no viewer has confirmed
+	sent    recent        // notifications that were delivered: the feed repeats notifications until a viewer confirms them
 }
 
 const (

@@ -12,7 +12,7 @@ import (
 )
 
 // progressHeader is the request header that adds the status of tools to a streamed chat
-// completion. The format of these events is that of Hermes Agent's API server
+// completion. The events have the format of Hermes Agent's API server
 // (NousResearch/hermes-agent, gateway/platforms/api_server_openai_routes.py). Hermes sends the
 // events to all clients, and has a proposal (pull request 49069) to disable them by this header.
 // Perch sends them only on request, because some clients fail on events that are not chunks.

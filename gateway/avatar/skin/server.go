@@ -78,7 +78,7 @@ type Options struct {
 	Words      *agent.Words
 	Vocabulary agent.Vocabulary // for skins that select none; empty for the RFC's vocabulary
 	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
-	// Language returns the BCP 47 language tag of a robot, or that of the household if the ID
+	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
 	// is empty. It must not block. It may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location

@@ -126,7 +126,7 @@ func (s *skin) runCommand(text []byte) {
 	}
 }
 
-// commandError converts the error of a command to the one that the skin is sent. It returns nil
+// commandError converts the error of a command to the error that the skin is sent. It returns nil
 // if err is nil. An unexpected error is logged as logMessage, and its text is not disclosed.
 func (s *skin) commandError(err error, logMessage string) *commandError {
 	switch {

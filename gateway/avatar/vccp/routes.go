@@ -50,7 +50,7 @@ func (s *Server) Characters(r gin.IRouter) {
 const sessionHeader = "Mcp-Session-Id"
 
 // noSession is the response to a request without a session that does not begin one. It is the
-// same as that of the reference server.
+// same as in the reference server.
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
 // post serves a POST request. An initialize request begins a session.

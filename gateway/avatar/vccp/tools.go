@@ -91,7 +91,7 @@ func (s *Server) updateTools() {
 }
 
 // replaceTools changes the tools of a server, which are those in offered, to those in wanted, and
-// updates offered. It does not add tools for which describe returns nil.
+// updates offered. It does not add a tool if describe returns nil.
 func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool,
 	newHandler func(T) mcp.ToolHandler) {
 	var removed []string

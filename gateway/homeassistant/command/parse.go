@@ -286,7 +286,7 @@ func parseSense(text string) (Command, error) {
 }
 
 // ParseAnswer parses the answer to a question of an agent. The payload is Allow or Deny for the question that
-// is shown, for which id is empty, or an object with the ID of the question.
+// is shown, with an empty id, or an object with the ID of the question.
 func ParseAnswer(payload []byte) (id string, allow bool, err error) {
 	text := strings.TrimSpace(string(payload))
 	switch {

@@ -54,7 +54,7 @@ type registry interface {
 }
 
 // talk controls robots. Sentences and alerts for an offline robot are stored until it connects, and queued is
-// true. All other methods return an error for which Offline is true if the robot is offline.
+// true. If the robot is offline, all other methods return an error that satisfies Offline.
 type talk interface {
 	// SayKept makes a robot speak a sentence. It stores the sentence until it was spoken, and returns once it is
 	// stored.

@@ -175,7 +175,7 @@ func (s *supervisor) dialer(client *pahoDialer) func(context.Context, Session) (
 	}
 }
 
-// loopback returns the address at which this machine can reach one of its own listeners.
+// loopback returns the address at which this machine can reach a listener of the appliance.
 func loopback(address string) string {
 	host, port, _ := net.SplitHostPort(address) // the address of a listener is valid
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {

@@ -13,7 +13,7 @@ import (
 // MaxText is the maximum length of a state in Home Assistant, in characters.
 const MaxText = 255
 
-// Card holds the data from which the discovery of a robot is made.
+// Card holds the data that the discovery of a robot is made from.
 type Card struct {
 	ID         device.ID
 	Name       string // chosen by the owner; may be empty

@@ -38,7 +38,7 @@ type row struct {
 type owner struct {
 	identifier string
 	topic      string // prefix of the device's topics, with a slash at the end
-	state      string // topic of the document from which the entities read their states
+	state      string // topic of the document that the entities read their states from
 }
 
 // components returns the entities of a device. The map key is the key of the entity.
@@ -266,7 +266,7 @@ func agentComponents(n topic.Names, id string) map[string]component {
 		{platform: "sensor", key: "agent_state", name: "Agent state", reads: asValue, options: agentStates(), class: "enum", icon: "robot-happy"},
 		{platform: "sensor", key: "tool", name: "Tool", reads: "{{ value_json.get('tool_name') }}", icon: "tools"},
 		{platform: "sensor", key: "question", name: "Question", reads: asValue, icon: "help-circle",
-			more: component{"json_attributes_topic": state}}, // with the ID of the question, by which an automation can answer
+			more: component{"json_attributes_topic": state}}, // with the ID of the question, which an automation needs to answer
 		{platform: "button", key: "allow", name: "Allow", sets: "answer/set", icon: "check", more: button(Allow)},
 		{platform: "button", key: "deny", name: "Deny", sets: "answer/set", icon: "close", more: button(Deny)},
 	})

@@ -71,7 +71,7 @@ const (
 	// MaxGesture bounds how long a gesture is shown.
 	MaxGesture = time.Minute
 
-	// DownloadTimeout is the time after the latest received bytes for which a download counts as in progress. It is
+	// DownloadTimeout is the time after the latest received bytes during which a download counts as in progress. It is
 	// longer than a robot needs to write the image, restart and check in. It is needed because a robot may be
 	// switched off during a download, and Home Assistant installs nothing while a download is in progress.
 	DownloadTimeout = 2 * time.Minute
@@ -298,7 +298,7 @@ type slider struct {
 	low, high int
 }
 
-// sliders returns the known values of the document for which the tools define a range.
+// sliders returns the known values of the document that have a range in the tools.
 func (d *Document) sliders(tools []device.Tool) (sliders []slider) {
 	add := func(value **int, low, high int, ok bool) {
 		if ok && *value != nil {

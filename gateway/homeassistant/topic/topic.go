@@ -12,7 +12,7 @@ import (
 	"perch/language"
 )
 
-// Names holds the parts from which the topics of one appliance are built.
+// Names holds the parts of the topics of one appliance.
 type Names struct {
 	Base      string // first level of every topic except those of discovery, such as "perch"
 	Prefix    string // first level of Home Assistant's topics, such as "homeassistant"

@@ -17,7 +17,7 @@ type Connections struct {
 	Relays        []Relay       `json:"relays"`
 }
 
-// Relay is an avatar program to which the appliance connects.
+// Relay is an avatar program that the appliance connects to.
 type Relay struct {
 	Name  string    `json:"name"`
 	Title string    `json:"title"` // name of the program

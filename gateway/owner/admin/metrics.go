@@ -45,9 +45,9 @@ type toolCall struct{ session, id string }
 
 // Limits of the metrics.
 const (
-	maxParts = 64      // parts that have a label value of their own
+	maxParts = 64      // parts with their own label value
 	maxEnded = 1000    // tool calls in Metrics.ended
-	other    = "other" // label value of everything that has none of its own
+	other    = "other" // label value of everything else
 )
 
 // stageBuckets returns the bounds of the histogram buckets, in seconds. Local engines need the shorter times, and

@@ -27,7 +27,7 @@ func (a *API) OpenRoutes(r gin.IRouter) {
 	r.GET("/ready", getHandler(func() (any, error) { return gin.H{"parts": a.o.Parts()}, nil }))
 }
 
-// Routes mounts the API. The router must require the admin token, or be that of a Unix socket that only the owner
+// Routes mounts the API. The router must require the admin token, or serve a Unix socket that only the owner
 // can open.
 func (a *API) Routes(r gin.IRouter) {
 	api, large := r.Group("/api/v1", httpserver.Limit(limit.Body)), r.Group("/api/v1") // large has no limit for bodies
@@ -188,7 +188,7 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 // of the text.
 const maxConfigBody = 2<<20 + 64<<10
 
-// settingsRoutes mounts the routes of the configuration, and those that owners need with a change: the restart, the
+// settingsRoutes mounts the routes of the configuration, and the routes that owners need with a change: the restart, the
 // doctor and the log.
 func (a *API) settingsRoutes(large, api gin.IRouter) {
 	config := large.Group("/config", httpserver.Limit(maxConfigBody), requires(a.o.Settings != nil, "its configuration"))

@@ -41,7 +41,7 @@ const unbundled = `<main><h1>Perch</h1><p>This program was built without its pag
 the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Robots and everything else work without it:
 <code>perch status</code>, <code>perch robot list</code>, <code>perch doctor</code>.</p></main>`
 
-// render returns the HTML of a page. base is the path to which all URLs of the page are relative.
+// render returns the HTML of a page. base is the path that all URLs of the page are relative to.
 func (s *Server) render(p pageInfo, base string) string {
 	script, bundled := s.bundle().entries[p.entry]
 	head, body := "", unbundled
@@ -65,7 +65,7 @@ func (s *Server) render(p pageInfo, base string) string {
 `, html.EscapeString(base), html.EscapeString(p.title), head, body)
 }
 
-// base returns the path to which the URLs of a page are relative. It is "/" unless a proxy serves the page below
+// base returns the path that the URLs of a page are relative to. It is "/" unless a proxy serves the page below
 // another path.
 func base(r *http.Request) string {
 	path := strings.Trim(r.Header.Get(ingressHeader), "/")

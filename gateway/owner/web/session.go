@@ -28,7 +28,7 @@ const (
 	maxLinks        = 16               // unused links; another link replaces the oldest
 )
 
-// AuthMethod is the method by which an owner was authenticated.
+// AuthMethod is the way an owner was authenticated.
 type AuthMethod string
 
 // Methods of authentication.
@@ -108,7 +108,7 @@ func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
 }
 
 // endSessions ends all sessions: their cookies become invalid, and their streams and WebSockets are closed. It returns an
-// error if the new epoch could not be stored, in which case the cookies become valid again at the next restart.
+// error if the new epoch could not be stored; then the cookies become valid again at the next restart.
 func (s *Server) endSessions() error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -225,7 +225,7 @@ func withAuthentication(r *http.Request, a authentication) *http.Request {
 }
 
 // isFromPage reports whether a browser sent a request on behalf of one of Perch's own pages at one of the hosts. A page
-// of another origin could use the same cookie, which is that of Perch or of Home Assistant's ingress: all ports of a
+// of another origin could use the same cookie, of Perch or of Home Assistant's ingress: all ports of a
 // host are the same site (RFC 6265bis section 5.2), so SameSite does not prevent that. The scripts of the page send
 // scriptHeader. Scripts cannot set a header for a WebSocket, but browsers send Origin with every WebSocket and with
 // every request that changes something. Sec-Fetch-Site would cover all cases, but browsers do not send it over plain

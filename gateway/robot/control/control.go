@@ -33,7 +33,7 @@ type Credentials struct{ ClientID, Username, Password string }
 
 // Errors of a connection.
 var (
-	// ErrProtocol is wrapped if a packet is not one that the firmware sends.
+	// ErrProtocol is wrapped if the firmware does not send such a packet.
 	ErrProtocol = errors.New("this is not the MQTT of a robot")
 	// ErrRefused is wrapped if admit has returned an error.
 	ErrRefused = errors.New("the robot's MQTT login is refused")

@@ -17,7 +17,7 @@ type (
 	// ShowAlert shows a message on the screen.
 	ShowAlert struct {
 		Alert  xiaozhi.Alert
-		Notice string // ID of the notification that is shown; empty if it is none
+		Notice string // ID of the notification that is shown; empty if it is not one
 	}
 	// ShowEmotion changes the robot's face.
 	ShowEmotion struct{ Emotion agent.Emotion }

@@ -47,7 +47,7 @@ func (in FromRobot) step(s *stepper) {
 	}
 }
 
-// handleHello handles the first hello, or a later one that changes the robot's features.
+// handleHello handles the first hello, or a change of the robot's features by a later hello.
 func handleHello(s *stepper, m xiaozhi.Hello) {
 	first := s.phase == greeting
 	s.emit(Welcome{m, first})
@@ -68,7 +68,7 @@ func handleHello(s *stepper, m xiaozhi.Hello) {
 	}
 }
 
-// handleListenDetect handles a typed text, or the reason for which the robot woke.
+// handleListenDetect handles a typed text, or the reason why the robot woke.
 func handleListenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	if s.mic.isTyped(s.now, m) {
 		handleTyped(s, m.Text)

@@ -79,7 +79,7 @@ type stepper struct {
 type channelState struct {
 	opened       time.Time
 	greeted      time.Time // when the first hello came; zero before
-	settled      bool      // the robot has left its connecting state, in which it refuses to speak
+	settled      bool      // the robot has left its connecting state, where it refuses to speak
 	sensing      bool      // the robot has sent a sensor event; such a robot opens a closed channel again at once
 	sentAt       time.Time // when the latest message was sent
 	introducedAt time.Time // when the latest Introduce was emitted; zero if the robot has no MCP server
@@ -159,8 +159,8 @@ type Announcement struct {
 	Phrase   string    // name of a phrase
 	Sound    *Sound    // sound to play
 	Question *Question // question to ask
-	Notice   string    // ID of the notification; empty if it is none
-	Command  string    // ID of the stored command; empty if it is none
+	Notice   string    // ID of the notification; empty if it is not one
+	Command  string    // ID of the stored command; empty if it is not one
 	Expires  time.Time // when a stored command expires; zero for others
 	Urgent   bool      // spoken before all others, even during a turn
 	Hint     bool      // a hint on how to wake the robot is shown afterwards
@@ -221,7 +221,7 @@ const (
 	// stallTimeout is how long after its latest packet an utterance ends if no more arrive.
 	stallTimeout = 1200 * time.Millisecond
 	// settleAfter is how long after hello a robot that sends nothing more is assumed to have left its
-	// connecting state, in which it refuses to speak.
+	// connecting state, where it refuses to speak.
 	settleAfter = 2 * time.Second
 	// listenAfter is how long after a wake word the microphone may take to open.
 	listenAfter = 500 * time.Millisecond

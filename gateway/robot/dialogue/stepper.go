@@ -48,7 +48,7 @@ func (s *stepper) resumeListening() {
 	}
 }
 
-// restAfterSpeech enters the phase after a turn in which the robot has spoken: ready in realtime mode, in
+// restAfterSpeech enters the phase after a turn with speech: ready in realtime mode, in
 // which the microphone was never closed, otherwise quiet.
 func (s *stepper) restAfterSpeech() {
 	s.phase = quiet
@@ -145,7 +145,7 @@ func (s *stepper) endWaiting(e Ending, match func(*Question) bool) {
 // withoutAnswer returns the ending of a question that nobody has answered.
 func withoutAnswer(o agent.Outcome) Ending { return Ending{Answer: agent.Answer{Outcome: o}} }
 
-// endSound reports whether the turn plays a sound, in which case no end of a turn is published. If the
+// endSound reports whether the turn plays a sound; then no end of a turn is published. If the
 // sound has begun, endSound publishes its end.
 func (s *stepper) endSound(end string) bool {
 	if s.turn.announcement.Sound != nil && s.turn.begun {

@@ -34,7 +34,7 @@ type (
 	Progress struct {
 		Started bool          // tts start was sent
 		Began   bool          // the turn's first packet was sent
-		Spoken  []string      // sentences of which the first packet was sent
+		Spoken  []string      // sentences whose first packet was sent
 		Gesture string        // latest gesture that the speech has reached; empty if none exists
 		Stopped bool          // the speech has stopped for a question
 		Paused  bool          // the speech has stopped for a question, and not started again

@@ -35,7 +35,7 @@ type Stream struct {
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced with every change of the fields below
-	packets [][]byte      // packets synthesized so far; nil for those that were sent
+	packets [][]byte      // packets synthesized so far; nil for sent packets
 	sent    int           // number of packets sent
 	starts  []int         // indexes of the first packets of the sentences synthesized so far
 	planned []int         // earliest indexes of the first packets of all sentences; set by Plan
@@ -151,7 +151,7 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 	return subtitles, failed
 }
 
-// estimate estimates how long the sentence with an index will be, in packets, from those that are complete.
+// estimate estimates how long the sentence with an index will be, in packets, from the complete sentences.
 // The estimate is on the long side, because a pause disturbs less than an early subtitle. s.mu must be held.
 func (s *Stream) estimate(n int) int {
 	const runesPerSecond = 10 // slow speech

@@ -46,7 +46,7 @@ func (p *Player) StartSpeech() *Speech {
 // Clear removes speech that the robot has played to its end.
 func (p *Player) Clear() { p.setSpeech(nil) }
 
-// Cancel drops the speech, if there is any. Run sends no more of its packets, except for one that it may
+// Cancel drops the speech, if there is any. Run sends no more of its packets, except for one it may
 // be sending just now.
 func (p *Player) Cancel(now time.Time) (left Leftover) {
 	if q := p.current.Load(); q != nil {

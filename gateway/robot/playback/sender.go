@@ -52,7 +52,7 @@ type lanes struct {
 	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the robot cancels its echo itself
 }
 
-// order is a message to send at once, or a speech for which to send tts start again.
+// order is a message to send at once, or a speech whose tts start is sent again.
 type order struct {
 	message xiaozhi.ToRobot
 	restart *queue

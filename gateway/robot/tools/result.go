@@ -92,7 +92,7 @@ const (
 	dataPlaceholder    = "(data)"
 )
 
-// minEncoded is the length from which a run of letters counts as base64. No word is that long.
+// minEncoded is the minimum length of a run of letters that counts as base64. No word is that long.
 const minEncoded = 200
 
 // withoutPictures returns a text without base64, and the pictures that it held.

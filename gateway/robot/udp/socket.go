@@ -23,7 +23,7 @@ const (
 	minMoved   = 2  // datagrams in a row from a new address after which sound is sent there
 )
 
-// Socket is the UDP socket to which robots send the sound of their sessions. It never responds to datagrams
+// Socket is the UDP socket that receives the sound of the robots' sessions. It never responds to datagrams
 // that are not encrypted with the key of a stream.
 type Socket struct {
 	conn conn
@@ -79,7 +79,7 @@ func (s *Socket) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("receive the robots' sound: %w", err)
-		case err != nil: // concerns one datagram only, such as an ICMP error for one that was sent
+		case err != nil: // concerns one datagram only, such as an ICMP error for a sent datagram
 			continue
 		}
 		if !s.receive(buffer[:n], from) {
@@ -220,7 +220,7 @@ func (t *Stream) isPlausible(sequence uint32) bool {
 	return false
 }
 
-// setPeer updates the address to which sound is sent, given the source of the robot's newest datagram. The
+// setPeer updates the address that sound is sent to, given the source of the robot's newest datagram. The
 // port may change when a router assigns another one.
 func (t *Stream) setPeer(from netip.AddrPort) {
 	switch peer := t.peer.Load(); {

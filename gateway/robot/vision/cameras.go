@@ -12,7 +12,7 @@ import (
 	"perch/limit"
 )
 
-// Path is the path to which robots upload pictures.
+// Path is the path that robots upload pictures to.
 const Path = "/xiaozhi/vision/explain"
 
 // tokenTTL is how long a camera token is valid. Sessions renew theirs every half hour.
