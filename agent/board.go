@@ -144,7 +144,7 @@ func (s *states) remove(key string) {
 	}
 }
 
-// removeFunc removes the states for which cond is true.
+// removeFunc removes the states where cond is true.
 func (s *states) removeFunc(cond func(timedState) bool) {
 	for key, state := range s.bySession {
 		if cond(state) {

@@ -98,7 +98,7 @@ func nearestOffered() map[string]string {
 	}
 }
 
-// withoutEmoji returns a text without the characters for which IsEmoji is true, its words
+// withoutEmoji returns a text without the characters where IsEmoji is true, its words
 // separated by one space.
 func withoutEmoji(text string) string {
 	text = strings.Map(func(r rune) rune {

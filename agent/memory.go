@@ -40,7 +40,7 @@ type Entry struct {
 	Created     time.Time `json:"created"`
 	Used        time.Time `json:"used,omitzero"`    // time of the latest Recall; zero before the first
 	Expires     time.Time `json:"expires,omitzero"` // zero means never
-	Session     string    `json:"-"`                // session in which it is being remembered
+	Session     string    `json:"-"`                // session that remembers it
 }
 
 // SourceViewer is the source of facts reported by programs that show an agent. Such entries
@@ -199,7 +199,7 @@ func (m *Memory) rememberAll(pending []*pendingEntry) {
 	}
 }
 
-// assignID sets the ID of an entry: that of the entry with the same key, or else a new one.
+// assignID sets the ID of an entry: the ID of the entry with the same key, or else a new one.
 // It returns the entries that must be evicted to make room.
 func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 	if old, ok := m.index.byKey(e.Key); ok {

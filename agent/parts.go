@@ -63,7 +63,7 @@ func scriptOf(letter string) *unicode.RangeTable {
 
 // searchParts returns the entries that satisfy cond and contain many of the parts: at least
 // a quarter of them, and more than half as many as the best entry contains. If these are
-// more than n, and n is not 0, it returns the n best. The order is that of entries.
+// more than n, and n is not 0, it returns the n best. The order is the one of entries.
 func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) bool) (found []*indexed) {
 	patterns := make([]pattern, len(parts))
 	for i, part := range parts {

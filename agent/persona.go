@@ -174,7 +174,7 @@ func (o *BrainOptions) decode(n *yaml.Node) error {
 }
 
 // decodeKeys decodes a YAML mapping by calling the function of each key that it contains.
-// Other keys and duplicates are errors, in which name stands for the mapping.
+// Other keys and duplicates are errors, where name stands for the mapping.
 func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return lineError(n, fmt.Errorf("%s must consist of keys with values, such as name: Chan", name))

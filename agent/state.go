@@ -69,7 +69,7 @@ type runningTool struct {
 }
 
 // Key returns the robot ID, or the session ID if there is no robot. A robot has only one
-// state, which is that of its latest session.
+// state, which is its latest session's.
 func (s State) Key() string { return keyOf(s.Robot, s.Session) }
 
 // keyOf returns State.Key for a robot and session.
@@ -232,7 +232,7 @@ func (s State) withTool(e event.ToolStatus) State {
 	return s.withBase(Working)
 }
 
-// without returns a copy of list without the elements for which drop is true.
+// without returns a copy of list without the elements where drop is true.
 func without[T any](list []T, drop func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(list), drop)
 }

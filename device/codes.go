@@ -87,7 +87,7 @@ func (c *Codes) Issue(robot ID, client Client, address string, now time.Time) (c
 	return code, true
 }
 
-// lookup returns the robot and the client to which a code was issued. It returns ErrCode for a wrong
+// lookup returns the robot and the client that a code was issued to. It returns ErrCode for a wrong
 // code, and ErrTries after too many wrong codes.
 func (c *Codes) lookup(code string, now time.Time) (ID, Client, error) {
 	c.expire(now)

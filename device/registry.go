@@ -16,7 +16,7 @@ import (
 	"perch/limit"
 )
 
-// records is the table in which robots are stored. Put and Delete are durable when they return;
+// records is the table of the robots. Put and Delete are durable when they return;
 // PutSoon and DeleteSoon may lose the changes of a few seconds in a power failure.
 type records interface {
 	Put(key string, r Robot) error
@@ -173,7 +173,7 @@ func (r *Registry) Moved(by time.Duration) {
 // admit decides on a check-in: it binds the client and returns a token, or records its claim and
 // returns a code. If another client uses the MAC address of a bound robot, either the owner has
 // erased the robot's flash or the client is an impostor, so the owner has to decide, even with
-// AdoptOpen. The check-in of an adopted robot clears other claims. That of a stranger does not,
+// AdoptOpen. The check-in of an adopted robot clears other claims. A stranger's check-in does not,
 // because it may be the impostor.
 func (r *Registry) admit(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {

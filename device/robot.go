@@ -65,7 +65,7 @@ func (r Robot) Adopted() bool { return r.Bound && r.Named }
 // Forgotten reports whether the record holds only the epoch.
 func (r Robot) Forgotten() bool { return !r.Bound && r.Claim == nil }
 
-// LastAddress returns the robot's IP address, or that of its latest claim if no client was admitted.
+// LastAddress returns the robot's IP address, or the address of its latest claim if no client was admitted.
 func (r Robot) LastAddress() string {
 	if r.Address == "" && r.Claim != nil {
 		return r.Claim.Address

@@ -24,7 +24,7 @@ type Settings struct {
 	Transport Transport `json:"transport,omitempty"`
 }
 
-// Transport is the protocol by which a robot connects to the appliance.
+// Transport is the protocol that connects a robot to the appliance.
 type Transport string
 
 // The transports of the firmware. A robot with MQTT can be reached while it is idle; a WebSocket is
@@ -235,7 +235,7 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	return r.effective(robot), nil
 }
 
-// withoutFixed returns c without the settings to which the configuration file gives the same value. If
+// withoutFixed returns c without the settings that have the same value in the configuration file. If
 // the file sets another value, it returns an error that wraps ErrFixed.
 func (r *Registry) withoutFixed(id ID, c Change) (Change, error) {
 	fixed := r.fixed[id]

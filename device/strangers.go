@@ -79,7 +79,7 @@ func (r *Registry) ForgetStrangers() ([]ID, error) {
 	return removed, nil
 }
 
-// strangers returns all strangers, those that were absent for longest first. The caller holds r.mu.
+// strangers returns all strangers, the longest absent first. The caller holds r.mu.
 func (r *Registry) strangers() []Robot {
 	var strangers []Robot
 	for _, robot := range r.robots {

@@ -43,7 +43,7 @@ func localSocket() string {
 	return ""
 }
 
-// dial connects to the Unix socket if the address is that of socketHost, and to the address
+// dial connects to the Unix socket if the address is socketHost, and to the address
 // otherwise.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer

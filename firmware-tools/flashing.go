@@ -202,7 +202,7 @@ func (f *flasher) printPlan(p flashPlan) {
 	}
 }
 
-// write carries out a plan. Its error says in which state the robot is.
+// write carries out a plan. Its error names the state of the robot.
 func (f *flasher) write(ctx context.Context, p flashPlan) error {
 	for _, w := range p.writes {
 		update, finish := f.progress(int64(len(w.data)))

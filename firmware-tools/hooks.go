@@ -96,7 +96,7 @@ func hooksSendCommand(f *hooksFlags) *cobra.Command {
 	return c
 }
 
-// harmless is an error for which the program exits with 0, because a coding agent takes a
+// harmless is an error that makes the program exit with 0, because a coding agent takes a
 // hook's exit code 2 for a veto.
 type harmless struct{ error }
 

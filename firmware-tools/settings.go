@@ -78,7 +78,7 @@ func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// withMember returns a copy of the object in which a member is set.
+// withMember returns a copy of the object with a member set.
 func (o object) withMember(name string, value json.RawMessage) object {
 	if i := o.index(name); i >= 0 {
 		o = slices.Clone(o)
@@ -88,7 +88,7 @@ func (o object) withMember(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// mergeHooks returns settings in which the groups of block, one per event, replace all hooks
+// mergeHooks returns settings where the groups of block, one per event, replace all hooks
 // that this program installed before. An empty block only removes these. Everything else is
 // unchanged.
 func mergeHooks(settings, block object) (object, error) {

@@ -71,7 +71,7 @@ const (
 	maxImages            = 64
 	maxUnits             = 2000 // robots; more than in the registry, since forgotten robots are included
 	maxDownloads         = 32   // concurrent downloads
-	maxDownloadsPerRobot = 2    // the current one, and an abandoned one that has not timed out yet
+	maxDownloadsPerRobot = 2    // the current one, and an abandoned one before its timeout
 )
 
 // OpenFirmware opens the catalogue and creates its folder if necessary. It removes incomplete
@@ -204,7 +204,7 @@ func (f *Firmware) recordFailure(sha string, robot device.ID) {
 type Shown struct {
 	Record
 	Damaged string              `json:"damaged,omitempty"` // damage of the file, with advice; a damaged image is not offered
-	Robots  map[device.ID]Trial `json:"robots"`            // the robots to which the image was offered
+	Robots  map[device.ID]Trial `json:"robots"`            // the robots that the image was offered to
 }
 
 // List returns the catalogue, the newest image first.

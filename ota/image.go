@@ -35,7 +35,7 @@ type Record struct {
 	Image
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
-	First   []device.ID `json:"first,omitempty"`   // the first robots to which the image was offered
+	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to
 	Failed  int         `json:"failed,omitempty"`  // number of robots in First on which the image had failed when the rollout stopped
 
 	damage error // damage of the file, if known; not stored

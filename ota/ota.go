@@ -194,7 +194,7 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 	return offer
 }
 
-// framingWithTimestamps is the binary framing in which each microphone packet names the packet
+// framingWithTimestamps is the binary framing where each microphone packet names the packet
 // that is being played. Echo cancellation on the appliance needs it.
 const framingWithTimestamps = 2
 
@@ -279,7 +279,7 @@ func parseID(text string) (device.ID, error) {
 	return id, nil
 }
 
-// isBrowser reports whether a User-Agent is that of a browser.
+// isBrowser reports whether a User-Agent is a browser's.
 func isBrowser(userAgent string) bool { return strings.HasPrefix(userAgent, "Mozilla/") }
 
 // clientOf returns the client that checks in. clientID is from the headers or the query; if it

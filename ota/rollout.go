@@ -13,7 +13,7 @@ import (
 	"perch/device"
 )
 
-// Rollout selects the robots to which an image is offered, and when. With the zero value, the
+// Rollout selects the robots that an image is offered to, and when. With the zero value, the
 // image is only installed by Install.
 type Rollout struct {
 	Boards  []string     `json:"boards"`           // a subset of the image's boards; empty means all of them
@@ -99,7 +99,7 @@ func (r Rollout) differsOnlyInPaused(plan Rollout) bool {
 		r.Percent == plan.Percent && r.Hours == plan.Hours && r.Auto == plan.Auto && r.Force == plan.Force
 }
 
-// share returns a number from 0 to 99 that decides from which percentage on a rollout includes
+// share returns a number from 0 to 99: the lowest percentage of a rollout that includes
 // a robot. It is constant for an image and a robot, and different for another image, because
 // the first robots should not always be the same.
 func share(sha string, robot device.ID) int {

@@ -18,7 +18,7 @@ import (
 const bodyTimeout = 30 * time.Second
 
 // Routes adds the routes for robots. They need no API key: a robot sends its ID in the headers
-// or the query, and only the client to which the robot is bound gets a token.
+// or the query, and only the client that the robot is bound to gets a token.
 func (s *Service) Routes(r gin.IRouter) {
 	for _, path := range []string{"/xiaozhi/ota/", "/xiaozhi/ota"} {
 		r.POST(path, s.checkIn)

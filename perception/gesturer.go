@@ -196,7 +196,7 @@ const (
 	lookAside   = 35                  // yaw in degrees
 	lookUp      = 30                  // pitch in degrees
 	lookDown    = device.MinHeadPitch // pitch in degrees
-	recentSound = 30 * time.Second    // age up to which a sound is assumed to be the person's
+	recentSound = 30 * time.Second    // maximum age of a sound that is assumed to be the person's
 )
 
 func (*looker) step(m moment) []Act {

@@ -31,7 +31,7 @@ type Tuning struct {
 	Gaze       GazeTuning       `yaml:"gaze"`
 }
 
-// QuietTuning configures the quiet hours, in which behaviours neither speak nor move the
+// QuietTuning configures the quiet hours, when behaviours neither speak nor move the
 // robot. The robot still replies to people.
 type QuietTuning struct {
 	Hours Hours `yaml:"hours"` // zero means no quiet hours

@@ -12,7 +12,7 @@ import (
 )
 
 // pageSize is the page size of the file in bytes. It is not the machine's, because a backup must be usable on every
-// machine: the kernel of a Pi 5 has pages of 16 KiB, that of a Pi 4 of 4 KiB.
+// machine: the kernel of a Pi 5 has pages of 16 KiB, the kernel of a Pi 4 pages of 4 KiB.
 const pageSize = salvage.PageSize
 
 // openBolt opens an existing file and locks it. If the file is replaced while openBolt waits for the lock, it opens the

@@ -45,7 +45,7 @@ type Options struct {
 	// another name. Otherwise Open returns ErrDamaged. See [DB.Salvaged].
 	Salvage bool
 
-	// CompactFrom is the number of free bytes in the file from which Open rewrites it, if more than half of the file is
+	// CompactFrom is the minimum number of free bytes in the file that makes Open rewrite it, if more than half of the file is
 	// free. 0 means 16 MiB; a negative value turns rewriting off.
 	CompactFrom int64
 

@@ -42,7 +42,7 @@ type Options struct {
 	Command []string `yaml:"command" doc:"The agent's program and its arguments."`
 	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // "" means the current directory
 	// Env holds additional variables for the agent. It also gets the variables of this
-	// process, except those that begin with PERCH_ or come from the service manager.
+	// process, except variables that begin with PERCH_ or come from the service manager.
 	Env map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
 
 	Idle  time.Duration `yaml:"idle" doc:"A new session begins after this time without a turn. If 0s, 5m."`

@@ -43,7 +43,7 @@ func (b *Brain) enter(ctx context.Context, id string) (*conversation, error) {
 }
 
 // acquire adds a user to the conversation with this ID, which it creates if necessary. If
-// there are too many conversations, it removes the one that has been unused for longest.
+// there are too many conversations, it removes the one unused for longest.
 func (b *Brain) acquire(id string) (*conversation, error) {
 	var oldest *conversation
 	defer func() {

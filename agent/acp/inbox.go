@@ -79,7 +79,7 @@ func (in *inbox) add(it item) bool {
 	return true
 }
 
-// joinedText is text in an inbox, to which further text can be appended.
+// joinedText is text in an inbox; further text can be appended.
 type joinedText struct{ text []byte }
 
 func (*joinedText) isItem() {}

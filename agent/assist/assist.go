@@ -129,7 +129,7 @@ func (o Options) Check() error {
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()
 }
 
-// isEntity reports whether an agent's ID is that of an entity. Only these IDs can be used in
+// isEntity reports whether an agent's ID is an entity's. Only these IDs can be used in
 // place of a pipeline's ID.
 func isEntity(id string) bool { return strings.HasPrefix(id, "conversation.") }
 

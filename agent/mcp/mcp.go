@@ -42,7 +42,7 @@ type Options struct {
 	Command []string // program and its arguments
 	Dir     string   // working directory of Command; "" means the current directory
 	// Env holds additional variables for Command, as NAME=value. The command also gets the
-	// variables of this process, except those that begin with PERCH_ or come from the service
+	// variables of this process, except variables that begin with PERCH_ or come from the service
 	// manager.
 	Env []string
 
@@ -50,7 +50,7 @@ type Options struct {
 	Key string // bearer token to send to URL; "" means none
 
 	// Only lists the tools that may be used (if empty, all of them), and Except the tools
-	// that may not. Both hold names as the server gives them, in which * matches any
+	// that may not. Both hold names as the server gives them, where * matches any
 	// characters. Other tools can neither be listed nor called.
 	Only, Except []string
 

@@ -37,7 +37,7 @@ type Reader struct {
 	midway  bool            // whether the current line has text before held
 	begun   bool            // whether the message has text or a mark
 	spoken  strings.Builder // text for people since takeSpoken
-	literal int             // bytes at the beginning of held in which no bracket begins a call
+	literal int             // bytes at the beginning of held where no bracket begins a call
 
 	// The current call, header or possible thought.
 	raw    string         // its text

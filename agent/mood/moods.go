@@ -41,7 +41,7 @@ type Moods struct {
 	moving map[string]*agent // the agents with a mood that changes over time
 }
 
-// New returns Moods in which no agent has a feeling.
+// New returns Moods without feelings.
 func New(o Options) *Moods {
 	return &Moods{Options: o, agents: map[string]*agent{}, moving: map[string]*agent{}}
 }

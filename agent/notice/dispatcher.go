@@ -111,7 +111,7 @@ func (d *dispatcher) reload() {
 	}
 }
 
-// readStore replaces d.waiting by the stored notifications and those that could not be
+// readStore replaces d.waiting by the stored notifications and the ones that could not be
 // stored. States that could not be stored remain.
 func (d *dispatcher) readStore() {
 	stored := map[string]bool{}
@@ -352,7 +352,7 @@ func (w *waiting) priority() int {
 	return 0
 }
 
-// recipients returns the robots to which a notification is offered. A notification for all
+// recipients returns the robots that a notification is offered to. A notification for all
 // robots is offered to all that are reachable at the same time. If they all disconnect
 // without announcing it, it is offered again.
 func (d *dispatcher) recipients(w *waiting) []device.ID {

@@ -153,7 +153,7 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	return n, nil
 }
 
-// insert stores a prepared notification durably and returns those that it dropped for it.
+// insert stores a prepared notification durably and returns the ones that it dropped for it.
 func (s *Store) insert(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -251,7 +251,7 @@ func isPicture(s string) bool {
 			len(s) <= limit.Line && slices.Contains([]string{"https", "http", "ipfs"}, u.Scheme) && u.Host != "")
 }
 
-// mustBe returns a check that a field is the JSON of a T for which isValid returns true. The
+// mustBe returns a check that a field is the JSON of a T that isValid accepts. The
 // description completes "the field is ..." in errors.
 func mustBe[T any](description string, isValid func(T) bool) check {
 	return func(field string, raw json.RawMessage) error {

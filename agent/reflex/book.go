@@ -273,7 +273,7 @@ func (b *Book) addAnswers(file, kind string, fs []fileSentence) error {
 	return err
 }
 
-// addIntents adds intents before those that the book has.
+// addIntents adds intents before the book's own.
 func (b *Book) addIntents(file string, fs fileIntents) error {
 	var added []intent
 	var faults []error

@@ -39,7 +39,7 @@ type Brain struct {
 	skills skills // may be nil
 }
 
-// New returns a brain with these books, of which at least one is required; the first is used
+// New returns a brain with these books; at least one is required, and the first is used
 // for turns without a language. In its answers, name is the robot's name. If t is nil, the
 // brain answers that it has no timers; if s is nil, it does not perform skills.
 func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
@@ -185,7 +185,7 @@ func (c *command) fill(text string) string {
 	})
 }
 
-// value returns the value for the action: that of the intent if it has one, or else that of
+// value returns the value for the action: the intent's if it has one, or else the one of
 // a slot.
 func (c *command) value() string {
 	if c.intent.Value != "" {

@@ -29,7 +29,7 @@ func (b *Book) Rules() []Rule {
 	}
 	var rules []Rule
 	used := map[string]bool{}   // lists in the grammar; key: name of the list
-	needed := map[string]bool{} // those that not only skills use
+	needed := map[string]bool{} // rules that not only skills use
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			if !b.isEnglish(s) {

@@ -52,7 +52,7 @@ func (o *ordering) refuse(s Skill, err error) error {
 }
 
 // place appends a skill to o.sorted, after its dependencies. path lists the skills that are
-// being placed, each of which depends on the next.
+// being placed; each depends on the next.
 func (o *ordering) place(name string, path []string) error {
 	if err, ok := o.visited[name]; ok {
 		return err

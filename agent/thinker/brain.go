@@ -87,7 +87,7 @@ type thoughtStyle = int32
 
 const (
 	styleUnknown thoughtStyle = iota
-	stylePlain                // between marks, in a field of their own, or not at all
+	stylePlain                // between marks, in their own field, or not at all
 	styleOpened               // begun in the prompt, with only the mark at their end in the text
 )
 

@@ -93,7 +93,7 @@ type ToolCall struct {
 type Piece struct {
 	Text    string
 	Call    *ToolCall
-	Thought bool // whether the server sends thoughts in a field of their own
+	Thought bool // whether the server sends thoughts in their own field
 }
 
 // TooLongError reports that a prompt has more tokens than the model's context.

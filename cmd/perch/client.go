@@ -33,7 +33,7 @@ type client struct {
 	http      *http.Client
 }
 
-// target holds the flags that say to which appliance a command connects.
+// target holds the flags that choose the appliance that a command connects to.
 type target struct {
 	output
 	url, tokenFile, data string

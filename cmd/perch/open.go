@@ -44,7 +44,7 @@ terminal the command also draws it as a QR code for a phone. If this machine has
 	})
 }
 
-// isPage reports whether an address is that of a web page. xdg-open might pass other addresses to any
+// isPage reports whether an address is a web page's. xdg-open might pass other addresses to any
 // program on this machine.
 func isPage(address string) bool {
 	u, err := url.Parse(address)

@@ -74,7 +74,7 @@ func (s *settings) overlay() *config.Overlay {
 		Judge: engines.CheckRecognizers, Now: time.Now}
 }
 
-// source returns the files and the environment from which the configuration is read.
+// source returns the files and the environment that the configuration is read from.
 func (s *settings) source() config.Source {
 	data := config.Data(s.data)
 	source := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),

@@ -50,7 +50,7 @@ type Datagrams struct {
 	counter, keyBlock [aes.BlockSize]byte // buffers of crypt
 }
 
-// NewNonce returns the nonce for hello: the header of a datagram in which size, timestamp and sequence
+// NewNonce returns the nonce for hello: the header of a datagram whose size, timestamp and sequence
 // are 0.
 func NewNonce(ssrc [4]byte) (nonce [NonceSize]byte) {
 	nonce[0] = datagramOpus

@@ -67,7 +67,7 @@ type result struct {
 	worse    bool    // the figure is worse than the baseline by worseFactor or more
 }
 
-// worseFactor is the factor from which on a change is an error.
+// worseFactor is the smallest factor of a change that is an error.
 const worseFactor = 1.25
 
 // judge compares the figure of a row with its goal and with the baseline. Times and rates are

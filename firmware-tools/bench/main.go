@@ -28,7 +28,7 @@ const (
 	program      = "bin/perch"
 )
 
-// maxLoad is the average number of other running programs up to which figures are accepted.
+// maxLoad is the maximum average number of other running programs with accepted figures.
 const maxLoad = 2
 
 // settings are the flags of the program.

@@ -96,7 +96,7 @@ func allRuns() []run {
 	}
 }
 
-// paced returns the row for Perch's processor time relative to that of libopus alone, with a
+// paced returns the row for Perch's processor time relative to libopus alone, with a
 // number of robots in conversations.
 func paced(robots string) []row {
 	return []row{{"processor time with " + robots + " talking ÷ libopus alone", "BenchmarkTalk/" + robots, "x-bare-opus-cpu", "×", maximum, 1.15,

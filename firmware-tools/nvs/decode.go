@@ -178,7 +178,7 @@ func (d *decoder) assemble() []record {
 	return records
 }
 
-// fill sets the value of r to that of the entry, which must be neither a chunk nor an index.
+// fill sets the value of r to the value of the entry, which must be neither a chunk nor an index.
 func (e entry) fill(r *record) {
 	text, isText := bytes.CutSuffix(e.content, []byte{0})
 	switch {

@@ -1,6 +1,6 @@
 // Package nvs reads and writes the NVS partition, which contains the settings of an ESP robot,
 // in format version 2 of ESP-IDF without encryption. It writes the same bytes as Espressif's
-// generator. It also reads partitions in which a robot has erased and moved entries.
+// generator. It also reads partitions after a robot has erased and moved entries.
 //
 // A partition consists of pages of 4096 bytes. A page consists of a header of 32 bytes, a
 // bitmap that says which entries are written or erased, and 126 entries of 32 bytes. A number

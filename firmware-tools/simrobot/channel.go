@@ -23,7 +23,7 @@ type channel interface {
 	Drop() // closes a WebSocket without a close frame, as the firmware does
 }
 
-// helloTimeout bounds the time in which the firmware opens the WebSocket. It also bounds the
+// helloTimeout bounds the time that the firmware takes to open the WebSocket. It also bounds the
 // wait for the server's hello after that.
 const helloTimeout = 10 * time.Second
 

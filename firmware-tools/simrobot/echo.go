@@ -31,7 +31,7 @@ func (a AEC) mode() xiaozhi.Mode {
 const (
 	echoGain   = -10                   // power of the whole echo in dB, relative to the played sound
 	echoDelay  = 30 * time.Millisecond // delay of the direct sound, including codec buffers
-	echoReverb = 60 * time.Millisecond // time after the direct sound in which reflections decay by 30 dB
+	echoReverb = 60 * time.Millisecond // time that reflections take to decay by 30 dB after the direct sound
 )
 
 // echo computes the sound of the speaker as the microphone hears it.

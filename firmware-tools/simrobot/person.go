@@ -89,7 +89,7 @@ func (s *session) maybeSpeak(now time.Time) error {
 	case now.Before(p.speakAt):
 		return nil
 	case s.stale && s.state == Idle:
-		return s.pressButton(now) // opens a new channel, in which the person tries again
+		return s.pressButton(now) // opens a new channel, where the person tries again
 	}
 	return s.startSentence(now)
 }

@@ -90,7 +90,7 @@ type Options struct {
 }
 
 // Robot is a simulated robot. Only Tap, WakeWord, PressButton, Release, SendEvents and
-// StopReading may be called from other goroutines than the one that runs the robot.
+// StopReading may be called from other goroutines than the robot's own.
 type Robot struct {
 	o          Options
 	id         device.ID

@@ -32,7 +32,7 @@ func newSessions(s *shared) *sessions {
 }
 
 // serve runs a session on a channel until the session ends. It replaces an open session of the same
-// robot, for which no RobotOffline is published then.
+// robot; no RobotOffline is published then.
 func (s *sessions) serve(c channel, r device.Robot, client device.Client) error {
 	l, err := newLoop(s.shared, c, r)
 	if err != nil {

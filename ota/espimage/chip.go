@@ -17,7 +17,7 @@ const NoChip Chip = 0xFFFF
 // chipInfo describes a chip.
 type chipInfo struct {
 	name   string // name in ESP-IDF
-	mapped []span // addresses to which flash is mapped; nil if not listed here
+	mapped []span // addresses that flash is mapped to; nil if not listed here
 }
 
 // span is the range of addresses from from to to-1.

@@ -103,7 +103,7 @@ const (
 	descMagic   = 0xABCD5432 // first word of the application's description
 	descOffset  = headerSize + segmentSize
 	descSize    = 256
-	mmuPage     = 64 << 10 // unit in which flash is mapped to addresses
+	mmuPage     = 64 << 10 // unit of the mapping of flash to addresses
 )
 
 // Read reads a file. If a robot would not run the file, the error is a *Refusal and the Image

@@ -106,7 +106,7 @@ func (t Table) End() int64 {
 	return last.Offset + last.Size
 }
 
-// find returns the first partition for which match returns true. ok is false if none exists.
+// find returns the first partition that match accepts. ok is false if none exists.
 func (t Table) find(match func(p Partition) bool) (p Partition, ok bool) {
 	n := slices.IndexFunc(t, match)
 	if n < 0 {

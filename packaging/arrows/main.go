@@ -2,7 +2,7 @@
 //
 //	go run ./packaging/arrows [-v] [-most 15] ./gateway/robot ...
 //
-// An arrow is a pair of files, of which the first uses a function, method, field, type, constant
+// An arrow is a pair of files: the first uses a function, method, field, type, constant
 // or variable that the second declares. The command sorts the files so that as few arrows as
 // possible point from an earlier file to a later one. Such upward arrows belong to cycles.
 //
@@ -180,7 +180,7 @@ func (f *figures) upward(order []string) (up []arrow) {
 	return up
 }
 
-// emptyImporter is a types.Importer for which every package is empty.
+// emptyImporter is a types.Importer that finds every package empty.
 type emptyImporter struct{}
 
 // Import implements types.Importer.

@@ -47,7 +47,7 @@ func expression(debian string) (string, bool) {
 	return named, ok
 }
 
-// phrases are phrases, each of which occurs only in the text of one licence.
+// phrases are phrases; each occurs only in the text of one licence.
 var phrases = []struct{ text, licence string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"licensed under the apache license version 2.0", "Apache-2.0"},

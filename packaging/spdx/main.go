@@ -66,7 +66,7 @@ type document struct {
 	Texts         []text         `json:"hasExtractedLicensingInfos,omitempty"`
 }
 
-// creation says when and by which tool a document was created.
+// creation says when and with what tool a document was created.
 type creation struct {
 	Created  string   `json:"created"`
 	Creators []string `json:"creators"`

@@ -69,7 +69,7 @@ type Delta struct {
 	Content string
 	Thought string     // the model's thinking, which is not spoken
 	Calls   []ToolCall // the model's calls of tools
-	CallID  string     // ID of the call to which a tool result belongs
+	CallID  string     // ID of the call that a tool result belongs to
 	Failed  bool       // the tool failed
 }
 

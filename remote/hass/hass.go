@@ -2,7 +2,7 @@
 // pipelines, and the REST API. The recognizer, the synthesizer and the agent that use Home
 // Assistant are built on it.
 //
-// A Conn has a goroutine that reads and one that writes. Neither ever waits for a caller:
+// A Conn has two goroutines: one reads and one writes. Neither ever waits for a caller:
 // responses go to bounded queues, and a caller that stops waiting does not affect the
 // connection.
 package hass
@@ -25,7 +25,7 @@ import (
 type Options struct {
 	URL   string // such as "http://homeassistant.local:8123"; used unchanged
 	Token string // a long-lived access token
-	// ConnectWithin bounds the time to connect and authenticate, and that of each write; 0 is 5 s.
+	// ConnectWithin bounds the time to connect and authenticate, and the time of each write; 0 is 5 s.
 	ConnectWithin time.Duration
 }
 

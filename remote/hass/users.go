@@ -20,7 +20,7 @@ func (u User) Administrator() bool {
 	return u.Active && (u.Owner || slices.Contains(u.Groups, "system-admin"))
 }
 
-// usersTimeout bounds the time in which Home Assistant lists its users.
+// usersTimeout bounds the time that Home Assistant takes to list its users.
 const usersTimeout = 5 * time.Second
 
 // Users returns the accounts of Home Assistant. The token must belong to an administrator, like

@@ -26,7 +26,7 @@ import (
 const (
 	// Home is the Supervisor's URL for apps.
 	Home = "http://supervisor"
-	// Ingress is the IP address from which the Supervisor requests an app's page.
+	// Ingress is the IP address that the Supervisor requests an app's page from.
 	Ingress = "172.30.32.2"
 	// Gateway is the IP address of the host in the network of apps, and of every app that uses
 	// the host's network.

@@ -23,8 +23,8 @@ type Options struct {
 	Pipeline string // ID of a pipeline; "" means the preferred one
 
 	// The following are only for a Synthesizer.
-	Engine string // engine, such as "tts.piper"; "" means that of the pipeline
-	Voice  string // voice for calls without one; "" means that of the pipeline
+	Engine string // engine, such as "tts.piper"; "" means the pipeline's
+	Voice  string // voice for calls without one; "" means the pipeline's
 	// Convert makes Home Assistant convert the sound to 16-bit mono, for which it starts a
 	// process per sentence. It is needed for engines that do not return 16-bit WAV.
 	Convert bool

@@ -14,7 +14,7 @@ import (
 // Recognizer implements voice.Recognizer. Each call opens a connection. That causes no delay,
 // because it happens while the person is speaking.
 //
-// The language is that of the pipeline; the API does not allow to choose another.
+// The language is the pipeline's; the API does not allow to choose another.
 type Recognizer struct {
 	o      Options
 	client *hass.Client

@@ -24,7 +24,7 @@ type request struct {
 	Text  string `json:"text"`  // "" only loads the voice
 }
 
-// niceness is the priority of the process. It is lower than that of playing, which has 0.
+// niceness is the priority of the process. It is lower than the priority of playing, which has 0.
 const niceness = 5
 
 // Serve runs in the process that an Engine starts. It synthesizes the requests that it reads

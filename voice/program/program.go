@@ -45,13 +45,13 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 const (
 	soundTimeout = 20 * time.Second // timeout of the next piece of sound
-	niceness     = 5                // priority of the program; lower than that of playing, which has 0
+	niceness     = 5                // priority of the program; lower than the priority of playing, which is 0
 )
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
 // voice.LongestSpeech of the text. The pieces are valid only during the call. If ctx ends or
 // out fails, Speak kills the program; it returns when the program has ended. The error is a
-// Fault or that of out. It wraps voice.ErrUnavailable if the program cannot be started.
+// Fault or out's error. It wraps voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"perch/voice"
 )
 
-// decoder is a decoder of the library. It has one or several grammars, of which one is in
+// decoder is a decoder of the library. It has one or several grammars; one is in
 // use. It is not safe for concurrent use.
 type decoder struct {
 	ps *C.decoder_t

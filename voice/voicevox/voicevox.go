@@ -143,7 +143,7 @@ func (e *Engine) fetchStyle(ctx context.Context) (id string, err error) {
 	return "", e.client.Fault("has no style " + e.o.Voice + "; its /speakers lists those that it has")
 }
 
-// style returns the ID of the style for a call: that of the call, or else the configured one,
+// style returns the ID of the style for a call: the call's, or else the configured one,
 // or else the server's first.
 func (e *Engine) style(ctx context.Context, o voice.Options) (id string, err error) {
 	if styleID().MatchString(o.Voice) {

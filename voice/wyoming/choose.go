@@ -43,8 +43,8 @@ type synthesizer struct {
 	streaming bool   // whether the server accepts text in pieces
 }
 
-// chooseSynthesizer returns the voice to use: that of the call if the server has it (it may
-// be the name of another engine's voice), or else that of the engine's options, or else any
+// chooseSynthesizer returns the voice to use: the call's if the server has it (it may
+// be the name of another engine's voice), or else the one in the engine's options, or else any
 // for the language. It returns an error if none exists.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {

@@ -15,7 +15,7 @@ import (
 const infoExpiry = 5 * time.Minute
 
 // info returns the server's info, which may be cached. Concurrent calls share one request
-// and its result. The error is that of ctx if ctx ends.
+// and its result. The error is ctx's if ctx ends.
 func (s *server) info(ctx context.Context) (Info, error) {
 	for {
 		s.mu.Lock()

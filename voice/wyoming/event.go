@@ -28,7 +28,7 @@ type Event struct {
 	Type string
 	// Data is a JSON object, or nil. If the line contains data too, it is merged into Data.
 	Data json.RawMessage
-	// Payload is binary data, usually sound. That of a Reader is valid until the next Read.
+	// Payload is binary data, usually sound. A Reader's payload is valid until the next Read.
 	Payload []byte
 }
 
@@ -174,7 +174,7 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// merge merges two JSON objects, either of which may be empty. Members of the second replace
+// merge merges two JSON objects; either may be empty. Members of the second replace
 // those of the first with the same name.
 func merge(first, second json.RawMessage) (json.RawMessage, error) {
 	var merged, added map[string]json.RawMessage

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// finder finds servers on the network, and stores those that have responded.
+// finder finds servers on the network, and stores the ones that have responded.
 type finder struct {
 	o         Options
 	create    func(host, port string) *server // newServer with the options

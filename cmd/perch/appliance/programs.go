@@ -20,7 +20,7 @@ import (
 	"perch/voice/sounds"
 )
 
-// newPrograms makes the APIs for other programs: those that show agents, the clients of the bridge,
+// newPrograms makes the APIs for other programs: viewers of agents, the clients of the bridge,
 // Wyoming clients, and Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,

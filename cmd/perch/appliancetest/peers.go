@@ -69,10 +69,10 @@ const (
 	Synthesizer Peer = "synthesizer"
 )
 
-// Failure is a way in which a peer fails.
+// Failure is a way that a peer fails.
 type Failure string
 
-// Ways in which a peer fails.
+// Ways that a peer fails.
 const (
 	Healthy Failure = ""
 	Silent  Failure = "accepts and never responds"

@@ -71,7 +71,7 @@ type timedObservation struct {
 // Values of Lateness beyond which late packets are the machine's fault, not the appliance's. The tests of
 // gateway/robot check the timing with a virtual clock.
 const (
-	// Before a robot speaks, packets may leave 14 ms late, of which the robot needs 5 ms to get ready.
+	// Before a robot speaks, packets may leave 14 ms late, and the robot needs 5 ms of these to get ready.
 	maxLatenessAtStart = 9 * time.Millisecond
 	// MaxLateness is for a robot that speaks. It has buffered sound for longer.
 	MaxLateness = 25 * time.Millisecond

@@ -119,7 +119,7 @@ func (k Catalog) Import(id string, data []byte) (admin.Character, error) {
 	return k.describe(char), nil
 }
 
-// Export returns the manifest of a character, in which all referenced files are included.
+// Export returns the manifest of a character, with all referenced files included.
 func (k Catalog) Export(id string) ([]byte, error) {
 	char, err := k.byID(id)
 	if err != nil {

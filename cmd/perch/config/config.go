@@ -17,7 +17,7 @@ import (
 )
 
 // Config is the configuration. The file perch.yaml in this folder documents its keys. Other packages
-// do not use Config, but options of their own.
+// do not use Config, but their own options.
 type Config struct {
 	Listen         []string  `yaml:"listen"`
 	Local          []string  `yaml:"local"`
@@ -93,7 +93,7 @@ type Config struct {
 	} `yaml:"debug"`
 }
 
-// Default returns the configuration in which no key is set.
+// Default returns the configuration without any keys.
 func Default() Config {
 	c := Config{
 		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",

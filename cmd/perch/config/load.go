@@ -96,7 +96,7 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// defaults returns the configuration in which no key is set. An app of Home Assistant has defaults of
+// defaults returns the configuration without any keys. An app of Home Assistant has defaults of
 // its own.
 func (s Source) defaults() Config {
 	c := Default()

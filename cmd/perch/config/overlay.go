@@ -177,7 +177,7 @@ func (o *Overlay) restartKeys(c *Config) []string {
 }
 
 // Check returns the faults that the configuration would have if text replaced the owner's file. It
-// leaves out faults of lines in which a secret is masked.
+// leaves out faults of lines with a masked secret.
 func (o *Overlay) Check(text string) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -195,7 +195,7 @@ func (o *Overlay) Check(text string) (Checked, error) {
 	})}, nil
 }
 
-// CheckChange returns the faults for which Change would refuse values. It changes nothing.
+// CheckChange returns the faults that make Change refuse values. It changes nothing.
 func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -17,7 +17,7 @@ func File(named string) string {
 	return ""
 }
 
-// Data returns the data directory: named if it is not empty, or else the one that systemd has set, the
+// Data returns the data directory: named if it is not empty, or else the one set by systemd, the
 // app's or the system's if this user can write into it, or data in the working directory.
 func Data(named string) string {
 	if named != "" {

@@ -32,7 +32,7 @@ func RobotPersona(path string) (agent.Persona, error) {
 	return p, err
 }
 
-// Persona returns the household's persona: that of the file persona.file, or the default one. Without a
+// Persona returns the household's persona: the one in the file persona.file, or the default one. Without a
 // name in the file its name is persona.name.
 func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()

@@ -103,7 +103,7 @@ func newSecretTexts(secrets []string) secretTexts {
 	return s
 }
 
-// hide returns a text in which secrets are masked.
+// hide returns a text with its secrets masked.
 func (s secretTexts) hide(text string) string {
 	if s.texts[text] {
 		return Mask

@@ -67,7 +67,7 @@ func (c *Config) Unfit(s device.Settings) (unfit []UnfitSetting) {
 	return unfit
 }
 
-// brainNames returns the names by which a robot's settings refer to the brains: the kind of a brain, or
+// brainNames returns the names that a robot's settings use for the brains: the kind of a brain, or
 // "openai 2" for the second brain of the kind openai.
 func (c *Config) brainNames() (names []string) {
 	counts := map[string]int{}

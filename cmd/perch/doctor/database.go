@@ -25,7 +25,7 @@ type databaseCopy struct {
 	dir string // the temporary folder with the copy
 }
 
-// damage returns an error that describes the damage of the database at path, of which c is a copy.
+// damage returns an error that describes the damage of the database at path; c is a copy of it.
 func (c *databaseCopy) damage(path string) error {
 	s := *c.Salvaged()
 	if aside := filepath.Join(filepath.Dir(path), filepath.Base(s.Kept)); s.Kept != "" && store.Exists(aside) {

@@ -114,7 +114,7 @@ func (s *Set) open(key string, addresses []string) (failed error) {
 }
 
 // resolve returns the IPv4 and the IPv6 loopback address for localhost, and any other address
-// unchanged. Clients differ in which of the two they try.
+// unchanged. Clients do not all try the same one.
 func resolve(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "localhost" {
@@ -258,7 +258,7 @@ func (s *Set) At(key string) []string {
 // URL returns the URL at which programs on this machine reach the appliance.
 func (s *Set) URL() string { return "http://" + Dialable(append(s.At(Local), s.At(Network)...)[0]) }
 
-// Dialable returns the address by which this machine reaches its own listener: the IPv4
+// Dialable returns the address that this machine reaches its own listener at: the IPv4
 // loopback address in the place of an unspecified one.
 func Dialable(address string) string {
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsUnspecified() {

@@ -13,7 +13,7 @@ import (
 	"perch/health"
 )
 
-// Robots holds the sockets by which robots connect over MQTT, with their sound over UDP. Robots
+// Robots holds the sockets for robots that connect over MQTT, with their sound over UDP. Robots
 // connect over WebSockets where these are not open.
 type Robots struct {
 	listeners []net.Listener // plain and TLS, whichever the configuration has

@@ -69,7 +69,7 @@ func Folder(c *config.Config, data string) string {
 	return cmp.Or(c.Skills.Dir, filepath.Join(data, "skills"))
 }
 
-// Trust returns the rules by which skills are trusted. If the appliance has a signing key, the key
+// Trust returns the rules that decide whether skills are trusted. If the appliance has a signing key, the key
 // counts as an owner of every character.
 func Trust(c *config.Config, data string) (skill.Trust, error) {
 	trust, err := skill.ParseTrust(c.Skills.Trust, c.Skills.Allow)

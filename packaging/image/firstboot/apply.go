@@ -14,7 +14,7 @@ import (
 	"perch/packaging/image/board"
 )
 
-// machine is the machine to which a preseed is applied.
+// machine is the machine that a preseed is applied to.
 type machine struct{ board.Machine }
 
 // apply applies the preseed. It goes on after errors, and returns all of them.

@@ -99,7 +99,7 @@ const (
 	// Intervals between checks without and with a network. nmcli is expensive.
 	shortInterval = 5 * time.Second
 	longInterval  = 30 * time.Second
-	// responseDelay is the time in which the response to a form can reach the phone, before
+	// responseDelay is the time that the response to a form needs to reach the phone, before
 	// the access point is closed.
 	responseDelay = 3 * time.Second
 )

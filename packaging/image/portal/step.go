@@ -16,7 +16,7 @@ const (
 // The access point is closed from time to time, so that the machine can search for its saved
 // networks: after a power cut a router needs longer to start than a Raspberry Pi.
 const (
-	searchAfter    = 5 * time.Minute  // minimum time for which the access point stays open
+	searchAfter    = 5 * time.Minute  // minimum time that the access point stays open
 	minUnused      = 3 * time.Minute  // minimum time since the last visit of the page
 	searchAtLatest = 30 * time.Minute // the access point is then closed even if the page is in use
 )

@@ -74,7 +74,7 @@ func New(t testing.TB) *Supervisor {
 	return s
 }
 
-// Environ returns the environment in which the Supervisor starts an app.
+// Environ returns the environment of an app that the Supervisor starts.
 func (s *Supervisor) Environ() []string {
 	return []string{"SUPERVISOR_TOKEN=" + Token, "SUPERVISOR_API=" + s.URL}
 }
