@@ -1,7 +1,7 @@
 // Package modeltext separates the text that a language model writes for people from thoughts, from tool
 // calls that the server has left in the text, and from control tokens of the model's template. It does
 // not know models, but classes of marks: the words in a mark ("think", "tool_call", "channel") decide,
-// whatever brackets surround them.
+// in any kind of brackets.
 package modeltext
 
 import (

@@ -128,7 +128,7 @@ type Broker struct {
 var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
 
 // MQTT returns the broker that an app of Home Assistant offers. The error is ErrNoBroker only if
-// the Supervisor reports that there is none.
+// the Supervisor reports that no app offers one.
 func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	var s service
 	err := c.call(ctx, http.MethodGet, "services/mqtt", nil, &s)

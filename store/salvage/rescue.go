@@ -135,7 +135,7 @@ func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 	return t.leaf(page, count, r.gaps[match].part)
 }
 
-// report returns descriptions of the lost records, and the tables that lost some. A gap for which a page was found is not
+// report returns descriptions of the lost records, and the tables that lost some. A gap whose page was found is not
 // lost if there are no stray pages: then all its pages were found.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {

@@ -184,7 +184,7 @@ func (t *tree) walk(id uint64, p part) error {
 	return nil
 }
 
-// element returns the key and the value of entry i of a page. The value of a branch is a page number, that of a leaf the
+// element returns the key and the value of entry i of a page. The value of a branch is a page number, the value of a leaf the
 // position of the record's value in the page.
 func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags uint32, ok bool) {
 	at := pageHead + i*elementSize

@@ -119,7 +119,7 @@ func (e *Engine) Check(context.Context) error {
 	return fmt.Errorf("%w: Japanese needs more packages: %s", voice.ErrUnavailable, cure)
 }
 
-// voiceFile returns the file of a voice. If name is "", it returns that of debianVoice, or
+// voiceFile returns the file of a voice. If name is "", it returns the file of debianVoice, or
 // else of any voice.
 func (e *Engine) voiceFile(name string) (string, error) {
 	patterns := []string{name}

@@ -80,7 +80,7 @@ func check(g Grammar, model string) (words []pronunciation, optional []error, er
 }
 
 // parsedRule is a rule with its parsed body. After checker.count, its number of optional
-// parts is that of the expanded rule.
+// parts is the expanded rule's.
 type parsedRule struct {
 	Rule
 	expansion

@@ -5,7 +5,7 @@ import "strings"
 // phones are the phones of the en-us model, except noises.
 const phones = "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 
-// phoneLoop returns a grammar of all sequences of phones, and its words, each of which is one
+// phoneLoop returns a grammar of all sequences of phones, and its words. Each word is one
 // phone. Any speech fits it well, so its score shows how well a perfect sentence would fit.
 func phoneLoop() (grammar string, words []pronunciation) {
 	var names []string

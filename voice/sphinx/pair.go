@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// Options of the library: for both decoders, for the decoder of commands, and for that of
+// Options of the library: for both decoders, for the decoder of commands, and for the decoder of
 // phones.
 //
 // By default the library computes only the scores that a search needs, relative to the best
@@ -135,7 +135,7 @@ func readFull(ctx context.Context, u *voice.Utterance, buf []int16) (int, error)
 
 // adapt sets the mean that both decoders subtract from the cepstra of an utterance (cepstral
 // mean normalization) from the utterance's first second. By default the library would use
-// that of the previous utterance, which may be from another robot in another room.
+// the mean of the previous utterance, which may be from another robot in another room.
 func (p *pair) adapt(first []int16) error {
 	p.commands.setMean(p.prior, priorFrames)
 	err := p.commands.start()
