@@ -90,7 +90,7 @@ func TestFaults(t *testing.T) {
 		"brain_deep: [{kind: reflex}]":                             `:1: brain_deep.0.kind: it is one of anthropic, openai, not "reflex"`,
 		"brains:\n- kind: reflex\n  num_ctx: 9":                    ":3: brains.0.num_ctx: reflex has no such key; it has kind, sentences",
 		"speech: {synthesizers: [{kind: espeak, rate: 8}]}":        ":1: speech.synthesizers.0.rate: espeak has no such key",
-		"brains: [{kind: acp, command: [x], allow: [everything]}]": ":1: brains.0: \"everything\" is no kind of tool",
+		"brains: [{kind: acp, command: [x], allow: [everything]}]": ":1: brains.0: \"everything\" is not a kind of tool",
 		"brains: [{kind: assist, url: \"http://h:1\"," +
 			" token: a, token_file: /nowhere}]": ":1: brains.0: token and token_file are two places for one token",
 		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, mcp: [{name: x}]}]":                      ":1: brains.0: MCP server x: ",
@@ -140,7 +140,7 @@ func TestFaults(t *testing.T) {
 		"mqtt: {password: a, password_file: b}":                                 ":1: mqtt: password and password_file are two places",
 		"bridge: {key: short}":                                                  ":1: bridge.key: it has 5 characters; a key has 8 or more",
 		"bridge: {timeout_long: 1h}":                                            ":1: bridge.timeout_long: a tool may take 1s to 5m",
-		"behaviours:\n  sound: {yaw: 500}":                                      ":2: behaviours.sound.yaw: 500 is more than a head turns",
+		"behaviours:\n  sound: {yaw: 500}":                                      ":2: behaviours.sound.yaw: 500 is out of range; a head turns up to 128 degrees",
 		"behaviours: {greeter: {hours: \"9-17\"}}":                              ":1: behaviours.greeter.hours: ",
 		"behaviours: {greeter: {every: 30}}":                                    `:1: behaviours.greeter.every: "30" is not a duration such as 60s`,
 		"behaviours: {greeter: {evry: 30s}}":                                    ":1: behaviours.greeter.evry: there is no such key",
@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 		"rules:\n- {when: {event: x}, do: [{say: a, play: b}]}":                 ":2: rules.0.do.0: it does one thing",
 		"rules:\n- {when: {event: x}, do: [{play: ../x}]}":                      ":2: rules.0.do.0.play: ",
 		"rules:\n- {when: {event: \"\"}, do: [{stop: true}]}":                   ":2: rules.0.when.event: ",
-		"rules:\n- {when: {event: x}}":                                          ":2: rules.0.do: it does 0 things",
+		"rules:\n- {when: {event: x}}":                                          ":2: rules.0.do: it has 0 acts; a rule has 1 to 20",
 		"rules:\n- {when: {event: x, robot: me}, do: [{stop: true}]}":           ":2: rules.0.when.robot: ",
 		"rules:\n- {when: {event: x, if: {a: {abov: 1}}}, do: [{stop: true}]}":  `:2: rules.0.when.if.a.abov: there is no key "abov" here`,
 		"rules:\n- {when: {event: x, if: {a: {above: x}}}, do: [{stop: true}]}": ":2: ",
@@ -158,7 +158,7 @@ func TestFaults(t *testing.T) {
 		"rules:\n- {when: {event: x}, do: [{emotion: jolly}]}":                  ":2: rules.0.do.0: \"jolly\" is not an emotion",
 		"rules:\n- {when: {event: x}, do: [{publish: {topic: \"a/#\"}}]}":       ":2: rules.0.do.0.publish: ",
 		"rules:\n- {when: {event: x}, do: [{tool: {}}]}":                        ":2: rules.0.do.0.tool: it is empty",
-		"rules:\n- when: {event: x}\n  do:\n  - head: {yaw: 999}":               ":4: rules.0.do.0.head.yaw: 999 is more",
+		"rules:\n- when: {event: x}\n  do:\n  - head: {yaw: 999}":               ":4: rules.0.do.0.head.yaw: 999 is out of range",
 		"skins: {key: short}":                                                   ":1: skins.key: it has 5 characters",
 		"skins:\n  key: long enough\n  key_file: x":                             ":1: skins: key and key_file are two places",
 		"skins: {vocabulary: klingon}":                                          `:1: skins.vocabulary: there is no vocabulary "klingon"; there are [`,
@@ -239,7 +239,7 @@ rules:
 		":6: brains.0.urll: there is no such key",
 		":7: brains.1.kind: ", ":9: rules.0.do.0: it does one thing", ":9: rules.0.do.1.play: ", ":9: rules.0.when.event: ",
 		":10: rules.1.when.robot: ",
-		":10: rules.1.every: ", ":10: rules.1.do: it does 0 things", ":11: rules.2.wen: there is no such key", "PERCH_NOTHING: there is no such key",
+		":10: rules.1.every: ", ":10: rules.1.do: it has 0 acts; a rule has 1 to 20", ":11: rules.2.wen: there is no such key", "PERCH_NOTHING: there is no such key",
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(wrong, func(f config.Fault) bool { return strings.Contains(f.String(), w) }) {
