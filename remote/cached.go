@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Cached is a value that expires. The zero Cached is empty.
+// Cached holds a value that expires. The zero Cached is empty. It is safe for concurrent use.
 type Cached[T any] struct {
 	mu    sync.Mutex
 	value T
 	until time.Time
 }
 
-// Get returns the latest value, and whether it has not expired.
-func (k *Cached[T]) Get() (value T, fresh bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.value, time.Now().Before(k.until)
+// Get returns the latest value, even if it has expired. fresh reports whether it has not.
+func (c *Cached[T]) Get() (value T, fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.value, time.Now().Before(c.until)
 }
 
 // Put stores a value that expires after d.
-func (k *Cached[T]) Put(value T, d time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.value, k.until = value, time.Now().Add(d)
+func (c *Cached[T]) Put(value T, d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.value, c.until = value, time.Now().Add(d)
 }
 
-// Forget makes the value expire.
-func (k *Cached[T]) Forget() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.until = time.Time{}
+// Forget makes the value expire at once.
+func (c *Cached[T]) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = time.Time{}
 }

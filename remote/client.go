@@ -1,7 +1,7 @@
-// Package remote is the common part of the drivers of other servers: an HTTP client with
-// limits, a watch on silence, lines and server-sent events, error sentences, the removal of
-// keys from text, and the condition of an engine. It implements no protocol: each driver
-// handles its server's statuses.
+// Package remote holds what the drivers of engines on other servers share: an HTTP client
+// with deadlines and size limits, a watch that ends calls to silent servers, readers of lines
+// and of server-sent events, error sentences, the removal of keys from text, and the condition
+// of an engine. It implements no server's API: each driver handles the statuses of its server.
 package remote
 
 import (
@@ -25,13 +25,13 @@ import (
 
 // Options of a Client.
 type Options struct {
-	Server                  // how error sentences name it, and its key
-	Base      *url.URL      // base of every path
-	KeyHeader string        // for the key; empty for "Authorization" with a bearer token
-	Header    http.Header   // sent with every request
-	First     time.Duration // until an answer begins, including connecting unless ConnectWithin is set
-	Idle      time.Duration // longest pause within an answer
-	// Transport carries the requests; nil is NewTransport.
+	Server                  // the server's name in error sentences, and its key
+	Base      *url.URL      // URL to which the paths of requests are added
+	KeyHeader string        // name of the header with the key; empty means "Authorization" with a bearer token
+	Header    http.Header   // headers of every request
+	First     time.Duration // maximum time until the body of a response begins, including connecting unless ConnectWithin is set
+	Idle      time.Duration // maximum pause within a response
+	// Transport carries the requests; nil means the result of NewTransport.
 	Transport http.RoundTripper
 }
 
@@ -40,16 +40,19 @@ type Client struct {
 	Server
 	o    Options
 	http *http.Client
-	life context.Context // ends with Close
+	life context.Context // cancelled by Close
 	end  context.CancelFunc
 }
 
-const connectWithin = 5 * time.Second // for TCP, and again for TLS
+// connectWithin is the maximum time for the TCP connection, and again for the TLS handshake.
+const connectWithin = 5 * time.Second
 
+// errClosed is the cause of a call that Close has cancelled.
 var errClosed = errors.New("the engine is closed")
 
-// NewTransport returns a transport with limits for every wait and buffer. Compression is
-// off: it would delay pieces, and a small body can hide a large one.
+// NewTransport returns a transport with limits for every wait and buffer. It does not accept
+// compressed responses: compression delays pieces of a stream, and a small compressed body
+// may expand to a very large one.
 func NewTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -64,8 +67,8 @@ func NewTransport() *http.Transport {
 	}
 }
 
-// NewHTTP returns a client of net/http that follows no redirect: that would send a key and a
-// conversation to a place that the owner did not name.
+// NewHTTP returns an http.Client that does not follow redirects: a redirect could send the key
+// and the conversation to a host that the owner has not configured.
 func NewHTTP(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     transport,
@@ -73,7 +76,7 @@ func NewHTTP(transport http.RoundTripper) *http.Client {
 	}
 }
 
-// NewClient returns a client. It opens no connection.
+// NewClient returns a client without opening a connection.
 func NewClient(o Options) *Client {
 	o.KeyHeader = cmp.Or(o.KeyHeader, "Authorization")
 	if o.Transport == nil {
@@ -90,29 +93,29 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Request is one call.
+// Request describes one call.
 type Request struct {
 	Method      string
-	Base        *url.URL // overrides the client's
-	Path        string   // below Base, such as "audio/speech"; empty is the base itself
+	Base        *url.URL // if not nil, used instead of the client's base
+	Path        string   // path below Base, such as "audio/speech"; empty means Base itself
 	Query       url.Values
 	ContentType string
-	Header      http.Header // for this request only
+	Header      http.Header // headers of this request only
 	Body        []byte
 	JSON        any // if not nil, replaces Body and ContentType
-	// Live replaces Body if that is still being made: it is sent in chunks as it comes.
-	// Its reads end with the context.
+	// Live replaces Body if the body is still being produced, such as live sound: it
+	// returns a reader that is sent in chunks, and whose reads end when the context ends.
 	Live func(context.Context) io.Reader
-	// Repeatable allows sending the request again if the server had just closed the
-	// connection, because it has no side effects.
+	// Repeatable marks a request without side effects: it is sent again if the server
+	// has just closed a reused connection.
 	Repeatable bool
-	Bare       bool          // omits the key and the client's headers
-	Within     time.Duration // for the whole call, including connecting, in place of the client's deadlines
-	Pace       Pace          // of the answer, once it has begun
+	Bare       bool          // whether to omit the key and the client's headers
+	Within     time.Duration // if not 0, the maximum time for the whole call, including connecting; replaces Options.First
+	Pace       Pace          // bounds the wait for further pieces of the body; may be nil
 }
 
-// Call sends r and returns the answer once its header has arrived. The answer must be
-// closed. The error is a *Fault, or ctx's if that has ended.
+// Call sends r and returns the response once its header has arrived. The caller must close
+// it. The error is a *Fault, or ctx's error if ctx has ended.
 func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 	if r.JSON != nil {
 		var err error
@@ -121,15 +124,15 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 		}
 		r.ContentType = "application/json"
 	}
-	atOnce := c.ConnectWithin == 0 || r.Within > 0
+	fromStart := c.ConnectWithin == 0 || r.Within > 0
 	a := &Answer{client: c, ctx: ctx, watch: NewWatch(ctx, cmp.Or(r.Within, c.o.First), c.o.Idle)}
 	a.release = context.AfterFunc(c.life, func() { a.watch.cancel(errClosed) })
-	req, err := c.request(a.watch, r, atOnce)
+	req, err := c.request(a.watch, r, fromStart)
 	if err != nil {
 		a.stop()
 		return nil, c.Fault("cannot be asked: " + c.Quote(err.Error()))
 	}
-	if atOnce {
+	if fromStart {
 		a.watch.Start()
 	}
 	response, err := c.http.Do(req)
@@ -145,31 +148,31 @@ func (c *Client) Call(ctx context.Context, r Request) (*Answer, error) {
 		defer a.Close()
 		return nil, a.refused(response.StatusCode, "/"+strings.Trim(r.Path, "/"))
 	}
-	if packed := a.Header.Get("Content-Encoding"); packed != "" && !strings.EqualFold(packed, "identity") {
+	if encoding := a.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		defer a.Close()
-		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(packed) +
+		return nil, c.Fault("packs its answer (Content-Encoding: " + c.Quote(encoding) +
 			") though it was asked not to; switch that off there, or in the proxy before it")
 	}
 	return a, nil
 }
 
-// Fetch sends r and returns the whole answer; see Call and Answer.Whole.
-func (c *Client) Fetch(ctx context.Context, r Request, most int) ([]byte, error) {
+// Fetch sends r and returns the whole body of the response; see Call and Answer.Whole.
+func (c *Client) Fetch(ctx context.Context, r Request, maxBytes int) ([]byte, error) {
 	a, err := c.Call(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	return a.Whole(most)
+	return a.Whole(maxBytes)
 }
 
-// request makes the request. Its clock runs from the start or, if connecting has its own
-// deadline, while the server has something to read.
-func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error) {
+// request makes the HTTP request for r. If fromStart is false, connecting has its own
+// deadline, and w runs only once there is a connection.
+func (c *Client) request(w *Watch, r Request, fromStart bool) (*http.Request, error) {
 	ctx := w.Context()
-	whole := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(r.Body)) }
-	if !atOnce {
-		whole = func() io.ReadCloser { return &upload{from: bytes.NewReader(r.Body), watch: w} }
+	newBody := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(r.Body)) }
+	if !fromStart {
+		newBody = func() io.ReadCloser { return &upload{from: bytes.NewReader(r.Body), watch: w} }
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotConn: func(httptrace.GotConnInfo) { w.sending(true) },
 		})
@@ -179,16 +182,16 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 		base = r.Base
 	}
 	copied := *base
-	at := &copied
-	if r.Path != "" { // joining would remove a final slash
-		at = base.JoinPath(r.Path)
+	target := &copied
+	if r.Path != "" { // JoinPath with an empty path would remove a trailing slash
+		target = base.JoinPath(r.Path)
 	}
 	if len(r.Query) > 0 {
-		query := at.Query()
+		query := target.Query()
 		maps.Copy(query, r.Query)
-		at.RawQuery = query.Encode()
+		target.RawQuery = query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, r.Method, at.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, r.Method, target.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -199,11 +202,11 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	case r.Live != nil:
 		req.Body, req.ContentLength = &upload{from: r.Live(ctx), watch: w}, -1
 	case len(r.Body) > 0:
-		req.GetBody = func() (io.ReadCloser, error) { return whole(), nil }
-		req.Body, req.ContentLength = whole(), int64(len(r.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return newBody(), nil }
+		req.Body, req.ContentLength = newBody(), int64(len(r.Body))
 		if r.Repeatable {
-			// A nil value sends no header, but makes net/http treat the request
-			// as repeatable.
+			// With a nil value net/http does not send the header, but treats the
+			// request as repeatable.
 			req.Header["Idempotency-Key"] = nil
 		}
 	}
@@ -221,29 +224,30 @@ func (c *Client) request(w *Watch, r Request, atOnce bool) (*http.Request, error
 	return req, nil
 }
 
-// Answer is a server's answer while it arrives.
+// Answer is the successful response to a call. Its body is read while it arrives.
 type Answer struct {
 	Header  http.Header
 	client  *Client
-	ctx     context.Context // the caller's
+	ctx     context.Context // the context of the caller
 	watch   *Watch
-	release func() bool
+	release func() bool // detaches the call from Client.Close
 	body    Body
 }
 
+// stop cancels the call.
 func (a *Answer) stop() {
 	a.release()
 	a.watch.Stop()
 }
 
-// Close ends the call. If the answer was read to its end, the connection is reused.
+// Close ends the call. The connection is reused if the body was read to its end.
 func (a *Answer) Close() {
-	// Cancelled first, so that closing does not wait for more of the body.
-	a.stop()
+	a.stop() // first, because closing the body would otherwise wait for the rest of it
 	_ = a.body.Close()
 }
 
-// Kind returns the media type of the answer, such as "audio/pcm", and its parameters.
+// Kind returns the media type of the body, such as "audio/pcm", and its parameters. It
+// returns "" if the server has sent no valid media type.
 func (a *Answer) Kind() (string, map[string]string) {
 	kind, parameters, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	if err != nil {
@@ -258,8 +262,8 @@ func (a *Answer) Lives(within time.Duration) { a.watch.Lives(within) }
 // Wrote records text that has arrived; see Watch.Wrote.
 func (a *Answer) Wrote(worth time.Duration) { a.watch.Wrote(worth) }
 
-// Read implements io.Reader with deadlines. Its error is io.EOF, a *Fault, or the caller's
-// context's.
+// Read reads the body within the client's deadlines. Its error is io.EOF, a *Fault, or the
+// error of the caller's context.
 func (a *Answer) Read(p []byte) (int, error) {
 	n, err := a.body.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -268,21 +272,22 @@ func (a *Answer) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Whole reads an answer of at most most bytes. All of it must arrive within the time for its
-// first byte, or a server could hold a turn one byte at a time.
-func (a *Answer) Whole(most int) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(a, int64(most)+1))
+// Whole reads the rest of the body, and returns an error if it has more than maxBytes bytes.
+// The whole body must arrive within the time allowed for its first byte, so a server that
+// sends single bytes cannot delay a turn.
+func (a *Answer) Whole(maxBytes int) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(a, int64(maxBytes)+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case len(body) > most:
+	case len(body) > maxBytes:
 		return nil, a.client.Fault("answers with more than there can be to say; check the url")
 	}
 	return body, nil
 }
 
-// Words returns the text of an answer that is an error, or was not expected to be text; see
-// Message.
+// Words reads the body of an error, or text that the server has sent in place of the requested
+// media type, and returns the error's code and message; see Message. An HTML page has neither.
 func (a *Answer) Words() (code, message string, err error) {
 	body, err := io.ReadAll(io.LimitReader(a, limit.Data))
 	if kind, _ := a.Kind(); !strings.Contains(kind, "html") {
@@ -291,7 +296,7 @@ func (a *Answer) Words() (code, message string, err error) {
 	return code, message, err
 }
 
-// refused returns the fault for a status other than 2xx, even if the rest cannot be read.
+// refused returns the error for a status other than 2xx, even if the body cannot be read.
 func (a *Answer) refused(status int, path string) error {
 	code, message, err := a.Words()
 	if ended := a.ctx.Err(); err != nil && ended != nil {
@@ -301,16 +306,17 @@ func (a *Answer) refused(status int, path string) error {
 		After: a.Header.Get("Retry-After"), To: a.Header.Get("Location")})
 }
 
-// broken returns why there is no answer, or no more of it.
+// broken converts an error of net/http, before or within the response, to a *Fault or the
+// error of the caller's context.
 func (a *Answer) broken(err error) error {
 	c := a.client
-	var known *Fault
+	var fault *Fault
 	silent := a.watch.Silent()
 	switch {
 	case a.ctx.Err() != nil:
 		return a.ctx.Err()
-	case errors.As(err, &known):
-		return known
+	case errors.As(err, &fault):
+		return fault
 	case silent != "" && a.body.trickles:
 		return c.fault(CodeSilent, "sends its answer far slower than it is played; is it overloaded, or too slow for this voice?")
 	case silent != "":

@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// Condition is whether an engine works, by its last use or check. An engine that fails is
-// not tried for a while, longer each time, so that not every turn waits for it; the next in
-// the list is used instead. Each failure is reported once.
+// Condition records whether an engine works, by its last use or check. An engine that has
+// failed rests: for a while it is not used, and turns use the next engine of the list
+// instead. Each further failure makes the rest longer. A repeated failure is reported at most
+// every ten minutes.
 type Condition struct {
-	Part string // such as "recognizer wyoming"
-	Last bool   // in its list: nothing follows, so it is always tried
-	// Warns reports whether a check's error is only a limitation of an engine that
-	// works; nil means no error is.
+	Part string // role and kind of the engine, such as "recognizer wyoming"
+	Last bool   // whether the engine is the last of its list; such an engine never rests
+	// Warns reports whether the error of a check is only a limitation of an engine that
+	// works; nil means that every error is a failure.
 	Warns func(error) bool
 
 	log    *slog.Logger
@@ -22,65 +23,66 @@ type Condition struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	state struct { // since when and why it fails, or works; when it is tried again
-		cause        error
-		since, again time.Time
+	state struct {
+		cause error     // why the engine fails; nil while it works
+		since time.Time // when the engine began to work or to fail; zero before the first result
+		again time.Time // end of the latest rest
 	}
-	warning  error  // a limitation, despite which it works
-	failures int    // since the last successful use
-	all      uint64 // failures since the start
+	warning  error  // limitation of an engine that works; nil if there is none
+	failures int    // number of failures since the last successful use
+	all      uint64 // number of failures since the start
 	use      struct {
-		failed bool      // the last use failed, not only a check
-		at     time.Time // time of the last use
-		well   bool      // the last use succeeded
+		failed bool      // whether the last use failed
+		at     time.Time // time of the last failed use
+		well   bool      // whether the last use succeeded
 	}
 	check struct {
-		watched bool        // it is checked from time to time
-		result  checkResult // since the last failed use
+		watched bool        // whether Watch is running
+		result  checkResult // result of the checks since the last failed use
 	}
-	reported struct {
+	reported struct { // the latest report
 		cause string
 		at    time.Time
 	}
-	failure chan struct{} // has one element after the first failure
+	failure chan struct{} // holds one element after a failed use that Watch has not seen yet
 }
 
-// checkResult is the result of checks since an engine failed in use.
+// checkResult is the result of the checks since an engine failed in use.
 type checkResult int
 
 const (
-	checkFit  checkResult = iota // fit, as before: it failed nevertheless
-	checkAway                    // unreachable
-	checkBack                    // reachable again
+	checkFit  checkResult = iota // no check has failed, although the use did
+	checkAway                    // the latest check has failed
+	checkBack                    // a check has succeeded after one that failed
 )
 
-// How long an engine that failed is not tried, and how long its failure is not reported
-// again.
+// Durations of rests and reports.
 const (
-	firstRest   = 2 * time.Second
-	LongestRest = time.Minute
-	// restFactor is the length of a rest as a multiple of the failure's duration, and
-	// maxRest the longest rest: a person who has waited for an engine that hangs should
-	// not wait for it again in the next turn.
-	restFactor  = 2
-	maxRest     = 20
-	reportEvery = 10 * time.Minute
-	// DespiteChecks is how long after a failed use an engine is tried although its checks
-	// fail.
+	firstRest   = 2 * time.Second // rest after the first failure; each further failure doubles it
+	LongestRest = time.Minute     // maximum rest after failures of quick uses
+	// After the failure of a slow use, a rest takes restFactor to maxRestFactor times as
+	// long as the use. A person who has waited for a hanging engine should not wait for
+	// it again in the next turn.
+	restFactor    = 2
+	maxRestFactor = 20
+	reportEvery   = 10 * time.Minute // minimum time between two reports of the same failure
+	// DespiteChecks is the time after a failed use until an engine is used again although
+	// its checks fail. It also bounds every rest.
 	DespiteChecks = 5 * time.Minute
 )
 
-// NewCondition returns the condition of an engine that was never used. report is called once
-// for each cause of failure.
+// NewCondition returns the condition of an engine that was never used. It calls report with
+// the error sentence of each new failure. now is the clock.
 func NewCondition(part string, log *slog.Logger, report func(cause string), now func() time.Time) *Condition {
 	return &Condition{Part: part, log: log, report: report, now: now, failure: make(chan struct{}, 1)}
 }
 
-// Now returns the time of the condition's clock.
+// Now returns the time by the clock of the condition.
 func (c *Condition) Now() time.Time { return c.now() }
 
-// Resting returns why an engine is not tried now, or nil. Only a failed use causes a rest: a
-// check may fail although a use works, as with a key that allows speech only.
+// Resting returns the failure because of which the engine rests, or nil if it can be used.
+// Only a failed use causes a rest: a check may fail although uses succeed, for example if the
+// key allows speech only.
 func (c *Condition) Resting() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,14 +97,15 @@ func (c *Condition) Resting() error {
 	return c.state.cause
 }
 
-// Limits returns the limitation of an engine that works, or nil.
+// Limits returns the limitation that the latest check has found, or nil.
 func (c *Condition) Limits() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.warning
 }
 
-// Status returns since when it works, or fails and why, and when it is tried again.
+// Status returns when the engine began to work or to fail, the end of its rest, and why it
+// fails. cause is nil while the engine works.
 func (c *Condition) Status() (since, again time.Time, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +119,7 @@ func (c *Condition) Failures() uint64 {
 	return c.all
 }
 
-// Used records the result of a use that began at began.
+// Used records the result of a use of the engine. began is when the use began.
 func (c *Condition) Used(began time.Time, err error) {
 	if err != nil {
 		c.failed(err, true, c.now().Sub(began))
@@ -128,9 +131,10 @@ func (c *Condition) Used(began time.Time, err error) {
 	c.works()
 }
 
-// works records a successful check. That does not clear a failed use: an engine may pass
-// checks and fail in use, as with a wrong key if the list of models needs none, or a server
-// that hangs under work. Only an engine that was unreachable and is back is tried at once.
+// works records a successful use or check. A successful check does not clear a failed use,
+// because an engine may pass its checks and fail in use: the list of models may need no key,
+// or the server may hang under load. After a failed use, a check ends the rest only if an
+// earlier check has failed.
 func (c *Condition) works() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +153,8 @@ func (c *Condition) works() {
 	c.state.cause = nil
 }
 
-// failed records a failed use or check, and reports it if it is new. The result of a use
-// overrides a check's.
+// failed records a failed use or check, and reports the failure if it is new. took is how long
+// the use took. A failed check after a successful use is ignored.
 func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +171,7 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 		c.use.at, c.check.result = now, checkFit
 		select {
 		case c.failure <- struct{}{}:
-		default: // it has not been checked yet
+		default: // Watch has not seen the previous failure yet
 		}
 	} else if c.use.failed {
 		return
@@ -184,23 +188,25 @@ func (c *Condition) failed(err error, inUse bool, took time.Duration) {
 	c.report(err.Error())
 }
 
-// restAfter returns how long an engine is not tried after that many failures.
+// restAfter returns how long an engine rests after a failure. took is the duration of the failed
+// use, and failures is the number of earlier failures.
 func restAfter(took time.Duration, failures int) time.Duration {
-	longest := min(max(LongestRest, maxRest*took), DespiteChecks)
+	longest := min(max(LongestRest, maxRestFactor*took), DespiteChecks)
 	return min(max(firstRest, restFactor*took)<<min(failures, 10), longest)
 }
 
-// Warned records a limitation.
+// Warned records a limitation of the engine; nil removes it.
 func (c *Condition) Warned(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.warning = err
 }
 
-// Watch checks an engine that failed or was never used, until ctx ends.
+// Watch checks the engine now and after each failed use, until ctx ends. Failed checks are
+// repeated until one succeeds.
 func (c *Condition) Watch(ctx context.Context, check func(context.Context) error) {
-	c.watching(true)
-	defer c.watching(false)
+	c.setWatched(true)
+	defer c.setWatched(false)
 	for {
 		within, cancel := context.WithTimeout(ctx, checkWithin)
 		err := check(within)
@@ -233,13 +239,15 @@ func (c *Condition) Watch(ctx context.Context, check func(context.Context) error
 	}
 }
 
+// warns reports whether the error of a check is only a limitation.
 func (c *Condition) warns(err error) bool { return err != nil && c.Warns != nil && c.Warns(err) }
 
-func (c *Condition) watching(on bool) {
+// setWatched records whether Watch is running.
+func (c *Condition) setWatched(watched bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.check.watched = on
+	c.check.watched = watched
 }
 
-// checkWithin bounds a check.
+// checkWithin is the maximum duration of a check.
 const checkWithin = 20 * time.Second

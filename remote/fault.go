@@ -16,31 +16,31 @@ import (
 	"time"
 )
 
-// Codes of faults without a code of the server.
+// Codes of faults for which the server has sent no code.
 const (
 	CodeUnreachable = "unreachable"
-	CodeRefused     = "refused" // an HTTP status; see Fault.Status
-	CodeSilent      = "silent"
-	CodeLost        = "lost" // the connection broke
-	CodeOdd         = "odd"  // the answer does not follow the protocol
-	CodeClosed      = "closed"
+	CodeRefused     = "refused" // the response has another status than 2xx; see Fault.Status
+	CodeSilent      = "silent"  // the response, or the next piece of it, came too late
+	CodeLost        = "lost"    // the connection broke
+	CodeOdd         = "odd"     // the response does not follow the protocol
+	CodeClosed      = "closed"  // the client was closed
 )
 
-// Fault is why a server failed a request: one sentence with cause and cure, without keys.
+// Fault is the error of a failed request.
 type Fault struct {
-	Sentence string
-	Code     string // the server's, or one of the above
-	Kind     error  // wrapped error; may be nil
-	Refusal         // Status is 0 if there was no answer, or the answer was at fault
+	Sentence string // cause and remedy in one sentence, without keys
+	Code     string // code from the server, or one of the constants
+	Kind     error  // error that the fault wraps; may be nil
+	Refusal         // Status is 0 unless the server has refused the request
 }
 
-// Refusal is a server's answer other than success.
+// Refusal is a response with another HTTP status than 2xx.
 type Refusal struct {
 	Status int    // HTTP status
-	Path   string // that was requested
-	Reason string // the server's text, unescaped: Quote it
-	After  string // Retry-After
-	To     string // Location
+	Path   string // path that was requested
+	Reason string // the server's text, which may contain keys: Quote it before showing it
+	After  string // value of the header Retry-After; may be empty
+	To     string // value of the header Location; may be empty
 }
 
 // Error implements error.
@@ -51,26 +51,27 @@ func (f *Fault) Error() string {
 	return f.Kind.Error() + ": " + f.Sentence
 }
 
-// Unwrap returns the fault's kind.
+// Unwrap returns the kind of the fault.
 func (f *Fault) Unwrap() error { return f.Kind }
 
 // Server describes a server for error sentences.
 type Server struct {
-	Service string   // its name, such as "the speech server"; may be empty
-	Address string   // without secrets; see Address
-	Key     string   // that is sent; may be empty
-	Secrets []string // other text that is never shown, the longest first
-	Setting string   // where its key is configured, such as "key_file"
-	Check   string   // what to check if it refuses a request, such as "model and url"
-	Kind    error    // wrapped by its faults
-	// ConnectWithin is a separate deadline for connecting; 0 disables it.
+	Service string   // name of the service, such as "the speech server"; may be empty
+	Address string   // URL without secrets; see the function Address
+	Key     string   // key sent with requests; may be empty
+	Secrets []string // other texts that must not be shown, the longest first
+	Setting string   // name of the setting of the key, such as "key_file"
+	Check   string   // the settings to check after a refused request, such as "model and url"
+	Kind    error    // error that the server's faults wrap; may be nil
+	// ConnectWithin is the transport's deadline for connecting; 0 if the deadline of a
+	// request includes connecting.
 	ConnectWithin time.Duration
 }
 
-// Address returns a URL without parts that may be secret: user and query.
+// Address returns a URL without the user and the query, which may be secret.
 func Address(u *url.URL) string { return u.Scheme + "://" + u.Host + u.Path }
 
-// Name returns the beginning of the server's sentences.
+// Name returns the server's name and address, with which error sentences begin.
 func (s *Server) Name() string {
 	if s.Service == "" {
 		return s.Quote(s.Address)
@@ -78,26 +79,27 @@ func (s *Server) Name() string {
 	return s.Quote(s.Service + " at " + s.Address)
 }
 
-// Quote returns text of the server without secrets.
+// Quote returns text from the server without secrets, and shortened; see the function Quote.
 func (s *Server) Quote(text string) string {
 	return Quote(text, append([]string{s.Key}, s.Secrets...)...)
 }
 
-// Fault returns the fault for a useless answer; sentence follows the server's name. What it
-// quotes must have passed Quote.
+// Fault returns the error for a response that cannot be used. Its sentence is the server's
+// name followed by sentence. Text from the server in sentence must have passed Quote.
 func (s *Server) Fault(sentence string) *Fault { return s.fault(CodeOdd, sentence) }
 
+// fault is Fault with a code.
 func (s *Server) fault(code, sentence string) *Fault {
 	return &Fault{Code: code, Sentence: s.Name() + " " + sentence, Kind: s.Kind}
 }
 
-// Faultf returns a fault with a whole sentence.
+// Faultf is Fault for a whole sentence, which does not begin with the server's name.
 func (s *Server) Faultf(format string, args ...any) *Fault {
 	return &Fault{Code: CodeOdd, Sentence: fmt.Sprintf(format, args...), Kind: s.Kind}
 }
 
-// Unreachable returns the fault of a connection that failed or broke; answering says that
-// the answer had begun.
+// Unreachable returns the fault for a connection that failed or broke. answering reports
+// whether the response had begun.
 func (s *Server) Unreachable(err error, answering bool) *Fault {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Err != nil {
 		err = wrapped.Err // the outer error repeats the address with its query
@@ -105,8 +107,8 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	dns, unknown := errors.AsType[*net.DNSError](err)
 	operation, _ := errors.AsType[*net.OpError](err)
 	timeout, _ := errors.AsType[net.Error](err)
-	is := func(all ...error) bool {
-		return slices.ContainsFunc(all, func(one error) bool { return errors.Is(err, one) })
+	is := func(targets ...error) bool {
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
 	text := err.Error() // some libraries do not wrap
 	f := s.fault(CodeUnreachable, "")
@@ -140,12 +142,13 @@ func (s *Server) Unreachable(err error, answering bool) *Fault {
 	return f
 }
 
+// isType reports whether err is or wraps an error of type E.
 func isType[E error](err error) bool {
-	_, is := errors.AsType[E](err)
-	return is
+	_, found := errors.AsType[E](err)
+	return found
 }
 
-// StatusText returns a status with its text without secrets: "HTTP 404: gone".
+// StatusText returns the status and the reason without secrets: "HTTP 404: gone".
 func (s *Server) StatusText(r Refusal) string {
 	status := fmt.Sprintf("HTTP %d", r.Status)
 	if reason := s.Quote(strings.TrimRight(r.Reason, ". ")); reason != "" {
@@ -154,42 +157,43 @@ func (s *Server) StatusText(r Refusal) string {
 	return status
 }
 
-// Refused returns the fault for an HTTP status other than success. A driver first handles
-// the statuses with a special meaning at its server.
+// Refused returns the fault for a refusal. code is the server's code, or "" for CodeRefused.
+// Drivers handle statuses with a special meaning at their server themselves, before they call
+// Refused.
 func (s *Server) Refused(code string, r Refusal) *Fault {
-	with := " (" + s.StatusText(r) + ")"
-	var what string
+	details := " (" + s.StatusText(r) + ")"
+	var sentence string
 	switch {
 	case r.Status/100 == 3:
-		what = fmt.Sprintf("sends elsewhere (HTTP %d to %s); put the right address into url", r.Status, s.location(r.To))
+		sentence = fmt.Sprintf("sends elsewhere (HTTP %d to %s); put the right address into url", r.Status, s.location(r.To))
 	case (r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden) && s.Key == "":
-		what = "wants a key and none is set" + with + "; set " + s.Setting
+		sentence = "wants a key and none is set" + details + "; set " + s.Setting
 	case r.Status == http.StatusPaymentRequired, strings.Contains(strings.ToLower(code+r.Reason), "quota") && r.After == "":
-		what = "says that the account has no credit left" + with + "; top it up, or wait"
+		sentence = "says that the account has no credit left" + details + "; top it up, or wait"
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden:
-		what = "refuses the key" + with + "; check " + s.Setting + ", and what the key may do"
+		sentence = "refuses the key" + details + "; check " + s.Setting + ", and what the key may do"
 	case r.Status == http.StatusTooManyRequests && r.After != "":
-		what = "has had too many requests" + with + "; it asks to wait until " + s.retryAfter(r.After) + " (Retry-After)"
+		sentence = "has had too many requests" + details + "; it asks to wait until " + s.retryAfter(r.After) + " (Retry-After)"
 	case r.Status == http.StatusTooManyRequests:
-		what = "has had too many requests" + with + "; wait, or raise the account's limit"
+		sentence = "has had too many requests" + details + "; wait, or raise the account's limit"
 	case r.Status == http.StatusNotFound, r.Status == http.StatusMethodNotAllowed:
-		what = "has no " + s.Quote(r.Path) + with + "; check the url"
+		sentence = "has no " + s.Quote(r.Path) + details + "; check the url"
 	case r.Status == http.StatusServiceUnavailable:
-		what = "is not ready" + with + "; it may still be starting, or loading its model"
+		sentence = "is not ready" + details + "; it may still be starting, or loading its model"
 	case r.Status >= 500, r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly:
-		what = "has failed" + with + "; see its log"
+		sentence = "has failed" + details + "; see its log"
 	default:
-		what = "refuses the request" + with + "; check " + s.Check
+		sentence = "refuses the request" + details + "; check " + s.Check
 	}
-	f := s.fault(code, what)
+	f := s.fault(code, sentence)
 	if f.Refusal = r; code == "" {
 		f.Code = CodeRefused
 	}
 	return f
 }
 
-// Unanswerable reports whether the request is refused because of itself, so that the next
-// server would refuse it as well.
+// Unanswerable reports whether the server has refused the request because of its content.
+// The next server would probably refuse it as well.
 func (f *Fault) Unanswerable() bool {
 	switch f.Status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -199,7 +203,8 @@ func (f *Fault) Unanswerable() bool {
 	return f.Status >= 400 && f.Status < 500
 }
 
-// location returns the target of a redirect, without secrets.
+// location returns the target of a redirect without secrets, or "another path" if the target
+// is on the same server.
 func (s *Server) location(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" {
@@ -208,7 +213,7 @@ func (s *Server) location(to string) string {
 	return s.Quote(Address(u))
 }
 
-// retryAfter returns a Retry-After header in words.
+// retryAfter returns a header Retry-After in words. The header has seconds or a date.
 func (s *Server) retryAfter(text string) string {
 	if strings.Trim(text, "0123456789.") == "" {
 		return text + " s from now"

@@ -14,40 +14,42 @@ var ErrTooLong = errors.New("a line is too long")
 
 // Lines reads a stream line by line, and buffers at most one line.
 type Lines struct {
-	R    *bufio.Reader
-	Most int // bytes per line
-	// Ends is how many bytes are kept of each end of a longer line, which is then read to
-	// its end. If 0, such a line is not read further.
+	R        *bufio.Reader
+	MaxBytes int // maximum length of a line
+	// Ends is the number of bytes at the beginning and at the end of a line that is too
+	// long which Next returns, after reading the line to its end. If Ends is 0, Next
+	// returns nothing of such a line, and does not read it to its end.
 	Ends int
-	// CR makes a CR end a line as well, even if the network has split a CRLF. The line is
-	// returned at once: waiting for the LF would delay it.
+	// CR means that a CR ends a line too, alone or before an LF. A line that ends with a CR
+	// is returned without waiting for an LF.
 	CR bool
 
-	started bool
-	cr      bool // the previous line ended with a CR
-	line    []byte
+	started bool   // whether a line was returned
+	cr      bool   // whether the previous line ended with a CR
+	line    []byte // buffer of the current line
 }
 
-// Next returns a line without its end, valid until the next call. The rest at the end of the
-// stream is a line as well. With ErrTooLong it returns both ends of the line, joined.
+// Next returns the next line without its line ending. The line is valid until the next call.
+// Text at the end of the stream without a line ending is a line too. If a line is longer than
+// MaxBytes, Next returns ErrTooLong with the parts of the line that Ends selects, joined.
 func (l *Lines) Next() ([]byte, error) {
 	if l.line = l.line[:0]; cap(l.line) > limit.File {
-		l.line = nil // a long line should not hold that memory for ever
+		l.line = nil // let the memory of a long line be freed
 	}
 	ends := "\n"
 	if l.CR {
 		ends = "\r\n"
 	}
-	var tail []byte // of a line that is too long
-	long := false
+	var tail []byte // the end of a line that is too long
+	long := false   // whether the line is too long
 	for {
 		if _, err := l.R.Peek(1); err != nil {
 			if err == io.EOF && len(l.line) > 0 {
-				return l.whole(tail, long)
+				return l.finishLine(tail, long)
 			}
 			return nil, err
 		}
-		part, _ := l.R.Peek(l.R.Buffered()) // buffered
+		part, _ := l.R.Peek(l.R.Buffered()) // cannot fail
 		if l.cr && part[0] == '\n' {
 			l.cr = false
 			_, _ = l.R.Discard(1)
@@ -62,7 +64,7 @@ func (l *Lines) Next() ([]byte, error) {
 		switch {
 		case long:
 			tail = append(tail, part...)
-		case len(l.line)+len(part) <= l.Most:
+		case len(l.line)+len(part) <= l.MaxBytes:
 			l.line = append(l.line, part...)
 		case l.Ends == 0:
 			return nil, ErrTooLong
@@ -73,14 +75,15 @@ func (l *Lines) Next() ([]byte, error) {
 		if over := len(tail) - l.Ends; over > 0 {
 			tail = append(tail[:0], tail[over:]...)
 		}
-		_, _ = l.R.Discard(read) // buffered
+		_, _ = l.R.Discard(read) // cannot fail
 		if at >= 0 {
-			return l.whole(tail, long)
+			return l.finishLine(tail, long)
 		}
 	}
 }
 
-func (l *Lines) whole(tail []byte, long bool) ([]byte, error) {
+// finishLine returns the line that was read. It removes the byte order mark of the first line.
+func (l *Lines) finishLine(tail []byte, long bool) ([]byte, error) {
 	if long {
 		return append(l.line, tail...), ErrTooLong
 	}
@@ -91,20 +94,20 @@ func (l *Lines) whole(tail []byte, long bool) ([]byte, error) {
 	return l.line, nil
 }
 
-// Events reads server-sent events as in the HTML standard, without fields that no driver
-// needs. It also accepts llama.cpp's field "error", and a last event without its blank
-// line.
+// Events reads server-sent events as the HTML standard describes them, but ignores every
+// field except data. It also accepts llama.cpp's field "error", and a last event without a
+// blank line after it.
 type Events struct {
 	Lines Lines
-	data  []byte
+	data  []byte // buffer of the current event's data
 }
 
-// NewEvents returns a reader of events of at most most bytes.
-func NewEvents(r *bufio.Reader, most int) *Events {
-	return &Events{Lines: Lines{R: r, Most: most, CR: true}}
+// NewEvents returns a reader of events that have at most maxBytes bytes of data.
+func NewEvents(r *bufio.Reader, maxBytes int) *Events {
+	return &Events{Lines: Lines{R: r, MaxBytes: maxBytes, CR: true}}
 }
 
-// Next returns an event's data, valid until the next call.
+// Next returns the data of the next event. The data is valid until the next call.
 func (e *Events) Next() ([]byte, error) {
 	e.data = e.data[:0]
 	for {
@@ -137,8 +140,9 @@ func (e *Events) Next() ([]byte, error) {
 	}
 }
 
+// add adds a line of data to the current event.
 func (e *Events) add(value []byte) error {
-	if len(e.data)+1+len(value) > e.Lines.Most {
+	if len(e.data)+1+len(value) > e.Lines.MaxBytes {
 		return ErrTooLong
 	}
 	if len(e.data) > 0 {

@@ -30,7 +30,7 @@ func TestLines(t *testing.T) {
 			"halved":  iotest.HalfReader(strings.NewReader(c.text)),
 		} {
 			l := c.of
-			l.R, l.Most = bufio.NewReader(r), 100
+			l.R, l.MaxBytes = bufio.NewReader(r), 100
 			var got []string
 			for {
 				line, err := l.Next()
@@ -58,7 +58,7 @@ func TestLines(t *testing.T) {
 // TestALongLineIsNotKept: a line beyond the limit costs no memory of its size.
 func TestALongLineIsNotKept(t *testing.T) {
 	const most = 8 << 20
-	from := Lines{R: bufio.NewReader(io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), strings.NewReader("\n{}\n"))), Most: most, Ends: 1}
+	from := Lines{R: bufio.NewReader(io.MultiReader(bytes.NewReader(make([]byte, 20<<20)), strings.NewReader("\n{}\n"))), MaxBytes: most, Ends: 1}
 	if _, err := from.Next(); !errors.Is(err, ErrTooLong) {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("\r\n\r\n"), 1)
 	f.Add(bytes.Repeat([]byte("x"), 70<<10), 66<<10)
 	f.Fuzz(func(t *testing.T, data []byte, most int) {
-		from := Lines{R: bufio.NewReader(bytes.NewReader(data)), Most: max(1, min(most, 1<<20)), Ends: 1}
+		from := Lines{R: bufio.NewReader(bytes.NewReader(data)), MaxBytes: max(1, min(most, 1<<20)), Ends: 1}
 		for n := 0; ; n++ {
 			line, err := from.Next()
 			if errors.Is(err, io.EOF) {
@@ -85,7 +85,7 @@ func FuzzLines(f *testing.F) {
 			if err != nil && !errors.Is(err, ErrTooLong) {
 				t.Fatal(err)
 			}
-			if len(line) > from.Most+1 || bytes.ContainsRune(line, '\n') {
+			if len(line) > from.MaxBytes+1 || bytes.ContainsRune(line, '\n') {
 				t.Fatalf("a line of %d", len(line))
 			}
 			if n > len(data) {

@@ -8,18 +8,24 @@ import (
 	"strings"
 )
 
-// Message finds a server's code and text in the body of an error. Both still need Quote. It
-// knows OpenAI's {"error": {"message"}} and the {"error": "..."} of many copies of it,
-// OAuth's {"error_description"}, FastAPI's {"detail": "..."} and {"detail": [{"msg"}]}, and
-// the {"detail": {"status", "message"}} of ElevenLabs, {"errors": [{"message"}]}, each also in a list. Other text is returned unchanged, and
-// an HTML page as nothing.
+// Message returns the code and the message in the body of an error response. Both may contain
+// keys: Quote them before showing them. Message recognizes these forms, alone or in a list:
+//
+//   - OpenAI: {"error": {"message"}}, and in servers that imitate it {"error": "..."}
+//   - OAuth: {"error_description": "..."}
+//   - FastAPI: {"detail": "..."} and {"detail": [{"msg"}]}
+//   - ElevenLabs: {"detail": {"status", "message"}}
+//   - others: {"errors": [{"message"}]}
+//
+// Text that is neither JSON nor HTML is returned as the message. For an HTML page, Message
+// returns nothing.
 func Message(body []byte) (code, message string) {
 	text := strings.TrimSpace(string(body))
 	switch {
 	case strings.HasPrefix(text, "<"):
 		return "", ""
 	case !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["):
-		// "401: Unauthorized" is aiohttp's own text.
+		// aiohttp repeats the status in its text: "401: Unauthorized".
 		if len(text) > 4 && strings.Trim(text[:3], "0123456789") == "" && text[3] == ':' {
 			text = strings.TrimSpace(text[4:])
 		}
@@ -30,13 +36,13 @@ func Message(body []byte) (code, message string) {
 		Description                                          json.RawMessage `json:"error_description"`
 		Status                                               any
 	}
-	if strings.HasPrefix(text, "[") { // Gemini's compatible API puts its error into a list
+	if strings.HasPrefix(text, "[") { // Gemini's OpenAI-compatible API sends a list
 		var list []json.RawMessage
 		if json.Unmarshal(body, &list) != nil {
 			return "", ""
 		}
-		for _, one := range list {
-			if code, message = Message(one); message != "" || code != "" {
+		for _, element := range list {
+			if code, message = Message(element); message != "" || code != "" {
 				return code, message
 			}
 		}
@@ -45,20 +51,20 @@ func Message(body []byte) (code, message string) {
 	if json.Unmarshal(body, &outer) != nil {
 		return "", ""
 	}
-	if status, is := outer.Status.(float64); is && len(outer.Message) > 0 && string(outer.Error) == strconv.Quote(http.StatusText(int(status))) {
-		outer.Error = nil // Spring's {"status": 400, "error": "Bad Request", "message": ...}
+	if status, ok := outer.Status.(float64); ok && len(outer.Message) > 0 && string(outer.Error) == strconv.Quote(http.StatusText(int(status))) {
+		outer.Error = nil // Spring sends {"status": 400, "error": "Bad Request", "message": ...}
 	}
 	for _, raw := range []json.RawMessage{outer.Description, outer.Error, outer.Detail, outer.Message, outer.Errors, outer.Details, outer.Msg, outer.Reason} {
-		if code, message = part(raw); message != "" || code != "" {
+		if code, message = fieldMessage(raw); message != "" || code != "" {
 			return code, message
 		}
 	}
 	return "", ""
 }
 
-// part returns the code and message in a field of a JSON error. An unknown form is returned
-// unchanged.
-func part(raw json.RawMessage) (code, message string) {
+// fieldMessage returns the code and the message in a field of a JSON error. If the field has an
+// unknown form, its JSON is the message.
+func fieldMessage(raw json.RawMessage) (code, message string) {
 	if len(raw) == 0 {
 		return "", ""
 	}
@@ -67,35 +73,35 @@ func part(raw json.RawMessage) (code, message string) {
 		_ = json.Unmarshal(raw, &message)
 		return "", message
 	case '[':
-		var several []struct {
+		var list []struct {
 			Loc          []any
 			Msg, Message string
 		}
-		if json.Unmarshal(raw, &several) == nil && len(several) > 0 {
-			message = cmp.Or(several[0].Msg, several[0].Message)
-			if n := len(several[0].Loc); n > 0 {
-				if field, ok := several[0].Loc[n-1].(string); ok {
+		if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+			message = cmp.Or(list[0].Msg, list[0].Message)
+			if n := len(list[0].Loc); n > 0 {
+				if field, ok := list[0].Loc[n-1].(string); ok {
 					message = field + ": " + message
 				}
 			}
 		}
 	case '{':
-		var one struct {
+		var object struct {
 			Code, Status, Type, Message any // some codes are numbers
 			Msg, Detail                 string
 			Error                       json.RawMessage
-			Metadata                    struct{ Raw string } // OpenRouter: what the provider said
+			Metadata                    struct{ Raw string } // OpenRouter: the response of the model's provider
 		}
-		_ = json.Unmarshal(raw, &one)
-		message, _ = one.Message.(string)
-		message = cmp.Or(message, one.Msg, one.Detail)
-		if inner, said := part(one.Error); said != "" && message == "" {
-			code, message = inner, said
+		_ = json.Unmarshal(raw, &object)
+		message, _ = object.Message.(string)
+		message = cmp.Or(message, object.Msg, object.Detail)
+		if innerCode, innerMessage := fieldMessage(object.Error); innerMessage != "" && message == "" {
+			code, message = innerCode, innerMessage
 		}
-		if _, said := Message([]byte(one.Metadata.Raw)); said != "" {
-			message = strings.TrimPrefix(message+": "+said, ": ")
+		if _, innerMessage := Message([]byte(object.Metadata.Raw)); innerMessage != "" {
+			message = strings.TrimPrefix(message+": "+innerMessage, ": ")
 		}
-		for _, v := range []any{one.Code, one.Status, one.Type} {
+		for _, v := range []any{object.Code, object.Status, object.Type} {
 			if s, ok := v.(string); ok && code == "" {
 				code = s
 			}

@@ -9,25 +9,27 @@ import (
 	"perch/plain"
 )
 
-// shape is the form of a kind of keys, with its replacement.
+// shape recognizes and replaces one kind of key.
 type shape struct {
-	like *regexp.Regexp
-	left string
+	pattern     *regexp.Regexp
+	replacement string // as for Regexp.ReplaceAllString
 }
 
-// blank replaces a key in a shape.
+// blank stands for the key in the replacement of a shape.
 const blank = "***"
 
-// shapes returns the forms of keys in commands and sentences. The order matters: a named
-// value is best cut at its name.
+// shapes returns the kinds of keys in commands and sentences, in the order in which they are
+// replaced. Values with a name such as "token" come first, because their name shows where
+// the key begins.
 var shapes = sync.OnceValue(func() []shape {
 	return []shape{
 		{regexp.MustCompile(`(?i)\b(bearer|basic)\s+[^\s"']+`), "$1 ***"},
 		{regexp.MustCompile(`(?i)([\w-]*(?:key|token|secret|passw(?:or)?d))(["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s"',;]+)`), "$1$2***"},
-		// An option's value in the next word, unless that is another option or a shell
-		// expansion. Then the password after a user's name.
+		// The word after an option such as --token, unless the word is another option or a
+		// shell expansion.
 		{regexp.MustCompile(`(?i)((?:^|\s)--?[\w-]*(?:api-?key|token|secret|passw(?:or)?d|passphrase)[ \t]+)("[^"]*"|'[^']*'|[^\s"'` + "`" +
 			`;|&<>$-][^\s"',;|&<>]*)`), "$1***"},
+		// The password in -u user:password.
 		{regexp.MustCompile(`((?:^|\s)(?:-u|--user)(?:[ \t]+|=))(?:("[^":]*:)[^"]+|('[^':]*:)[^']+|([^\s"':;|&<>$]+:)[^\s"',;|&<>]+)`), "$1$2$3$4***"},
 		{regexp.MustCompile(`://[^/\s@]+@`), "://***@"},
 		{regexp.MustCompile(`\b(?:(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z])[-_]|AKIA|AIza|eyJ)[-_A-Za-z0-9]{8,}`), "***"},
@@ -35,34 +37,35 @@ var shapes = sync.OnceValue(func() []shape {
 	}
 })
 
-// quoted are the forms of keys in sentences of servers only: short or starred ones, as
-// servers quote keys that they refuse. A command may contain such words.
+// quoted matches further kinds of keys, which are replaced only in text from servers: short
+// keys, and keys with asterisks, because servers quote a refused key in this way. In a command,
+// words like these may be something else.
 var quoted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(?:(?:sk|pk|rk|key|xai|gsk|hf|gh[a-z]|github_pat)[-_]|AIza)[A-Za-z0-9*._-]{4,}|\beyJ[\w.-]+|\S*\*{3,}\S*`)
 })
 
-// longRun matches a key if it contains a digit. Names of models contain dashes, slashes and
-// dots, so they do not match.
+// longRun matches a long run of letters and digits. It is a key if it contains a digit. Names of
+// models do not match, because dashes, slashes and dots separate their parts.
 var longRun = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w{24,}`) })
 
-// mark replaces a key in a sentence.
+// mark replaces a key in text from a server.
 const mark = "[key]"
 
 const (
-	maxQuote    = 200     // bytes quoted of a server
-	maxSearched = 1 << 10 // bytes of its text that are examined
-	// shortestPart is the least part of a secret's beginning, in bytes, that is recognized
-	// at the end of a text.
-	shortestPart = 4
+	maxQuote    = 200     // maximum length of a quotation from a server, in bytes
+	maxSearched = 1 << 10 // maximum length of the text in which keys are searched, in bytes
+	// minPart is the minimum length of the beginning of a secret that is recognized at the
+	// end of a text, in bytes.
+	minPart = 4
 )
 
-// Quote makes a server's text fit for a sentence: Scrub, cut to some 200 bytes.
+// Quote returns text from a server for use in a sentence: like Scrub, and cut after 200 bytes.
 func Quote(text string, secrets ...string) string {
 	text = withoutSecrets(text, secrets)
 	if len(text) > maxSearched {
 		text = plain.Clip(text, maxSearched)
 		if at := strings.LastIndexByte(text, ' '); at > 0 {
-			text = text[:at] // half a key is not recognized
+			text = text[:at] // the last word may be a part of a key, which would not be recognized
 		}
 	}
 	text = withoutKeys(text)
@@ -72,12 +75,13 @@ func Quote(text string, secrets ...string) string {
 	return text
 }
 
-// Scrub puts a text on one line, without the secrets in any of their usual encodings, and
-// without anything else that looks like a key.
+// Scrub returns a text on one line. It replaces the secrets, also in their URL encodings, and
+// everything else that looks like a key.
 func Scrub(text string, secrets ...string) string {
 	return withoutKeys(withoutSecrets(text, secrets))
 }
 
+// withoutSecrets returns a text on one line, with the secrets replaced by mark.
 func withoutSecrets(text string, secrets []string) string {
 	text = plain.Text(plain.Line(text))
 	for _, secret := range secrets {
@@ -91,10 +95,11 @@ func withoutSecrets(text string, secrets []string) string {
 	return text
 }
 
+// withoutKeys returns a text with everything that looks like a key replaced by mark.
 func withoutKeys(text string) string {
 	text = quoted().ReplaceAllString(text, mark)
 	for _, s := range shapes() {
-		text = s.like.ReplaceAllString(text, strings.Replace(s.left, blank, mark, 1))
+		text = s.pattern.ReplaceAllString(text, strings.Replace(s.replacement, blank, mark, 1))
 	}
 	return longRun().ReplaceAllStringFunc(text, func(run string) string {
 		if strings.ContainsAny(run, "0123456789") {
@@ -104,10 +109,10 @@ func withoutKeys(text string) string {
 	})
 }
 
-// withoutPart removes the beginning of a secret from the end of a text: text read from a
-// server is bounded, and the limit may have cut the secret.
+// withoutPart replaces the beginning of a secret at the end of a text: the length limit of text
+// from a server may have cut the secret off.
 func withoutPart(text, secret string) string {
-	for n := min(len(secret)-1, len(text)); n >= shortestPart; n-- {
+	for n := min(len(secret)-1, len(text)); n >= minPart; n-- {
 		if rest, cut := strings.CutSuffix(text, secret[:n]); cut {
 			return rest + mark
 		}
@@ -115,26 +120,27 @@ func withoutPart(text, secret string) string {
 	return text
 }
 
-// Redact blanks what looks like a key in a command or a title, and cuts it to most bytes.
-func Redact(s string, most int) string {
-	if len(s) > 4*most {
-		s = plain.Clip(s, 4*most)
+// Redact replaces everything that looks like a key in a command or a title, and cuts the text
+// to maxBytes.
+func Redact(s string, maxBytes int) string {
+	if len(s) > 4*maxBytes {
+		s = plain.Clip(s, 4*maxBytes)
 		if at := strings.LastIndexAny(s, " \t\n"); at > 0 {
-			s = s[:at] // half a key is not recognized
+			s = s[:at] // the last word may be a part of a key, which would not be recognized
 		}
 	}
 	for _, key := range shapes() {
-		s = key.like.ReplaceAllString(s, key.left)
+		s = key.pattern.ReplaceAllString(s, key.replacement)
 	}
-	return plain.Clip(strings.TrimSpace(s), most)
+	return plain.Clip(strings.TrimSpace(s), maxBytes)
 }
 
-// Conceals reports whether Redact would blank more of a command than a key, such as what a
-// shell would run or write to. A person cannot allow what is not shown.
+// Conceals reports whether Redact would hide more of a command than a key, for example a second
+// command or a redirection. A person must not be asked to allow a command that is not shown.
 func Conceals(command string) bool {
 	for _, key := range shapes() {
-		for _, blanked := range key.like.FindAllString(command, -1) {
-			if strings.ContainsAny(blanked, "`;|&<>\n") || strings.Contains(blanked, "$(") {
+		for _, hidden := range key.pattern.FindAllString(command, -1) {
+			if strings.ContainsAny(hidden, "`;|&<>\n") || strings.Contains(hidden, "$(") {
 				return true
 			}
 		}

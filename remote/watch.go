@@ -9,33 +9,34 @@ import (
 	"time"
 )
 
-// Patience is how long an engine may be silent, before and within its answer, until the next
-// in the list is tried. An engine's configuration may set another time.
+// Patience is the default time that an engine may be silent, before and within a response.
+// After that time the next engine of the list is used.
 const Patience = 10 * time.Second
 
 // errSilent is the cause of a call ended by a watch.
 var errSilent = errors.New("the server is silent")
 
-// Watch ends a call whose server is silent. It runs only while waiting for the server, and
-// rests while the person still speaks or the listener is busy. The methods of a nil Watch do
-// nothing.
+// Watch ends a call if its server is silent for too long. Its clock runs only while the caller
+// waits for the server, and not while a person still speaks or the caller handles a piece of
+// the response. Start, Rest, Lives, Wrote and Silent do nothing on a nil Watch.
 type Watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	first  time.Duration // until the answer begins
-	idle   time.Duration // between two signs of life
+	first  time.Duration // maximum wait until the response begins
+	idle   time.Duration // maximum wait between two signs of life
 
 	mu       sync.Mutex
 	timer    *time.Timer
-	left     time.Duration // waiting time
-	since    time.Time     // when it started; zero while it rests
-	answered bool          // the upload no longer matters
-	lived    bool          // there was a sign of life
-	slow     bool          // the latest text came more slowly than it extends the wait
-	over     bool
+	left     time.Duration // remaining waiting time, as of since
+	since    time.Time     // when the clock started; zero while it is stopped
+	answered bool          // whether the response's header has arrived; after that, sending has no effect
+	lived    bool          // whether there was a sign of life
+	slow     bool          // whether the remaining time is less than idle because the text arrives slowly
+	over     bool          // whether Stop was called
 }
 
-// NewWatch returns a resting watch. It ends its Context.
+// NewWatch returns a watch whose clock is stopped. When the time is over, it cancels its
+// Context.
 func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 	w := &Watch{first: first, idle: idle, left: first}
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
@@ -47,8 +48,7 @@ func NewWatch(ctx context.Context, first, idle time.Duration) *Watch {
 // Context returns the context for the call.
 func (w *Watch) Context() context.Context { return w.ctx }
 
-// Start starts the clock: the time for the answer to begin or, once it has begun, what is
-// left of it.
+// Start starts the clock with the remaining waiting time.
 func (w *Watch) Start() {
 	if w != nil {
 		w.mu.Lock()
@@ -57,7 +57,7 @@ func (w *Watch) Start() {
 	}
 }
 
-// run starts the clock. The lock is held.
+// run starts the clock. The caller holds mu.
 func (w *Watch) run() {
 	if !w.over && w.since.IsZero() {
 		w.since = time.Now()
@@ -65,7 +65,7 @@ func (w *Watch) run() {
 	}
 }
 
-// Rest stops the clock. The elapsed time is not given back.
+// Rest stops the clock. The next Start continues with the remaining time.
 func (w *Watch) Rest() {
 	if w != nil {
 		w.mu.Lock()
@@ -74,6 +74,7 @@ func (w *Watch) Rest() {
 	}
 }
 
+// rest stops the clock. The caller holds mu.
 func (w *Watch) rest() {
 	w.timer.Stop()
 	if !w.since.IsZero() {
@@ -82,7 +83,8 @@ func (w *Watch) rest() {
 	}
 }
 
-// Lives records a sign of life: the next may take within, or the watch's usual time if 0.
+// Lives records a sign of life of the server. The maximum wait for the next one is within, or
+// the idle time of the watch if within is 0.
 func (w *Watch) Lives(within time.Duration) {
 	if w == nil {
 		return
@@ -98,16 +100,16 @@ func (w *Watch) Lives(within time.Duration) {
 	}
 }
 
-// worth is the waiting time that a text adds, as a multiple of the time to speak it. It
-// matches a synthesizer's sound: see voice.Arrival.
-const worth = 8
+// worthFactor is the waiting time that a text adds, as a multiple of the time it takes to
+// speak the text. voice.Arrival has the same factor for a synthesizer's sound.
+const worthFactor = 8
 
-// sayByte is the time to speak a byte of text, at the usual speed of some 15 letters per
-// second. A Chinese character has three bytes, and takes as long as three letters.
-const sayByte = time.Second / 15
+// speakByte is the time it takes to speak a byte of text, at 15 letters per second. A Chinese
+// character has three bytes, and takes as long as three letters.
+const speakByte = time.Second / 15
 
-// Worth returns how long to wait for a model after it has written text: eight times as long
-// as it takes to speak. Spaces are worth nothing.
+// Worth returns the waiting time that a model's text adds: eight times as long as it takes to
+// speak the text. Spaces add nothing.
 func Worth(text string) time.Duration {
 	n := 0
 	for i := range len(text) {
@@ -115,12 +117,12 @@ func Worth(text string) time.Duration {
 			n++
 		}
 	}
-	return time.Duration(n) * worth * sayByte
+	return time.Duration(n) * worthFactor * speakByte
 }
 
-// Wrote is Lives for text of that Worth. It adds to the time left, up to the watch's usual
-// time, so that a model that writes at less than an eighth of the speed of speech ends,
-// however evenly it writes. A worth of zero is no sign of life.
+// Wrote records that text with this Worth has arrived. It adds worth to the remaining time, up
+// to the idle time of the watch. So the call of a model that writes at less than an eighth of
+// the speed of speech is ended, even if it writes steadily. Wrote does nothing if worth is 0.
 func (w *Watch) Wrote(worth time.Duration) {
 	if w == nil || worth <= 0 {
 		return
@@ -139,8 +141,9 @@ func (w *Watch) Wrote(worth time.Duration) {
 	}
 }
 
-// sending records whether the server has something to read.
-func (w *Watch) sending(something bool) {
+// sending records whether a piece of the request is being sent, or was the last. Until the
+// response begins, the clock runs only then, and each piece restarts it.
+func (w *Watch) sending(active bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.answered {
@@ -148,13 +151,13 @@ func (w *Watch) sending(something bool) {
 	}
 	w.rest()
 	w.left = w.first
-	if something {
+	if active {
 		w.run()
 	}
 }
 
-// begun records that the header of the answer has arrived. The clock goes on, because a
-// header is not a byte of the answer.
+// begun records that the header of the response has arrived. The clock continues to run until
+// the first byte of the body.
 func (w *Watch) begun() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,8 +174,8 @@ func (w *Watch) Stop() {
 	w.cancel(nil)
 }
 
-// Silent returns what the server failed to do, if that ended the call, as the end of a
-// sentence that begins with its name.
+// Silent returns how the server was silent, if the watch has ended the call for that reason,
+// or else "". The text continues a sentence that begins with the server's name.
 func (w *Watch) Silent() string {
 	if w == nil || !errors.Is(context.Cause(w.ctx), errSilent) {
 		return ""
@@ -188,7 +191,7 @@ func (w *Watch) Silent() string {
 	return "did not begin to answer within " + w.first.String() + "; it may be overloaded, too slow for this model, or stuck"
 }
 
-// Sleep waits for d, or returns ctx's error when ctx ends.
+// Sleep waits for d. If ctx ends first, it returns ctx's error.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -198,8 +201,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// upload is the body of a request. The watch runs while a piece is being sent and after the
-// last, but not while waiting for the next piece.
+// upload is the body of a request. The clock of the watch runs while a piece is being sent and
+// after the last piece, but not while upload waits for the next piece from the reader.
 type upload struct {
 	from  io.Reader
 	watch *Watch
@@ -213,34 +216,38 @@ func (u *upload) Read(p []byte) (int, error) {
 
 func (u *upload) Close() error { return nil }
 
-// Pace bounds the wait for the next piece of an answer, if its reader knows better than the
-// watch: a second of sound adds more time than a byte.
+// Pace bounds the wait for the next piece of a response by its content. For example, a second
+// of sound allows a longer wait than a single byte.
 type Pace interface {
+	// Left returns the maximum wait for the next piece.
 	Left() time.Duration
+	// Waited records the time that was spent waiting for a piece.
 	Waited(time.Duration)
-	Trickles() bool // the time was used up by slow arrival rather than a single pause
+	// Trickles reports whether the waiting time was used up by slow arrival rather than
+	// by a single pause.
+	Trickles() bool
 }
 
-// Body is a server's answer, bounded and watched while it is read.
+// Body is the body of a response, limited in size and watched while it is read.
 type Body struct {
 	io.ReadCloser
-	Left  int    // bytes that may still come; negative: unlimited
-	Full  error  // returned by Read if more come
+	Left  int    // number of bytes that may still arrive; negative means unlimited
+	Full  error  // returned by Read if more bytes arrive
 	Watch *Watch // may be nil
-	Pace  Pace   // if nil, the watch decides
+	Pace  Pace   // bounds waits after the first byte; if nil, only Watch does
 
-	begun    bool
-	trickles bool // it was slow when a read last waited
+	begun    bool // whether a byte has arrived
+	trickles bool // result of Pace.Trickles before the latest read
 }
 
-// Read implements io.Reader.
+// Read reads the body while the clock of the watch runs.
 func (b *Body) Read(p []byte) (int, error) {
 	paced := b.begun && b.Pace != nil
 	if paced {
 		b.trickles = b.Pace.Trickles()
-		b.Watch.Lives(max(b.Pace.Left(), 1)) // 0 would be the usual time
+		b.Watch.Lives(max(b.Pace.Left(), 1)) // 0 would mean the idle time
 	}
-	waiting := time.Now()
+	start := time.Now()
 	b.Watch.Start()
 	if b.Left >= 0 {
 		p = p[:min(len(p), b.Left+1)]
@@ -248,7 +255,7 @@ func (b *Body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.Watch.Rest()
 	if paced {
-		b.Pace.Waited(time.Since(waiting))
+		b.Pace.Waited(time.Since(start))
 	}
 	b.begun = b.begun || n > 0
 	switch {

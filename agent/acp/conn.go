@@ -100,7 +100,7 @@ func (c *conn) write(w io.Writer) {
 
 // read handles the messages of the agent until the end of its output.
 func (c *conn) read(r io.Reader) {
-	lines := remote.Lines{R: bufio.NewReaderSize(r, 64<<10), Most: maxLine, Ends: 1}
+	lines := remote.Lines{R: bufio.NewReaderSize(r, 64<<10), MaxBytes: maxLine, Ends: 1}
 	for {
 		line, err := lines.Next()
 		line = bytes.TrimSpace(line)

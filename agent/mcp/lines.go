@@ -35,7 +35,7 @@ type lines struct {
 
 // reset makes l read from r.
 func (l *lines) reset(r io.Reader) {
-	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), Most: limit.Message, Ends: endBytes}
+	l.Lines = remote.Lines{R: bufio.NewReaderSize(r, 16<<10), MaxBytes: limit.Message, Ends: endBytes}
 }
 
 // next returns the next message, errNoMCP after too many lines without a message, or the

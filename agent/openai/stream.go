@@ -155,7 +155,7 @@ func (a *answer) drain() {
 
 // nativeLines reads a stream of Ollama's own API, which has a JSON object on each line.
 func (a *answer) nativeLines() error {
-	lines := &remote.Lines{R: a.in, Most: limit.File, CR: true}
+	lines := &remote.Lines{R: a.in, MaxBytes: limit.File, CR: true}
 	for {
 		line, err := lines.Next()
 		if err != nil {
