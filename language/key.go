@@ -1,14 +1,15 @@
 package language
 
-// KeyError is an error of one key of the configuration. Its text begins with the key.
+// KeyError is an error in the value of a configuration key. Its text begins with the key.
 type KeyError struct {
-	Key string
-	Why error
+	Key string // such as "url"
+	Why error  // the error without the key
 }
 
-// OfKey returns a KeyError.
+// OfKey returns a KeyError for a key.
 func OfKey(key string, why error) error { return KeyError{key, why} }
 
+// Error returns the key and the error.
 func (e KeyError) Error() string { return e.Key + ": " + e.Why.Error() }
 
 // Unwrap returns the error without its key.

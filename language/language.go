@@ -1,15 +1,15 @@
-// Package language contains the words of the appliance in each language: what it says
-// and shows, and how a time, a date and a duration are spoken. A catalogue is a folder
-// named for its BCP 47 tag:
+// Package language contains the sentences that the appliance says and shows, in each of
+// its languages, and speaks times, dates and durations. The catalogue of a language is a
+// folder with the language's BCP 47 tag as its name, and two files:
 //
-//   - spoken.yaml is what robots say, as people speak; an emoji for the face may
-//     come first
-//   - shown.yaml is what programs show
+//   - spoken.yaml has the messages that robots say. A message may begin with an emoji,
+//     which becomes the robot's face.
+//   - shown.yaml has the messages that programs show.
 //
-// In a message, {name} is a value, and {n, one: a minute, other: # minutes} is the
-// form for a number by the plural rules of CLDR, with # as the number. Messages are
-// whole sentences, never fragments to be joined. Every catalogue has every message,
-// with the same values; a test checks that.
+// In a message, {name} stands for a value, and {n, one: a minute, other: # minutes} for
+// the plural form that CLDR's rules select for the number n; # stands for the number.
+// Messages are whole sentences, never fragments to be joined. Every catalogue has the
+// same messages with the same values, which a test checks.
 package language
 
 import (
@@ -36,28 +36,29 @@ const (
 // All lists the languages with a catalogue, English first.
 func All() []Tag { return []Tag{English, German, Japanese, Chinese, Spanish, French} }
 
-// Match returns the catalogue for the first tag that has one: "de-AT" is German; "zh" and
-// "zh-CN" are "zh-Hans". Other tags such as "xx" match nothing.
+// Match returns the tag of the catalogue for the first of tags that has a catalogue:
+// "de-AT" matches "de"; "zh" and "zh-CN" match "zh-Hans"; "xx" matches nothing.
 func Match(tags ...string) (Tag, bool) { return Among(All(), tags...) }
 
-// Among returns the first language of a list that matches one of the tags or English
-// names, as the list writes it.
-func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
-	var known []language.Tag
+// Among returns the language of the list that matches the first of tags with a match, in
+// the spelling of the list. A tag may also be the English name of a language, such as
+// "german".
+func Among[T ~string](list []T, tags ...string) (match T, found bool) {
+	var supported []language.Tag
 	for _, t := range list {
-		known = append(known, language.Make(string(t)))
+		supported = append(supported, language.Make(string(t)))
 	}
-	matcher := language.NewMatcher(known)
+	matcher := language.NewMatcher(supported)
 	for _, tag := range tags {
 		if len(tag) > maxTag {
 			continue
 		}
-		if own := spokenNames()[strings.ToLower(tag)]; own != "" {
-			tag = own
+		if named := englishNames()[strings.ToLower(tag)]; named != "" {
+			tag = named
 		}
 		if wanted, err := language.Parse(tag); err == nil && wanted != language.Und {
-			_, i, sure := matcher.Match(wanted)
-			if sure > language.No && base(wanted) == base(known[i]) {
+			_, i, confidence := matcher.Match(wanted)
+			if confidence > language.No && base(wanted) == base(supported[i]) {
 				return list[i], true
 			}
 		}
@@ -65,32 +66,31 @@ func Among[T ~string](list []T, tags ...string) (fitting T, found bool) {
 	return "", false
 }
 
-// base returns a tag's language without script and region. Other languages that CLDR
-// considers understood, such as English in Iceland, do not match.
+// base returns the language of a tag, without the script and the region. Among compares it,
+// because CLDR's matching also returns other languages that many people of a country
+// understand, such as English for Icelandic.
 func base(tag language.Tag) string {
 	b, _ := tag.Base()
 	return b.String()
 }
 
-// spokenNames maps the tags of languages to their English names, which Whisper servers
-// use.
-func spokenNames() map[string]string {
+// englishNames maps the English names of languages, which Whisper servers use, to tags.
+func englishNames() map[string]string {
 	return map[string]string{"english": "en", "german": "de", "japanese": "ja", "chinese": "zh", "mandarin": "zh", "spanish": "es", "french": "fr",
 		"italian": "it", "portuguese": "pt", "dutch": "nl", "polish": "pl", "russian": "ru", "ukrainian": "uk", "korean": "ko", "swedish": "sv",
 		"danish": "da", "norwegian": "no", "finnish": "fi", "czech": "cs", "hungarian": "hu", "turkish": "tr", "arabic": "ar", "hindi": "hi",
 		"greek": "el", "romanian": "ro", "catalan": "ca"}
 }
 
-// Bounds of an untrusted header: bytes of it and of each tag, and number of languages.
+// Bounds of an Accept-Language header, which may come from anybody.
 const (
-	maxHeader   = 512
-	maxTag      = 35
-	maxAccepted = 10
+	maxHeader   = 512 // bytes of the header that are read
+	maxTag      = 35  // length of a tag, in bytes
+	maxAccepted = 10  // number of entries that are read
 )
 
-// Accepted lists the tags of an Accept-Language header, the most preferred first.
-// Invalid tags are left out, and so is everything after the first 512 bytes or ten
-// entries.
+// Accepted returns the tags of an Accept-Language header, the most preferred first. It
+// leaves out invalid tags, and ignores entries after the first 512 bytes or the first ten.
 func Accepted(header string) (tags []string) {
 	if len(header) > maxHeader {
 		header = header[:strings.LastIndexByte(header[:maxHeader], ',')+1]
@@ -99,18 +99,18 @@ func Accepted(header string) (tags []string) {
 		tag    string
 		weight float32
 	}
-	var all []accepted
+	var entries []accepted
 	for i, entry := range strings.SplitN(header, ",", maxAccepted+1) {
 		if i == maxAccepted {
 			break
 		}
 		if tag, weight, err := language.ParseAcceptLanguage(entry); err == nil && len(tag) == 1 {
-			all = append(all, accepted{tag[0].String(), weight[0]})
+			entries = append(entries, accepted{tag[0].String(), weight[0]})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b accepted) int { return cmp.Compare(b.weight, a.weight) })
-	for _, a := range all {
-		tags = append(tags, a.tag)
+	slices.SortStableFunc(entries, func(a, b accepted) int { return cmp.Compare(b.weight, a.weight) })
+	for _, e := range entries {
+		tags = append(tags, e.tag)
 	}
 	return tags
 }

@@ -14,53 +14,54 @@ import (
 // message is a sentence with placeholders for values.
 type message []part
 
-// part is a text, a value, or the plural form for a number.
+// part is a text, or a placeholder for a value.
 type part struct {
-	text  string
-	value string                 // its name
-	forms map[plural.Form]string // # is the number
+	text  string                 // the text; empty for a placeholder
+	value string                 // name of the value; "" for a text
+	forms map[plural.Form]string // texts for the value as a number, with # for the number; nil for other values
 }
 
-// pluralForms returns CLDR's names of the forms.
+// pluralForms returns the plural forms. key: CLDR's name.
 func pluralForms() map[string]plural.Form {
 	return map[string]plural.Form{"zero": plural.Zero, "one": plural.One, "two": plural.Two, "few": plural.Few, "many": plural.Many,
 		"other": plural.Other}
 }
 
+// formOf returns the plural form that a language uses for a number.
 func formOf(tag Tag, n int) plural.Form {
 	return plural.Cardinal.MatchPlural(language.Make(string(tag)), max(n, -n), 0, 0, 0, 0)
 }
 
-// formsOf returns the forms that a language has for whole numbers up to 200, which
-// repeat from there.
-func formsOf(tag Tag) (all []plural.Form) {
+// formsOf returns the plural forms of a language for whole numbers. Numbers from 200 have
+// the same forms as smaller numbers.
+func formsOf(tag Tag) (forms []plural.Form) {
 	for n := range 200 {
-		if f := formOf(tag, n); !slices.Contains(all, f) {
-			all = append(all, f)
+		if f := formOf(tag, n); !slices.Contains(forms, f) {
+			forms = append(forms, f)
 		}
 	}
-	return all
+	return forms
 }
 
-// parse parses a message of a language. Its plurals must have exactly the forms of the
-// language.
+// parse parses a message. A placeholder with plural forms must have exactly the forms of
+// the language.
 func parse(text string, tag Tag) (m message, err error) {
 	for text != "" {
-		before, rest, place := strings.Cut(text, "{")
+		before, rest, hasPlaceholder := strings.Cut(text, "{")
 		if strings.Contains(before, "}") {
 			return nil, errors.New("a } has no {")
 		}
 		if before != "" {
 			m = append(m, part{text: before})
 		}
-		if !place {
+		if !hasPlaceholder {
 			break
 		}
 		inner, after, closed := strings.Cut(rest, "}")
 		if !closed || strings.Contains(inner, "{") {
-			return nil, errors.New("a { has no } of its own")
+			return nil, errors.New("a { has no matching }")
 		}
-		p, err := parsePlace(inner, tag)
+		p, err := parsePlaceholder(inner, tag)
 		if err != nil {
 			return nil, err
 		}
@@ -69,13 +70,14 @@ func parse(text string, tag Tag) (m message, err error) {
 	return m, nil
 }
 
-func parsePlace(inner string, tag Tag) (part, error) {
-	name, forms, plurals := strings.Cut(inner, ",")
+// parsePlaceholder parses the text between the braces of a placeholder.
+func parsePlaceholder(inner string, tag Tag) (part, error) {
+	name, forms, hasForms := strings.Cut(inner, ",")
 	p := part{value: name}
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }) {
-		return p, fmt.Errorf("{%s} is no name of a value", inner)
+		return p, fmt.Errorf("{%s} is not the name of a value: a name has only a to z, 0 to 9 and _", inner)
 	}
-	if !plurals {
+	if !hasForms {
 		return p, nil
 	}
 	p.forms = map[plural.Form]string{}
@@ -85,30 +87,31 @@ func parsePlace(inner string, tag Tag) (part, error) {
 		form, known := pluralForms()[strings.TrimSpace(word)]
 		switch {
 		case found && known:
-			if _, again := p.forms[form]; again {
+			if _, exists := p.forms[form]; exists {
 				return p, fmt.Errorf("{%s} has the form %q twice", inner, strings.TrimSpace(word))
 			}
 			p.forms[form], last = strings.TrimSpace(text), form
 		case i > 0:
-			p.forms[last] += "," + f // a comma within a form
+			p.forms[last] += "," + f // the comma belongs to the text of a form
 		default:
-			return p, fmt.Errorf("{%s}: %q is none of the forms one, other and so on", inner, strings.TrimSpace(word))
+			return p, fmt.Errorf("{%s}: %q is not a plural form such as one or other", inner, strings.TrimSpace(word))
 		}
 	}
-	has := formsOf(tag)
-	for _, f := range has {
-		if _, there := p.forms[f]; !there {
+	required := formsOf(tag)
+	for _, f := range required {
+		if _, exists := p.forms[f]; !exists {
 			return p, fmt.Errorf("{%s} lacks the form %q, which %s has", inner, nameOf(f), tag)
 		}
 	}
 	for f := range p.forms {
-		if !slices.Contains(has, f) {
+		if !slices.Contains(required, f) {
 			return p, fmt.Errorf("{%s} has the form %q, which %s does not have", inner, nameOf(f), tag)
 		}
 	}
 	return p, nil
 }
 
+// nameOf returns CLDR's name of a plural form.
 func nameOf(form plural.Form) string {
 	for name, f := range pluralForms() {
 		if f == form {
@@ -118,7 +121,8 @@ func nameOf(form plural.Form) string {
 	return ""
 }
 
-// fill puts values into the message. A placeholder without a value stays unchanged.
+// fill returns the message with values in place of the placeholders. A placeholder whose
+// value is unknown stays unchanged. value returns the value with a name.
 func (m message) fill(tag Tag, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for _, p := range m {

@@ -4,12 +4,14 @@ import (
 	"time"
 )
 
-// Time returns the time of day as spoken within a sentence: "3:04 PM", "15 Uhr 4".
-func (w *Words) Time(t time.Time) string { return w.ofTime(timeKey(t), t) }
+// Time returns the time of day as it is spoken within a sentence: "3:04 PM", "15 Uhr 4".
+func (w *Words) Time(t time.Time) string { return w.timeMessage(timeKey(t), t) }
 
-// Clock returns the answer to what time it is, without a face: "It is 3:04 PM."
-func (w *Words) Clock(t time.Time) string { return w.ofTime("time.clock", t) }
+// Clock returns the time of day as a sentence: "It is 3:04 PM."
+func (w *Words) Clock(t time.Time) string { return w.timeMessage("time.clock", t) }
 
+// timeKey returns the key of the message for a time of day. Full hours and half hours have
+// their own messages.
 func timeKey(t time.Time) string {
 	switch t.Minute() {
 	case 0:
@@ -20,34 +22,35 @@ func timeKey(t time.Time) string {
 	return "time.full"
 }
 
-func (w *Words) ofTime(key string, t time.Time) string {
+// timeMessage returns the message of a key with the values of a time of day.
+func (w *Words) timeMessage(key string, t time.Time) string {
 	hour := t.Hour()
-	hour12, from := (hour+11)%12+1, hour
-	for w.calendar.Parts[from] == "" && from > 0 {
-		from--
+	hour12, partStart := (hour+11)%12+1, hour
+	for w.calendar.Parts[partStart] == "" && partStart > 0 {
+		partStart--
 	}
 	pairs := []any{"hour", hour, "hour11", hour12 % 12, "hour12", hour12, "minute", t.Minute(), "minute2", t.Format("04"),
-		"part", w.calendar.Parts[from]}
+		"part", w.calendar.Parts[partStart]}
 	if key == "time.clock" {
-		pairs = append(pairs, "time", w.ofTime(timeKey(t), t))
+		pairs = append(pairs, "time", w.timeMessage(timeKey(t), t))
 	}
 	return w.Message(key, pairs...)
 }
 
-// Weekday returns the name of a day.
+// Weekday returns the name of a day of the week.
 func (w *Words) Weekday(d time.Weekday) string { return w.calendar.Weekdays[d] }
 
-// Date returns the day as spoken, with its weekday and without its year.
+// Date returns the date as it is spoken, with the weekday and without the year.
 func (w *Words) Date(t time.Time) string {
 	key := "date.day"
 	if t.Day() == 1 {
-		key = "date.first" // the first of a month has a special form in some languages
+		key = "date.first" // some languages have a special form for the first day of a month
 	}
 	return w.Message(key, "weekday", w.Weekday(t.Weekday()), "month", w.calendar.Months[t.Month()-1], "day", t.Day())
 }
 
-// Duration returns a length of time in its two largest units of hours, minutes and
-// seconds: "1 hour and 5 minutes". It is at least a second.
+// Duration returns a duration as it is spoken, in the two largest of hours, minutes and
+// seconds: "1 hour and 5 minutes". Shorter durations than a second become one second.
 func (w *Words) Duration(d time.Duration) string {
 	d = max(d.Round(time.Second), time.Second)
 	var parts []string

@@ -7,17 +7,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Fold returns a text in the form for comparisons: in lower case, with one form of each
-// letter. Wide digits become digits, narrow kana become kana, and a letter with an accent
-// becomes one letter. Accents stay: "si" and "sí" are two words.
+// Fold returns a text in a form for comparisons: in lower case and in Unicode's
+// normalization form NFKC. For example, full-width digits become ASCII digits, half-width
+// kana become full-width, and a letter followed by a combining accent becomes one letter.
+// Accents are not removed: "si" and "sí" remain different. The apostrophe ’ becomes '.
 func Fold(text string) string {
 	return strings.ToLower(norm.NFKC.String(strings.ReplaceAll(text, "’", "'")))
 }
 
-// Split splits a text into its words, folded. In scripts that are written without spaces,
-// each character is a word, regardless of spaces. A number in digits of any script is one
-// word of the digits 0 to 9. Punctuation, signs and apostrophes around a word are
-// removed.
+// Split folds a text and splits it into words. In scripts without spaces between words,
+// each character is a word. The digits of a number form one word, and become 0 to 9 in any
+// script. Punctuation, symbols and apostrophes around a word are removed.
 func Split(text string) []string {
 	c := splitter{}
 	for _, r := range Fold(text) {
@@ -27,13 +27,14 @@ func Split(text string) []string {
 	return c.words
 }
 
-// splitter splits a text that arrives rune by rune.
+// splitter splits a folded text that arrives rune by rune.
 type splitter struct {
-	words  []string
-	word   []rune // the current one
-	digits bool   // it is a number
+	words  []string // complete words
+	word   []rune   // the current word
+	digits bool     // whether the current word is a number
 }
 
+// add handles the next rune of the text.
 func (c *splitter) add(r rune) {
 	switch {
 	case Spaceless(r):
@@ -44,16 +45,17 @@ func (c *splitter) add(r rune) {
 	case unicode.IsLetter(r):
 		c.extendWord(false, r)
 	case unicode.IsMark(r):
-		c.mark(r)
+		c.addMark(r)
 	case r == '\'' && len(c.word) > 0 && !c.digits:
 		c.word = append(c.word, r)
-	case unicode.Is(unicode.Cf, r): // joiners, and marks of direction
+	case unicode.Is(unicode.Cf, r): // invisible characters, such as joiners, are ignored
 	default:
 		c.flush()
 	}
 }
 
-// extendWord adds a rune to the word, or starts another if that is of the other kind.
+// extendWord adds a letter or a digit to the current word. Between letters and digits a new
+// word begins.
 func (c *splitter) extendWord(digits bool, r rune) {
 	if digits != c.digits {
 		c.flush()
@@ -62,8 +64,8 @@ func (c *splitter) extendWord(digits bool, r rune) {
 	c.word = append(c.word, r)
 }
 
-// mark adds a mark to the previous letter, if any.
-func (c *splitter) mark(r rune) {
+// addMark adds a combining mark to the previous letter, if there is one.
+func (c *splitter) addMark(r rune) {
 	switch last := len(c.words) - 1; {
 	case len(c.word) > 0 && !c.digits:
 		c.word = append(c.word, r)
@@ -72,6 +74,7 @@ func (c *splitter) mark(r rune) {
 	}
 }
 
+// flush ends the current word.
 func (c *splitter) flush() {
 	if word := strings.TrimRight(string(c.word), "'"); word != "" {
 		c.words = append(c.words, word)
@@ -79,7 +82,8 @@ func (c *splitter) flush() {
 	c.word = c.word[:0]
 }
 
-// digit returns the value of a decimal digit: those of a script are ten in a row, from 0.
+// digit returns the value of a decimal digit of any script. In Unicode, the digits 0 to 9 of
+// a script are consecutive.
 func digit(r rune) (n rune) {
 	for unicode.Is(unicode.Nd, r-n-1) {
 		n++
@@ -87,10 +91,10 @@ func digit(r rune) (n rune) {
 	return n % 10
 }
 
-// Spaceless reports whether a letter is of a script that is written without spaces
-// between words: Chinese, Japanese, and those related to Thai.
+// Spaceless reports whether r is a letter of a script without spaces between words: Chinese,
+// Japanese, Thai, Lao, Khmer or Burmese.
 func Spaceless(r rune) bool {
-	const long = 'ー' // Japanese, though Unicode assigns it to no script
-	return r == long || r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
+	const longVowel = 'ー' // Japanese, although Unicode does not assign it to one script
+	return r == longVowel || r >= 0x0e00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar) && !unicode.Is(unicode.M, r) && !unicode.Is(unicode.Nd, r)
 }

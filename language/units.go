@@ -6,12 +6,16 @@ import (
 	"sync"
 )
 
-// unit is how a language speaks a number with a unit; {n} is the number. one is for the number 1.
-type unit struct{ one, many string }
+// unit is the spoken form of a number with a unit, with {n} for the number.
+type unit struct {
+	one  string // form for the number 1; empty if it does not differ from many
+	many string // form for other numbers
+}
 
-// unitSymbols are the symbols of units, the longest first.
+// unitSymbols matches the symbols of units. A symbol precedes its own beginnings.
 const unitSymbols = `km/h|m/s|mph|km²|km2|m²|m2|m³|m3|°C|℃|°F|kWh|kW|hPa|km|cm|mm|kg|mg|ml|mL|GB|MB|°`
 
+// Regular expressions of numbers with a unit or a currency. The currency may precede or follow the number.
 var (
 	afterNumber = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(\d+(?:[.,]\d+)*)[ \x{a0}\x{202f}]?(` + unitSymbols + `)(?:([^A-Za-z0-9/])|$)`)
@@ -21,30 +25,31 @@ var (
 	})
 )
 
-// sameUnit returns the symbol that stands for others of the same unit.
-func sameUnit(symbol string) string {
+// keySymbol returns the symbol that allUnits has for the unit of a symbol: "km²" for "km2".
+func keySymbol(symbol string) string {
 	return strings.NewReplacer("km2", "km²", "m2", "m²", "m3", "m³", "℃", "°C", "mL", "ml", "￥", "¥").Replace(symbol)
 }
 
-// Units are the words of a language for symbols of units and currencies.
+// Units are the spoken forms of units and currencies in a language. key: symbol.
 type Units map[string]unit
 
-// UnitsOf returns those of a language, or nil.
+// UnitsOf returns the units of a language, or nil if the language has no catalogue.
 func UnitsOf(tag string) Units {
-	known, _ := Match(tag)
-	return allUnits()[known]
+	match, _ := Match(tag)
+	return allUnits()[match]
 }
 
-// HasNumber reports whether Speak may change a sentence.
+// HasNumber reports whether a sentence has a digit. Speak changes no other sentences.
 func HasNumber(sentence string) bool { return strings.ContainsAny(sentence, "0123456789") }
 
-// Speak returns a sentence with the symbols after and before numbers as words, since synthesizers spell them.
-func (words Units) Speak(sentence string) string {
-	if words == nil || !HasNumber(sentence) {
+// Speak returns a sentence with words in place of the symbols of units and currencies next to numbers, because
+// synthesizers would spell the symbols.
+func (units Units) Speak(sentence string) string {
+	if units == nil || !HasNumber(sentence) {
 		return sentence
 	}
-	say := func(symbol, number string) (string, bool) {
-		u, found := words[sameUnit(symbol)]
+	inWords := func(symbol, number string) (string, bool) {
+		u, found := units[keySymbol(symbol)]
 		form := u.many
 		if number == "1" && u.one != "" {
 			form = u.one
@@ -53,21 +58,21 @@ func (words Units) Speak(sentence string) string {
 	}
 	sentence = afterNumber().ReplaceAllStringFunc(sentence, func(found string) string {
 		m := afterNumber().FindStringSubmatch(found)
-		if text, ok := say(m[2], m[1]); ok {
+		if text, ok := inWords(m[2], m[1]); ok {
 			return text + m[3]
 		}
 		return found
 	})
 	return currency().ReplaceAllStringFunc(sentence, func(found string) string {
 		m := currency().FindStringSubmatch(found)
-		if text, ok := say(m[2]+m[6], m[3]+m[5]); ok {
+		if text, ok := inWords(m[2]+m[6], m[3]+m[5]); ok {
 			return m[1] + text + m[4]
 		}
 		return found
 	})
 }
 
-// allUnits returns the words of each language, by symbol.
+// allUnits returns the units of each language.
 var allUnits = sync.OnceValue(func() map[Tag]Units {
 	return map[Tag]Units{
 		English: {

@@ -15,15 +15,15 @@ import (
 //go:embed */spoken.yaml */shown.yaml
 var catalogues embed.FS
 
-// Catalogue contains the words of all languages, each read when it is first requested.
-// The zero value is ready to use. It is safe for concurrent use.
+// Catalogue contains the words of all languages. It reads a language when the language is
+// first requested. The zero Catalogue is ready to use. A Catalogue is safe for concurrent use.
 type Catalogue struct {
 	mu   sync.Mutex
-	read map[Tag]*Words
+	read map[Tag]*Words // the languages read so far
 }
 
-// In returns the words of the first language that has a catalogue, such as "de-AT", or
-// of English if none has.
+// In returns the words of the first language that has a catalogue, or the English words if
+// no language has one. languages are BCP 47 tags, such as "de-AT".
 func (c *Catalogue) In(languages ...string) *Words {
 	tag, found := Match(languages...)
 	if !found {
@@ -35,7 +35,7 @@ func (c *Catalogue) In(languages ...string) *Words {
 	if w == nil {
 		var err error
 		if w, err = load(catalogues, tag); err != nil {
-			panic(err) // the catalogues are compiled in, and a test reads all of them
+			panic(err) // cannot happen: the catalogues are embedded, and a test reads all of them
 		}
 		if c.read == nil {
 			c.read = map[Tag]*Words{}
@@ -52,20 +52,20 @@ type Words struct {
 	messages map[string]message
 }
 
-// calendar holds the names in times and dates.
+// calendar holds the words for times and dates.
 type calendar struct {
-	Weekdays []string       // from Sunday
-	Months   []string       // from January
-	Parts    map[int]string // of the day, by their first hour
+	Weekdays []string       // names of the days, beginning with Sunday
+	Months   []string       // names of the months, beginning with January
+	Parts    map[int]string // parts of the day, such as "in the morning"; key: first hour of the part
 }
 
-// file is the format of a catalogue's files: groups of messages.
+// file is the format of the files of a catalogue.
 type file struct {
 	Calendar calendar
-	Groups   map[string]map[string]string `yaml:",inline"`
+	Groups   map[string]map[string]string `yaml:",inline"` // texts of messages; keys: group and key within the group
 }
 
-// load reads a catalogue. Errors list all faults.
+// load reads the catalogue of a language. Its error lists all faults.
 func load(from fs.FS, tag Tag) (*Words, error) {
 	w := &Words{Tag: tag, messages: map[string]message{}}
 	var faults []error
@@ -74,11 +74,12 @@ func load(from fs.FS, tag Tag) (*Words, error) {
 	}
 	_, midnight := w.calendar.Parts[0]
 	if len(w.calendar.Weekdays) != 7 || len(w.calendar.Months) != 12 || !midnight {
-		faults = append(faults, fmt.Errorf("%s: a calendar has 7 weekdays, 12 months and a part of the day from 0", tag))
+		faults = append(faults, fmt.Errorf("%s: the calendar must have 7 weekdays, 12 months, and a part of the day that begins at hour 0", tag))
 	}
 	return w, errors.Join(faults...)
 }
 
+// add reads a file of the catalogue.
 func (w *Words) add(from fs.FS, name string) error {
 	text, err := fs.ReadFile(from, name)
 	if err != nil {
@@ -96,8 +97,8 @@ func (w *Words) add(from fs.FS, name string) error {
 		for key, text := range messages {
 			key = group + "." + key
 			m, err := parse(text, w.Tag)
-			if _, again := w.messages[key]; again {
-				err = errors.New("it is there twice")
+			if _, exists := w.messages[key]; exists {
+				err = errors.New("the message exists twice")
 			}
 			if err != nil {
 				faults = append(faults, fmt.Errorf("%s: %s: %w", name, key, err))
@@ -108,17 +109,18 @@ func (w *Words) add(from fs.FS, name string) error {
 	return errors.Join(faults...)
 }
 
-// Name returns the language's own name for itself.
+// Name returns the name of the language in the language itself.
 func (w *Words) Name() string { return w.Message("language.name") }
 
-// Has reports whether there is a message of that name.
+// Has reports whether there is a message with a key.
 func (w *Words) Has(key string) bool { return w.messages[key] != nil }
 
-// Message returns the message of a key such as "phrases.awake", with pairs of a name and its
-// value: a text, or a whole number. If there is no such message it returns the key.
+// Message returns the message with a key such as "phrases.awake". pairs alternates between
+// the names of placeholders and their values, which are texts or whole numbers. If there is
+// no message with the key, Message returns the key.
 func (w *Words) Message(key string, pairs ...any) string {
-	m, known := w.messages[key]
-	if !known {
+	m, found := w.messages[key]
+	if !found {
 		return key
 	}
 	return m.fill(w.Tag, func(name string) (string, bool) {
