@@ -156,7 +156,7 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 	if _, _, err := bad.Receive(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("after 70 000 bytes: %v", err)
 	}
-	h.Eventually("the log says so", func() bool { return strings.Contains(h.Logged.String(), "too big") })
+	h.Eventually("the log says so", func() bool { return strings.Contains(h.Logged.String(), "too large; the channel is closed") })
 	ask(other, `{"type":"abort"}`, `"stop"`)
 }
 

@@ -370,7 +370,7 @@ func TestOptionsOfTheApp(t *testing.T) {
 	check(`nonsense: [`, exitUsage, "options.json")
 	must.Succeed(t, os.Unsetenv("SUPERVISOR_TOKEN"))
 	check(`{"brokr": 1}`, exitDone) // it is no app's
-	bare(t, "check-config "+appliancetest.WriteConfig(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor here")
+	bare(t, "check-config "+appliancetest.WriteConfig(t, "mqtt: {broker: supervisor}"), exitUsage, ":1: mqtt.broker: there is no Supervisor, because")
 }
 
 // TestABackupOfTheApp: Home Assistant copies the data directory without the database in use,
