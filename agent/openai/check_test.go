@@ -210,3 +210,14 @@ func TestContextTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestModelNameIsTrimmed: an owner may have configured the name with a space at its end.
+func TestModelNameIsTrimmed(t *testing.T) {
+	m, err := openai.Driver().New(&openai.Options{URL: "http://127.0.0.1:1/v1", Model: "any "}, thinker.ModelSetup{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.(*openai.Engine).Where(); got != "any at http://127.0.0.1:1/v1" {
+		t.Errorf("%q", got)
+	}
+}
