@@ -6,9 +6,10 @@ import (
 	"fmt"
 )
 
-// Recognizers tries engines in order. If one fails, the next gets the same
-// utterance from its beginning. If one refuses, the utterance is refused, also if its text
-// has only markup, or is one that recognizers invent for silence.
+// Recognizers tries engines in order. If one returns an error, the next one recognizes the
+// same utterance from its beginning. The transcript of the first engine without an error is
+// final: it is refused if the engine refused it, if it holds nothing but markup, or if it is
+// a sentence that recognizers invent for silence.
 type Recognizers []Recognizer
 
 // Name returns the first engine's name.
@@ -20,7 +21,7 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 	for _, engine := range r {
 		t, err := engine.Recognize(ctx, u, o)
 		if err == nil {
-			return clean(t, u), nil
+			return filterTranscript(t, u), nil
 		}
 		if ctx.Err() != nil {
 			return t, err
@@ -30,8 +31,8 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 	return Transcript{}, errors.Join(failures...)
 }
 
-// Synthesizers tries engines in order. Once an engine has made sound, the next is
-// not tried for the same text: it would be played twice.
+// Synthesizers tries engines in order. If an engine fails after it has made some sound, the
+// next one is not tried, because the listener would hear the same text twice.
 type Synthesizers []Synthesizer
 
 // Name returns the first engine's name.
@@ -42,7 +43,7 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 	var failures []error
 	for i, engine := range s {
 		if i > 0 {
-			o.Voice = "" // it belongs to the first engine
+			o.Voice = "" // the voice is one of the first engine
 		}
 		sounded := false
 		err := engine.Synthesize(ctx, text, o, func(pcm []int16) error {

@@ -6,83 +6,83 @@ import (
 	"unicode/utf8"
 )
 
-// ErrEndless is returned by a Converter if an engine makes more sound than allowed.
+// ErrEndless is returned by a Converter if an engine makes more sound than MaxSpeech allows.
 var ErrEndless = errors.New("does not stop speaking")
 
-// Playable reports whether sound of that rate, in Hz, can be resampled at reasonable
-// cost: rates that have little in common with 24 kHz need filters of many megabytes, and
-// no voice has one.
+// Playable reports whether sound at this rate, in Hz, can be resampled at a reasonable
+// cost. Rates with a small common divisor with 24 kHz would need filters of many megabytes,
+// and no voice has such a rate.
 func Playable(rate int) bool { return rate >= 8000 && rate <= 48000 && rate%25 == 0 }
 
-// Limits for the sound of a text. The slowest voices take a fifth of a second per
-// character.
+// Limits of MaxSpeech.
 const (
-	minSpeech       = 10 * time.Second
-	speechOfLetter  = 500 * time.Millisecond
-	maxSpeech       = 2 * time.Minute // of a sentence
-	speechOfALetter = 200 * time.Millisecond
+	speechAllowance   = 10 * time.Second       // for any text
+	speechPerRune     = 500 * time.Millisecond // in addition to speechAllowance
+	maxSentenceSpeech = 2 * time.Minute        // for a sentence
+	longTextPerRune   = 200 * time.Millisecond // the pace of the slowest voices
 )
 
-// LongestSpeech is the longest sound accepted for a text: ten seconds and half a second
-// per character, up to two minutes; for texts longer than a sentence, a fifth of a
-// second per character.
-func LongestSpeech(text string) time.Duration {
+// MaxSpeech returns the maximum duration of the sound of a text. It is ten seconds and half
+// a second per character, up to two minutes. A text of more than 600 characters may take
+// longer: a fifth of a second per character.
+func MaxSpeech(text string) time.Duration {
 	letters := time.Duration(utf8.RuneCountInString(text))
-	return max(min(minSpeech+letters*speechOfLetter, maxSpeech), letters*speechOfALetter)
+	return max(min(speechAllowance+letters*speechPerRune, maxSentenceSpeech), letters*longTextPerRune)
 }
 
-// Arrival bounds the wait for a synthesizer's sound. Each piece of sound adds eight
-// times its length, up to the longest pause, so sound that arrives slower than an eighth
-// of its playing speed ends, however evenly it arrives. The listener's time does not
-// count, nor does the wait for the first byte.
+// Arrival bounds the wait for a synthesizer's sound. The time left starts at the maximum
+// pause. Waiting reduces it, and each piece of sound raises it by eight times the duration
+// of the piece, up to the maximum pause. Sound that keeps arriving slower than an eighth of
+// its playing speed therefore uses up the time, even without a long pause. Time spent on
+// playing does not count; nor does the wait for the first byte, once sound has arrived.
 type Arrival struct {
-	most, left time.Duration
-	begun      bool
+	maxPause time.Duration
+	left     time.Duration // may be negative
+	begun    bool          // some sound has arrived
 }
 
-// worth is the waiting time that a piece of sound adds, as a multiple of its length.
-const worth = 8
+// waitPerSound is the waiting time that a piece of sound adds, as a multiple of its duration.
+const waitPerSound = 8
 
-// NewArrival returns an Arrival for sound that may pause for at most longest.
-func NewArrival(longest time.Duration) *Arrival { return &Arrival{most: longest, left: longest} }
+// NewArrival returns an Arrival for sound that may pause for at most maxPause.
+func NewArrival(maxPause time.Duration) *Arrival { return &Arrival{maxPause: maxPause, left: maxPause} }
 
-// Left returns how long the next byte may take.
+// Left returns how long to wait for the next byte at most.
 func (a *Arrival) Left() time.Duration { return max(a.left, 0) }
 
-// Trickles reports whether slow arrival, rather than a single pause, has used up the
-// time.
-func (a *Arrival) Trickles() bool { return a.left < a.most }
+// Trickles reports whether the time left was below the maximum pause before the current
+// wait: if that wait then fails, the sound has arrived too slowly all along.
+func (a *Arrival) Trickles() bool { return a.left < a.maxPause }
 
-// Waited subtracts time that was waited.
+// Waited subtracts a wait from the time left.
 func (a *Arrival) Waited(d time.Duration) { a.left -= d }
 
-// Received adds the time that a piece of sound is worth.
+// Received adds waiting time for a piece of sound of this duration.
 func (a *Arrival) Received(sound time.Duration) {
 	if !a.begun && sound > 0 {
-		a.begun, a.left = true, a.most // the wait so far was for the first byte
+		a.begun, a.left = true, a.maxPause // do not count the wait for the first byte
 	}
-	a.left = min(a.left+worth*sound, a.most)
+	a.left = min(a.left+waitPerSound*sound, a.maxPause)
 }
 
-// Converter converts a synthesizer's samples to the speaker's rate and bounds their
-// number.
+// Converter converts a synthesizer's samples to SpeakerRate and bounds their number.
 type Converter struct {
-	most      int // samples at the speaker's rate
-	passed    int
-	rate      int
-	resampler *Resampler
-	arrival   *Arrival
-	out       func([]int16) error
+	maxSamples int // at SpeakerRate
+	samples    int // passed to out
+	rate       int // of the input, in Hz; 0 before the first call of Rate
+	resampler  *Resampler
+	arrival    *Arrival
+	out        func([]int16) error
 }
 
-// NewConverter returns a Converter that passes at most this much sound to out. arrival
+// NewConverter returns a Converter that passes sound of at most maxDuration to out. arrival
 // may be nil. Rate must be called before Convert.
-func NewConverter(most time.Duration, arrival *Arrival, out func([]int16) error) *Converter {
-	return &Converter{most: int(most * SpeakerRate / time.Second), arrival: arrival, out: out}
+func NewConverter(maxDuration time.Duration, arrival *Arrival, out func([]int16) error) *Converter {
+	return &Converter{maxSamples: int(maxDuration * SpeakerRate / time.Second), arrival: arrival, out: out}
 }
 
-// Rate sets the rate of the samples that follow. It reports whether that rate can be
-// played.
+// Rate sets the rate of the following samples, in Hz. It changes nothing and returns false
+// if the rate is not Playable.
 func (c *Converter) Rate(hz int) bool {
 	if !Playable(hz) {
 		return false
@@ -100,11 +100,11 @@ func (c *Converter) Convert(pcm []int16) error {
 		c.arrival.Received(time.Duration(len(pcm)) * time.Second / time.Duration(c.rate))
 	}
 	made := c.resampler.Resample(pcm)
-	over := len(made) > c.most-c.passed
+	over := len(made) > c.maxSamples-c.samples
 	if over {
-		made = made[:c.most-c.passed]
+		made = made[:c.maxSamples-c.samples]
 	}
-	c.passed += len(made)
+	c.samples += len(made)
 	if len(made) > 0 {
 		if err := c.out(made); err != nil {
 			return err
@@ -117,4 +117,4 @@ func (c *Converter) Convert(pcm []int16) error {
 }
 
 // Sounded reports whether any sound was passed on.
-func (c *Converter) Sounded() bool { return c.passed > 0 }
+func (c *Converter) Sounded() bool { return c.samples > 0 }

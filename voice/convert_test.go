@@ -9,12 +9,12 @@ import (
 	"perch/voice"
 )
 
-func TestLongestSpeech(t *testing.T) {
+func TestMaxSpeech(t *testing.T) {
 	for _, c := range []struct {
 		letters int
 		want    time.Duration
 	}{{0, 10 * time.Second}, {6, 13 * time.Second}, {220, 2 * time.Minute}, {600, 2 * time.Minute}, {4096, 819200 * time.Millisecond}} {
-		if got := voice.LongestSpeech(strings.Repeat("ü", c.letters)); got != c.want {
+		if got := voice.MaxSpeech(strings.Repeat("ü", c.letters)); got != c.want {
 			t.Errorf("%d letters are worth %s, want %s", c.letters, got, c.want)
 		}
 	}

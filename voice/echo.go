@@ -2,56 +2,62 @@ package voice
 
 import "sync"
 
-// Limits of what may be heard, and for how long.
+// Constants of Echo. A step is echoStep samples, a frame MicFrame samples.
 const (
-	echoAdvance = 40 * MicRate / 1000  // the canceller is given the loudspeaker's sound this much early
-	echoPast    = 8                    // steps of reverberation that the judge expects,
-	echoFade    = 0.5                  // each so much weaker than the one before
-	echoAround  = 100 * MicRate / 1000 // how wrong the alignment may be without misleading the judge
-	echoPending = 24                   // packets decoded at most per frame; older ones were played long ago
+	referenceAdvance = 40 * MicRate / 1000  // samples by which the canceller gets the loudspeaker's sound early, to cover errors of the lag
+	reverbSteps      = 8                    // steps of reverberation that the judge expects
+	reverbDecay      = 0.5                  // power of each step of reverberation, relative to the step before
+	alignmentSlack   = 100 * MicRate / 1000 // samples by which the alignment may be wrong without misleading the judge
+	maxPending       = 24                   // packets decoded for one frame; older ones were played long ago
 
-	echoDecay   = 6  // frames after our speech that may still hold some, in the room or the network
-	echoUnknown = 7  // the same without stamps
-	echoSilent  = 20 // frames without a stamp or a new packet: nothing can be playing
-	echoForgot  = 60 // the same without stamps
+	// How long our voice may be heard, in frames. Robots without stamps need longer limits,
+	// since nothing shows what their loudspeakers play.
+	tailFrames             = 6  // after our speech: the rest is still in the room or the network
+	unstampedTailFrames    = 7  // after our speech, without stamps
+	maxIdleFrames          = 20 // during our speech: without a new packet or a stamp, nothing can be playing
+	maxUnstampedIdleFrames = 60 // during our speech, without stamps and without a new packet
+
 )
 
-// Echo removes a robot's own voice from what its microphone hears, for a robot that
-// leaves this to the server: such a robot marks its microphone's packets with the stamp
-// of the packet that its loudspeaker was playing. Sent and Silence may be called from one
-// goroutine while Heard is called from another.
+// Echo removes a robot's own voice from the sound of its microphone, for a robot that leaves
+// this to the server. Each of the robot's packets carries a stamp: that of the server's
+// packet which the loudspeaker was playing at the time. Sent and Silence may be called from
+// one goroutine while Process is called from another.
+//
+// "Our speech" is the sound that the server sent to the robot.
 type Echo struct {
 	sentSpeech
-	canceller *canceller
-	ref       *reference
-	align     aligner
-	judge     *judge
-	packet    []byte
-	at        int64 // position of the microphone
-	ended     int64 // packets sent before our speech last ended
-	latest    int64 // position of the latest packet that was played
-	stamped   bool  // this robot marks its packets
-	since     int   // frames since we sent or stopped, or it played
+	canceller    *canceller
+	ref          *reference
+	aligner      aligner
+	judge        *judge
+	packet       []byte // copy of the sent packet that is being decoded
+	micPosition  int64  // samples of the microphone processed so far
+	lastEnd      int64  // value of sentSpeech.end when Process last saw it change
+	latestPlayed int64  // position in ref of the latest packet that the robot has played
+	stamped      bool   // the robot has sent a stamp
+	idleFrames   int    // frames since a packet was sent, our speech ended, or the robot began to play a packet
 
-	mic, given, left [echoStep]int16
-	clean            []int16
+	micStep, refStep, cleanStep [echoStep]int16 // the canceller's input and output
+	clean                       []int16         // returned by Process
 }
 
-// sentSpeech is what was sent to the robot.
+// sentSpeech is our speech as it was sent.
 type sentSpeech struct {
-	mu      sync.Mutex
-	packets [echoPackets]sentPacket
-	sent    int64 // packets
-	talking bool
-	end     int64 // packets sent when Silence was last called
+	mu          sync.Mutex
+	packets     [echoPackets]sentPacket // ring of the latest packets; packet n is at n%echoPackets
+	sentPackets int64                   // number of packets sent so far
+	talking     bool                    // our speech goes on
+	end         int64                   // sentPackets when Silence last ended our speech
 }
 
+// sentPacket is a packet that was sent to the robot.
 type sentPacket struct {
 	stamp uint32
-	data  []byte
+	data  []byte // empty if the packet was larger than MaxPacket
 }
 
-// NewEcho returns a canceller. Close frees it.
+// NewEcho returns an Echo for one stream. The caller closes it after use.
 func NewEcho() (*Echo, error) {
 	ref, err := newReference()
 	if err != nil {
@@ -64,167 +70,169 @@ func NewEcho() (*Echo, error) {
 	return &Echo{canceller: c, ref: ref, judge: newJudge()}, nil
 }
 
-// Close frees the canceller. Heard must not be running, and passes sound through
-// unchanged from then on.
+// Close frees the canceller. Process must not be running; from then on, it returns all sound
+// unchanged.
 func (e *Echo) Close() { e.canceller.close() }
 
-// Sent records that a packet of 60 ms of our speech was sent with a stamp. It copies
-// the packet and does no further work. Stamp 0 means no packet.
+// Sent records that a packet of 60 ms of our speech was sent with this stamp, which is not 0.
+// It copies the packet; Process decodes it.
 func (e *Echo) Sent(stamp uint32, packet []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p := &e.packets[e.sent%echoPackets]
+	p := &e.packets[e.sentPackets%echoPackets]
 	p.stamp, p.data = stamp, p.data[:0]
 	if len(packet) <= MaxPacket {
 		p.data = append(p.data, packet...)
 	}
-	e.sent++
+	e.sentPackets++
 	e.talking = true
 }
 
-// Silence records that our speech has ended or was stopped: sound sent but not yet
-// played is not heard, except what is still on its way.
+// Silence records that our speech has ended or was stopped. The robot discards the sound that
+// it has not played yet; only sound in the network or in the room is still heard.
 func (e *Echo) Silence() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.talking {
-		e.talking, e.end = false, e.sent
+		e.talking, e.end = false, e.sentPackets
 	}
 }
 
-// Process processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp
-// that came with it, or 0. It returns the sound without our voice, which is pcm itself
-// or valid until the next call, and whether it contains only our voice. If nothing of
-// ours can be heard it changes nothing. If a robot does not mark its packets, all sound
-// counts as ours while we speak.
+// Process processes the next 60 ms of the microphone's sound at 16 kHz, with the stamp of its
+// packet, or 0 if it had none. It returns the sound without our voice, valid until the next
+// call, and whether our voice is all that was heard. If our voice cannot be heard, the sound
+// is pcm itself. If the robot sends no stamps, all sound counts as ours during our speech.
 func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
-	talking := e.receive()
-	e.mark(stamp)
-	from := e.at
-	e.at += int64(len(pcm))
+	talking := e.decodeSent()
+	e.recordStamp(stamp)
+	from := e.micPosition
+	e.micPosition += int64(len(pcm))
 	switch {
-	case !e.audible(talking) || e.canceller.state == nil:
-		e.quiet(pcm)
+	case !e.mayBeHeard(talking) || e.canceller.state == nil:
+		e.processQuiet(pcm)
 		return pcm, false
-	case !e.align.known:
+	case !e.aligner.known:
 		return pcm, true
 	}
 	if len(pcm) == MicFrame {
-		e.align.frame((*[MicFrame]int16)(pcm), from, e.ref)
+		e.aligner.searchLag((*[MicFrame]int16)(pcm), from, e.ref)
 	}
 	steps := 0
 	e.clean = e.clean[:0]
 	for ; steps*echoStep < len(pcm); steps++ {
-		e.step(pcm[steps*echoStep:], from+int64(steps*echoStep))
+		e.processStep(pcm[steps*echoStep:], from+int64(steps*echoStep))
 	}
-	somebody, astray := e.judge.verdict(steps, e.align.unruly())
-	if astray {
-		e.align.suspect()
+	person, diverged := e.judge.endFrame(steps, e.aligner.isUnruly())
+	if diverged {
+		e.aligner.doubtLag()
 	}
-	return e.clean[:len(pcm)], !somebody
+	return e.clean[:len(pcm)], !person
 }
 
-// receive decodes what was sent since the last frame, and returns whether we speak.
-func (e *Echo) receive() (talking bool) {
+// decodeSent decodes the packets that were sent since the last frame, and returns whether our
+// speech goes on.
+func (e *Echo) decodeSent() (talking bool) {
 	for {
 		e.mu.Lock()
 		talking = e.talking
 		end := e.end
-		if e.ref.packets == e.sent {
+		if e.ref.packets == e.sentPackets {
 			e.mu.Unlock()
-			if end != e.ended {
-				e.ended, e.since = end, 0
+			if end != e.lastEnd {
+				e.lastEnd, e.idleFrames = end, 0
 			}
 			return talking
 		}
-		e.since = 0
-		if old := e.sent - e.ref.packets - echoPending; old > 0 {
-			e.ref.skip(old)
+		e.idleFrames = 0
+		if old := e.sentPackets - e.ref.packets - maxPending; old > 0 {
+			e.ref.skipPackets(old)
 		}
 		p := &e.packets[e.ref.packets%echoPackets]
 		stamp := p.stamp
 		e.packet = append(e.packet[:0], p.data...)
 		e.mu.Unlock()
-		e.ref.add(stamp, e.packet)
+		e.ref.addPacket(stamp, e.packet)
 	}
 }
 
-// mark records the stamp of a frame.
-func (e *Echo) mark(stamp uint32) {
-	e.since++
+// recordStamp records the stamp of the next frame, or 0 if it has none.
+func (e *Echo) recordStamp(stamp uint32) {
+	e.idleFrames++
 	at, known := int64(0), false
 	if stamp != 0 {
 		at, known = e.ref.positionOf(stamp)
 	}
 	if !known {
-		e.align.missing()
+		e.aligner.addMissingStamp()
 		return
 	}
 	e.stamped = true
-	e.align.stamp(at - e.at)
-	if at > e.latest {
-		e.latest, e.since = at, 0
+	e.aligner.addStamp(at - e.micPosition)
+	if at > e.latestPlayed {
+		e.latestPlayed, e.idleFrames = at, 0
 	}
 }
 
-// audible reports whether our voice may be in the frame.
-func (e *Echo) audible(talking bool) bool {
+// mayBeHeard reports whether our voice may be heard in the next frame.
+func (e *Echo) mayBeHeard(talking bool) bool {
 	switch {
 	case e.ref.packets == 0:
 		return false
 	case !e.stamped && talking:
-		return e.since < echoForgot
+		return e.idleFrames < maxUnstampedIdleFrames
 	case !e.stamped:
-		return e.since < echoUnknown
+		return e.idleFrames < unstampedTailFrames
 	case talking:
-		return e.align.known || e.since < echoSilent
+		return e.aligner.known || e.idleFrames < maxIdleFrames
 	}
-	return e.align.known && e.since < echoDecay
+	return e.aligner.known && e.idleFrames < tailFrames
 }
 
-func (e *Echo) quiet(pcm []int16) {
+// processQuiet passes a frame without our voice to the judge.
+func (e *Echo) processQuiet(pcm []int16) {
 	for ; len(pcm) >= echoStep; pcm = pcm[echoStep:] {
-		e.judge.quiet((*[echoStep]int16)(pcm))
+		e.judge.processQuiet((*[echoStep]int16)(pcm))
 	}
 }
 
-// step removes our voice from the step at the start of pcm, and passes both to the
+// processStep removes our voice from the first step of pcm, which begins at a position of the
+// microphone, and appends the result to e.clean. It passes the sound before and after to the
 // judge.
-func (e *Echo) step(pcm []int16, at int64) {
-	clear(e.mic[copy(e.mic[:], pcm):])
-	if !e.align.sure() {
-		around := e.anywhere(at + e.align.base)
-		e.judge.step(&e.mic, &e.mic, &around, nil)
-		e.clean = append(e.clean, e.mic[:]...)
+func (e *Echo) processStep(pcm []int16, at int64) {
+	clear(e.micStep[copy(e.micStep[:], pcm):])
+	if !e.aligner.isLagSure() {
+		levels := e.levelsAtAnyLag(at + e.aligner.base)
+		e.judge.processStep(&e.micStep, &e.micStep, &levels, nil)
+		e.clean = append(e.clean, e.micStep[:]...)
 		return
 	}
-	from := e.align.position(at)
-	e.ref.read(from+echoAdvance, e.given[:])
-	e.canceller.cancel(&e.mic, &e.given, &e.left)
-	e.clean = append(e.clean, e.left[:]...)
-	around, aligned := e.fading(from, -echoAround, echoAround), e.fading(from, 0, echoStep)
-	if e.align.unruly() {
-		around = e.anywhere(at + e.align.base)
+	from := e.aligner.heardPosition(at)
+	e.ref.copySound(from+referenceAdvance, e.refStep[:])
+	e.canceller.cancel(&e.micStep, &e.refStep, &e.cleanStep)
+	e.clean = append(e.clean, e.cleanStep[:]...)
+	around, aligned := e.levelsAt(from, -alignmentSlack, alignmentSlack), e.levelsAt(from, 0, echoStep)
+	if e.aligner.isUnruly() {
+		around = e.levelsAtAnyLag(at + e.aligner.base)
 	}
-	e.judge.step(&e.mic, &e.left, &around, &aligned)
+	e.judge.processStep(&e.micStep, &e.cleanStep, &around, &aligned)
 }
 
-// anywhere returns the most that may be heard of our voice in a step while the lag is
-// unknown.
-func (e *Echo) anywhere(at int64) (l levels) {
-	e.ref.loudest(&l, at-lagLate*thin, at+echoStep+lagEarly*thin, 1)
+// levelsAtAnyLag returns the levels of our voice, the maximum over all lags, for a step of the
+// microphone that the stamps put at a position of the loudspeaker's sound.
+func (e *Echo) levelsAtAnyLag(at int64) (l levels) {
+	e.ref.raiseLevels(&l, at-lagLate*decimation, at+echoStep+lagEarly*decimation, 1)
 	return l
 }
 
-// fading returns what may be heard of our voice in a step that begins at a position of
-// the loudspeaker's sound, plus or minus some samples: what is played then, and the
-// reverberation of what was played before.
-func (e *Echo) fading(at, early, late int64) (l levels) {
-	e.ref.loudest(&l, at+early, at+echoStep+late, 1)
+// levelsAt returns the levels of our voice for a step of the microphone: those of the
+// loudspeaker's sound from position at+early to one step after at+late, and the
+// reverberation of the sound before.
+func (e *Echo) levelsAt(at, early, late int64) (l levels) {
+	e.ref.raiseLevels(&l, at+early, at+echoStep+late, 1)
 	weaker := float32(1)
-	for past := at + early - echoStep; past >= at+early-echoPast*echoStep; past -= echoStep {
-		weaker *= echoFade
-		e.ref.loudest(&l, past, past, weaker)
+	for past := at + early - echoStep; past >= at+early-reverbSteps*echoStep; past -= echoStep {
+		weaker *= reverbDecay
+		e.ref.raiseLevels(&l, past, past, weaker)
 	}
 	return l
 }

@@ -2,187 +2,192 @@ package voice
 
 import "slices"
 
-// How stamps and correlation give an alignment.
+// Constants of the alignment by stamps and by correlation.
 const (
-	stampsKept   = 9
-	stampsNeeded = 5
-	stampsOff    = 3 * MicFrame / 2 // a median of the stamps this far away is another position
-	stampsUnrest = 0.3              // out of order more often than this, single stamps mean nothing
-	stampsLost   = 4                // frames without a stamp: nothing is playing
+	recentStamps     = 9                // number of stamps in the median
+	minStamps        = 5                // number of stamps needed for a median
+	maxStampOffset   = 3 * MicFrame / 2 // samples: if the median differs more than this from the base, the base has moved
+	maxDisorder      = 0.3              // fraction of stamps out of order above which a single stamp is ignored
+	maxMissingStamps = 4                // after this many frames without a stamp, nothing is playing
 
-	lockFirst  = 8  // frames of correlation before the lag is believed
-	lockSure   = 16 // from here on it is believed in any case, if another lag was before
-	lockClear  = 7  // how far a peak must stand out
-	lockAgain  = 8  // frames between two checks of the lag
-	lockMoved  = 3  // samples: less is the same lag
-	lockSoon   = 4  // the same while in doubt
-	answerSeen = 24 // frames until the room's response is worth storing
+	minSearchFrames    = 8  // frames that must be correlated before a lag is accepted
+	enoughSearchFrames = 16 // frames after which an unclear peak is accepted too, if the room's response is known
+	minPeakRatio       = 7  // height of a clear peak, as a multiple of the mean
+	lagCheckFrames     = 8  // frames between two checks of the lag
+	doubtCheckFrames   = 4  // frames between two checks of a doubtful lag
+	minLagChange       = 3  // samples; lags that differ less are the same
+	minResponseFrames  = 24 // frames that must be correlated before the room's response is stored
+
 )
 
-// aligner finds the loudspeaker's sound in a frame of the microphone's. Stamps give it to
-// within a few packets; a robot begins to play between two frames of its microphone, so
-// the remainder differs between answers. The correlation finds it to the sample, which
-// lets the canceller keep what it has learned. Positions count samples, the
-// microphone's separately.
+// aligner finds the position of the loudspeaker's sound that is heard in a frame of the
+// microphone. The stamps give it to within a few packets. The remainder, the lag, differs from
+// one speech to the next, since a robot may begin to play at any time between two frames of
+// its microphone. The correlation gives the lag to the sample; without this precision, the
+// canceller would have to learn the room for each speech. The positions of the
+// microphone and of the loudspeaker are separate counts of samples.
 type aligner struct {
 	stampedBase
 	lock
-	halfway bool
-	finder  lagFinder
-	room    answerOf
-	wide    [MicFrame + lagRange*thin]int16
+	oddFrame bool
+	finder   lagFinder
+	room     roomResponse                          // once known, it stays known for later speech
+	searched [MicFrame + lagRange*decimation]int16 // the loudspeaker's sound in which a frame is searched
 }
 
-// stampedBase is the alignment that the stamps give.
+// stampedBase is the alignment by stamps.
 type stampedBase struct {
-	known  bool  // the base is known
-	base   int64 // the loudspeaker's position at the microphone's zero
-	recent [stampsKept]int64
-	stamps int
-	absent int     // frames since the last stamp
-	last   int64   // stamp's base
-	unrest float32 // how often the stamps are out of order, 0 to 1
+	known    bool                // base is valid
+	base     int64               // position of the loudspeaker minus position of the microphone
+	recent   [recentStamps]int64 // ring of the bases that the latest stamps gave
+	stamps   int                 // number of stamps since playing began
+	missing  int                 // frames since the latest stamp
+	lastBase int64               // base that the latest stamp gave
+	disorder float32             // fraction of recent frames with their stamps out of order, 0 to 1
 }
 
-// lock is the alignment that the correlation gives.
+// lock is the alignment by correlation.
 type lock struct {
-	locked bool
-	doubt  bool  // the lag may be wrong
-	agreed int   // checks that confirmed it since
-	lag    int64 // of the echo behind the base
-	moved  int64 // where it may have moved to
+	locked bool  // lag is valid
+	doubt  bool  // lag may be wrong
+	agreed int   // number of checks that confirmed lag since it was set or doubted
+	lag    int64 // samples by which the echo is later than base says; may be negative
+	newLag int64 // lag that the latest clear check found
 }
 
-// stamp records where the stamp of a frame puts the microphone's zero.
-func (a *aligner) stamp(base int64) {
-	a.absent = 0
-	a.recent[a.stamps%stampsKept] = base
+// addStamp records the base that the stamp of a frame gives.
+func (a *aligner) addStamp(base int64) {
+	a.missing = 0
+	a.recent[a.stamps%recentStamps] = base
 	a.stamps++
 	if !a.known {
 		a.setBase(base)
 	}
-	a.regular(base == a.last)
-	a.last = base
-	sorted := a.recent
-	kept := sorted[:min(a.stamps, stampsKept)]
-	slices.Sort(kept)
-	if off := kept[len(kept)/2] - a.base; a.stamps >= stampsNeeded && (off > stampsOff || off < -stampsOff) {
-		a.jump(off)
+	a.trackOrder(base == a.lastBase)
+	a.lastBase = base
+	ring := a.recent
+	bases := ring[:min(a.stamps, recentStamps)]
+	slices.Sort(bases)
+	if off := bases[len(bases)/2] - a.base; a.stamps >= minStamps && (off > maxStampOffset || off < -maxStampOffset) {
+		a.moveBase(off)
 	}
 }
 
-// missing records a frame without a known stamp.
-func (a *aligner) missing() {
+// addMissingStamp records a frame without a stamp, or with an unknown one.
+func (a *aligner) addMissingStamp() {
 	if a.known {
-		a.regular(false)
+		a.trackOrder(false)
 	}
-	if a.absent++; a.absent >= stampsLost {
-		a.stop()
-	}
-}
-
-// regular records whether a frame's stamp follows the last one. If a robot's stamps are
-// mostly in order, one out of order means that the robot ran dry or a frame was lost,
-// and that the sound has moved.
-func (a *aligner) regular(yes bool) {
-	unrest := float32(1)
-	if yes {
-		unrest = 0
-	}
-	a.unrest += (unrest - a.unrest) / 16
-	if !yes && !a.unruly() {
-		a.suspect()
+	if a.missing++; a.missing >= maxMissingStamps {
+		a.reset()
 	}
 }
 
-// suspect restarts the search for the lag.
-func (a *aligner) suspect() {
+// trackOrder records whether a frame's stamp is in order, that is, gives the same base as the
+// stamp before. If most stamps of a robot are in order, a single one that is not means that
+// the robot ran dry or that a frame was lost: the lag may have changed.
+func (a *aligner) trackOrder(inOrder bool) {
+	disorder := float32(1)
+	if inOrder {
+		disorder = 0
+	}
+	a.disorder += (disorder - a.disorder) / 16
+	if !inOrder && !a.isUnruly() {
+		a.doubtLag()
+	}
+}
+
+// doubtLag restarts the search for the lag. The lag remains in use only after checks, and only
+// if the room's response is known.
+func (a *aligner) doubtLag() {
 	a.finder.reset()
 	a.locked = a.locked && a.room.known
 	a.doubt, a.agreed = a.locked, 0
 }
 
+// setBase sets the base and forgets the lag.
 func (a *aligner) setBase(base int64) {
-	a.known, a.base, a.last, a.locked, a.doubt = true, base, base, false, false
+	a.known, a.base, a.lastBase, a.locked, a.doubt = true, base, base, false, false
 	a.finder.reset()
 }
 
-// jump moves the base and with it the range of the search, but not what is taken as
-// heard: the correlation decides that.
-func (a *aligner) jump(off int64) {
+// moveBase moves the base, and with it the range of lags that are searched. It changes the lag
+// by the same distance: the position of the echo stays until the correlation finds another.
+func (a *aligner) moveBase(off int64) {
 	lag := a.lag + off
-	if !a.locked || lag <= -lagEarly*thin || lag >= lagLate*thin {
+	if !a.locked || lag <= -lagEarly*decimation || lag >= lagLate*decimation {
 		a.setBase(a.base + off)
 		return
 	}
-	a.base, a.lag, a.moved = a.base+off, lag, lag
-	a.finder.shift(int(off) / thin)
+	a.base, a.lag, a.newLag = a.base+off, lag, lag
+	a.finder.shift(int(off) / decimation)
 }
 
-// stop records that nothing is playing.
-func (a *aligner) stop() {
+// reset records that nothing is playing.
+func (a *aligner) reset() {
 	a.known, a.locked, a.doubt, a.stamps = false, false, false, 0
 	a.finder.reset()
 }
 
-// frame searches for the lag of a frame that begins at a position.
-func (a *aligner) frame(mic *[MicFrame]int16, at int64, ref *reference) {
+// searchLag searches for the lag in a frame that begins at a position of the microphone.
+func (a *aligner) searchLag(mic *[MicFrame]int16, at int64, ref *reference) {
 	if !a.known {
 		return
 	}
 	f := &a.finder
-	if a.halfway = !a.halfway; a.halfway && a.sure() && !a.unruly() && f.frames > answerSeen {
-		return // a check needs only every second frame
+	if a.oddFrame = !a.oddFrame; a.oddFrame && a.isLagSure() && !a.isUnruly() && f.frames > minResponseFrames {
+		return // every second frame is enough for checks
 	}
-	ref.read(at+a.base-lagLate*thin, a.wide[:])
-	f.add(mic, &a.wide)
-	every := lockAgain
-	if a.doubt || a.unruly() {
-		every = lockSoon
+	ref.copySound(at+a.base-lagLate*decimation, a.searched[:])
+	f.add(mic, &a.searched)
+	every := lagCheckFrames
+	if a.doubt || a.isUnruly() {
+		every = doubtCheckFrames
 	}
 	switch {
-	case !a.locked && f.frames >= lockFirst:
-		lag, clear := f.best(&a.room)
-		if clear > lockClear || a.room.known && f.frames >= lockSure {
-			a.locked, a.lag, a.moved = true, lag, lag
+	case !a.locked && f.frames >= minSearchFrames:
+		lag, ratio := f.bestLag(&a.room)
+		if ratio > minPeakRatio || a.room.known && f.frames >= enoughSearchFrames {
+			a.locked, a.lag, a.newLag = true, lag, lag
 		}
-	case a.locked && f.frames == answerSeen && !a.room.known:
+	case a.locked && f.frames == minResponseFrames && !a.room.known:
 		f.storeResponse(&a.room, a.lag)
-	case a.locked && f.frames >= lockFirst && f.frames%every == 0 && a.room.known:
+	case a.locked && f.frames >= minSearchFrames && f.frames%every == 0 && a.room.known:
 		a.checkLag()
 	}
 }
 
-// checkLag checks whether the lag still holds. It has moved if it is found elsewhere twice in
-// a row, or once while in doubt.
+// checkLag checks the lag. It accepts another lag that two checks in a row have found, or one
+// check if the lag is in doubt or the search has lasted enoughSearchFrames.
 func (a *aligner) checkLag() {
-	lag, clear := a.finder.best(&a.room)
-	if clear < lockClear {
+	lag, ratio := a.finder.bestLag(&a.room)
+	if ratio < minPeakRatio {
 		return
 	}
 	switch {
-	case !far(lag, a.lag):
+	case !isLagChange(lag, a.lag):
 		if a.agreed++; a.agreed >= 2 {
 			a.doubt = false
 		}
-		if a.finder.frames >= answerSeen {
+		if a.finder.frames >= minResponseFrames {
 			a.finder.storeResponse(&a.room, a.lag)
 		}
-	case a.doubt, !far(lag, a.moved), a.finder.frames == lockSure:
+	case a.doubt, !isLagChange(lag, a.newLag), a.finder.frames == enoughSearchFrames:
 		a.lag, a.agreed = lag, 1
 	}
-	a.moved = lag
+	a.newLag = lag
 }
 
-// unruly reports whether the stamps are too much out of order to show a sudden move of
-// the sound.
-func (a *aligner) unruly() bool { return a.unrest > stampsUnrest }
+// isUnruly reports whether the stamps are out of order too often to show a sudden change of
+// the lag.
+func (a *aligner) isUnruly() bool { return a.disorder > maxDisorder }
 
-// sure reports whether the lag is known and not in doubt.
-func (a *aligner) sure() bool { return a.locked && !a.doubt }
+// isLagSure reports whether the lag is known and not in doubt.
+func (a *aligner) isLagSure() bool { return a.locked && !a.doubt }
 
-func far(a, b int64) bool { return a-b >= lockMoved || b-a >= lockMoved }
+// isLagChange reports whether two lags are different ones.
+func isLagChange(a, b int64) bool { return a-b >= minLagChange || b-a >= minLagChange }
 
-// position returns the loudspeaker's position that is heard at a position of the
-// microphone, once the lag is known.
-func (a *aligner) position(at int64) int64 { return at + a.base - a.lag }
+// heardPosition returns the position of the loudspeaker's sound that is heard at a position of
+// the microphone. The lag must be known.
+func (a *aligner) heardPosition(at int64) int64 { return at + a.base - a.lag }

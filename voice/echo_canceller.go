@@ -11,17 +11,16 @@ import (
 	"unsafe"
 )
 
-// Size of the adaptive filter. Its step is the end-pointer's window, and it is just
-// longer than the response of a living room: a longer filter learns more slowly.
+// Sizes of the adaptive filter, in samples.
 const (
-	echoStep = window               // samples
-	echoTail = MicRate * 200 / 1000 // samples
+	echoStep = window               // sound processed at once, equal to the window of EndPointer
+	echoTail = MicRate * 200 / 1000 // length of the filter, just above the reverberation of a living room; a longer one learns more slowly
 )
 
-// canceller is SpeexDSP's echo canceller: a frequency-domain filter that learns how the
-// loudspeaker's sound comes back, and subtracts it. It learns for about five seconds of
-// speech.
-type canceller struct{ state *C.SpeexEchoState }
+// canceller is the echo canceller of SpeexDSP: a frequency-domain filter that learns the echo
+// of the loudspeaker's sound in the room, and subtracts it from the microphone's. Learning
+// takes about five seconds of speech.
+type canceller struct{ state *C.SpeexEchoState } // nil after close
 
 func newCanceller() (*canceller, error) {
 	c := &canceller{C.speex_echo_state_init(echoStep, echoTail)}
@@ -33,14 +32,15 @@ func newCanceller() (*canceller, error) {
 	return c, nil
 }
 
-// cancel processes one step of the microphone's and the loudspeaker's sound, and puts
-// the result into clean.
+// cancel subtracts the echo of ref, one step of the loudspeaker's sound, from mic, and writes
+// the result to clean.
 func (c *canceller) cancel(mic, ref, clean *[echoStep]int16) {
-	C.speex_echo_cancellation(c.state, samplesOf(mic), samplesOf(ref), samplesOf(clean))
+	C.speex_echo_cancellation(c.state, cSamples(mic), cSamples(ref), cSamples(clean))
 }
 
-func samplesOf(pcm *[echoStep]int16) *C.spx_int16_t { return (*C.spx_int16_t)(&pcm[0]) }
+func cSamples(pcm *[echoStep]int16) *C.spx_int16_t { return (*C.spx_int16_t)(&pcm[0]) }
 
+// close frees the filter. It may be called more than once.
 func (c *canceller) close() {
 	if c.state != nil {
 		C.speex_echo_state_destroy(c.state)

@@ -2,140 +2,154 @@ package voice
 
 import "math"
 
-// Thresholds of the judge. A person is loud, and differs both from what the canceller
-// usually leaves and from what the room usually returns.
+// Thresholds of the judge. A frame holds a person's voice if it is loud, if the clean sound has
+// more power than the canceller usually leaves of our voice, and if the microphone's sound has
+// more power than the usual echo. All levels and factors are of power, not of amplitude.
 const (
-	unexplained = 0.35    // fraction of the rest that must exceed what the canceller leaves
-	unechoed    = 0.15    // fraction of the sound that must exceed what the room returns
-	carefulBy   = 1.7     // both, if the alignment may be wrong unnoticed
-	personLevel = 80 * 80 // mean square of the level: -52 dBFS
-	addedTo     = 2       // the canceller leaves at most this multiple of what was heard,
-	addedLoud   = 4       // where it is this much louder than a person,
-	addedOften  = 1.5     // except once in half a second
+	minUnexplained = 0.35    // fraction of the clean sound's power that must exceed the usual residue
+	minNotEcho     = 0.15    // fraction of the microphone's power that must exceed the usual echo
+	carefulFactor  = 1.7     // multiplies both fractions if the alignment may be wrong without notice
+	personLevel    = 80 * 80 // mean square of the quietest person, -52 dBFS
 
-	carefulGain   = 3   // dB: until learned, the echo is as loud as our voice plus this,
-	carefulSpread = 6   // dB, plus or minus this
-	carefulSteps  = 4   // weighted as this many steps of experience
-	memorySteps   = 150 // of loud speech, 3 s, within which the room may change
-	spreads       = 1.5 // above the mean is still usual
-	aboveNoise    = 3   // times the noise is still noise
-	unsureBy      = 4   // factor of expected echo while its lag is unknown
+	// The canceller has diverged if it adds power in more frames than one in half a second.
+	maxAddedRatio  = 2   // in such a frame, the clean sound has more than this multiple of the microphone's power,
+	minAddedFactor = 4   // and more than this multiple of personLevel
+	maxAddedFrames = 1.5 // for judge.addedFrames
+
+	// The statistics of usualRatio.
+	initialGain   = 3   // dB; a cautious guess until the ratio is learned
+	initialSpread = 6   // dB
+	initialWeight = 4   // steps; how much the guess counts
+	maxWeight     = 150 // steps, 3 s of loud speech; older steps lose weight, since the room may change
+	usualSpreads  = 1.5 // a ratio is usual up to this multiple of the spread above the mean
+
+	noiseMargin      = 3 // sound is noise up to this multiple of the noise floor
+	unknownLagFactor = 4 // multiplies the expected echo while the lag is unknown
+
 )
 
-// custom is how loud a sound usually is relative to another, by band, in dB.
-type custom struct {
-	gain, spread, steps [bands]float32
+// usualRatio is the usual ratio of the power of one sound to that of another, in each band.
+type usualRatio struct {
+	gain   [bands]float32 // mean ratio in dB
+	spread [bands]float32 // standard deviation of the ratio in dB, estimated
+	weight [bands]float32 // number of steps that the mean is based on, at most maxWeight
 }
 
-func newCustom() (c custom) {
+func newUsualRatio() (c usualRatio) {
 	for b := range bands {
-		c.gain[b], c.spread[b], c.steps[b] = carefulGain, carefulSpread, carefulSteps
+		c.gain[b], c.spread[b], c.weight[b] = initialGain, initialSpread, initialWeight
 	}
 	return c
 }
 
-// most returns how many times louder than the other the sound usually is at most.
-func (c *custom) most(b int) float32 { return fromDB(c.gain[b] + spreads*c.spread[b]) }
+// maxRatio returns the largest usual ratio in band b, as a factor of power.
+func (c *usualRatio) maxRatio(b int) float32 { return fromDB(c.gain[b] + usualSpreads*c.spread[b]) }
 
+// fromDB converts decibels to a factor of power.
 func fromDB(db float32) float32 { return float32(math.Pow(10, float64(db)/10)) }
 
-// learn updates the statistics by a step of both sounds. Outliers are limited, so that a
-// person does not soon count as usual; but all steps count, so that wrong statistics do
-// not last.
-func (c *custom) learn(sound, beside, noise *levels) {
+// learn updates the statistics with the ratio of sound to reference in one step. It limits
+// outliers, because a person's voice must not soon count as usual, but it drops none, because
+// wrong statistics must not last. It ignores bands in which the reference is too quiet.
+func (c *usualRatio) learn(sound, reference, noise *levels) {
 	for b := range bands {
-		if beside[b]*fromDB(c.gain[b]) < 10*noise[b] {
+		if reference[b]*fromDB(c.gain[b]) < 10*noise[b] {
 			continue
 		}
-		off := float32(10*math.Log10(float64(sound[b]/beside[b])+1e-9)) - c.gain[b]
+		off := float32(10*math.Log10(float64(sound[b]/reference[b])+1e-9)) - c.gain[b]
 		off = max(-20, min(off, 2*c.spread[b]+3))
-		c.steps[b] = min(c.steps[b]+1, memorySteps)
-		c.gain[b] += off / c.steps[b]
-		off -= off / c.steps[b]
-		c.spread[b] += (1.25*min(max(off, -off), 12) - c.spread[b]) / c.steps[b]
+		c.weight[b] = min(c.weight[b]+1, maxWeight)
+		c.gain[b] += off / c.weight[b]
+		off -= off / c.weight[b]
+		c.spread[b] += (1.25*min(max(off, -off), 12) - c.spread[b]) / c.weight[b]
 	}
 }
 
-// judge distinguishes our voice from a person's. It compares what the canceller hears
-// with what it leaves, and knows how loud our voice is in each band.
+// judge decides whether a person is heard besides our voice. It compares the microphone's
+// sound and the clean sound, which is the canceller's output, with the power of our voice in
+// each band.
 type judge struct {
-	analyser *analyser
-	noise    levels
-	room     custom // what is heard, relative to what was played
-	rest     custom // what the canceller leaves of it
+	analyser   *analyser
+	noise      levels     // noise floor of the room
+	echoRatio  usualRatio // microphone's sound / our voice
+	cleanRatio usualRatio // clean sound / our voice
 
-	heard, echoless   float32 // in the current frame: the sound, and the part of it that is no echo
-	left, unaccounted float32 // the same of the canceller's rest
-	added             float32 // how often the rest was louder lately
+	// Sums of power over the steps and bands of the current frame.
+	heardPower  float32 // of the microphone's sound
+	notEcho     float32 // the part of heardPower that is neither the usual echo nor noise
+	cleanPower  float32 // of the clean sound
+	unexplained float32 // the part of cleanPower that is neither the usual residue of our voice nor noise
+
+	addedFrames float32 // number of recent frames in which the canceller added power, decaying with time
 }
 
 func newJudge() *judge {
-	j := &judge{analyser: newAnalyser(), room: newCustom(), rest: newCustom()}
+	j := &judge{analyser: newAnalyser(), echoRatio: newUsualRatio(), cleanRatio: newUsualRatio()}
 	for b := range j.noise {
 		j.noise[b] = 10
 	}
 	return j
 }
 
-// quiet processes a step without any sound of ours.
-func (j *judge) quiet(mic *[echoStep]int16) {
+// processQuiet processes a step of the microphone's sound without our voice.
+func (j *judge) processQuiet(mic *[echoStep]int16) {
 	heard, _ := j.analyser.step(mic, mic)
 	j.trackNoise(&heard)
 }
 
-// trackNoise lowers the noise floor at once, and raises it so slowly that a sentence does
-// not count.
+// trackNoise lowers the noise floor to a quieter step at once, and raises it too slowly for a
+// sentence to matter.
 func (j *judge) trackNoise(heard *levels) {
 	for b, v := range heard {
 		j.noise[b] = max(1, min(v, j.noise[b]*1.02))
 	}
 }
 
-// step processes a step of the microphone's sound, of the canceller's rest, and of the
-// levels of our voice that may be in it: those of all lags, and those of the alignment,
-// if known.
-func (j *judge) step(mic, clean *[echoStep]int16, around, aligned *levels) {
-	heard, left := j.analyser.step(mic, clean)
+// processStep processes a step of the microphone's sound and of the clean sound. around holds
+// the levels of our voice, maximised over all lags that are possible; aligned holds those at
+// the known lag, or is nil if the lag is unknown.
+func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *levels) {
+	heard, cleaned := j.analyser.step(mic, clean)
 	silent := true
 	for b := range bands {
-		noise := aboveNoise * j.noise[b]
-		echo := around[b] * j.room.most(b)
-		rest := unsureBy * echo
+		noise := noiseMargin * j.noise[b]
+		echo := around[b] * j.echoRatio.maxRatio(b)
+		residue := unknownLagFactor * echo
 		if aligned != nil {
-			rest = aligned[b] * j.rest.most(b)
+			residue = aligned[b] * j.cleanRatio.maxRatio(b)
 		}
-		j.heard += heard[b]
-		j.echoless += max(0, heard[b]-echo-noise)
-		j.left += left[b]
-		j.unaccounted += max(0, left[b]-rest-noise)
+		j.heardPower += heard[b]
+		j.notEcho += max(0, heard[b]-echo-noise)
+		j.cleanPower += cleaned[b]
+		j.unexplained += max(0, cleaned[b]-residue-noise)
 		silent = silent && around[b] < j.noise[b]/10
 	}
 	if silent {
 		j.trackNoise(&heard)
 	}
 	if aligned != nil {
-		j.room.learn(&heard, around, &j.noise)
-		j.rest.learn(&left, aligned, &j.noise)
+		j.echoRatio.learn(&heard, around, &j.noise)
+		j.cleanRatio.learn(&cleaned, aligned, &j.noise)
 	}
 }
 
-// verdict ends a frame of some steps. It reports whether somebody else is heard in it,
-// and whether the canceller has diverged: it then adds more than it removes again and
-// again, as it does only on the wrong sound.
-func (j *judge) verdict(steps int, careful bool) (somebody, astray bool) {
-	loud, more := personLevel*float32(steps), float32(1)
+// endFrame ends a frame of this many steps. It reports whether a person is heard in the frame,
+// and whether the canceller has diverged: with a wrong alignment it adds more power than it
+// removes, in one frame after the other. careful raises the thresholds for a person.
+func (j *judge) endFrame(steps int, careful bool) (person, diverged bool) {
+	minPower, factor := personLevel*float32(steps), float32(1)
 	if careful {
-		more = carefulBy
+		factor = carefulFactor
 	}
-	somebody = j.unaccounted > loud && j.unaccounted > more*unexplained*j.left && j.echoless > more*unechoed*j.heard
-	j.added *= 0.9
-	if j.left > addedLoud*loud && j.left > addedTo*j.heard {
-		somebody = false
-		j.added++
+	person = j.unexplained > minPower && j.unexplained > factor*minUnexplained*j.cleanPower && j.notEcho > factor*minNotEcho*j.heardPower
+	j.addedFrames *= 0.9
+	if j.cleanPower > minAddedFactor*minPower && j.cleanPower > maxAddedRatio*j.heardPower {
+		person = false
+		j.addedFrames++
 	}
-	if astray = j.added > addedOften; astray {
-		j.added = 0
+	if diverged = j.addedFrames > maxAddedFrames; diverged {
+		j.addedFrames = 0
 	}
-	j.heard, j.echoless, j.left, j.unaccounted = 0, 0, 0, 0
-	return somebody, astray
+	j.heardPower, j.notEcho, j.cleanPower, j.unexplained = 0, 0, 0, 0
+	return person, diverged
 }

@@ -5,28 +5,27 @@ import (
 	"math/bits"
 )
 
-// spectrumSpan is the length of sound in a spectrum, in samples: a step and the sound
-// before it.
+// spectrumSpan is the number of samples in a spectrum: those of a step and the ones before.
 const spectrumSpan = 512
 
-// bandEdges divide the spectrum into critical bands, in Hz. Above the last a robot's
-// codec sends little that can be compared.
+// bandEdges are the edges of the critical bands, in Hz. Above the last edge, a robot's codec
+// sends too little sound for a comparison.
 var bandEdges = [...]int{100, 200, 300, 400, 510, 630, 770, 920, 1080, 1270, 1480, 1720, 2000, 2320, 2700, 3150, 3700, 4400, 5300}
 
 const bands = len(bandEdges) - 1
 
-// levels is the power of a step of sound in each band, as a mean square.
+// levels holds the power of a step of sound in each band, as the mean square of the samples.
 type levels [bands]float32
 
-// analyser computes the levels of two streams of sound at once: transforming a complex
-// sound costs no more than transforming a real one.
+// analyser computes the levels of two streams of sound with one Fourier transform: one stream
+// is the real part of its input, the other one the imaginary part.
 type analyser struct {
-	tail     [2][spectrumSpan]float32 // the latest sound
-	re, im   [spectrumSpan]float32
-	hann     [spectrumSpan]float32
-	cos, sin [spectrumSpan / 2]float32
-	order    [spectrumSpan]uint16
-	edges    [bands + 1]int // in bins
+	tail     [2][spectrumSpan]float32  // latest sound of both streams
+	re, im   [spectrumSpan]float32     // real and imaginary part of the spectrum
+	hann     [spectrumSpan]float32     // window function
+	cos, sin [spectrumSpan / 2]float32 // twiddle factors
+	order    [spectrumSpan]uint16      // each index with its bits reversed
+	edges    [bands + 1]int            // bandEdges as indexes of re and im
 }
 
 func newAnalyser() *analyser {
@@ -46,8 +45,8 @@ func newAnalyser() *analyser {
 	return a
 }
 
-// step adds a step to both streams and returns their levels.
-func (a *analyser) step(first, second *[echoStep]int16) (one, two levels) {
+// step appends a step to both streams and returns their levels.
+func (a *analyser) step(first, second *[echoStep]int16) (firstLevels, secondLevels levels) {
 	for i, pcm := range [2]*[echoStep]int16{first, second} {
 		tail := &a.tail[i]
 		copy(tail[:], tail[echoStep:])
@@ -59,8 +58,9 @@ func (a *analyser) step(first, second *[echoStep]int16) (one, two levels) {
 		a.re[j], a.im[j] = a.tail[0][i]*a.hann[i], a.tail[1][i]*a.hann[i]
 	}
 	a.transform()
-	// The two are separated by symmetry, which leaves a factor of 4; half of
-	// the power is in the mirrored half; the window passes 3/8 of it.
+	// The spectrum of a real stream is symmetric, which separates the two streams here.
+	// scale undoes three factors: the separation multiplies power by 4, half of the power
+	// is in the upper half of the spectrum, and the window passes 3/8 of it.
 	const scale = 2 / (4 * 0.375 * spectrumSpan * spectrumSpan)
 	for b := range bands {
 		var p, q float32
@@ -69,12 +69,12 @@ func (a *analyser) step(first, second *[echoStep]int16) (one, two levels) {
 			p += (zr+mr)*(zr+mr) + (zi-mi)*(zi-mi)
 			q += (zi+mi)*(zi+mi) + (mr-zr)*(mr-zr)
 		}
-		one[b], two[b] = p*scale, q*scale
+		firstLevels[b], secondLevels[b] = p*scale, q*scale
 	}
-	return one, two
+	return firstLevels, secondLevels
 }
 
-// transform is the fast Fourier transform of re and im, which are in bit-reversed order.
+// transform replaces re and im, which are in bit-reversed order, by their Fourier transform.
 func (a *analyser) transform() {
 	for half := 1; half < spectrumSpan; half *= 2 {
 		stride := spectrumSpan / (2 * half)

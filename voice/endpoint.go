@@ -17,8 +17,8 @@ type Edge int
 // The edges of an utterance.
 const (
 	NoEdge      Edge = iota
-	SpeechBegan      // enough voice to be speech
-	SpeechEnded      // enough silence after it
+	SpeechBegan      // enough windows sounded like a voice
+	SpeechEnded      // enough silence followed the speech
 )
 
 // DefaultSilence is the silence after speech that ends an utterance. People pause for 300
@@ -28,34 +28,36 @@ const DefaultSilence = 600 * time.Millisecond
 // Thresholds on 20 ms windows, chosen on speech of three voices, breath, servo noise and
 // DTX silence; endpoint_test.go checks them.
 const (
-	window       = MicRate * 20 / 1000 // samples
-	beginWindows = 15                  // of the last 300 ms ...
-	beginVoiced  = 8                   // ... 160 ms must sound like a voice to begin
-	beginPitched = 4                   // ... and 80 ms must have a voice's pitch
-	keepVoiced   = 2                   // of the last 100 ms: less does not prolong speech
-	keepWindows  = 5
-	aboveFloor   = 2.5   // voice is 8 dB above the noise floor
-	lowestVoice  = 100.0 // RMS: -50 dBFS, quieter than a person in the room
+	window          = MicRate * 20 / 1000 // samples
+	onsetWindows    = 15                  // speech begins if, within 300 ms,
+	minOnsetVoiced  = 8                   // 160 ms sound like a voice,
+	minOnsetPitched = 4                   // and 80 ms also have the pitch of one
+	keptWindows     = 5                   // speech goes on if, within 100 ms,
+	minKeptVoiced   = 2                   // 40 ms sound like a voice
+	floorMargin     = 2.5                 // a voice's RMS is at least this multiple of the noise floor, 8 dB
+	minVoiceLevel   = 100.0               // RMS; -50 dBFS, quieter than a person in the room
 )
 
-// EndPointer finds where speech begins and ends in a stream of 16 kHz PCM: the WebRTC
-// voice detector finds 20 ms windows that sound like a voice, a noise floor that follows
-// the room excludes quiet ones, pitch separates vowels from breath and motors, and
-// hangover bridges the pauses in a sentence. It measures time in samples, so a stream
-// that stops needs a wall clock as well. It is not safe for concurrent use.
+// EndPointer finds where speech begins and ends in a stream of 16 kHz PCM. The WebRTC voice
+// detector finds the windows of 20 ms that sound like a voice. Windows that are not louder
+// than the room's noise are excluded. A voice's pitch distinguishes vowels from breath and
+// motors. Speech ends only after a longer silence than the pauses in a sentence.
+//
+// An EndPointer measures time in samples: if the stream may stop, the caller needs a clock
+// to end the speech. It is not safe for concurrent use.
 type EndPointer struct {
-	vad     *webrtcvad.VAD
-	silence int // windows
-	rest    []int16
+	vad            *webrtcvad.VAD
+	silenceWindows int     // windows of silence that end speech
+	partial        []int16 // sound of the next, still incomplete window
 
-	recent   uint32           // one bit per window, newest lowest, 1 sounds like a voice
-	pitched  uint32           // the same, 1 has a voice's pitch
-	tail     [pitchSpan]int16 // the latest sound
-	floor    float64
-	speaking bool
-	quiet    int    // windows since voice was last heard
-	asked    string // text of the current speech last passed to settled,
-	settled  bool   // and the answer
+	recent       uint32           // one bit per window, the newest is the lowest: 1 if it sounds like a voice
+	pitched      uint32           // one bit per window like recent: 1 if it also has a voice's pitch
+	tail         [pitchSpan]int16 // the latest sound
+	floor        float64          // RMS of the room's noise
+	speaking     bool
+	quietWindows int    // number of windows since a voice was last heard
+	settledText  string // the text of the current speech last passed to Finished's settled; empty if none
+	settled      bool   // what settled returned for settledText
 }
 
 // NewEndPointer returns an end-pointer that ends speech after the given silence
@@ -69,7 +71,7 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 	if err := vad.SetMode(3); err != nil {
 		return nil, fmt.Errorf("set up the voice detector: %w", err)
 	}
-	e := &EndPointer{vad: vad, rest: make([]int16, 0, window)}
+	e := &EndPointer{vad: vad, partial: make([]int16, 0, window)}
 	e.SetSilence(silence)
 	e.Reset()
 	return e, nil
@@ -77,42 +79,44 @@ func NewEndPointer(silence time.Duration) (*EndPointer, error) {
 
 // SetSilence changes the silence that ends an utterance (DefaultSilence if zero).
 func (e *EndPointer) SetSilence(silence time.Duration) {
-	e.silence = int(cmp.Or(silence, DefaultSilence) / (20 * time.Millisecond))
+	e.silenceWindows = int(cmp.Or(silence, DefaultSilence) / (20 * time.Millisecond))
 }
 
 // Reset drops the current speech, but keeps the noise floor.
 func (e *EndPointer) Reset() {
-	e.recent, e.pitched, e.speaking, e.quiet, e.rest = 0, 0, false, 0, e.rest[:0]
+	e.recent, e.pitched, e.speaking, e.quietWindows, e.partial = 0, 0, false, 0, e.partial[:0]
 }
 
 // Speaking reports whether speech has begun and not ended.
 func (e *EndPointer) Speaking() bool { return e.speaking }
 
 // Quiet returns how long no voice has been heard, during speech or since its end.
-func (e *EndPointer) Quiet() time.Duration { return time.Duration(e.quiet) * 20 * time.Millisecond }
+func (e *EndPointer) Quiet() time.Duration {
+	return time.Duration(e.quietWindows) * 20 * time.Millisecond
+}
 
-// A complete sentence needs less silence at its end: it ends the speech after
-// settledSilence, if the recognizer's text has not changed for settledFor, and the
-// recognizer is at most settledBehind late.
+// After a complete sentence, less silence ends the speech: settledSilence, provided that the
+// recognizer's text has not changed for settledFor of sound, and that the recognizer has
+// processed all sound but the latest maxSettledLag.
 const (
 	settledSilence = 240 * time.Millisecond
 	settledFor     = 100 * time.Millisecond
-	settledBehind  = 2 * FrameDuration
+	maxSettledLag  = 2 * FrameDuration
 )
 
-// Finished reports whether the current speech u has ended before the usual silence:
-// settled reports whether nothing that changes its meaning can follow the recognizer's
-// text so far. It is called once per text.
+// Finished ends the current speech u before the usual silence if its text is complete, and
+// reports whether it did. settled reports whether nothing that could follow would change the
+// meaning of a text; Finished calls it once for each partial text of the recognizer.
 func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool {
 	if !e.speaking || e.Quiet() < settledSilence {
 		return false
 	}
-	heard := u.Supposed()
-	if heard.Text == "" || heard.Stood < settledFor || heard.Behind > settledBehind {
+	heard := u.Partial()
+	if heard.Text == "" || heard.Unchanged < settledFor || heard.Behind > maxSettledLag {
 		return false
 	}
-	if heard.Text != e.asked {
-		e.asked, e.settled = heard.Text, settled(heard.Text)
+	if heard.Text != e.settledText {
+		e.settledText, e.settled = heard.Text, settled(heard.Text)
 	}
 	if !e.settled {
 		return false
@@ -121,77 +125,80 @@ func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool
 	return true
 }
 
+// endSpeech marks the current speech as ended.
 func (e *EndPointer) endSpeech() { e.speaking, e.recent, e.pitched = false, 0, 0 }
 
 // Voiced reports whether a voice was heard in the last 100 ms.
-func (e *EndPointer) Voiced() bool { return ones(e.recent, keepWindows) > 0 }
+func (e *EndPointer) Voiced() bool { return countOnes(e.recent, keptWindows) > 0 }
 
-// Feed processes the next piece of sound and returns the last edge in it.
+// Feed processes the next piece of sound, of any length, and returns the last edge in it.
 func (e *EndPointer) Feed(pcm []int16) Edge {
 	edge := NoEdge
 	for len(pcm) > 0 {
-		n := min(window-len(e.rest), len(pcm))
-		e.rest = append(e.rest, pcm[:n]...)
+		n := min(window-len(e.partial), len(pcm))
+		e.partial = append(e.partial, pcm[:n]...)
 		pcm = pcm[n:]
-		if len(e.rest) < window {
+		if len(e.partial) < window {
 			break
 		}
-		if found := e.window(e.rest); found != NoEdge {
+		if found := e.processWindow(e.partial); found != NoEdge {
 			edge = found
 		}
-		e.rest = e.rest[:0]
+		e.partial = e.partial[:0]
 	}
 	return edge
 }
 
-func (e *EndPointer) window(pcm []int16) Edge {
+// processWindow processes 20 ms of sound and returns the edge that it brings.
+func (e *EndPointer) processWindow(pcm []int16) Edge {
 	copy(e.tail[:], e.tail[len(pcm):])
 	copy(e.tail[len(e.tail)-len(pcm):], pcm)
-	voice := e.voiced(pcm)
-	e.recent = e.recent<<1 | bit(voice)
-	e.pitched = e.pitched<<1 | bit(voice && hasPitch(&e.tail))
+	voice := e.isVoice(pcm)
+	e.recent = e.recent<<1 | bitOf(voice)
+	e.pitched = e.pitched<<1 | bitOf(voice && hasPitch(&e.tail))
 	if !e.speaking {
-		if ones(e.recent, beginWindows) < beginVoiced || ones(e.pitched, beginWindows) < beginPitched {
+		if countOnes(e.recent, onsetWindows) < minOnsetVoiced || countOnes(e.pitched, onsetWindows) < minOnsetPitched {
 			return NoEdge
 		}
-		e.speaking, e.quiet, e.asked = true, 0, ""
+		e.speaking, e.quietWindows, e.settledText = true, 0, ""
 		return SpeechBegan
 	}
-	e.quiet++
-	if voice && ones(e.recent, keepWindows) >= keepVoiced && ones(e.pitched, beginWindows) > 0 {
-		e.quiet = 0
+	e.quietWindows++
+	if voice && countOnes(e.recent, keptWindows) >= minKeptVoiced && countOnes(e.pitched, onsetWindows) > 0 {
+		e.quietWindows = 0
 	}
-	if e.quiet < e.silence {
+	if e.quietWindows < e.silenceWindows {
 		return NoEdge
 	}
 	e.endSpeech()
 	return SpeechEnded
 }
 
-func bit(b bool) uint32 {
+func bitOf(b bool) uint32 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func ones(recent uint32, of int) int { return bits.OnesCount32(recent & (1<<of - 1)) }
+// countOnes counts the ones among the n latest windows of recent.
+func countOnes(recent uint32, n int) int { return bits.OnesCount32(recent & (1<<n - 1)) }
 
-// voiced reports whether a window sounds like a voice and is loud enough.
-func (e *EndPointer) voiced(pcm []int16) bool {
+// isVoice reports whether a window sounds like a voice and is loud enough, and updates the
+// noise floor.
+func (e *EndPointer) isVoice(pcm []int16) bool {
 	level := rms(pcm)
-	// The detector keeps its own statistics and must see every window. It takes
-	// samples in native byte order, which is little-endian on all supported
-	// machines.
+	// The detector has statistics of its own, so it must see every window. It reads
+	// samples in native byte order, which is little-endian on all supported machines.
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)
-	voice = voice && err == nil && level > lowestVoice && level > aboveFloor*e.floor
+	voice = voice && err == nil && level > minVoiceLevel && level > floorMargin*e.floor
 	e.trackFloor(level, voice)
 	return voice
 }
 
-// trackFloor lowers the floor at once in a quieter room and raises it over some seconds, so
-// that a fan becomes part of the floor but a sentence does not.
+// trackFloor lowers the noise floor to the level of a quieter window at once. It raises the
+// floor over some seconds, so a fan becomes part of it, but a sentence does not.
 func (e *EndPointer) trackFloor(level float64, voice bool) {
 	rise := 1.02 // per window: about tenfold in 2.4 s
 	if voice {
@@ -200,6 +207,7 @@ func (e *EndPointer) trackFloor(level float64, voice bool) {
 	e.floor = max(1, min(level, max(e.floor, 1)*rise))
 }
 
+// rms returns the root mean square of samples.
 func rms(pcm []int16) float64 {
 	sum := 0.0
 	for _, s := range pcm {

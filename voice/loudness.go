@@ -8,32 +8,34 @@ import (
 	"time"
 )
 
-// Loudness holds how loud voices are as they are heard. A voice is named by its robot, or
-// by a talk without one. The zero value is silent.
+// Loudness holds the current level of each voice as listeners hear it. The name of a voice
+// is the ID of its robot, or of its session if it has no robot. In the zero value all voices
+// are silent.
 type Loudness struct {
 	watched atomic.Bool // somebody has asked for a level
 
 	mu       sync.Mutex
-	mouths   map[string]int   // number of mouths by name
-	speaking map[string]*loud // voices that are not silent
-	begins   chan struct{}    // closed when a silent voice becomes audible; nil if nobody waits
+	mouths   map[string]int           // number of mouths; key: name of the voice
+	speaking map[string]*audibleVoice // voices that are not silent; key: name
+	audible  chan struct{}            // closed when a silent voice becomes audible; nil if nobody waits
 }
 
-// loud is a level above 0.
-type loud struct {
+// audibleVoice is a voice with a level above 0.
+type audibleVoice struct {
 	level   float64
 	changed chan struct{} // closed on the next change; nil if nobody waits
 }
 
-// Level returns how loud a voice is heard now, from 0 to 1, at the time it is played
-// rather than sent. changed is closed when the level may have changed.
-func (l *Loudness) Level(of string) (level float64, changed <-chan struct{}) {
+// Level returns the current level of a voice, from 0 to 1: the level of the sound that is
+// being played, not of the sound that is being sent. changed is closed when the level may
+// have changed.
+func (l *Loudness) Level(name string) (level float64, changed <-chan struct{}) {
 	l.watched.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waits := &l.begins
-	if is := l.speaking[of]; is != nil {
-		level, waits = is.level, &is.changed
+	waits := &l.audible
+	if v := l.speaking[name]; v != nil {
+		level, waits = v.level, &v.changed
 	}
 	if *waits == nil {
 		*waits = make(chan struct{})
@@ -41,37 +43,37 @@ func (l *Loudness) Level(of string) (level float64, changed <-chan struct{}) {
 	return level, *waits
 }
 
-// Watched reports whether anybody has asked for a level. Until then no level needs to be
+// Watched reports whether Level was ever called. Before that, no level needs to be
 // measured.
 func (l *Loudness) Watched() bool { return l.watched.Load() }
 
-// Speaks reports whether a name has a mouth, even a silent one.
-func (l *Loudness) Speaks(of string) bool {
+// HasMouth reports whether a voice has a mouth, even a silent one.
+func (l *Loudness) HasMouth(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mouths[of] > 0
+	return l.mouths[name] > 0
 }
 
 // set changes a voice's level. It does not allocate while the voice speaks.
-func (l *Loudness) set(of string, level float64) {
+func (l *Loudness) set(name string, level float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	is := l.speaking[of]
-	if is == nil && level == 0 || is != nil && is.level == level {
+	v := l.speaking[name]
+	if v == nil && level == 0 || v != nil && v.level == level {
 		return
 	}
-	waits := &l.begins
+	waits := &l.audible
 	switch {
-	case is == nil:
+	case v == nil:
 		if l.speaking == nil {
-			l.speaking = map[string]*loud{}
+			l.speaking = map[string]*audibleVoice{}
 		}
-		l.speaking[of] = &loud{level: level}
+		l.speaking[name] = &audibleVoice{level: level}
 	case level == 0:
-		delete(l.speaking, of)
-		waits = &is.changed
+		delete(l.speaking, name)
+		waits = &v.changed
 	default:
-		is.level, waits = level, &is.changed
+		v.level, waits = level, &v.changed
 	}
 	if *waits != nil {
 		close(*waits)
@@ -79,98 +81,97 @@ func (l *Loudness) set(of string, level float64) {
 	}
 }
 
-// Mouth holds the levels of sound of one voice that was sent and not yet played. It is
-// not safe for concurrent use.
+// Mouth sets the level of one voice while its sound is played. It queues the levels of sound
+// that was sent but not yet played. It is not safe for concurrent use.
 type Mouth struct {
-	all   *Loudness
-	of    string
-	ahead []moment
+	loudness *Loudness
+	name     string
+	queued   []levelChange
 }
 
-// moment is a level with the time of its start.
-type moment struct {
+// levelChange is a level and the time from which it is heard.
+type levelChange struct {
 	at    time.Time
 	level float64
 }
 
-// Mouth returns a mouth for a name, to be closed after use.
-func (l *Loudness) Mouth(of string) *Mouth {
+// Mouth returns a mouth for a voice. The caller closes it after use.
+func (l *Loudness) Mouth(name string) *Mouth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mouths == nil {
 		l.mouths = map[string]int{}
 	}
-	l.mouths[of]++
-	return &Mouth{all: l, of: of}
+	l.mouths[name]++
+	return &Mouth{loudness: l, name: name}
 }
 
-// Queue adds the levels, of LevelDuration each, of sound whose playing ends at until.
-// After that it is silent, unless more follows.
+// Queue adds the levels of sound that will have been played at until. Each level lasts
+// LevelDuration. The voice is silent from until, unless more levels are queued.
 func (m *Mouth) Queue(levels []float64, until time.Time) {
-	if !m.all.Watched() {
+	if !m.loudness.Watched() {
 		return
 	}
 	at := until.Add(-time.Duration(len(levels)) * LevelDuration)
 	for _, level := range levels {
-		m.ahead = append(m.ahead, moment{at, level})
+		m.queued = append(m.queued, levelChange{at, level})
 		at = at.Add(LevelDuration)
 	}
-	m.ahead = append(m.ahead, moment{until, 0})
+	m.queued = append(m.queued, levelChange{until, 0})
 }
 
-// Speak queues the levels of sound that is played from now on, or after the sound that is
-// playing.
+// Speak queues the levels of sound that is played from now on, or after the queued sound.
 func (m *Mouth) Speak(levels []float64, now time.Time) {
-	if n := len(m.ahead); n > 0 && m.ahead[n-1].at.After(now) {
-		now = m.ahead[n-1].at
+	if n := len(m.queued); n > 0 && m.queued[n-1].at.After(now) {
+		now = m.queued[n-1].at
 	}
 	m.Queue(levels, now.Add(time.Duration(len(levels))*LevelDuration))
 }
 
-// forever is the duration returned by Follow if no change is queued.
+// forever is the duration returned by Update if no change is queued.
 const forever = time.Duration(math.MaxInt64)
 
-// Update sets the level that is heard at now, and returns how long it lasts.
+// Update sets the level that is heard at now, and returns the time until the next change.
 func (m *Mouth) Update(now time.Time) time.Duration {
 	past := 0
-	for past < len(m.ahead) && !m.ahead[past].at.After(now) {
+	for past < len(m.queued) && !m.queued[past].at.After(now) {
 		past++
 	}
 	if past > 0 {
-		m.all.set(m.of, m.ahead[past-1].level)
-		m.ahead = m.ahead[:copy(m.ahead, m.ahead[past:])]
+		m.loudness.set(m.name, m.queued[past-1].level)
+		m.queued = m.queued[:copy(m.queued, m.queued[past:])]
 	}
-	if len(m.ahead) == 0 {
+	if len(m.queued) == 0 {
 		return forever
 	}
-	return m.ahead[0].at.Sub(now)
+	return m.queued[0].at.Sub(now)
 }
 
-// Shut drops what is queued and sets silence.
+// Shut drops the queued levels and makes the voice silent.
 func (m *Mouth) Shut() {
-	m.ahead = m.ahead[:0]
-	m.all.set(m.of, 0)
+	m.queued = m.queued[:0]
+	m.loudness.set(m.name, 0)
 }
 
-// Close shuts the mouth and removes it.
+// Close makes the voice silent and removes the mouth.
 func (m *Mouth) Close() {
 	m.Shut()
-	m.all.mu.Lock()
-	defer m.all.mu.Unlock()
-	if m.all.mouths[m.of]--; m.all.mouths[m.of] == 0 {
-		delete(m.all.mouths, m.of)
+	m.loudness.mu.Lock()
+	defer m.loudness.mu.Unlock()
+	if m.loudness.mouths[m.name]--; m.loudness.mouths[m.name] == 0 {
+		delete(m.loudness.mouths, m.name)
 	}
 }
 
-// Run speaks the levels from given, one after the other, until ctx ends. It does not shut
-// the mouth.
-func (m *Mouth) Run(ctx context.Context, given <-chan []float64) {
+// Run speaks the levels that it receives, one slice after the other, until ctx ends; then it
+// closes the mouth. A nil slice drops the queued levels.
+func (m *Mouth) Run(ctx context.Context, speech <-chan []float64) {
 	defer m.Close()
 	timer := time.NewTimer(forever)
 	defer timer.Stop()
 	for {
 		select {
-		case levels := <-given:
+		case levels := <-speech:
 			if m.Speak(levels, time.Now()); levels == nil {
 				m.Shut()
 			}

@@ -21,7 +21,7 @@ func TestLoudnessFollowsOnlyWatchedVoices(t *testing.T) {
 			now = now.Add(LevelDuration)
 		}
 	}
-	if packet(); len(l.speaking) > 0 || len(m.ahead) > 0 {
+	if packet(); len(l.speaking) > 0 || len(m.queued) > 0 {
 		t.Error("it follows what nobody watches")
 	}
 	l.Level("a")
@@ -32,11 +32,11 @@ func TestLoudnessFollowsOnlyWatchedVoices(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, packet); n > 0 {
 		t.Errorf("%g allocations for each packet", n)
 	}
-	if !l.Speaks("a") {
+	if !l.HasMouth("a") {
 		t.Error("nobody speaks")
 	}
 	m.Close()
-	if len(l.speaking)+len(l.mouths) > 0 || l.Speaks("a") {
+	if len(l.speaking)+len(l.mouths) > 0 || l.HasMouth("a") {
 		t.Errorf("it keeps %v and %v", l.speaking, l.mouths)
 	}
 }

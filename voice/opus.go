@@ -7,37 +7,36 @@ import (
 	"github.com/hraban/opus"
 )
 
-// maxPacket is the most sound one Opus packet may hold (RFC 6716
-// section 2.1.4), in milliseconds.
-const maxPacket = 120
+// maxPacketMillis is the maximum duration of an Opus packet (RFC 6716 section 2.1.4).
+const maxPacketMillis = 120
 
-// MaxPacket is the largest Opus packet this package makes or accepts, in
-// bytes. Real ones are 100 to 300 bytes.
+// MaxPacket is the maximum size of an Opus packet that this package makes or accepts, in
+// bytes. Packets of speech have 100 to 400 bytes.
 const MaxPacket = 4000
 
-// ErrPacket is wrapped by Decode for a packet that is not Opus, is empty or is larger
-// than MaxPacket.
+// ErrPacket is wrapped by the errors of Decode for a packet that is not Opus, is empty, or is
+// larger than MaxPacket.
 var ErrPacket = errors.New("not an Opus packet")
 
-// Decoder decodes the Opus packets of one stream to PCM. It has the stream's state, so
-// each session needs its own. It is not safe for concurrent use.
+// Decoder decodes the Opus packets of one stream to PCM. It holds the state of the stream, so
+// each stream needs a decoder of its own. It is not safe for concurrent use.
 type Decoder struct {
 	opus *opus.Decoder
-	pcm  []int16
+	pcm  []int16 // buffer of the longest packet; returned by Decode and Conceal
 }
 
-// NewDecoder returns a decoder that yields mono PCM at rate, which is one of
-// 8000, 12000, 16000, 24000 and 48000.
+// NewDecoder returns a decoder to mono PCM. The rate is 8000, 12000, 16000, 24000 or
+// 48000 Hz.
 func NewDecoder(rate int) (*Decoder, error) {
 	d, err := opus.NewDecoder(rate, 1)
 	if err != nil {
 		return nil, fmt.Errorf("make an Opus decoder for %d Hz: %w", rate, err)
 	}
-	return &Decoder{opus: d, pcm: make([]int16, rate/1000*maxPacket)}, nil
+	return &Decoder{opus: d, pcm: make([]int16, rate/1000*maxPacketMillis)}, nil
 }
 
-// Decode returns the sound of one packet. The slice is overwritten by the next call. An
-// empty packet is an error: the library would treat it as lost and invent sound.
+// Decode returns the sound of one packet. The next call overwrites the slice. An empty packet
+// is an error, because libopus would treat it as lost and invent sound.
 func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 	if len(packet) == 0 || len(packet) > MaxPacket {
 		return nil, fmt.Errorf("%w: %d bytes", ErrPacket, len(packet))
@@ -49,10 +48,10 @@ func (d *Decoder) Decode(packet []byte) ([]int16, error) {
 	return d.pcm[:n], nil
 }
 
-// Conceal returns 60 ms of sound in place of a lost packet. The slice is overwritten by
-// the next call.
+// Conceal returns 60 ms of sound in place of a lost packet. The next call overwrites the
+// slice.
 func (d *Decoder) Conceal() ([]int16, error) {
-	pcm := d.pcm[:len(d.pcm)*int(FrameDuration.Milliseconds())/maxPacket]
+	pcm := d.pcm[:len(d.pcm)*int(FrameDuration.Milliseconds())/maxPacketMillis]
 	if err := d.opus.DecodePLC(pcm); err != nil {
 		return nil, fmt.Errorf("conceal a lost packet: %w", err)
 	}
@@ -61,32 +60,33 @@ func (d *Decoder) Conceal() ([]int16, error) {
 
 // Encoder encodes PCM as the Opus packets of one stream, 60 ms each.
 type Encoder struct {
-	opus  *opus.Encoder
-	frame int // samples per packet
-	rest  []int16
-	now   []int16 // the sound of the packet passed to out
-	data  [MaxPacket]byte
+	opus      *opus.Encoder
+	frame     int             // samples per packet
+	remainder []int16         // sound of the next, still incomplete packet
+	current   []int16         // sound of the packet that is passed to out
+	data      [MaxPacket]byte // the packet that is passed to out
 }
 
-// Encoding for a robot's speaker, chosen by BenchmarkQuality. The application is music:
-// its transform is closer to the sound than the voice model at 24 kbit/s, takes a third
-// of the time to encode and no more to decode, and conceals losses better. A packet has
-// about 360 bytes, which a robot's radio handles well. Complexity 0 smears consonants.
+// Settings of the encoder for a robot's speaker, chosen with BenchmarkQuality. The encoder
+// uses Opus's application for music, not for voice: the result is closer to the original than
+// that of the voice model at 24 kbit/s, takes a third of the time to encode and no more time to
+// decode, and hides lost packets better. A packet has about 360 bytes, which a robot's radio
+// handles well.
 const (
-	speechBitrate    = 48000
-	speechComplexity = 5
+	speechBitrate    = 48000 // bit/s
+	speechComplexity = 5     // of 0 to 10; 0 smears consonants
 )
 
-// NewEncoder returns an encoder of mono PCM at rate for a speaker.
+// NewEncoder returns an encoder of mono PCM at rate, in Hz, for a robot's speaker.
 func NewEncoder(rate int) (*Encoder, error) {
 	return newEncoder(rate, opus.AppAudio, func(e *opus.Encoder) error {
 		return errors.Join(e.SetBitrate(speechBitrate), e.SetComplexity(speechComplexity))
 	})
 }
 
-// NewMicEncoder returns an encoder of mono PCM at MicRate that is set up like the
-// firmware's microphone: voice application, lowest complexity, variable rate, and
-// discontinuous transmission, which makes packets of a few bytes in silence.
+// NewMicEncoder returns an encoder of mono PCM at MicRate with the settings of the firmware:
+// the application for voice, the lowest complexity, a variable bit rate, and discontinuous
+// transmission, which makes packets of a few bytes from silence.
 func NewMicEncoder() (*Encoder, error) {
 	return newEncoder(MicRate, opus.AppVoIP, func(e *opus.Encoder) error {
 		return errors.Join(e.SetBitrate(24000), e.SetComplexity(0), e.SetVBR(true), e.SetDTX(true))
@@ -104,15 +104,15 @@ func newEncoder(rate int, application opus.Application, setUp func(*opus.Encoder
 	return &Encoder{opus: e, frame: rate * int(FrameDuration.Milliseconds()) / 1000}, nil
 }
 
-// Encode accepts PCM of any length and calls out for every full packet. The remainder is
-// kept for the next call, so that sentences join without a click. The packet is only
-// valid during the call.
+// Encode encodes PCM of any length and calls out for every full packet. The packet is only
+// valid during the call. Encode stores the remainder for the next call: consecutive sentences
+// join without a click.
 func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
-	e.rest = append(e.rest, pcm...)
+	e.remainder = append(e.remainder, pcm...)
 	used := 0
-	for ; len(e.rest)-used >= e.frame; used += e.frame {
-		e.now = e.rest[used : used+e.frame]
-		n, err := e.opus.Encode(e.now, e.data[:])
+	for ; len(e.remainder)-used >= e.frame; used += e.frame {
+		e.current = e.remainder[used : used+e.frame]
+		n, err := e.opus.Encode(e.current, e.data[:])
 		if err != nil {
 			return fmt.Errorf("encode Opus: %w", err)
 		}
@@ -120,38 +120,39 @@ func (e *Encoder) Encode(pcm []int16, out func(packet []byte) error) error {
 			return err
 		}
 	}
-	e.rest = e.rest[:copy(e.rest, e.rest[used:])]
+	e.remainder = e.remainder[:copy(e.remainder, e.remainder[used:])]
 	return nil
 }
 
-// Missing returns how many samples the next packet lacks, at least one.
-func (e *Encoder) Missing() int { return e.frame - len(e.rest) }
+// Missing returns the number of samples that would complete the next packet, at least one.
+func (e *Encoder) Missing() int { return e.frame - len(e.remainder) }
 
-// Empty reports whether there is no remainder.
-func (e *Encoder) Empty() bool { return len(e.rest) == 0 }
+// Empty reports whether the remainder is empty.
+func (e *Encoder) Empty() bool { return len(e.remainder) == 0 }
 
-// Levels returns the levels of the packet that Encode or Flush passes to out. It may be
-// called only during that call.
-func (e *Encoder) Levels() (of Levels) {
-	part := e.frame / len(of)
-	for i := range of {
-		of[i] = Level(e.now[i*part : (i+1)*part])
+// Levels returns the levels of the packet that Encode or Flush is passing to out. It may only
+// be called by out.
+func (e *Encoder) Levels() (levels Levels) {
+	part := e.frame / len(levels)
+	for i := range levels {
+		levels[i] = Level(e.current[i*part : (i+1)*part])
 	}
-	return of
+	return levels
 }
 
-// Flush pads the remainder with silence and encodes it. Without a remainder it does
+// Flush pads the remainder with silence and encodes it. If the remainder is empty, Flush does
 // nothing.
 func (e *Encoder) Flush(out func(packet []byte) error) error {
-	if len(e.rest) == 0 {
+	if len(e.remainder) == 0 {
 		return nil
 	}
-	return e.Encode(make([]int16, e.frame-len(e.rest)), out)
+	return e.Encode(make([]int16, e.frame-len(e.remainder)), out)
 }
 
-// Reset drops the remainder and the stream's state, for an unrelated stream.
+// Reset drops the remainder and the state of the stream. Call it before encoding an unrelated
+// stream.
 func (e *Encoder) Reset() error {
-	e.rest = e.rest[:0]
+	e.remainder = e.remainder[:0]
 	if err := e.opus.Reset(); err != nil {
 		return fmt.Errorf("reset the Opus encoder: %w", err)
 	}

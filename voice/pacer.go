@@ -5,64 +5,67 @@ import (
 	"time"
 )
 
-// A robot's decode queue holds 20 or 40 packets of 60 ms and silently drops the
-// newest beyond that, so the lead stays well below it. The robot plays on its own
-// clock, so the lead must cover the network's delays.
+// The lead is the duration of the sound that was sent to the robot and not yet played. It must
+// cover delays of the network, because the robot plays by its own clock. It must also stay
+// well below the robot's decode queue, which holds 20 or 40 packets of 60 ms and silently
+// drops packets that arrive while it is full.
 const (
-	firstLead = 300 * time.Millisecond // sound sent to the robot ahead of time
-	grownLead = 600 * time.Millisecond // after the robot ran dry, or nearly did
-	minQueue  = 20                     // packets that every firmware can hold
+	initialLead = 300 * time.Millisecond // maximum lead at first
+	grownLead   = 600 * time.Millisecond // maximum lead after the robot ran dry, or nearly did
+	minQueue    = 20                     // packets that the queue of every firmware holds
 )
 
-// Pacer computes when each packet of a stream is to be sent, on an absolute clock: an
-// error in one packet's time does not affect the next. It has no timer and reads no
-// clock. The zero value has sent nothing, to a robot of unknown firmware.
+// Pacer computes when to send each packet of a stream. The times follow from the start of
+// the stream: a packet that is sent late does not delay the next ones. A Pacer has no timer
+// and reads no clock. The zero value is ready for the first packet to a robot of unknown
+// firmware.
 type Pacer struct {
-	// Queue is how many packets the robot holds; 0 is the minimum of all firmwares. Half
-	// of it is used, since delayed packets arrive all at once.
+	// Queue is the number of packets that the robot's queue holds; 0 means the minimum of
+	// all firmwares. The lead uses half of the queue, because delayed packets arrive all at
+	// once.
 	Queue int
 
-	began    time.Time // the first packet
-	until    time.Time // when all sound sent will have been played
-	lead     time.Duration
-	underrun int
+	firstSent   time.Time     // when the first packet was sent
+	playedUntil time.Time     // when the last packet sent will have been played; zero if none was sent
+	lead        time.Duration // maximum lead
+	underruns   int           // times that the robot ran dry
 }
 
-// NextSend returns the earliest time to send the next packet, the zero time for the first.
+// NextSend returns the earliest time to send the next packet: the zero time for the first one.
 func (p *Pacer) NextSend() time.Time {
-	if p.until.IsZero() {
+	if p.playedUntil.IsZero() {
 		return time.Time{}
 	}
-	most := time.Duration(max(0, cmp.Or(p.Queue, minQueue)/2-1)) * FrameDuration // leaves room for the packet that is due
-	return p.until.Add(-min(p.lead, most))
+	maxLead := time.Duration(max(0, cmp.Or(p.Queue, minQueue)/2-1)) * FrameDuration // leaves room for the packet that is due
+	return p.playedUntil.Add(-min(p.lead, maxLead))
 }
 
-// Sent records that a packet was sent at now. If the robot had run dry, its clock
-// restarts and the lead grows. The lead also grows if less than a packet was left,
-// except while the robot played its first packet.
+// Sent records that a packet was sent at now. If the robot had already played all sound, it
+// has run dry: it plays this packet at once, and the maximum lead grows. The maximum lead also
+// grows if the robot had less than one packet left, except while it played its first one.
 func (p *Pacer) Sent(now time.Time) {
 	switch {
-	case p.until.IsZero():
-		p.lead = firstLead
-		p.began, p.until = now, now
-	case p.until.Before(now):
+	case p.playedUntil.IsZero():
+		p.lead = initialLead
+		p.firstSent, p.playedUntil = now, now
+	case p.playedUntil.Before(now):
 		p.lead = grownLead
-		p.underrun++
-		p.until = now
-	case p.until.Sub(now) < FrameDuration && now.Sub(p.began) >= FrameDuration:
+		p.underruns++
+		p.playedUntil = now
+	case p.playedUntil.Sub(now) < FrameDuration && now.Sub(p.firstSent) >= FrameDuration:
 		p.lead = grownLead
 	}
-	p.until = p.until.Add(FrameDuration)
+	p.playedUntil = p.playedUntil.Add(FrameDuration)
 }
 
-// Played returns when the last packet sent will have been played, the zero time if none
-// was sent.
-func (p *Pacer) Played() time.Time { return p.until }
+// Played returns when the last packet sent will have been played: the zero time if none was
+// sent.
+func (p *Pacer) Played() time.Time { return p.playedUntil }
 
-// Lead returns how much sound the robot still has to play at now.
+// Lead returns the duration of the sound that the robot has still to play at now.
 func (p *Pacer) Lead(now time.Time) time.Duration {
-	return max(0, p.until.Sub(now))
+	return max(0, p.playedUntil.Sub(now))
 }
 
-// Underruns returns how often the robot ran dry before the stream's end.
-func (p *Pacer) Underruns() int { return p.underrun }
+// Underruns returns how many times the robot ran dry before the end of the stream.
+func (p *Pacer) Underruns() int { return p.underruns }

@@ -2,24 +2,25 @@ package voice
 
 import "math"
 
-// Resampler changes the rate of a stream of PCM by a fixed ratio: a windowed sinc (Kaiser,
-// beta 8) cut into one short filter per output phase. Aliases and images are more than
-// 60 dB down. Pieces may have any length and join inaudibly.
+// Resampler changes the rate of a stream of PCM by a fixed ratio. It is a polyphase filter: a
+// sinc with a Kaiser window (beta 8), split into one short filter for each position of an
+// output sample between two input samples. Aliases and images are more than 60 dB down. The
+// pieces of a stream may have any length and join inaudibly.
 type Resampler struct {
-	up, down int       // out/in rate in lowest terms
-	taps     int       // length of one phase
-	filter   []float32 // up phases of taps coefficients each
-	past     []float32 // input not yet fully used, oldest first
-	phase    int       // of the next output sample, in steps of 1/up input samples
-	out      []int16
+	up, down int       // output rate / input rate, in lowest terms
+	taps     int       // coefficients in one phase of the filter
+	filter   []float32 // one phase after the other, up of them
+	past     []float32 // input that later output still depends on, oldest first
+	phase    int       // of the next output sample: its distance from past's first sample, in 1/up input samples
+	out      []int16   // returned by Resample
 }
 
-// phaseTaps is the length of a phase if the rate is not lowered. 48 taps put the
-// transition band between 0.9 and 1.1 of the lower Nyquist rate. All lengths are
-// multiples of four, which are summed in parallel.
+// phaseTaps is the number of coefficients in a phase if the output rate is not lower than the
+// input rate. With 48, the transition band is between 0.9 and 1.1 of the lower Nyquist rate.
+// The number is always a multiple of four, because Resample adds up four sums in parallel.
 const phaseTaps = 48
 
-// NewResampler returns a resampler from one rate to the other, in Hz.
+// NewResampler returns a resampler from one rate to another, both in Hz.
 func NewResampler(from, to int) *Resampler {
 	g := gcd(from, to)
 	r := &Resampler{up: to / g, down: from / g, taps: phaseTaps}
@@ -38,8 +39,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// sincFilter lays the phases out one after the other, each in the order in
-// which it meets the input, and each with a sum of one.
+// sincFilter returns the coefficients of the filter, one phase after the other. The sum of
+// each phase is one. cutoff is a fraction of the input's Nyquist rate.
 func sincFilter(up, taps int, cutoff float64) []float32 {
 	const beta, passband = 8.0, 0.92
 	filter := make([]float32, up*taps)
@@ -83,8 +84,8 @@ func bessel0(x float64) float64 {
 	return sum
 }
 
-// Resample returns the output for pcm. The slice is overwritten by
-// the next call.
+// Resample returns the output for the next piece of input. The next call may overwrite the
+// slice.
 func (r *Resampler) Resample(pcm []int16) []int16 {
 	if r.up == r.down {
 		return pcm
@@ -114,6 +115,7 @@ func (r *Resampler) Resample(pcm []int16) []int16 {
 	return r.out
 }
 
+// clip rounds a sample to 16 bits.
 func clip(v float32) int16 {
 	switch {
 	case v >= math.MaxInt16:

@@ -6,10 +6,10 @@ import (
 	"perch/driver"
 )
 
-// Setup is what an engine needs besides its options.
+// Setup holds the settings of an engine that are not its own options.
 type Setup struct {
-	Language string // of the household, BCP 47
-	Voice    string // overrides the option of a synthesizer unless empty
+	Language string // the household's language, as a BCP 47 tag
+	Voice    string // overrides the voice in a synthesizer's options; empty for no change
 	Log      *slog.Logger
 }
 

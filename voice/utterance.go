@@ -7,68 +7,70 @@ import (
 	"time"
 )
 
-// Utterance is the sound of one utterance while it is spoken. One goroutine writes; any
-// number read, each from the beginning and at its own pace, so that a second engine can
-// recognize what a first one failed on.
+// Utterance holds the sound of one utterance, also while it is still being spoken. One
+// goroutine writes it. Any number of goroutines read it, each from the beginning and at its
+// own pace: if one engine fails, another can recognize the same sound.
 type Utterance struct {
 	mu       sync.Mutex
 	pcm      []int16
 	finished bool
-	dropped  bool
-	grown    chan struct{} // made by a waiting reader, closed by the next write
+	dropped  bool          // the sound is not needed: pcm stays empty
+	grown    chan struct{} // closed by the next write or by Finish; nil if no reader waits
 
-	supposed string // the recognizer's text so far
-	from, to int    // samples: the text has not changed since from, up to to
+	partial      string // the recognizer's text so far
+	partialSince int    // number of samples after which the recognizer first had this text
+	partialUntil int    // number of samples that the recognizer has processed
 }
 
-// Supposition is a recognizer's text for an utterance that is still being spoken.
-type Supposition struct {
-	Text   string        // empty: nothing yet
-	Stood  time.Duration // of sound that did not change it
-	Behind time.Duration // of sound that the recognizer has not heard yet
+// PartialTranscript is a recognizer's text for an utterance that is still being spoken.
+type PartialTranscript struct {
+	Text      string        // empty if nothing is recognized yet
+	Unchanged time.Duration // duration of the processed sound since Text last changed
+	Behind    time.Duration // duration of the sound that the recognizer has not processed yet
 }
 
-// Suppose records the recognizer's text so far, from the first heard samples.
-// Recognizers without partial results need not call it.
-func (u *Utterance) Suppose(text string, heard int) {
+// SetPartial records the recognizer's text so far, after it has processed this number of
+// samples. Recognizers without partial results need not call it.
+func (u *Utterance) SetPartial(text string, samples int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if text != u.supposed {
-		u.supposed, u.from = text, heard
+	if text != u.partial {
+		u.partial, u.partialSince = text, samples
 	}
-	u.to = heard
+	u.partialUntil = samples
 }
 
-// Supposed returns the latest supposition.
-func (u *Utterance) Supposed() Supposition {
+// Partial returns the recognizer's latest partial transcript.
+func (u *Utterance) Partial() PartialTranscript {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return Supposition{u.supposed, lasts(u.to - u.from), lasts(len(u.pcm) - u.to)}
+	return PartialTranscript{u.partial, durationOf(u.partialUntil - u.partialSince), durationOf(len(u.pcm) - u.partialUntil)}
 }
 
-func lasts(samples int) time.Duration { return time.Duration(samples) * time.Second / MicRate }
+// durationOf returns the duration of samples at MicRate.
+func durationOf(samples int) time.Duration { return time.Duration(samples) * time.Second / MicRate }
 
 // NewUtterance returns an empty utterance.
 func NewUtterance() *Utterance {
 	return &Utterance{}
 }
 
-// Write appends 16 kHz PCM, up to LongestUtterance; beyond that it drops the sound and
-// reports false. It does not wait for readers.
+// Write appends 16 kHz PCM and does not wait for readers. It returns false if it dropped any
+// of the sound: because the utterance has reached MaxUtterance, is finished, or was dropped.
 func (u *Utterance) Write(pcm []int16) bool {
-	const most = int(LongestUtterance/time.Second) * MicRate
+	const maxSamples = int(MaxUtterance/time.Second) * MicRate
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.finished || u.dropped {
 		return false
 	}
-	room := most - len(u.pcm)
+	room := maxSamples - len(u.pcm)
 	fits := len(pcm) <= room
 	if !fits {
 		pcm = pcm[:room]
 	}
 	u.pcm = append(u.pcm, pcm...)
-	u.wake()
+	u.wakeReaders()
 	return fits
 }
 
@@ -78,35 +80,36 @@ func (u *Utterance) Finish() {
 	defer u.mu.Unlock()
 	if !u.finished {
 		u.finished = true
-		u.wake()
+		u.wakeReaders()
 	}
 }
 
-// Drop discards the sound and stores no more, because it will not be recognized. Wait
-// still reports its end.
+// Drop discards the sound and makes Write discard all following sound, because nobody will
+// recognize it. Wait still waits for Finish.
 func (u *Utterance) Drop() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.dropped, u.pcm = true, nil
 }
 
-func (u *Utterance) wake() {
+// wakeReaders wakes the readers that wait for more sound. The caller holds u.mu.
+func (u *Utterance) wakeReaders() {
 	if u.grown != nil {
 		close(u.grown)
 		u.grown = nil
 	}
 }
 
-// Duration returns how much sound there is so far.
+// Duration returns the duration of the sound so far.
 func (u *Utterance) Duration() time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return lasts(len(u.pcm))
+	return durationOf(len(u.pcm))
 }
 
-// Read copies PCM from sample offset into buf and returns the number of samples copied.
-// It waits until there is at least one, and returns 0 once the utterance is finished and
-// read to its end.
+// Read copies PCM into buf, from the sample at offset, and returns the number of samples
+// copied. It waits for at least one sample. It returns 0 if the utterance is finished and has
+// no sample at offset.
 func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, error) {
 	for {
 		u.mu.Lock()
@@ -131,9 +134,10 @@ func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, err
 	}
 }
 
-// Send passes the sound to out while it grows, from its beginning to its end: 16-bit
-// little-endian mono PCM at 16 kHz, at most two frames of the microphone at a time. out
-// must not retain the bytes. Send ends with out's error or ctx's.
+// Send passes the sound to out from its beginning, as it is spoken, until the utterance is
+// finished. Each call of out gets 16-bit little-endian mono PCM at 16 kHz, at most two frames
+// of the microphone; out must not retain the bytes. Send returns the first error of out, or
+// ctx's error.
 func (u *Utterance) Send(ctx context.Context, out func(pcm []byte) error) error {
 	var pcm [2 * MicFrame]int16
 	sound := make([]byte, 0, 2*len(pcm))
@@ -153,15 +157,15 @@ func (u *Utterance) Send(ctx context.Context, out func(pcm []byte) error) error 
 	}
 }
 
-// Wait returns when the utterance is finished, or with ctx's error.
+// Wait waits until the utterance is finished. It returns ctx's error if ctx ends first.
 func (u *Utterance) Wait(ctx context.Context) error {
-	var none [1]int16
+	var next [1]int16
 	for {
 		u.mu.Lock()
 		n := len(u.pcm)
 		u.mu.Unlock()
-		// There is no sample at n yet: Read returns when there is, or at the end.
-		if read, err := u.Read(ctx, none[:], n); read == 0 || err != nil {
+		// No sample is at n yet, so Read waits for it, or for the end.
+		if read, err := u.Read(ctx, next[:], n); read == 0 || err != nil {
 			return err
 		}
 	}

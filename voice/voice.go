@@ -1,10 +1,9 @@
-// Package voice processes sound: Opus in both directions, speech detection, echo
-// cancellation, resampling, and the pacer that times packets for a robot. Engines for
-// speech recognition and synthesis are packages below it and implement its two
-// interfaces.
+// Package voice processes sound: it encodes and decodes Opus, detects speech, cancels echo,
+// resamples, and computes when to send packets to a robot. Packages below it implement its
+// interfaces Recognizer and Synthesizer with engines for speech recognition and synthesis.
 //
-// All sound here is 16-bit mono PCM: 16 kHz from a robot's microphone, 24 kHz to
-// its speaker, both in frames of 60 ms.
+// All sound is 16-bit mono PCM: 16 kHz from a robot's microphone and 24 kHz to its speaker,
+// both in frames of 60 ms.
 package voice
 
 import (
@@ -17,30 +16,31 @@ import (
 
 // Rates and lengths of the Xiaozhi firmware's audio.
 const (
-	MicRate       = 16000                 // samples a second from a robot's microphone
-	SpeakerRate   = 24000                 // samples a second to a robot's speaker
-	FrameDuration = 60 * time.Millisecond // one Opus packet, both ways
+	MicRate       = 16000                 // Hz, from a robot's microphone
+	SpeakerRate   = 24000                 // Hz, to a robot's speaker
+	FrameDuration = 60 * time.Millisecond // one Opus packet, in both directions
 
 	MicFrame     = MicRate * 60 / 1000     // samples in a microphone frame
 	SpeakerFrame = SpeakerRate * 60 / 1000 // samples in a speaker frame
 )
 
-// LongestUtterance is the longest speech in one utterance. Speech beyond it
-// belongs to the next utterance.
-const LongestUtterance = 15 * time.Second
+// MaxUtterance is the maximum duration of an utterance. Speech that goes on belongs to the
+// next utterance.
+const MaxUtterance = 15 * time.Second
 
-// Options of one call of an engine. Empty fields leave the choice to the engine.
+// Options are the options of one call of an engine. An empty field leaves the choice to the
+// engine.
 type Options struct {
-	Language string // BCP 47, "en" or "en-GB"
-	Voice    string // the engine's name of a voice; with several engines, the first's
-	// Detect says that the speaker may speak another language than Language.
-	// Recognizers that can detect languages do so; others ignore it.
-	Detect bool
-	// Answer says that the utterance answers a question by yes or no. A recognizer
-	// may then listen for such answers only; others ignore it.
-	Answer bool
-	// Stranger says that nobody has adopted the robot. A busy engine serves other
-	// robots first; engines that serve all alike ignore it.
+	Language string // a BCP 47 tag, such as "en" or "en-GB"
+	Voice    string // a voice, named as the engine names it; for the first of several engines
+	// DetectLanguage is true if the person may speak another language than Language. A
+	// recognizer that cannot detect languages ignores it.
+	DetectLanguage bool
+	// YesNo is true if the utterance replies to a yes-or-no question. A recognizer may then
+	// recognize only replies to such questions, or ignore it.
+	YesNo bool
+	// Stranger is true if nobody has adopted the robot. A busy engine may serve other robots
+	// first.
 	Stranger bool
 }
 
@@ -52,14 +52,15 @@ func BaseLanguage(tag string) string {
 
 // Transcript is a recognizer's result for an utterance.
 type Transcript struct {
-	Text string
-	// Language is the language that the recognizer detected, if it says so: a BCP 47
-	// tag, or an English name such as "german", as from Whisper servers.
+	Text string // empty if Refused
+	// Language is the language that the recognizer detected, as a BCP 47 tag, or as an
+	// English name such as "german", which Whisper servers use. It is empty if the
+	// recognizer does not report one.
 	Language string
-	// Refused is true if there was speech but the recognizer rejects every text for
-	// it. Text is then empty.
+	// Refused is true if the recognizer found no text that it trusts, or if all of its text
+	// was noise or markup.
 	Refused bool
-	// NoSpeech is how likely the recognizer thinks it is that nobody has spoken, 0 to 1.
+	// NoSpeech is the recognizer's probability that nobody has spoken, 0 to 1; 0 if unknown.
 	NoSpeech float64
 }
 
@@ -67,8 +68,8 @@ type Transcript struct {
 type Recognizer interface {
 	// Name returns the engine's kind as the configuration spells it.
 	Name() string
-	// Recognize reads u from its beginning while it is still spoken, and returns once u
-	// is finished. It returns ctx's error when cancelled.
+	// Recognize reads u from its beginning, which may be while u is still being spoken, and
+	// returns a transcript once u is finished. It returns ctx's error if ctx ends first.
 	Recognize(ctx context.Context, u *Utterance, o Options) (Transcript, error)
 }
 
@@ -76,16 +77,16 @@ type Recognizer interface {
 type Synthesizer interface {
 	// Name returns the engine's kind as the configuration spells it.
 	Name() string
-	// Synthesize calls out with consecutive pieces of 24 kHz PCM as they are
-	// made. The slice is only valid during the call. It returns out's error,
-	// or ctx's when cancelled.
+	// Synthesize calls out with consecutive pieces of 24 kHz PCM as soon as each is made.
+	// The slice is only valid during the call. Synthesize returns the first error of out,
+	// and ctx's error if ctx ends.
 	Synthesize(ctx context.Context, text string, o Options, out func(pcm []int16) error) error
 }
 
-// ErrUnavailable is wrapped by engines that cannot work now, because a program is missing
-// or a server does not answer. The next engine in the list is tried.
+// ErrUnavailable is wrapped by the errors of engines that cannot work at present, because a
+// program is missing or a server does not respond.
 var ErrUnavailable = errors.New("engine unavailable")
 
-// ErrLanguage is wrapped by engines that do not know the language of a call. It wraps
-// ErrUnavailable.
+// ErrLanguage is wrapped by the errors of engines that do not support the language of a
+// call. It wraps ErrUnavailable.
 var ErrLanguage = fmt.Errorf("%w: it does not know the language", ErrUnavailable)

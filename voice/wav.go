@@ -9,30 +9,31 @@ import (
 	"math"
 )
 
-// ErrWAV is wrapped for a stream that is not a WAV file of PCM or floating-point samples.
+// ErrWAV is wrapped by the errors for a stream that is not a WAV file of PCM or floating-point
+// samples.
 var ErrWAV = errors.New("not a WAV of PCM or floating-point samples")
 
-// WAVReader reads the sound of a WAV stream. Programs that stream do not know the size
-// when they write the header (espeak-ng writes 0x7ffff000), so the data chunk is read to
-// the end of the stream.
+// WAVReader reads the sound of a WAV stream. It ignores the size of the data chunk and reads
+// to the end of the stream, because a program that streams does not know the size when it
+// writes the header; espeak-ng, for example, writes 0x7ffff000.
 type WAVReader struct {
-	Rate     int // samples per second
-	channels int
-	width    int // bytes of a sample
-	sample   func(b []byte) int16
-	r        *bufio.Reader
-	buf      [4096]byte
+	Rate        int // Hz
+	channels    int
+	sampleBytes int // size of a sample of one channel
+	readSample  func(b []byte) int16
+	r           *bufio.Reader
+	buf         [4096]byte
 }
 
-// Formats of a WAV stream.
+// Format tags of a WAV stream.
 const (
 	wavPCM        = 1
 	wavFloat      = 3
 	wavExtensible = 0xfffe
 )
 
-// wavName names a format that is not read.
-func wavName(tag uint16) string {
+// formatName returns the name of a format that WAVReader does not support.
+func formatName(tag uint16) string {
 	switch tag {
 	case 2, 0x11:
 		return "ADPCM"
@@ -46,8 +47,9 @@ func wavName(tag uint16) string {
 	return fmt.Sprintf("format %d", tag)
 }
 
-// sampleOf returns how a sample of a format becomes one of 16 bits, or nil.
-func sampleOf(tag uint16, bits int) func(b []byte) int16 {
+// sampleReader returns a function that reads a sample of a format and returns it with 16
+// bits, or nil if the format is not supported.
+func sampleReader(tag uint16, bits int) func(b []byte) int16 {
 	le := binary.LittleEndian
 	switch {
 	case tag == wavPCM && bits == 8:
@@ -57,25 +59,25 @@ func sampleOf(tag uint16, bits int) func(b []byte) int16 {
 	case tag == wavPCM && (bits == 24 || bits == 32):
 		return func(b []byte) int16 { return int16(le.Uint16(b[len(b)-2:])) }
 	case tag == wavFloat && bits == 32:
-		return func(b []byte) int16 { return ofFloat(float64(math.Float32frombits(le.Uint32(b)))) }
+		return func(b []byte) int16 { return sampleFromFloat(float64(math.Float32frombits(le.Uint32(b)))) }
 	case tag == wavFloat && bits == 64:
-		return func(b []byte) int16 { return ofFloat(math.Float64frombits(le.Uint64(b))) }
+		return func(b []byte) int16 { return sampleFromFloat(math.Float64frombits(le.Uint64(b))) }
 	}
 	return nil
 }
 
-// ofFloat returns the 16-bit sample of one from -1 to 1.
-func ofFloat(v float64) int16 {
+// sampleFromFloat converts a sample from -1 to 1 to 16 bits.
+func sampleFromFloat(v float64) int16 {
 	if v != v {
 		return 0
 	}
 	return int16(math.Round(min(max(v, -1), 1) * math.MaxInt16))
 }
 
-// maxSkipped bounds the bytes skipped before the sound.
+// maxSkipped is the maximum number of bytes before the sound.
 const maxSkipped = 1 << 20
 
-// NewWAVReader reads the header, up to the first sample.
+// NewWAVReader reads the header of a WAV stream, up to the first sample.
 func NewWAVReader(r io.Reader) (*WAVReader, error) {
 	w := &WAVReader{r: bufio.NewReader(r)}
 	var riff [12]byte
@@ -112,6 +114,7 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 	}
 }
 
+// readFormat reads the content of the fmt chunk, which has this size in bytes.
 func (w *WAVReader) readFormat(size uint32) error {
 	if size < 16 || size > 64 {
 		return fmt.Errorf("%w: fmt chunk of %d bytes", ErrWAV, size)
@@ -120,16 +123,16 @@ func (w *WAVReader) readFormat(size uint32) error {
 	if _, err := io.ReadFull(w.r, f); err != nil {
 		return fmt.Errorf("%w: %w", ErrWAV, err)
 	}
-	// An extensible format is PCM if the GUID at its end begins with 1.
+	// In an extensible format, the GUID at the end begins with the format tag.
 	tag := binary.LittleEndian.Uint16(f)
 	if tag == wavExtensible && size >= 26 {
 		tag = binary.LittleEndian.Uint16(f[24:])
 	}
 	bits := int(binary.LittleEndian.Uint16(f[14:]))
-	if w.sample = sampleOf(tag, bits); w.sample == nil {
-		return fmt.Errorf("%w: %s of %d bits", ErrWAV, wavName(tag), bits)
+	if w.readSample = sampleReader(tag, bits); w.readSample == nil {
+		return fmt.Errorf("%w: %s of %d bits", ErrWAV, formatName(tag), bits)
 	}
-	w.width = bits / 8
+	w.sampleBytes = bits / 8
 	w.channels = int(binary.LittleEndian.Uint16(f[2:]))
 	w.Rate = int(binary.LittleEndian.Uint32(f[4:]))
 	if w.channels < 1 || w.channels > 2 {
@@ -141,21 +144,21 @@ func (w *WAVReader) readFormat(size uint32) error {
 	return nil
 }
 
-// Channels returns how many channels the stream has; Read returns the first.
+// Channels returns the number of channels of the stream, 1 or 2.
 func (w *WAVReader) Channels() int { return w.channels }
 
-// Read fills pcm with mono samples (the left channel of a stereo file) and returns their
-// number; io.EOF at the end.
+// Read fills pcm with mono samples, or with the left channel of a stereo stream, and returns
+// the number of samples. The error is io.EOF at the end of the stream.
 func (w *WAVReader) Read(pcm []int16) (int, error) {
-	size := w.width * w.channels
-	most := min(len(pcm), len(w.buf)/size)
-	n, err := io.ReadFull(w.r, w.buf[:most*size])
+	size := w.sampleBytes * w.channels
+	maxSamples := min(len(pcm), len(w.buf)/size)
+	n, err := io.ReadFull(w.r, w.buf[:maxSamples*size])
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil
 	}
 	samples := n / size
 	for i := range samples {
-		pcm[i] = w.sample(w.buf[i*size : i*size+w.width])
+		pcm[i] = w.readSample(w.buf[i*size : i*size+w.sampleBytes])
 	}
 	if samples == 0 && err == nil {
 		err = io.EOF

@@ -10,6 +10,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/openai"
+	"perch/agent/thinker"
 	"perch/agent/thinker/thinkertest"
 	"perch/device"
 	"perch/must"

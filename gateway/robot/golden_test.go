@@ -189,7 +189,7 @@ func (sc *scenario) options(o *Options) {
 	o.Phrases = func(_, name string) string { return phrases[name] }
 	if spoken := sc.languages(); spoken != nil {
 		o.Phrases = spokenPhrases()
-		o.Languages, o.Speech = spoken, voice.Options{Language: spoken[0], Detect: len(spoken) > 1}
+		o.Languages, o.Speech = spoken, voice.Options{Language: spoken[0], DetectLanguage: len(spoken) > 1}
 		speech := o.Speech
 		o.Character = func(device.ID) Character { return Character{Speech: speech} }
 	}

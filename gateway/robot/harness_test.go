@@ -230,7 +230,7 @@ func (s *scriptedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, 
 		}
 		n += read
 		if s.supposes != nil {
-			u.Suppose(s.supposes(time.Duration(n)*time.Second/voice.MicRate), n)
+			u.SetPartial(s.supposes(time.Duration(n)*time.Second/voice.MicRate), n)
 		}
 	}
 	time.Sleep(s.delay)

@@ -153,7 +153,7 @@ func (p *phrases) household() *phrasebook {
 // forVoice returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
 // Beyond maxVoices it returns the household's.
 func (p *phrases) forVoice(o voice.Options) *phrasebook {
-	o.Detect = false // concerns recognition only, so the speech is the same
+	o.DetectLanguage = false // concerns recognition only, so the speech is the same
 	p.mu.Lock()
 	b, found := p.others[o]
 	switch {

@@ -24,7 +24,7 @@ const flushTimeout = time.Second
 
 // run runs the session until it ends, and returns the reason for the end.
 func (l *loop) run(ctx context.Context) string {
-	l.state = dialogue.New(time.Now(), voice.LongestUtterance, l.applyOptions(l.shared.current.Load()))
+	l.state = dialogue.New(time.Now(), voice.MaxUtterance, l.applyOptions(l.shared.current.Load()))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -237,7 +237,7 @@ func TestTheLongestUtterance(t *testing.T) {
 			k.put(frame{audio: xiaozhi.Audio{Opus: k.packets[3]}})
 			time.Sleep(60 * time.Millisecond)
 		}
-		if len(k.recognizer.durations) != 1 || k.recognizer.durations[0] > voice.LongestUtterance {
+		if len(k.recognizer.durations) != 1 || k.recognizer.durations[0] > voice.MaxUtterance {
 			t.Errorf("heard %v", k.recognizer.durations)
 		}
 	})

@@ -190,7 +190,7 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 // household speaks it.
 func (t *turn) setLanguage(detected string) {
 	spoken, ok := language.Among(t.options.Languages, detected)
-	if ok && t.character.Speech.Detect && spoken != t.character.Speech.Language {
+	if ok && t.character.Speech.DetectLanguage && spoken != t.character.Speech.Language {
 		t.character.Speech.Language, t.character.Speech.Voice = spoken, "" // the robot's voice is for its configured language
 	}
 }
@@ -391,7 +391,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 			return a, nil
 		case u := <-t.utterances:
 			options := t.character.Speech
-			options.Answer = true
+			options.YesNo = true
 			transcript, err := t.recognize(ctx, u, options)
 			if err != nil {
 				return agent.Answer{}, fmt.Errorf("recognize an answer: %w", err)

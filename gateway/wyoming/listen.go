@@ -15,7 +15,7 @@ import (
 const (
 	// maxListening bounds how long a client can occupy the recognizer. It is enough for the longest utterance, even if
 	// the client starts to send late.
-	maxListening     = 2 * voice.LongestUtterance
+	maxListening     = 2 * voice.MaxUtterance
 	recognizeTimeout = maxListening + time.Minute // for recording and recognizing an utterance
 )
 

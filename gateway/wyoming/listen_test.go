@@ -145,11 +145,11 @@ func TestTooLongAnUtterance(t *testing.T) {
 	f := wire.Format{Rate: 16000, Width: 2, Channels: 1}
 	g.event(wire.TypeAudioStart, f, nil)
 	second := make([]byte, 2*voice.MicRate)
-	for range int(voice.LongestUtterance/time.Second) + 1 {
+	for range int(voice.MaxUtterance/time.Second) + 1 {
 		g.event(wire.TypeAudioChunk, f, second)
 	}
 	g.expect(wire.TypeTranscript, `{"text":"enough"}`)
-	if h := <-calls; len(h.pcm) != int(voice.LongestUtterance/time.Second)*voice.MicRate {
+	if h := <-calls; len(h.pcm) != int(voice.MaxUtterance/time.Second)*voice.MicRate {
 		t.Errorf("%d samples were heard", len(h.pcm))
 	}
 	// The rest of the sound is ignored, and the next utterance is a new one.

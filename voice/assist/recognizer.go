@@ -154,10 +154,10 @@ func (r *Recognizer) readTranscript(ctx context.Context, run *hass.Run) (voice.T
 			language = e.Language()
 		case hass.EventSpeechEnd:
 			text, err := e.Transcript()
-			if err != nil || len(text) > voice.LongestTranscript {
+			if err != nil || len(text) > voice.MaxTranscript {
 				return voice.Transcript{}, r.client.Fault("recognizes more than a person can say in an utterance; see its speech to text")
 			}
-			transcript := voice.Spoken(text)
+			transcript := voice.CleanTranscript(text)
 			if !transcript.Refused && len(language) <= limit.Name {
 				transcript.Language = language
 			}

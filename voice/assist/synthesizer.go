@@ -147,9 +147,9 @@ func (s *Synthesizer) speak(ctx context.Context, text string, o voice.Options, o
 	if err != nil {
 		return err
 	}
-	err = s.media.Sound(ctx, remote.Request{Method: http.MethodGet, Path: path}, media.Wanted{Text: text, Format: "a WAV",
-		Cure:    "update it, or set an engine that gives WAV, such as tts.piper",
-		Convert: "set convert", Silence: "see the log of its text to speech"}, out)
+	err = s.media.FetchSound(ctx, remote.Request{Method: http.MethodGet, Path: path}, media.SoundOptions{Text: text, Format: "a WAV",
+		FormatAdvice: "update it, or set an engine that gives WAV, such as tts.piper",
+		WAVAdvice:    "set convert", SilenceAdvice: "see the log of its text to speech"}, out)
 	return s.explain(err, "makes no sound with "+request.describe()+"; see its log")
 }
 

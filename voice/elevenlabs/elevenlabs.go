@@ -122,7 +122,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	if !lacksPermission {
 		return err
 	}
-	return media.Speaks(ctx, e)
+	return media.CheckSynthesizer(ctx, e)
 }
 
 // Synthesize implements voice.Synthesizer. It ignores o.Voice unless it is the ID of a voice,

@@ -157,7 +157,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if !canRead(name, text) {
 		return fmt.Errorf("%w: espeak-ng's voice %s cannot read Japanese or Chinese characters; openjtalk reads Japanese", voice.ErrLanguage, name)
 	}
-	to := voice.NewConverter(voice.LongestSpeech(text), nil, out)
+	to := voice.NewConverter(voice.MaxSpeech(text), nil, out)
 	for piece := range pieces(text) {
 		err := e.speaker.speak(ctx, request{name, e.o.Speed, piece}, func(rate int, pcm []int16) error {
 			to.Rate(rate) // startProcess has checked it

@@ -69,7 +69,7 @@ func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm [
 		return err
 	}
 	// There is room for the longest possible speech.
-	pieces := make(chan []int16, 1+voice.LongestSpeech(r.Text)/(50*time.Millisecond))
+	pieces := make(chan []int16, 1+voice.MaxSpeech(r.Text)/(50*time.Millisecond))
 	var synthesizeErr error
 	go func() {
 		defer close(pieces)

@@ -1,5 +1,5 @@
-// Package media reads the sound of HTTP answers as 24 kHz PCM for engines that use such
-// servers, and explains a speech server's errors.
+// Package media is the HTTP client of the engines that use a speech server. It converts the
+// sound of a response to 24 kHz PCM, and explains the errors of such a server.
 package media
 
 import (
@@ -16,32 +16,32 @@ import (
 	"perch/voice"
 )
 
-// Options of a Client.
+// Options are the options of a Client.
 type Options struct {
 	Service   string        // the server's name in a sentence, such as "the speech server"
-	URL       string        // base of every path; used unchanged
-	Key       string        // may be empty
-	KeyHeader string        // header for the key; empty for "Authorization" with a bearer token
-	Hint      string        // addition to errors about the URL, such as ", which mostly ends in /v1"
-	FirstByte time.Duration // longest wait for the first byte of an answer; 0 is remote.Patience
-	Idle      time.Duration // longest pause within an answer; 0 is remote.Patience
-	// Dial opens connections in place of the network, for tests.
+	URL       string        // base of the requests' paths; it is not changed
+	Key       string        // API key; empty for none
+	KeyHeader string        // header of the key; empty for "Authorization" with a bearer token
+	Hint      string        // text after "check the url" in errors, such as ", which mostly ends in /v1"
+	FirstByte time.Duration // maximum wait for the first byte of a response; 0 means remote.Patience
+	Idle      time.Duration // maximum pause within a response; 0 means remote.Patience
+	// Dial opens connections in tests; nil means net.Dialer's DialContext.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
-	connectWithin = 5 * time.Second // for TCP, and again for TLS
-	// keptFor is short, because a connection that a router has dropped costs a turn, and
-	// opening one on the local network costs nothing.
-	keptFor = 30 * time.Second
-	maxKey  = 512
+	connectTimeout = 5 * time.Second // for the TCP connection, and again for the TLS handshake
+	// idleConnTimeout is short. Reusing a connection that a router has dropped makes a turn
+	// fail, while opening a new one in the local network takes hardly any time.
+	idleConnTimeout = 30 * time.Second
+	maxKeyLength    = 512 // bytes
 )
 
 // Client calls one speech server. It is safe for concurrent use.
 type Client struct {
 	*remote.Client
-	idle time.Duration
-	hint string
+	idle time.Duration // Options.Idle
+	hint string        // Options.Hint
 }
 
 // New checks the options and returns a client. It opens no connection. Its errors contain
@@ -62,14 +62,14 @@ func New(o Options) (*Client, error) {
 	}
 	transport := remote.NewTransport()
 	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, connectWithin)
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
 		return o.Dial(ctx, network, address)
 	}
-	transport.ForceAttemptHTTP2, transport.MaxIdleConns, transport.IdleConnTimeout, transport.MaxResponseHeaderBytes = false, 2, keptFor, 32<<10
+	transport.ForceAttemptHTTP2, transport.MaxIdleConns, transport.IdleConnTimeout, transport.MaxResponseHeaderBytes = false, 2, idleConnTimeout, 32<<10
 	return &Client{idle: o.Idle, hint: o.Hint, Client: remote.NewClient(remote.Options{
 		Server: remote.Server{Service: o.Service, Address: remote.Address(base), Key: o.Key, Setting: "key_file", Check: "model, voice and url",
-			Kind: voice.ErrUnavailable, ConnectWithin: connectWithin},
+			Kind: voice.ErrUnavailable, ConnectWithin: connectTimeout},
 		Base: base, KeyHeader: o.KeyHeader, Header: http.Header{"Accept-Encoding": {"identity"}},
 		First: o.FirstByte, Idle: o.Idle, Transport: transport,
 	})}, nil
@@ -82,7 +82,7 @@ func (o Options) Check() error {
 		return errors.New("the url of a speech server is like http://192.168.1.9:8000/v1")
 	}
 	key := strings.TrimSpace(o.Key)
-	if len(key) > maxKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	if len(key) > maxKeyLength || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("the key of a speech server is one line of at most 512 plain characters; check the key file")
 	}
 	if o.FirstByte < 0 || o.Idle < 0 {
@@ -91,11 +91,11 @@ func (o Options) Check() error {
 	return nil
 }
 
-// errEnough ends a trial at the first sound.
+// errEnough ends CheckSynthesizer's synthesis at the first sound.
 var errEnough = errors.New("enough")
 
-// Speaks checks that an engine begins to synthesize "Hi.".
-func Speaks(ctx context.Context, engine voice.Synthesizer) error {
+// CheckSynthesizer returns an error if an engine does not begin to synthesize "Hi.".
+func CheckSynthesizer(ctx context.Context, engine voice.Synthesizer) error {
 	err := engine.Synthesize(ctx, "Hi.", voice.Options{}, func([]int16) error { return errEnough })
 	if errors.Is(err, errEnough) {
 		return nil
@@ -103,8 +103,8 @@ func Speaks(ctx context.Context, engine voice.Synthesizer) error {
 	return err
 }
 
-// Call calls remote.Client.Call. Requests to a speech server have no side effects, so they
-// may be repeated.
+// Call calls remote.Client.Call, and explains errors that the server returns. It marks r as
+// repeatable, because requests to a speech server have no side effects.
 func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, error) {
 	r.Repeatable = true
 	a, err := c.Client.Call(ctx, r)
@@ -114,22 +114,23 @@ func (c *Client) Call(ctx context.Context, r remote.Request) (*remote.Answer, er
 	return a, err
 }
 
-// explain adds to an error what a speech server rejects.
+// explain replaces the sentence of an error if the server rejected the voice, the model or the
+// path.
 func (c *Client) explain(f *remote.Fault) *remote.Fault {
-	about, said := strings.ToLower(f.Code+" "+f.Reason), " ("+c.StatusText(f.Refusal)+"); "
+	reason, status := strings.ToLower(f.Code+" "+f.Reason), " ("+c.StatusText(f.Refusal)+"); "
 	missing := f.Status == http.StatusNotFound || f.Status == http.StatusMethodNotAllowed
-	what := ""
+	problem := ""
 	switch {
-	case !missing && !f.Unanswerable() || strings.Contains(about, "quota"):
-	case strings.Contains(about, "voice"):
-		what = "does not take the voice" + said + "check voice"
-	case strings.Contains(about, "model"):
-		what = "does not take the model" + said + "check model"
+	case !missing && !f.Unanswerable() || strings.Contains(reason, "quota"):
+	case strings.Contains(reason, "voice"):
+		problem = "does not accept the voice" + status + "check voice"
+	case strings.Contains(reason, "model"):
+		problem = "does not accept the model" + status + "check model"
 	case missing:
-		what = "has no " + c.Quote(strings.TrimPrefix(f.Path, "/")) + said + "check the url" + c.hint
+		problem = "has no " + c.Quote(strings.TrimPrefix(f.Path, "/")) + status + "check the url" + c.hint
 	}
-	if what != "" {
-		f.Sentence = c.Name() + " " + what
+	if problem != "" {
+		f.Sentence = c.Name() + " " + problem
 	}
 	return f
 }

@@ -21,19 +21,20 @@ import (
 	"perch/voice"
 )
 
-// Wanted describes the requested sound, and the advice for errors.
-type Wanted struct {
-	Text    string // the spoken text, which bounds the sound
-	Rate    int    // of raw samples whose answer names none, in Hz; 0: only WAV is accepted
-	Format  string // requested, such as "pcm"
-	Cure    string // advice for an answer in another format
-	Convert string // advice for a WAV that cannot be read
-	Silence string // advice for an answer without sound
+// SoundOptions describe the sound that a request asks for, and what errors advise.
+type SoundOptions struct {
+	Text          string // text of the speech, which limits the duration of the sound
+	Rate          int    // rate of raw samples in Hz, if the response does not state it; 0: only WAV is accepted
+	Format        string // requested format, such as "pcm"
+	FormatAdvice  string // advice if the response has another format
+	WAVAdvice     string // advice if the response is a WAV that cannot be read
+	SilenceAdvice string // advice if the response holds no sound
 }
 
-// Speak posts order as JSON, a request for the speech of a text, and passes its sound to out:
-// raw samples of that rate if the answer names none. A blank text is silent.
-func (c *Client) Speak(ctx context.Context, text string, rate int, path string, query url.Values, order any, out func(pcm []int16) error) error {
+// Speak posts body as JSON, which asks for the speech of text, and passes the sound of the
+// response to out; see FetchSound. rate is the rate of raw samples, in Hz, if the response does
+// not state it. Speak does nothing if text is blank.
+func (c *Client) Speak(ctx context.Context, text string, rate int, path string, query url.Values, body any, out func(pcm []int16) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -43,21 +44,23 @@ func (c *Client) Speak(ctx context.Context, text string, rate int, path string, 
 	if n := utf8.RuneCountInString(text); n > limit.Spoken {
 		return fmt.Errorf("%s takes %d characters at once, not %d", c.Service, limit.Spoken, n)
 	}
-	body, err := json.Marshal(order)
+	encoded, err := json.Marshal(body)
 	if err != nil {
-		return fmt.Errorf("ask for speech: %w", err)
+		return fmt.Errorf("encode the request for speech: %w", err)
 	}
-	return c.Sound(ctx, remote.Request{Method: http.MethodPost, Path: path, Query: query, ContentType: "application/json", Body: body},
-		Wanted{Text: text, Rate: rate, Format: "pcm", Cure: "it needs a server or a model that can give pcm or wav",
-			Convert: "set its output to pcm", Silence: "check the voice and the model"}, out)
+	return c.FetchSound(ctx, remote.Request{Method: http.MethodPost, Path: path, Query: query, ContentType: "application/json", Body: encoded},
+		SoundOptions{Text: text, Rate: rate, Format: "pcm", FormatAdvice: "it needs a server or a model that can give pcm or wav",
+			WAVAdvice: "set its output to pcm", SilenceAdvice: "check the voice and the model"}, out)
 }
 
-// Sound makes a request and passes the sound of its answer to out as 24 kHz PCM, as it
-// arrives. Raw samples are 16-bit little-endian mono; a WAV has its own format. It returns
-// a *remote.Fault for an answer in another format, without sound, far too long for the
-// text or far slower than it is played; sound that came before was passed on. Errors of out
-// are returned unchanged. The slice is only valid during the call.
-func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func(pcm []int16) error) error {
+// FetchSound sends a request and passes the sound of the response to out as 24 kHz PCM, while
+// it arrives. The slice is only valid during the call of out. The response holds raw samples,
+// 16-bit little-endian mono, or a WAV.
+//
+// The error is a *remote.Fault if the response has another format, holds no sound, is far too
+// long for the text, or arrives far slower than it is played; out may already have received
+// some of the sound. FetchSound returns an error of out unchanged.
+func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOptions, out func(pcm []int16) error) error {
 	arrival := voice.NewArrival(c.idle)
 	r.Pace = arrival
 	a, err := c.Call(ctx, r)
@@ -66,47 +69,48 @@ func (c *Client) Sound(ctx context.Context, r remote.Request, w Wanted, out func
 	}
 	defer a.Close()
 	kind, parameters := a.Kind()
-	if w.Rate > 0 { // else the first bytes show the format
-		if err := c.refuse(a, kind); err != nil {
+	if o.Rate > 0 { // otherwise the first bytes show the format
+		if err := c.checkType(a, kind); err != nil {
 			return err
 		}
 	}
-	if named, err := strconv.Atoi(parameters["rate"]); err == nil && w.Rate > 0 {
-		w.Rate = named
+	if rate, err := strconv.Atoi(parameters["rate"]); err == nil && o.Rate > 0 {
+		o.Rate = rate
 	}
-	read, err := c.open(ctx, bufio.NewReaderSize(a, 4096), kind, parameters["channels"], &w)
+	read, err := c.openSamples(ctx, bufio.NewReaderSize(a, 4096), kind, parameters["channels"], &o)
 	if err != nil {
 		return err
 	}
-	to := voice.NewConverter(voice.LongestSpeech(w.Text), arrival, out)
-	if !to.Rate(w.Rate) {
-		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", w.Rate))
+	to := voice.NewConverter(voice.MaxSpeech(o.Text), arrival, out)
+	if !to.Rate(o.Rate) {
+		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", o.Rate))
 	}
-	switch err := convert(ctx, read, to); {
+	switch err := convertAll(ctx, read, to); {
 	case errors.Is(err, voice.ErrEndless):
-		return c.Fault(fmt.Sprintf("does not stop speaking: %s are enough for this text; check the voice and the model", voice.LongestSpeech(w.Text)))
+		return c.Fault(fmt.Sprintf("does not stop speaking: %s are enough for this text; check the voice and the model", voice.MaxSpeech(o.Text)))
 	case errors.Is(err, voice.ErrWAV):
-		return c.broken(err, w)
+		return c.wavFault(err, o)
 	case err != nil:
 		return err
 	case !to.Sounded():
-		return c.Fault("answers without a sound; " + w.Silence)
+		return c.Fault("answers without a sound; " + o.SilenceAdvice)
 	}
 	return nil
 }
 
-// broken returns the error for a broken WAV, or the error that interrupted it.
-func (c *Client) broken(err error, w Wanted) error {
+// wavFault returns the error for a WAV that cannot be read. If a fault of the connection is the
+// cause, it returns that.
+func (c *Client) wavFault(err error, o SoundOptions) error {
 	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
 	}
 	cause := strings.TrimPrefix(err.Error(), voice.ErrWAV.Error()+": ")
-	return c.Fault("answers with a WAV that cannot be read (" + c.Quote(cause) + "); " + w.Convert)
+	return c.Fault("answers with a WAV that cannot be read (" + c.Quote(cause) + "); " + o.WAVAdvice)
 }
 
-// refuse returns why an answer of that type cannot be played, or nil. An answer without
-// a type, or with the type of bytes, is examined by open.
-func (c *Client) refuse(a *remote.Answer, kind string) error {
+// checkType returns an error if a response with this media type is not sound. It accepts a
+// response without a type, or with the type of arbitrary bytes; openSamples examines those.
+func (c *Client) checkType(a *remote.Answer, kind string) error {
 	switch {
 	case kind == "application/json", strings.HasPrefix(kind, "text/"):
 		_, words, err := a.Words()
@@ -122,19 +126,20 @@ func (c *Client) refuse(a *remote.Answer, kind string) error {
 	return c.Fault("answers with " + c.Quote(kind) + " in place of sound; check the url" + c.hint)
 }
 
-// open examines the first bytes and returns a reader of the samples after them.
-func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels string, w *Wanted) (func([]int16) (int, error), error) {
+// openSamples examines the first bytes of a response and returns a function that reads its
+// samples. It sets o.Rate to the rate of a WAV.
+func (c *Client) openSamples(ctx context.Context, r *bufio.Reader, kind, channels string, o *SoundOptions) (func([]int16) (int, error), error) {
 	head, err := r.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	name := format(head, kind, r)
+	name := soundFormat(head, kind, r)
 	switch {
-	case name == "" && len(head) == 0 && w.Rate == 0:
+	case name == "" && len(head) == 0 && o.Rate == 0:
 		name = "nothing"
-	case name == "" && w.Rate == 0 && mpegFrame(head) > 0:
+	case name == "" && o.Rate == 0 && mpegFrameLength(head) > 0:
 		name = "MP3"
-	case name == "" && w.Rate == 0:
+	case name == "" && o.Rate == 0:
 		name = cmp.Or(kind, "something else")
 	case name == "":
 		if channels != "" && channels != "1" {
@@ -148,17 +153,18 @@ func (c *Client) open(ctx context.Context, r *bufio.Reader, kind, channels strin
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case err != nil:
-			return nil, c.broken(err, *w)
+			return nil, c.wavFault(err, *o)
 		}
-		w.Rate = wav.Rate
-		// At most 20 ms at 24 kHz, since a longer read would wait for more.
+		o.Rate = wav.Rate
+		// Read at most 20 ms at 24 kHz at once: a longer read would wait for more sound.
 		return func(pcm []int16) (int, error) { return wav.Read(pcm[:min(len(pcm), 480)]) }, nil
 	}
-	return nil, c.Fault("answers with " + c.Quote(name) + " though " + w.Format + " was asked for; " + w.Cure)
+	return nil, c.Fault("answers with " + c.Quote(name) + " although " + o.Format + " was requested; " + o.FormatAdvice)
 }
 
-// format recognizes formats other than raw PCM by their first bytes.
-func format(head []byte, kind string, r *bufio.Reader) string {
+// soundFormat returns the name of the format of a response, or "" if it may be raw PCM. It
+// examines head, the first bytes of r, and kind, the media type.
+func soundFormat(head []byte, kind string, r *bufio.Reader) string {
 	for _, known := range [][2]string{{"RIFF", "WAV"}, {"OggS", "Ogg"}, {"fLaC", "FLAC"}, {"ID3", "MP3"}, {"\x1a\x45\xdf\xa3", "WebM"},
 		{"\x1f\x8b\x08", "gzip"}} {
 		if strings.HasPrefix(string(head), known[0]) {
@@ -166,25 +172,25 @@ func format(head []byte, kind string, r *bufio.Reader) string {
 		}
 	}
 	switch {
-	// The type of MP3 is not reliable, so it is checked below.
+	// The media type of MP3 is not reliable, so it is checked below.
 	case slices.Contains([]string{"audio/aac", "audio/flac", "audio/mp4", "audio/ogg", "audio/opus", "audio/webm"}, kind):
 		return kind
-	case mpegFrame(head) == 0:
+	case mpegFrameLength(head) == 0:
 		return ""
 	case kind == "audio/mpeg" || kind == "audio/mp3":
 		return "MP3"
 	}
-	// Raw sound may begin like a frame of MP3 by chance, but hardly twice.
-	n := mpegFrame(head)
-	if frame, err := r.Peek(n + 4); err == nil && mpegFrame(frame[n:]) > 0 {
+	// Raw sound may look like the header of an MP3 frame by chance, but hardly twice.
+	n := mpegFrameLength(head)
+	if frame, err := r.Peek(n + 4); err == nil && mpegFrameLength(frame[n:]) > 0 {
 		return "MP3"
 	}
 	return ""
 }
 
-// mpegFrame returns the length in bytes of the MPEG audio layer III frame with this
-// header, or 0.
-func mpegFrame(h []byte) int {
+// mpegFrameLength returns the length in bytes of the MP3 frame (MPEG audio layer III) with
+// this header, or 0 if it is not one.
+func mpegFrameLength(h []byte) int {
 	if len(h) < 4 || h[0] != 0xff || h[1]&0xe6 != 0xe2 {
 		return 0
 	}
@@ -205,32 +211,34 @@ func mpegFrame(h []byte) int {
 	return 72000*kbit/hz + padding
 }
 
-// rawReader reads 16-bit little-endian samples from pieces of any length.
+// rawReader reads 16-bit little-endian samples from a stream that may end a read within a
+// sample.
 type rawReader struct {
-	r    io.Reader
-	buf  [4097]byte
-	have int // bytes of an incomplete sample: 0 or 1
+	r       io.Reader
+	buf     [4097]byte
+	pending int // bytes of an incomplete sample at the start of buf: 0 or 1
 }
 
+// read fills pcm with the samples of one read and returns their number, which may be 0.
 func (w *rawReader) read(pcm []int16) (int, error) {
-	n, err := w.r.Read(w.buf[w.have:min(len(w.buf), 2*len(pcm))])
-	n += w.have
+	n, err := w.r.Read(w.buf[w.pending:min(len(w.buf), 2*len(pcm))])
+	n += w.pending
 	for i := range n / 2 {
 		pcm[i] = int16(binary.LittleEndian.Uint16(w.buf[2*i:]))
 	}
-	w.have = n % 2
-	if w.have == 1 {
+	w.pending = n % 2
+	if w.pending == 1 {
 		w.buf[0] = w.buf[n-1]
 	}
 	return n / 2, err
 }
 
-// convert passes samples to a converter until there are no more.
-func convert(ctx context.Context, read func([]int16) (int, error), to *voice.Converter) error {
+// convertAll passes all samples that read returns to a converter.
+func convertAll(ctx context.Context, read func([]int16) (int, error), to *voice.Converter) error {
 	var pcm [2048]int16
 	for {
 		if err := ctx.Err(); err != nil {
-			return err // much may be buffered
+			return err // a lot of sound may be buffered
 		}
 		n, err := read(pcm[:])
 		if n > 0 {

@@ -67,7 +67,7 @@ func FuzzSound(f *testing.F) {
 			c := answer(t, kind, r)
 			defer c.Close()
 			var pcm []int16
-			err := c.Sound(t.Context(), remote.Request{Method: http.MethodGet}, Wanted{Text: "Hello.", Rate: 24000},
+			err := c.FetchSound(t.Context(), remote.Request{Method: http.MethodGet}, SoundOptions{Text: "Hello.", Rate: 24000},
 				func(p []int16) error { pcm = append(pcm, p...); return nil })
 			if err == nil {
 				return pcm, ""
@@ -96,7 +96,7 @@ func TestFramesOfMP3(t *testing.T) {
 		"\xff\xfb\x90\x00": 417, "\xff\xfb\x92\x00": 418, "\xff\xf3\x40\xc4": 104, "\xff\xe3\x40\xc4": 208,
 		"\xff\xff\xff\xff": 0, "\x00\x00\x00\x00": 0, "\xff\xfb\xf0\x00": 0, "\xff\xfb\x00\x00": 0, "\xff\xfb\x9c\x00": 0, "\xff\xfb": 0,
 	} {
-		if got := mpegFrame([]byte(head)); got != want {
+		if got := mpegFrameLength([]byte(head)); got != want {
 			t.Errorf("%x: %d bytes, want %d", head, got, want)
 		}
 	}

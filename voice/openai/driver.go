@@ -9,7 +9,8 @@ import (
 	"perch/voice"
 )
 
-const runs = "a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud"
+// servers is the text about servers in the list of engines.
+const servers = "a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud"
 
 // RecognizerKeys are the configuration keys of a recognizer of kind openai.
 type RecognizerKeys struct {
@@ -23,7 +24,7 @@ type RecognizerKeys struct {
 
 // RecognizerDriver declares the recognizer openai.
 func RecognizerDriver() voice.RecognizerDriver {
-	return driver.Of(voice.RecognizerDriver{Kind: "openai", Runs: []string{runs},
+	return driver.Of(voice.RecognizerDriver{Kind: "openai", Runs: []string{servers},
 		Sample: `{kind: openai, url: "http://192.168.1.9:8000/v1", model: whisper-1, key: "", key_file: "", stream_upload: false}`},
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) { return NewRecognizer(o) })
 }
@@ -47,7 +48,7 @@ type SynthesizerKeys struct {
 
 // SynthesizerDriver declares the synthesizer openai.
 func SynthesizerDriver() voice.SynthesizerDriver {
-	return driver.Of(voice.SynthesizerDriver{Kind: "openai", Runs: []string{runs},
+	return driver.Of(voice.SynthesizerDriver{Kind: "openai", Runs: []string{servers},
 		Sample: `{kind: openai, url: "http://192.168.1.9:8880/v1", model: kokoro, voice: af_heart, key_file: "", rate: 0, stream: false}`},
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) { return NewSynthesizer(o) })
 }

@@ -12,19 +12,21 @@ import (
 	"perch/voice"
 )
 
-// form is the body of a transcription request around its sound. The fields precede the
-// file, so that a server knows them when sound arrives.
+// form is the body of a transcription request without its sound. The fields are before the
+// sound, so the server knows them when the sound arrives.
 type form struct {
-	kind         string // its media type
-	before, past []byte
+	mediaType string
+	prefix    []byte // body before the sound
+	suffix    []byte // body after the sound
 }
 
+// newForm returns a form with these fields. An empty field is left out.
 func newForm(model, language, format string) form {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	field := func(name, value string) {
 		if value != "" {
-			_ = w.WriteField(name, value) // a buffer does not fail
+			_ = w.WriteField(name, value) // writing to a buffer cannot fail
 		}
 	}
 	field("model", model)
@@ -36,11 +38,11 @@ func newForm(model, language, format string) form {
 	})
 	n := b.Len()
 	_ = w.Close()
-	return form{kind: w.FormDataContentType(), before: b.Bytes()[:n:n], past: b.Bytes()[n:]}
+	return form{mediaType: w.FormDataContentType(), prefix: b.Bytes()[:n:n], suffix: b.Bytes()[n:]}
 }
 
-// whole returns the body for a finished utterance.
-func (f form) whole(ctx context.Context, u *voice.Utterance) ([]byte, error) {
+// finishedBody returns the whole body for an utterance that is finished.
+func (f form) finishedBody(ctx context.Context, u *voice.Utterance) ([]byte, error) {
 	pcm := make([]int16, int(u.Duration()*voice.MicRate/1e9))
 	for n := 0; n < len(pcm); {
 		read, err := u.Read(ctx, pcm[n:], n)
@@ -50,48 +52,49 @@ func (f form) whole(ctx context.Context, u *voice.Utterance) ([]byte, error) {
 		n += read
 	}
 	var b bytes.Buffer
-	b.Grow(len(f.before) + 44 + 2*len(pcm) + len(f.past))
-	b.Write(f.before)
+	b.Grow(len(f.prefix) + 44 + 2*len(pcm) + len(f.suffix))
+	b.Write(f.prefix)
 	if err := voice.WriteWAV(&b, voice.MicRate, pcm); err != nil {
 		return nil, err
 	}
-	b.Write(f.past)
+	b.Write(f.suffix)
 	return b.Bytes(), nil
 }
 
-// stream returns the body for an utterance that is still being spoken.
-func (f form) stream(u *voice.Utterance) func(context.Context) io.Reader {
+// liveBody returns a function that opens the body for an utterance that is still being spoken.
+func (f form) liveBody(u *voice.Utterance) func(context.Context) io.Reader {
 	return func(ctx context.Context) io.Reader {
 		return io.MultiReader(
-			bytes.NewReader(f.before), bytes.NewReader(endlessWAV()),
-			&samples{ctx: ctx, u: u}, bytes.NewReader(f.past))
+			bytes.NewReader(f.prefix), bytes.NewReader(endlessWAV()),
+			&utteranceReader{ctx: ctx, u: u}, bytes.NewReader(f.suffix))
 	}
 }
 
-// endlessWAV returns the header of a WAV of unknown length, with the sizes that ffmpeg
-// writes to a pipe.
+// endlessWAV returns the header of a WAV of unknown length, with the same sizes as ffmpeg
+// writes when its output is a pipe.
 func endlessWAV() []byte {
 	var b bytes.Buffer
-	_ = voice.WriteWAV(&b, voice.MicRate, nil) // a buffer does not fail
+	_ = voice.WriteWAV(&b, voice.MicRate, nil) // writing to a buffer cannot fail
 	head := b.Bytes()
 	binary.LittleEndian.PutUint32(head[4:], math.MaxUint32)
 	binary.LittleEndian.PutUint32(head[40:], math.MaxUint32)
 	return head
 }
 
-// samples reads an utterance as bytes while it is spoken.
-type samples struct {
-	ctx context.Context // io.Reader does not pass one
-	u   *voice.Utterance
-	at  int
-	pcm [1024]int16
+// utteranceReader reads the samples of an utterance, which may still be spoken, as bytes.
+type utteranceReader struct {
+	ctx    context.Context // a field, since io.Reader's Read has no context
+	u      *voice.Utterance
+	offset int // of the next sample
+	pcm    [1024]int16
 }
 
-func (s *samples) Read(p []byte) (int, error) {
+// Read implements io.Reader. It waits for samples until the utterance is finished.
+func (s *utteranceReader) Read(p []byte) (int, error) {
 	if len(p) < 2 {
 		return 0, io.ErrShortBuffer
 	}
-	n, err := s.u.Read(s.ctx, s.pcm[:min(len(s.pcm), len(p)/2)], s.at)
+	n, err := s.u.Read(s.ctx, s.pcm[:min(len(s.pcm), len(p)/2)], s.offset)
 	if err != nil {
 		return 0, err
 	}
@@ -101,6 +104,6 @@ func (s *samples) Read(p []byte) (int, error) {
 	for i, v := range s.pcm[:n] {
 		binary.LittleEndian.PutUint16(p[2*i:], uint16(v))
 	}
-	s.at += n
+	s.offset += n
 	return 2 * n, nil
 }

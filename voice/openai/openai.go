@@ -1,6 +1,6 @@
 // Package openai recognizes and synthesizes speech with servers that have OpenAI's audio
-// API: speaches, whisper.cpp, kokoro-fastapi, LocalAI, the cloud. The Recognizer posts to
-// /audio/transcriptions, the Synthesizer to /audio/speech.
+// API: speaches, whisper.cpp, kokoro-fastapi, LocalAI, or OpenAI's own. The Recognizer posts
+// to /audio/transcriptions, the Synthesizer to /audio/speech.
 package openai
 
 import (
@@ -21,30 +21,35 @@ import (
 	"perch/voice/media"
 )
 
-// Options of an engine. Fields of the other kind of engine are ignored.
+// Options are the options of a Recognizer or a Synthesizer.
 type Options struct {
-	URL       string        // including /v1, such as "http://192.168.1.9:8000/v1"; used unchanged
+	URL       string        // base of the API, such as "http://192.168.1.9:8000/v1"; it is not changed
 	Key       string        // sent as a bearer token; may be empty
-	Model     string        // default "whisper-1" or "tts-1"
-	FirstByte time.Duration // longest wait for an answer to begin; 0 is 10 s
-	Idle      time.Duration // longest pause within an answer; 0 is 10 s
+	Model     string        // empty for "whisper-1" or "tts-1"
+	FirstByte time.Duration // maximum wait for the first byte of a response; 0 means 10 s
+	Idle      time.Duration // maximum pause within a response; 0 means 10 s
 
-	// StreamUpload sends the sound to the recognizer while it is spoken, as a chunked
-	// WAV of unknown length. Not every server accepts that.
+	// StreamUpload makes a Recognizer send the sound while it is spoken, as a chunked WAV
+	// of unknown length. Not every server accepts this.
 	StreamUpload bool
 
-	Voice string // of the synthesizer, if a call names none; "alloy" if both are empty
-	Rate  int    // of raw sound, in Hz; 0 is 24000, as OpenAI's; piper's voices at speaches have 16000 or 22050
-	// Stream requests sound while it is made, of servers that otherwise make all of it
-	// first. OpenAI's own always streams, and does not know the parameter.
+	// Voice is the Synthesizer's voice if voice.Options do not name one. If it is empty
+	// too, the voice is "alloy".
+	Voice string
+	// Rate is the rate of a Synthesizer's raw sound, in Hz. 0 means 24000, the rate of
+	// OpenAI's sound; the sound of piper's voices in speaches has 16000 or 22050.
+	Rate int
+	// Stream makes a Synthesizer request sound while it is made. Without it, some servers
+	// send nothing until all sound is made. OpenAI's own server always streams and does
+	// not know the parameter.
 	Stream bool
 
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // media.Options.Dial
 }
 
 // engine is the common part of Recognizer and Synthesizer.
 type engine struct {
-	o      Options
+	o      Options // with defaults set
 	client *media.Client
 }
 
@@ -65,12 +70,14 @@ func (o Options) Check() error {
 	return o.media().Check()
 }
 
+// media returns the options of the client.
 func (o Options) media() media.Options {
 	return media.Options{Service: "the speech server", URL: o.URL, Key: o.Key, Hint: ", which mostly ends in /v1",
 		FirstByte: o.FirstByte, Idle: o.Idle, Dial: o.dial}
 }
 
-// client checks the options, sets the defaults and returns the client.
+// client checks the options, sets their defaults, including the default model, and returns a
+// client.
 func (o *Options) client(model string) (*media.Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -79,35 +86,35 @@ func (o *Options) client(model string) (*media.Client, error) {
 	return media.New(o.media())
 }
 
-// check reports whether the server can do the work. It is enough that its list of models
-// has the model. Many servers have no such list, omit names that they accept, or hide it
-// from some keys: then try makes a very short request.
-func check(ctx context.Context, client *media.Client, model string, try func(context.Context) error) error {
-	listed, err := lists(ctx, client, model)
-	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // these say nothing about the work itself
+// checkServer returns an error if the server cannot do an engine's work. It is enough that the
+// server lists the model. Many servers have no list of models, accept models that are not in
+// it, or deny it to some keys: then tryRequest decides, which makes a very short request.
+func checkServer(ctx context.Context, client *media.Client, model string, tryRequest func(context.Context) error) error {
+	listed, err := listsModel(ctx, client, model)
+	inconclusive := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed} // the list is missing or denied, which says nothing about other requests
 	if fault, ok := errors.AsType[*remote.Fault](err); ok && slices.Contains(inconclusive, fault.Status) {
 		err = nil
 	}
 	if listed || err != nil {
 		return err
 	}
-	return try(ctx)
+	return tryRequest(ctx)
 }
 
-// lists reports whether the server's list of models has the model.
-func lists(ctx context.Context, client *media.Client, model string) (bool, error) {
-	answer, err := client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "models"})
+// listsModel reports whether the server's list of models contains the model.
+func listsModel(ctx context.Context, client *media.Client, model string) (bool, error) {
+	response, err := client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "models"})
 	if err != nil {
 		return false, err
 	}
-	defer answer.Close()
-	body, err := answer.Whole(limit.File)
+	defer response.Close()
+	body, err := response.Whole(limit.File)
 	if err != nil {
 		return false, err
 	}
 	var list struct{ Data []struct{ ID string } }
 	if json.Unmarshal(body, &list) != nil {
-		return false, nil // usually a web page; try will show
+		return false, nil // probably a web page; the caller will find out
 	}
 	for _, m := range list.Data {
 		if strings.EqualFold(m.ID, model) {

@@ -13,10 +13,10 @@ import (
 	"perch/voice"
 )
 
-// Recognizer implements voice.Recognizer.
+// Recognizer implements voice.Recognizer. Its methods may be called concurrently.
 type Recognizer struct {
 	engine
-	plain atomic.Bool // the server does not report the language
+	noDetection atomic.Bool // the server cannot detect the language
 }
 
 // NewRecognizer checks the options and returns the engine. It opens no connection.
@@ -28,10 +28,10 @@ func NewRecognizer(o Options) (*Recognizer, error) {
 	return &Recognizer{engine: engine{o, client}}, nil
 }
 
-// Check reports whether the server would recognize speech: it knows the model, or accepts
-// half a second of silence. Its error is one sentence.
+// Check returns an error, one sentence, if the server could not recognize speech: it neither
+// lists the model nor accepts half a second of silence.
 func (r *Recognizer) Check(ctx context.Context) error {
-	return check(ctx, r.client, r.o.Model, func(ctx context.Context) error {
+	return checkServer(ctx, r.client, r.o.Model, func(ctx context.Context) error {
 		silence := voice.NewUtterance()
 		silence.Write(make([]int16, voice.MicRate/2))
 		silence.Finish()
@@ -40,59 +40,60 @@ func (r *Recognizer) Check(ctx context.Context) error {
 	})
 }
 
-// shortest is the shortest sound that is sent, and the minimum of OpenAI's server.
-const shortest = 100 * time.Millisecond
+// minSound is the minimum duration of an utterance, as required by OpenAI's own server.
+const minSound = 100 * time.Millisecond
 
-// Recognize implements voice.Recognizer. An utterance that is shorter than the server takes is refused.
+// Recognize implements voice.Recognizer. It refuses an utterance that is shorter than minSound.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
-	detect := o.Detect && !r.plain.Load()
+	detect := o.DetectLanguage && !r.noDetection.Load()
 	heard, err := r.recognize(ctx, u, o, detect)
 	var fault *remote.Fault
 	if detect && errors.As(err, &fault) && (fault.Status == http.StatusBadRequest || fault.Status == http.StatusUnprocessableEntity) {
-		// Newer models return only text. If that request fails too, there is another cause.
+		// Newer models cannot return the language. Ask for plain text; if that fails too, the
+		// error has another cause.
 		if heard, err = r.recognize(ctx, u, o, false); err == nil {
-			r.plain.Store(true)
+			r.noDetection.Store(true)
 		}
 	}
 	return heard, err
 }
 
-// recognize makes one request. To detect the language, it names none and requests the
-// verbose answer.
+// recognize makes one request. If detect is true, it does not name a language, and requests the
+// verbose format, which contains the detected one.
 func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, detect bool) (voice.Transcript, error) {
 	form := newForm(r.o.Model, languageOf(o.Language), "json")
 	if detect {
 		form = newForm(r.o.Model, "", "verbose_json")
 	}
-	request := remote.Request{Method: http.MethodPost, Path: "audio/transcriptions", ContentType: form.kind}
+	request := remote.Request{Method: http.MethodPost, Path: "audio/transcriptions", ContentType: form.mediaType}
 	if r.o.StreamUpload {
-		if err := spoken(ctx, u); err != nil {
+		if err := waitForMinSound(ctx, u); err != nil {
 			return voice.Transcript{}, err
 		}
-		request.Live = form.stream(u)
+		request.Live = form.liveBody(u)
 	} else if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	if u.Duration() < shortest {
+	if u.Duration() < minSound {
 		return voice.Transcript{Refused: true}, nil
 	}
 	if !r.o.StreamUpload {
-		body, err := form.whole(ctx, u)
+		body, err := form.finishedBody(ctx, u)
 		if err != nil {
 			return voice.Transcript{}, err
 		}
 		request.Body = body
 	}
-	answer, err := r.client.Call(ctx, request)
+	response, err := r.client.Call(ctx, request)
 	if err != nil {
-		return voice.Transcript{}, r.hint(err)
+		return voice.Transcript{}, r.addUploadHint(err)
 	}
-	defer answer.Close()
-	body, err := answer.Whole(limit.Body)
+	defer response.Close()
+	body, err := response.Whole(limit.Body)
 	if err != nil {
 		return voice.Transcript{}, err
 	}
-	heard, complaint, ok := transcript(body)
+	heard, complaint, ok := parseTranscript(body)
 	switch {
 	case complaint != "":
 		return voice.Transcript{}, r.client.Fault("could not recognize (" + r.client.Quote(complaint) + "); see the server's log")
@@ -102,16 +103,16 @@ func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return heard, nil
 }
 
-// spoken waits until there is enough sound to send, or the utterance is finished.
-func spoken(ctx context.Context, u *voice.Utterance) error {
-	var one [1]int16
-	const last = int(shortest*voice.MicRate/time.Second) - 1
-	_, err := u.Read(ctx, one[:], last)
+// waitForMinSound waits until u lasts minSound or is finished.
+func waitForMinSound(ctx context.Context, u *voice.Utterance) error {
+	var sample [1]int16
+	const last = int(minSound*voice.MicRate/time.Second) - 1
+	_, err := u.Read(ctx, sample[:], last)
 	return err
 }
 
-// hint adds advice that matters only for a streamed upload.
-func (r *Recognizer) hint(err error) error {
+// addUploadHint adds advice to an error that StreamUpload may have caused.
+func (r *Recognizer) addUploadHint(err error) error {
 	var fault *remote.Fault
 	if !r.o.StreamUpload || !errors.As(err, &fault) {
 		return err
@@ -120,13 +121,13 @@ func (r *Recognizer) hint(err error) error {
 	case http.StatusBadRequest, http.StatusLengthRequired, http.StatusUnsupportedMediaType,
 		http.StatusUnprocessableEntity, http.StatusNotImplemented:
 		hinted := *fault
-		hinted.Sentence += "; if it only takes whole files, turn the streamed upload off"
+		hinted.Sentence += "; if it accepts only whole files, turn the streamed upload off"
 		return &hinted
 	}
 	return err
 }
 
-// languageOf returns the ISO 639 code that a BCP 47 tag begins with, or "".
+// languageOf returns the ISO 639 code at the start of a BCP 47 tag, or "" if it has none.
 func languageOf(tag string) string {
 	code := voice.BaseLanguage(tag)
 	if len(code) < 2 || len(code) > 3 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz") != "" {

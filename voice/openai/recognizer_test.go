@@ -112,7 +112,7 @@ func TestLanguageOfTheTranscript(t *testing.T) {
 			u := voice.NewUtterance()
 			u.Write(ramp(8000))
 			u.Finish()
-			if got, err := r.Recognize(t.Context(), u, voice.Options{Language: "en", Detect: true}); err != nil || got != want {
+			if got, err := r.Recognize(t.Context(), u, voice.Options{Language: "en", DetectLanguage: true}); err != nil || got != want {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
@@ -228,7 +228,7 @@ func FuzzTranscript(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		heard, complaint, ok := transcript(body)
+		heard, complaint, ok := parseTranscript(body)
 		text := heard.Text
 		if ok && complaint != "" || !ok && text != "" {
 			t.Errorf("%q, %q, %v", text, complaint, ok)

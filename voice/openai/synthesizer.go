@@ -20,14 +20,14 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 	return &Synthesizer{engine{o, client}}, nil
 }
 
-// Check reports whether the server would speak: it knows the model, or begins to synthesize
-// "Hi.". Its error is one sentence.
+// Check returns an error, one sentence, if the server could not speak: it neither lists the
+// model nor begins to synthesize "Hi.".
 func (s *Synthesizer) Check(ctx context.Context) error {
-	return check(ctx, s.client, s.o.Model, func(ctx context.Context) error { return media.Speaks(ctx, s) })
+	return checkServer(ctx, s.client, s.o.Model, func(ctx context.Context) error { return media.CheckSynthesizer(ctx, s) })
 }
 
-// speech is the body of a request.
-type speech struct {
+// speechRequest is the body of a request to /audio/speech.
+type speechRequest struct {
 	Model    string `json:"model"`
 	Input    string `json:"input"`
 	Voice    string `json:"voice"`
@@ -41,6 +41,6 @@ func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Optio
 	if o.Voice != "" && len(o.Voice) <= limit.Name {
 		name = o.Voice
 	}
-	order := speech{Model: s.o.Model, Input: text, Voice: name, Format: "pcm", Streamed: s.o.Stream}
-	return s.client.Speak(ctx, text, s.o.Rate, "audio/speech", nil, order, out)
+	request := speechRequest{Model: s.o.Model, Input: text, Voice: name, Format: "pcm", Streamed: s.o.Stream}
+	return s.client.Speak(ctx, text, s.o.Rate, "audio/speech", nil, request, out)
 }

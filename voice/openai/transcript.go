@@ -8,10 +8,11 @@ import (
 	"perch/voice"
 )
 
-// transcript parses an answer, with the language if it has one. complaint is not empty if
-// the server returned an error with status 200, as whisper.cpp does.
-func transcript(body []byte) (heard voice.Transcript, complaint string, ok bool) {
-	var answer struct {
+// parseTranscript parses a response in OpenAI's JSON format, plain or verbose. ok is false if it
+// holds no transcript. complaint is the server's error if it sent one with status 200, as
+// whisper.cpp does.
+func parseTranscript(body []byte) (heard voice.Transcript, complaint string, ok bool) {
+	var response struct {
 		Text     *string
 		Language string
 		Segments []struct {
@@ -19,24 +20,24 @@ func transcript(body []byte) (heard voice.Transcript, complaint string, ok bool)
 		}
 		Error json.RawMessage
 	}
-	if json.Unmarshal(body, &answer) != nil {
+	if json.Unmarshal(body, &response) != nil {
 		return heard, "", false
 	}
-	if answer.Text != nil {
-		heard.Text, heard.Language = strings.Join(strings.Fields(*answer.Text), " "), answer.Language
-		for i, s := range answer.Segments {
+	if response.Text != nil {
+		heard.Text, heard.Language = strings.Join(strings.Fields(*response.Text), " "), response.Language
+		for i, s := range response.Segments {
 			if i == 0 || s.NoSpeech < heard.NoSpeech {
 				heard.NoSpeech = s.NoSpeech
 			}
 		}
 		return heard, "", true
 	}
-	if len(answer.Error) == 0 || string(answer.Error) == "null" {
+	if len(response.Error) == 0 || string(response.Error) == "null" {
 		return heard, "", false
 	}
 	var object struct{ Message string }
-	if json.Unmarshal(answer.Error, &complaint) != nil {
-		_ = json.Unmarshal(answer.Error, &object)
+	if json.Unmarshal(response.Error, &complaint) != nil {
+		_ = json.Unmarshal(response.Error, &object)
 		complaint = object.Message
 	}
 	complaint = cmp.Or(complaint, "it does not say why")

@@ -49,7 +49,7 @@ const (
 )
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
-// voice.LongestSpeech of the text. The pieces are valid only during the call. If ctx ends or
+// voice.MaxSpeech of the text. The pieces are valid only during the call. If ctx ends or
 // out fails, Speak kills the program; it returns when the program has ended. The error is a
 // Fault or out's error. It wraps voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
@@ -71,7 +71,7 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // optional
-	soundErr := convertWAV(stdout, voice.NewConverter(voice.LongestSpeech(c.Text), nil, func(pcm []int16) error {
+	soundErr := convertWAV(stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
 		// The time that out takes does not count.
 		timer.Stop()
 		defer timer.Reset(soundTimeout)

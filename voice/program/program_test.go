@@ -48,7 +48,7 @@ func TestASpeakingProgramGetsNoTokens(t *testing.T) {
 func TestProgramThatDoesNotStop(t *testing.T) {
 	samples := 0
 	count := func(pcm []int16) error { samples += len(pcm); return nil }
-	most := int(voice.LongestSpeech("hi") * voice.SpeakerRate / time.Second)
+	most := int(voice.MaxSpeech("hi") * voice.SpeakerRate / time.Second)
 	if err := shell(header+"cat /dev/zero", "hi").Speak(t.Context(), count); !errors.Is(err, voice.ErrEndless) || samples != most {
 		t.Errorf("%d samples of %d, %v", samples, most, err)
 	}

@@ -123,7 +123,7 @@ func half(all []string, skip int) (some []string) {
 func answerAll(t *testing.T, e *Engine, voiceName, kind string, texts []string) answered {
 	got := answered{all: len(texts)}
 	for _, text := range texts {
-		heard, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, voiceName, text)), voice.Options{Answer: true})
+		heard, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, voiceName, text)), voice.Options{YesNo: true})
 		if err != nil {
 			t.Error(err)
 			return got
@@ -201,7 +201,7 @@ func TestCommandsAndAnswersShareAPair(t *testing.T) {
 
 func TestAGrammarWithoutAnswers(t *testing.T) {
 	e := newEngine(t, Options{Grammar: small})
-	got, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, "slt", "good night")), voice.Options{Answer: true})
+	got, err := e.Recognize(t.Context(), voicetest.Utterance(speak(t, "slt", "good night")), voice.Options{YesNo: true})
 	if err != nil || got.Text != "good night" {
 		t.Errorf("%+v, %v", got, err)
 	}

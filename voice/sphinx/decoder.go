@@ -165,7 +165,7 @@ func (d *decoder) result() string {
 
 // spans returns the words of the result and the silences between them, in order.
 func (d *decoder) spans() []span {
-	const maxSpans = 2 * int(voice.LongestUtterance/(10*time.Millisecond))
+	const maxSpans = 2 * int(voice.MaxUtterance/(10*time.Millisecond))
 	buf := make([]C.span_t, maxSpans)
 	n := int(C.spans(d.ps, &buf[0], C.int(maxSpans)))
 	out := make([]span, n)

@@ -164,9 +164,9 @@ func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, limit 
 		}
 		text := p.commands.result()
 		if text != before || text != "" && p.best(limit).isRefused() {
-			u.Suppose("", offset)
+			u.SetPartial("", offset)
 		} else {
-			u.Suppose(text, offset)
+			u.SetPartial(text, offset)
 		}
 		before = text
 	}

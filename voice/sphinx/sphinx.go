@@ -131,7 +131,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 		return voice.Transcript{}, err
 	}
 	defer func() { e.idle <- p }()
-	result, err := p.recognize(ctx, u, o.Answer)
+	result, err := p.recognize(ctx, u, o.YesNo)
 	if err != nil {
 		return voice.Transcript{}, fmt.Errorf("recognize speech: %w", err)
 	}

@@ -96,7 +96,7 @@ func TestNoCommandInNoise(t *testing.T) {
 		if got := recognize(t, e, pcm); !got.Refused || got.Text != "" {
 			t.Errorf("%s was taken for %q", name, got.Text)
 		}
-		got, err := e.Recognize(t.Context(), voicetest.Utterance(pcm), voice.Options{Answer: true})
+		got, err := e.Recognize(t.Context(), voicetest.Utterance(pcm), voice.Options{YesNo: true})
 		if err != nil || means(got.Text) != "" {
 			t.Errorf("%s was taken for the answer %q, %v", name, got.Text, err)
 		}

@@ -185,9 +185,9 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	if err != nil || query == nil {
 		return err
 	}
-	return e.client.Sound(ctx, remote.Request{Method: http.MethodPost, Path: "synthesis", Query: url.Values{"speaker": {style}},
+	return e.client.FetchSound(ctx, remote.Request{Method: http.MethodPost, Path: "synthesis", Query: url.Values{"speaker": {style}},
 		ContentType: "application/json", Body: query},
-		media.Wanted{Text: text, Format: "wav", Cure: "check the url", Convert: "check the url", Silence: "check the voice"}, out)
+		media.SoundOptions{Text: text, Format: "wav", FormatAdvice: "check the url", WAVAdvice: "check the url", SilenceAdvice: "check the voice"}, out)
 }
 
 // query requests the server's analysis of a text. It returns the body of the request for

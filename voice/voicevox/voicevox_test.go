@@ -192,7 +192,7 @@ func TestInvalidAnswers(t *testing.T) {
 	voicetest.Sentence(t, err, "refuses the request (HTTP 422: エンジンの都合)")
 	f.fails["/synthesis"] = 200
 	_, err = say(t, e, "はい", voice.Options{})
-	voicetest.Sentence(t, err, "though wav was asked for")
+	voicetest.Sentence(t, err, "although wav was requested")
 }
 
 // TestOptions: what no server can follow is refused.

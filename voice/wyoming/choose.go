@@ -26,7 +26,7 @@ func (s *server) chooseRecognizer(info Info, o voice.Options) (Transcribe, error
 		}
 		t.Name, models = m.Name, []Model{m}
 	}
-	if o.Detect {
+	if o.DetectLanguage {
 		return t, nil // the server detects the language
 	}
 	var ok bool

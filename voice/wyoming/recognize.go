@@ -39,7 +39,7 @@ func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Opti
 	if err := u.Wait(ctx); err != nil {
 		return voice.Transcript{}, err
 	}
-	t := voice.Spoken(transcript.Text)
+	t := voice.CleanTranscript(transcript.Text)
 	t.Language = transcript.Language
 	return t, nil
 }
@@ -86,7 +86,7 @@ func readTranscript(c *call) (Text, error) {
 			if err := event.Decode(&t); err != nil {
 				return Text{}, err
 			}
-			if parts.Len()+len(t.Text) > voice.LongestTranscript && event.Type == TypeTranscriptChunk || len(t.Text) > voice.LongestTranscript {
+			if parts.Len()+len(t.Text) > voice.MaxTranscript && event.Type == TypeTranscriptChunk || len(t.Text) > voice.MaxTranscript {
 				return Text{}, reason("its text is longer than what can be said in that time; it may repeat itself endlessly")
 			}
 		}

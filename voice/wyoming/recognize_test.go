@@ -70,7 +70,7 @@ func TestLanguageOfTheTranscript(t *testing.T) {
 		p.event(TypeTranscript, Text{Text: "Hallo", Language: "de"}, nil)
 		p.hangUp()
 	}}
-	got, err := newEngine(t, Options{Address: f.listen(t)}).Recognize(t.Context(), said(time.Second), voice.Options{Language: "en", Detect: true})
+	got, err := newEngine(t, Options{Address: f.listen(t)}).Recognize(t.Context(), said(time.Second), voice.Options{Language: "en", DetectLanguage: true})
 	if err != nil || got != (voice.Transcript{Text: "Hallo", Language: "de"}) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -18,7 +18,7 @@ type sound struct {
 
 // newSound returns a sound for a text. The converted sound is passed to out.
 func newSound(text string, arrival *voice.Arrival, out func([]int16) error) *sound {
-	return &sound{text: text, converter: voice.NewConverter(voice.LongestSpeech(text), arrival, func(pcm []int16) error {
+	return &sound{text: text, converter: voice.NewConverter(voice.MaxSpeech(text), arrival, func(pcm []int16) error {
 		if err := out(pcm); err != nil {
 			return listenerError{err}
 		}
@@ -48,7 +48,7 @@ func (s *sound) setFormat(f Format) error {
 func (s *sound) add(payload []byte) error {
 	err := s.samples.Add(payload, s.converter.Convert)
 	if errors.Is(err, voice.ErrEndless) {
-		return reason(fmt.Sprintf("it does not stop speaking: %s are enough for this text", voice.LongestSpeech(s.text)))
+		return reason(fmt.Sprintf("it does not stop speaking: %s are enough for this text", voice.MaxSpeech(s.text)))
 	}
 	return err
 }

@@ -321,7 +321,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	h := k.configured()
 	s, c := k.robots.Settings(id), h.common
 	if languages := h.config.Language.List(); len(languages) > 1 && h.persona.Language == "" {
-		c.Speech.Detect = true
+		c.Speech.DetectLanguage = true
 		if r, err := k.robots.Get(id); err == nil {
 			spoken, _ := language.Among(languages, language.Accepted(r.Language)...)
 			c.Speech.Language = cmp.Or(spoken, c.Speech.Language)
@@ -333,7 +333,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	char, loaded := k.lookup(s.Persona)
 	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, char.First)
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, char.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, char.Voice),
-		Detect: c.Speech.Detect && cmp.Or(s.Language, char.Language) == ""}
+		DetectLanguage: c.Speech.DetectLanguage && cmp.Or(s.Language, char.Language) == ""}
 	if !loaded {
 		char.Persona, char.Brain = h.persona, agent.BrainOptions{} // the brains have the household's options already
 	}

@@ -185,7 +185,7 @@ func TestTheLanguageOfARobot(t *testing.T) {
 		mac := fmt.Sprintf("a0:b1:c2:d3:e4:%02x", i)
 		h.Token("/xiaozhi/ota/", "Device-Id", mac, "Accept-Language", said.header)
 		id := must.Value(device.ParseID(mac))(t)
-		if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: said.want, Detect: true}) {
+		if got := h.Characters.Of(id).Speech; got != (voice.Options{Language: said.want, DetectLanguage: true}) {
 			t.Errorf("%.40q: %+v", said.header, got)
 		}
 		if i == 0 {

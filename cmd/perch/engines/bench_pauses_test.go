@@ -154,7 +154,7 @@ func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, se
 // sound first.
 func keepUp(u *voice.Utterance) {
 	for range 200 {
-		if u.Duration() < time.Second || u.Supposed().Behind == 0 {
+		if u.Duration() < time.Second || u.Partial().Behind == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)

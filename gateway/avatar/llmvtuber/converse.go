@@ -160,7 +160,7 @@ func (o Options) speak(ctx context.Context, sentence string) (pcm []int16, err e
 	if o.Synthesizer == nil {
 		return nil, nil
 	}
-	maxSamples := int(voice.LongestSpeech(sentence) * voice.SpeakerRate / time.Second)
+	maxSamples := int(voice.MaxSpeech(sentence) * voice.SpeakerRate / time.Second)
 	err = o.Synthesizer.Synthesize(ctx, sentence, o.Speech, func(chunk []int16) error {
 		if pcm = append(pcm, chunk...); len(pcm) > maxSamples {
 			return voice.ErrEndless

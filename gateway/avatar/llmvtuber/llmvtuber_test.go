@@ -64,7 +64,7 @@ func TestLoudness(t *testing.T) {
 	p := h.open(t, "")
 	p.Send(`{"type":"text-input","text":"hello"}`)
 	is("while it plays", func(level float64) bool { return level > 0 })
-	if !loudness.Speaks("vtb_llmvtuber") {
+	if !loudness.HasMouth("vtb_llmvtuber") {
 		t.Error("nobody has the sound")
 	}
 	p.Send(`{"type":"interrupt-signal","text":""}`)

@@ -132,7 +132,7 @@ type voiceLevel struct {
 	sounds  bool // also of sessions without a robot
 }
 
-func (v *voiceLevel) Speaks(string) bool {
+func (v *voiceLevel) HasMouth(string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.sounds

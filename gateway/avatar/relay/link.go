@@ -427,7 +427,7 @@ func (c *connection) sendQueued(ctx context.Context) error {
 			return c.update(ctx)
 		}
 		c.scenes.apply(f)
-		c.lips.handleFrame(ctx, f, c.o.Voice.Speaks(f.Session), time.Now())
+		c.lips.handleFrame(ctx, f, c.o.Voice.HasMouth(f.Session), time.Now())
 		notification, shown := c.wasNotified(f)
 		if c.trial != nil || shown {
 			continue
@@ -474,7 +474,7 @@ func (c *connection) level() (level float64, changed <-chan struct{}) {
 		return c.mouth, nil
 	}
 	front := c.scenes.front()
-	if front.Robot == "" && !c.o.Voice.Speaks(front.Session) {
+	if front.Robot == "" && !c.o.Voice.HasMouth(front.Session) {
 		return c.lips.level(front.Session)
 	}
 	return c.o.Voice.Level(front.place())

@@ -46,8 +46,8 @@ type loudness interface {
 	// Level returns the loudness of the speech that is being played, from 0 to 1. changed is
 	// closed when the loudness changes.
 	Level(key string) (level float64, changed <-chan struct{})
-	// Speaks reports whether a client plays the sound of that robot or session.
-	Speaks(key string) bool
+	// HasMouth reports whether a client plays the sound of that robot or session.
+	HasMouth(key string) bool
 }
 
 // Options are the dependencies of Relays. Only fields whose comment says so may be empty.

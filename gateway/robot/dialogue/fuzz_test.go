@@ -105,7 +105,7 @@ func FuzzStep(f *testing.F) {
 		d := &dialoguetest.Dice{Bytes: script}
 		now := time.Unix(1000, 0)
 		greet := d.Roll(2) == 1
-		st := dialogue.New(now, voice.LongestUtterance, dialogue.Settings{Greet: greet, Idle: time.Duration(d.Roll(3)) * time.Minute})
+		st := dialogue.New(now, voice.MaxUtterance, dialogue.Settings{Greet: greet, Idle: time.Duration(d.Roll(3)) * time.Minute})
 		c := &checker{t: t, open: map[*dialogue.Question]bool{}}
 		feed := func(in dialogue.Input) {
 			before := st

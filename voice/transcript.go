@@ -11,24 +11,24 @@ import (
 	"perch/plain"
 )
 
-// LongestTranscript bounds a transcript, in bytes. Nobody says that much in the 15 s of
-// an utterance, but a recognizer that repeats itself may return it.
-const LongestTranscript = 8 << 10
+// MaxTranscript is the maximum length of a transcript, in bytes. Nobody says that much in the
+// 15 s of an utterance, but a recognizer may repeat a word endlessly.
+const MaxTranscript = 8 << 10
 
-// markup matches what recognizers write beside words: control tokens (<|en|>), elements
-// (<asr_text>), times of subtitles, and remarks on sound without speech, such as [BLANK_AUDIO],
-// (music), *laughs* and ♪.
+// markup matches text of a recognizer that nobody has spoken: control tokens (<|en|>),
+// elements (<asr_text>), times of subtitles, and descriptions of other sound, such as
+// [BLANK_AUDIO], (music), *laughs* and ♪.
 var markup = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^\s*(?:language|lang)[ :=]+\S+\s*<asr_text>|<\|[^|<>]{0,40}\|>|<[|/]?[\p{L}_][\p{L}\p{N}_ -]{0,40}[|]?>` +
 		`|[\[(]?(?:\d+:)?\d+:\d+[.,]\d+\]?\s*-+>\s*\[?(?:\d+:)?\d+:\d+[.,]\d+[\])]?` +
 		`|\[[^\]\d]*\]|\[[A-Z_]+\d*\]|\([^)\d]*\)|（[^）\d]*）|【[^】\d]*】|［[^］\d]*］|(?:^|\s)\*\p{L}[^*]*\p{L}\*(?:[\s.,!?]|$)|[♪♫♬]+`)
 })
 
-// Spoken returns the transcript for a recognizer's text: on one line and without markup, or
-// refused if nothing else is left.
-func Spoken(text string) Transcript {
+// CleanTranscript returns the transcript for a recognizer's text. Its text is one line without
+// markup. It is refused if no letter or digit is left.
+func CleanTranscript(text string) Transcript {
 	text = plain.Line(text)
-	for range 4 { // marks may be within others
+	for range 4 { // markup may be nested
 		text = plain.Line(markup().ReplaceAllString(text, " "))
 	}
 	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
@@ -37,25 +37,26 @@ func Spoken(text string) Transcript {
 	return Transcript{Text: text}
 }
 
-// clean returns what a recognizer has recognized in an utterance, without markup. A sentence that
-// recognizers invent for silence is refused if the sound may have been silence.
-func clean(t Transcript, u *Utterance) Transcript {
+// filterTranscript removes the markup from a recognizer's transcript of u. It refuses a
+// sentence that recognizers invent for silence if u may have been silence.
+func filterTranscript(t Transcript, u *Utterance) Transcript {
 	if t.Refused {
 		return Transcript{Refused: true}
 	}
-	cleaned := Spoken(t.Text)
-	if cleaned.Refused || invented(cleaned.Text) && (t.NoSpeech >= likelySilence || u.silent()) {
+	cleaned := CleanTranscript(t.Text)
+	if cleaned.Refused || isInvented(cleaned.Text) && (t.NoSpeech >= minNoSpeech || u.maybeSilent()) {
 		return Transcript{Refused: true}
 	}
 	cleaned.Language = t.Language
 	return cleaned
 }
 
-// likelySilence is Whisper's own limit of no_speech_prob.
-const likelySilence = 0.6
+// minNoSpeech is the Transcript.NoSpeech from which an utterance may have been silence, as in
+// Whisper itself.
+const minNoSpeech = 0.6
 
-// inventions are sentences of the subtitles that Whisper learned from, in lower case and without
-// punctuation. It writes them for silence and noise.
+// inventions returns sentences that Whisper writes for silence and noise, because it learned
+// from subtitles. They are in lower case and without punctuation.
 func inventions() []string {
 	return []string{
 		"thanks for watching", "thank you for watching", "please subscribe", "like and subscribe", "subtitles by the amaraorg community",
@@ -68,7 +69,8 @@ func inventions() []string {
 	}
 }
 
-func invented(text string) bool {
+// isInvented reports whether text is one of the inventions, or begins with a long one.
+func isInvented(text string) bool {
 	words := strings.Map(func(r rune) rune {
 		switch {
 		case r == '-':
@@ -84,14 +86,15 @@ func invented(text string) bool {
 	})
 }
 
-// What may have been silence: sound that is shorter than shortSpeech, and quieter than quietVoice throughout.
+// An utterance may have been silence if all of it is quieter than quietVoice, and if the
+// frames that are loud enough for a voice last less than shortSpeech in total.
 const (
 	shortSpeech = 600 * time.Millisecond
 	quietVoice  = 300 // RMS, -41 dBFS
 )
 
-// silent reports whether the utterance may have no speech in it.
-func (u *Utterance) silent() bool {
+// maybeSilent reports whether the utterance may have been silence.
+func (u *Utterance) maybeSilent() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	voiced := 0
@@ -100,7 +103,7 @@ func (u *Utterance) silent() bool {
 		if loud >= quietVoice {
 			return false
 		}
-		if loud >= lowestVoice {
+		if loud >= minVoiceLevel {
 			voiced++
 		}
 	}

@@ -33,7 +33,7 @@ func TestSpoken(t *testing.T) {
 		"<unk> hello":                                                    "hello",
 		"2 < 3":                                                          "2 < 3",
 	} {
-		if got := voice.Spoken(text); got.Text != want || got.Refused != (want == "") {
+		if got := voice.CleanTranscript(text); got.Text != want || got.Refused != (want == "") {
 			t.Errorf("%q becomes %+v, want %q", text, got, want)
 		}
 	}
@@ -87,9 +87,9 @@ func FuzzSpoken(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		spoken := voice.Spoken(s)
+		spoken := voice.CleanTranscript(s)
 		got := spoken.Text
-		if strings.ContainsAny(got, "\r\n\t") || got != strings.TrimSpace(got) || spoken != voice.Spoken(got) || spoken.Refused != (got == "") {
+		if strings.ContainsAny(got, "\r\n\t") || got != strings.TrimSpace(got) || spoken != voice.CleanTranscript(got) || spoken.Refused != (got == "") {
 			t.Errorf("%q becomes %q", s, got)
 		}
 	})
