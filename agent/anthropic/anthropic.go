@@ -1,13 +1,14 @@
-// Package anthropic drives the models of Anthropic's Messages API with its official
-// SDK, at Anthropic or behind a proxy with the same API.
+// Package anthropic implements thinker.Model with Anthropic's Messages API and its official
+// SDK. The server is Anthropic's, or a proxy with the same API.
 //
-// Nothing is read from the environment: the key and the address are those of the
-// options. The SDK's telemetry is off, it retries a request at most once, and its
-// transport bounds what is read.
+// The key and the address come from the options, never from the environment. The SDK's
+// telemetry is off. The SDK retries a request at most once, and reads a limited number of
+// bytes.
 //
-// A reasoning model expects its thinking to be returned with the calls that it led to,
-// verbatim, and with everything before it unchanged. Such a message is the Origin of its
-// first call, and replaces the calls when they are sent back. Thinking is never spoken.
+// If a reasoning model calls tools, the next request must repeat its message with the
+// thinking, word for word, and must not change anything before it. The engine therefore
+// stores such a message as the Origin of the message's first call, and sends it in place of
+// the calls. Thinking is never spoken.
 package anthropic
 
 import (
@@ -33,10 +34,11 @@ import (
 	"perch/secret"
 )
 
-// Home is the default address of the API.
+// Home is the address of Anthropic's own server, the default.
 const Home = "https://api.anthropic.com"
 
-// Options of the engine. Model is required, and so is a key unless URL is a proxy's.
+// Options are the options of an Engine. Model is required. A key is required unless URL is that
+// of a proxy.
 type Options struct {
 	URL         string         `yaml:"url" doc:"A proxy's base address, with or without its /v1. If empty, Anthropic's own."`
 	Model       string         `yaml:"model" doc:"The name of the model."`
@@ -48,22 +50,24 @@ type Options struct {
 	Effort      string         `yaml:"reasoning_effort" doc:"low to max. If empty, the model's choice."`
 	Extra       map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
-	// FirstWithin includes the SDK's retry.
+	// FirstWithin is the maximum wait for the first byte of a response, including the SDK's
+	// retry.
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
-	IdleWithin  time.Duration // between pieces, pings included; 0 is remote.Patience
-	Log         *slog.Logger  // nil: nothing is logged
-	// Transport carries the requests; nil means a transport that the engine makes.
+	IdleWithin  time.Duration // maximum pause between two events of a message, pings included; 0 means remote.Patience
+	Log         *slog.Logger  // nil for no log
+	// Transport carries the requests; nil means remote.NewTransport().
 	Transport http.RoundTripper
 }
 
-// Driver declares the model anthropic.
+// Driver declares the kind of model anthropic.
 func Driver() thinker.ModelDriver {
 	return driver.Of(thinker.ModelDriver{Kind: "anthropic", Runs: []string{"Anthropic, or a proxy of it"},
 		Sample: `{kind: anthropic, model: claude-haiku-4-5, key_file: /etc/perch/secrets/brain, url: ""}    # url is a proxy's`},
-		Options.with, func(o Options) (thinker.Model, error) { return New(o) })
+		Options.withSetup, func(o Options) (thinker.Model, error) { return New(o) })
 }
 
-func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
+// withSetup returns the options with the defaults of a model's setup, and with the key.
+func (o Options) withSetup(s thinker.ModelSetup) (_ Options, err error) {
 	o.Model, o.Temperature = cmp.Or(strings.TrimSpace(o.Model), s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
 	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
 	o.IdleWithin, o.Log = o.FirstWithin, s.Log
@@ -77,31 +81,31 @@ type Engine struct {
 	base   *url.URL
 	http   *http.Client
 	server remote.Server
-	// Only these two services of the SDK's client: the whole adds 1 MB to the program.
+	// The SDK's whole client would add 1 MB to the program, so only two of its services are used.
 	messages sdk.MessageService
 	models   sdk.ModelService
-	extra    []option.RequestOption
+	extra    []option.RequestOption // Options.Extra
 
 	mu       sync.Mutex
-	rejected rejections
+	rejected rejections // options that are no longer sent
 }
 
 // Defaults and limits.
 const (
-	defaultFirst  = 30 * time.Second
-	defaultTokens = 4096
-	highest       = 1 // temperature
+	defaultFirstWithin = 30 * time.Second
+	defaultMaxTokens   = 4096
+	maxTemperature     = 1
 )
 
-// New returns the engine. It sends no request.
+// New returns an engine. It sends no request.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	base, _ := parseBase(o.URL) // checked
-	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirst)
+	base, _ := parseBase(o.URL) // valid, since Check has parsed it
+	o.FirstWithin = cmp.Or(o.FirstWithin, defaultFirstWithin)
 	o.IdleWithin = cmp.Or(o.IdleWithin, remote.Patience)
-	o.MaxTokens = cmp.Or(o.MaxTokens, defaultTokens)
+	o.MaxTokens = cmp.Or(o.MaxTokens, defaultMaxTokens)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Transport == nil {
 		o.Transport = remote.NewTransport()
@@ -122,6 +126,7 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
+// parseBase parses the address of the API and removes a trailing /v1. An empty text means Home.
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimSpace(cmp.Or(text, Home)))
 	switch {
@@ -135,19 +140,19 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// Check returns what New would refuse.
+// Check returns an error if an option is missing or invalid.
 func (o Options) Check() error {
 	base, err := parseBase(o.URL)
 	switch {
 	case err != nil:
 		return err
 	case o.Model == "":
-		return errors.New("model is missing; claude-haiku-5-5, say")
+		return errors.New("model is missing; an example is claude-haiku-5-5")
 	case o.Key == "" && remote.Address(base) == Home:
-		return errors.New("the key is missing (brains[..].key); Anthropic gives none away")
+		return errors.New("the key is missing (brains[..].key); Anthropic requires one")
 	case strings.ContainsAny(o.Key, "\r\n"):
 		return errors.New("the key (brains[..].key) has more than one line")
-	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > maxTemperature):
 		return fmt.Errorf("temperature is 0 to 1, not %g", *o.Temperature)
 	case o.MaxTokens < 0:
 		return errors.New("max_tokens is not negative")
@@ -166,13 +171,13 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Where returns the model and the server.
+// Where returns the model and the server's address, such as "m at https://api.anthropic.com".
 func (e *Engine) Where() string {
-	base, _ := url.Parse(strings.TrimSpace(cmp.Or(e.o.URL, Home))) // checked by New
+	base, _ := url.Parse(strings.TrimSpace(cmp.Or(e.o.URL, Home))) // valid, since New has parsed it
 	return e.o.Model + " at " + remote.Address(base)
 }
 
-// Name is "anthropic".
+// Name returns "anthropic".
 func (*Engine) Name() string { return "anthropic" }
 
 // Close closes idle connections.
@@ -181,18 +186,19 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// Continue implements thinker.Model.
+// Continue implements thinker.Model. It repeats a request without an option that the model has
+// rejected, unless text was already passed to out.
 func (e *Engine) Continue(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	for try := 1; ; try++ {
 		e.mu.Lock()
 		without := e.rejected
 		e.mu.Unlock()
-		a := &answer{out: out}
-		stop, err := e.once(ctx, p, without, a)
+		r := &response{out: out}
+		stop, err := e.sendRequest(ctx, p, without, r)
 		switch {
-		case err == nil || a.outError != nil:
-			return stop, a.outError
-		case try < limit.Tries && ctx.Err() == nil && a.spoken == 0 && e.learn(err, p, without):
+		case err == nil || r.outError != nil:
+			return stop, r.outError
+		case try < limit.Tries && ctx.Err() == nil && r.textBytes == 0 && e.learnRejection(err, p, without):
 		default:
 			return "", e.explain(ctx, err)
 		}

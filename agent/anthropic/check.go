@@ -13,18 +13,20 @@ import (
 	"perch/remote"
 )
 
-const checkWithin = 5 * time.Second
+// checkTimeout is the maximum duration of a request about models.
+const checkTimeout = 5 * time.Second
 
-// Check requests information about the model, which is cheap. It wraps agent.ErrAway
-// if the engine would not work. A proxy without that request counts as reachable.
+// Check requests the description of the model, which costs nothing, and returns an error that
+// wraps agent.ErrAway if the engine could not work. A proxy that does not support this request
+// passes the check.
 func (e *Engine) Check(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, checkWithin)
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	_, err := e.models.Get(within, e.o.Model, sdk.ModelGetParams{})
 	if err == nil {
 		return nil
 	}
-	r, kind, ok := refused(err)
+	r, kind, ok := refusalOf(err)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -33,45 +35,45 @@ func (e *Engine) Check(ctx context.Context) error {
 	case ok:
 		return e.explain(ctx, err)
 	case within.Err() != nil:
-		return e.server.Fault("does not answer within " + checkWithin.String() + "; is this machine online?")
+		return e.server.Fault("does not answer within " + checkTimeout.String() + "; is this machine online?")
 	case strings.HasPrefix(err.Error(), "error parsing response json"), strings.HasPrefix(err.Error(), "expected destination type"):
-		err = errGarbage
+		err = errNotMessages
 	}
 	return e.explain(ctx, err)
 }
 
-// Warm opens a connection for the next message, with Check's request. There is no
-// model to load.
+// Warm opens a connection for the next message by calling Check.
 func (e *Engine) Warm(ctx context.Context) error { return e.Check(ctx) }
 
-// notFound says which models there are, where the server says it.
-func (e *Engine) notFound(ctx context.Context, r remote.Refusal, kind string) error {
+// explainNotFound returns the error for a response of status 404. If the model does not exist,
+// the error names the models that the server lists.
+func (e *Engine) explainNotFound(ctx context.Context, r remote.Refusal, kind string) error {
 	if kind != "not_found_error" {
 		return e.server.Faultf("there is no Messages API at %s (%s); is it the base address?", remote.Address(e.base), e.server.StatusText(r))
 	}
-	within, cancel := context.WithTimeout(ctx, checkWithin)
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	page, err := e.models.List(within, sdk.ModelListParams{})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil || page == nil || len(page.Data) == 0 {
-		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(r))
+		return e.server.Faultf("the model %s does not exist (%s); check model", e.o.Model, e.server.StatusText(r))
 	}
 	var names []string
 	for _, m := range page.Data[:min(len(page.Data), limit.Named)] {
 		names = append(names, e.server.Quote(m.ID))
 	}
-	return e.server.Faultf("the model %s is not there; GET %s/v1/models lists: %s", e.o.Model, remote.Address(e.base), strings.Join(names, ", "))
+	return e.server.Faultf("the model %s does not exist; GET %s/v1/models lists: %s", e.o.Model, remote.Address(e.base), strings.Join(names, ", "))
 }
 
-// largestPicture is in bytes. The API accepts 5 MB of base64.
-const largestPicture = 3 << 20
+// maxPictureBytes is the maximum size of a picture. The API accepts 5 MB of base64.
+const maxPictureBytes = 3 << 20
 
 // DescribeImage implements agent.Seer.
 func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
 	}
-	return thinker.DescribeImage(ctx, l, largestPicture, e.Continue)
+	return thinker.DescribeImage(ctx, l, maxPictureBytes, e.Continue)
 }

@@ -11,50 +11,50 @@ import (
 	"perch/agent/thinker"
 )
 
-// Texts for content that a message may not leave empty.
+// Placeholders in a request.
 const (
-	unseen  = "(There is a picture here, which you cannot see.)"
-	nothing = "(nothing)"
+	hiddenPicture = "(There is a picture here, which you cannot see.)"
+	emptyResult   = "(nothing)" // the API does not accept an empty result of a tool
 )
 
-// encode returns the request for a prompt. The tools and the system prompt, which
-// change least, are marked for caching.
+// encode returns the request for a prompt, without the rejected options. It marks the tools and
+// the system prompt for caching, because they seldom change.
 func (e *Engine) encode(p thinker.Prompt, without rejections) sdk.MessageNewParams {
 	params := sdk.MessageNewParams{Model: e.o.Model, MaxTokens: int64(p.MaxTokens(e.o.MaxTokens))}
 	if p.System != "" {
 		params.System = []sdk.TextBlockParam{{Text: p.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
 	}
-	if t := p.Temperature(e.o.Temperature, highest); t != nil && without&rejectsTemperature == 0 {
+	if t := p.Temperature(e.o.Temperature, maxTemperature); t != nil && without&rejectsTemperature == 0 {
 		params.Temperature = param.NewOpt(*t)
 	}
 	if e.o.Effort != "" && without&rejectsEffort == 0 {
 		params.OutputConfig.Effort = sdk.OutputConfigEffort(e.o.Effort)
 	}
-	params.Tools = offered(p.Tools)
-	called := map[string]bool{}
+	params.Tools = encodeTools(p.Tools)
+	calledTools := map[string]bool{}
 	for _, m := range p.Messages {
 		for _, c := range m.Calls {
-			called[c.Name] = true
+			calledTools[c.Name] = true
 		}
-		message, before := e.message(m)
+		message, toolsThen := e.encodeMessage(m)
 		if len(message.Content) == 0 || len(params.Messages) == 0 && message.Role == sdk.MessageParamRoleAssistant {
 			continue // the first message must be the user's
 		}
 		if last := len(params.Messages) - 1; last >= 0 && params.Messages[last].Role == message.Role {
-			// The results of all calls of a message must be in one message.
+			// The API requires the results of all calls of a message in one message.
 			params.Messages[last].Content = append(params.Messages[last].Content, message.Content...)
 		} else {
 			params.Messages = append(params.Messages, message)
 		}
-		if len(p.Tools) == 0 && before != nil {
-			params.Tools = before
+		if len(p.Tools) == 0 && toolsThen != nil {
+			params.Tools = toolsThen
 		}
 	}
-	if len(p.Tools) == 0 && len(called) > 0 {
-		// Calls are not allowed in a request without tools. Offering the same tools and
-		// forbidding their use keeps the thinking valid.
+	if len(p.Tools) == 0 && len(calledTools) > 0 {
+		// The API rejects calls in the messages of a request without tools. Thinking stays
+		// valid only if the tools do not change, so offer the same ones and forbid their use.
 		if len(params.Tools) == 0 {
-			for name := range called {
+			for name := range calledTools {
 				params.Tools = append(params.Tools, sdk.ToolUnionParamOfTool(sdk.ToolInputSchemaParam{}, name))
 			}
 		}
@@ -64,41 +64,41 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) sdk.MessageNewPara
 	return params
 }
 
-// thinking is a message with thinking and calls as it was received: the Origin of its first
-// call.
-type thinking struct {
+// thinkingMessage is a received message with thinking and tool calls. It is the Origin of its
+// first call.
+type thinkingMessage struct {
 	message sdk.MessageParam
-	tools   []sdk.ToolUnionParam // that the model was offered
-	refused bool                 // the API does not accept it any more
+	tools   []sdk.ToolUnionParam // tools of the request that led to the message
+	refused bool                 // the API has rejected the thinking, so it is not sent again
 }
 
-// thinkingOf returns the thinking that led to calls, or nil.
-func thinkingOf(calls []thinker.ToolCall) *thinking {
+// thinkingOf returns the message with the thinking that led to calls, or nil if there is none or
+// the API has rejected it.
+func thinkingOf(calls []thinker.ToolCall) *thinkingMessage {
 	if len(calls) > 0 {
-		if t, ok := calls[0].Origin.(*thinking); ok && !t.refused {
+		if t, ok := calls[0].Origin.(*thinkingMessage); ok && !t.refused {
 			return t
 		}
 	}
 	return nil
 }
 
-// refuseThinking leaves the thinking of a prompt out from now on, and reports whether it
-// had any.
-func refuseThinking(p thinker.Prompt) (had bool) {
+// dropThinking marks all thinking in a prompt as refused, and reports whether it found any.
+func dropThinking(p thinker.Prompt) (found bool) {
 	for _, m := range p.Messages {
 		if t := thinkingOf(m.Calls); t != nil {
-			t.refused, had = true, true
+			t.refused, found = true, true
 		}
 	}
-	return had
+	return found
 }
 
-// message converts a message, and returns the tools that were offered with it if it has
-// thinking.
-func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
+// encodeMessage converts a message. If it has thinking, encodeMessage also returns the tools of
+// the request that led to it.
+func (e *Engine) encodeMessage(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
 	var blocks []sdk.ContentBlockParamUnion
 	if m.Role == thinker.RoleTool {
-		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, cmp.Or(m.Text, nothing), m.Failed)), nil
+		return sdk.NewUserMessage(sdk.NewToolResultBlock(m.CallID, cmp.Or(m.Text, emptyResult), m.Failed)), nil
 	}
 	if t := thinkingOf(m.Calls); t != nil {
 		return t.message, t.tools
@@ -107,14 +107,14 @@ func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionPa
 		if e.o.Vision {
 			blocks = append(blocks, sdk.NewImageBlockBase64(picture.Type, base64.StdEncoding.EncodeToString(picture.Data)))
 		} else {
-			blocks = append(blocks, sdk.NewTextBlock(unseen))
+			blocks = append(blocks, sdk.NewTextBlock(hiddenPicture))
 		}
 	}
 	if m.Text != "" {
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
 	for _, c := range m.Calls {
-		object := map[string]any{} // invalid arguments were already answered by an error
+		object := map[string]any{} // also for invalid arguments, which have an error as their result
 		if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
 			object = map[string]any{}
 		}
@@ -126,23 +126,24 @@ func (e *Engine) message(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionPa
 	return sdk.NewUserMessage(blocks...), nil
 }
 
-func offered(tools []thinker.Tool) []sdk.ToolUnionParam {
-	var all []sdk.ToolUnionParam
+// encodeTools converts tools, and marks the last one for caching: the cache then covers all.
+func encodeTools(tools []thinker.Tool) []sdk.ToolUnionParam {
+	var encoded []sdk.ToolUnionParam
 	for _, t := range tools {
-		tool := sdk.ToolParam{Name: t.Name, InputSchema: schema(t.Schema)}
+		tool := sdk.ToolParam{Name: t.Name, InputSchema: encodeSchema(t.Schema)}
 		if t.Description != "" {
 			tool.Description = param.NewOpt(t.Description)
 		}
-		all = append(all, sdk.ToolUnionParam{OfTool: &tool})
+		encoded = append(encoded, sdk.ToolUnionParam{OfTool: &tool})
 	}
-	if len(all) > 0 {
-		all[len(all)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
+	if len(encoded) > 0 {
+		encoded[len(encoded)-1].OfTool.CacheControl = sdk.NewCacheControlEphemeralParam()
 	}
-	return all
+	return encoded
 }
 
-// schema returns a tool's schema without top-level keys that the API rejects.
-func schema(raw json.RawMessage) sdk.ToolInputSchemaParam {
+// encodeSchema converts a tool's schema without the top-level keys that the API rejects.
+func encodeSchema(raw json.RawMessage) sdk.ToolInputSchemaParam {
 	var s sdk.ToolInputSchemaParam
 	fields := map[string]any{}
 	if json.Unmarshal(raw, &fields) != nil {

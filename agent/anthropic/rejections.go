@@ -8,7 +8,7 @@ import (
 	"perch/remote"
 )
 
-// rejections are the options that the model has rejected.
+// rejections is a set of options that the model has rejected.
 type rejections uint8
 
 const (
@@ -16,33 +16,34 @@ const (
 	rejectsEffort
 )
 
-// learn records an option that an error rejects, and reports whether to repeat the
-// request. Each option is logged once.
-func (e *Engine) learn(err error, p thinker.Prompt, without rejections) bool {
-	r, _, ok := refused(err)
+// learnRejection reports whether the error of a request means that the model rejects one of its
+// options or the thinking in its prompt: the caller then repeats the request without it. It
+// records and logs a rejected option. without holds the options that the request left out.
+func (e *Engine) learnRejection(err error, p thinker.Prompt, without rejections) bool {
+	r, _, ok := refusalOf(err)
 	if !ok || r.Status != http.StatusBadRequest {
 		return false
 	}
 	reason := strings.ToLower(r.Reason)
 	var option rejections
-	var what string
+	var message string
 	switch {
 	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) &&
-		refuseThinking(p):
-		return true // something before the thinking has changed; repeat without it
-	case p.Temperature(e.o.Temperature, highest) != nil && without&rejectsTemperature == 0 && strings.Contains(reason, "temperature"):
-		option, what = rejectsTemperature, "the model takes no temperature; it is left out from now on"
+		dropThinking(p):
+		return true // the prompt before the thinking has changed
+	case p.Temperature(e.o.Temperature, maxTemperature) != nil && without&rejectsTemperature == 0 && strings.Contains(reason, "temperature"):
+		option, message = rejectsTemperature, "the model does not accept a temperature; it is left out from now on"
 	case e.o.Effort != "" && without&rejectsEffort == 0 && strings.Contains(reason, "effort"):
-		option, what = rejectsEffort, "the model takes no such effort; it is left out from now on"
+		option, message = rejectsEffort, "the model does not accept this reasoning_effort; it is left out from now on"
 	default:
 		return false
 	}
 	e.mu.Lock()
-	news := e.rejected&option == 0
+	isNew := e.rejected&option == 0
 	e.rejected |= option
 	e.mu.Unlock()
-	if news {
-		e.o.Log.Warn(what, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(r.Reason))
+	if isNew {
+		e.o.Log.Warn(message, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(r.Reason))
 	}
 	return true
 }

@@ -37,7 +37,7 @@ func TestErrors(t *testing.T) {
 		"wrong key": {status: 401, body: apiError("authentication_error", "invalid x-api-key "+thinkertest.Canary), tries: 1,
 			want: "refuses the key (HTTP 401: invalid x-api-key [key]); check brains[..].key"},
 		"no model": {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), tries: 1,
-			want: "the model claude-haiku-5-5 is not there; GET URL/v1/models lists: claude-a, claude-b"},
+			want: "the model claude-haiku-5-5 does not exist; GET URL/v1/models lists: claude-a, claude-b"},
 		"no such API": {status: 404, body: "<html>", tries: 1, want: "there is no Messages API at URL"},
 		"no credit":   {status: 400, body: apiError("invalid_request_error", "Your credit balance is too low"), tries: 1, want: "no credit left"},
 		"too many": {status: 429, header: http.Header{"Retry-After": {"3600"}}, body: apiError("rate_limit_error", "slow down"), tries: 1,
@@ -153,7 +153,7 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"there":        {status: 200, body: `{"id":"claude-haiku-5-5","type":"model"}`},
-		"not there":    {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), want: "the model claude-haiku-5-5 is not there"},
+		"not there":    {status: 404, body: apiError("not_found_error", "model: claude-haiku-5-5"), want: "the model claude-haiku-5-5 does not exist"},
 		"a proxy":      {status: 404, body: `{"detail":"Not Found"}`},
 		"wrong key":    {status: 401, body: apiError("authentication_error", "invalid x-api-key"), want: "brains[..].key"},
 		"another page": {status: 200, body: "<html>", want: "not of the Messages API"},

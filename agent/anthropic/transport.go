@@ -11,20 +11,23 @@ import (
 	"perch/remote"
 )
 
-var errTooMuch = errors.New("sends an answer larger than 16 MB")
+// errTooLarge is returned for a response that exceeds limit.Answer.
+var errTooLarge = errors.New("sends a response larger than 16 MB")
 
-// redirected reports a redirect, which is not followed.
+// redirected is the error for a redirect, which the transport does not follow.
 type redirected struct {
 	status int
-	to     string
+	to     string // value of the Location header
 }
 
-func (*redirected) Error() string { return "it sends elsewhere" }
+func (*redirected) Error() string { return "it redirects" }
 
-// transport bounds the SDK, which would read any length, wait as long as a server
-// says, and treat a redirect as an answer.
+// transport limits what a server can do through the SDK. Without it, the SDK would read a
+// response of any length, wait as long as a Retry-After header demands, and treat a redirect
+// as a response.
 type transport struct{ inner http.RoundTripper }
 
+// RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.inner.RoundTrip(r)
 	if err != nil {
@@ -40,10 +43,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			response.Header.Set("X-Should-Retry", "false")
 		}
 	}
-	response.Header.Del("Retry-After-Ms") // the SDK would prefer it to Retry-After, without a bound
-	b := &watched{Body: remote.Body{ReadCloser: response.Body, Left: limit.Answer, Full: errTooMuch}}
+	response.Header.Del("Retry-After-Ms") // the SDK would use it in place of Retry-After, without a limit
+	b := &watchedBody{Body: remote.Body{ReadCloser: response.Body, Left: limit.Answer, Full: errTooLarge}}
 	if response.StatusCode >= 400 {
-		b.Left, b.Full = limit.Body, io.EOF // the status is enough
+		b.Left, b.Full = limit.Body, io.EOF // cut the rest off: the status says enough
 	}
 	b.Watch, _ = r.Context().Value(watchKey{}).(*remote.Watch)
 	response.Body = b
@@ -57,18 +60,20 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
-// watchKey is the context key of a message's watch, which runs until the first byte,
-// across retries, and then between signs of life.
+// watchKey is the context key of a request's *remote.Watch. The watch limits the wait for the
+// first byte, including the SDK's retry, and each wait after that.
 type watchKey struct{}
 
-// watched is a body that reports its first byte to the watch. The SDK hides pings,
-// but a thinking model may send nothing else; the turn has its own time limits.
-type watched struct {
+// watchedBody is the body of a response. It reports the first byte and each ping to the watch:
+// the SDK hides pings, but a model that is thinking may send nothing else for a long time. The
+// turn has a time limit of its own.
+type watchedBody struct {
 	remote.Body
-	begun bool
+	begun bool // the first byte was read
 }
 
-func (b *watched) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.Body.Read(p)
 	if n > 0 && !b.begun || bytes.Contains(p[:n], []byte("event: ping")) {
 		b.begun = true
