@@ -33,8 +33,8 @@ func MaxSpeech(text string) time.Duration {
 // Arrival bounds the wait for a synthesizer's sound. The time left starts at the maximum
 // pause. Waiting reduces it, and each piece of sound raises it by eight times the duration
 // of the piece, up to the maximum pause. Sound that keeps arriving slower than an eighth of
-// its playing speed therefore uses up the time, even without a long pause. Time spent on
-// playing does not count; nor does the wait for the first byte, once sound has arrived.
+// its playing speed therefore uses up the time, even without a long pause. The wait for
+// the first sound does not count, nor does the time in which the caller handles the sound.
 type Arrival struct {
 	maxPause time.Duration
 	left     time.Duration // may be negative
@@ -47,11 +47,11 @@ const waitPerSound = 8
 // NewArrival returns an Arrival for sound that may pause for at most maxPause.
 func NewArrival(maxPause time.Duration) *Arrival { return &Arrival{maxPause: maxPause, left: maxPause} }
 
-// Left returns how long to wait for the next byte at most.
+// Left returns the maximum wait for the next byte.
 func (a *Arrival) Left() time.Duration { return max(a.left, 0) }
 
-// Trickles reports whether the time left was below the maximum pause before the current
-// wait: if that wait then fails, the sound has arrived too slowly all along.
+// Trickles reports whether less than the maximum pause is left. If the next wait then uses up
+// the time, the cause is slow arrival, not a single pause.
 func (a *Arrival) Trickles() bool { return a.left < a.maxPause }
 
 // Waited subtracts a wait from the time left.

@@ -16,7 +16,6 @@ const (
 	unstampedTailFrames    = 7  // after our speech, without stamps
 	maxIdleFrames          = 20 // during our speech: without a new packet or a stamp, nothing can be playing
 	maxUnstampedIdleFrames = 60 // during our speech, without stamps and without a new packet
-
 )
 
 // Echo removes a robot's own voice from the sound of its microphone, for a robot that leaves
@@ -195,9 +194,9 @@ func (e *Echo) processQuiet(pcm []int16) {
 	}
 }
 
-// processStep removes our voice from the first step of pcm, which begins at a position of the
-// microphone, and appends the result to e.clean. It passes the sound before and after to the
-// judge.
+// processStep removes our voice from the first step of pcm, and appends the result to e.clean.
+// at is the position of the step in the microphone's sound. Both the original and the result
+// go to the judge.
 func (e *Echo) processStep(pcm []int16, at int64) {
 	clear(e.micStep[copy(e.micStep[:], pcm):])
 	if !e.aligner.isLagSure() {
@@ -217,8 +216,8 @@ func (e *Echo) processStep(pcm []int16, at int64) {
 	e.judge.processStep(&e.micStep, &e.cleanStep, &around, &aligned)
 }
 
-// levelsAtAnyLag returns the levels of our voice, the maximum over all lags, for a step of the
-// microphone that the stamps put at a position of the loudspeaker's sound.
+// levelsAtAnyLag returns the maximum levels of our voice, over all possible lags, for a step of
+// the microphone. at is the position of the loudspeaker's sound that the stamps give.
 func (e *Echo) levelsAtAnyLag(at int64) (l levels) {
 	e.ref.raiseLevels(&l, at-lagLate*decimation, at+echoStep+lagEarly*decimation, 1)
 	return l
@@ -229,10 +228,10 @@ func (e *Echo) levelsAtAnyLag(at int64) (l levels) {
 // reverberation of the sound before.
 func (e *Echo) levelsAt(at, early, late int64) (l levels) {
 	e.ref.raiseLevels(&l, at+early, at+echoStep+late, 1)
-	weaker := float32(1)
+	factor := float32(1)
 	for past := at + early - echoStep; past >= at+early-reverbSteps*echoStep; past -= echoStep {
-		weaker *= reverbDecay
-		e.ref.raiseLevels(&l, past, past, weaker)
+		factor *= reverbDecay
+		e.ref.raiseLevels(&l, past, past, factor)
 	}
 	return l
 }

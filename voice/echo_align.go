@@ -12,12 +12,11 @@ const (
 
 	minSearchFrames    = 8  // frames that must be correlated before a lag is accepted
 	enoughSearchFrames = 16 // frames after which an unclear peak is accepted too, if the room's response is known
-	minPeakRatio       = 7  // height of a clear peak, as a multiple of the mean
+	minPeakRatio       = 7  // height of a clear peak, as a multiple of the root mean square
 	lagCheckFrames     = 8  // frames between two checks of the lag
 	doubtCheckFrames   = 4  // frames between two checks of a doubtful lag
 	minLagChange       = 3  // samples; lags that differ less are the same
 	minResponseFrames  = 24 // frames that must be correlated before the room's response is stored
-
 )
 
 // aligner finds the position of the loudspeaker's sound that is heard in a frame of the
@@ -29,7 +28,7 @@ const (
 type aligner struct {
 	stampedBase
 	lock
-	oddFrame bool
+	oddFrame bool // changes with each frame
 	finder   lagFinder
 	room     roomResponse                          // once known, it stays known for later speech
 	searched [MicFrame + lagRange*decimation]int16 // the loudspeaker's sound in which a frame is searched
@@ -65,8 +64,8 @@ func (a *aligner) addStamp(base int64) {
 	}
 	a.trackOrder(base == a.lastBase)
 	a.lastBase = base
-	ring := a.recent
-	bases := ring[:min(a.stamps, recentStamps)]
+	sorted := a.recent
+	bases := sorted[:min(a.stamps, recentStamps)]
 	slices.Sort(bases)
 	if off := bases[len(bases)/2] - a.base; a.stamps >= minStamps && (off > maxStampOffset || off < -maxStampOffset) {
 		a.moveBase(off)
@@ -97,8 +96,8 @@ func (a *aligner) trackOrder(inOrder bool) {
 	}
 }
 
-// doubtLag restarts the search for the lag. The lag remains in use only after checks, and only
-// if the room's response is known.
+// doubtLag restarts the search for the lag. If the room's response is known, the lag is only in
+// doubt, and checks may confirm it; otherwise it is forgotten.
 func (a *aligner) doubtLag() {
 	a.finder.reset()
 	a.locked = a.locked && a.room.known

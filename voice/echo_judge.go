@@ -14,7 +14,7 @@ const (
 	// The canceller has diverged if it adds power in more frames than one in half a second.
 	maxAddedRatio  = 2   // in such a frame, the clean sound has more than this multiple of the microphone's power,
 	minAddedFactor = 4   // and more than this multiple of personLevel
-	maxAddedFrames = 1.5 // for judge.addedFrames
+	maxAddedFrames = 1.5 // limit of judge.addedFrames
 
 	// The statistics of usualRatio.
 	initialGain   = 3   // dB; a cautious guess until the ratio is learned
@@ -25,7 +25,6 @@ const (
 
 	noiseMargin      = 3 // sound is noise up to this multiple of the noise floor
 	unknownLagFactor = 4 // multiplies the expected echo while the lag is unknown
-
 )
 
 // usualRatio is the usual ratio of the power of one sound to that of another, in each band.
@@ -35,6 +34,7 @@ type usualRatio struct {
 	weight [bands]float32 // number of steps that the mean is based on, at most maxWeight
 }
 
+// newUsualRatio returns the cautious guess in every band.
 func newUsualRatio() (c usualRatio) {
 	for b := range bands {
 		c.gain[b], c.spread[b], c.weight[b] = initialGain, initialSpread, initialWeight
@@ -106,7 +106,7 @@ func (j *judge) trackNoise(heard *levels) {
 }
 
 // processStep processes a step of the microphone's sound and of the clean sound. around holds
-// the levels of our voice, maximised over all lags that are possible; aligned holds those at
+// the levels of our voice, the maximum over the lags that are possible; aligned holds those at
 // the known lag, or is nil if the lag is unknown.
 func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *levels) {
 	heard, cleaned := j.analyser.step(mic, clean)
@@ -133,9 +133,9 @@ func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *levels
 	}
 }
 
-// endFrame ends a frame of this many steps. It reports whether a person is heard in the frame,
-// and whether the canceller has diverged: with a wrong alignment it adds more power than it
-// removes, in one frame after the other. careful raises the thresholds for a person.
+// endFrame ends a frame of this number of steps. It reports whether a person is heard in the
+// frame, and whether the canceller has diverged, that is, adds more power than it removes in
+// several frames, which only happens with a wrong alignment. careful raises the thresholds for a person.
 func (j *judge) endFrame(steps int, careful bool) (person, diverged bool) {
 	minPower, factor := personLevel*float32(steps), float32(1)
 	if careful {

@@ -12,18 +12,18 @@ const (
 	lagRange     = lagEarly + lagLate
 	lagFrame     = MicFrame / decimation
 	lagDecay     = 0.95                              // weight of the past after each frame: the sums cover about a second
-	responseLead = 60 * MicRate / 1000 / decimation  // lags of a room's response that are larger than the chosen lag
-	responseTail = 120 * MicRate / 1000 / decimation // lags of a room's response that are smaller
+	responseLead = 60 * MicRate / 1000 / decimation  // range of a room's response before the chosen lag
+	responseTail = 120 * MicRate / 1000 / decimation // range of a room's response from the chosen lag on
 )
 
 // lagFinder correlates the microphone's sound with the loudspeaker's at every lag from
 // -lagEarly to lagLate, over about the last second.
 type lagFinder struct {
-	frames int               // number of frames since reset
-	sum    [lagRange]float32 // correlation at each lag, the largest lag first
-	mic    [lagFrame]float32 // the current frame
-	ref    [lagFrame + lagRange]float32
-	scores [lagRange]float32 // work space of bestLag and shift
+	frames int                          // number of frames since reset
+	sum    [lagRange]float32            // correlation at each lag, the largest lag first
+	mic    [lagFrame]float32            // the current frame
+	ref    [lagFrame + lagRange]float32 // the loudspeaker's sound around the current frame
+	scores [lagRange]float32            // work space of bestLag and shift
 }
 
 // reset forgets all frames.
@@ -101,9 +101,9 @@ func (l *lagFinder) storeResponse(room *roomResponse, lag int64) {
 }
 
 // bestLag returns the lag, in samples, at which the correlation best matches the room's
-// response, and the ratio of that match to the root mean square of all matches. If the response is
-// unknown, it uses the peak of the correlation; this is less reliable, because a room can
-// have several peaks of similar height.
+// response, and the ratio of this match to the root mean square of all matches. If the
+// response is unknown, bestLag uses the peak of the correlation; this is less reliable,
+// because a room can have several peaks of similar height.
 func (l *lagFinder) bestLag(room *roomResponse) (lag int64, ratio float64) {
 	for i, v := range l.sum {
 		l.scores[i] = max(v, -v)
