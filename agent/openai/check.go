@@ -18,14 +18,14 @@ import (
 	"perch/remote"
 )
 
-// ErrNoTools is wrapped by Check if the model answers but cannot use tools. It is a
-// warning and does not wrap agent.ErrAway, because the model can still talk.
+// ErrNoTools is wrapped by the error of Check if the model works but cannot use tools. It is
+// a warning and does not wrap agent.ErrAway, because the model can still answer.
 var ErrNoTools = errors.New("the model cannot use tools")
 
 // Deadlines of requests outside of turns.
 const (
 	checkWithin = 5 * time.Second
-	warmWithin  = 2 * time.Minute // a large model from a slow disk
+	warmWithin  = 2 * time.Minute // enough to load a large model from a slow disk
 )
 
 // Check tests with one cheap request whether the engine works. Its error wraps agent.ErrAway if the engine
@@ -53,23 +53,23 @@ func (e *Engine) Check(ctx context.Context) error {
 // sometimes names the remedy, such as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
-	reason, none := e.toolless, e.rejected&rejectsTools != 0
+	reason, rejected := e.toolless, e.rejected&rejectsTools != 0
 	e.mu.Unlock()
-	if !none {
+	if !rejected {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", ErrNoTools, e.o.Model+" at "+remote.Address(e.base)+": "+e.server.Quote(reason))
 }
 
-// checkOllama requests the model's details, which include its capabilities.
+// checkOllama checks the capabilities of the model, which Ollama reports in the model's details.
 func (e *Engine) checkOllama(ctx context.Context) error {
-	data, err := e.ask(ctx, e.root, "api/show", body{"model": e.o.Model})
+	data, err := e.fetch(ctx, e.root, "api/show", body{"model": e.o.Model})
 	if err != nil {
 		return e.explain(ctx, err)
 	}
 	var shown struct{ Capabilities []string }
 	if err := json.Unmarshal(data, &shown); err != nil {
-		return e.server.Fault("is not Ollama, though its address looks so; set dialect to openai")
+		return e.server.Fault("is not Ollama, although its address looks like Ollama's; set dialect to openai")
 	}
 	if shown.Capabilities == nil {
 		return nil // an older Ollama does not report them
@@ -78,7 +78,7 @@ func (e *Engine) checkOllama(ctx context.Context) error {
 		err = fmt.Errorf("%w: %s at %s", ErrNoTools, e.o.Model, remote.Address(e.base))
 	}
 	if e.o.Vision && !slices.Contains(shown.Capabilities, "vision") {
-		err = errors.Join(err, fmt.Errorf("%w: %s at %s has no eyes; take vision out", agent.ErrBlind, e.o.Model, remote.Address(e.base)))
+		err = errors.Join(err, fmt.Errorf("%w: %s at %s cannot see pictures; remove vision", agent.ErrBlind, e.o.Model, remote.Address(e.base)))
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (e *Engine) ContextTokens(ctx context.Context) int {
 	if e.o.NumCtx > 0 && e.native {
 		return e.o.NumCtx
 	}
-	var told struct {
+	var response struct { // the fields of all three responses
 		Models []struct { // Ollama
 			Name    string
 			Context int `json:"context_length"`
@@ -108,46 +108,46 @@ func (e *Engine) ContextTokens(ctx context.Context) int {
 		}
 		data, err := e.server.Fetch(ctx, request(e.root, path, nil, checkWithin), limit.File)
 		if err == nil {
-			_ = json.Unmarshal(data, &told) // other responses leave told empty
+			_ = json.Unmarshal(data, &response) // other data leaves response empty
 		}
 	}
-	for _, m := range told.Models {
+	for _, m := range response.Models {
 		if m.Name == e.o.Model || m.Name == e.o.Model+":latest" {
 			return m.Context
 		}
 	}
-	for _, m := range told.Data {
+	for _, m := range response.Data {
 		if m.ID == e.o.Model && m.Loaded > 0 {
 			return m.Loaded
 		}
 	}
-	return told.Settings.Context
+	return response.Settings.Context
 }
 
-// checkModels looks for the model in the server's list. A server without a list counts
-// as reachable.
+// checkModels checks that the server has the model, by the server's list of models and, if the
+// model is not in the list, by requesting a message. It returns nil for a server without a list.
 func (e *Engine) checkModels(ctx context.Context) error {
-	names, anyName, err := e.models(ctx)
+	names, anyName, err := e.listModels(ctx)
 	r := refused(err)
 	switch {
 	case r != nil && (r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed):
 		return nil
 	case err != nil:
 		return e.explain(ctx, err)
-	case len(names) > 0 && !anyName && !e.listed(names) && !e.probe(ctx):
-		return e.noModel(names)
+	case len(names) > 0 && !anyName && !e.isListed(names) && !e.probe(ctx):
+		return e.missingModelError(names)
 	}
 	return nil
 }
 
-// listed reports whether the model is among the names. Some servers list it with a path
-// prefix that requests must not have, such as Google's models/.
-func (e *Engine) listed(names []string) bool {
+// isListed reports whether the model is among names. It ignores a path before the name: some
+// servers list models with a prefix that requests must not have, such as Google's models/.
+func (e *Engine) isListed(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == path.Base(e.o.Model) })
 }
 
-// probe requests a message, because lists omit the routers and aliases of some servers.
-// It reports whether an answer begins.
+// probe requests a message and reports whether it begins. Lists of models may omit routers
+// and aliases, which requests can name.
 func (e *Engine) probe(ctx context.Context) bool {
 	hello := body{"model": e.o.Model, "stream": true, "messages": []body{{"role": "user", "content": "Say hello."}}}
 	response, err := e.server.Call(ctx, request(e.base, "chat/completions", hello, 0))
@@ -155,18 +155,19 @@ func (e *Engine) probe(ctx context.Context) bool {
 		return false
 	}
 	defer response.Close() // the rest of the message is not read
-	a := e.newAnswer(response, func(thinker.Piece) error { return nil })
-	first, err := a.first()
+	r := e.newMessageReader(response, func(thinker.Piece) error { return nil })
+	first, err := r.firstByte()
 	if err == nil && first == '{' {
-		return a.whole() == nil
+		return r.readWhole() == nil
 	}
-	begun, err := remote.NewEvents(a.in, limit.File).Next()
-	return err == nil && a.chunk(begun) == nil && a.began
+	event, err := remote.NewEvents(r.in, limit.File).Next()
+	return err == nil && r.addChunk(event) == nil && r.began
 }
 
-// models lists the server's models. anyName is true for llama.cpp, which accepts any name for its one model.
-func (e *Engine) models(ctx context.Context) (names []string, anyName bool, err error) {
-	data, err := e.ask(ctx, e.list(), "", nil)
+// listModels returns the names of the server's models. anyName is true for llama.cpp, which accepts any name for
+// its single model.
+func (e *Engine) listModels(ctx context.Context) (names []string, anyName bool, err error) {
+	data, err := e.fetch(ctx, e.listURL(), "", nil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -186,8 +187,8 @@ func (e *Engine) models(ctx context.Context) (names []string, anyName bool, err 
 	return names, anyName, nil
 }
 
-// list returns the address of the server's list of models.
-func (e *Engine) list() *url.URL {
+// listURL returns the address of the server's list of models.
+func (e *Engine) listURL() *url.URL {
 	u := *e.base
 	if e.native {
 		u.Path = e.root.Path + "/v1"
@@ -196,13 +197,13 @@ func (e *Engine) list() *url.URL {
 	return &u
 }
 
-// ask makes a small request and returns the body of the response.
-func (e *Engine) ask(ctx context.Context, base *url.URL, path string, b body) ([]byte, error) {
+// fetch makes a request outside of turns and returns the body of the response.
+func (e *Engine) fetch(ctx context.Context, base *url.URL, path string, b body) ([]byte, error) {
 	return e.server.Fetch(ctx, request(base, path, b, warmWithin), limit.File)
 }
 
-// noModel returns the error for a model that the server does not list among names.
-func (e *Engine) noModel(names []string) error {
+// missingModelError returns the error for a model that is not among names, the models that the server lists.
+func (e *Engine) missingModelError(names []string) error {
 	more := ""
 	if len(names) > limit.Named {
 		more = fmt.Sprintf(" and %d more", len(names)-limit.Named)
@@ -212,29 +213,30 @@ func (e *Engine) noModel(names []string) error {
 	for _, name := range names {
 		shown = append(shown, e.server.Quote(name))
 	}
-	return e.server.Faultf("the model %s is not there; GET %s lists: %s%s", e.o.Model, remote.Address(e.list()), strings.Join(shown, ", "), more)
+	return e.server.Faultf("the server does not have the model %s; GET %s lists: %s%s", e.o.Model, remote.Address(e.listURL()), strings.Join(shown, ", "), more)
 }
 
-// notFound distinguishes a missing model from a wrong address.
+// notFound returns the error for a request that the server has refused because the path or the model does not
+// exist. It requests the list of models to distinguish the two.
 func (e *Engine) notFound(ctx context.Context, r *remote.Refusal) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	names, _, err := e.models(within)
+	names, _, err := e.listModels(within)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case err == nil && len(names) > 0 && !e.listed(names):
-		return e.noModel(names)
+	case err == nil && len(names) > 0 && !e.isListed(names):
+		return e.missingModelError(names)
 	case strings.Contains(strings.ToLower(r.Reason), "model"):
-		return e.server.Faultf("the model %s is not there (%s); check model", e.o.Model, e.server.StatusText(*r))
+		return e.server.Faultf("the server does not have the model %s (%s); check model", e.o.Model, e.server.StatusText(*r))
 	}
 	return e.server.Faultf("there is no such API at %s (%s); is it the base address, with its /v1?",
 		remote.Address(e.base), e.server.StatusText(*r))
 }
 
-// Warm loads the model while the person is still speaking. Ollama loads it, for as long
-// as keep_alive says; other servers are asked for /health, which llama.cpp answers with
-// 503 while it loads and which is harmless elsewhere. The key is not sent with it.
+// Warm has Ollama load the model, for as long as keep_alive says. Other servers have no request
+// for that: Warm requests /health, without the key, and returns an error while llama.cpp is
+// still loading its model.
 func (e *Engine) Warm(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, warmWithin)
 	defer cancel()
@@ -245,13 +247,13 @@ func (e *Engine) Warm(ctx context.Context) error {
 	if len(e.nativeOptions(b)) == 0 {
 		delete(b, "options")
 	}
-	if _, err := e.ask(within, e.root, "api/generate", b); err != nil {
+	if _, err := e.fetch(within, e.root, "api/generate", b); err != nil {
 		return e.explain(ctx, err)
 	}
 	return nil
 }
 
-// health waits until llama.cpp has loaded its model.
+// health returns an error if the server reports that it is not ready, as llama.cpp does while it loads its model.
 func (e *Engine) health(ctx context.Context) error {
 	root := *e.root
 	root.RawQuery = "" // it may contain a key

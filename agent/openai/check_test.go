@@ -33,14 +33,14 @@ func TestCheck(t *testing.T) {
 		"an empty list":        {status: 200, body: `{"data":[]}`},
 		"loading":              {status: 503, body: `{"error":{"message":"Loading model"}}`, is: agent.ErrAway, want: "still being loaded"},
 		"wrong key":            {status: 401, is: agent.ErrAway, want: "brains[..].key"},
-		"a web page":           {status: 200, body: "<html>", is: agent.ErrAway, want: "not of this protocol"},
+		"a web page":           {status: 200, body: "<html>", is: agent.ErrAway, want: "does not follow the protocol"},
 		"Ollama":               {native: true, status: 200, body: `{"capabilities":["completion","tools"]}`},
 		"an older Ollama":      {native: true, status: 200, body: `{"modelfile":""}`},
 		"Ollama without tools": {native: true, status: 200, body: `{"capabilities":["completion"]}`, is: openai.ErrNoTools, want: "qwen3:4b"},
 		"Ollama without eyes": {native: true, vision: true, status: 200, body: `{"capabilities":["completion","tools"]}`, is: agent.ErrBlind,
-			want: "has no eyes"},
+			want: "cannot see pictures"},
 		"Ollama, not downloaded": {native: true, status: 404, body: `{"error":"model 'qwen3:4b' not found"}`, is: agent.ErrAway,
-			want: "the model qwen3:4b is not there"},
+			want: "the server does not have the model qwen3:4b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := thinkertest.Serve(t, func(w http.ResponseWriter, _ string, _ map[string]any) {
@@ -132,16 +132,16 @@ func TestDescribeImage(t *testing.T) {
 func TestInvalidOptions(t *testing.T) {
 	hot := 3.0
 	for want, o := range map[string]openai.Options{
-		"url is missing":             {Model: "m"},
-		"no address of a server":     {URL: "192.168.1.9:11434", Model: "m"},
-		"url holds a password":       {URL: "http://u:" + thinkertest.Canary + "@h/v1", Model: "m"},
-		"model is missing":           {URL: "http://h/v1"},
-		"temperature is 0 to 2":      {URL: "http://h/v1", Model: "m", Temperature: &hot},
-		"not negative":               {URL: "http://h/v1", Model: "m", NumCtx: -1},
-		"dialect is openai or":       {URL: "http://h/v1", Model: "m", Dialect: "x"},
-		"keep_alive is a length":     {URL: "http://ollama/v1", Model: "m", KeepAlive: "long"},
-		"belong to Ollama's own API": {URL: "http://h/v1", Model: "m", NumCtx: 4096},
-		`extra may not hold "tools"`: {URL: "http://h/v1", Model: "m", Extra: map[string]any{"tools": nil}},
+		"url is missing":                {Model: "m"},
+		"not the address of a server":   {URL: "192.168.1.9:11434", Model: "m"},
+		"url holds a password":          {URL: "http://u:" + thinkertest.Canary + "@h/v1", Model: "m"},
+		"model is missing":              {URL: "http://h/v1"},
+		"temperature is 0 to 2":         {URL: "http://h/v1", Model: "m", Temperature: &hot},
+		"not negative":                  {URL: "http://h/v1", Model: "m", NumCtx: -1},
+		"dialect is openai or":          {URL: "http://h/v1", Model: "m", Dialect: "x"},
+		"keep_alive must be a duration": {URL: "http://ollama/v1", Model: "m", KeepAlive: "long"},
+		"belong to Ollama's own API":    {URL: "http://h/v1", Model: "m", NumCtx: 4096},
+		`extra may not hold "tools"`:    {URL: "http://h/v1", Model: "m", Extra: map[string]any{"tools": nil}},
 	} {
 		if _, err := openai.New(o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v", want, err)
@@ -163,8 +163,8 @@ func TestUnlistedModelIsTried(t *testing.T) {
 		want   string // empty: it would work
 	}{
 		"it talks":     {status: 200, body: ok},
-		"it does not":  {status: 404, body: `{"error":{"message":"model not found"}}`, want: "the model qwen3:4b is not there; GET"},
-		"is forbidden": {status: 403, body: `{"error":{"message":"no such plan"}}`, want: "the model qwen3:4b is not there; GET"},
+		"it does not":  {status: 404, body: `{"error":{"message":"model not found"}}`, want: "the server does not have the model qwen3:4b; GET"},
+		"is forbidden": {status: 403, body: `{"error":{"message":"no such plan"}}`, want: "the server does not have the model qwen3:4b; GET"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := thinkertest.Serve(t, func(w http.ResponseWriter, path string, _ map[string]any) {

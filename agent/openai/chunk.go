@@ -13,29 +13,30 @@ import (
 	"perch/remote"
 )
 
-// errGarbage reports a response that does not conform to the protocol.
-var errGarbage = errors.New("answers with what is not of this protocol")
+// errGarbage reports a response that does not follow the protocol. Its text continues a sentence that begins
+// with the server's name.
+var errGarbage = errors.New("sends a response that does not follow the protocol")
 
-// chunk is a piece of a message from /chat/completions, or the whole message. Fields are raw if their
-// types differ between servers.
+// chunk is a piece of a message from /chat/completions, or a whole message. The fields of type json.RawMessage
+// have different types on different servers.
 type chunk struct {
 	Error   json.RawMessage `json:"error"`
 	Choices []struct {
 		Index        int     `json:"index"`
 		Delta        *delta  `json:"delta"`
-		Message      *delta  `json:"message"` // in a whole message
+		Message      *delta  `json:"message"` // in place of Delta in a whole message
 		FinishReason *string `json:"finish_reason"`
 	} `json:"choices"`
 }
 
-// delta is a part of a message. Its thoughts prolong the time limit, and are not passed on.
+// delta is a part of a message. Thoughts are not passed on, but extend the wait for the next piece.
 type delta struct {
 	Reasoning json.RawMessage `json:"reasoning_content"`
 	Thought   json.RawMessage `json:"reasoning"`
 	Thinking  json.RawMessage `json:"thinking"`
-	Content   json.RawMessage `json:"content"` // text, null, or parts
+	Content   json.RawMessage `json:"content"` // a string, null, or a list of parts
 	Refusal   string          `json:"refusal"`
-	// Details are thoughts in a format of the server.
+	// Details are thoughts in the server's own format.
 	Details   json.RawMessage `json:"reasoning_details"`
 	ToolCalls []struct {
 		Index    *int   `json:"index"`
@@ -51,8 +52,8 @@ type function struct {
 	Arguments json.RawMessage // a string of JSON; some servers send an object
 }
 
-// chunk handles a chunk of the OpenAI dialect.
-func (a *answer) chunk(data []byte) error {
+// addChunk decodes a chunk of the OpenAI dialect and adds it to the message.
+func (r *messageReader) addChunk(data []byte) error {
 	var c chunk
 	if err := json.Unmarshal(data, &c); err != nil {
 		if code, reason := remote.Message(data); reason != "" { // Gemini sends a list
@@ -60,12 +61,12 @@ func (a *answer) chunk(data []byte) error {
 		}
 		return errGarbage
 	}
-	if len(c.Choices) == 0 && !there(c.Error) {
+	if len(c.Choices) == 0 && !isPresent(c.Error) {
 		if code, reason := remote.Message(data); reason != "" { // {"object":"error","message":...}
 			return &remote.Fault{Code: code, Refusal: remote.Refusal{Status: http.StatusBadGateway, Reason: reason}}
 		}
 	}
-	if there(c.Error) {
+	if isPresent(c.Error) {
 		code, reason := remote.Message(data)
 		return &remote.Fault{Code: code, Refusal: remote.Refusal{Status: statusOf(c.Error), Reason: reason}}
 	}
@@ -73,41 +74,43 @@ func (a *answer) chunk(data []byte) error {
 		if choice.Index != 0 {
 			continue
 		}
-		a.markStarted()
+		r.markStarted()
 		d := choice.Delta
 		if d == nil {
 			d = choice.Message
 		}
 		if choice.FinishReason != nil && *choice.FinishReason != "" {
-			a.alive = a.alive || a.finish == ""
-			a.finish = *choice.FinishReason
-			if finish := strings.ToLower(a.finish); strings.Contains(finish, "malformed") {
-				return &remote.Fault{Code: "malformed_function_call", Refusal: remote.Refusal{Status: http.StatusBadGateway, Reason: a.finish}}
+			r.alive = r.alive || r.finish == ""
+			r.finish = *choice.FinishReason
+			if finish := strings.ToLower(r.finish); strings.Contains(finish, "malformed") {
+				return &remote.Fault{Code: "malformed_function_call", Refusal: remote.Refusal{Status: http.StatusBadGateway, Reason: r.finish}}
 			}
 		}
 		if d == nil {
 			continue
 		}
-		if err := a.delta(d); err != nil {
+		if err := r.addDelta(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// markStarted records that the message has begun. Some servers begin a message before they have
-// processed the prompt.
-func (a *answer) markStarted() {
-	a.alive = a.alive || !a.began
-	a.began = true
+// markStarted records that the message has begun. The next piece may still take the whole idle time, because some
+// servers begin a message before they have processed the prompt.
+func (r *messageReader) markStarted() {
+	r.alive = r.alive || !r.began
+	r.began = true
 }
 
-// holds reports whether a field has content.
-func holds(raw json.RawMessage) bool { return there(raw) && string(raw) != `""` && string(raw) != "[]" }
+// hasContent reports whether a field is neither absent, null, "" nor [].
+func hasContent(raw json.RawMessage) bool {
+	return isPresent(raw) && string(raw) != `""` && string(raw) != "[]"
+}
 
-// worth returns remote.Worth of a string, or of other JSON.
-func worth(raw json.RawMessage) time.Duration {
-	if !holds(raw) {
+// worthOf returns the remote.Worth of a JSON string, or of the text of other JSON.
+func worthOf(raw json.RawMessage) time.Duration {
+	if !hasContent(raw) {
 		return 0
 	}
 	var text string
@@ -117,24 +120,24 @@ func worth(raw json.RawMessage) time.Duration {
 	return remote.Worth(text)
 }
 
-// delta handles a part of the message.
-func (a *answer) delta(d *delta) error {
-	a.worth += remote.Worth(d.Refusal) + worth(d.Reasoning) + worth(d.Thought) + worth(d.Thinking)
-	if holds(d.Reasoning) || holds(d.Thought) || holds(d.Thinking) || holds(d.Details) {
-		a.opaque.add("reasoning_content", d.Reasoning)
-		a.opaque.add("reasoning", d.Thought)
-		a.opaque.add("reasoning_details", d.Details)
-		if err := a.out(thinker.Piece{Thought: true}); err != nil {
+// addDelta adds a part to the message.
+func (r *messageReader) addDelta(d *delta) error {
+	r.worth += remote.Worth(d.Refusal) + worthOf(d.Reasoning) + worthOf(d.Thought) + worthOf(d.Thinking)
+	if hasContent(d.Reasoning) || hasContent(d.Thought) || hasContent(d.Thinking) || hasContent(d.Details) {
+		r.opaque.add("reasoning_content", d.Reasoning)
+		r.opaque.add("reasoning", d.Thought)
+		r.opaque.add("reasoning_details", d.Details)
+		if err := r.out(thinker.Piece{Thought: true}); err != nil {
 			return err
 		}
 	}
-	a.refused = a.refused || d.Refusal != ""
-	text, err := content(d.Content)
+	r.refused = r.refused || d.Refusal != ""
+	text, err := textOf(d.Content)
 	if err != nil {
 		return err
 	}
-	a.worth += remote.Worth(text)
-	if err := a.sendText(text); err != nil {
+	r.worth += remote.Worth(text)
+	if err := r.sendText(text); err != nil {
 		return err
 	}
 	for _, t := range d.ToolCalls {
@@ -143,16 +146,16 @@ func (a *answer) delta(d *delta) error {
 		if json.Unmarshal(raw, &piece) == nil {
 			raw = []byte(piece)
 		}
-		if err := a.piece(t.Index, t.ID, t.Function.Name, raw, t.Extra); err != nil {
+		if err := r.addPiece(t.Index, t.ID, t.Function.Name, raw, t.Extra); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// content returns the text in a content field: a string, null, or a list of parts.
-func content(raw json.RawMessage) (string, error) {
-	if !there(raw) {
+// textOf returns the text in a field content, which is a string, null, or a list of parts.
+func textOf(raw json.RawMessage) (string, error) {
+	if !isPresent(raw) {
 		return "", nil
 	}
 	var text string
@@ -163,20 +166,20 @@ func content(raw json.RawMessage) (string, error) {
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return "", errGarbage
 	}
-	var all strings.Builder
+	var b strings.Builder
 	for _, p := range parts {
 		if p.Type == "text" || p.Type == "output_text" || p.Type == "" {
-			all.WriteString(p.Text)
+			b.WriteString(p.Text)
 		}
 	}
-	return all.String(), nil
+	return b.String(), nil
 }
 
-// there reports whether a field is present and not null.
-func there(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// isPresent reports whether a field is present and not null.
+func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// statusOf returns the HTTP status in an error within an answer, as llama.cpp and
-// OpenRouter send it, or else 502.
+// statusOf returns the HTTP status in an error object, which llama.cpp and OpenRouter send
+// within a successful response, or 502 if there is none.
 func statusOf(raw json.RawMessage) int {
 	var e struct{ Code int }
 	if json.Unmarshal(raw, &e) == nil && e.Code >= 400 && e.Code < 600 {
@@ -200,9 +203,9 @@ type native struct {
 	DoneReason string `json:"done_reason"`
 }
 
-// native handles a line of Ollama's own API and reports whether it was the last. Its
-// calls are always complete.
-func (a *answer) native(data []byte) (done bool, err error) {
+// addLine decodes a line of Ollama's own API and adds it to the message. done reports
+// whether the line was the last. The calls in a line are complete.
+func (r *messageReader) addLine(data []byte) (done bool, err error) {
 	var n native
 	if err := json.Unmarshal(data, &n); err != nil {
 		return false, errGarbage
@@ -211,21 +214,21 @@ func (a *answer) native(data []byte) (done bool, err error) {
 		return false, &remote.Fault{Refusal: remote.Refusal{Status: http.StatusInternalServerError, Reason: n.Error}}
 	}
 	if n.Done == nil {
-		return false, fmt.Errorf("%w: a line has no done", errGarbage)
+		return false, fmt.Errorf("%w: a line has no field done", errGarbage)
 	}
-	a.markStarted()
-	a.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
-	if err := a.sendText(n.Message.Content); err != nil {
+	r.markStarted()
+	r.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
+	if err := r.sendText(n.Message.Content); err != nil {
 		return false, err
 	}
 	for _, t := range n.Message.ToolCalls {
-		next := len(a.calls)
-		if err := a.piece(&next, t.ID, t.Function.Name, t.Function.Arguments, nil); err != nil {
+		next := len(r.calls)
+		if err := r.addPiece(&next, t.ID, t.Function.Name, t.Function.Arguments, nil); err != nil {
 			return false, err
 		}
 	}
 	if *n.Done {
-		a.finish = cmp.Or(n.DoneReason, "stop")
+		r.finish = cmp.Or(n.DoneReason, "stop")
 	}
 	return *n.Done, nil
 }

@@ -184,11 +184,11 @@ func TestInvalidMessages(t *testing.T) {
 	}{
 		"nothing":                   {body: "", want: "cut the connection"},
 		"nothing but comments":      {body: ": ping\n\n: ping\n\n", want: "cut the connection"},
-		"nothing but [DONE]":        {body: "data: [DONE]\n\n", want: "not of this protocol"},
+		"nothing but [DONE]":        {body: "data: [DONE]\n\n", want: "does not follow the protocol"},
 		"a web page":                {body: "\n<!doctype html><title>Router</title>", want: "a web page"},
-		"garbage":                   {body: "data: {{{\n\n", want: "not of this protocol"},
-		"half a chunk":              {body: `data: {"choices":[{"del`, want: "not of this protocol"},
-		"another JSON":              {body: `{"status":"ok"}`, want: "not of this protocol"},
+		"garbage":                   {body: "data: {{{\n\n", want: "does not follow the protocol"},
+		"half a chunk":              {body: `data: {"choices":[{"del`, want: "does not follow the protocol"},
+		"another JSON":              {body: `{"status":"ok"}`, want: "does not follow the protocol"},
 		"an error in the stream":    {body: `data: {"error":{"message":"out of memory","code":500}}` + "\n\n", want: "out of memory"},
 		"llama.cpp's error":         {body: `error: {"code":503,"message":"Loading model","type":"unavailable_error"}` + "\n\n", want: "still being loaded"},
 		"a line without an end":     {body: "data: " + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
@@ -200,7 +200,7 @@ func TestInvalidMessages(t *testing.T) {
 		"a line of Ollama without an end": {native: true, body: `{"a":"` + strings.Repeat("a", 2<<20), want: "longer than 1 MB"},
 		"Ollama cut":                      {native: true, body: `{"message":{"content":"I"},"done":false}` + "\n", want: "cut the connection"},
 		"Ollama's error":                  {native: true, body: `{"error":"llama runner process has terminated"}`, want: "llama runner process has terminated"},
-		"no line of Ollama":               {native: true, body: `{"hello":"world"}`, want: "not of this protocol"},
+		"no line of Ollama":               {native: true, body: `{"hello":"world"}`, want: "does not follow the protocol"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, c.native, strings.NewReader(c.body))

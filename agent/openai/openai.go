@@ -2,10 +2,10 @@
 // which llama.cpp, LocalAI, vLLM, LM Studio and others implement, and behind Ollama's
 // own API if its settings are used.
 //
-// Ollama serves both: /v1/chat/completions, and /api/chat, which is required for
-// num_ctx and keep_alive. If one of these is set and the address looks like Ollama's
-// (port 11434, or "ollama" in the host's name), the second is used. Options.Dialect
-// overrides the guess.
+// Ollama has both APIs: /v1/chat/completions, and its own /api/chat, which num_ctx and
+// keep_alive require. The package uses Ollama's own API if one of these is set and the
+// address looks like Ollama's: it has the port 11434, or "ollama" in the host name.
+// Options.Dialect overrides this guess.
 //
 // An option that the server rejects (tools, a temperature, the old name of a limit) is
 // left out of later requests, and logged once. Thoughts of the model are not passed on.
@@ -34,8 +34,8 @@ import (
 	"perch/secret"
 )
 
-// highest is the highest temperature of the APIs.
-const highest = 2
+// maxTemperature is the maxTemperature temperature that the APIs accept.
+const maxTemperature = 2
 
 // The dialects.
 const (
@@ -60,9 +60,9 @@ type Options struct {
 	Extra map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
-	IdleWithin  time.Duration // between pieces; 0 is remote.Patience
-	Log         *slog.Logger  // nil: nothing is logged
-	// Transport carries the requests; nil means a transport that the engine makes.
+	IdleWithin  time.Duration // maximum time between two pieces of a response; 0 means remote.Patience
+	Log         *slog.Logger  // nil means that nothing is logged
+	// Transport carries the requests; nil means the result of remote.NewTransport.
 	Transport http.RoundTripper
 }
 
@@ -76,6 +76,7 @@ func Driver() thinker.ModelDriver {
 		Options.with, func(o Options) (thinker.Model, error) { return New(o) })
 }
 
+// with returns the options completed by the persona's defaults, and with the key from its file.
 func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
 	o.Model, o.Temperature = cmp.Or(strings.TrimSpace(o.Model), s.Brain.Model), cmp.Or(o.Temperature, s.Brain.Temperature)
 	o.MaxTokens, o.FirstWithin = cmp.Or(o.MaxTokens, s.Brain.MaxTokens), cmp.Or(o.FirstWithin, s.Within)
@@ -84,7 +85,7 @@ func (o Options) with(s thinker.ModelSetup) (_ Options, err error) {
 	return o, err
 }
 
-// maxID is the length of the longest ID of a tool call, in bytes.
+// maxID is the maximum length of the ID of a tool call, in bytes.
 const maxID = 4 << 10
 
 // Engine implements thinker.Model and agent.Seer. It is safe for concurrent use.
@@ -104,10 +105,11 @@ type Engine struct {
 	toolless      string          // the server's message at that time
 }
 
-// defaultFirst is longer than remote.Patience, because a model may have to be loaded.
+// defaultFirst is the default of Options.FirstWithin. It is longer than remote.Patience, because the server may
+// have to load the model.
 const defaultFirst = 30 * time.Second
 
-// New returns the engine. It sends no request.
+// New returns an engine without sending a request.
 func New(o Options) (*Engine, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -129,13 +131,14 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
+// parseBase parses the base address of a server, and removes its trailing slashes.
 func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimSpace(text))
 	switch {
 	case text == "":
 		return nil, errors.New("url is missing; it is the server's base address, as in http://192.168.1.9:11434/v1")
 	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
-		return nil, errors.New("url is no address of a server; it looks like http://192.168.1.9:11434/v1")
+		return nil, errors.New("url is not the address of a server, such as http://192.168.1.9:11434/v1")
 	case base.User != nil:
 		return nil, errors.New("url holds a password; put the key into key or key_file")
 	}
@@ -159,7 +162,7 @@ func (o Options) Check() error {
 		return err
 	case o.Model == "":
 		return errors.New("model is missing; the server lists its models at /models (llama.cpp takes any name)")
-	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > highest):
+	case o.Temperature != nil && (*o.Temperature < 0 || *o.Temperature > maxTemperature):
 		return fmt.Errorf("temperature is 0 to 2, not %g", *o.Temperature)
 	case o.MaxTokens < 0 || o.NumCtx < 0:
 		return errors.New("max_tokens and num_ctx are not negative")
@@ -168,7 +171,7 @@ func (o Options) Check() error {
 	case o.Dialect != "" && o.Dialect != DialectOpenAI && o.Dialect != DialectOllama:
 		return fmt.Errorf("dialect is openai or ollama, not %q", o.Dialect)
 	}
-	if _, err := keepAlive(o.KeepAlive); err != nil {
+	if _, err := parseKeepAlive(o.KeepAlive); err != nil {
 		return err
 	}
 	if err := checkExtra(o.Extra); err != nil {
@@ -181,15 +184,16 @@ func (o Options) Check() error {
 	return nil
 }
 
+// checkExtra returns an error if extra has keys that the engine sets, or cannot be sent.
 func checkExtra(extra map[string]any) error {
-	for _, ours := range []string{"model", "messages", "tools", "stream"} {
-		if _, there := extra[ours]; there {
-			return fmt.Errorf("extra may not hold %q, which is set for each request", ours)
+	for _, reserved := range []string{"model", "messages", "tools", "stream"} {
+		if _, exists := extra[reserved]; exists {
+			return fmt.Errorf("extra may not hold %q, which is set for each request", reserved)
 		}
 	}
-	if options, there := extra["options"]; there {
+	if options, exists := extra["options"]; exists {
 		if _, ok := options.(map[string]any); !ok {
-			return errors.New("options in extra are names with values, as in {top_k: 20}")
+			return errors.New("options in extra must be names with values, as in {top_k: 20}")
 		}
 	}
 	if _, err := json.Marshal(extra); err != nil {
@@ -198,9 +202,9 @@ func checkExtra(extra map[string]any) error {
 	return nil
 }
 
-// keepAlive returns the value for Ollama: a duration as text, or a bare number of
-// seconds as a number. A negative one means for ever.
-func keepAlive(text string) (any, error) {
+// parseKeepAlive returns the value of keep_alive for a request: a number of seconds as an
+// int, a duration such as "10m" as a string, or nil if text is empty.
+func parseKeepAlive(text string) (any, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -208,22 +212,23 @@ func keepAlive(text string) (any, error) {
 		return n, nil
 	}
 	if _, err := time.ParseDuration(text); err != nil {
-		return nil, fmt.Errorf("keep_alive is a length of time such as 10m, or -1 for ever, not %q", text)
+		return nil, fmt.Errorf("keep_alive must be a duration such as 10m, or -1 for ever, not %q", text)
 	}
 	return text, nil
 }
 
+// looksLikeOllama reports whether an address has Ollama's port, or a host name with "ollama".
 func looksLikeOllama(base *url.URL) bool {
 	return base.Port() == "11434" || strings.Contains(strings.ToLower(base.Hostname()), "ollama")
 }
 
-// Where returns the model and the server.
+// Where returns the name of the model and the address of the server.
 func (e *Engine) Where() string { return e.o.Model + " at " + remote.Address(e.base) }
 
-// Name is "openai".
+// Name implements thinker.Model.
 func (*Engine) Name() string { return "openai" }
 
-// Close closes idle connections.
+// Close cancels running requests and closes all connections.
 func (e *Engine) Close() error {
 	e.server.Close()
 	return nil

@@ -15,7 +15,7 @@ import (
 	"perch/remote"
 )
 
-// refused returns the refusal in an error, or nil.
+// refused returns the *remote.Fault in err if the server has refused the request, or else nil.
 func refused(err error) *remote.Fault {
 	if f, ok := errors.AsType[*remote.Fault](err); ok && f.Status > 0 {
 		return f
@@ -23,9 +23,10 @@ func refused(err error) *remote.Fault {
 	return nil
 }
 
-// pause returns how long the server asks to wait before a retry. A date, which few
-// servers send, is ignored: it is further away than a turn waits.
-func pause(r *remote.Refusal) (time.Duration, bool) {
+// retryPause returns how long the server asks to wait before a retry. ok is false if it does not
+// ask for that, or for a longer time than a turn can wait. Dates, which few servers send, are
+// ignored.
+func retryPause(r *remote.Refusal) (pause time.Duration, ok bool) {
 	if r.Status != http.StatusTooManyRequests && r.Status != http.StatusServiceUnavailable {
 		return 0, false
 	}
@@ -36,7 +37,7 @@ func pause(r *remote.Refusal) (time.Duration, bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-// explain returns a one-sentence error with cause and cure.
+// explain returns an error with a sentence that names the cause and the remedy.
 func (e *Engine) explain(ctx context.Context, err error) error {
 	var fault *remote.Fault
 	r := refused(err)
@@ -55,14 +56,14 @@ func (e *Engine) explain(ctx context.Context, err error) error {
 	return e.server.Unreachable(err, errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-// refusal explains errors that are specific to language models.
+// refusal returns the error for a refused request. It explains refusals that are specific to language models.
 func (e *Engine) refusal(ctx context.Context, r *remote.Fault) error {
 	reason := strings.ToLower(r.Reason)
-	said := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
+	parsed := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
 	switch {
-	case said.Meaning() == refusal.TooLong:
-		asked, most := said.Tokens()
-		return &thinker.TooLongError{Asked: asked, Limit: most, Err: e.server.Faultf("the prompt is longer than the context of the model %s (%s); "+
+	case parsed.Meaning() == refusal.TooLong:
+		promptTokens, maxTokens := parsed.Tokens()
+		return &thinker.TooLongError{Asked: promptTokens, Limit: maxTokens, Err: e.server.Faultf("the prompt is longer than the context of the model %s (%s); "+
 			"give it a longer one (Ollama num_ctx, llama.cpp --ctx-size), or set a smaller memory", e.o.Model, e.server.StatusText(r.Refusal))}
 	case r.Status == http.StatusNotFound,
 		r.Status == http.StatusBadRequest && strings.Contains(reason, "model") &&

@@ -26,16 +26,16 @@ const (
 	rejectsLimit     // the configured max_tokens is too high
 )
 
-// toolsAgain is the time after which rejected tools are offered again: the server may have been restarted
-// with another template.
-const toolsAgain = 5 * time.Minute
+// toolsRetry is the time after which tools are offered again to a server that has rejected them: the server
+// may have been restarted with another template.
+const toolsRetry = 5 * time.Minute
 
 // finding is a change of the request that a refusal suggests.
 type finding struct {
 	rejections
 	tool   string // name of the tool to leave out, or ""
-	passes bool   // whether the change is for this turn only
-	what   string // description of the change, for the log
+	once   bool   // whether the change is for this turn only
+	text   string // description of the change for the log; may be empty
 	reason string // the server's message
 }
 
@@ -47,47 +47,47 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 	thinker.Stop, error) {
 	var findings []finding
 	var outError error
-	spoke := false
-	hear := func(piece thinker.Piece) error {
-		spoke = spoke || piece.Text != "" || piece.Call != nil
+	sent := false // whether text or a call was passed on
+	send := func(piece thinker.Piece) error {
+		sent = sent || piece.Text != "" || piece.Call != nil
 		outError = out(piece)
 		return outError
 	}
 	e.mu.Lock()
 	without, leftOut := e.rejected, maps.Clone(e.leftOut)
-	if time.Since(e.toolsRejected) >= toolsAgain {
+	if time.Since(e.toolsRejected) >= toolsRetry {
 		without &^= rejectsTools
 	}
 	e.mu.Unlock()
-	patience := min(limit.Moment, e.o.FirstWithin)
+	pauseLeft := min(limit.Moment, e.o.FirstWithin) // total time for pauses
 	for try := 1; ; try++ {
-		asked := p
-		asked.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t thinker.Tool) bool { return leftOut[t.Name] })
-		stop, err := e.once(ctx, asked, without, hear)
+		changed := p
+		changed.Tools = slices.DeleteFunc(slices.Clone(p.Tools), func(t thinker.Tool) bool { return leftOut[t.Name] })
+		stop, err := e.requestMessage(ctx, changed, without, send)
 		if err == nil || outError != nil {
-			e.remember(findings, err == nil && len(asked.Tools) > 0 && without&rejectsTools == 0)
+			e.remember(findings, err == nil && len(changed.Tools) > 0 && without&rejectsTools == 0)
 			return stop, outError
 		}
 		r := refused(err)
 		if r == nil || try == limit.Tries || ctx.Err() != nil {
 			return "", explain(ctx, err)
 		}
-		if pause, asked := pause(&r.Refusal); asked && pause <= patience {
-			patience -= pause
+		if pause, ok := retryPause(&r.Refusal); ok && pause <= pauseLeft {
+			pauseLeft -= pause
 			if err := remote.Sleep(ctx, pause); err != nil {
 				return "", err
 			}
 			continue
 		}
-		found, ok := e.suggested(r, asked, without)
-		if !ok || spoke {
+		found, ok := e.suggestedChange(r, changed, without)
+		if !ok || sent {
 			return "", explain(ctx, err)
 		}
 		if found.tool != "" { // remembered at once: the server may reject more tools than there are tries
 			e.remember([]finding{found}, false)
 		}
-		if try == limit.Tries-1 && len(asked.Tools) > 0 && (found.tool != "" || found.rejections == 0) {
-			found = finding{rejections: rejectsTools, passes: true, what: "the server has refused the tools in several ways; this turn goes without", reason: found.reason}
+		if try == limit.Tries-1 && len(changed.Tools) > 0 && (found.tool != "" || found.rejections == 0) {
+			found = finding{rejections: rejectsTools, once: true, text: "the server has refused the tools in several ways; this turn goes without", reason: found.reason}
 		}
 		if findings, without = append(findings, found), without|found.rejections; found.tool != "" {
 			if leftOut == nil {
@@ -98,22 +98,22 @@ func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.P
 	}
 }
 
-// remember applies findings to all later requests, and logs each once. tools means that the server has just
-// accepted tools.
-func (e *Engine) remember(findings []finding, tools bool) {
+// remember applies findings to all later requests, and logs each of them once. toolsAccepted reports whether
+// the server has just accepted a request with tools.
+func (e *Engine) remember(findings []finding, toolsAccepted bool) {
 	e.mu.Lock()
-	again := tools && e.rejected&rejectsTools != 0
-	if again {
+	restored := toolsAccepted && e.rejected&rejectsTools != 0
+	if restored {
 		e.rejected &^= rejectsTools
 	}
 	e.mu.Unlock()
-	if again {
-		e.o.Log.Info("the model takes tools again", "model", e.o.Model, "url", remote.Address(e.base))
+	if restored {
+		e.o.Log.Info("the model accepts tools again", "model", e.o.Model, "url", remote.Address(e.base))
 	}
 	for _, f := range findings {
 		e.mu.Lock()
-		news := f.passes && f.what != "" || f.rejections&^e.rejected != 0 || f.tool != "" && !e.leftOut[f.tool]
-		if !f.passes {
+		isNew := f.once && f.text != "" || f.rejections&^e.rejected != 0 || f.tool != "" && !e.leftOut[f.tool]
+		if !f.once {
 			e.rejected |= f.rejections
 		}
 		if f.tool != "" {
@@ -122,51 +122,52 @@ func (e *Engine) remember(findings []finding, tools bool) {
 			}
 			e.leftOut[f.tool] = true
 		}
-		if f.rejections == rejectsTools && !f.passes {
+		if f.rejections == rejectsTools && !f.once {
 			e.toolsRejected, e.toolless = time.Now(), f.reason
 		}
 		e.mu.Unlock()
-		if news {
-			e.o.Log.Warn(f.what, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(f.reason))
+		if isNew {
+			e.o.Log.Warn(f.text, "model", e.o.Model, "url", remote.Address(e.base), "said", e.server.Quote(f.reason))
 		}
 	}
 }
 
-// suggested returns the change of the request that a refusal suggests. ok is false if none exists.
-func (e *Engine) suggested(r *remote.Fault, p thinker.Prompt, without rejections) (f finding, ok bool) {
-	said := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
-	tools := len(p.Tools) > 0 && without&rejectsTools == 0
+// suggestedChange returns the change of the request that a refusal suggests. ok is false if the refusal suggests
+// no change, or only one that was already made.
+func (e *Engine) suggestedChange(r *remote.Fault, p thinker.Prompt, without rejections) (f finding, ok bool) {
+	parsed := refusal.Refusal{Status: r.Status, Code: r.Code, Reason: r.Reason}
+	offered := len(p.Tools) > 0 && without&rejectsTools == 0
 	f.reason = r.Reason
-	switch said.Meaning() {
+	switch parsed.Meaning() {
 	case refusal.BadCall:
-		f.passes = true
+		f.once = true
 		return f, true
 	case refusal.NoTools:
-		f.rejections, f.what, ok = rejectsTools, "the model cannot use tools; none are offered to it for five minutes", tools
+		f.rejections, f.text, ok = rejectsTools, "the model cannot use tools; none are offered to it for five minutes", offered
 	case refusal.BadSchema:
 		var names []string
 		for _, t := range p.Tools {
 			names = append(names, t.Name)
 		}
-		if f.tool = said.Tool(names); f.tool != "" {
-			f.what, ok = "the server does not take the schema of the tool "+f.tool+", which is left out from now on", true
+		if f.tool = parsed.Tool(names); f.tool != "" {
+			f.text, ok = "the server does not accept the schema of the tool "+f.tool+", which is left out from now on", true
 		} else {
-			f.rejections, f.passes, f.what, ok = rejectsTools, true, "the server does not take the schema of a tool; this turn goes without tools", tools
+			f.rejections, f.once, f.text, ok = rejectsTools, true, "the server does not accept the schema of a tool; this turn goes without tools", offered
 		}
 	case refusal.NoEffort:
-		f.rejections, f.what, ok = wantsNoEffort, "the model takes tools only with reasoning_effort none, which is sent from now on", true
+		f.rejections, f.text, ok = wantsNoEffort, "the model accepts tools only with reasoning_effort none, which is sent from now on", true
 	case refusal.NewLimit:
-		f.rejections, f.what, ok = rejectsMaxTokens, "the server calls max_tokens max_completion_tokens", p.MaxTokens(e.o.MaxTokens) > 0
+		f.rejections, f.text, ok = rejectsMaxTokens, "the server requires the name max_completion_tokens for max_tokens", p.MaxTokens(e.o.MaxTokens) > 0
 	case refusal.LimitTooHigh:
-		f.rejections, f.what = rejectsLimit, "the limit max_tokens is too high for the model; it is left out from now on"
+		f.rejections, f.text = rejectsLimit, "the limit max_tokens is too high for the model; it is left out from now on"
 		ok = p.MaxTokens(e.o.MaxTokens) > 0
 	case refusal.NoTemperature:
-		f.rejections, f.what = rejectsTemperature, "the model takes no temperature; it is left out from now on"
-		ok = p.Temperature(e.o.Temperature, highest) != nil && !e.native
+		f.rejections, f.text = rejectsTemperature, "the model does not accept a temperature; it is left out from now on"
+		ok = p.Temperature(e.o.Temperature, maxTemperature) != nil && !e.native
 	case refusal.NoThinking:
-		f.rejections, f.what, ok = rejectsThinking, "the model takes no reasoning effort; it is left out from now on", e.o.ReasoningEffort != ""
+		f.rejections, f.text, ok = rejectsThinking, "the model does not accept a reasoning effort; it is left out from now on", e.o.ReasoningEffort != ""
 	case refusal.NoOpaque:
-		f.rejections, f.what, ok = rejectsOpaque, "the server does not take back the thoughts that it has sent; they are left out from now on", true
+		f.rejections, f.text, ok = rejectsOpaque, "the server does not accept the thoughts that it has sent; they are left out from now on", true
 	}
 	return f, ok && (f.rejections == 0 || without&f.rejections == 0)
 }

@@ -137,11 +137,11 @@ func TestWrongRejectionIsForgotten(t *testing.T) {
 // engine's own once it is made.
 func TestExtra(t *testing.T) {
 	for want, extra := range map[string]map[string]any{
-		`extra may not hold "messages"`: {"messages": []any{}},
-		`extra may not hold "stream"`:   {"stream": false},
-		`extra may not hold "model"`:    {"model": "x"},
-		"options in extra are names":    {"options": 5},
-		"cannot be written as JSON":     {"f": func() {}},
+		`extra may not hold "messages"`:  {"messages": []any{}},
+		`extra may not hold "stream"`:    {"stream": false},
+		`extra may not hold "model"`:     {"model": "x"},
+		"options in extra must be names": {"options": 5},
+		"cannot be written as JSON":      {"f": func() {}},
 	} {
 		o := options("http://h/v1")
 		o.Extra = extra

@@ -12,10 +12,10 @@ import (
 // configuration may add keys.
 type body = map[string]any
 
-// unseen replaces a picture in requests to a model without vision.
+// unseen is the text in place of a picture in requests to a model without vision.
 const unseen = "(There is a picture here, which you cannot see.)"
 
-// encode returns the request for a prompt.
+// encode returns the request for a prompt, without the options that the server has rejected.
 func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	var messages []body
 	if p.System != "" {
@@ -26,8 +26,8 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 		messages = append(messages, e.message(m, names, without&rejectsOpaque == 0))
 	}
 	b := body{"model": e.o.Model, "stream": true, "messages": messages}
-	e.settings(b, p, without)
-	if tools := offered(p.Tools); len(tools) > 0 && without&rejectsTools == 0 {
+	e.addSettings(b, p, without)
+	if tools := encodeTools(p.Tools); len(tools) > 0 && without&rejectsTools == 0 {
 		b["tools"] = tools
 		if !e.native {
 			b["tool_choice"] = "auto"
@@ -37,9 +37,9 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 		if b["tools"] == nil && (key == "tool_choice" || key == "parallel_tool_calls") {
 			continue // OpenAI refuses these without tools
 		}
-		inner, both := value.(map[string]any)
-		if there, ok := b[key].(body); ok && both {
-			maps.Copy(there, inner) // Ollama's options contain some of ours
+		inner, isObject := value.(map[string]any)
+		if existing, ok := b[key].(body); ok && isObject {
+			maps.Copy(existing, inner) // the engine has set some of Ollama's options
 			continue
 		}
 		b[key] = value
@@ -47,20 +47,20 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) body {
 	return b
 }
 
-// settings adds the options of the engine and of the answering character.
-func (e *Engine) settings(b body, p thinker.Prompt, without rejections) {
-	in, most := b, "max_tokens"
+// addSettings adds the options of the engine and of the character to a request.
+func (e *Engine) addSettings(b body, p thinker.Prompt, without rejections) {
+	options, maxTokensKey := b, "max_tokens"
 	switch {
 	case e.native:
-		in, most = e.nativeOptions(b), "num_predict"
+		options, maxTokensKey = e.nativeOptions(b), "num_predict"
 	case without&rejectsMaxTokens != 0:
-		most = "max_completion_tokens"
+		maxTokensKey = "max_completion_tokens"
 	}
-	if t := p.Temperature(e.o.Temperature, highest); t != nil && without&rejectsTemperature == 0 {
-		in["temperature"] = *t
+	if t := p.Temperature(e.o.Temperature, maxTemperature); t != nil && without&rejectsTemperature == 0 {
+		options["temperature"] = *t
 	}
 	if n := p.MaxTokens(e.o.MaxTokens); n > 0 && without&rejectsLimit == 0 {
-		in[most] = n
+		options[maxTokensKey] = n
 	}
 	effort := e.o.ReasoningEffort
 	if without&wantsNoEffort != 0 && len(p.Tools) > 0 {
@@ -72,33 +72,33 @@ func (e *Engine) settings(b body, p thinker.Prompt, without rejections) {
 		b["reasoning_effort"] = effort
 	case effort == "low" || effort == "medium" || effort == "high":
 		b["think"] = effort
-	default: // whether to think at all
+	default: // other models can only switch thinking on or off
 		b["think"] = effort != "none" && effort != "minimal"
 	}
 }
 
-// nativeOptions adds keep_alive and num_ctx for Ollama to a request, and returns the object that has its other options.
+// nativeOptions adds keep_alive and num_ctx to a request for Ollama, and returns the object for further options.
 func (e *Engine) nativeOptions(b body) body {
 	options := body{}
 	if e.o.NumCtx > 0 {
-		options["num_ctx"] = e.o.NumCtx // another length would reload the model
+		options["num_ctx"] = e.o.NumCtx // in every request, because Ollama reloads the model if the length changes
 	}
-	if value, _ := keepAlive(e.o.KeepAlive); value != nil {
+	if value, _ := parseKeepAlive(e.o.KeepAlive); value != nil {
 		b["keep_alive"] = value
 	}
 	b["options"] = options
 	return options
 }
 
-// message returns the JSON of a message. Its content is never null, which is legal with calls but breaks the
-// templates of some servers. Ollama's own API identifies the result of a tool by the tool's name, and has the
-// arguments of a call as an object. names are the names of tools by the ID of the call; opaque means that the
-// server's thoughts are sent back.
+// message returns the JSON of a message. The content is never null: null is legal in a message with calls, but
+// breaks the templates of some servers. In Ollama's own API, the result of a tool has the name of the tool, and
+// the arguments of a call are an object. message adds the calls of m to names, whose keys are IDs of calls and
+// whose values are names of tools. opaque reports whether to send the server's thoughts back.
 func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool) body {
 	b := body{"role": string(m.Role), "content": m.Text}
 	if m.Role == thinker.RoleTool {
 		b["tool_call_id"] = m.CallID
-		if m.Failed { // these APIs have no field for it
+		if m.Failed { // the APIs have no field for a failure
 			b["content"] = "The tool failed: " + m.Text
 		}
 		if e.native {
@@ -108,10 +108,10 @@ func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool
 	calls := make([]body, 0, len(m.Calls))
 	for _, c := range m.Calls {
 		names[c.ID] = c.Name
-		call := body{"id": c.ID, "function": body{"name": c.Name, "arguments": json.RawMessage(object(c.Arguments))}}
+		call := body{"id": c.ID, "function": body{"name": c.Name, "arguments": json.RawMessage(objectOrEmpty(c.Arguments))}}
 		if !e.native {
-			call["type"], call["function"] = "function", body{"name": c.Name, "arguments": object(c.Arguments)}
-			if o, is := c.Origin.(origin); is && opaque {
+			call["type"], call["function"] = "function", body{"name": c.Name, "arguments": objectOrEmpty(c.Arguments)}
+			if o, ok := c.Origin.(origin); ok && opaque {
 				if o.call != nil {
 					call["extra_content"] = o.call
 				}
@@ -128,7 +128,7 @@ func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool
 	switch {
 	case len(m.Pictures) == 0:
 	case !e.native:
-		b["content"] = e.parts(m)
+		b["content"] = e.contentParts(m)
 	case e.o.Vision:
 		images := make([][]byte, 0, len(m.Pictures)) // encoded as base64 by json.Marshal
 		for _, picture := range m.Pictures {
@@ -141,9 +141,9 @@ func (e *Engine) message(m thinker.Message, names map[string]string, opaque bool
 	return b
 }
 
-// object returns the arguments of a call, or "{}" if they are not a JSON object: strict servers would refuse
-// every later request with that message. The result of the tool tells the model of its mistake.
-func object(arguments json.RawMessage) string {
+// objectOrEmpty returns the arguments of a call, or "{}" if they are not a JSON object: strict servers would
+// refuse this request and all later ones with the same message. The tool's result tells the model of its mistake.
+func objectOrEmpty(arguments json.RawMessage) string {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(arguments, &fields) != nil || fields == nil {
 		return "{}"
@@ -151,8 +151,8 @@ func object(arguments json.RawMessage) string {
 	return string(arguments)
 }
 
-// parts returns the content of a message with pictures.
-func (e *Engine) parts(m thinker.Message) []body {
+// contentParts returns the content of a message with pictures.
+func (e *Engine) contentParts(m thinker.Message) []body {
 	var parts []body
 	if m.Text != "" {
 		parts = append(parts, body{"type": "text", "text": m.Text})
@@ -168,12 +168,12 @@ func (e *Engine) parts(m thinker.Message) []body {
 	return parts
 }
 
-// offered returns the JSON of the offered tools.
-func offered(tools []thinker.Tool) []body {
-	all := make([]body, 0, len(tools))
+// encodeTools returns the JSON of the offered tools.
+func encodeTools(tools []thinker.Tool) []body {
+	encoded := make([]body, 0, len(tools))
 	for _, t := range tools {
-		all = append(all, body{"type": "function",
+		encoded = append(encoded, body{"type": "function",
 			"function": body{"name": t.Name, "description": t.Description, "parameters": t.Schema}})
 	}
-	return all
+	return encoded
 }

@@ -144,8 +144,8 @@ func TestErrors(t *testing.T) {
 		want   string
 	}{
 		"no model": {status: 404, body: `{"error":{"message":"model \"qwen3:4b\" not found, try pulling it first","type":"not_found_error"}}`,
-			want: "the model qwen3:4b is not there; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
-		"no model, 400":  {status: 400, body: `{"error":{"message":"The model does not exist"}}`, want: "the model qwen3:4b is not there; GET"},
+			want: "the server does not have the model qwen3:4b; GET URL/v1/models lists: llama3.2:3b, gemma3:4b"},
+		"no model, 400":  {status: 400, body: `{"error":{"message":"The model does not exist"}}`, want: "the server does not have the model qwen3:4b; GET"},
 		"too many, bare": {status: 429, body: `{"error":{"message":"You exceeded your current quota"}}`, want: "You exceeded your current quota"},
 		"loading":        {status: 503, body: `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, want: "still being loaded"},
 		"a long story":   {status: 422, ours: true, body: strings.Repeat("é", 5000), want: "…"},

@@ -16,8 +16,8 @@ import (
 	"perch/remote"
 )
 
-// request returns a request to a path below base: a GET if b is nil, else a POST. within is the maximum duration
-// of the response; it is 0 for a stream.
+// request returns a request to a path below base: a GET if b is nil, or else a POST. within is the maximum
+// duration of the call; 0 means the deadlines of the engine, which suit a stream.
 func request(base *url.URL, path string, b body, within time.Duration) remote.Request {
 	r := remote.Request{Method: http.MethodGet, Base: base, Path: path, Within: within}
 	if b != nil {
@@ -26,8 +26,8 @@ func request(base *url.URL, path string, b body, within time.Duration) remote.Re
 	return r
 }
 
-// once requests a message and passes it on while it arrives.
-func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections, out func(thinker.Piece) error) (thinker.Stop, error) {
+// requestMessage requests a message and passes it on while it arrives.
+func (e *Engine) requestMessage(ctx context.Context, p thinker.Prompt, without rejections, out func(thinker.Piece) error) (thinker.Stop, error) {
 	base, path := e.base, "chat/completions"
 	if e.native {
 		base, path = e.root, "api/chat"
@@ -37,148 +37,148 @@ func (e *Engine) once(ctx context.Context, p thinker.Prompt, without rejections,
 		return "", err
 	}
 	defer response.Close()
-	a := e.newAnswer(response, out)
-	if err := a.all(); err != nil && !errors.Is(err, errEnough) {
+	r := e.newMessageReader(response, out)
+	if err := r.read(); err != nil && !errors.Is(err, errEnough) {
 		return "", err
 	}
-	return a.finishMessage()
+	return r.finishMessage()
 }
 
-// newAnswer returns an answer that reads of.
-func (e *Engine) newAnswer(of *remote.Answer, out func(thinker.Piece) error) *answer {
-	return &answer{e: e, of: of, in: bufio.NewReader(of), out: out}
+// newMessageReader returns a reader of the message in a response. It passes the message to out.
+func (e *Engine) newMessageReader(response *remote.Answer, out func(thinker.Piece) error) *messageReader {
+	return &messageReader{e: e, response: response, in: bufio.NewReader(response), out: out}
 }
 
-// all reads the whole message in any format, which the first character shows more reliably than the
-// headers of these servers.
-func (a *answer) all() error {
-	first, err := a.first()
+// read reads the whole message. It determines the format by the first character, which is more reliable than
+// the headers of these servers.
+func (r *messageReader) read() error {
+	first, err := r.firstByte()
 	switch {
 	case err == io.EOF:
 		return io.ErrUnexpectedEOF
 	case err != nil:
 		return err
 	case first == '<':
-		return fmt.Errorf("%w but a web page", errGarbage)
-	case a.e.native:
-		return a.nativeLines()
+		return fmt.Errorf("%w: it is a web page", errGarbage)
+	case r.e.native:
+		return r.readLines()
 	case first == '{':
-		return a.whole()
+		return r.readWhole()
 	}
-	return a.events()
+	return r.readEvents()
 }
 
-// first returns the first character that is not white space.
-func (a *answer) first() (byte, error) {
+// firstByte returns the first byte of the message that is not white space, without consuming it.
+func (r *messageReader) firstByte() (byte, error) {
 	for {
-		next, err := a.in.Peek(1)
+		next, err := r.in.Peek(1)
 		if err != nil {
 			return 0, err
 		}
 		if c := next[0]; c != ' ' && c != '\t' && c != '\r' && c != '\n' {
 			return c, nil
 		}
-		if _, err := a.in.Discard(1); err != nil {
+		if _, err := r.in.Discard(1); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// whole reads a message that the server has sent whole, although a stream was requested.
-func (a *answer) whole() error {
-	data, err := io.ReadAll(io.LimitReader(a.in, limit.File+1))
+// readWhole reads a message that the server has sent in one piece, although a stream was requested.
+func (r *messageReader) readWhole() error {
+	data, err := io.ReadAll(io.LimitReader(r.in, limit.File+1))
 	switch {
 	case err != nil:
 		return err
 	case len(data) > limit.File:
 		return remote.ErrTooLong
 	}
-	if err := a.chunk(data); err != nil {
+	if err := r.addChunk(data); err != nil {
 		return err
 	}
-	if !a.began {
+	if !r.began {
 		return errGarbage
 	}
 	return nil
 }
 
-// How long to wait for the end of a complete message.
+// Maximum waits after a complete message.
 const (
-	afterFinish = time.Second            // for [DONE], after usage
-	afterDone   = 100 * time.Millisecond // until the connection can be reused
+	afterFinish = time.Second            // for each further event, such as usage and [DONE]
+	afterDone   = 100 * time.Millisecond // for the end of the response, after which the connection can be reused
 )
 
-// events reads a stream of server-sent events.
-func (a *answer) events() error {
-	events := remote.NewEvents(a.in, limit.File)
+// readEvents reads a stream of server-sent events.
+func (r *messageReader) readEvents() error {
+	events := remote.NewEvents(r.in, limit.File)
 	for {
 		data, err := events.Next()
 		if err != nil {
-			if a.finish != "" || err == io.EOF && a.began {
-				return nil // some servers send no end
+			if r.finish != "" || err == io.EOF && r.began {
+				return nil // some servers do not send [DONE]
 			}
-			return cut(err)
+			return unexpectedEOF(err)
 		}
 		if string(bytes.TrimSpace(data)) == "[DONE]" {
-			if !a.began {
+			if !r.began {
 				return errGarbage
 			}
-			a.drain()
+			r.drain()
 			return nil
 		}
-		if err := a.chunk(data); err != nil {
+		if err := r.addChunk(data); err != nil {
 			return err
 		}
-		a.wait()
+		r.extendWait()
 	}
 }
 
-// wait sets the time limit of the next piece. Short pieces add little time, and empty pieces none.
-func (a *answer) wait() {
-	within := a.e.o.IdleWithin
-	if a.finish != "" {
+// extendWait sets the maximum wait for the next piece. A short piece adds little time, and an empty piece none.
+func (r *messageReader) extendWait() {
+	within := r.e.o.IdleWithin
+	if r.finish != "" {
 		within = min(afterFinish, within)
 	}
-	if a.alive {
-		a.of.Lives(within)
+	if r.alive {
+		r.response.Lives(within)
 	} else {
-		a.of.Wrote(a.worth)
+		r.response.Wrote(r.worth)
 	}
-	a.alive, a.worth = false, 0
+	r.alive, r.worth = false, 0
 }
 
-// drain reads to the end, so that the connection can be reused.
-func (a *answer) drain() {
-	a.of.Lives(afterDone)
-	_, _ = io.Copy(io.Discard, io.LimitReader(a.in, limit.Data)) // a failure only costs a new connection
+// drain reads to the end of the response, so that the connection can be reused.
+func (r *messageReader) drain() {
+	r.response.Lives(afterDone)
+	_, _ = io.Copy(io.Discard, io.LimitReader(r.in, limit.Data)) // a failure only costs a new connection
 }
 
-// nativeLines reads a stream of Ollama's own API, which has a JSON object on each line.
-func (a *answer) nativeLines() error {
-	lines := &remote.Lines{R: a.in, MaxBytes: limit.File, CR: true}
+// readLines reads a stream of Ollama's own API, which has a JSON object on each line.
+func (r *messageReader) readLines() error {
+	lines := &remote.Lines{R: r.in, MaxBytes: limit.File, CR: true}
 	for {
 		line, err := lines.Next()
 		if err != nil {
-			return cut(err)
+			return unexpectedEOF(err)
 		}
 		if len(bytes.TrimSpace(line)) == 0 {
-			a.wait()
+			r.extendWait()
 			continue
 		}
-		done, err := a.native(line)
+		done, err := r.addLine(line)
 		if err != nil {
 			return err
 		}
 		if done {
-			a.drain()
+			r.drain()
 			return nil
 		}
-		a.wait()
+		r.extendWait()
 	}
 }
 
-// cut converts a premature end without an error to io.ErrUnexpectedEOF.
-func cut(err error) error {
+// unexpectedEOF converts io.EOF in the middle of a message to io.ErrUnexpectedEOF.
+func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

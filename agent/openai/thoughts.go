@@ -7,32 +7,32 @@ import (
 	"perch/limit"
 )
 
-// ThinksAloud reports whether the template of the model begins a thought in the prompt, so that a message
-// begins inside the thought. It is a guess by the model's name. Ollama sends thoughts in a field of
-// their own.
+// ThinksAloud reports whether a message of the model probably begins inside a thought, because the template of
+// the model has begun the thought in the prompt. It guesses by the model's name. It is false for Ollama, which
+// sends thoughts in a separate field.
 func (e *Engine) ThinksAloud() bool {
 	return !e.native && !looksLikeOllama(e.base) && mentions(strings.ToLower(e.o.Model), "-r1", "qwq", "think", "reason", "magistral", "-z1")
 }
 
-// origin is the thinker.ToolCall.Origin of this model: fields that the server requires unchanged with the result
-// of the call.
+// origin is the ToolCall.Origin of this package: fields that the server requires back, unchanged, in the request
+// with the result of the call.
 type origin struct {
 	call    json.RawMessage            // extra_content of the call, with Gemini's signature of a thought
-	message map[string]json.RawMessage // thoughts of the message; nil except for its first call
+	message map[string]json.RawMessage // thoughts of the message; nil except in the first call of a message
 }
 
-// opaque collects the thoughts of a message, which some servers require with the results of its calls:
-// DeepSeek and Kimi reasoning_content, OpenRouter reasoning_details. Thoughts of more than limit.List
-// bytes are dropped.
+// opaque collects the thoughts of a message. Some servers require them back with the results of the message's
+// calls: DeepSeek and Kimi in the field reasoning_content, OpenRouter in reasoning_details. If the thoughts have
+// more than limit.List bytes, they are dropped.
 type opaque struct {
 	text map[string][]byte            // key: name of the field
 	list map[string][]json.RawMessage // key: name of the field
 	size int                          // total size in bytes
 }
 
-// add adds a piece of the field key: a string or a list.
+// add adds a piece of the field with the name key. The piece is a string or a list.
 func (o *opaque) add(key string, piece json.RawMessage) {
-	if !holds(piece) {
+	if !hasContent(piece) {
 		return
 	}
 	if o.size += len(piece); o.size > limit.List {
@@ -54,8 +54,8 @@ func (o *opaque) add(key string, piece json.RawMessage) {
 	}
 }
 
-// appendDetail appends an element of reasoning_details. OpenRouter sends an element in pieces with the same type
-// and index, whose texts appendDetail joins.
+// appendDetail appends a piece of an element of reasoning_details. OpenRouter sends an element in pieces with the
+// same type and index. If the last element has the same type and index, appendDetail joins the texts.
 func appendDetail(list []json.RawMessage, piece json.RawMessage) []json.RawMessage {
 	var before, next map[string]any
 	if len(list) == 0 || json.Unmarshal(list[len(list)-1], &before) != nil || json.Unmarshal(piece, &next) != nil ||

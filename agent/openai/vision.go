@@ -10,18 +10,18 @@ import (
 	"perch/remote"
 )
 
-const largestPicture = 8 << 20 // bytes
+const maxPicture = 8 << 20 // bytes
 
 // DescribeImage implements agent.Seer.
 func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error) {
 	if !e.o.Vision {
 		return "", agent.ErrBlind
 	}
-	return thinker.DescribeImage(ctx, l, largestPicture, e.continueVision)
+	return thinker.DescribeImage(ctx, l, maxPicture, e.continueVision)
 }
 
-// continueVision is Continue for a picture. A server's message that its model does not
-// accept pictures becomes agent.ErrBlind, regardless of the status.
+// continueVision is Continue for a prompt with a picture. If the server says that its model
+// does not accept pictures, continueVision returns agent.ErrBlind, whatever the HTTP status is.
 func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	return e.retry(ctx, p, out, func(ctx context.Context, err error) error {
 		if r := refused(err); r != nil && aboutPictures(&r.Refusal) {
@@ -31,9 +31,9 @@ func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(
 	})
 }
 
-// aboutPictures recognizes servers' messages that a model has no vision: llama.cpp
-// "image input is not supported", Ollama "missing data required for image input",
-// others "does not support images", "is not a multimodal model".
+// aboutPictures reports whether a server has refused a request because its model has no vision.
+// llama.cpp says "image input is not supported", Ollama "missing data required for image input",
+// and others "does not support images" or "is not a multimodal model".
 func aboutPictures(r *remote.Refusal) bool {
 	return r.Status != 401 && r.Status != 403 && r.Status != 429 &&
 		mentions(strings.ToLower(r.Reason), "image", "vision", "multimodal", "mmproj")
