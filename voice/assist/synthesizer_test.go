@@ -119,7 +119,7 @@ func TestSynthesizerFailures(t *testing.T) {
 		"nothing":         {home, nil, says(200, ""), "answers with nothing although a WAV was requested"},
 		"MP3": {home, nil, gives("audio/mpeg", []byte("ID3\x04rest of it")),
 			"answers with MP3 although a WAV was requested; update it, or set an engine that gives WAV"},
-		"words": {home, nil, gives("text/plain", []byte("hello there")), "answers with text/plain though"},
+		"words": {home, nil, gives("text/plain", []byte("hello there")), "answers with text/plain although"},
 		"bytes of 4 bits": {home, nil, gives("audio/wav", bytes.Replace(wav, []byte{2, 0, 16, 0}, []byte{1, 0, 4, 0}, 1)),
 			"; set convert"},
 		"silence": {home, nil, gives("audio/wav", wav[:58]), "answers without a sound; see the log of its text to speech"},
