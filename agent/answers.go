@@ -24,7 +24,8 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 		w := words.In(string(tag))
 		for kind, text := range map[string]string{"fillers": w.Message("answers.fillers"), "yes": w.Message("answers.yes"), "no": w.Message("answers.no")} {
 			for word := range strings.FieldsSeq(text) {
-				// A word with several meanings in the languages means "no" if it does in one, or else "yes".
+				// A word may have different meanings in two languages: "no" takes precedence over "yes",
+				// and "yes" over filler words.
 				if previous := v.kinds[word]; previous != "no" && (previous != "yes" || kind == "no") {
 					v.kinds[word] = kind
 				}
@@ -59,7 +60,7 @@ func (v vocabulary) split(text string) (words []string) {
 }
 
 // YesOrNo interprets an answer in any language of the catalogue. An answer with a word that
-// means no is a no. It is a yes if it contains a yes and no unknown words. Other answers are
+// means no is a no. It is a yes if it contains a word that means yes, and no words outside the vocabulary. Other answers are
 // not understood: to ask again is better than to run a tool by mistake.
 func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
 	fields := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {

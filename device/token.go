@@ -21,7 +21,7 @@ type Client struct {
 const MaxClient = 128
 
 // NewClient returns the client of a Client-Id header. It truncates the ID to MaxClient bytes of valid
-// UTF-8, because a stored ID must equal a received one.
+// UTF-8, as which it can be stored, so that the stored ID equals the ID of the next request.
 func NewClient(header string) Client {
 	return Client{ID: plain.Clip(header, MaxClient), Sent: header != ""}
 }
@@ -42,9 +42,9 @@ func (k Key) Token(id ID, c Client, epoch int) string {
 // ErrOtherClient is returned by Registry.Token if the robot is adopted with another client.
 var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
 
-// Token returns an adopted robot and its token, which the owner can enter in a client that has a field
-// for it. The token is valid only for the client with which the robot is adopted. It returns
-// ErrOtherClient if c is a different client; c may be zero.
+// Token returns an adopted robot and its token, which the owner can enter in other programs. The token is valid
+// only together with the Client-Id of the robot's adoption. Token returns ErrOtherClient if c has another
+// Client-Id; c may be zero.
 func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	robot, err := r.Get(id)
 	switch {

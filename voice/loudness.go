@@ -47,7 +47,7 @@ func (l *Loudness) Level(name string) (level float64, changed <-chan struct{}) {
 // measured.
 func (l *Loudness) Watched() bool { return l.watched.Load() }
 
-// HasMouth reports whether a voice has a mouth, even a silent one.
+// HasMouth reports whether a Mouth with this name exists, even if it is silent.
 func (l *Loudness) HasMouth(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

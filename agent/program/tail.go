@@ -34,8 +34,8 @@ func (t *tail) readFrom(r io.Reader) {
 	}
 }
 
-// String returns the stored text, beginning with a complete line: half a key at the
-// beginning would not be recognized as a key.
+// String returns the stored text from the first complete line on. Callers remove secrets from the
+// text, and would not recognize the second half of one at its beginning.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

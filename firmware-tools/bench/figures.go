@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// figures are the measured values, one for each round.
-type figures map[figure][]float64
+// figures holds the measured values, one for each round.
+type figures map[figureKey][]float64
 
-// figure identifies a metric of a benchmark.
-type figure struct{ benchmark, metric string }
+// figureKey identifies a metric of a benchmark.
+type figureKey struct{ benchmark, metric string }
 
 // processors matches the number of processors that go test appends to the name of a benchmark.
 var processors = regexp.MustCompile(`-\d+$`)
@@ -34,7 +34,7 @@ func (f figures) read(output io.Reader) error {
 			if err != nil {
 				return fmt.Errorf("%s: %q is not a number", words[0], words[i])
 			}
-			f[figure{name, words[i+1]}] = append(f[figure{name, words[i+1]}], value)
+			f[figureKey{name, words[i+1]}] = append(f[figureKey{name, words[i+1]}], value)
 		}
 	}
 	return lines.Err()
@@ -42,7 +42,7 @@ func (f figures) read(output io.Reader) error {
 
 // median returns the median of a metric, or false if it was not measured.
 func (f figures) median(benchmark, metric string) (float64, bool) {
-	values := slices.Sorted(slices.Values(f[figure{benchmark, metric}]))
+	values := slices.Sorted(slices.Values(f[figureKey{benchmark, metric}]))
 	if len(values) == 0 {
 		return 0, false
 	}
@@ -67,7 +67,7 @@ type result struct {
 	worse    bool    // the figure is worse than the baseline by worseFactor or more
 }
 
-// worseFactor is the smallest factor of a change that is an error.
+// worseFactor is the factor by which a figure must be worse than the baseline to count as an error.
 const worseFactor = 1.25
 
 // judge compares the figure of a row with its goal and with the baseline. Times and rates are
@@ -94,7 +94,8 @@ func (f figures) judge(r row, base baseline, machine string) result {
 // isPortable reports whether the figure is the same on every machine, unlike times and rates.
 func (r row) isPortable() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
 
-// text formats a figure with three significant digits, but with all digits of its integer part.
+// text formats a figure with at most two decimals, and with at most three significant digits unless its integer
+// part has more.
 func text(v float64, unit string) string {
 	digits := 0
 	for size := v; digits < 2 && size > 0 && size < 100; size *= 10 {

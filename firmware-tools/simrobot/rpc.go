@@ -39,7 +39,7 @@ func (s *session) handleRPC(now time.Time, request object) error {
 	return s.sendError(now, id, "Method not implemented: "+method)
 }
 
-// sendResponse sends a JSON-RPC response with a member, its result or its error.
+// sendResponse sends a JSON-RPC response. member is the JSON text of its member "result" or "error".
 func (s *session) sendResponse(now time.Time, id int, member string) error {
 	return s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"mcp","payload":{"jsonrpc":"2.0","id":%d,%s}}`, s.id, id, member))
 }
@@ -55,7 +55,7 @@ func (s *session) sendError(now time.Time, id int, message string) error {
 	return s.sendResponse(now, id, `"error":{"message":"`+message+`"}`)
 }
 
-// handleInitialize handles initialize. Of the parameters it only uses the URL for photos.
+// handleInitialize handles initialize. Of the parameters it uses the URL and the token for photos.
 func (s *session) handleInitialize(now time.Time, id int, params object) error {
 	vision := parseObject(parseObject(params.lookup("capabilities")).lookup("vision"))
 	if url, ok := vision.text("url"); ok {
@@ -116,7 +116,7 @@ func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, 
 	return b.String(), l, nil
 }
 
-// handleCall handles tools/call. It can also call tools that are not listed.
+// handleCall handles tools/call. It can also call tools for the user, which tools/list hides from models.
 func (s *session) handleCall(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
 	rawArguments := params.lookup("arguments")
@@ -158,7 +158,7 @@ type toolResult struct {
 	err    error
 }
 
-// toolReturned sends and observes the result of a tool that has returned.
+// toolReturned sends the result of a tool that has returned, and passes it to the observer.
 func (s *session) toolReturned(now time.Time, r toolResult) error {
 	s.busy = false
 	if r.err != nil {
@@ -169,7 +169,7 @@ func (s *session) toolReturned(now time.Time, r toolResult) error {
 	return s.sendResult(now, r.id, `{"content":[{"type":"text","text":`+quote(r.text)+`}],"isError":false}`)
 }
 
-// toolFailed sends and observes an error of a tool.
+// toolFailed sends the error of a tool, and passes it to the observer.
 func (s *session) toolFailed(now time.Time, r toolResult, message string) error {
 	r.called.Err = message
 	s.r.o.Observe(r.called)

@@ -13,8 +13,8 @@ import (
 const (
 	logAtOnce = 10              // how often a message is logged without a limit
 	logAgain  = 6 * time.Second // interval after that
-	// maxMessages is how many different messages are counted. The program has fewer, since their texts do
-	// not come from clients.
+	// maxMessages is the maximum number of different texts that are counted. Perch has fewer such texts,
+	// because clients do not determine them.
 	maxMessages = 200
 )
 

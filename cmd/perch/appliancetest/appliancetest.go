@@ -39,15 +39,16 @@ import (
 )
 
 // RaiseGOMAXPROCS raises GOMAXPROCS to at least 8, except for benchmarks. With only two processors the
-// recognizer may occupy both, so that a simulated robot cannot read for 10 ms or longer.
+// recognizer may occupy both, and a simulated robot would wait 10 ms or more before it can read.
 func RaiseGOMAXPROCS() {
 	if flag.Parse(); flag.Lookup("test.bench").Value.String() == "" {
 		runtime.GOMAXPROCS(max(8, runtime.NumCPU()))
 	}
 }
 
-// RunChildProcess must be called first in the TestMain of a test binary. If an appliance has started the
-// binary as a child process, such as the broker, RunChildProcess runs that process and exits.
+// RunChildProcess must be called first in the TestMain of a test binary. An appliance starts its own binary
+// again for child processes, such as the broker. If this process is one of these, RunChildProcess runs it
+// and exits.
 func RunChildProcess() {
 	if len(os.Args) < 2 {
 		return
@@ -134,7 +135,7 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	t.Cleanup(h.Stop)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("An owner would lose: %s\nThe appliance's log:\n%s", TestDoc(t), h.Logged)
+			t.Logf("What an owner would lose: %s\nThe appliance's log:\n%s", TestDoc(t), h.Logged)
 		}
 	})
 	return h
@@ -240,7 +241,8 @@ func (h *Appliance) Part(name string) (part admin.Part) {
 	return part
 }
 
-// Eventually waits until done returns true. what describes this for an error.
+// Eventually waits until done returns true. The error after a timeout contains what, a description of the
+// expected condition.
 func (h *Appliance) Eventually(what string, done func() bool) {
 	h.T.Helper()
 	waittest.For(h.T, what, done)

@@ -19,10 +19,10 @@ const maxFileSize = 1 << 20
 // Environ overrides all files.
 type Source struct {
 	File    string   // path of the owner's file, which is never written; may be ""
-	Overlay string   // path of the overlay; may be ""
+	Overlay string   // path of the overlay, which holds the settings that Perch itself writes; may be ""
 	Environ []string // the environment of the process: "NAME=value"
-	Options string   // path of the file with the options of Home Assistant's app; may be ""
-	Service *Account // the user who must be able to read the configured files; nil for this process's
+	Options string   // path of the file with Perch's options as an app of Home Assistant; may be ""
+	Service *Account // the user who must be able to read the files that the configuration names; nil for the current user
 }
 
 // Load reads the files and the environment over the defaults, and checks the result. Its error is
@@ -96,8 +96,8 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// defaults returns the configuration without any keys. An app of Home Assistant has defaults of
-// its own.
+// defaults returns the configuration that applies if no key is set. An app of Home Assistant has its own
+// defaults.
 func (s Source) defaults() Config {
 	c := Default()
 	if isApp(s.Environ) {
@@ -107,7 +107,7 @@ func (s Source) defaults() Config {
 	return c
 }
 
-// readOptions decodes the options of Home Assistant's app, whose keys are those of the file, into c. It
+// readOptions decodes the options of the app, which have the same keys as the owner's file, into c. It
 // returns an error if the file of options cannot be read.
 func (s Source) readOptions(k *checker, c *Config) error {
 	if s.Options == "" {

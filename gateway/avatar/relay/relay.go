@@ -1,8 +1,9 @@
 // Package relay shows agents in avatar programs that have their own protocols, such as VTube
-// Studio, VRChat and OBS. A file for each program implements its protocol. Relays connect and
-// reconnect, choose the session to show, and apply the words that an owner has configured.
+// Studio, VRChat and OBS. Each program's protocol is implemented in a Go file of this package. Relays connect
+// and reconnect, choose the session to show, and translate states, faces and gestures to the program's
+// words, which the owner can configure.
 //
-// While a program is slow or not connected, only the latest scene is stored for it, and
+// While a program is slow or not connected, only the latest Scene is stored for it, and
 // notifications stay in the feed. docs/relays.md is for owners, and for developers who add a
 // program.
 package relay
@@ -35,22 +36,22 @@ type Target struct {
 	Robot   string            `yaml:"robot" doc:"The MAC address or name of the robot that is shown. If empty, the robot or chat that began to work last."`
 	Key     string            `yaml:"key" doc:"A password, key or token that the program requires."`
 	KeyFile string            `yaml:"key_file" doc:"A file that contains the key."`
-	Words   map[string]string `yaml:"words" doc:"Words that are sent to the program instead of the kind's own, by keys such as state.thinking, face.happy and gesture.wave."`
+	Words   map[string]string `yaml:"words" doc:"Replaces the program's default words. The keys are states, faces and gestures, such as state.thinking, face.happy and gesture.wave; the values are the words that the program knows."`
 }
 
 // address returns the configured address without secrets.
 func (t *Target) address() string { return redact(t.URL) }
 
-// loudness is the loudness of speech. Its keys are robot IDs and session IDs.
+// loudness reports the loudness of speech. key is the ID of a robot or of a session.
 type loudness interface {
 	// Level returns the loudness of the speech that is being played, from 0 to 1. changed is
 	// closed when the loudness changes.
 	Level(key string) (level float64, changed <-chan struct{})
-	// HasMouth reports whether a client plays the sound of that robot or session.
+	// HasMouth reports whether the loudness of key is known, because something plays its speech.
 	HasMouth(key string) bool
 }
 
-// Options are the dependencies of Relays. Only fields whose comment says so may be empty.
+// Options are the dependencies of Relays. All are required.
 type Options struct {
 	Targets []Target
 	Feed    *feed.Feed
