@@ -313,7 +313,7 @@ func TestBriefSendsNoSecrets(t *testing.T) {
 		if c.want == "" {
 			want = strings.Replace(want, `"tool_input":,`, "", 1)
 		}
-		if got := string(brief([]byte(body))); got != want {
+		if got := string(withoutContent([]byte(body))); got != want {
 			t.Errorf("%s: %s\nwant %s", c.tool, got, want)
 		}
 	}
@@ -331,7 +331,7 @@ func TestStopsAreSent(t *testing.T) {
 		must.Succeed(t, os.WriteFile(transcript, []byte(strings.Repeat(`{"type":"user","text":"secret"}`+"\n", 5000)+c.last+"\n"), 0o600))
 		body := `{"hook_event_name":"Stop","session_id":"s","transcript_path":"` + transcript + `","stop_hook_active":true,` +
 			`"last_assistant_message":"secret","background_tasks":[{"id":"b","command":"secret","status":"running"}]}`
-		if got := string(brief([]byte(body))); got != c.want {
+		if got := string(withoutContent([]byte(body))); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
 		}
 	}

@@ -18,19 +18,20 @@ import (
 	"perch/plain"
 )
 
-// How long the appliance may take to answer. It holds a permission until somebody decides.
+// Maximum duration of a request to the appliance.
 const (
 	stateWithin      = 4 * time.Second
-	permissionWithin = 115 * time.Second
+	permissionWithin = 115 * time.Second // the appliance responds when somebody has decided
 )
 
-// sendHook sends a hook's input to the appliance, and prints the answer to a permission.
+// sendHook sends the input of a hook to the appliance. For a permission it prints the response, which has the
+// decision.
 func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	within := map[string]time.Duration{"state": stateWithin, "permission": permissionWithin}
 	if len(args) != 1 || within[args[0]] == 0 {
-		return errors.New("it sends state or permission")
+		return errors.New("the argument must be state or permission")
 	}
-	what := args[0]
+	endpoint := args[0]
 	body, err := io.ReadAll(io.LimitReader(stdin, limit.Message+1))
 	if err != nil {
 		return fmt.Errorf("read the input of the hook: %w", err)
@@ -38,12 +39,12 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 	if len(body) > limit.Message {
 		return fmt.Errorf("the input of the hook has more than %d bytes", limit.Message)
 	}
-	if what == "state" {
-		body = brief(body)
+	if endpoint == "state" {
+		body = withoutContent(body)
 	}
-	ctx, cancel := context.WithTimeout(ctx, within[what])
+	ctx, cancel := context.WithTimeout(ctx, within[endpoint])
 	defer cancel()
-	address := f.url.String() + "/" + what
+	address := f.url.String() + "/" + endpoint
 	if f.agent != "" {
 		address += "?" + url.Values{"agent": {f.agent}}.Encode()
 	}
@@ -57,35 +58,35 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 	}
 	client := http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // it would get the key
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect could send the key to another host
 	}
-	answer, err := client.Do(r)
+	response, err := client.Do(r)
 	if err != nil {
 		return fmt.Errorf("the appliance does not answer: %w", errors.Unwrap(err))
 	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, limit.Body))
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, limit.Body))
 	switch {
 	case err != nil:
-		return fmt.Errorf("the answer broke off: %w", err)
-	case answer.StatusCode >= 300:
-		return fmt.Errorf("the appliance answered %s: %s", answer.Status, cmp.Or(refusal(text), "without a reason"))
-	case what == "permission" && json.Valid(text):
+		return fmt.Errorf("read the response: %w", err)
+	case response.StatusCode >= 300:
+		return fmt.Errorf("the appliance answered %s: %s", response.Status, cmp.Or(refusal(text), "without a reason"))
+	case endpoint == "permission" && json.Valid(text):
 		_, err = stdout.Write(text)
 	}
 	return err
 }
 
-// brief returns only the fields of a hook's input that a state or a tool's call needs.
-// Prompts and the content of files are not sent.
-func brief(body []byte) []byte {
+// withoutContent returns the input of a hook with only the fields that the appliance needs to
+// show a state or a tool's call. It removes prompts and the content of files.
+func withoutContent(body []byte) []byte {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal(body, &whole) != nil {
-		return body // the appliance refuses it, with the reason
+		return body // the appliance refuses invalid JSON with a reason
 	}
 	allowed := map[string]json.RawMessage{}
 	for _, name := range []string{"hook_event_name", "session_id", "agent_id", "tool_name", "tool_use_id"} {
-		if v, there := whole[name]; there {
+		if v, exists := whole[name]; exists {
 			allowed[name] = v
 		}
 	}
@@ -104,15 +105,15 @@ func brief(body []byte) []byte {
 	}
 	var tool string
 	if json.Unmarshal(whole["tool_name"], &tool) == nil {
-		if name, what := shownInput(tool, whole["tool_input"]); what != "" {
-			allowed["tool_input"] = encoded(map[string]string{name: what})
+		if name, text := shownInput(tool, whole["tool_input"]); text != "" {
+			allowed["tool_input"] = encoded(map[string]string{name: text})
 		}
 	}
 	return encoded(allowed)
 }
 
 // endsInAPIError reports whether the last line of a coding session's transcript is an error of the
-// model's API, after which Claude Code reports a Stop like any other.
+// model's API. Claude Code reports the same event Stop after such an error as after success.
 func endsInAPIError(transcript string) bool {
 	f, err := os.Open(transcript)
 	if err != nil {
@@ -134,34 +135,34 @@ func endsInAPIError(transcript string) bool {
 	return json.Unmarshal(lines[len(lines)-1], &last) == nil && last.IsAPIError
 }
 
-// maxShownInput bounds the part of a tool's input that is sent, in bytes.
+// maxShownInput is the maximum length of the text from a tool's input that is sent, in bytes.
 const maxShownInput = 1000
 
-// shownInput returns the field of a tool's input that shows what the tool does, and its
-// text: a command, a file's name, a host. It is empty for other tools.
-func shownInput(tool string, input json.RawMessage) (name, what string) {
+// shownInput returns the name and the text of the field of a tool's input that shows what the
+// tool does: a command, a file name or a URL without its path. text is empty for other tools.
+func shownInput(tool string, input json.RawMessage) (name, text string) {
 	name = map[string]string{"Bash": "command", "apply_patch": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path",
 		"MultiEdit": "file_path", "NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query", "Grep": "pattern", "Glob": "pattern",
 		"Task": "description", "Agent": "description"}[tool]
 	var in map[string]json.RawMessage
-	if name == "" || json.Unmarshal(input, &in) != nil || json.Unmarshal(in[name], &what) != nil {
+	if name == "" || json.Unmarshal(input, &in) != nil || json.Unmarshal(in[name], &text) != nil {
 		return name, ""
 	}
 	switch tool {
 	case "WebFetch":
-		u, err := url.Parse(what)
+		u, err := url.Parse(text)
 		if err != nil || u.Host == "" {
 			return name, ""
 		}
-		what = u.Scheme + "://" + u.Host
+		text = u.Scheme + "://" + u.Host
 	case "apply_patch": // only the lines that name files
 		var files strings.Builder
-		for line := range strings.Lines(what) {
+		for line := range strings.Lines(text) {
 			if strings.HasPrefix(line, "*** ") && strings.Contains(line, " File: ") {
 				files.WriteString(line)
 			}
 		}
-		what = files.String()
+		text = files.String()
 	}
-	return name, plain.Clip(what, maxShownInput)
+	return name, plain.Clip(text, maxShownInput)
 }

@@ -1,6 +1,6 @@
-// Package refusal interprets the errors with which servers of language models refuse requests. Servers word
-// the same error in many ways, and mention tools in errors with other causes, so specific rules precede
-// general ones.
+// Package refusal interprets the errors with which servers of language models refuse requests. Different servers
+// report the same cause in different words, and some mention tools in errors with other causes. Therefore the
+// package has a list of rules, with specific rules before general ones.
 package refusal
 
 import (
@@ -20,10 +20,10 @@ const (
 	TooLong                      // the request has more tokens than the model's context
 	NoEffort                     // the model supports tools only with reasoning_effort none
 	BadSchema                    // the server does not support the schema of a tool
-	NewLimit                     // the server's name for max_tokens is max_completion_tokens
+	NewLimit                     // the server requires the name max_completion_tokens for max_tokens
 	NoTemperature                // the model does not support a temperature
 	NoThinking                   // the model does not support a reasoning effort
-	NoOpaque                     // the server does not accept the thoughts that it has sent
+	NoOpaque                     // the server does not accept its own thoughts when they are sent back
 	NoTools                      // the model or its server does not support tools
 	LimitTooHigh                 // max_tokens is higher than the model's limit
 )
@@ -42,7 +42,7 @@ type rule struct {
 	all     []string // groups of words separated by "|"; the reason contains a word of each group
 }
 
-// rules returns the rules. The first that matches applies.
+// rules returns the rules. The first rule that matches a refusal determines its meaning.
 func rules() []rule {
 	return []rule{
 		{LimitTooHigh, "", []string{"max_tokens|max_completion_tokens|max_new_tokens|max_output_tokens", "too large|too high|must be less|less than or equal|at most|exceeds"}},
@@ -64,7 +64,7 @@ func rules() []rule {
 		{NewLimit, "", []string{"max_completion_tokens"}},
 		{NoTemperature, "", []string{"temperature"}},
 		{NoThinking, "", []string{"does not support thinking|reasoning_effort|reasoning effort|think value|thinking is not supported"}},
-		{NoTools, "", []string{"rendering prompt with jinja template"}}, // LM Studio: tools may have caused it
+		{NoTools, "", []string{"rendering prompt with jinja template"}}, // LM Studio; a template that cannot render tools is the usual cause
 		{NoTools, "", []string{"tool|function call|functions", "support|require|jinja|not allowed|not enabled|not available|unavailable"}},
 	}
 }
@@ -95,9 +95,9 @@ var number = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(\d[\d,]*)\s*(?:\w+ )?tokens?\b|(?:tokens?|limit|requested|size|length|maximum|allowed)\D{0,20}?(\d[\d,]*)`)
 })
 
-// Tokens returns the number of tokens in a request that was too long, and the maximum of the model. Each is 0
-// if the reason does not contain it.
-func (r Refusal) Tokens() (asked, limit int) {
+// Tokens returns the number of tokens in a request that was too long, and the model's maximum, from the numbers
+// in the reason. A number that the reason does not contain is 0.
+func (r Refusal) Tokens() (requested, limit int) {
 	var found []int
 	for _, match := range number().FindAllStringSubmatch(r.Reason, -1) {
 		if n, err := strconv.Atoi(strings.ReplaceAll(match[1]+match[2], ",", "")); err == nil && n >= 100 {
@@ -118,8 +118,8 @@ var index = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:tools|function_?declarations)(?:\[|\.)(\d+)`)
 })
 
-// Tool returns the tool in the request that the reason names, or "". tools are the names in the order of the
-// request.
+// Tool returns the tool that the reason mentions by its name or its index, or "". tools are the names of the
+// request's tools in their order.
 func (r Refusal) Tool(tools []string) string {
 	for _, tool := range slices.SortedFunc(slices.Values(tools), func(a, b string) int { return len(b) - len(a) }) {
 		if named := regexp.MustCompile("(?:['\"`]|(?:tool|function) )" + regexp.QuoteMeta(tool) + `(?:[^\w-]|$)`); named.MatchString(r.Reason) {

@@ -15,10 +15,10 @@ import (
 	"perch/remote"
 )
 
-// Maximum length of a title, in bytes, before and after keys are removed.
+// Maximum lengths of a title, in bytes.
 const (
-	maxRead  = 2560
-	maxAloud = 160
+	maxRead  = 2560 // before keys are removed
+	maxAloud = 160  // of the spoken title
 )
 
 // question returns the spoken question for a permission.
@@ -38,21 +38,21 @@ func question(words *language.Words, w request) string {
 	return words.Message("ask.session", "question", asked)
 }
 
-// errLate is the cause that ends the context of a permission without an answer in time.
+// errLate is the cause of the end of a permission's context when the time for the answer is over.
 var errLate = errors.New("no answer in time")
 
-// maxTries bounds how often a robot asks the same question.
+// maxTries is the maximum number of times that robots ask the same question.
 const maxTries = 2
 
-// askAloud asks for a permission with one robot. If no robot can ask, it waits until one opens its channel. It
-// returns after an answer, when ctx ends, and when no answer was understood.
+// askAloud has a robot ask for a permission. If no robot can ask, it waits until one connects. It returns after
+// an answer, when ctx ends, and after maxTries.
 func (a *API) askAloud(ctx context.Context, h *permission) {
 	reader := a.o.Bus.Read()
-	q, again := h.question, false
+	q, repeated := h.question, false
 	for tries := 0; tries < maxTries && ctx.Err() == nil; {
-		if id, found := a.asking(); found {
+		if id, found := a.robotToAsk(); found {
 			q.Robot, q.Asked, q.Text = id, time.Now(), question(a.words(id), h.request)
-			if again {
+			if repeated {
 				q.Text = a.words(id).Message("ask.again", "question", q.Text)
 			}
 			answer, err := a.o.Asker.Ask(ctx, id, q)
@@ -68,7 +68,7 @@ func (a *API) askAloud(ctx context.Context, h *permission) {
 				h.answer(v)
 				return
 			case answer.Outcome == agent.AnswerGiven:
-				again = true
+				repeated = true
 				tries++
 				continue
 			case answer.Outcome == agent.AnswerClosed: // the robot was silenced, or its channel has closed
@@ -83,7 +83,7 @@ func (a *API) askAloud(ctx context.Context, h *permission) {
 	}
 }
 
-// judge returns the verdict in an answer. understood is false if the answer is neither yes nor no.
+// judge returns the verdict that an answer means. understood is false if the answer is neither yes nor no.
 func (a *API) judge(answer agent.Answer) (v verdict, understood bool) {
 	v.how = answer.Outcome
 	switch answer.Outcome {
@@ -99,9 +99,9 @@ func (a *API) judge(answer agent.Answer) (v verdict, understood bool) {
 	return v, false
 }
 
-// asking returns the robot that asks: the first one whose answer may give a permission. One robot asks,
-// because several would talk at once.
-func (a *API) asking() (id device.ID, found bool) {
+// robotToAsk returns the robot that asks: the first robot at which permissions may be given. Only one robot
+// asks, because several would speak at the same time.
+func (a *API) robotToAsk() (id device.ID, found bool) {
 	for _, candidate := range a.robots() {
 		if a.o.MayAnswer(candidate) {
 			return candidate, true

@@ -16,17 +16,17 @@ import (
 
 // call is a running call of a tool.
 type call struct {
-	id     string // the agent's ID of the call, or an ID made by withCall
+	id     string // ID of the call from the agent, or from withCall if the agent has sent none
 	name   string // name of the tool
 	detail string // short description on one line; may be empty
-	bare   bool   // whether it was reported by a state without an event; then the next report ends it
+	bare   bool   // whether the report had a state but no event; the next report ends such a call
 }
 
 // maxCalls bounds the running calls of a session.
 const maxCalls = 32
 
-// withCall returns the session with one more running call. If there are too many, it drops
-// the oldest.
+// withCall returns the session with one more running call. If there are too many calls, it
+// removes the oldest.
 func (s session) withCall(c call) session {
 	if c.name == "" {
 		return s
@@ -42,8 +42,8 @@ func (s session) withCall(c call) session {
 	return s
 }
 
-// withoutCall returns the session without the call with the ID of c, or the first with its
-// name if c has no ID.
+// withoutCall returns the session without the running call that has the ID of c, or without
+// the first call with the same name if c has no ID. done reports whether the call succeeded.
 func (s session) withoutCall(c call, done bool) session {
 	i := slices.IndexFunc(s.calls, func(r call) bool {
 		return c.id != "" && r.id == c.id || c.id == "" && c.name != "" && r.name == c.name
@@ -71,8 +71,8 @@ func (c call) status(status string) event.Event {
 	return event.ToolStatus{ID: c.id, Name: c.name, Status: status, Detail: c.detail}
 }
 
-// callEvents returns what has happened to calls between two views. A call that ended without
-// being reported as done has failed: it was refused, interrupted or lost.
+// callEvents returns the events of the calls that have ended or begun between two views. A call
+// that ended without a report of its success counts as failed.
 func callEvents(before, after view) (events []event.Event) {
 	for _, c := range before.calls {
 		switch {
@@ -91,7 +91,7 @@ func callEvents(before, after view) (events []event.Event) {
 	return events
 }
 
-// toolInput holds the arguments of tools that describe what a call does.
+// toolInput holds the arguments that show what a call does.
 type toolInput struct {
 	Command     string `json:"command"`
 	FilePath    string `json:"file_path"`
@@ -102,11 +102,11 @@ type toolInput struct {
 	Description string `json:"description"`
 }
 
-// describe returns the kind of a tool and what it is applied to. Both are empty for an unknown
-// tool.
+// describe returns the kind of a tool, such as "edit", and the object of the call: a command, a
+// file name, a host or a description. Both are empty for an unknown tool.
 func describe(tool string, input json.RawMessage) (kind, title string) {
 	var in toolInput
-	_ = json.Unmarshal(input, &in) // without a title only the tool's name is shown
+	_ = json.Unmarshal(input, &in) // if it fails, the title is empty and only the tool's name is shown
 	switch tool {
 	case "Bash":
 		kind, title = "execute", in.Command
@@ -131,12 +131,12 @@ func describe(tool string, input json.RawMessage) (kind, title string) {
 	return kind, title
 }
 
-// patched returns the files that a patch of Codex changes.
+// patched returns the names of the files that a patch of Codex changes.
 func patched(patch string) string {
 	var files []string
 	for line := range strings.Lines(patch) {
-		for _, act := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "} {
-			if file, is := strings.CutPrefix(line, act); is {
+		for _, prefix := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "} {
+			if file, is := strings.CutPrefix(line, prefix); is {
 				files = append(files, strings.TrimSpace(file))
 			}
 		}
@@ -144,7 +144,7 @@ func patched(patch string) string {
 	return strings.Join(files, ", ")
 }
 
-// detail returns what a call does, on one short line without keys.
+// detail returns the object of a call on one short line, without keys.
 func detail(tool string, input json.RawMessage) string {
 	_, title := describe(tool, input)
 	return remote.Redact(plain.Text(line(title, maxRead)), limit.Name)

@@ -10,42 +10,43 @@ import (
 	"perch/event"
 )
 
-// faces records which faces the robots show. It has a Follower, because the board may not have
-// applied an event yet.
+// faces records which robots show the face of a coding session. It follows the robots' states with its own
+// Follower, because the board may not have applied an event yet when faces handles it.
 type faces struct {
 	robots *agent.Follower
-	given  map[device.ID]codingState // states whose faces the robots show
-	spoken map[device.ID]time.Time   // when a robot last began to listen or recognized speech
+	given  map[device.ID]codingState // coding states whose faces the robots show
+	active map[device.ID]time.Time   // time of the latest event of a robot's conversation
 }
 
-// newFaces starts with the current robots, as if the listening ones had begun just now.
+// newFaces returns the faces of the robots on a board. It assumes that the robots that listen have begun to
+// listen now.
 func newFaces(b *agent.Board, now time.Time) *faces {
-	f := &faces{robots: b.NewFollower(now), given: map[device.ID]codingState{}, spoken: map[device.ID]time.Time{}}
+	f := &faces{robots: b.NewFollower(now), given: map[device.ID]codingState{}, active: map[device.ID]time.Time{}}
 	for _, s := range f.robots.States() {
-		f.spoken[s.Robot] = now
+		f.active[s.Robot] = now
 	}
 	return f
 }
 
-// silence is how long a robot listens without speech before it shows the coding sessions
-// instead of the face of its last answer.
+// silence is how long a robot must have listened without speech before it shows the face of the
+// coding sessions instead of the face of its latest reply.
 const silence = 4 * time.Second
 
 // await waits until faces may have to change, and applies all events published until then.
-// It returns false at the end.
+// It returns false if ctx has ended or events is closed.
 func (f *faces) await(ctx context.Context, a *API, events <-chan event.Envelope, alarm <-chan time.Time) bool {
-	for news := false; !news; {
+	for changed := false; !changed; {
 		select {
 		case e, open := <-events:
 			if !open {
 				return false
 			}
 			f.handleEvent(e)
-			news = affects(e)
+			changed = affects(e)
 		case <-a.changed:
-			news = true
+			changed = true
 		case <-alarm:
-			news = true
+			changed = true
 		case <-ctx.Done():
 			return false
 		}
@@ -64,15 +65,16 @@ func (f *faces) await(ctx context.Context, a *API, events <-chan event.Envelope,
 func (f *faces) handleEvent(e event.Envelope) {
 	f.robots.HandleEvent(e)
 	if affects(e) {
-		f.spoken[e.Robot] = e.At
+		f.active[e.Robot] = e.At
 	}
-	if _, gone := e.Event.(event.RobotOffline); gone {
-		delete(f.spoken, e.Robot)
+	if _, offline := e.Event.(event.RobotOffline); offline {
+		delete(f.active, e.Robot)
 	}
 }
 
-// rests reports whether a robot is idle or listens in silence, so that its conversation does not
-// use the face. If it does not rest, from is when it may begin to rest without an event.
+// rests reports whether a robot is idle or listens in silence. The conversation of a robot that
+// rests does not use its face. If the robot does not rest, from is the time at which it may begin
+// to rest without a further event.
 func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) {
 	robot := f.robots.Robot(id)
 	from = robot.ExpiresAt()
@@ -80,7 +82,7 @@ func (f *faces) rests(id device.ID, now time.Time) (rests bool, from time.Time) 
 	case agent.Idle:
 		return true, from
 	case agent.Listening:
-		from = f.spoken[id].Add(silence)
+		from = f.active[id].Add(silence)
 		return !now.Before(from), from
 	}
 	return false, from
@@ -99,11 +101,11 @@ func affects(e event.Envelope) bool {
 	return false
 }
 
-// updateFaces gives resting robots the face of the sessions. It returns when another robot
-// may rest without an event.
+// updateFaces shows the face of the coding sessions on robots that rest. It returns the time at
+// which the next robot may begin to rest without a further event, or the zero time.
 func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again time.Time) {
 	a.mu.Lock()
-	state, some := a.table.merged(), len(a.table) > 0
+	state, hasSessions := a.table.merged(), len(a.table) > 0
 	a.mu.Unlock()
 	open := a.robots()
 	for id := range f.given {
@@ -113,20 +115,20 @@ func (a *API) updateFaces(ctx context.Context, f *faces, now time.Time) (again t
 	}
 	for _, id := range open {
 		if rests, from := f.rests(id, now); !rests {
-			delete(f.given, id) // its conversation changes the face
+			delete(f.given, id) // the conversation replaces the face
 			if from.After(now) && (again.IsZero() || from.Before(again)) {
 				again = from
 			}
 			continue
 		}
 		shown, given := f.given[id]
-		if shown == state && given || !some && !given {
+		if shown == state && given || !hasSessions && !given {
 			continue
 		}
 		f.given[id] = state
 		if err := a.o.Talk.Feel(ctx, id, state.traits().face); err != nil && ctx.Err() == nil {
 			delete(f.given, id)
-			a.o.Log.Debug("a robot does not show what a coding session does", "robot", id, "err", err)
+			a.o.Log.Debug("a robot cannot show the state of a coding session", "robot", id, "err", err)
 		}
 	}
 	return again

@@ -1,7 +1,7 @@
-// Package hooks serves the lifecycle hooks of coding agents, in the format of clawd-on-desk
-// or of Claude Code. It shows what a coding session does on idle robots and on every skin,
-// and asks aloud for the permissions that it requests. docs/hooks.md lists the addresses,
-// states and answers.
+// Package hooks serves the lifecycle hooks of coding agents, in the formats of clawd-on-desk
+// and of Claude Code. Idle robots and all skins show what a coding session does, and a robot
+// asks aloud for the permissions that the session requests. docs/hooks.md lists the addresses,
+// states and responses.
 package hooks
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // talk is the part of the robots' server that shows faces.
 type talk interface {
-	// Open returns the robots with an open channel, after its hello.
+	// Open returns the connected robots that have sent their hello.
 	Open() []device.ID
 	// Feel shows a face on a robot.
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
@@ -29,19 +29,19 @@ type talk interface {
 
 // asker asks people questions.
 type asker interface {
-	// Ask asks a question with a robot, after the turn under way, and waits until the
-	// question expires. The end of ctx withdraws it. It returns an error if the robot
-	// could not ask, or its channel closed before an answer.
+	// Ask has a robot ask a question after its current turn, and waits for the answer
+	// until the question expires. If ctx ends, the question is withdrawn. Ask returns
+	// an error if the robot could not ask, or disconnected before an answer.
 	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 }
 
-// Options configure an API. Only fields whose comment says so may be empty.
+// Options configure an API. All fields are required unless their comment gives a default.
 type Options struct {
 	Robots    []device.ID          // the robots that show faces and ask questions; empty means all
-	Trusts    func(device.ID) bool // reports whether a robot was adopted by name
+	Trusts    func(device.ID) bool // reports whether the owner has adopted a robot by its ID
 	Talk      talk                 // shows the faces
 	Asker     asker
-	MayAnswer func(device.ID) bool // reports whether an answer to a robot may give a permission
+	MayAnswer func(device.ID) bool // reports whether a permission may be given at a robot
 	Board     *agent.Board
 	Bus       *event.Bus
 	Hold      time.Duration // maximum wait for the answer to a permission; 0 means 60 s
@@ -51,14 +51,14 @@ type Options struct {
 	Log      *slog.Logger
 }
 
-// holdFor is the default of Options.Hold. After that time the agent asks in its terminal.
+// holdFor is the default of Options.Hold.
 const holdFor = time.Minute
 
 // API serves the hooks.
 type API struct {
 	o       Options
 	all     language.Catalogue // phrases of all languages
-	changed chan struct{}      // notifies Run of a change of table
+	changed chan struct{}      // holds an element if table has changed since Run last looked
 
 	mu      sync.Mutex
 	table   table
@@ -75,7 +75,8 @@ func New(o Options) *API {
 // words returns the phrases in a robot's language, or in the household's for an empty ID.
 func (a *API) words(id device.ID) *language.Words { return a.all.In(a.o.Language(id)) }
 
-// Run expires sessions and shows them on robots, until ctx ends or the bus is closed.
+// Run removes sessions without reports, and shows the others on robots, until ctx ends or the bus
+// is closed.
 func (a *API) Run(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	events := make(chan event.Envelope)
@@ -90,8 +91,8 @@ func (a *API) Run(ctx context.Context) {
 	for f.await(ctx, a, events, alarm.C) {
 		now := time.Now()
 		due := a.expire(now)
-		if idle := a.updateFaces(ctx, f, now); due.IsZero() || !idle.IsZero() && idle.Before(due) {
-			due = idle
+		if faceDue := a.updateFaces(ctx, f, now); due.IsZero() || !faceDue.IsZero() && faceDue.Before(due) {
+			due = faceDue
 		}
 		alarm.Stop()
 		if !due.IsZero() {
@@ -100,7 +101,7 @@ func (a *API) Run(ctx context.Context) {
 	}
 }
 
-// change replaces the table and publishes the events that lead to it. The caller holds a.mu.
+// change replaces the table and publishes the changes as events. The caller holds a.mu.
 func (a *API) change(after table) {
 	a.table = after
 	for slot := range maxSessions {
@@ -116,7 +117,7 @@ func (a *API) change(after table) {
 	}
 }
 
-// expire sweeps the table, and returns when to do so again.
+// expire sweeps the table if that is due, and returns when it is due again.
 func (a *API) expire(now time.Time) (due time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,8 +130,8 @@ func (a *API) expire(now time.Time) (due time.Time) {
 // Session is a coding session.
 type Session struct {
 	Agent   string // name of the program, such as "claude-code"
-	ID      string // ID in the agent's reports
-	Session string // session of the published events
+	ID      string // ID of the session in the agent's reports
+	Session string // name of the session in published events
 	State   agent.Shown
 	Began   time.Time // time of the first report
 	Seen    time.Time // time of the latest report

@@ -16,23 +16,23 @@ import (
 	"perch/remote"
 )
 
-// maxWaiting bounds the waiting permissions, and maxParallel the calls parallel to one.
+// Bounds of permissions.
 const (
-	maxWaiting  = 8
-	maxParallel = 2 * maxCalls
+	maxWaiting  = 8            // number of permissions that wait at the same time
+	maxParallel = 2 * maxCalls // number of parallel calls of a permission
 )
 
 // request is the body of POST /permission.
 type request struct {
 	HookEvent string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
-	AgentID   string          `json:"agent_id"` // a subagent if there is a hook_event_name
+	AgentID   string          `json:"agent_id"` // ID of a subagent if there is a hook_event_name, or else the name of the agent
 	CWD       string          `json:"cwd"`
 	Tool      string          `json:"tool_name"`
 	Input     json.RawMessage `json:"tool_input"`
 }
 
-// decided is the response that Claude Code expects. Without one it asks in its terminal.
+// decided is the response that Claude Code expects. If the response is empty, Claude Code asks in its terminal.
 type decided struct {
 	Output struct {
 		Event    string   `json:"hookEventName"`
@@ -40,6 +40,7 @@ type decided struct {
 	} `json:"hookSpecificOutput"`
 }
 
+// decision is the part of a response that allows or denies.
 type decision struct {
 	Behavior string `json:"behavior"`
 	Message  string `json:"message,omitempty"`
@@ -47,43 +48,43 @@ type decision struct {
 
 // permission is a permission that waits for its answer.
 type permission struct {
-	question agent.Question // in the household's language
+	question agent.Question // the question, in the household's language
 	request  request
 	key      string   // key of the session, see key
 	sub      string   // ID of the subagent that asks, or ""
 	call     call     // the call that needs the permission
-	parallel []call   // calls that were running when the agent asked, or began at the same time
-	withdraw func()   // ends the question
+	parallel []call   // calls that were running when the agent asked, or that began at the same time
+	withdraw func()   // ends the wait
 	verdict  *verdict // nil while it waits; guarded by API.mu
 }
 
 // verdict is the answer to a permission.
 type verdict struct {
 	allow bool
-	how   agent.Outcome
+	how   agent.Outcome // how the answer was given
 }
 
-// permit waits for the answer to a permission. It returns nil if the agent has to ask in its
-// terminal: there was no answer, or it is not a yes-or-no question. by is the agent, if the
-// address names it.
+// permit waits for the answer to a permission. It returns nil if the agent must ask in its
+// terminal, because there was no answer or because yes and no are not the possible answers. by
+// is the name of the agent in the URL's query, or "".
 func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w request
 	if err := httpserver.Decode(body, &w); err != nil {
 		return nil, err
 	}
 	w.Tool = line(w.Tool, limit.Word)
-	if !w.yesOrNo() {
+	if !w.isYesOrNo() {
 		return nil, nil
 	}
-	by, ours := w.by(by)
-	if !ours {
+	by, waits := w.by(by)
+	if !waits {
 		return nil, nil
 	}
 	ctx, withdraw := context.WithCancel(ctx)
 	defer withdraw()
 	h := a.addPermission(by, w, withdraw)
 	if h == nil {
-		a.o.Log.Warn("a permission is left to the terminal: too many wait already", "waiting", maxWaiting)
+		a.o.Log.Warn("the agent has to ask for a permission in its terminal: too many permissions are waiting", "waiting", maxWaiting)
 		return nil, nil
 	}
 	v, answered := a.release(by, h, a.await(ctx, h))
@@ -92,21 +93,21 @@ func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, err
 	if !answered {
 		return nil, nil
 	}
-	answer := &decided{}
+	response := &decided{}
 	words := a.words("")
-	answer.Output.Event, answer.Output.Decision = "PermissionRequest", decision{"deny", words.Message("hooks.denied")}
+	response.Output.Event, response.Output.Decision = "PermissionRequest", decision{"deny", words.Message("hooks.denied")}
 	switch {
 	case v.allow:
-		answer.Output.Decision = decision{Behavior: "allow"}
+		response.Output.Decision = decision{Behavior: "allow"}
 	case v.how == agent.AnswerDenied:
-		answer.Output.Decision.Message = words.Message("hooks.denied_elsewhere")
+		response.Output.Decision.Message = words.Message("hooks.denied_elsewhere")
 	}
-	return answer, nil
+	return response, nil
 }
 
-// by returns the agent that asks. ours reports whether it waits for the answer, as Claude Code and
-// Codex do. given is the agent in the address.
-func (w request) by(given string) (by string, ours bool) {
+// by returns the name of the agent that asks. waits reports whether the agent waits for the answer,
+// as Claude Code and Codex do. given is the name of the agent in the URL's query, or "".
+func (w request) by(given string) (by string, waits bool) {
 	if given == "" && w.HookEvent == "" {
 		given = w.AgentID
 	}
@@ -114,9 +115,10 @@ func (w request) by(given string) (by string, ours bool) {
 	return by, by == claude || by == codex
 }
 
-// yesOrNo reports whether yes or no can answer the request. This excludes choices and plans, other
-// hooks, and commands where redacting keys would also hide other parts.
-func (w request) yesOrNo() bool {
+// isYesOrNo reports whether the request can be answered with yes or no. It returns false for
+// choices, plans and other hooks, and for commands in which the removal of keys would also hide
+// other parts.
+func (w request) isYesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
@@ -139,9 +141,9 @@ func (a *API) addPermission(by string, w request, withdraw func()) *permission {
 	if w.HookEvent != "" {
 		h.sub = line(w.AgentID, limit.ID)
 	}
-	a.change(a.table.asked(now, h.key, by, 1))
+	a.change(a.table.addAsks(now, h.key, by, 1))
 	s := a.table[h.key]
-	for _, c := range slices.Backward(s.calls) { // the latest equal call waits
+	for _, c := range slices.Backward(s.calls) { // the latest of equal calls is the one that waits
 		if h.call.id == "" && h.call.same(c) {
 			h.call = c
 		} else {
@@ -170,8 +172,8 @@ func (h *permission) settledBy(r report) bool {
 	return false
 }
 
-// parallelFor is the maximum time between the beginnings of calls that an agent makes at once. After
-// a denial in the terminal, an agent takes longer to call another tool.
+// parallelFor is the maximum time after the question in which a new call counts as parallel. After
+// a denial in the terminal, an agent needs more time to make the next call.
 const parallelFor = 2 * time.Second
 
 // addParallel records a call that began at the same time as the waiting one.
@@ -182,8 +184,8 @@ func (h *permission) addParallel(r report, now time.Time) {
 	}
 }
 
-// await waits for the first answer, at a robot or elsewhere. It returns the outcome that applies if there
-// was none: the time has expired, or the question was withdrawn.
+// await waits until somebody answers, at a robot or elsewhere, until the time has expired, or until the question
+// is withdrawn. It returns the outcome that applies if nobody has answered.
 func (a *API) await(ctx context.Context, h *permission) agent.Outcome {
 	ctx, stop := context.WithDeadlineCause(ctx, h.question.Until, errLate)
 	defer stop()
@@ -195,18 +197,19 @@ func (a *API) await(ctx context.Context, h *permission) agent.Outcome {
 	return agent.AnswerClosed
 }
 
-// release removes a waiting permission and publishes its answer, or the outcome without if none exists.
-func (a *API) release(by string, h *permission, without agent.Outcome) (v verdict, answered bool) {
+// release removes a waiting permission and publishes its verdict. If there is no verdict, it publishes
+// unanswered.
+func (a *API) release(by string, h *permission, unanswered agent.Outcome) (v verdict, answered bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.waiting, h.question.ID)
 	if answered = h.verdict != nil; answered {
 		v = *h.verdict
 	} else {
-		v.how = without
+		v.how = unanswered
 	}
-	after := a.table.asked(time.Now(), h.key, by, -1)
-	if s, known := after[h.key]; known && answered && !v.allow && h.call.id != "" {
+	after := a.table.addAsks(time.Now(), h.key, by, -1)
+	if s, exists := after[h.key]; exists && answered && !v.allow && h.call.id != "" {
 		after[h.key] = s.withoutCall(h.call, false) // a denied call is not reported again
 	}
 	a.change(after) // before the answer, which shows it
@@ -226,8 +229,8 @@ func (a *API) Questions() []agent.Question {
 	return open
 }
 
-// Reply answers a permission by the ID of its question, for a person who is not with a robot.
-// It returns agent.ErrNoQuestion if the question does not wait.
+// Reply answers the permission whose question has this ID. It is for answers that are not given at
+// a robot. It returns agent.ErrNoQuestion if no such question waits.
 func (a *API) Reply(id string, allow bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -235,7 +235,7 @@ func TestConcealed(t *testing.T) {
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
 		must.Succeed(t, err)
-		if w := (request{Tool: "Bash", Input: input}); w.yesOrNo() != asked {
+		if w := (request{Tool: "Bash", Input: input}); w.isYesOrNo() != asked {
 			t.Errorf("%s: asked is %t, as %q", command, !asked, question(new(language.Catalogue).In("en"), w))
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"perch/event"
 )
 
-// name returns a session's name on the bus. It depends on the slot, so that the number of
-// names is bounded.
+// name returns the name of a session in published events. It depends only on the slot, which
+// bounds the number of names.
 func name(slot int) string { return fmt.Sprintf("coding-%d", slot+1) }
 
 // view is the visible part of a session, without its waiting permissions.
@@ -19,7 +19,7 @@ type view struct {
 	agent string // name of the program
 	waits bool   // whether the session has reported that it waits for a person
 	calls []call // running calls
-	done  string // ID of the call that was done last
+	done  string // ID of the call that succeeded last
 }
 
 // view returns the visible part of the session.
@@ -35,11 +35,12 @@ func (s session) view() view {
 	return v
 }
 
+// isWorking reports whether calls may run in the view's state.
 func (v view) isWorking() bool { return v.state == agent.Working || v.state == agent.Juggling }
 
-// changes returns the events that lead from before to after. Their order avoids intermediate states: calls
-// begin before the state of work and end after the next state, and changes during a question precede its
-// answer.
+// changes returns the events that lead from one view to another. The order of the events avoids states that no
+// view has: calls begin before the session works, and end after it has stopped working. A session begins to wait
+// before its other changes, and ends to wait after them.
 func changes(name string, before, after view) (events []event.Event) {
 	before.state, after.state = cmp.Or(before.state, agent.Idle), cmp.Or(after.state, agent.Idle) // an unused slot has the zero view
 	if after.waits && !before.waits {

@@ -13,22 +13,22 @@ type robotQuestions interface {
 	Reply(id string, allow bool) error
 }
 
-// Questions are all questions that wait for people, from coding agents and from the robots' conversations. A
-// coding agent's question that a robot asks is among both.
+// Questions combines the questions of coding agents and of the robots' conversations that wait for an answer. If
+// a robot asks the question of a coding agent, both have it.
 type Questions struct {
 	api    *API
 	robots robotQuestions
 }
 
-// NewQuestions returns the questions of the API and of the robots.
+// NewQuestions returns the questions of api and of robots.
 func NewQuestions(api *API, robots robotQuestions) Questions { return Questions{api, robots} }
 
 // Questions returns the waiting questions, each once.
 func (q Questions) Questions() []agent.Question {
 	all := q.api.Questions()
-	for _, one := range q.robots.Questions() {
-		if !slices.ContainsFunc(all, func(other agent.Question) bool { return other.ID == one.ID }) {
-			all = append(all, one)
+	for _, question := range q.robots.Questions() {
+		if !slices.ContainsFunc(all, func(other agent.Question) bool { return other.ID == question.ID }) {
+			all = append(all, question)
 		}
 	}
 	return all

@@ -13,13 +13,13 @@ import (
 	"perch/plain"
 )
 
-// sent is the body of POST /state, in the format of clawd-on-desk's hooks, or of Claude Code if it has a
-// hook_event_name. Other fields are ignored.
+// sent is the body of POST /state. A body with a hook_event_name is in the format of Claude Code, and any other
+// body in the format of clawd-on-desk's hooks. Other fields are ignored.
 type sent struct {
 	State     string `json:"state"`
 	SessionID string `json:"session_id"`
 	Event     string `json:"event"`
-	AgentID   string `json:"agent_id"` // a subagent if Claude Code sends it
+	AgentID   string `json:"agent_id"` // ID of a subagent in the format of Claude Code, or else the name of the agent
 	ToolName  string `json:"tool_name"`
 	ToolUseID string `json:"tool_use_id"`
 	Headless  bool   `json:"headless"`
@@ -35,14 +35,14 @@ type sent struct {
 	LastMessage     string                    `json:"last_assistant_message"`
 }
 
-// stopState returns the event and the state that a Stop of Claude Code stands for. The event is "" if the
-// session still works, and the state is "" if nothing changes.
+// stopState returns the event and the state that the event Stop of Claude Code means. event is "" if the
+// session still works, and state is "" if nothing changes.
 func (s sent) stopState() (event string, state codingState) {
 	running := slices.ContainsFunc(s.BackgroundTasks, func(task struct{ Status string }) bool {
 		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
 	})
 	switch {
-	case s.AgentID != "": // of a subagent
+	case s.AgentID != "": // a subagent has stopped
 		return stop, ""
 	case strings.HasPrefix(s.LastMessage, "API Error"):
 		return stopFailure, failed
@@ -60,7 +60,7 @@ type report struct {
 	agent, session string
 	event          string
 	state          codingState
-	call           call   // has no name if the report is not about a call
+	call           call   // the call that the report is about; its name is empty if there is none
 	sub            string // ID of the subagent that reported, or ""
 	headless       bool   // whether nobody watches the session
 	native         bool   // whether the format is Claude Code's
@@ -69,17 +69,17 @@ type report struct {
 // key returns the key of the session in a table.
 func (r report) key() string { return key(r.agent, r.session) }
 
-// Agents that wait for the answer to a permission. Codex uses the format of Claude Code, and
-// is named in the address.
+// Names of the agents that wait for the answer to a permission. Codex uses the format of Claude
+// Code, and its hooks have its name in the URL's query.
 const (
 	claude = "claude-code"
 	codex  = "codex"
 )
 
-// line returns text on one line, of at most max bytes.
-func line(text string, max int) string { return plain.Line(plain.Clip(text, max)) }
+// line returns text on one line, cut to maxBytes.
+func line(text string, maxBytes int) string { return plain.Line(plain.Clip(text, maxBytes)) }
 
-// parseReport decodes a report. by is the agent in the address, or "".
+// parseReport decodes a report. by is the name of the agent in the URL's query, or "".
 func parseReport(by string, body []byte) (report, error) {
 	var s sent
 	if err := httpserver.Decode(body, &s); err != nil {
@@ -106,20 +106,20 @@ func parseReport(by string, body []byte) (report, error) {
 		r.state = ""
 	default:
 		return report{}, httpserver.BadBody(fmt.Sprintf(
-			"state is one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
+			"state must be one of idle, thinking, working, juggling, sweeping, carrying, attention, notification, error and sleeping, not %q",
 			plain.Clip(s.State, limit.Word)))
 	}
 	return r, nil
 }
 
-// figureStates returns the states that only clawd-on-desk's own figure shows. They are ignored.
+// figureStates returns the states that only the figure of clawd-on-desk shows. Reports of these states are ignored.
 func figureStates() []string {
 	return []string{"yawning", "dozing", "collapsing", "waking", "mini-idle", "mini-alert", "mini-happy", "mini-enter", "mini-peek",
 		"mini-crabwalk", "mini-enter-sleep", "mini-sleep"}
 }
 
-// report handles a report. empty means that the response must be empty, because Claude Code passes text
-// in it to its model.
+// report handles a report. empty reports whether the response must be empty: Claude Code passes the text of a
+// response to its model.
 func (a *API) report(by string, body []byte) (empty bool, err error) {
 	r, err := parseReport(by, body)
 	if err != nil || r.state == "" {

@@ -11,8 +11,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the routes of the hooks, on a router that requires the skins' key or that only
-// this machine reaches.
+// Routes adds the routes of the hooks to a router. The router must require the skins' key, or be
+// reachable only from this machine.
 func (a *API) Routes(r gin.IRouter) {
 	r.GET("/state", func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
@@ -31,27 +31,27 @@ func (a *API) Routes(r gin.IRouter) {
 		return nil
 	}))
 	r.POST("/permission", httpserver.Limit(limit.Message), post(func(c *gin.Context, body []byte) error {
-		answer, err := a.permit(c.Request.Context(), c.Query("agent"), body)
+		response, err := a.permit(c.Request.Context(), c.Query("agent"), body)
 		switch {
 		case err != nil:
 			return err
-		case c.Request.Context().Err() != nil: // the client has gone
-		case answer == nil:
+		case c.Request.Context().Err() != nil: // the client has disconnected
+		case response == nil:
 			c.Status(http.StatusNoContent)
 		default:
-			c.JSON(http.StatusOK, answer)
+			c.JSON(http.StatusOK, response)
 		}
 		return nil
 	}))
 }
 
-// post returns a handler of a JSON body.
-func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
+// post returns a handler that passes the JSON body of a request to handle.
+func post(handle func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Header("x-clawd-server", app)
 		body, err := read(c.Request)
 		if err == nil {
-			err = work(c, body)
+			err = handle(c, body)
 		}
 		if err != nil {
 			_ = c.Error(err)
@@ -59,10 +59,10 @@ func post(work func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 	}
 }
 
-// app is the name of the program that hooks look for.
+// app is the name of the program, as the hooks of clawd-on-desk expect it.
 const app = "clawd-on-desk"
 
-// hello is the response of GET /state, which hooks use to find the program.
+// hello is the response to GET /state, by which hooks recognize the program.
 type hello struct {
 	OK   bool   `json:"ok"`
 	App  string `json:"app"`
@@ -77,8 +77,8 @@ func port(r *http.Request) int {
 	return 0
 }
 
-// read returns the body of a request with the content type JSON. A web page cannot send such a request without
-// a preflight.
+// read returns the body of a request. It requires the content type JSON, which a web page of another origin cannot
+// send without a preflight request.
 func read(r *http.Request) ([]byte, error) {
 	kinds := r.Header.Values("Content-Type")
 	if len(kinds) != 1 {
@@ -90,6 +90,6 @@ func read(r *http.Request) ([]byte, error) {
 	return httpserver.Body(r)
 }
 
-// errKind refuses a body with another content type than JSON.
-var errKind error = &httpserver.Fault{Word: "bad_content_type", Sentence: "the body has to be JSON, and say so: Content-Type: application/json",
+// errKind is the error for a body with another content type than JSON.
+var errKind error = &httpserver.Fault{Word: "bad_content_type", Sentence: "the body must be JSON, with the header Content-Type: application/json",
 	HTTP: http.StatusUnsupportedMediaType}

@@ -6,7 +6,7 @@ import (
 	"perch/agent"
 )
 
-// codingState is the state of a coding session, in the words of clawd-on-desk.
+// codingState is the state of a coding session, by its name in clawd-on-desk.
 type codingState string
 
 // The states that agents report.
@@ -15,8 +15,8 @@ const (
 	thinking     codingState = "thinking"
 	working      codingState = "working"
 	juggling     codingState = "juggling"
-	sweeping     codingState = "sweeping" // compacts its history
-	carrying     codingState = "carrying" // creates a work tree
+	sweeping     codingState = "sweeping" // the agent compacts its history
+	carrying     codingState = "carrying" // the agent creates a work tree
 	attention    codingState = "attention"
 	notification codingState = "notification"
 	failed       codingState = "error"
@@ -26,8 +26,8 @@ const (
 // traits are the properties of a state.
 type traits struct {
 	priority int           // robots show the session with the highest priority; negative for an unknown state
-	lasts    time.Duration // duration as in clawd-on-desk; 0 for a state that lasts until the next report
-	face     agent.Emotion // face of a robot
+	lasts    time.Duration // duration of the state, as in clawd-on-desk; 0 means until the next report
+	face     agent.Emotion // face that robots show
 }
 
 func (c codingState) traits() traits {
@@ -35,7 +35,7 @@ func (c codingState) traits() traits {
 	t, known := map[codingState]traits{
 		failed:       {8, 5 * time.Second, agent.Emotion{Name: "sad", Emoji: "😢"}},
 		notification: {7, 2500 * time.Millisecond, agent.Emotion{Name: "confused", Emoji: "🙄"}},
-		sweeping:     {6, 5 * time.Minute, confident}, // the next report ends it earlier
+		sweeping:     {6, 5 * time.Minute, confident}, // usually ended earlier, by the next report
 		attention:    {5, 4 * time.Second, agent.Emotion{Name: "happy", Emoji: "😊"}},
 		carrying:     {4, 3 * time.Second, confident},
 		juggling:     {4, 0, agent.Emotion{Name: "silly", Emoji: "😜"}},
@@ -58,7 +58,7 @@ func (c codingState) shown() agent.Shown {
 	return agent.Shown(c)
 }
 
-// stateOf returns the state that an event of Claude Code stands for, or "" if it stands for none.
+// stateOf returns the state of a session after an event of Claude Code, or "" if the event does not change it.
 func stateOf(event string) codingState {
 	return map[string]codingState{
 		"SessionStart": idle, interrupt: idle, userPromptSubmit: thinking, preToolUse: working, postToolUse: working, subagentStop: working,

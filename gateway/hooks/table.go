@@ -9,8 +9,8 @@ import (
 	"perch/limit"
 )
 
-// Bounds of the table. A session without a report is idle after staleWork, and dropped after
-// staleSession.
+// Bounds of the table. After staleWork without a report, a session counts as idle. After
+// staleSession it is removed.
 const (
 	maxSessions  = 20
 	maxAgents    = 50 // subagents per session
@@ -21,23 +21,23 @@ const (
 // session is one coding session.
 type session struct {
 	key   string      // see key
-	slot  int         // determines the session of the published events, see name
+	slot  int         // number of the session in published events, see name
 	agent string      // name of the program
-	base  codingState // idle, thinking, working, juggling or sleeping
+	base  codingState // state while there is no passing one: idle, thinking, working, juggling or sleeping
 	subs  int         // number of running subagents
 	calls []call      // running calls, oldest first
-	done  string      // ID of the call that was done last
-	count int         // number of calls without an ID so far
+	done  string      // ID of the call that succeeded last
+	count int         // number of IDs that withCall has made
 	asks  int         // number of waiting permissions
 
-	stopped bool        // whether the turn is over and nothing has begun since
-	passing codingState // state that covers base before until; "" if none exists
-	until   time.Time
-	seen    time.Time // time of the latest report
-	began   time.Time // time of the first report
+	stopped bool        // whether the turn is over and no other has begun
+	passing codingState // state that is shown instead of base until the time in until; "" if there is none
+	until   time.Time   // when passing ends
+	seen    time.Time   // time of the latest report
+	began   time.Time   // time of the first report
 }
 
-// state returns the state that the session shows.
+// state returns the visible state of the session.
 func (s session) state() codingState {
 	switch {
 	case s.asks > 0:
@@ -50,10 +50,10 @@ func (s session) state() codingState {
 	return s.base
 }
 
-// table holds all sessions by key. Its methods return a changed copy.
+// table holds all sessions. key: session.key. Its methods do not change a table, but return a changed copy.
 type table map[string]session
 
-// fold returns the table after a session's report.
+// fold returns the table after the report of a session.
 func (t table) fold(now time.Time, r report) table {
 	if r.headless {
 		return t
@@ -65,12 +65,12 @@ func (t table) fold(now time.Time, r report) table {
 	}
 	s.seen = now
 	if r.state == notification && s.asks > 0 {
-		after[s.key] = s // it reports the waiting permission
+		after[s.key] = s // the report is about the permission that waits already
 		return after
 	}
 	before, until := s.passing, s.until
 	if r.event == stop && r.state == attention && s.stopped && before == "" {
-		r.state = idle // attention was shown already
+		r.state = idle // the previous Stop has shown attention
 	}
 	s.stopped = r.event == stop || s.stopped && (r.state == idle || r.state == notification)
 	s.passing, s.until = "", time.Time{}
@@ -87,19 +87,19 @@ func (t table) fold(now time.Time, r report) table {
 	case r.state == juggling:
 		s.subs, s.base = max(s.subs, 1), juggling
 	case r.state == working && s.base == juggling:
-		// until the last subagent has stopped
+		// the session stays juggling until the last subagent has stopped
 	case r.state.traits().lasts > 0:
 		if s.passing, s.until = r.state, now.Add(r.state.traits().lasts); before == s.passing {
-			s.until = until // a repeated report does not prolong it
+			s.until = until // a repeated report does not prolong a passing state
 		}
 		if r.state == attention || r.state == notification {
-			s.base = idle // it waits for a person
+			s.base = idle // the session waits for a person
 		}
 	default:
 		s.base = r.state
 	}
 	if r.event == stopFailure {
-		s.base = idle // its turn is over
+		s.base = idle // the turn is over
 	}
 	if s.base != juggling {
 		s.subs = 0
@@ -111,7 +111,7 @@ func (t table) fold(now time.Time, r report) table {
 	return after
 }
 
-// updateCalls returns the session after a report's calls.
+// updateCalls returns the session with its running calls after a report.
 func (s session) updateCalls(r report) session {
 	bare := r.event == "" && r.state == working
 	for _, c := range s.calls {
@@ -132,24 +132,24 @@ func (s session) updateCalls(r report) session {
 	return s
 }
 
-// asked returns the table with more additional waiting permissions of a session; more may be negative.
-func (t table) asked(now time.Time, key, agent string, more int) table {
-	if _, known := t[key]; !known && more < 0 {
+// addAsks returns the table with n added to the number of waiting permissions of a session. n may be negative.
+func (t table) addAsks(now time.Time, key, agent string, n int) table {
+	if _, exists := t[key]; !exists && n < 0 {
 		return t
 	}
 	after, s := t.with(key, agent, now)
-	s.asks = max(s.asks+more, 0)
+	s.asks = max(s.asks+n, 0)
 	s.seen = now
 	after[key] = s
 	return after
 }
 
-// with returns a copy of the table, and the session with a key. If there is no such session it makes one, which
-// replaces the session without a report for the longest time if the table is full. That session waits for no
-// permission, because maxWaiting is less than maxSessions.
+// with returns a copy of the table, and the session with a key, which may be a new one. If the table is full, the
+// copy lacks the session whose latest report is the oldest. Sessions with a waiting permission are not removed;
+// there is always another session, because maxWaiting is less than maxSessions.
 func (t table) with(key, agent string, now time.Time) (table, session) {
 	after := maps.Clone(t)
-	if s, known := after[key]; known {
+	if s, exists := after[key]; exists {
 		return after, s
 	}
 	if len(after) >= maxSessions {
@@ -174,16 +174,16 @@ func (t table) inSlot(slot int) session {
 	return session{}
 }
 
-// sweep returns the table without what has expired: passing states, work and sessions without
-// reports.
+// sweep returns the table at a later time, without passing states that have ended. Sessions without
+// recent reports are idle or removed.
 func (t table) sweep(now time.Time) table {
 	after := table{}
 	for key, s := range t {
 		if s.passing != "" && !now.Before(s.until) {
 			s.passing, s.until = "", time.Time{}
 		}
-		if busy(s.base) && !now.Before(s.seen.Add(staleWork)) {
-			s.base, s.subs = idle, 0 // its calls may run longer
+		if isBusy(s.base) && !now.Before(s.seen.Add(staleWork)) {
+			s.base, s.subs = idle, 0 // but keep its calls, which may run longer
 		}
 		if s.asks > 0 || now.Before(s.seen.Add(staleSession)) {
 			after[key] = s
@@ -192,10 +192,10 @@ func (t table) sweep(now time.Time) table {
 	return after
 }
 
-// busy reports whether a state is one of work.
-func busy(c codingState) bool { return c == thinking || c == working || c == juggling }
+// isBusy reports whether a session in a state is working.
+func isBusy(c codingState) bool { return c == thinking || c == working || c == juggling }
 
-// nextSweep returns when sweep will change something; the zero time means never.
+// nextSweep returns when sweep will next change something, or the zero time if never.
 func (t table) nextSweep() (due time.Time) {
 	earliest := func(at time.Time) {
 		if due.IsZero() || at.Before(due) {
@@ -206,7 +206,7 @@ func (t table) nextSweep() (due time.Time) {
 		if s.passing != "" {
 			earliest(s.until)
 		}
-		if busy(s.base) {
+		if isBusy(s.base) {
 			earliest(s.seen.Add(staleWork))
 		}
 		if s.asks == 0 {
@@ -216,7 +216,7 @@ func (t table) nextSweep() (due time.Time) {
 	return due
 }
 
-// merged returns the state with the highest priority, or idle.
+// merged returns the state with the highest priority of all sessions, or idle if there are none.
 func (t table) merged() codingState {
 	highest := codingState("")
 	for _, s := range t {
@@ -227,5 +227,5 @@ func (t table) merged() codingState {
 	return cmp.Or(highest, idle)
 }
 
-// key distinguishes sessions of different agents with the same ID.
+// key returns the key of a session in a table. Sessions of different agents may have the same ID.
 func key(agent, id string) string { return agent + " " + id }

@@ -114,7 +114,7 @@ func TestMerged(t *testing.T) {
 // waits for a permission.
 func TestRoom(t *testing.T) {
 	asking := key(claude, "asks")
-	table := table{}.asked(noon, asking, claude, 1)
+	table := table{}.addAsks(noon, asking, claude, 1)
 	for i := range 100 {
 		table = table.fold(noon.Add(time.Duration(i+1)*time.Second), report{agent: claude, session: fmt.Sprint(i), state: working})
 		if len(table) > maxSessions {
