@@ -5,24 +5,24 @@ import (
 	"unicode"
 )
 
-// dotRules describe a language's use of dots.
+// dotRules describe how a language uses dots.
 type dotRules struct {
-	abbreviations map[string]abbreviation
-	ordinals      bool // "3." means the third
-	nouns         bool // nouns are capitalized, so a capital after a dot means nothing
+	abbreviations map[string]abbreviation // key: the abbreviation in lower case, without its last dot
+	ordinals      bool                    // whether "3." means the third
+	nouns         bool                    // whether nouns begin with a capital, which then does not show that a sentence begins
 }
 
-// abbreviation tells whether the dot of an abbreviation can also end the sentence.
+// abbreviation determines when the dot of an abbreviation also ends the sentence.
 type abbreviation int
 
 const (
-	never         abbreviation = iota + 1 // "Dr."
-	beforeNumber                          // "No. 5" and "3. Okt. um zwei" go on, "No. I will not" does not
-	beforeCapital                         // "etc." ends where a capital follows
+	never         abbreviation = iota + 1 // the dot never ends a sentence: "Dr."
+	beforeNumber                          // the sentence continues before a number or a small letter: "No. 5", but not "No. I will not"
+	beforeCapital                         // the sentence ends before a capital: "etc. The"
 )
 
-// dotRulesOf returns the rules of a language in BCP 47. For an unknown or empty
-// language the abbreviations of all languages apply.
+// dotRulesOf returns the rules of a language as a BCP 47 tag. For an unknown language and
+// for "" the abbreviations of all languages apply.
 func dotRulesOf(language string) dotRules {
 	language, _, _ = strings.Cut(strings.ToLower(strings.ReplaceAll(language, "_", "-")), "-")
 	m := dotRules{abbreviations: map[string]abbreviation{}, nouns: language == "de"}
@@ -43,8 +43,8 @@ func dotRulesOf(language string) dotRules {
 	return m
 }
 
-// abbreviations returns common ones, in lower case and without the last dot. Words
-// that often end a sentence ("sun", "am") are left out.
+// abbreviations returns common abbreviations, in lower case and without their last dot.
+// Abbreviations that are also common words ("sun", "am") are left out. key: language.
 func abbreviations() map[string]map[abbreviation]string {
 	return map[string]map[abbreviation]string{
 		"en": {
@@ -62,8 +62,8 @@ func abbreviations() map[string]map[abbreviation]string {
 	}
 }
 
-// endsSentence reports whether the dot after a text ends a sentence. If that
-// depends on what follows, doubt decides it by the next letter.
+// endsSentence reports whether the dot after a text ends a sentence. If the next letter
+// decides that, ended is false and doubt returns the decision.
 func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) bool) {
 	before, word := "", text
 	if i := strings.LastIndexByte(text, ' '); i >= 0 {
@@ -84,7 +84,7 @@ func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) b
 		listed := before == "" && word == text // "1. Open the door"
 		return !listed && (!m.ordinals || len(word) > 3), nil
 	case len(letters) == 1 && unicode.IsLetter(letters[0]):
-		return word == "I" && before != "", nil // else an initial, or "z. B."
+		return word == "I" && before != "", nil // other single letters are initials or as in "z. B."
 	case strings.Contains(word, ".") && isDotted(word):
 		if m.nouns || unicode.IsUpper(letters[0]) {
 			return false, nil // "U.S."
@@ -94,6 +94,7 @@ func (m dotRules) endsSentence(text string) (ended bool, doubt func(next rune) b
 	return true, nil
 }
 
+// isNumber reports whether a word has only digits.
 func isNumber(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) })
 }

@@ -17,16 +17,15 @@ import (
 // turnHooks let a tool affect its turn.
 type turnHooks struct {
 	after *agent.End
-	// reply sends a reply as the model's own text does. It is safe for concurrent use
-	// during the turn. It is nil if the turn has no listener.
+	// reply sends replies, in addition to those in the model's text. It is safe for
+	// concurrent use during the turn. It is nil if nobody receives replies.
 	reply func(...agent.Reply) error
 }
 
-// Bounds of a gesture, in milliseconds, and of the text of a tool.
 const (
-	shortestWave, usualWave, maxWave = 500, 1500, 5000
-	loopFor                          = 10_000 // even a looping gesture ends
-	maxAloud                         = 2000   // bytes
+	minWave, defaultWave, maxWave = 500, 1500, 5000 // duration of wave, in milliseconds
+	loopFor                       = 10_000          // duration of a looping gesture, in milliseconds
+	maxAloud                      = 2000            // length of the text of speak, in bytes
 )
 
 // expressions maps the presets of setExpression to the robots' faces.
@@ -37,9 +36,9 @@ func expressions() map[string]agent.Emotion {
 	}
 }
 
-// avatarTools returns the tools of every visible agent: wave, lookAt, play_clip,
-// setExpression, speak. Together with remember they are the six that a manifest's tools
-// select, under the names and schemas of agent-manifest/0.1.
+// avatarTools returns the tools of a visible agent: wave, lookAt, play_clip, setExpression
+// and speak, with the names and schemas of agent-manifest/0.1. A manifest selects among these
+// tools and remember.
 func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, schema string, run func(context.Context, json.RawMessage) (string, error)) {
 		if k.mayUse(t, name) {
@@ -47,16 +46,16 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		}
 	}
 	if k.Publish == nil || t.Untrusted {
-		return nil // the agent is invisible, or a stranger would control the owner's avatar
+		return nil // the agent is invisible, or a stranger could control the owner's avatar
 	}
 	offer("wave", "Wave: a greeting, a farewell, or to be noticed.",
 		`{"type":"object","properties":{"duration_ms":{"type":"integer","minimum":500,"maximum":5000,"default":1500}}}`,
 		acting(func(a struct {
 			Duration *float64 `json:"duration_ms"`
 		}) error {
-			length := float64(usualWave)
+			length := float64(defaultWave)
 			if a.Duration != nil {
-				length = min(max(*a.Duration, shortestWave), maxWave)
+				length = min(max(*a.Duration, minWave), maxWave)
 			}
 			k.publish(t, event.Gesture{Name: "wave", Duration: int64(length), By: event.ByModel})
 			return nil
@@ -115,20 +114,21 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	return all
 }
 
-// acting is with for a tool whose only result is that it has acted.
+// acting is with for a tool that returns nothing but success or an error.
 func acting[A any](run func(A) error) func(context.Context, json.RawMessage) (string, error) {
 	return with(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
 }
 
-// express shows a face over the mood, and at once on a talking robot.
-func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *float64) error {
+// express runs the tool setExpression. It publishes the expression, and sends the face as a reply. A nil strength
+// means 1.
+func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, strength *float64) error {
 	face, known := expressions()[preset]
 	if !known {
 		return fmt.Errorf("preset is neutral, happy, sad, surprised, confused or focused, not %.40q", preset)
 	}
 	intensity := 1.0
-	if wanted != nil {
-		intensity = min(max(*wanted, 0), 1)
+	if strength != nil {
+		intensity = min(max(*strength, 0), 1)
 	}
 	k.publish(t, event.Expression{Preset: preset, Intensity: intensity, By: event.ByModel})
 	if hooks.reply == nil || intensity == 0 {
@@ -137,7 +137,7 @@ func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, wanted *fl
 	return hooks.reply(agent.Felt{Emotion: face, Intensity: intensity})
 }
 
-// mayUse reports whether the turn's character has a built-in tool.
+// mayUse reports whether the character of a turn may use a built-in tool.
 func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	tools := k.personaOf(t).Tools
 	return tools == nil || slices.Contains(tools, name)

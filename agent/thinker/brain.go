@@ -28,10 +28,10 @@ import (
 
 // senses provide what a robot perceives.
 type senses interface {
-	// Who names the people in front of the robot in a few words, "in front of you since
-	// 12 s: Ann". It is empty if nobody is known to be there.
+	// Who describes the people in front of the robot in a few words, such as "in front
+	// of you since 12 s: Ann". It returns "" if the robot has seen nobody.
 	Who(robot device.ID, now time.Time) string
-	// Perception returns everything that is known, ready for JSON.
+	// Perception returns everything that the robot perceives, as a value for JSON.
 	Perception(robot device.ID, now time.Time) any
 }
 
@@ -50,16 +50,17 @@ type Options struct {
 	Persona agent.Persona
 	Memory  *agent.Memory
 	Timers  timers
-	Notify  func(text, urgency string) error // notifies through all robots; urgency is low, normal or high, and normal if empty
-	Sources []ToolSource                     // of further tools
+	Notify  func(text, urgency string) error // has all robots say text; urgency is low, normal or high, and "" means normal
+	Sources []ToolSource                     // sources of further tools
 	Senses  senses
 	Skills  Skills
-	// Publish publishes gestures, looks and expressions; if nil the agent makes none.
+	// Publish publishes gestures, looks and expressions. If it is nil, the model is not
+	// offered tools for these.
 	Publish func(robot device.ID, session string, e event.Event)
 
-	HistoryTokens int           // maximum of the conversation so far; 0 means 3000
-	MemoryTokens  int           // maximum of the memory; 0 means 2048
-	Phrases       agent.Phrases // spoken if the model writes nothing that can be spoken
+	HistoryTokens int           // maximum length of the conversation in the prompt; 0 means 3000
+	MemoryTokens  int           // maximum length of the memory in the prompt; 0 means 2048
+	Phrases       agent.Phrases // phrases for a turn in which the model writes nothing that can be spoken
 	Log           *slog.Logger
 }
 
@@ -76,7 +77,7 @@ const (
 // tools, and converts the model's text to replies.
 type Brain struct {
 	Options
-	leftOut atomic.Value // names of the tools that are not offered, as a string, in the latest line of the log
+	leftOut atomic.Value // names of the tools that were last logged as not offered, as a string
 	style   atomic.Int32 // a thoughtStyle
 	fits    atomic.Int64 // tokens of history that fit the model's context; 0 until the model has refused a prompt
 	warned  atomic.Bool  // whether the log says that the history was shortened
@@ -92,7 +93,7 @@ const (
 )
 
 // thinksAloud reports whether the model's next message may begin inside a thought. Before the first
-// message it returns the model's guess.
+// message it returns the guess of the model's driver.
 func (k *Brain) thinksAloud() bool {
 	style := k.style.Load()
 	if m, is := k.Model.(interface{ ThinksAloud() bool }); is && style == styleUnknown {
@@ -101,14 +102,14 @@ func (k *Brain) thinksAloud() bool {
 	return style == styleOpened
 }
 
-// learnStyle records how the thoughts of a complete message arrived: unopened means that only their end was
-// marked, and wrote that the message has text or calls.
+// learnStyle records how the thoughts of a complete message arrived. unopened reports whether only their end was
+// marked, and wrote whether the message has text or calls.
 func (k *Brain) learnStyle(unopened, wrote bool) {
 	switch before := k.style.Load(); {
 	case unopened && k.style.Swap(styleOpened) != styleOpened:
 		k.Log.Warn("the server leaves the end of the model's thoughts in its text; "+
-			"what stands before it is not spoken from now on, and answers begin later; "+
-			"a server that keeps thoughts apart answers sooner (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", k.Where())
+			"from now on, the text before this end is not spoken, and replies begin later; "+
+			"replies begin sooner if the server separates the thoughts (llama.cpp --reasoning-format, vLLM --reasoning-parser)", "model", k.Where())
 	case before == styleUnknown && wrote && !unopened:
 		k.style.Store(stylePlain)
 	}
@@ -122,7 +123,7 @@ func New(o Options) *Brain {
 	return &Brain{Options: o}
 }
 
-// Where returns the model's location, if it has one.
+// Where returns the name of the model and the address of its server, or "" if the driver does not report them.
 func (k *Brain) Where() string {
 	if m, is := k.Model.(interface{ Where() string }); is {
 		return m.Where()
@@ -141,8 +142,9 @@ func (k *Brain) Close() error {
 // Name returns the model's name.
 func (k *Brain) Name() string { return k.Model.Name() }
 
-// Think has the model answer one turn. If the model fails, so does the turn. The
-// error wraps ErrAway unless the model has already spoken or used a tool.
+// Think has the model answer one turn. It returns an error if the model fails. The
+// error does not wrap ErrAway if a tool has run, because the next brain could repeat
+// the action.
 func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	t.Language = cmp.Or(t.Language, k.Persona.Language)
 	r := &turnRun{Brain: k, turn: t, out: out, speech: NewSpeech(t.Language), clock: remote.NewWatch(ctx, modelWithin, modelWithin)}
@@ -166,22 +168,22 @@ func (k *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil && r.acted: // another brain could repeat the action
-			return fmt.Errorf("after its tools had run: %v", err) // not wrapped, so that ErrAway ends here
+		case err != nil && r.acted:
+			return fmt.Errorf("after its tools had run: %v", err) // not wrapped, see Think
 		case err != nil:
 			return err
 		case stop == StopRefused:
 			return r.finish("refused")
 		case stop == StopLength:
-			return r.finish("cut_off") // its calls may be cut off as well
+			return r.finish("cut_off") // the message's calls are not run, because they may be incomplete
 		case len(m.Calls) == 0 || p.Tools == nil:
 			return r.finish("")
 		}
-		answers, err := r.run(ctx, m.Calls)
+		results, err := r.run(ctx, m.Calls)
 		if err != nil {
 			return err
 		}
-		p.Messages = append(append(p.Messages, m), answers...)
+		p.Messages = append(append(p.Messages, m), results...)
 	}
 	return ctx.Err()
 }
@@ -209,7 +211,7 @@ func (k *Brain) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Check returns why the model would not answer. A model without a check counts as ready.
+// Check returns why the model would not answer, or nil. A model without a check counts as ready.
 func (k *Brain) Check(ctx context.Context) error {
 	if c, ok := k.Model.(interface{ Check(context.Context) error }); ok {
 		return c.Check(ctx)
@@ -225,22 +227,22 @@ func (k *Brain) CheckContext(ctx context.Context) error {
 		return nil
 	}
 	t := agent.Turn{Now: time.Now(), Language: k.Persona.Language}
-	asked := Tokens(k.system(t)) + k.HistoryTokens + answerTokens
+	needed := Tokens(k.system(t)) + k.HistoryTokens + answerTokens
 	var after agent.End
 	for _, tool := range k.toolsOf(ctx, t, turnHooks{&after, func(...agent.Reply) error { return nil }}).offered {
-		asked += Tokens(tool.Name) + Tokens(tool.Description) + Tokens(string(tool.Schema))
+		needed += Tokens(tool.Name) + Tokens(tool.Description) + Tokens(string(tool.Schema))
 	}
-	if tokens := m.ContextTokens(ctx); tokens > 0 && tokens < asked {
+	if tokens := m.ContextTokens(ctx); tokens > 0 && tokens < needed {
 		return fmt.Errorf("its context has %d tokens, and a talk may need about %d; what does not fit is left out of the talk's past: "+
-			"give it a longer context (Ollama num_ctx, llama.cpp --ctx-size), or set a smaller memory", tokens, asked)
+			"give it a longer context (Ollama num_ctx, llama.cpp --ctx-size), or set a smaller memory", tokens, needed)
 	}
 	return nil
 }
 
-// answerTokens is the length of a spoken reply.
+// answerTokens is the estimated length of a spoken reply, in tokens.
 const answerTokens = 300
 
-// Limits returns the model's limitations, such as that it cannot use tools.
+// Limits returns the model's limitations, such as that it cannot use tools, or nil.
 func (k *Brain) Limits() error {
 	if l, ok := k.Model.(interface{ Limits() error }); ok {
 		return l.Limits()
@@ -263,7 +265,7 @@ type turnRun struct {
 	past     int           // number of messages of earlier turns at the beginning of the prompt
 	after    agent.End     // what the robot does after the turn
 
-	mu    sync.Mutex // tools may run at the same time, and each sends its status
+	mu    sync.Mutex // guards the fields below: tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
 	sent  bool // whether a reply was sent
 	spoke bool // whether a sentence was sent
@@ -285,10 +287,12 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 	return nil
 }
 
-// errEnough ends a message early; errEndless is returned for a silent model, so that the next brain answers.
 var (
-	errEnough  = errors.New("the message is too long")
-	errEndless = fmt.Errorf("%w: the model came to no end within %s; it may be too slow, or stuck", agent.ErrAway, modelWithin)
+	// errEnough ends a message that is too long. It is not an error for the caller.
+	errEnough = errors.New("the message is too long")
+	// errEndless is the error for a model that has sent nothing within modelWithin. It wraps ErrAway, so
+	// the next brain answers.
+	errEndless = fmt.Errorf("%w: the model did not finish within %s; it may be too slow, or stuck", agent.ErrAway, modelWithin)
 )
 
 // message has the model write one message, and speaks it at the same time.
@@ -359,9 +363,9 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 	}
 }
 
-// growHistory allows the next turn a quarter more of the conversation than this one, after the model has
-// refused a longer prompt: the server may have been restarted with a longer context, or that prompt had an
-// unusual length.
+// growHistory raises the limit of the history by a quarter for the next turn. There is a limit if the model has
+// refused a longer prompt; but the server may have been restarted with a longer context since, or other parts of
+// that prompt may have been unusually long.
 func (r *turnRun) growHistory() {
 	if fits := r.fits.Load(); r.accepted > 0 {
 		r.fits.Store(r.accepted)
@@ -374,8 +378,8 @@ func (r *turnRun) growHistory() {
 // shorten returns the prompt with less of the conversation if the model has refused it as too long. ok is
 // false for other errors, and if no earlier messages are left.
 func (r *turnRun) shorten(p Prompt, err error) (shorter Prompt, ok bool) {
-	long, is := errors.AsType[*TooLongError](err)
-	if !is || r.past == 0 {
+	tooLong, ok := errors.AsType[*TooLongError](err)
+	if !ok || r.past == 0 {
 		return p, false
 	}
 	drop := (r.past/2 + 1) &^ 1 // an even number: a question and its reply form a pair
@@ -385,19 +389,19 @@ func (r *turnRun) shorten(p Prompt, err error) (shorter Prompt, ok bool) {
 	for _, m := range p.Messages[:r.past] {
 		fits += Tokens(m.Text)
 	}
-	if r.acted { // the results of tools may have made it too long
+	if r.acted { // the prompt may be too long only because of the results of tools
 		return p, true
 	}
 	r.accepted = int64(fits)
 	if r.fits.Load() == 0 && r.warned.CompareAndSwap(false, true) {
 		r.Log.Warn("the prompt is longer than the model's context, and the oldest part of the conversation is left out from now on; "+
 			"a longer context remembers more (Ollama num_ctx, llama.cpp --ctx-size)", "model", r.Where(),
-			"prompt_tokens", long.Asked, "context_tokens", long.Limit)
+			"prompt_tokens", tooLong.Asked, "context_tokens", tooLong.Limit)
 	}
 	return p, true
 }
 
-// withoutFace returns a text without the emoji and the tags that it begins with.
+// withoutFace returns a text without the emoji at its beginning, or the text itself if it has nothing else.
 func withoutFace(text string) string {
 	rest := strings.TrimLeftFunc(text, func(r rune) bool { return agent.IsEmoji(r) || unicode.IsSpace(r) || r == '\ufe0f' })
 	if rest == "" {
@@ -411,25 +415,25 @@ var silence = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[\s.…]*$|^\s*[\[(*<][^\])*>]*(silen|nothing|no (response|reply|answer)|quiet|schweig|stille|沈黙|無言|沉默)[^\])*>]*[\])*>]\W*$`)
 })
 
-// finish ends the turn, with the phrase named why if it is not empty. A model may say nothing on purpose, for
-// example because a sentence was not meant for it. A model that has written only thoughts has failed.
-func (r *turnRun) finish(why string) error {
+// finish ends the turn. It says the phrase with the key phrase if that is not empty. A model may say nothing on
+// purpose, for example because the person spoke to somebody else. A model that has written only thoughts has failed.
+func (r *turnRun) finish(phrase string) error {
 	var replies []agent.Reply
 	switch {
-	case why != "" || r.spoke:
+	case phrase != "" || r.spoke:
 	case r.acted:
-		why = "done"
+		phrase = "done"
 	case r.wrote:
-		why = "unspeakable" // for example code; the model works
+		phrase = "unspeakable" // the model has written only code, for example
 	}
-	if why != "" {
-		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, why))
+	if phrase != "" {
+		face, text := agent.SplitEmotion(r.Phrases.Of(r.turn.Language, phrase))
 		replies = append(replies, agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral})
 		for _, s := range Sentences(text) {
 			replies = append(replies, agent.Say{Text: s})
 		}
 	} else if r.began && r.speech.Text() == "" && !r.sent && !r.acted {
-		return fmt.Errorf("%w: the model ended its answer without a word", agent.ErrAway)
+		return fmt.Errorf("%w: the model ended its reply without a word", agent.ErrAway)
 	}
 	return r.send(append(replies, agent.Done{End: cmp.Or(r.after, agent.Continue)})...)
 }

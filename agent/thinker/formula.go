@@ -11,8 +11,8 @@ import (
 	"perch/agent"
 )
 
-// dollars returns the number of dollar signs at the beginning of a formula, 0 if the text is an amount of
-// money, and -1 if more text is needed.
+// dollars returns the number of dollar signs with which held begins a formula. It returns 0 if they are not the
+// beginning of a formula but of an amount of money, and -1 if more text is needed.
 func dollars(held string, end bool) int {
 	body := strings.TrimLeft(held, "$")
 	n := len(held) - len(body)
@@ -32,8 +32,8 @@ func dollars(held string, end bool) int {
 	return n
 }
 
-// formula speaks the formula of LaTeX at the beginning of pending. Its opening mark has n bytes. formula returns
-// false if more text is needed.
+// formula speaks the LaTeX formula at the beginning of pending, between an opening mark of n bytes and the mark
+// closing. It returns false if more text is needed.
 func (s *Speech) formula(n int, closing string, end bool) bool {
 	at := strings.Index(s.pending[n:], closing)
 	if at < 0 {
@@ -57,7 +57,7 @@ var (
 	command  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\([A-Za-z]+)\s*`) })
 )
 
-// plainFormula returns a formula of LaTeX in plain letters: \frac{1}{2} becomes 1 / 2.
+// plainFormula returns a LaTeX formula as plain text: \frac{1}{2} becomes 1 / 2.
 func plainFormula(text string) string {
 	text = fraction().ReplaceAllString(text, "$1 / $2")
 	text = command().ReplaceAllStringFunc(text, func(found string) string {
@@ -129,11 +129,12 @@ func (s *Speech) citation(end bool) bool {
 	return true
 }
 
-// maxDirection is the length of the longest stage direction, in words.
+// maxDirection is the maximum length of a stage direction, in words.
 const maxDirection = 6
 
-// direction drops a stage direction that stands alone between sentences, such as *waves happily* or
-// (smiles). If taken is false, sure reports that the text is to be spoken; otherwise more text is needed.
+// direction drops a stage direction at the beginning of pending, such as *waves happily* or (smiles), if it
+// stands alone between sentences. taken reports whether it did. If it did not, sure reports whether the text
+// must be spoken; if sure is false, more text is needed.
 func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 	n := strings.Index(s.pending[1:], closing)
 	switch {
@@ -151,7 +152,7 @@ func (s *Speech) direction(closing string, end bool) (taken, sure bool) {
 		return false, false
 	}
 	next, _ := utf8.DecodeRuneInString(rest)
-	lone := len(rest) < len(after) || rest == "" || next == '\n' // otherwise a letter follows directly
+	lone := len(rest) < len(after) || rest == "" || next == '\n' // whether a space or nothing follows
 	first, _ := utf8.DecodeRuneInString(content)
 	switch {
 	case !lone, rest != "" && (unicode.IsLower(next) || unicode.IsDigit(next) || strings.ContainsRune(",;:.)*", next)),

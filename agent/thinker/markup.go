@@ -8,28 +8,28 @@ import (
 	"perch/agent"
 )
 
-// mode is the kind of text being read.
+// mode is the kind of text at the beginning of Speech.pending.
 type mode int
 
 const (
 	modeText    mode = iota
-	modeTicks        // the line that opens a fence of backticks: it may still be inline code
-	modeFence        // code between fences
+	modeTicks        // the line after three backticks, which begin a code block or inline code
+	modeFence        // code in a code block
 	modeTarget       // the address of a link, in brackets
 	modeAddress      // an address in the text
-	modeLine         // the rest of a line, which is dropped
-	modeNote         // the rest of a note that is too long
+	modeLine         // the rest of a line that is dropped
+	modeNote         // the rest of a note that is too long, which is dropped
 )
 
-// How far to look ahead, in bytes, before the text counts as plain.
+// Maximum lengths of markup, in bytes. Longer text counts as plain text.
 const (
-	maxTag    = 120
-	maxTarget = 2000
-	maxRow    = 300
+	maxTag    = 120  // of a tag in any brackets
+	maxTarget = 2000 // of the address of a link
+	maxRow    = 300  // of a run of characters that form a rule or a table
 )
 
-// step reads as much as possible from the beginning of pending, and reports whether it read
-// something. At the end of the text it always does.
+// step reads one element from the beginning of pending, and reports whether it did. It does not if
+// more text is needed. If end is true, no more text follows, and step always reads something.
 func (s *Speech) step(end bool) bool {
 	switch s.mode {
 	case modeTicks, modeFence:
@@ -58,7 +58,7 @@ func (s *Speech) step(end bool) bool {
 	return s.inline(end)
 }
 
-// skip drops the first letter.
+// skip drops the first letter of pending and returns it.
 func (s *Speech) skip() rune {
 	r, size := utf8.DecodeRuneInString(s.pending)
 	s.pending = s.pending[size:]
@@ -70,10 +70,10 @@ func (s *Speech) skip() rune {
 // enter changes the mode.
 func (s *Speech) enter(m mode) { s.mode, s.long = m, 0 }
 
-// drop removes the first n bytes.
+// drop removes the first n bytes of pending without speaking them.
 func (s *Speech) drop(n int) { s.pending, s.gap = s.pending[n:], true }
 
-// speakFirst speaks the first letter.
+// speakFirst speaks the first letter of pending, and returns true.
 func (s *Speech) speakFirst() bool {
 	r, size := utf8.DecodeRuneInString(s.pending)
 	s.pending = s.pending[size:]
@@ -81,14 +81,15 @@ func (s *Speech) speakFirst() bool {
 	return true
 }
 
-// lineStart reads markup that is only valid at the beginning of a line. If taken is
-// false, sure reports that the line is plain text; otherwise more text is needed.
+// lineStart reads markup that is only valid at the beginning of a line, and reports whether
+// it did. If taken is false, sure reports whether the line is plain text; if sure is false,
+// more text is needed.
 func (s *Speech) lineStart(end bool) (taken, sure bool) {
 	first, size := utf8.DecodeRuneInString(s.pending)
 	rest := s.pending[size:]
 	run := len(s.pending) - len(strings.TrimLeft(s.pending, string(first)))
 	next, _ := utf8.DecodeRuneInString(s.pending[run:])
-	unsure := run == len(s.pending) && !end // the run may continue
+	unsure := run == len(s.pending) && !end // whether more of the same character may follow
 	spaced := run == len(s.pending) || next == ' ' || next == '\n' || next == '\t'
 	switch first {
 	case ' ', '\t', '>':
@@ -140,7 +141,8 @@ func (s *Speech) lineStart(end bool) (taken, sure bool) {
 	return false, true
 }
 
-// tableRule reports whether a line is the rule under a table's head.
+// tableRule reports whether a line is the rule between the head and the rows of a table. If sure
+// is false, more text is needed.
 func tableRule(rest string, end bool) (rule, sure bool) {
 	n := len(rest) - len(strings.TrimLeft(rest, "|-: \t"))
 	if n == len(rest) && !end && n < maxRow {
@@ -149,7 +151,8 @@ func tableRule(rest string, end bool) (rule, sure bool) {
 	return strings.Contains(rest[:n], "-") && (n == len(rest) || rest[n] == '\n'), true
 }
 
-// inline reads the beginning of pending, within a line.
+// inline reads an element from the beginning of pending, within a line. It returns false if more
+// text is needed.
 func (s *Speech) inline(end bool) bool {
 	first, size := utf8.DecodeRuneInString(s.pending)
 	rest := s.pending[size:]
@@ -227,14 +230,14 @@ func (s *Speech) inline(end bool) bool {
 	case '<':
 		return s.angle(end)
 	case 'h', 'H', 'w', 'W':
-		if taken, sure := s.isAddress(end); taken || !sure {
+		if taken, sure := s.startAddress(end); taken || !sure {
 			return taken
 		}
 	}
 	if agent.IsEmoji(first) {
 		s.skip()
 		if e, found := agent.EmotionOf(first); found && !s.begun {
-			e, _ = s.table().Face(e.Name) // with its standard emoji
+			e, _ = s.table().Face(e.Name) // the emotion with its standard emoji
 			s.face(agent.Felt{Emotion: e, Intensity: 1})
 		}
 		return true
@@ -242,12 +245,15 @@ func (s *Speech) inline(end bool) bool {
 	return s.speakFirst()
 }
 
-// between reports whether the first letter is between two letters of a kind.
+// between reports whether the first letter of pending is between two letters of a kind. next is
+// the second letter of pending.
 func (s *Speech) between(kind func(rune) bool, next rune) bool { return kind(s.last) && kind(next) }
 
+// isWord reports whether a word may contain r.
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// cell separates two cells; the bar at the end of a row separates nothing.
+// cell reads the bar between two cells of a table, or at the end of a row. It returns false if
+// more text is needed.
 func (s *Speech) cell(rest string, end bool) bool {
 	after := strings.TrimLeft(rest, " \t|")
 	if after == "" && !end && len(rest) < maxRow {
@@ -260,7 +266,7 @@ func (s *Speech) cell(rest string, end bool) bool {
 	return true
 }
 
-// inFence drops code.
+// inFence drops code, and ends the mode at the end of the code. It returns false if more text is needed.
 func (s *Speech) inFence(end bool) bool {
 	if s.line && (s.pending[0] == '`' || s.pending[0] == '~') {
 		run := len(s.pending) - len(strings.TrimLeft(s.pending, s.pending[:1]))
@@ -299,8 +305,9 @@ func (s *Speech) inTarget() bool {
 	return true
 }
 
-// isAddress finds an address at the beginning of a word.
-func (s *Speech) isAddress(end bool) (taken, sure bool) {
+// startAddress enters modeAddress if pending begins with an address, and reports whether it did. If taken is
+// false, sure reports whether pending is plain text; if sure is false, more text is needed.
+func (s *Speech) startAddress(end bool) (taken, sure bool) {
 	if isWord(s.last) && !s.gap {
 		return false, true
 	}
@@ -318,7 +325,8 @@ func (s *Speech) isAddress(end bool) (taken, sure bool) {
 	return false, true
 }
 
-// inAddress drops an address. The dot after it belongs to the sentence.
+// inAddress drops the next part of an address. Punctuation after the address belongs to the sentence. It
+// returns false if more text is needed.
 func (s *Speech) inAddress(end bool) bool {
 	after := strings.TrimLeft(s.pending, ".,;:!?'*_~")
 	next, _ := utf8.DecodeRuneInString(after)
@@ -334,7 +342,7 @@ func (s *Speech) inAddress(end bool) bool {
 	return true
 }
 
-// angle drops an HTML tag, or an address in angle brackets.
+// angle drops an HTML tag, or an address in angle brackets. It returns false if more text is needed.
 func (s *Speech) angle(end bool) bool {
 	next, _ := utf8.DecodeRuneInString(s.pending[1:])
 	if !unicode.IsLetter(next) && next != '/' && next != '!' {

@@ -15,11 +15,12 @@ import (
 
 // Bounds of the appliance's own tools.
 const (
-	maxRecalled = 20
-	maxThought  = 6 << 10 // bytes
+	maxRecalled = 20      // number of facts in the result of recall
+	maxThought  = 6 << 10 // length of the result of think_hard, in bytes
 )
 
-// ownTools returns the appliance's own tools, as far as the options support them.
+// ownTools returns the appliance's own tools for a turn. It leaves out the tools that need an option which is not
+// set, or that the turn may not use.
 func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	offer := func(name, description, properties string, run func(context.Context, json.RawMessage) (string, error)) *turnTool {
 		all = append(all, newTool(name, description, `{"type":"object","properties":`+properties+`}`, run))
@@ -85,6 +86,7 @@ func newTool(name, description, schema string, run func(context.Context, json.Ra
 	return turnTool{Tool: Tool{Name: name, Description: description, Schema: json.RawMessage(schema)}, run: run}
 }
 
+// recall runs the tool recall.
 func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 	memory := k.Memory.Of(t)
 	found, err := memory.Query(agent.Query{Text: query, N: maxRecalled}, t.Now)
@@ -92,7 +94,7 @@ func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 		return "", err
 	}
 	if words := strings.Fields(query); len(found) == 0 && len(words) > 1 { // no entry has all the words
-		if found, err = someOf(memory, words, t.Now); err != nil {
+		if found, err = queryAnyOf(memory, words, t.Now); err != nil {
 			return "", err
 		}
 	}
@@ -109,19 +111,19 @@ func (k *Brain) recall(t agent.Turn, query string) (string, error) {
 	return b.String(), nil
 }
 
-// someOf returns the entries with some of the words: first those with more of them, and
-// of equals the higher score.
-func someOf(memory *agent.Memory, words []string, now time.Time) (found []agent.Ranked, err error) {
-	has := map[string]int{} // number of words by id
+// queryAnyOf returns the entries that have at least one of the words. Entries with more of
+// the words come first; entries with the same number of words are in the order of their score.
+func queryAnyOf(memory *agent.Memory, words []string, now time.Time) (found []agent.Ranked, err error) {
+	has := map[string]int{} // number of words that an entry has; key: ID of the entry
 	for _, w := range words {
 		if len(w) < 3 { // in bytes: one Han character has three
 			continue
 		}
-		some, err := memory.Query(agent.Query{Text: w, N: maxRecalled}, now)
+		entries, err := memory.Query(agent.Query{Text: w, N: maxRecalled}, now)
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range some {
+		for _, e := range entries {
 			if has[e.ID]++; has[e.ID] == 1 {
 				found = append(found, e)
 			}
@@ -131,11 +133,13 @@ func someOf(memory *agent.Memory, words []string, now time.Time) (found []agent.
 	return found[:min(len(found), maxRecalled)], nil
 }
 
+// timerArguments are the arguments of set_timer.
 type timerArguments struct {
 	Seconds  json.Number
 	At, Text string
 }
 
+// setTimer runs the tool set_timer.
 func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (string, error) {
 	timer := agent.Timer{Robot: t.Robot, Text: a.Text, Reminder: a.At != ""}
 	if a.At != "" {
@@ -162,19 +166,20 @@ func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (s
 	return fmt.Sprintf("Set. It rings at %s. Its id is %s.", set.Due.In(t.Now.Location()).Format(time.TimeOnly), set.ID), nil
 }
 
+// cancelTimer runs the tool cancel_timer.
 func (k *Brain) cancelTimer(ctx context.Context, t agent.Turn, id string) (string, error) {
 	var ids []string
 	if id != "" {
 		ids = []string{id}
 	}
-	gone, err := k.Timers.Cancel(ctx, t.Body, t.Robot, ids...)
+	cancelled, err := k.Timers.Cancel(ctx, t.Body, t.Robot, ids...)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d cancelled.", gone), nil
+	return fmt.Sprintf("%d cancelled.", cancelled), nil
 }
 
-// thinkHard returns the answer of the first deep model that gives one in time.
+// thinkHard runs the tool think_hard: it returns the answer of the first deep model that answers in time.
 func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (string, error) {
 	if strings.TrimSpace(a.Question) == "" {
 		return "", errors.New("it needs a question")
@@ -191,8 +196,9 @@ func (k *Brain) thinkHard(ctx context.Context, a struct{ Question string }) (str
 	return text, err
 }
 
-// Ponder asks one model after the other for a few plain sentences, and returns the
-// first answer. Its error names each model that gave none, unless ctx has ended.
+// Ponder asks one model after the other for a few plain sentences, and returns the first
+// answer. If no model answers, the error names each model and why it failed; if ctx has
+// ended, it is ctx's error.
 func Ponder(ctx context.Context, models []Model, question string) (string, error) {
 	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
 	var failures []error
@@ -211,14 +217,15 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 		case err == nil && text != "", errors.Is(err, errEnough):
 			return text, nil
 		case err == nil:
-			err = errors.New("it said nothing")
+			err = errors.New("the answer is empty")
 		}
 		failures = append(failures, fmt.Errorf("%s: %w", m.Name(), err))
 	}
 	return "", errors.Join(failures...)
 }
 
-// with decodes a tool's arguments and runs it. The model reads its error.
+// with returns a tool's function that decodes the arguments from JSON and passes them to run.
+// The model reads the error of invalid arguments.
 func with[A any](run func(ctx context.Context, a A) (string, error)) func(context.Context, json.RawMessage) (string, error) {
 	return func(ctx context.Context, args json.RawMessage) (string, error) {
 		var a A
@@ -230,6 +237,6 @@ func with[A any](run func(ctx context.Context, a A) (string, error)) func(contex
 		case errors.As(err, &wrong) && wrong.Field != "":
 			return "", fmt.Errorf("the argument %.60s may not be a JSON %s", strings.ToLower(wrong.Field), wrong.Value)
 		}
-		return "", errors.New("the arguments are not the JSON object that belongs here")
+		return "", errors.New("the arguments are not a JSON object as the schema requires")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// completeSchema returns a tool's schema with what strict servers ask for: an object has
-// properties and requires only these, and a list has items. What is not the schema of an object is
-// returned unchanged.
+// completeSchema returns a tool's schema in the form that strict servers require: every object has
+// properties, only these properties are required, and every list has items. A schema whose type is
+// not object is returned unchanged.
 func completeSchema(schema json.RawMessage) json.RawMessage {
 	var object map[string]any
 	if json.Unmarshal(schema, &object) != nil || object == nil || object["type"] != nil && object["type"] != "object" {
@@ -17,16 +17,16 @@ func completeSchema(schema json.RawMessage) json.RawMessage {
 	object["type"] = "object"
 	completed, err := json.Marshal(complete(object))
 	if err != nil {
-		return schema // it was decoded from JSON
+		return schema // cannot happen: object was decoded from JSON
 	}
 	return completed
 }
 
-// complete does the same for a part of a schema.
+// complete completes a part of a schema.
 func complete(part map[string]any) map[string]any {
 	properties, isObject := part["properties"].(map[string]any)
 	if part["properties"] != nil && !isObject {
-		return part // no server takes it
+		return part // invalid for every server
 	}
 	kind := typeOf(part)
 	if kind == "object" && !isObject {
@@ -40,17 +40,17 @@ func complete(part map[string]any) map[string]any {
 		switch value := value.(type) {
 		case map[string]any:
 			properties[name] = complete(value)
-		default: // true allows anything
+		default: // the schema true, which allows any value
 			properties[name] = map[string]any{}
 		}
 	}
 	if required, is := part["required"].([]any); is {
-		known := slices.DeleteFunc(slices.Clone(required), func(name any) bool {
+		existing := slices.DeleteFunc(slices.Clone(required), func(name any) bool {
 			text, _ := name.(string)
-			_, there := properties[text]
-			return !there
+			_, exists := properties[text]
+			return !exists
 		})
-		if part["required"] = known; len(known) == 0 {
+		if part["required"] = existing; len(existing) == 0 {
 			delete(part, "required")
 		}
 	}
@@ -81,7 +81,8 @@ func complete(part map[string]any) map[string]any {
 	return part
 }
 
-// typeOf returns the type of a part of a schema; of several types, the type with parts.
+// typeOf returns the type of a part of a schema. If the part may have several types, it returns
+// object or array, or "" if neither is among them.
 func typeOf(part map[string]any) string {
 	switch kind := part["type"].(type) {
 	case string:

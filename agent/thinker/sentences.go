@@ -6,50 +6,52 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a spoken sentence, in bytes. Robots' screens and synthesizers both
-// need less than maxSentence. A first sentence longer than longFirst is cut at a
-// clause, so that speech starts soon. Bytes count a Chinese character as three
-// letters, which is about how long it takes to speak.
+// Bounds of a spoken sentence, in bytes. A Chinese character has three bytes, and takes
+// about as long to speak as three letters.
 const (
-	maxSentence = 300
-	// fullClause takes about two seconds to speak. A model that writes no slower than
-	// speech has the next clause by then, so the first sentence is cut after a clause of
-	// this length.
+	maxSentence = 300 // fits the robots' screens and the synthesizers
+	// The first sentence of a turn is cut after a clause, so that speech starts soon: after
+	// a clause of fullClause bytes, or after one of minClause bytes if the sentence is
+	// longer than longFirst. It takes about two seconds to speak fullClause bytes, in which
+	// most models write the next clause. Clauses shorter than minClause sound cut off.
 	fullClause = 30
 	longFirst  = 60
-	minClause  = 12 // shorter clauses sound cut off
+	minClause  = 12
 )
 
-// Sentences splits a text into sentences to be spoken one at a time. The end of a
-// line ends a sentence. Pieces without a letter or digit are left out.
+// Sentences splits a text into sentences, to be spoken one after the other. The end of a
+// line ends a sentence. Sentences without a letter or digit are left out.
 func Sentences(text string) []string {
 	c := newCutter("")
-	var all []string
+	var sentences []string
 	for _, r := range text {
 		if s := c.add(r); s != "" {
-			all = append(all, s)
+			sentences = append(sentences, s)
 		}
 	}
 	if s := c.flush(); s != "" {
-		all = append(all, s)
+		sentences = append(sentences, s)
 	}
-	return all
+	return sentences
 }
 
-// cutter splits a text that arrives letter by letter into sentences. In doubt it
-// does not split: two sentences spoken together do no harm.
+// cutter splits a text that arrives letter by letter into sentences. If it is uncertain
+// whether a sentence has ended, it does not split.
 type cutter struct {
 	rules  dotRules
-	early  bool // the next sentence is the first, and may be cut at a clause
-	text   []byte
-	clause int               // the end of the last clause in text; 0 before the first
-	doubt  func(r rune) bool // text ends in a dot and a space; the next letter decides
+	early  bool   // whether the next sentence is the first of the turn
+	text   []byte // the current sentence
+	clause int    // end of the last clause in text; 0 if no clause has ended
+	// doubt is not nil if text ends with a dot and a space, and the next letter decides
+	// whether the dot ends the sentence. doubt returns the decision.
+	doubt func(r rune) bool
 }
 
+// newCutter returns a cutter for a language as a BCP 47 tag.
 func newCutter(language string) *cutter { return &cutter{rules: dotRulesOf(language)} }
 
-// add adds a letter and returns the sentence that is now complete, or
-// nothing. Runs of spaces become one space; the end of a line ends a sentence.
+// add adds a letter, and returns the sentence that is complete before or after it, or "" if
+// there is none. Several spaces become one; the end of a line ends a sentence.
 func (c *cutter) add(r rune) (sentence string) {
 	if r == '\n' {
 		return c.flush()
@@ -71,7 +73,7 @@ func (c *cutter) add(r rune) (sentence string) {
 		c.text = append(c.text, ' ')
 	}
 	switch {
-	case sentence != "": // one letter is left
+	case sentence != "": // the next sentence has only r
 	case c.early && (c.clause >= fullClause || c.clause >= minClause && len(c.text) > longFirst):
 		sentence = c.cutAt(c.clause)
 	case len(c.text) > maxSentence:
@@ -80,10 +82,10 @@ func (c *cutter) add(r rune) (sentence string) {
 	return sentence
 }
 
-// flush ends the current sentence.
+// flush ends the current sentence and returns it.
 func (c *cutter) flush() string { return c.cutAt(len(c.text)) }
 
-// cutAt removes and returns the first n bytes.
+// cutAt removes the first n bytes of text and returns them, or "" if they have no letter or digit.
 func (c *cutter) cutAt(n int) string {
 	piece := strings.TrimSpace(string(c.text[:n]))
 	c.text = []byte(strings.TrimLeft(string(c.text[n:]), " "))
@@ -111,7 +113,8 @@ func (c *cutter) cutPoint() int {
 	return len(head)
 }
 
-// ends reports whether the text so far is a sentence, given that r comes next.
+// ends reports whether the text is a complete sentence if r is the next letter. space reports
+// whether r is a space.
 func (c *cutter) ends(r rune, space bool) bool {
 	if c.doubt != nil {
 		if space {
@@ -134,7 +137,8 @@ func (c *cutter) ends(r rune, space bool) bool {
 	return false
 }
 
-// endsSentence reports whether the dot after a text ends the sentence.
+// endsSentence reports whether the dot after a text ends the sentence. It sets doubt if the next
+// letter decides that.
 func (c *cutter) endsSentence(text string) bool {
 	if strings.HasSuffix(text, ".") {
 		return false // "..." is a pause
@@ -144,7 +148,7 @@ func (c *cutter) endsSentence(text string) bool {
 	return ended
 }
 
-// closers are allowed between the end of a sentence and the space after it.
+// closers are the characters that may stand between the punctuation at the end of a sentence and the next space.
 const closers = `"'”’»«)]}」』）】》〉›“`
 
 // endsClause reports whether a text, followed by a space, ends a clause.
@@ -153,16 +157,16 @@ func endsClause(text string) bool {
 	return strings.ContainsRune(",;:–—…", last) || strings.HasSuffix(text, " -") || strings.HasSuffix(text, "...")
 }
 
-// tighten removes a trailing space after dropped letters.
-func (c *cutter) tighten() {
+// trimSpace removes the space at the end of the text, where letters were dropped.
+func (c *cutter) trimSpace() {
 	if n := len(c.text); n > 0 && c.text[n-1] == ' ' && c.doubt == nil {
 		c.text = c.text[:n-1]
 	}
 }
 
-// undo removes a trailing letter, and reports whether it was there.
-func (c *cutter) undo(letter byte) bool {
-	c.tighten()
+// removeLast removes the last letter of the text if it is letter, and reports whether it was.
+func (c *cutter) removeLast(letter byte) bool {
+	c.trimSpace()
 	n := len(c.text)
 	if n == 0 || c.text[n-1] != letter {
 		return false
@@ -171,8 +175,8 @@ func (c *cutter) undo(letter byte) bool {
 	return true
 }
 
-// open reports whether a comma may follow the text.
-func (c *cutter) open() bool {
+// canTakeComma reports whether a comma may follow the text.
+func (c *cutter) canTakeComma() bool {
 	last, size := utf8.DecodeLastRune(c.text)
 	return size > 0 && (unicode.IsLetter(last) || unicode.IsNumber(last) || strings.ContainsRune(closers+"%", last))
 }

@@ -8,19 +8,19 @@ import (
 	"perch/agent"
 )
 
-// Skills are additional abilities of characters. They are queried for each turn, because
-// each character has different ones.
+// Skills are additional abilities of characters. Each character may have different skills, so
+// every method has the turn as a parameter.
 type Skills interface {
-	// Block returns the part of the prompt about them; it may be empty.
+	// Block returns the part of the prompt about the skills; it may be empty.
 	Block(t agent.Turn) string
-	// Tools returns the tools for a turn. It does not block.
+	// Tools returns the tools of the skills. It does not block.
 	Tools(t agent.Turn) []Tool
-	// Run runs one of Tools.
+	// Run runs the tool with this name.
 	Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error)
 }
 
-// withSkills puts the tools of skills first. They replace others of the same names,
-// because an owner has installed the skill on purpose.
+// withSkills returns the tools of skills, followed by the other tools. A skill's tool replaces
+// another tool with the same name, because the owner has installed the skill on purpose.
 func (k *Brain) withSkills(t agent.Turn, others []turnTool) []turnTool {
 	if k.Skills == nil {
 		return others

@@ -11,18 +11,18 @@ import (
 	"perch/limit"
 )
 
-// Speech converts the text of a model to replies while it is being written. It finds
-// the face, removes what cannot be spoken, and splits sentences, the first of them
-// early. It reads letter by letter, so the result does not depend on how the text
-// was split.
+// Speech converts the text of a model to replies while the model writes it. It finds the
+// face, removes what cannot be spoken, and splits the text into sentences. The first
+// sentence may be cut early. Speech reads letter by letter, so the result does not depend
+// on the pieces in which the text arrives.
 //
-// The face is the leading emoji, or a tag such as [happy] or [excited:0.8]. It is
-// always one of agent.Emotions, with the tag as it was written. Later emoji are
-// dropped; later tags change the face. [REMEMBER: ...] becomes a Note, [anim:...] and
-// [pause:...] become a Cue. Markdown, code, addresses and tables become plain words.
+// The face is the emoji at the beginning, or a tag such as [happy] or [excited:0.8]. The
+// reply has one of agent.Emotions, and the tag as the model wrote it. Later emoji are
+// dropped, and later tags change the face. [REMEMBER: ...] becomes a Note, and [anim:...]
+// and [pause:...] become a Cue. Markdown, code, addresses and tables become plain words.
 //
-// Speech is bounded: text after maxSpoken letters, maxSentences sentences or
-// limit.Body letters of any kind is left out, and Full reports it.
+// Speech ignores the text after maxSpoken spoken letters, maxSentences sentences, or
+// limit.Body letters of any kind. Full reports whether it does.
 //
 // A Speech is for one turn and not safe for concurrent use.
 type Speech struct {
@@ -45,7 +45,7 @@ type Speech struct {
 
 	// The face of the turn.
 	faced bool       // whether the turn has a face
-	felt  agent.Felt // that face
+	felt  agent.Felt // the face of the turn
 	begun bool       // whether the current message has a face or words
 
 	// The length of the turn.
@@ -62,12 +62,13 @@ const (
 	maxNotes     = 20
 )
 
-// Full reports whether the turn has reached a bound: the model can stop.
+// Full reports whether the turn has reached a bound, so that further text is ignored.
 func (s *Speech) Full() bool {
 	return s.spoken >= maxSpoken || s.sentences >= maxSentences || s.read >= limit.Body
 }
 
-// table returns the words for faces, created at the first tag: few turns have one.
+// table returns the words for faces. It creates them when they are first needed, because few
+// turns have a tag.
 func (s *Speech) table() *agent.Words {
 	if s.words == nil {
 		s.words = agent.StockWords()
@@ -75,7 +76,7 @@ func (s *Speech) table() *agent.Words {
 	return s.words
 }
 
-// NewSpeech returns a Speech for one turn, in a language of BCP 47.
+// NewSpeech returns a Speech for one turn. tag is the BCP 47 tag of the language.
 func NewSpeech(tag string) *Speech {
 	s := &Speech{cut: newCutter(tag), language: tag, line: true, reader: modeltext.NewReader(nil, false)}
 	s.cut.early = true
@@ -167,11 +168,11 @@ func (s *Speech) emit(r rune) {
 	if !unicode.IsSpace(r) {
 		s.face(agent.Felt{Emotion: agent.Neutral, Intensity: 1, Assumed: true})
 	}
-	if s.gap && r == ')' && s.cut.undo('(') {
+	if s.gap && r == ')' && s.cut.removeLast('(') {
 		return // the brackets contained only an address
 	}
 	if s.gap && (r == '.' || r == ',' || r == '!' || r == '?' || r == ';' || r == ':') {
-		s.cut.tighten()
+		s.cut.trimSpace()
 	}
 	s.gap, s.last, s.line = false, r, false
 	s.emitSentence(s.cut.add(r))
@@ -179,13 +180,13 @@ func (s *Speech) emit(r rune) {
 
 // comma separates the cells of a table.
 func (s *Speech) comma() {
-	if s.cut.tighten(); s.cut.open() {
+	if s.cut.trimSpace(); s.cut.canTakeComma() {
 		s.emit(',')
 	}
 	s.emit(' ')
 }
 
-// newline ends a line, and its sentence.
+// newline ends a line, and the current sentence.
 func (s *Speech) newline() {
 	s.emitSentence(s.cut.flush())
 	s.line, s.last, s.gap = true, 0, false
@@ -206,8 +207,8 @@ func (s *Speech) emitSentence(sentence string) {
 	}
 }
 
-// face changes the face. The face of a message that begins without one is only
-// assumed, and does not replace an earlier one.
+// face changes the face. For a message that begins without a face, the face is assumed, and
+// does not replace the face of an earlier message.
 func (s *Speech) face(f agent.Felt) {
 	if f.Assumed && (s.begun || s.faced) {
 		s.begun = true

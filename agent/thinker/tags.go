@@ -9,7 +9,8 @@ import (
 	"perch/agent"
 )
 
-// bracket reads a square bracket; after an exclamation mark it is a picture.
+// bracket reads a square bracket at the beginning of pending: a tag, or the text of a link. With an
+// exclamation mark before it, it may be a picture. It returns false if more text is needed.
 func (s *Speech) bracket(end bool) bool {
 	at := strings.IndexByte(s.pending, '[')
 	inner := s.pending[at+1:]
@@ -47,7 +48,7 @@ func (s *Speech) bracket(end bool) bool {
 	return true
 }
 
-// removeTag removes a tag, and speaks the exclamation mark before it.
+// removeTag removes a tag, which reaches from at to to in pending, and speaks the exclamation mark before it.
 func (s *Speech) removeTag(at, to int) {
 	mark := s.pending[:at]
 	s.drop(to)
@@ -57,11 +58,12 @@ func (s *Speech) removeTag(at, to int) {
 	s.gap = true
 }
 
-// maxNote is the length of the longest fact in [REMEMBER: ...], in bytes.
+// maxNote is the maximum length of a fact in [REMEMBER: ...], in bytes.
 const maxNote = 300
 
-// remember emits a fact once its bracket is closed. A fact that is too long or has
-// no end is neither spoken nor remembered.
+// remember adds a fact to the replies once its bracket is closed. at and n are the positions of
+// the brackets. A fact that is too long or has no closing bracket is neither spoken nor
+// remembered. remember returns false if more text is needed.
 func (s *Speech) remember(at, n int, note agent.Note, end bool) bool {
 	switch {
 	case n >= 0:
@@ -112,7 +114,7 @@ func (s *Speech) tag(content string) bool {
 	return true
 }
 
-// maxCaseless is the length of the longest stage direction in a script without upper case, in letters.
+// maxCaseless is the maximum length of a stage direction in a script without upper case, in letters.
 const maxCaseless = 8
 
 // isDirection reports whether the content of brackets may be a stage direction, such as laughs.
@@ -124,8 +126,9 @@ func isDirection(content string) bool {
 		!strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) && r != ' ' && r != '-' && r != '\'' })
 }
 
-// unknown handles an unknown word in brackets at the beginning of a message. A skin
-// may know it as a face, so it is passed on as the tag.
+// unknown handles an unknown word in brackets at the beginning of a message, and reports whether
+// it may be a tag. The word is passed on as the tag of the face, because a skin may have a face
+// with this name.
 func (s *Speech) unknown(content string) bool {
 	if content == "" || strings.ContainsFunc(content, func(r rune) bool { return !unicode.IsLetter(r) }) {
 		return false

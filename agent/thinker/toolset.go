@@ -20,11 +20,12 @@ import (
 	"perch/plain"
 )
 
-// ToolSource provides tools of neither the robot nor the appliance, such as the tools of an MCP server.
+// ToolSource provides further tools, such as the tools of an MCP server.
 type ToolSource interface {
-	// Tools returns the tools that are known when ctx ends, or earlier if all are known, under their
-	// original names.
+	// Tools returns the tools under their original names. If ctx ends before the source has listed
+	// all its tools, Tools returns those that it has listed.
 	Tools(ctx context.Context) []Tool
+	// Call runs the tool with this name.
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
 }
 
@@ -32,7 +33,7 @@ type ToolSource interface {
 const (
 	maxTools       = 100                    // number of tools
 	maxDescription = 1024                   // length of a description, in bytes
-	maxOwn         = 500                    // length of a description by a robot, in letters
+	maxOwn         = 500                    // length of a robot's description of a tool, in letters
 	sourceWithin   = 300 * time.Millisecond // time for a source to list its tools
 )
 
@@ -40,7 +41,7 @@ const (
 type toolset struct {
 	names   device.ModelNames
 	offered []Tool
-	byName  map[string]turnTool // by original name
+	byName  map[string]turnTool // key: original name
 }
 
 // turnTool is a tool within a turn.
@@ -59,7 +60,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	if t.Body != nil {
 		all = append(all, k.robotTools(t.Body)...)
 	}
-	if !t.Untrusted { // a source's tools may act on the home too
+	if !t.Untrusted { // the tools of sources may control the home
 		all = append(all, k.sourceTools(ctx)...)
 	}
 	all = k.withSkills(t, all)
@@ -74,7 +75,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 		}
 		tool.shown = plain.Clip(tool.Name, limit.Name)
 		for own, i := tool.Name, 2; set.byName[tool.Name].run != nil; i++ {
-			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool of that name
+			tool.Name = fmt.Sprintf("%s#%d", own, i) // another source has a tool with the same name
 		}
 		tool.Description = plain.Clip(plain.Text(plain.Line(agent.Speakable(tool.Description))), maxDescription)
 		set.byName[tool.Name] = tool
@@ -90,8 +91,8 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	return set
 }
 
-// Described returns a robot's description of a tool as one short line without control characters. The robot
-// may be a stranger's.
+// Described returns a robot's description of a tool as one short line without control characters. The description
+// is not trusted, because the robot may not be the owner's.
 func Described(text string) string {
 	text = plain.Text(plain.Line(agent.Speakable(text)))
 	n := 0
@@ -103,8 +104,8 @@ func Described(text string) string {
 	return text
 }
 
-// robotTools returns the tools that a robot lists for models. If the brain has timers, the robot's tools for
-// reminders are left out, because the timers use them.
+// robotTools returns the tools of a robot. If the brain has timers, the robot's tools for reminders are left out,
+// because the timers use these themselves.
 func (k *Brain) robotTools(body agent.Body) (all []turnTool) {
 	for _, t := range body.Tools() {
 		if k.Timers != nil && (strings.HasSuffix(t.Name, "_reminder") || strings.HasSuffix(t.Name, "_reminders")) {
@@ -142,11 +143,11 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	ctx, cancel := context.WithTimeout(ctx, sourceWithin)
 	defer cancel()
 	found := make([][]Tool, len(k.Sources))
-	var asking sync.WaitGroup
+	var queries sync.WaitGroup
 	for i, source := range k.Sources {
-		asking.Go(func() { found[i] = source.Tools(ctx) })
+		queries.Go(func() { found[i] = source.Tools(ctx) })
 	}
-	asking.Wait()
+	queries.Wait()
 	for i, source := range k.Sources {
 		for _, t := range found[i] {
 			all = append(all, turnTool{Tool: t, together: true, run: func(ctx context.Context, args json.RawMessage) (string, error) {
@@ -157,11 +158,11 @@ func (k *Brain) sourceTools(ctx context.Context) (all []turnTool) {
 	return all
 }
 
-// logLeftOut logs the tools that are not offered, once for each set.
+// logLeftOut logs the names of the tools that are not offered, if they have changed since the last call.
 func (k *Brain) logLeftOut(names []string) {
 	all := strings.Join(names, " ")
 	if before, _ := k.leftOut.Swap(all).(string); before != all && len(names) > 0 {
-		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or no JSON", "tools", len(names), "first", names[0])
+		k.Log.Warn("some tools are not offered: there are too many, or a schema is too long or not JSON", "tools", len(names), "first", names[0])
 	}
 }
 
@@ -198,7 +199,7 @@ func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) 
 	return answers, ctx.Err()
 }
 
-// lookup returns the tool with the name that the model wrote.
+// lookup returns the tool for the name in a call of the model.
 func (s toolset) lookup(safe string) (turnTool, bool) {
 	own, found := s.names.Own(safe)
 	return s.byName[own], found
@@ -252,19 +253,19 @@ func attempt(ctx context.Context, tool turnTool, args json.RawMessage) (string, 
 	return plain.Clip(cmp.Or(strings.TrimSpace(text), "Done."), limit.Result), nil
 }
 
-// TurnTools are the tools of a turn for a model without a Brain, such as a coding agent. They are the tools that
-// a Brain offers its own model. TurnTools is safe for concurrent use.
+// TurnTools offers the tools of a turn to a model that does not belong to the Brain, such as a coding agent. They
+// are the same tools that the Brain offers its own model. A TurnTools is safe for concurrent use.
 type TurnTools struct {
 	set   toolset
 	slot  chan struct{} // held by a call that may not run concurrently with others
 	acted atomic.Bool   // whether a tool has run
 
-	after agent.End    // set by the call that holds slot
-	end   atomic.Value // after, as an agent.End, when the latest such call has ended
+	after agent.End    // what the robot does after the turn; guarded by slot
+	end   atomic.Value // copy of after that Outcome may read at any time
 }
 
-// TurnTools collects the tools of a turn. Their speech is sent through reply, which
-// must be safe for concurrent use until the turn ends; nil disables it.
+// TurnTools collects the tools of a turn. The tools send replies through reply, which must
+// be safe for concurrent use until the turn ends. If reply is nil, there are no such tools.
 func (k *Brain) TurnTools(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *TurnTools {
 	u := &TurnTools{slot: make(chan struct{}, 1)}
 	u.set = k.toolsOf(ctx, t, turnHooks{&u.after, reply})
@@ -286,7 +287,7 @@ func (u *TurnTools) Outcome() agent.End {
 // errNoTool is the result of a call to a tool that was not offered.
 var errNoTool = errors.New("there is no such tool; use one of those offered")
 
-// Call runs a tool. The model reads its error.
+// Call runs a tool. Its error is written for the model.
 func (u *TurnTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	tool, found := u.set.lookup(name)
 	if !found {
