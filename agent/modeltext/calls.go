@@ -14,6 +14,7 @@ import (
 // tools are the offered tools. key: name as returned by canonical.
 type tools map[string]Tool
 
+// newTools returns the tools that the model may call.
 func newTools(offered []Tool) tools {
 	t := tools{}
 	for _, tool := range offered {
@@ -22,13 +23,13 @@ func newTools(offered []Tool) tools {
 	return t
 }
 
-// modules returns the prefixes that models add to the names of tools.
+// modules returns the prefixes that models may add to the names of tools, and "".
 func modules() []string {
 	return []string{"", "functions.", "default_api.", "tools.", "tool.", "api.", "call:"}
 }
 
-// canonical returns a tool's name in lower case, without a module and a call's number, and with underscores
-// for punctuation.
+// canonical returns a tool's name in lower case, with underscores for punctuation, and without a module before it
+// and the number of a call after it.
 func canonical(name string) string {
 	name = strings.TrimSpace(name)
 	for _, module := range modules() {
@@ -50,12 +51,14 @@ func underscored(name string) string {
 	}, name)
 }
 
+// has reports whether a tool is offered. The name may be in any spelling that canonical accepts.
 func (t tools) has(name string) bool {
 	_, found := t[canonical(name)]
 	return found
 }
 
-// mayBegin reports whether text begins with the name of a tool, or with a part of a name if it ends there.
+// mayBegin reports whether text begins with the name of a tool or with print. If text ends within a name, it
+// reports whether such a name begins like that.
 func (t tools) mayBegin(text string) bool {
 	n := nameLength(text)
 	if n == 0 {
@@ -95,7 +98,7 @@ func nameLength(text string) int {
 	return n
 }
 
-// call returns the call of the tool with the name that the model wrote.
+// call returns a call of a tool. name is the name as the model wrote it.
 func (t tools) call(name string, arguments json.RawMessage) Call {
 	tool, offered := t[canonical(name)]
 	if !offered {
@@ -104,8 +107,7 @@ func (t tools) call(name string, arguments json.RawMessage) Call {
 	return Call{tool.Name, arguments, true}
 }
 
-// calls returns the calls in the text of a call, in any format. name is the name of the tool in the mark
-// before the text, or "".
+// calls returns the calls in a text of any format. name is the name of the tool in the mark before the text, or "".
 func (t tools) calls(text, name string) []Call {
 	if calls := t.inJSON(text, name); len(calls) > 0 {
 		return calls
@@ -132,8 +134,8 @@ func (t tools) calls(text, name string) []Call {
 	return calls
 }
 
-// inJSON returns the calls in the JSON objects and lists in text. An object without the name of a tool has the
-// arguments of the tool whose name precedes it, or else of name.
+// inJSON returns the calls in the JSON objects and lists in text. An object without the name of a tool holds the
+// arguments for the tool whose name precedes the object in the text, or else for the tool name.
 func (t tools) inJSON(text, name string) (calls []Call) {
 	for at := 0; at < len(text); {
 		if text[at] != '{' && text[at] != '[' {
@@ -192,7 +194,7 @@ func (t tools) inValue(value any) (calls []Call) {
 		arguments, given := firstKey(value, "arguments", "parameters", "args", "input", "tool_input", "params", "action_input", "kwargs")
 		tool, named := name.(string)
 		if !named || tool == "" || !given || value["description"] != nil || isSchema(arguments) {
-			return nil // the definition or the result of a tool
+			return nil // not a call, but for example the definition or the result of a tool
 		}
 		return []Call{t.call(tool, argumentsOf(arguments))}
 	}
@@ -205,7 +207,7 @@ func isSchema(value any) bool {
 	return is && object["type"] == "object" && object["properties"] != nil
 }
 
-// first returns the value of the first of keys that object has, or nil.
+// first returns the value of the first key that object has, or nil if it has none of keys.
 func first(object map[string]any, keys ...string) any {
 	value, _ := firstKey(object, keys...)
 	return value
@@ -221,7 +223,8 @@ func firstKey(object map[string]any, keys ...string) (any, bool) {
 	return nil, false
 }
 
-// argumentsOf returns arguments as a JSON object. value may be an object, or a string of JSON.
+// argumentsOf returns the arguments of a call as a JSON object. value is an object, or a string with JSON. For other
+// values the result is {}.
 func argumentsOf(value any) json.RawMessage {
 	if text, is := value.(string); is {
 		var inner any
@@ -246,6 +249,7 @@ func encode(value any) json.RawMessage {
 	return bytes.TrimSpace(out.Bytes())
 }
 
+// elements matches the opening tag of an element that names a tool or a parameter, in several notations.
 var elements = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)<(?:function|invoke|tool|parameter|param|arg)(?:=|\s+name=)["']?([\w.:-]+)["']?[^<>]*>` +
 		`|<(tool_name|name|arg_key|function_name)>\s*([^<]*?)\s*</|<([A-Za-z_][\w.-]*)(?:\s[^<>]*)?>`)
@@ -254,6 +258,7 @@ var elements = sync.OnceValue(func() *regexp.Regexp {
 // namespace matches the beginning of an element whose name has a prefix, such as DeepSeek's ｜DSML｜.
 var namespace = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(</?)[｜|‖]*(?:\w+[｜|‖:]+)+(\w)`) })
 
+// element matches any tag.
 var element = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<[^<>]*>`) })
 
 // inElements returns the calls in elements such as <function=volume><parameter=level>40</parameter>,
@@ -275,8 +280,8 @@ func (t tools) inElements(text, name string) (calls []Call) {
 		}
 		name = tool
 	}
-	all := elements().FindAllStringSubmatchIndex(text, -1)
-	if len(all) == 0 {
+	matches := elements().FindAllStringSubmatchIndex(text, -1)
+	if len(matches) == 0 {
 		return nil
 	}
 	group := func(m []int, n int) string {
@@ -285,7 +290,7 @@ func (t tools) inElements(text, name string) (calls []Call) {
 		}
 		return text[m[2*n]:m[2*n+1]]
 	}
-	for _, m := range all {
+	for _, m := range matches {
 		element := text[m[0]:m[1]]
 		value := strings.TrimSpace(text[m[1]:])
 		if end := strings.Index(value, "</"); end >= 0 {
@@ -339,8 +344,8 @@ func (t tools) typeOf(name, parameter string) any {
 	return nil
 }
 
-// value returns the value of a parameter: text itself if the schema requires a string or text is not JSON,
-// and otherwise the decoded JSON.
+// value returns the value of a parameter. It is the decoded JSON in text, or text itself if the schema requires a
+// string or text is not JSON.
 func (t tools) value(name, parameter, text string) any {
 	var value any
 	if t.typeOf(name, parameter) == "string" || json.Unmarshal([]byte(text), &value) != nil {
@@ -357,8 +362,8 @@ func (t tools) value(name, parameter, text string) any {
 	return value
 }
 
-// python parses volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of text.
-// whole reports that text is complete. n is -1 if more text is needed, and 0 if there is no call.
+// python parses volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of text. n is the
+// length of the calls, 0 if there are none, or -1 if more text is needed. whole reports whether no more text follows.
 func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	from := 0
 	if text[0] == '[' {
@@ -452,8 +457,8 @@ func closingBracket(text string) int {
 	return n
 }
 
-// jsonEnd returns the length of the JSON object or list at the beginning of text. It returns -1 if more text is
-// needed, and 0 if none exists.
+// jsonEnd returns the length of the JSON object or list at the beginning of text, 0 if text does not look like JSON,
+// or -1 if more text is needed.
 func jsonEnd(text string) int {
 	body := strings.TrimLeft(text[1:], " \t\r\n")
 	if body != "" && strings.IndexByte(`"'}[{]`, body[0]) < 0 && !startsWithKey(body) {
@@ -469,8 +474,8 @@ func startsWithKey(text string) bool {
 	})
 }
 
-// scan calls each for every byte of text outside of quotes, with its index and the number of open brackets
-// after it, until each returns false.
+// scan calls each for every byte of text outside of quotes, until each returns false. at is the index of the byte,
+// and depth the number of open brackets after the byte.
 func scan(text string, each func(at, depth int) bool) {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(text); i++ {
@@ -496,6 +501,7 @@ func scan(text string, each func(at, depth int) bool) {
 	}
 }
 
+// Regular expressions of the fields of a call in invalid JSON.
 var (
 	nameField = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`["']?(?:name|function|tool)["']?\s*:\s*["']([\w.:-]+)`)
@@ -503,7 +509,7 @@ var (
 	argumentField = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`["']?(?:arguments|parameters|args)["']?\s*:`) })
 )
 
-// looksLikeCall reports whether text, which is not valid JSON, was meant to be a call.
+// looksLikeCall reports whether text, which is not valid JSON, is probably an attempt at a call.
 func (t tools) looksLikeCall(text string) bool {
 	name := nameField().FindStringSubmatch(text)
 	return name != nil && (argumentField().MatchString(text) || t.has(name[1]) && !strings.Contains(text, "}"))
@@ -515,8 +521,8 @@ var (
 	literalOf     = sync.OnceValue(func() *strings.Replacer { return strings.NewReplacer("True", "true", "False", "false", "None", "null") })
 )
 
-// repair corrects mistakes of small models in JSON: single quotes, keys without quotes, Python's literals,
-// and commas before a closing bracket.
+// repair corrects mistakes of small models in JSON: single quotes, keys without quotes, the literals of Python, and
+// commas before a closing bracket. If a quote is not closed, it returns text unchanged.
 func repair(text string) string {
 	var out strings.Builder
 	for rest := text; rest != ""; {

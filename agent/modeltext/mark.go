@@ -10,8 +10,8 @@ import (
 // <｜tool▁calls▁begin｜>, ◁think▷, [TOOL_CALLS], <function=volume>, <invoke name="volume">.
 type mark struct {
 	text   string   // the whole mark, with its brackets
-	words  []string // words of the name, in lower case
-	base   string   // words without "begin", "end" and the like, joined by underscores
+	words  []string // words of the mark's name, in lower case
+	base   string   // words except for those such as "begin" and "end", joined by underscores
 	value  string   // name of a tool in the mark, or ""
 	closes bool     // whether the mark ends an element
 	token  bool     // whether the mark has bars or square brackets
@@ -29,11 +29,11 @@ const (
 	markToken                   // another control token
 )
 
-// maxMark is the length of the longest mark with its attributes, in bytes.
+// maxMark is the maximum length of a mark with its attributes, in bytes.
 const maxMark = 200
 
-// readMark parses the mark at the beginning of text, which has n bytes. n is 0 if there is no mark, and -1 if
-// more text is needed.
+// readMark parses the mark at the beginning of text. n is the length of the mark in bytes, 0 if there is no mark,
+// or -1 if more text is needed.
 func readMark(text string) (m mark, n int) {
 	opening, closing := "<", ">"
 	switch {
@@ -72,12 +72,12 @@ func mayBeMark(opening, body string) bool {
 	return unicode.IsLetter(first) || first == '_' || first == '"' // Gemma's <|"|>
 }
 
-// squareMarks returns the marks in square brackets, which the templates of Mistral and Llama 2 have.
+// squareMarks returns the names of marks in square brackets, which the templates of Mistral and Llama 2 have.
 func squareMarks() []string {
 	return []string{"TOOL_CALLS", "TOOL_RESULTS", "AVAILABLE_TOOLS", "ARGS", "CALL_ID", "THINK", "INST", "SYSTEM_PROMPT"}
 }
 
-// newMark returns the mark with this text and body, the text between the brackets.
+// newMark parses a mark. body is the text between the brackets, and square reports whether the brackets are square.
 func newMark(text, body string, square bool) mark {
 	m := mark{text: text, token: square || strings.ContainsAny(body, "|｜‖"), empty: !square && strings.HasSuffix(body, "/")}
 	m.closes = strings.HasPrefix(strings.TrimLeft(body, "|｜‖"), "/") || strings.HasSuffix(body, "|") && !strings.HasPrefix(body, "|")
@@ -106,6 +106,7 @@ func newMark(text, body string, square bool) mark {
 	return m
 }
 
+// notLetter reports whether c is not a letter.
 func notLetter(c rune) bool { return !unicode.IsLetter(c) }
 
 // kindOf returns the kind of a mark. It depends on the reader's state and tools.

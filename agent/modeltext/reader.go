@@ -1,7 +1,7 @@
 // Package modeltext separates the text that a language model writes for people from thoughts, from tool
-// calls that the server has left in the text, and from control tokens of the model's template. It does
-// not know models, but classes of marks: the words in a mark ("think", "tool_call", "channel") decide,
-// in any kind of brackets.
+// calls that the server has left in the text, and from control tokens of the model's template. It has no
+// rules for single models: it classifies each mark by the words in it, such as "think", "tool_call" or
+// "channel", in any kind of brackets.
 package modeltext
 
 import (
@@ -37,15 +37,15 @@ type Reader struct {
 	midway  bool            // whether the current line has text before held
 	begun   bool            // whether the message has text or a mark
 	spoken  strings.Builder // text for people since takeSpoken
-	literal int             // bytes at the beginning of held where no bracket begins a call
+	literal int             // number of bytes at the beginning of held where no bracket begins a call
 
 	// The current call, header or possible thought.
-	raw    string         // its text
-	base   string         // base of the mark that began it
-	tool   string         // name of the tool in that mark or in the header
-	nested map[string]int // number of open marks within a call, by base
+	raw    string         // text of the call, header or possible thought
+	base   string         // base of the mark that began the call or header
+	tool   string         // name of the tool in this mark or in the header
+	nested map[string]int // number of open marks within a call; key: base of the marks
 
-	calls    []Call // calls since Calls
+	calls    []Call // calls since the previous call of Calls
 	opened   bool   // whether a thought had a mark at its beginning
 	unopened bool   // whether a thought had a mark at its end only
 }
@@ -54,15 +54,16 @@ type Reader struct {
 type state int
 
 const (
-	stateText    state = iota // for people
-	stateMaybe                // for people, or a thought that the prompt has opened
-	stateThought              // not for people, and dropped
+	stateText    state = iota // text for people
+	stateMaybe                // text for people, or a thought that the prompt has begun
+	stateThought              // a thought or other text that is dropped
 	stateCall                 // a tool call
-	stateHeader               // the author and the recipient, up to the end of the line or the next mark
+	stateHeader               // author and recipient of a message, up to the end of the line or the next mark
 )
 
 // NewReader returns a reader of one message of a model that may call the offered tools. If thinking is
-// true, the text may begin inside a thought, and is held until a mark shows whether it did.
+// true, the text may begin inside a thought. The reader then holds the text until a mark shows whether it
+// did.
 func NewReader(offered []Tool, thinking bool) *Reader {
 	r := &Reader{tools: newTools(offered)}
 	if thinking {
@@ -74,14 +75,14 @@ func NewReader(offered []Tool, thinking bool) *Reader {
 // Unopened reports whether the text had the end of a thought without its beginning.
 func (r *Reader) Unopened() bool { return r.unopened }
 
-// Calls returns the calls that have been read since the previous Calls.
+// Calls returns the calls that were read since the previous call of Calls.
 func (r *Reader) Calls() []Call {
 	calls := r.calls
 	r.calls = nil
 	return calls
 }
 
-// Write reads more of the message, and returns the text for people that has become certain.
+// Write reads more of the message, and returns the text that is now certain to be for people.
 func (r *Reader) Write(text string) string {
 	text = r.part + text
 	whole := len(text)
@@ -98,7 +99,7 @@ func (r *Reader) Write(text string) string {
 }
 
 // Release returns the text that is held as a possible thought. It is for servers that send thoughts in a
-// field of their own.
+// separate field.
 func (r *Reader) Release() string {
 	if r.state != stateMaybe {
 		return ""
@@ -107,8 +108,8 @@ func (r *Reader) Release() string {
 	return r.read(false)
 }
 
-// Flush ends the message, and returns the rest of the text for people. If cut is true, the message was cut
-// off: text that may be a thought is dropped, and so is an incomplete call.
+// Flush ends the message, and returns the rest of the text for people. cut reports whether the message was cut
+// off. In this case a possible thought and an incomplete call are dropped.
 func (r *Reader) Flush(cut bool) string {
 	r.part = ""
 	spoken := r.read(true)
@@ -176,9 +177,9 @@ func (r *Reader) consume(n int) string {
 // strippedBase is the base of a Harmony message whose control tokens the server has removed.
 const strippedBase = "stripped"
 
-// onBeginning handles the beginning of a message of Harmony, the template of gpt-oss: the recipient, if the
-// prompt has opened the header, and "analysis" before a thought, if the server has removed the control
-// tokens. It returns false if more text is needed.
+// onBeginning handles the beginning of a message in Harmony, the template of gpt-oss. If the prompt has begun
+// the header, the message begins with the recipient. If the server has removed the control tokens, a thought
+// begins with the word "analysis". onBeginning returns false if more text is needed.
 func (r *Reader) onBeginning(end bool) bool {
 	const recipient, analysis = "to=functions.", "analysis"
 	text := strings.TrimLeft(r.held, " ")
@@ -197,8 +198,8 @@ func (r *Reader) onBeginning(end bool) bool {
 	return true
 }
 
-// inStripped drops a thought up to the header of the next message, which has no control tokens either.
-// It returns false if more text is needed.
+// inStripped drops a thought up to the header of the next message. Neither has control tokens. inStripped
+// returns false if more text is needed.
 func (r *Reader) inStripped(end bool) bool {
 	const final, call = "assistantfinal", "assistantcommentary to=functions."
 	for _, header := range []string{final, call} {
@@ -220,14 +221,14 @@ func (r *Reader) inStripped(end bool) bool {
 	return end
 }
 
-// takeSpoken returns the text for people since the previous takeSpoken.
+// takeSpoken returns and clears the text for people.
 func (r *Reader) takeSpoken() string {
 	text := r.spoken.String()
 	r.spoken.Reset()
 	return text
 }
 
-// plain returns the length of the held text before the next character that may begin a mark or a call.
+// plain returns the length of the held text before the next character at which a mark or a call may begin.
 func (r *Reader) plain() int {
 	midway := r.midway
 	for i, c := range r.held {
@@ -253,7 +254,7 @@ func (r *Reader) plain() int {
 	return len(r.held)
 }
 
-// onText handles text without marks.
+// onText handles text without marks, depending on the state.
 func (r *Reader) onText(text string) {
 	switch r.state {
 	case stateText:
@@ -261,7 +262,7 @@ func (r *Reader) onText(text string) {
 		line := text[strings.LastIndexByte(text, '\n')+1:]
 		r.midway = strings.TrimSpace(line) != "" || r.midway && len(line) == len(text)
 	case stateMaybe:
-		if r.raw += text; len(r.raw) > maxUndecided { // a spoken reply is shorter
+		if r.raw += text; len(r.raw) > maxUndecided { // too long for a spoken reply, so it is a thought
 			r.state, r.raw = stateThought, ""
 		}
 	case stateCall:
@@ -346,8 +347,8 @@ func isRole(word string) bool {
 	return false
 }
 
-// onRole starts a message of a role. Messages of other roles than the assistant's are invented by the
-// model, and dropped as if they were thoughts.
+// onRole starts a message with this role. If the role is not the assistant's, the model has invented the
+// message, which is dropped like a thought.
 func (r *Reader) onRole(role string) {
 	switch role {
 	case "assistant", "model", "bot":
@@ -357,7 +358,7 @@ func (r *Reader) onRole(role string) {
 	}
 }
 
-// enter starts a state at a mark.
+// enter changes to a state that a mark begins.
 func (r *Reader) enter(s state, m mark) {
 	r.state, r.base, r.tool, r.raw, r.nested = s, m.base, m.value, "", map[string]int{}
 }
@@ -385,8 +386,8 @@ func (r *Reader) inCall(m mark, kind markKind) {
 	}
 }
 
-// endCall parses the text of a call. If it has no valid call, it becomes a call of the tool "?", which is not
-// offered.
+// endCall ends a call and parses its text. Text that is not a valid call becomes a call of the tool "?", which is
+// not offered.
 func (r *Reader) endCall() {
 	if !isResult(r.base) {
 		calls := r.tools.calls(r.raw, r.tool)
@@ -398,7 +399,8 @@ func (r *Reader) endCall() {
 	r.state, r.raw = stateText, ""
 }
 
-// isResult reports whether a mark surrounds the result of a tool, which the model has invented or repeated.
+// isResult reports whether the mark with this base begins the result of a tool, which the model has invented or
+// repeated.
 func isResult(base string) bool {
 	for _, word := range []string{"response", "result", "output", "observation", "available"} {
 		if strings.Contains(base, word) {
@@ -429,15 +431,15 @@ func (r *Reader) endHeader() {
 	}
 }
 
-// structure parses JSON, a code fence or a line of Python at the beginning of held that may be a call. n is the
-// length of the call, or of text for people if calls is empty; it is -1 if more text is needed.
+// structure parses the beginning of held if it is JSON, a code block or a line of Python, which may be calls. n is
+// the length of the calls, or of text for people if there are none. n is -1 if more text is needed.
 func (r *Reader) structure(end bool) (n int, calls []Call) {
 	held := r.held[:min(len(r.held), maxUndecided)]
 	whole := end || len(held) == maxUndecided
 	body := strings.TrimLeft(held[1:], " \t\r\n")
 	switch {
 	case held[0] == '`':
-		return r.fence(whole)
+		return r.codeBlock(whole)
 	case held[0] == '<':
 		return 1, nil
 	case strings.HasPrefix(held, "◁"):
@@ -469,8 +471,9 @@ func (r *Reader) structure(end bool) (n int, calls []Call) {
 	return n, calls
 }
 
-// fence parses code between fences of backticks. The code is text for people unless it is a call.
-func (r *Reader) fence(whole bool) (n int, calls []Call) {
+// codeBlock parses a code block between three backticks. The code is text for people unless it is a call. The
+// results are those of structure; whole reports whether no more text follows.
+func (r *Reader) codeBlock(whole bool) (n int, calls []Call) {
 	const fence = "```"
 	switch {
 	case strings.HasPrefix(fence, r.held) && !whole:
