@@ -26,7 +26,7 @@ import (
 // Options of a Client.
 type Options struct {
 	Server                  // the server's name in error sentences, and its key
-	Base      *url.URL      // URL to which the paths of requests are added
+	Base      *url.URL      // URL that the paths of requests are added to
 	KeyHeader string        // name of the header with the key; empty means "Authorization" with a bearer token
 	Header    http.Header   // headers of every request
 	First     time.Duration // maximum time until the body of a response begins, including connecting unless ConnectWithin is set

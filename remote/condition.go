@@ -28,7 +28,7 @@ type Condition struct {
 		since time.Time // when the engine began to work or to fail; zero before the first result
 		again time.Time // end of the latest rest
 	}
-	warning  error  // limitation of an engine that works; nil if there is none
+	warning  error  // limitation of an engine that works; nil without limitations
 	failures int    // number of failures since the last successful use
 	all      uint64 // number of failures since the start
 	use      struct {
@@ -53,7 +53,7 @@ type checkResult int
 const (
 	checkFit  checkResult = iota // no check has failed, although the use did
 	checkAway                    // the latest check has failed
-	checkBack                    // a check has succeeded after one that failed
+	checkBack                    // a check has succeeded after a failed one
 )
 
 // Durations of rests and reports.
@@ -80,7 +80,7 @@ func NewCondition(part string, log *slog.Logger, report func(cause string), now 
 // Now returns the time by the clock of the condition.
 func (c *Condition) Now() time.Time { return c.now() }
 
-// Resting returns the failure because of which the engine rests, or nil if it can be used.
+// Resting returns the failure that makes the engine rest, or nil if it can be used.
 // Only a failed use causes a rest: a check may fail although uses succeed, for example if the
 // key allows speech only.
 func (c *Condition) Resting() error {

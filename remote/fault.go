@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Codes of faults for which the server has sent no code.
+// Codes of faults without a code of the server.
 const (
 	CodeUnreachable = "unreachable"
 	CodeRefused     = "refused" // the response has another status than 2xx; see Fault.Status

@@ -53,7 +53,7 @@ const mark = "[key]"
 
 const (
 	maxQuote    = 200     // maximum length of a quotation from a server, in bytes
-	maxSearched = 1 << 10 // maximum length of the text in which keys are searched, in bytes
+	maxSearched = 1 << 10 // maximum length of the text that is searched for keys, in bytes
 	// minPart is the minimum length of the beginning of a secret that is recognized at the
 	// end of a text, in bytes.
 	minPart = 4

@@ -31,7 +31,7 @@ type aligner struct {
 	oddFrame bool // changes with each frame
 	finder   lagFinder
 	room     roomResponse                          // once known, it stays known for later speech
-	searched [MicFrame + lagRange*decimation]int16 // the loudspeaker's sound in which a frame is searched
+	searched [MicFrame + lagRange*decimation]int16 // the loudspeaker's sound that a frame is searched in
 }
 
 // stampedBase is the alignment by stamps.
@@ -50,7 +50,7 @@ type lock struct {
 	locked bool  // lag is valid
 	doubt  bool  // lag may be wrong
 	agreed int   // number of checks that confirmed lag since it was set or doubted
-	lag    int64 // samples by which the echo is later than base says; may be negative
+	lag    int64 // delay of the echo after base, in samples; may be negative
 	newLag int64 // lag that the latest clear check found
 }
 

@@ -27,7 +27,7 @@ const (
 	unknownLagFactor = 4 // multiplies the expected echo while the lag is unknown
 )
 
-// usualRatio is the usual ratio of the power of one sound to that of another, in each band.
+// usualRatio is the usual ratio of the powers of two sounds, in each band.
 type usualRatio struct {
 	gain   [bands]float32 // mean ratio in dB
 	spread [bands]float32 // standard deviation of the ratio in dB, estimated
@@ -50,7 +50,7 @@ func fromDB(db float32) float32 { return float32(math.Pow(10, float64(db)/10)) }
 
 // learn updates the statistics with the ratio of sound to reference in one step. It limits
 // outliers, because a person's voice must not soon count as usual, but it drops none, because
-// wrong statistics must not last. It ignores bands in which the reference is too quiet.
+// wrong statistics must not last. It ignores bands where the reference is too quiet.
 func (c *usualRatio) learn(sound, reference, noise *levels) {
 	for b := range bands {
 		if reference[b]*fromDB(c.gain[b]) < 10*noise[b] {
@@ -80,7 +80,7 @@ type judge struct {
 	cleanPower  float32 // of the clean sound
 	unexplained float32 // the part of cleanPower that is neither the usual residue of our voice nor noise
 
-	addedFrames float32 // number of recent frames in which the canceller added power, decaying with time
+	addedFrames float32 // number of recent frames where the canceller added power, decaying with time
 }
 
 func newJudge() *judge {

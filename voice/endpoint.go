@@ -188,7 +188,7 @@ func countOnes(recent uint32, n int) int { return bits.OnesCount32(recent & (1<<
 // noise floor.
 func (e *EndPointer) isVoice(pcm []int16) bool {
 	level := rms(pcm)
-	// The detector has statistics of its own, so it must see every window. It reads
+	// The detector has its own statistics, so it must see every window. It reads
 	// samples in native byte order, which is little-endian on all supported machines.
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)

@@ -89,7 +89,7 @@ type Mouth struct {
 	queued   []levelChange
 }
 
-// levelChange is a level and the time from which it is heard.
+// levelChange is a level and the time when it begins to be heard.
 type levelChange struct {
 	at    time.Time
 	level float64

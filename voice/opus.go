@@ -19,7 +19,7 @@ const MaxPacket = 4000
 var ErrPacket = errors.New("not an Opus packet")
 
 // Decoder decodes the Opus packets of one stream to PCM. It holds the state of the stream, so
-// each stream needs a decoder of its own. It is not safe for concurrent use.
+// each stream needs its own decoder. It is not safe for concurrent use.
 type Decoder struct {
 	opus *opus.Decoder
 	pcm  []int16 // buffer of the longest packet; returned by Decode and Conceal

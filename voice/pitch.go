@@ -12,7 +12,7 @@ const (
 )
 
 // hasPitch reports whether sound has the period of a voice, as vowels do. Breath has no
-// period. The whine of a motor has one, but it is shorter than that of any voice.
+// period. The whine of a motor has one, but it is shorter than any voice's.
 func hasPitch(pcm *[pitchSpan]int16) bool {
 	var half [pitchSpan / 2]float32
 	for i := range half {

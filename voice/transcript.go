@@ -51,7 +51,7 @@ func filterTranscript(t Transcript, u *Utterance) Transcript {
 	return cleaned
 }
 
-// minNoSpeech is the Transcript.NoSpeech from which an utterance may have been silence, as in
+// minNoSpeech is the lowest Transcript.NoSpeech of an utterance that may have been silence, as in
 // Whisper itself.
 const minNoSpeech = 0.6
 

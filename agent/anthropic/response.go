@@ -144,7 +144,7 @@ func (r *response) finish(tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	return thinker.StopTools, nil
 }
 
-// argumentsOf returns a copy of a call's arguments: an empty object if there are none.
+// argumentsOf returns a copy of a call's arguments: an empty object if none exist.
 func argumentsOf(raw json.RawMessage) json.RawMessage {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage("{}")

@@ -66,7 +66,7 @@ type watchKey struct{}
 
 // watchedBody is the body of a response. It reports the first byte and each ping to the watch:
 // the SDK hides pings, but a model that is thinking may send nothing else for a long time. The
-// turn has a time limit of its own.
+// turn has its own time limit.
 type watchedBody struct {
 	remote.Body
 	begun bool // the first byte was read

@@ -432,7 +432,7 @@ func (r *Reader) endHeader() {
 }
 
 // structure parses the beginning of held if it is JSON, a code block or a line of Python, which may be calls. n is
-// the length of the calls, or of text for people if there are none. n is -1 if more text is needed.
+// the length of the calls, or of text for people if calls is empty. n is -1 if more text is needed.
 func (r *Reader) structure(end bool) (n int, calls []Call) {
 	held := r.held[:min(len(r.held), maxUndecided)]
 	whole := end || len(held) == maxUndecided

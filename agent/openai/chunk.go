@@ -179,7 +179,7 @@ func textOf(raw json.RawMessage) (string, error) {
 func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // statusOf returns the HTTP status in an error object, which llama.cpp and OpenRouter send
-// within a successful response, or 502 if there is none.
+// within a successful response, or 502 if the error has no status.
 func statusOf(raw json.RawMessage) int {
 	var e struct{ Code int }
 	if json.Unmarshal(raw, &e) == nil && e.Code >= 400 && e.Code < 600 {

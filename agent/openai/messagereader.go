@@ -37,7 +37,7 @@ type messageReader struct {
 	worth    time.Duration // if alive is false, the waiting time that the latest text adds, see remote.Worth
 }
 
-// call is a tool call of which pieces may be missing.
+// call is a tool call; some of its pieces may be missing.
 type call struct {
 	index     int // number that the server has given to the call
 	id, name  string
@@ -89,7 +89,7 @@ func (r *messageReader) addPiece(index *int, id, name string, arguments []byte, 
 	return nil
 }
 
-// callOf returns the call to which a piece belongs, or nil if the piece begins a new call.
+// callOf returns the call that a piece belongs to, or nil if the piece begins a new call.
 func (r *messageReader) callOf(index *int, id, name string) *call {
 	for _, c := range slices.Backward(r.calls) {
 		switch {

@@ -60,7 +60,7 @@ type Options struct {
 
 	HistoryTokens int           // maximum length of the conversation in the prompt; 0 means 3000
 	MemoryTokens  int           // maximum length of the memory in the prompt; 0 means 2048
-	Phrases       agent.Phrases // phrases for a turn in which the model writes nothing that can be spoken
+	Phrases       agent.Phrases // phrases for a turn without text that can be spoken
 	Log           *slog.Logger
 }
 

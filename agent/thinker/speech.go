@@ -14,7 +14,7 @@ import (
 // Speech converts the text of a model to replies while the model writes it. It finds the
 // face, removes what cannot be spoken, and splits the text into sentences. The first
 // sentence may be cut early. Speech reads letter by letter, so the result does not depend
-// on the pieces in which the text arrives.
+// on how the text is split into pieces.
 //
 // The face is the emoji at the beginning, or a tag such as [happy] or [excited:0.8]. The
 // reply has one of agent.Emotions, and the tag as the model wrote it. Later emoji are

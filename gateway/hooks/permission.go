@@ -116,7 +116,7 @@ func (w request) by(given string) (by string, waits bool) {
 }
 
 // isYesOrNo reports whether the request can be answered with yes or no. It returns false for
-// choices, plans and other hooks, and for commands in which the removal of keys would also hide
+// choices, plans and other hooks, and for commands where the removal of keys would also hide
 // other parts.
 func (w request) isYesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
@@ -143,7 +143,7 @@ func (a *API) addPermission(by string, w request, withdraw func()) *permission {
 	}
 	a.change(a.table.addAsks(now, h.key, by, 1))
 	s := a.table[h.key]
-	for _, c := range slices.Backward(s.calls) { // the latest of equal calls is the one that waits
+	for _, c := range slices.Backward(s.calls) { // the latest of equal calls waits
 		if h.call.id == "" && h.call.same(c) {
 			h.call = c
 		} else {
@@ -172,7 +172,7 @@ func (h *permission) settledBy(r report) bool {
 	return false
 }
 
-// parallelFor is the maximum time after the question in which a new call counts as parallel. After
+// parallelFor is the maximum time between the question and a new call that counts as parallel. After
 // a denial in the terminal, an agent needs more time to make the next call.
 const parallelFor = 2 * time.Second
 

@@ -60,7 +60,7 @@ type report struct {
 	agent, session string
 	event          string
 	state          codingState
-	call           call   // the call that the report is about; its name is empty if there is none
+	call           call   // the call that the report is about; its name is empty without a call
 	sub            string // ID of the subagent that reported, or ""
 	headless       bool   // whether nobody watches the session
 	native         bool   // whether the format is Claude Code's

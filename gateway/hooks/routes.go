@@ -62,7 +62,7 @@ func post(handle func(c *gin.Context, body []byte) error) gin.HandlerFunc {
 // app is the name of the program, as the hooks of clawd-on-desk expect it.
 const app = "clawd-on-desk"
 
-// hello is the response to GET /state, by which hooks recognize the program.
+// hello is the response to GET /state, which identifies the program to hooks.
 type hello struct {
 	OK   bool   `json:"ok"`
 	App  string `json:"app"`

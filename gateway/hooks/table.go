@@ -31,7 +31,7 @@ type session struct {
 	asks  int         // number of waiting permissions
 
 	stopped bool        // whether the turn is over and no other has begun
-	passing codingState // state that is shown instead of base until the time in until; "" if there is none
+	passing codingState // state that is shown instead of base until the time in until; "" for base
 	until   time.Time   // when passing ends
 	seen    time.Time   // time of the latest report
 	began   time.Time   // time of the first report
@@ -216,7 +216,7 @@ func (t table) nextSweep() (due time.Time) {
 	return due
 }
 
-// merged returns the state with the highest priority of all sessions, or idle if there are none.
+// merged returns the state with the highest priority of all sessions, or idle without sessions.
 func (t table) merged() codingState {
 	highest := codingState("")
 	for _, s := range t {
