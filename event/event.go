@@ -32,8 +32,8 @@ func Kind(e Event) string { return e.kind() }
 type Envelope struct {
 	Seq     uint64    `json:"seq"`               // number of the event since the start of the appliance, from 1
 	At      time.Time `json:"at"`                // time of publication; in Go with the monotonic reading
-	Robot   device.ID `json:"robot,omitempty"`   // the robot that the event is about; left out if none exists
-	Session string    `json:"session,omitempty"` // the session that the event belongs to; left out if none exists
+	Robot   device.ID `json:"robot,omitempty"`   // the robot that the event is about; absent otherwise
+	Session string    `json:"session,omitempty"` // the session that the event belongs to; absent otherwise
 	Event   Event     `json:"-"`
 }
 

@@ -28,7 +28,7 @@ func TestCharacters(t *testing.T) {
 	h.command("character import "+aria, 0, "aria", "browser's voice", "no brain of the provider anthropic")
 	h.command("character import "+leo, 0, "coach-leo", "instructions.md", "first synthesizer of this appliance is not elevenlabs",
 		"The skill wave is not on this appliance")
-	h.command("character import "+leo+" --name default", 1, "household's character and cannot be removed")
+	h.command("character import "+leo+" --name default", 1, "household's own")
 	h.command("character import "+leo+" --name still", 1, "configuration file has a character")
 	if code, out, faults := commandLine(t, "character", "check", leo); code != 0 || !strings.Contains(out, "wave, lookAt") ||
 		strings.Contains(out, "temperature") {
@@ -84,7 +84,7 @@ func TestCharactersAreRemoved(t *testing.T) {
 	must.Succeed(t, os.MkdirAll(filepath.Join(data, "personas"), 0o700))
 	must.Succeed(t, os.WriteFile(filepath.Join(data, "personas", "cook.md"), []byte("You cook."), 0o600))
 	h.command("character use a0b1c2d3e4f5 quiet", 0)
-	for id, says := range map[string]string{"default": "household's character and cannot be removed", "perch": "household's own", "still": "configuration file",
+	for id, says := range map[string]string{"default": "household's character and cannot be removed", "perch": "household's character and cannot be removed", "still": "configuration file",
 		"cook": "cook.md", "quiet": "perch character use a0b1c2d3e4f5 default", "nobody": "no character", "../admin-token": "nothing at this address",
 		"..": "no character", "a.b": "no character"} {
 		h.command("character remove "+id, 1, says)
