@@ -8,8 +8,8 @@ import (
 // Values of the response to a browser's preflight (Fetch standard, section 3.3). Credentials are not
 // allowed: there are no cookies here, and a page sends its token in a header.
 const (
-	// allowedHeaders are the headers that a page may set: those of keys, and those of robots, for pages that
-	// act as a robot.
+	// allowedHeaders are the headers that a page may set: headers that hold keys, and the headers of robots,
+	// for pages that act as a robot.
 	allowedHeaders = "Authorization, X-Admin-Token, Content-Type, Accept, Accept-Language, User-Agent, Last-Event-ID, " +
 		"Device-Id, Client-Id, Activation-Version, Serial-Number, Protocol-Version, X-Session-Id, X-Hermes-Tool-Progress, Mcp-Session-Id, Mcp-Protocol-Version"
 	// libraryHeaderPrefix begins the names of headers that OpenAI's library sets in a page. Their number and
@@ -22,7 +22,7 @@ const (
 )
 
 // allowOrigin checks the Origin of a request, and if it is allowed makes the browser show the response to
-// the web page, even an error. It returns an error for a page that is not allowed.
+// the web page, even if it is an error. It returns an error for a page that is not allowed.
 func (o Origins) allowOrigin(response http.Header, r *http.Request) error {
 	// Set in every response, because a cache must not return one origin's response to another.
 	response.Add("Vary", "Origin")

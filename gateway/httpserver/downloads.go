@@ -7,7 +7,7 @@ import (
 
 // Downloads counts the downloads of robots, which may take seconds: firmware images, assets and sounds. The
 // firmware may crash if the server closes the connection of a download, so a stopping appliance waits for
-// them. The zero value is ready for use.
+// these downloads. The zero value is ready for use.
 type Downloads struct {
 	mu       sync.Mutex
 	running  int

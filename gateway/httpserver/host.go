@@ -12,13 +12,13 @@ import (
 	"perch/plain"
 )
 
-// Hosts are the host names of this appliance. Checking them protects against DNS rebinding: a web page
-// whose host name resolves to the appliance's address.
+// Hosts are the host names of this appliance. Checking them protects against DNS rebinding, an attack by a
+// web page whose host name is made to resolve to the appliance's address.
 type Hosts struct {
-	Allowed []string // names besides those of a local network; lower case, without port
+	Allowed []string // accepted names besides IP addresses and the names of a local network; lower case, without port
 }
 
-// Check returns an error for a request with another Host.
+// Check returns an error for a request whose Host header has any other name.
 func (h Hosts) Check(r *http.Request) error {
 	host := hostOnly(r.Host)
 	if h.isAllowed(host) {
@@ -42,8 +42,8 @@ func (h Hosts) isAllowed(host string) bool {
 		slices.ContainsFunc(localSuffixes, func(suffix string) bool { return strings.HasSuffix(host, suffix) }))
 }
 
-// hostOnly returns the value of a Host header in lower case, without port, brackets and final dot. It does
-// not remove a port that is not a number, so the result is then not a valid name.
+// hostOnly returns the value of a Host header in lower case, without port, brackets and final dot. A port
+// that is not a number stays, so that isHostName refuses the result.
 func hostOnly(host string) string {
 	if h, port, err := net.SplitHostPort(host); err == nil && strings.Trim(port, "0123456789") == "" {
 		host = h
@@ -57,13 +57,14 @@ func isHostName(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-._") == ""
 }
 
-// Origins are the web pages that may use this appliance.
+// Origins holds the origins (scheme, host and port) of foreign web pages that may use this appliance.
 type Origins struct {
 	Allowed []string // such as "https://panel.example", without a path
 }
 
-// Check returns an error for a request of a web page that is neither allowed nor the appliance's own.
-// Robots and programs send no Origin header. Several Origin headers, which no browser sends, are refused.
+// Check returns an error for a request from a web page, unless its origin is allowed or is the appliance
+// itself. Robots and programs send no Origin header. Several Origin headers, which no browser sends, are
+// refused.
 func (o Origins) Check(r *http.Request) error {
 	origin := r.Header.Get("Origin")
 	if len(r.Header["Origin"]) < 2 && o.isAllowed(origin, r.Host) {
@@ -73,7 +74,8 @@ func (o Origins) Check(r *http.Request) error {
 	return &Fault{Word: "foreign_origin", Sentence: why, HTTP: http.StatusForbidden}
 }
 
-// isAllowed reports whether an origin is empty, allowed, or the appliance itself at host.
+// isAllowed reports whether an origin is empty, allowed, or the appliance itself, which the request has
+// addressed as host.
 func (o Origins) isAllowed(origin, host string) bool {
 	if origin == "" || slices.Contains(o.Allowed, origin) {
 		return true

@@ -37,8 +37,8 @@ type Known struct {
 	HTTP int
 }
 
-// AsFault returns a Fault with the code and status of the first known error that err wraps. If there is
-// none, it returns err.
+// AsFault returns a Fault with the code and status of the first known error that err wraps. If err wraps no
+// known error, AsFault returns err itself.
 func AsFault(err error, known []Known) error {
 	for _, k := range known {
 		if errors.Is(err, k.Err) {
@@ -48,8 +48,8 @@ func AsFault(err error, known []Known) error {
 	return err
 }
 
-// coded is an error with a code and a status. Other packages have errors of this kind without importing
-// this one.
+// coded is an error with a code and a status. Other packages can define such errors without importing this
+// package.
 type coded interface {
 	error
 	Code() string

@@ -23,7 +23,7 @@ func Body(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// Decode decodes a JSON body. It ignores unknown keys, because clients send various ones.
+// Decode decodes a JSON body. It ignores unknown keys, because clients send keys that Perch does not need.
 func Decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return BadBody("the body is not the JSON object that belongs here: " + WhyNotJSON(err))
@@ -31,8 +31,8 @@ func Decode(body []byte, into any) error {
 	return nil
 }
 
-// WhyNotJSON describes an error of decoding a body for clients: which key has a wrong type, or at which byte
-// the body stops being JSON.
+// WhyNotJSON tells clients why a body could not be decoded: which key has a wrong type, or at which byte the
+// body stops being JSON.
 func WhyNotJSON(err error) string {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError

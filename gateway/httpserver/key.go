@@ -21,9 +21,9 @@ import (
 // Key checks the bearer tokens of requests against a secret.
 type Key struct {
 	secret  atomic.Pointer[secret]
-	setting string        // where the secret is set, for error messages: a configuration key or a file
-	header  string        // another header that may hold the token; empty if none exists
-	tries   *peerLimiters // limits how many wrong keys a peer may try
+	setting string        // where the secret is set, for error messages: an option of the configuration, or a file
+	header  string        // name of another header that may hold the token; may be empty
+	tries   *peerLimiters // limits how many wrong tokens a peer may try
 }
 
 // secret is the current secret of a Key.
@@ -33,9 +33,10 @@ type secret struct {
 	end     context.CancelFunc
 }
 
-// NewKey returns a Key with a secret. If the secret is empty, every request is refused. setting names where
-// the secret is set: a configuration key, or the absolute path of a file. Error messages show only the
-// last element of the path, because clients without a key should not learn where files are.
+// NewKey returns a Key with a secret. If the secret is empty, every request is refused. header is another
+// header that may hold the token, or empty. setting names where the secret is set: an option of the
+// configuration, or the absolute path of a file. Error messages show only the last element of the path,
+// because clients without the secret should not learn where files are.
 func NewKey(text, setting, header string) *Key {
 	if filepath.IsAbs(setting) {
 		setting = fmt.Sprintf("the file %s in the data directory", filepath.Base(setting))
@@ -45,7 +46,8 @@ func NewKey(text, setting, header string) *Key {
 	return k
 }
 
-// Set changes the secret. That ends the requests and connections that Binds has bound to the earlier one.
+// Set changes the secret. A change ends the requests and connections that Binds has bound to the earlier
+// secret.
 func (k *Key) Set(text string) {
 	before := k.secret.Load()
 	if before != nil && before.text == text {
@@ -70,16 +72,18 @@ func (k *Key) Binds(c *gin.Context) {
 	c.Next()
 }
 
-// boundTo is the context key of the context that ends when the secret of a bound request changes.
+// boundTo is the key under which a bound request's context holds another context, which ends when the secret
+// is changed.
 type boundTo struct{}
 
-// Check returns an error for a request without the right token, and for one from an address that has tried
-// too many wrong ones.
+// Check returns an error for a request without the right token, and for any request from an address that has
+// sent too many wrong tokens.
 func (k *Key) Check(r *http.Request) error {
 	return k.CheckToken(r, k.tokenOf(r), nil)
 }
 
-// Or returns a check that accepts the tokens of k and of another key. Wrong tokens count as tries of k.
+// Or returns a check that accepts the tokens of k and of another key. Wrong tokens count toward the limit of
+// k.
 func (k *Key) Or(other *Key) func(*http.Request) error {
 	return func(r *http.Request) error {
 		return k.CheckToken(r, k.tokenOf(r), func(string) bool { return other.isSecret(bearerOf(r)) })
@@ -128,13 +132,13 @@ func (k *Key) CheckToken(r *http.Request, token string, other func(token string)
 	if k.isSecret(token) || other != nil && other(token) {
 		return nil
 	}
-	if token != "" { // a missing token is not a try: otherwise the images of a web page could lock its reader out
+	if token != "" { // a missing token is not a try: otherwise a web page could lock its reader out by loading images from here
 		k.tries.allow(from)
 	}
 	return &Fault{Word: "wrong_key", Sentence: fmt.Sprintf("a bearer token is needed; it is in %s", k.setting), HTTP: http.StatusUnauthorized}
 }
 
-// Limits of wrong keys: an address may send ten at once, and then one every six seconds.
+// Limits of wrong tokens: an address may send ten at once, and then one every six seconds.
 const (
 	triesAtOnce = 10
 	tryEvery    = 6 * time.Second
@@ -155,7 +159,8 @@ func (o Origins) Local(r *http.Request) error {
 	if a, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !a.IsLoopback()) {
 		return notLocal("its Host is neither localhost nor a loopback address such as 127.0.0.1")
 	}
-	// The Host is this machine's, so a page with the same origin is this appliance's own.
+	// The Host header names this machine, so a page whose origin has the same host comes from this
+	// appliance.
 	switch origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]; {
 	case len(origin) == 1 && (slices.Contains(o.Allowed, origin[0]) || origin[0] == "http://"+r.Host):
 	case len(origin) > 0:
@@ -175,7 +180,8 @@ func (o Origins) Local(r *http.Request) error {
 	return nil
 }
 
-// isProxyHeader reports whether proxies set a header. The name must be in canonical form.
+// isProxyHeader reports whether a header shows that a request came through a proxy. The name must be in
+// canonical form.
 func isProxyHeader(name string) bool {
 	switch name {
 	case "Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Host", "X-Original-Forwarded-For",
@@ -185,7 +191,7 @@ func isProxyHeader(name string) bool {
 	return strings.HasPrefix(name, "X-Forwarded")
 }
 
-// notLocal returns the error of Local with the reason.
+// notLocal returns the error of Local. why is the reason.
 func notLocal(why string) error {
 	return &Fault{Word: "not_local",
 		Sentence: "this listener serves programs on this machine only, and this request is refused: " + why, HTTP: http.StatusForbidden}

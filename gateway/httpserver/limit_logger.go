@@ -13,14 +13,15 @@ import (
 const (
 	logAtOnce = 10              // how often a message is logged without a limit
 	logAgain  = 6 * time.Second // interval after that
-	// maxMessages is the maximum number of different texts that are counted. Perch has fewer such texts,
-	// because clients do not determine them.
+	// maxMessages is the maximum number of different texts that are counted. Perch has fewer, because
+	// clients cannot change the texts of its messages.
 	maxMessages = 200
 )
 
 // LimitLogger returns a rate-limited logger, for messages that clients can cause as often as they like. Each
-// message is logged ten times at once, and then ten times a minute. The attribute "more" holds how many were
-// left out before it. Messages with the same text count as the same even if their attributes differ.
+// message is logged ten times at once, and then ten times a minute. The attribute "more" says how often the
+// message was left out since it was last logged. Messages with the same text count as the same even if their
+// attributes differ.
 func LimitLogger(log *slog.Logger) *slog.Logger {
 	return slog.New(limitedHandler{log.Handler(), &messages{byText: map[string]*message{}}})
 }
@@ -63,10 +64,10 @@ type messages struct {
 // message limits how often a message is logged.
 type message struct {
 	limiter *rate.Limiter
-	more    int // how many were left out since it was last logged
+	more    int // how often the message was left out since it was last logged
 }
 
-// allow reports whether a message may be logged, and how many were left out before it.
+// allow reports whether a message may be logged, and how often it was left out since it was last logged.
 func (s *messages) allow(text string) (more int, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// headerDelay is how long the headers of a stream without a line are delayed. An error before then can
-// still be sent as an error response; after it, the headers show clients that the stream has begun.
+// headerDelay is how long a stream that has no line yet waits before it sends its headers. Until then an
+// error can still be sent as an error response; the headers show clients that the stream has begun.
 const headerDelay = 200 * time.Millisecond
 
-// Lines sends a stream of text lines. It calls write and returns its error. write gets ctx, and a function
-// that sends one line, which is given without its line break; any goroutine may call that function until
+// Lines sends a stream of text lines. It calls write with ctx and a function out that sends one line, and
+// returns the error of write. Lines are given to out without line breaks. Any goroutine may call out until
 // write returns.
 //
 // If write fails before the stream has begun, nothing is sent, and the error can be rendered as a response.
@@ -76,8 +76,8 @@ func (l *lines) send(line string) error {
 	return l.control.Flush()
 }
 
-// setDeadline bounds the time that the client may take to read. It ignores the error of tests' writers
-// without deadlines.
+// setDeadline bounds the time that the client may take to read. It ignores the error, which occurs only in
+// tests, with writers that have no deadlines.
 func (l *lines) setDeadline() { _ = l.control.SetWriteDeadline(time.Now().Add(sendTimeout)) }
 
 // finish ends the stream. If write has failed after the headers were sent, it makes further writes fail,

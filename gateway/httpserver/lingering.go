@@ -14,13 +14,14 @@ import (
 const (
 	lingerTimeout = time.Second
 	maxLingering  = 64
-	maxDrained    = 1 << 20 // bytes received, such as the rest of a body
+	maxDrained    = 1 << 20 // bytes that are accepted from a lingering client, such as the rest of a body
 )
 
 // Lingering keeps connections open after their last response until the client has closed them, or for a
-// second. The firmware crashes if the server closes first: its receiving task then uses memory that its
-// main task is freeing. A Lingering serves all listeners of LimitListener whose http.Server has its
-// ConnContext. The zero value is ready for use; Close must be called at the end.
+// second. The firmware crashes if the server closes first: its receiving task then uses memory that its main
+// task is freeing. One Lingering can serve several listeners; each must come from LimitListener, and its
+// http.Server must use the method ConnContext of the Lingering. The zero value is ready for use; Close must
+// be called at the end.
 type Lingering struct {
 	timeout time.Duration // 0 means lingerTimeout
 	maxOpen int           // 0 means maxLingering
@@ -75,7 +76,7 @@ func (l *Lingering) markLast(r *http.Request) {
 	}
 }
 
-// add keeps open a connection that its server has closed, until the client closes it or the timeout is over.
+// add keeps open a connection that net/http has closed, until the client closes it or the timeout is over.
 // It returns false if the connection must be closed at once.
 func (l *Lingering) add(c *limitedConn) bool {
 	l.mu.Lock()

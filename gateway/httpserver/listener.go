@@ -14,16 +14,16 @@ import (
 // Limits of a listener's open connections.
 const (
 	maxConns = 2048
-	// maxConnsOfPeer is enough for a screen full of avatars, or a network behind one address, such as that of
+	// maxConnsOfPeer is enough for a screen full of avatars, or for many clients behind one address, such as
 	// containers.
 	maxConnsOfPeer = 256
-	// maxLocalConns is for programs on this machine. They are counted apart from other machines, so that the
-	// watchdog can connect even if the others have reached their limit. One of the programs may be a proxy
-	// for all clients.
+	// maxLocalConns is for programs on this machine. They are counted separately, so that the watchdog can
+	// connect even if other machines have reached their limit. The limit is high, because one of the programs
+	// may be a proxy for all clients.
 	maxLocalConns = 1024
 )
 
-// writeTimeout bounds a write to a connection without a deadline. Streams and WebSockets set their own.
+// writeTimeout bounds a write to a connection without a deadline. Streams and WebSockets set other deadlines.
 const writeTimeout = time.Minute
 
 // logEvery is how often refused connections are logged.
@@ -69,14 +69,14 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// isLocal reports whether a connection comes from this machine: from a loopback address, from the same
-// address as that of its local end, or over a unix socket.
+// isLocal reports whether a connection comes from this machine: from a loopback address, from the address of
+// its local end, or over a unix socket.
 func isLocal(conn net.Conn) bool {
 	from := addressOf(conn.RemoteAddr().String())
 	return !from.IsValid() || from.IsLoopback() || from == addressOf(conn.LocalAddr().String())
 }
 
-// logRefused logs that connections are refused, at most every minute.
+// logRefused logs that connections are refused, at most once a minute.
 func (l *limitedListener) logRefused(peer netip.Addr, local bool, err error) {
 	why := fmt.Sprintf("%d are open", maxConns)
 	switch {

@@ -13,14 +13,15 @@ import (
 const maxPeers = 1000
 
 // peerLimiters has a rate limiter for each of the latest peers. When there are too many, the network with the
-// most peers loses its least recently used one, so a client with many addresses displaces only its own.
+// most peers loses the limiter that was used least recently, so a client with many addresses displaces only
+// limiters of the same network.
 type peerLimiters struct {
 	every  time.Duration
 	atOnce int
 
 	mu        sync.Mutex
 	byPeer    map[netip.Addr]*list.Element // elements of the lists in byNetwork
-	byNetwork map[netip.Prefix]*list.List  // values are peerLimiter; the one used last is at the back
+	byNetwork map[netip.Prefix]*list.List  // list values have type peerLimiter; the most recently used is at the back
 }
 
 // peerLimiter is the limiter of a peer.
@@ -85,7 +86,8 @@ func (p *peerLimiters) removeOne() {
 	}
 }
 
-// networkOf returns the network of an address, as large as one household, office or customer usually has.
+// networkOf returns the network of an address, in the size that one household, office or customer usually
+// has.
 func networkOf(from netip.Addr) netip.Prefix {
 	bits := 24
 	if from.Is6() {

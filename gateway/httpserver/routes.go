@@ -29,9 +29,9 @@ func NewEngine(log *slog.Logger) (*gin.Engine, error) {
 	e.RedirectTrailingSlash = false // robots do not follow redirects
 	e.Use(limitBodyTime, noEmbedding, renderErrors(log))
 	e.NoRoute(func(c *gin.Context) {
-		// Some avatar programs append their path to a base URL that ends with a slash. Double slashes are
-		// corrected for their paths only: otherwise //xiaozhi/ would get past a proxy that blocks /xiaozhi/.
-		// gin's own correction is not used, because it resolves ".." too.
+		// Some avatar programs append their path to a base URL that ends with a slash, so that the path begins
+		// with two. This is corrected below avatarPrefix only: otherwise //xiaozhi/ would get past a proxy that
+		// blocks /xiaozhi/. gin's own correction is not used, because it resolves ".." too.
 		path := "/" + strings.TrimLeft(c.Request.URL.Path, "/")
 		if strings.HasPrefix(c.Request.URL.Path, "//") && strings.HasPrefix(path, avatarPrefix) {
 			r := *c.Request
@@ -145,8 +145,8 @@ func (o Origins) Admit() gin.HandlerFunc {
 	}
 }
 
-// Last returns a handler to put before those for robots. It makes the connection linger after a request with
-// Connection: close.
+// Last returns a handler to put before the handlers that serve robots. It makes the connection linger after a
+// request with Connection: close.
 func (l *Lingering) Last() gin.HandlerFunc {
 	return func(c *gin.Context) { l.markLast(c.Request) }
 }
@@ -180,7 +180,8 @@ const bodyTimeout = 30 * time.Second
 // Handlers of longer uploads set another deadline.
 func limitBodyTime(c *gin.Context) {
 	// Without a body, net/http is reading already to notice when the client disconnects; at the deadline it
-	// would treat the client as disconnected. With a body, it removes the deadline after the body.
+	// would treat the client as disconnected. With a body, net/http removes the deadline once the body has
+	// arrived.
 	if c.Request.ContentLength != 0 {
 		// Fails only for a test's writer without deadlines.
 		_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyTimeout))
@@ -200,11 +201,11 @@ func Limit(maxBytes int64) gin.HandlerFunc {
 }
 
 // Unread makes net/http send the response without reading the rest of the request's body, and then close the
-// connection. By default net/http reads some of the body first. That takes long if the client is slow, but a
-// client that reads only after it has sent the whole body could not see the response otherwise.
+// connection. By default net/http first reads some of the rest. That takes long if the client is slow, but it
+// lets a client that reads only after sending the whole body see the response.
 func Unread(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
 
-// tooLargeBody is a body with too large a Content-Length.
+// tooLargeBody is the body of a request whose Content-Length is too large.
 type tooLargeBody struct {
 	io.Closer
 	limit int64

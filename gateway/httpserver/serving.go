@@ -14,10 +14,10 @@ const GoingAway = "the appliance is stopping"
 // Serving limits the number of long-lived connections, such as WebSockets, and ends them when the appliance
 // stops.
 type Serving struct {
-	plural              string // word for several of the clients, such as "clients"
+	plural              string // what error messages call the connected programs, in the plural, such as "clients"
 	maxTotal, maxOfPeer int
 	limit               *ConnectionLimit
-	ctx                 context.Context // ends with Run
+	ctx                 context.Context // ends when Run stops the connections
 	cancel              context.CancelFunc
 
 	mu   sync.Mutex // excludes Enter while Run cancels ctx
@@ -25,7 +25,7 @@ type Serving struct {
 }
 
 // NewServing returns a Serving for maxTotal connections, and maxOfPeer from each peer (see PeerOf). plural is
-// the word for several of the clients, used in errors.
+// what error messages call the connected programs, such as "clients".
 func NewServing(plural string, maxTotal, maxOfPeer int) *Serving {
 	s := &Serving{plural: plural, maxTotal: maxTotal, maxOfPeer: maxOfPeer, limit: NewConnectionLimit(maxTotal, maxOfPeer)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -25,8 +25,8 @@ type Message struct {
 }
 
 // Stream sends server-sent events (HTML Living Standard, section 9.2) until next fails or the client
-// disconnects. next must wait for the next message and return it. Its context ends when the client
-// disconnects, or when a keep-alive is due; in the latter case Stream calls next again.
+// disconnects. next must wait for the next message and return it. The context of next ends when the
+// client disconnects, or when a keep-alive is due; in the latter case Stream calls next again.
 func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Context) (Message, error)) error {
 	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")

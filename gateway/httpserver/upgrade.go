@@ -7,12 +7,13 @@ import (
 )
 
 // bearer is the prefix of a WebSocket subprotocol that holds a key (RFC 6455 section 1.9). A web page that
-// opens a WebSocket can set no other header than the list of subprotocols. The server never selects this one.
+// opens a WebSocket can set no other header than the list of subprotocols. The server never selects this
+// subprotocol.
 const bearer = "bearer."
 
-// InUpgrade returns a check that also finds the key with which a web page opens a WebSocket: in a subprotocol
-// "bearer.<base64url of the key>", or if query is set as ?token= in the URL, which proxies may log. A key in
-// the Authorization header has priority.
+// InUpgrade extends a check of the Authorization header to WebSockets of web pages, which cannot set that
+// header. If a request lacks it, the key may come in a subprotocol "bearer.<base64url of the key>" or, if
+// query is set, in ?token= of the URL, which proxies may log.
 func InUpgrade(query bool, check func(*http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		if key := keyOfUpgrade(r, query); key != "" && r.Header.Get("Authorization") == "" {

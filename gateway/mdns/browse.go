@@ -18,9 +18,9 @@ import (
 
 // Search describes a search for services on the local link.
 type Search struct {
-	Type       string   // DNS-SD service type, one of this package's constants
-	Except     string   // name of an instance to skip, such as the appliance's own [Options.Instance]; case is ignored
-	Interfaces []string // as in [Options]
+	Type       string   // DNS-SD service type: Service, Wyoming or HomeAssistant
+	Except     string   // name of an instance to skip, such as this appliance itself (see [Options.Instance]); case is ignored
+	Interfaces []string // network interfaces to search on, as in [Options]
 }
 
 // Found is a service instance that a search has found.
@@ -29,12 +29,12 @@ type Found struct {
 	Host     string            // host name without a trailing dot, such as "perch.local"
 	Port     int               // TCP port; never 0
 	Addrs    []netip.Addr      // at least one address, IPv4 first; the zone of a link-local IPv6 address is the interface
-	TXT      map[string]string // TXT record with lower-case keys; an appliance has ota, ws, version and id
+	TXT      map[string]string // TXT record with lower-case keys; the keys of an appliance are ota, ws, version and id
 }
 
 const (
-	// quietTime is how long All waits for another response. A responder that multicast its records less than a second
-	// ago ignores a query (RFC 6762 section 6). All repeats the query after a second, and the responder then needs 20
+	// quietTime is how long All waits for another response. A responder that has multicast its records less than a
+	// second ago ignores a query (RFC 6762 section 6). It answers the query that All repeats after a second, within 20
 	// to 120 ms.
 	quietTime = 1200 * time.Millisecond
 	// followUpPause is the pause before a query for records that the responses lacked.
@@ -121,11 +121,11 @@ type candidate struct {
 	host string // name of the address records, with the DNS library's escapes; empty until the SRV record was received
 }
 
-// serviceName returns the name of the PTR records.
+// serviceName returns the name of the PTR records, which list the instances.
 func (b *browsing) serviceName() string { return b.Type + ".local." }
 
-// receive handles a response from an interface. It handles the address records last, because it stores only the addresses
-// of known hosts.
+// receive handles a response from an interface. It handles the address records last, because it stores addresses only
+// for the hosts that SRV records have named.
 func (b *browsing) receive(msg *dns.Msg, iface string) {
 	rrs := slices.DeleteFunc(slices.Concat(msg.Answer, msg.Extra), func(rr dns.RR) bool { return rr.Header().Class&^topBit != dns.ClassINET })
 	for _, rr := range rrs {
@@ -158,9 +158,9 @@ func (b *browsing) receive(msg *dns.Msg, iface string) {
 	}
 }
 
-// instance returns the instance with the name of a record. It adds a new instance. If ttl is 0, which is a goodbye, it
-// removes the instance. It returns a value that is not stored after a goodbye, for a name of another type, and if there
-// are too many instances.
+// instance returns the candidate with the name of a record, and adds it if it is new. If ttl is 0, which is a goodbye,
+// it removes the candidate. After a goodbye, for a name of another service type, and if there are too many candidates,
+// it returns a candidate that is stored nowhere, so that changes by the caller have no effect.
 func (b *browsing) instance(name string, ttl uint32) *candidate {
 	labels := dns.Split(name)
 	// The instance name is a single label, which may contain any character (RFC 6763 section 4.1.1).
@@ -192,8 +192,8 @@ func (b *browsing) complete() (list []Found) {
 	return list
 }
 
-// question returns a query for instances, and for records that the responses lacked. Like a probe, it does not request
-// unicast responses.
+// question returns a query for instances, and for records that the responses lacked. It does not request unicast
+// responses, see probe.
 func (b *browsing) question() *dns.Msg {
 	msg := &dns.Msg{Compress: true}
 	ask := func(name string, types ...uint16) {
@@ -238,7 +238,7 @@ func unescape(s string) string {
 	})
 }
 
-// ErrNoAnswer is the error if no machine has responded before the context ended.
+// ErrNoAnswer is returned by Resolve if no machine has responded before the context ended.
 var ErrNoAnswer = errors.New("no answer")
 
 // Resolve returns the IPv4 address of a host such as "perch.local". It works like the resolver of a robot, lwIP, which
@@ -271,13 +271,13 @@ func Resolve(ctx context.Context, host string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("ask for %q: %w", host, fault)
 }
 
-// legacyQuery returns the query that lwIP sends, which has the flag "recursion desired".
+// legacyQuery returns a query like those of lwIP, with the flag "recursion desired".
 func legacyQuery(host string) *dns.Msg {
 	return new(dns.Msg).SetQuestion(dns.CanonicalName(host), dns.TypeA)
 }
 
-// parseAsRobot parses a response like lwIP's dns_recv. The response must have the ID and the only question of the query,
-// and an A record whose class is IN without the flush bit.
+// parseAsRobot parses a response like lwIP's dns_recv. The response must repeat the ID and the single question of the
+// query, and must have an A record whose class is IN without the flush bit.
 func parseAsRobot(raw []byte, query *dns.Msg) (ip netip.Addr, ok bool) {
 	msg := parse(raw)
 	if msg == nil || !msg.Response || msg.Id != query.Id || len(msg.Question) != 1 {

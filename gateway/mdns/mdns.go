@@ -1,11 +1,12 @@
 // Package mdns makes the appliance discoverable on the local link by multicast DNS (RFC 6762) and service discovery (RFC
 // 6763), so that robots, tools and Home Assistant need not know its address.
 //
-// It announces the host name <name>.local, which robots store, and services with the instance name <name>-<id>. The library
-// zeroconf announces both, and responds to queries for the services. This package probes for the host name, responds to
-// queries for the host name unless the system's responder does that, and searches for services, see [Search].
+// It announces the host name <name>.local, which robots store, and services with the instance name <name>-<id>. The
+// library zeroconf sends the announcements, and responds to queries for the services. This package checks that no other
+// machine uses the host name (RFC 6762 calls this probing), responds to queries for the host name unless the operating
+// system's own mDNS responder does, and searches for services, see [Search].
 //
-// zeroconf prints a line to the standard logger if IPv4 or IPv6 is switched off.
+// zeroconf prints a line to Go's standard logger if IPv4 or IPv6 is switched off.
 package mdns
 
 import (
@@ -20,8 +21,8 @@ import (
 
 // DNS-SD service types.
 const (
-	Service       = "_xiaozhi._tcp"        // appliances
-	Wyoming       = "_wyoming._tcp"        // servers of the Wyoming protocol
+	Service       = "_xiaozhi._tcp"        // appliances: servers for robots with the xiaozhi firmware
+	Wyoming       = "_wyoming._tcp"        // servers of the Wyoming protocol, which offer speech engines to Home Assistant
 	HomeAssistant = "_home-assistant._tcp" // Home Assistant
 )
 
@@ -37,13 +38,13 @@ type Options struct {
 	ID         string       // stable and unique ID of the appliance
 	Version    string       // version of Perch, published in the TXT record
 	Port       int          // TCP port of the server for robots
-	Wyoming    int          // TCP port of the Wyoming server, which must be running because Home Assistant connects at once; 0 if none exists
+	Wyoming    int          // TCP port of the Wyoming server, which must be running already because Home Assistant connects at once; 0 if the appliance runs no such server
 	Interfaces []string     // names of network interfaces; if empty, all multicast interfaces except those of containers and virtual machines
 	Log        *slog.Logger // for messages to the owner
 }
 
-// Instance returns the instance name of all services, "<Name>-<ID>". It contains the configured name even if the host name
-// has a suffix, because Home Assistant identifies the appliance by the instance name.
+// Instance returns the instance name of all services, "<Name>-<ID>". It contains the configured name even if the host
+// name has a suffix such as -2, because Home Assistant identifies the appliance by the instance name.
 func (o Options) Instance() string { return o.Name + "-" + o.ID }
 
 // hostName returns the n-th candidate for the host name without a trailing dot: perch.local, perch-2.local, and so on.
@@ -56,7 +57,7 @@ func hostName(name string, n int) string {
 
 // Status describes what is announced.
 type Status struct {
-	Host   string     // host name, "perch.local", or with a suffix such as "perch-2.local" if another machine has that name
+	Host   string     // host name: Wanted, or with a suffix such as "perch-2.local" if another machine uses Wanted
 	By     string     // the program that responds to queries for Host: BySystem or ByPerch; empty while nothing is announced
 	Reason error      // why nothing is announced; nil while the appliance is announced
 	Wanted string     // configured host name, "perch.local"
@@ -72,8 +73,8 @@ type Announcer struct {
 	opts   Options
 	poll   time.Duration // time between two checks of the machine's addresses; long, so that an idle machine is not woken up often
 	retry  time.Duration // pause after a failure; RFC 6762 section 8.1 requires 5 s after many conflicts
-	suffix int           // suffix of the host name; 1 is no suffix. Later announcements start with it, so that the host name does not alternate
-	rival  netip.Addr    // address of another machine that uses the configured name; the zero Addr if none exists
+	suffix int           // number at the end of the host name; 1 means no number. Later announcements start with the same number, so that the host name does not alternate
+	rival  netip.Addr    // address of another machine that uses the configured name; the zero Addr if unknown
 	status atomic.Pointer[Status]
 }
 
@@ -87,7 +88,8 @@ func New(o Options) *Announcer {
 // Status returns what is announced now. It is safe for concurrent use.
 func (a *Announcer) Status() Status { return *a.status.Load() }
 
-// set sets the status: the program that responds to queries for the host name, or the reason why nothing is announced.
+// set stores the status. by is the program that responds to queries for the host name, or empty; reason is then why
+// nothing is announced.
 func (a *Announcer) set(by string, reason error) {
 	s := Status{Host: hostName(a.opts.Name, a.suffix), Wanted: hostName(a.opts.Name, 1), By: by, Reason: reason}
 	if s.Renamed() {

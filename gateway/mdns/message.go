@@ -12,7 +12,8 @@ import (
 const (
 	// hostTTL is the TTL in seconds of records with a host name or address (RFC 6762 section 10).
 	hostTTL = 120
-	// legacyTTL is the maximum TTL in seconds for a legacy querier, which gets no updates (RFC 6762 section 6.7).
+	// legacyTTL is the maximum TTL in seconds of records for a legacy querier: a program that asks like an ordinary DNS
+	// client, and hears of no later changes (RFC 6762 section 6.7).
 	legacyTTL = 10
 	// topBit is the most significant bit of a class. In a record it is the flush bit, which removes older records from
 	// caches (RFC 6762 section 10.2). In a question it requests a unicast response (section 5.4).
@@ -20,9 +21,9 @@ const (
 )
 
 // parse parses a message. It returns nil for a message that must be ignored because of its opcode or response code (RFC
-// 6762 sections 18.3 and 18.11), and for a query that cannot be parsed. If some records of a response cannot be parsed, the
-// other records of all sections become its answers. This is needed for python-zeroconf up to 0.47, which adds an invalid
-// NSEC record to its responses.
+// 6762 sections 18.3 and 18.11), and for a query that cannot be parsed. If some records of a response cannot be parsed,
+// parse puts all other records, from every section, into Answer. This is needed for python-zeroconf up to 0.47, which
+// adds an invalid NSEC record to its responses.
 func parse(b []byte) *dns.Msg {
 	msg := new(dns.Msg)
 	err := msg.Unpack(b)
@@ -39,7 +40,7 @@ func parse(b []byte) *dns.Msg {
 		off += 4
 	}
 	for off < len(b) {
-		rr, next, err := dns.UnpackRR(b, off) // also returns next after an invalid record; it is len(b) if the length is invalid
+		rr, next, err := dns.UnpackRR(b, off) // next is valid even after an error: it is the following record, or len(b) if the record's length is invalid
 		if off = next; err == nil {
 			msg.Answer = append(msg.Answer, rr)
 		}
@@ -85,8 +86,8 @@ func addressesFor(rrs []dns.RR, name string) (ips []netip.Addr) {
 	return ips
 }
 
-// nsec returns the record which states that a name has no records except the address records of the link (RFC 6762 section
-// 6.1), so that a querier for another type need not wait for a timeout.
+// nsec returns the record which states that a name has no records except the address records of the link (RFC 6762
+// section 6.1), so that a program which asks for another type need not wait for its timeout.
 func nsec(name string, l link) *dns.NSEC {
 	rr := &dns.NSEC{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeNSEC, Class: dns.ClassINET}, NextDomain: name}
 	for _, address := range addressRecords(name, l.addrs) {
@@ -96,7 +97,7 @@ func nsec(name string, l link) *dns.NSEC {
 	return rr
 }
 
-// response returns a response with the given answers. It sets their TTL in seconds and their flush bit.
+// response returns a response with the given answers. Each answer gets the flush bit, and the TTL in seconds.
 func response(ttl uint32, answers ...dns.RR) *dns.Msg {
 	msg := &dns.Msg{MsgHdr: dns.MsgHdr{Response: true, Authoritative: true}, Compress: true, Answer: answers}
 	for _, rr := range answers {
@@ -109,11 +110,11 @@ func response(ttl uint32, answers ...dns.RR) *dns.Msg {
 // goodbye returns the response that withdraws the addresses of a name on a link (RFC 6762 section 10.1).
 func goodbye(name string, l link) *dns.Msg { return response(0, addressRecords(name, l.addrs)...) }
 
-// probe returns the query which asks whether a name is in use. It contains the records that will be announced, and a question
-// of type ANY (RFC 6762 section 8.1). It also contains a question for one type of address, because python-zeroconf does not
-// respond to ANY with addresses. It does not ask for both types, because python-zeroconf responds to a type for which it has
-// no address with an invalid message, see [parse]. It does not request a unicast response, because that would reach only one
-// of the programs that share the port.
+// probe returns the query which asks whether a name is in use. It contains the records that will be announced, and a
+// question of type ANY (RFC 6762 section 8.1). It also contains a question for one type of address, because
+// python-zeroconf does not respond to ANY with addresses. It does not ask for both types, because python-zeroconf
+// responds to a type for which it has no address with an invalid message, see [parse]. It does not request a unicast
+// response, because a unicast response would reach only one of the programs that share the port.
 func probe(name string, l link) *dns.Msg {
 	msg := &dns.Msg{Ns: addressRecords(name, l.addrs), Compress: true}
 	for _, t := range [...]uint16{dns.TypeANY, msg.Ns[0].Header().Rrtype} {
@@ -122,8 +123,8 @@ func probe(name string, l link) *dns.Msg {
 	return msg
 }
 
-// responseTo returns the response to the questions about a fully qualified name, and its receiver, which is the group if to is
-// nil. msg is nil if no response is needed.
+// responseTo returns the response to the questions about a fully qualified name, or nil if no response is needed. to is
+// the receiver of the response; nil means the multicast group.
 func responseTo(p packet, name string) (msg *dns.Msg, to *net.UDPAddr) {
 	var rrs []dns.RR
 	for _, q := range p.msg.Question {

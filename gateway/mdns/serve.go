@@ -15,19 +15,22 @@ import (
 )
 
 const (
-	// pollsPerCheck is the number of polls between two checks that the system's responder is still running: about a minute.
+	// pollsPerCheck is the number of polls (see Announcer.poll) between two checks that the system's responder is still
+	// running: about a minute.
 	pollsPerCheck = 7
-	// minServerLifetime is the minimum time between the start and the end of a zeroconf server. Its Shutdown waits only for
-	// read loops that have already started, so a Shutdown right after RegisterProxy would race with them.
+	// minServerLifetime is the minimum time between the start and the end of a zeroconf server. Shutdown waits only for
+	// those of the server's goroutines that have already begun to read, so a Shutdown right after RegisterProxy would
+	// race with the others.
 	minServerLifetime = 250 * time.Millisecond
 )
 
 // errTaken ends an announcement if another machine uses the host name. Run then probes again.
 var errTaken = errors.New("another machine answers for the name")
 
-// Run probes for the host name and announces the appliance until ctx ends, and then withdraws the announcement and returns
-// nil. It announces again when the addresses of the machine change, and waits while there is no network. It must be called
-// only once. A goroutine of zeroconf may run for up to 3.5 s after Run has returned; its sockets are closed before.
+// Run probes for the host name and announces the appliance until ctx ends, and then withdraws the announcement and
+// returns nil. It announces again when the addresses of the machine change, and waits while there is no network. It
+// must be called only once. A goroutine of zeroconf may run for up to 3.5 s after Run has returned, but zeroconf's
+// sockets are closed before Run returns.
 func (a *Announcer) Run(ctx context.Context) error {
 	logged := "" // the last logged error, which is not logged again
 	for ctx.Err() == nil {
@@ -84,16 +87,17 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 // register announces the services on the links. host is the host name without a trailing dot. Each service needs its own
 // zeroconf server.
 //
-// zeroconf gets no addresses. It then adds the present addresses of the interface to each response, so that a network does
-// not get the addresses of another one. Its goodbye would withdraw the addresses that register passes, and with them the
-// addresses of a host name that the system's responder continues to serve.
+// register passes no addresses to zeroconf, for two reasons. Without them, zeroconf adds the current addresses of the
+// interface to each response, so that no network receives the addresses of another network. With them, zeroconf's
+// goodbye would withdraw the addresses of the host name, although the system's responder may continue to serve it.
 func register(o Options, host string, links []link) (servers []*zeroconf.Server, err error) {
 	var ifaces []net.Interface
 	for _, l := range links {
 		ifaces = append(ifaces, l.Interface)
 	}
 	announce := func(kind string, port int, txt ...string) {
-		// zeroconf needs a host with a trailing dot, or it appends the domain twice, and a domain without one.
+		// The host needs a trailing dot, or zeroconf appends the domain a second time; the domain must have no trailing
+		// dot.
 		server, registerErr := zeroconf.RegisterProxy(o.Instance(), kind, "local", port, host+".", nil, txt, ifaces)
 		if registerErr == nil {
 			servers = append(servers, server)
@@ -129,7 +133,7 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 		if err := s.receive(ctx, a.poll, receive); err != nil {
 			return err
 		}
-		// If there is no link any more, Run gets the same error and pauses.
+		// After an error here, Run calls machineLinks again, gets the same error and pauses.
 		if links, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(links, s.links, link.equal) {
 			return nil
 		}
@@ -141,14 +145,15 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 	}
 }
 
-// Parameters of probing (RFC 6762 sections 8.1 and 8.2). Probing starts after a random delay of up to probeGap, because many
-// machines may start at the same moment after a power cut. The last candidate is "perch-15", because the RFC requires longer
-// pauses after fifteen conflicts.
+// Parameters of probing (RFC 6762 sections 8.1 and 8.2). Probing starts after a random delay of up to probeGap, because
+// many machines may start at the same moment after a power cut. A tie-break decides between machines that probe for the
+// same name at the same time. The last candidate is "perch-15", because the RFC requires longer pauses after fifteen
+// conflicts.
 const (
 	probes     = 3                      // queries for each candidate
 	probeGap   = 250 * time.Millisecond // pause after a query
 	probeYield = time.Second            // pause after a lost tie-break
-	maxBids    = 4                      // tie-breaks that may be lost for a candidate
+	maxBids    = 4                      // lost tie-breaks after which a candidate counts as taken
 	maxSuffix  = 15
 )
 
@@ -162,7 +167,8 @@ const (
 	occupied                // another machine uses the name
 )
 
-// finding is the verdict on a name, and the address of the other machine if there is one.
+// finding is the verdict on a name. by is the address of the other machine; the zero Addr if no other machine uses or
+// wants the name.
 type finding struct {
 	verdict
 	by netip.Addr
@@ -190,8 +196,8 @@ func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error)
 	return "", fmt.Errorf("%s and its variants up to -%d are taken; set another name", hostName(a.opts.Name, 1), maxSuffix)
 }
 
-// ask probes for a name and returns the finding, which is never outbid. If it loses all tie-breaks, the verdict is occupied,
-// although the other machine has only probed for the name.
+// ask probes for a name and returns the finding, whose verdict is never outbid. If it loses all tie-breaks, the verdict
+// is occupied, although the other machine has only probed for the name.
 func (s *socket) ask(ctx context.Context, name string) (found finding, err error) {
 	own := ownAddresses(s.links)
 	receive := func(p packet) error {

@@ -33,9 +33,9 @@ func (c conn) group() *net.UDPAddr {
 	return &net.UDPAddr{IP: net.ParseIP(map[string]string{"udp4": "224.0.0.251", "udp6": "ff02::fb"}[c.network]), Port: port}
 }
 
-// join opens the socket and joins the group on the links. It returns an error if it could not join on any link. For a
-// multicast address, Go binds the wildcard address and shares the port, so the system's responder is not disturbed. The hop
-// limit of 255 shows old receivers that a packet has not passed a router (RFC 6762 section 11).
+// join opens the socket and joins the group on the links. It returns an error if it could join the group on no link.
+// For a multicast address, Go binds the wildcard address and shares the port, so the system's responder can use the
+// same port. The hop limit of 255 shows old receivers that a packet has not passed a router (RFC 6762 section 11).
 func (c conn) join(links []link) (_ conn, err error) {
 	if c.UDPConn, err = net.ListenUDP(c.network, c.group()); err != nil {
 		return c, err
@@ -59,8 +59,8 @@ func (c conn) join(links []link) (_ conn, err error) {
 	return c, nil
 }
 
-// write sends a message on a link, to the group if to is nil. It ignores errors, which occur for an address of the other
-// family, and when a link goes down, which the next check of the interfaces detects.
+// write sends a message on a link, to the group if to is nil. It ignores errors. They occur if to is an address of the
+// other IP version, or after a link has gone down, which the next check of the interfaces detects.
 func (c conn) write(msg *dns.Msg, l link, to *net.UDPAddr) {
 	control := (&ipv4.ControlMessage{IfIndex: l.Index}).Marshal
 	if c.network == "udp6" {
@@ -86,12 +86,12 @@ func (p packet) isLegacy() bool { return p.from.Port != port }
 type socket struct {
 	links   []link
 	packets chan packet
-	failed  chan error                                  // the errors of readers that have ended; has room for all readers
+	failed  chan error                                  // the error of each reading goroutine that has ended; has room for all
 	send    func(msg *dns.Msg, l link, to *net.UDPAddr) // to the group if to is nil
-	close   func()                                      // ends the readers and waits for them
+	close   func()                                      // ends the reading goroutines and waits for them
 }
 
-// listen joins the mDNS groups of IPv4 and IPv6 on the links. It returns an error if neither is possible.
+// listen joins the mDNS groups of IPv4 and IPv6 on the links. It returns an error if it can join neither.
 func listen(links []link) (*socket, error) {
 	s := &socket{links: links, packets: make(chan packet, 128), failed: make(chan error, 2)}
 	var conns []conn
@@ -124,8 +124,8 @@ func listen(links []link) (*socket, error) {
 }
 
 // read queues received packets until the socket fails. Packets from outside of the local link must be ignored (RFC 6762
-// section 11), so it ignores packets to other addresses than the group, which routers do not forward. It also ignores
-// packets from other links, which the shared port receives if other programs have joined the group there.
+// section 11), and routers do not forward packets to the group; read therefore ignores packets to any other address. It
+// also ignores packets from other links, which the shared port receives if other programs have joined the group there.
 func (s *socket) read(c conn) error {
 	buf, oob, group := make([]byte, maxPacket), make([]byte, 128), c.group().IP
 	for {
@@ -141,14 +141,14 @@ func (s *socket) read(c conn) error {
 		if i >= 0 && msg != nil && (cm4.Dst.Equal(group) || cm6.Dst.Equal(group)) {
 			select {
 			case s.packets <- packet{msg, from, s.links[i]}:
-			default: // nobody calls receive at present
+			default: // the channel is full, because nobody calls receive at present; the packet is dropped
 			}
 		}
 	}
 }
 
 // receive calls handle with each packet for the duration d. It returns early with an error of handle, of ctx, or of a
-// reader.
+// reading goroutine.
 func (s *socket) receive(ctx context.Context, d time.Duration, handle func(packet) error) error {
 	for over := time.After(d); ; {
 		select {
@@ -181,7 +181,7 @@ var ErrNoMulticast = errors.New("no network interface carries multicast")
 // on it, because they cannot be reached there.
 type link struct {
 	net.Interface
-	addrs []netip.Addr // IPv4 first; link-local IPv6 addresses only if there are no routable ones
+	addrs []netip.Addr // IPv4 first; link-local IPv6 addresses only if there are no routable IPv6 addresses
 }
 
 // equal reports whether two links have the same interface and addresses.
@@ -189,8 +189,8 @@ func (l link) equal(o link) bool {
 	return l.Index == o.Index && l.Name == o.Name && slices.Equal(l.addrs, o.addrs)
 }
 
-// machineLinks returns the links to use: those of the named interfaces, or of all suitable interfaces if names is empty. It
-// returns an error if none exist.
+// machineLinks returns the links to use: those of the named interfaces, or of all suitable interfaces if names is
+// empty. It returns an error if no link can be used.
 func machineLinks(names []string) ([]link, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
@@ -255,8 +255,8 @@ func announced(links []link) (ips []netip.Addr) {
 	return ips
 }
 
-// ownAddresses returns the addresses of all interfaces of this machine, so that the records of other machines are
-// recognized.
+// ownAddresses returns the addresses of all interfaces of this machine, so that a record with any other address is
+// known to come from another machine.
 func ownAddresses(links []link) []netip.Addr {
 	addrs, _ := net.InterfaceAddrs() // after an error, only the addresses of links are returned
 	return append(parseAddrs(addrs), announced(links)...)

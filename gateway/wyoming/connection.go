@@ -18,9 +18,9 @@ import (
 
 // Limits of one connection.
 const (
-	idleTimeout    = time.Minute      // maximum time without a whole event, while no response is owed
+	idleTimeout    = time.Minute      // how long the client may take to send a complete event; there is no limit while it waits for a response
 	writeTimeout   = 10 * time.Second // for writing an event
-	maxQueued      = 4                // requests that wait
+	maxQueued      = 4                // requests that may wait for the end of the requests before
 	lingerTimeout  = time.Second      // for the client to read the last event before the connection is closed
 	maxLingerBytes = 1 << 20          // bytes that are accepted from the client during lingerTimeout
 )
@@ -31,7 +31,7 @@ var limits = wire.Limits{Header: 64 << 10, Data: 64 << 10, Payload: 1 << 20}
 // connection is the connection of a client. One goroutine reads events, so that it notices when the client disconnects during a
 // response. Another one executes the requests in order, because responses have no IDs.
 type connection struct {
-	*service     // the server's service when the connection was accepted
+	*service     // configuration of the server when the connection was accepted
 	s            *Server
 	conn         net.Conn
 	r            *wire.Reader
@@ -49,9 +49,9 @@ type connection struct {
 	// Only the reading goroutine uses the following fields.
 
 	transcribe wire.Transcribe // options of the next utterance
-	listening  *listening      // the utterance that is being received; nil if none exists
-	synthesis  *synthesis      // the text that is being received; nil if none exists
-	own        string          // ID of the conversation for texts that name none; empty until it is needed
+	listening  *listening      // the utterance that is being received; nil between utterances
+	synthesis  *synthesis      // the text that is being received as a stream; nil between texts
+	own        string          // ID of the conversation of texts that name no conversation; empty until it is needed
 }
 
 // job executes a request. An error ends the connection.
@@ -114,7 +114,7 @@ func (c *connection) queue(j job) error {
 	}
 }
 
-// request queues the job of a request that has no further events.
+// request queues the job of a request that consists of a single event, and counts its response as owed.
 func (c *connection) request(j job) error {
 	c.countOwed(1)
 	return c.queue(func(ctx context.Context) error {
@@ -220,7 +220,7 @@ func notServed(service string) error {
 	return &failure{code: codeNone, text: fmt.Sprintf("This server offers no %s; a describe event returns what it offers.", service)}
 }
 
-// pong responds to a ping with the same text, if it has any.
+// pong responds to a ping, with the text of the ping if it has one.
 func (c *connection) pong(e wire.Event) error {
 	var ping struct {
 		Text *string `json:"text"`
@@ -242,7 +242,7 @@ func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }
 
-// explain logs and sends the error that ends the connection.
+// explain logs the error that ends the connection, and sends it unless the client has disconnected or does not read.
 func (c *connection) explain(err error) {
 	var f *failure
 	var lost writeError
@@ -268,8 +268,8 @@ func (c *connection) explain(err error) {
 	}
 }
 
-// linger discards data from the client until it closes the connection. Closing a connection with unread data would reset it, so
-// that the client might not receive the last event.
+// linger discards data from the client until the client closes the connection. Closing a connection with unread data
+// would reset it, so that the client might not receive the last event.
 func (c *connection) linger() {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || c.conn.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {

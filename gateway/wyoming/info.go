@@ -8,8 +8,9 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// describe returns the response to a describe event. Home Assistant uses the first program of each kind, names the entity after
-// the program, and offers it for the languages of its models. The protocol requires all five fields of programs and models.
+// describe returns the response to a describe event. Home Assistant uses the first program of each kind, names the
+// entity after the program, and offers it for the languages of its models. The protocol requires name, attribution,
+// installed, version and description for each program and model.
 func describe(o Options) (wire.Event, error) {
 	maker := wire.Attribution{Name: "Perch"}
 	program := func(description string) wire.Program {
@@ -44,8 +45,8 @@ func describe(o Options) (wire.Event, error) {
 	return e, nil
 }
 
-// offeredLanguage returns the language of a request as a BCP 47 tag. An empty language stands for the first offered one.
-// Variants of the offered languages are accepted too.
+// offeredLanguage returns the language of a request as a BCP 47 tag. An empty language stands for the first offered
+// language. Regional variants of the offered languages, such as en-GB, are accepted too.
 func offeredLanguage(offered []string, requested string) (string, error) {
 	if requested == "" {
 		return offered[0], nil

@@ -30,7 +30,7 @@ type listening struct {
 	limit  *time.Timer // calls finish after maxListening
 }
 
-// handleSound handles an event of an utterance. Recognition starts with the first event.
+// handleSound handles an event of an utterance. Recognition starts with the first audio event.
 func (c *connection) handleSound(e wire.Event) error {
 	switch e.Type {
 	case wire.TypeTranscribe:
@@ -92,9 +92,10 @@ func (c *connection) startListening(f wire.Format) error {
 	})
 }
 
-// add adds sound to the utterance. It finishes the utterance when it has the maximum length, and drops the rest of the sound.
+// add adds sound to the utterance. When the utterance has the maximum length, add finishes it and drops the rest of the
+// sound.
 func (l *listening) add(payload []byte) {
-	_ = l.samples.Add(payload, func(pcm []int16) error { // returns only errors of the function, which has none
+	_ = l.samples.Add(payload, func(pcm []int16) error { // returns only errors of the function, and the function returns none
 		if !l.utterance.Write(l.resampler.Resample(pcm)) {
 			l.finish()
 		}
@@ -119,8 +120,8 @@ func (c *connection) recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return c.send(wire.TypeTranscript, wire.Text{Text: text}, nil)
 }
 
-// failed returns a failure for the error of an engine. It returns the error unchanged if the client does not read, or if the
-// connection has ended.
+// failed returns a failure for the error of an engine (recognizer, synthesizer or mind). It returns the error unchanged
+// if the client does not read, or if the connection has ended.
 func failed(ctx context.Context, text string, err error) error {
 	var lost writeError
 	if ctx.Err() != nil || errors.As(err, &lost) {

@@ -7,12 +7,13 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// Types of the events with the reply to a transcript, see the README of OHF-Voice/wyoming.
+// Types of the events that carry the reply to a client's text (a transcript event), see the README of
+// OHF-Voice/wyoming.
 const (
 	typeHandled      = "handled"       // the whole reply
 	typeNotHandled   = "not-handled"   // why there is no reply
 	typeHandledStart = "handled-start" // starts a stream
-	typeHandledChunk = "handled-chunk" // a part of the reply, which is sent as a whole later
+	typeHandledChunk = "handled-chunk" // a part of the reply; the whole reply follows as handled
 	typeHandledStop  = "handled-stop"  // ends a stream
 )
 
@@ -24,7 +25,7 @@ type transcript struct {
 	Context  json.RawMessage `json:"context"`
 }
 
-// conversation is the part of a context that is used here.
+// conversation is the part of a transcript's context that is used here.
 type conversation struct {
 	ConversationID string `json:"conversation_id"`
 }
@@ -44,7 +45,7 @@ type synthesize struct {
 // Error codes. The protocol does not define any.
 const (
 	codeBusy     = "busy"       // too many requests or connections
-	codeFormat   = "format"     // not the protocol, or invalid data
+	codeFormat   = "format"     // not an event of the protocol, or invalid data
 	codeIdle     = "idle"       // no event for too long
 	codeLanguage = "language"   // a language that is not offered
 	codeLength   = "length"     // too much text

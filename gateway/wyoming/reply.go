@@ -14,7 +14,7 @@ import (
 	wire "perch/voice/wyoming"
 )
 
-// turnTimeout bounds the time of a reply. Home Assistant has a shorter timeout.
+// turnTimeout bounds how long the agent may take for a reply. Home Assistant gives up earlier.
 const turnTimeout = 3 * time.Minute
 
 // handleTranscript queues the reply to a text.
@@ -38,14 +38,14 @@ func (c *connection) handleTranscript(e wire.Event) error {
 	return c.request(func(ctx context.Context) error { return s.stream(ctx, turn) })
 }
 
-// phrase returns the appliance's phrase with the given name in a language, without an emoji.
+// phrase returns the appliance's phrase with the given name in a language, without its emoji.
 func (s *service) phrase(tag, name string) string {
 	_, text := agent.SplitEmotion(s.o.Phrases.Of(tag, name))
 	return text
 }
 
-// conversationOf returns the conversation that the context of a text names, or else the conversation of this connection. It is
-// part of the reply, so that a client can continue the conversation.
+// conversationOf returns the conversation that the context of a text names, or else the conversation of this
+// connection. The reply names the conversation, so that a client can continue it.
 func (c *connection) conversationOf(t transcript) conversation {
 	var named conversation
 	if json.Unmarshal(t.Context, &named) == nil && named.ConversationID != "" {
@@ -64,8 +64,9 @@ type replyStream struct {
 	begun   bool // a sentence was sent
 }
 
-// stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, because Home Assistant and
-// clients without streaming wait for it. The turn has no session, so that robots and skins do not show it.
+// stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, because Home
+// Assistant and clients without streaming wait for the whole reply. The turn has no session, so that no robot and no
+// avatar shows it.
 func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
 	c := s.c
 	if t.Text == "" {

@@ -51,7 +51,7 @@ func (c *connection) handleText(e wire.Event) error {
 		return nil
 	case wire.TypeSynthesize:
 		if c.synthesis != nil {
-			return nil // repeats the whole text of the stream, for servers without streaming
+			return nil // the event repeats the whole text of the stream, for servers without streaming
 		}
 	}
 	var request synthesize
@@ -105,7 +105,8 @@ func (c *connection) synthesizeText(s *synthesis, text string) error {
 	return nil
 }
 
-// endSynthesis queues the rest of the text and its end. The end has its own response.
+// endSynthesis queues the rest of the text and marks its end. One more response is then owed: the event that follows
+// the last sound.
 func (c *connection) endSynthesis(s *synthesis) {
 	c.queueSentences(s, s.speech.Flush())
 	c.countOwed(1)

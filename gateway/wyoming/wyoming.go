@@ -29,7 +29,7 @@ import (
 
 // mind is the agent, which replies to texts.
 type mind interface {
-	// Answer calls out with the parts of the reply to a turn, in order.
+	// Answer passes the parts of the reply to a turn to out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	// Remembered adds an exchange to a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
@@ -51,14 +51,14 @@ type Options struct {
 	Mind        mind
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	Hold        func() (done func()) // keeps the engines open until done is called
+	Hold        func() (done func()) // keeps Recognizer and Synthesizer open until done is called
 
 	// Languages are the offered languages as BCP 47 tags; "en" if empty. The first one is used for requests without a
-	// language. RecognizerLanguages are those of the recognizer; Languages if empty.
+	// language. RecognizerLanguages are the languages of the recognizer; if empty, they are the same as Languages.
 	Languages, RecognizerLanguages []string
 	Zone                           *time.Location // time zone of the owner
 
-	Phrases agent.Phrases // the replies if the agent fails
+	Phrases agent.Phrases // sentences that are sent as the reply if the agent fails
 	Name    string        // name of the services in Home Assistant
 	ID      string        // ID of the appliance
 	Version string        // version of Perch
@@ -70,8 +70,8 @@ const (
 	maxConns        = 32                    // connections
 	maxConnsPerPeer = 8                     // connections from one address
 	maxSyntheses    = 2                     // sentences that are synthesized at the same time
-	maxUtterances   = 1                     // utterances that are recognized at the same time; the embedded recognizer can do two, and one is reserved for robots
-	acceptPause     = 50 * time.Millisecond // after a connection could not be accepted
+	maxUtterances   = 1                     // utterances that are recognized at the same time; the embedded recognizer can recognize two, and one is reserved for robots
+	acceptPause     = 50 * time.Millisecond // pause after a connection could not be accepted
 )
 
 // Server serves clients. Its methods are safe for concurrent use.
