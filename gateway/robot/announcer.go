@@ -25,9 +25,9 @@ const (
 	quietHoursCheck = time.Minute // wait between checks whether the quiet hours are over
 )
 
-// announcer makes an idle robot with an MQTT connection speak: one announcement after the other, urgent
-// ones first. Stored sentences stay in the CommandQueue until they are spoken. Notifications and
-// questions are in waiting; their senders keep them too.
+// announcer makes an idle robot with an MQTT connection speak: one announcement after the other, urgent ones
+// first. Stored sentences stay in the CommandQueue until they are spoken. Notifications and questions are
+// held in the field waiting, and their senders keep them too.
 type announcer struct {
 	conn  *connection
 	added chan struct{} // has one slot, filled when an announcement is added
@@ -37,7 +37,7 @@ type announcer struct {
 	running bool                    // the goroutine of run is active
 	ended   bool                    // the connection has ended
 	stop    context.CancelFunc      // stops run
-	skip    context.CancelCauseFunc // ends the announcement being spoken; nil if none is
+	skip    context.CancelCauseFunc // ends the announcement being spoken; nil while nothing is spoken
 	tasks   sync.WaitGroup
 }
 
@@ -46,7 +46,8 @@ func newAnnouncer(c *connection) *announcer {
 	return &announcer{conn: c, added: make(chan struct{}, 1)}
 }
 
-// add queues an announcement. It replaces a waiting one of the same notification, or with the same text.
+// add queues an announcement. It replaces a waiting announcement of the same notification or, if a belongs
+// to no notification, with the same text.
 func (n *announcer) add(a dialogue.Announcement) {
 	n.mu.Lock()
 	same := func(b dialogue.Announcement) bool {
@@ -87,8 +88,8 @@ func (n *announcer) wake() {
 	})
 }
 
-// interrupt ends the announcement being spoken and drops those in waiting, because a session begins:
-// their senders then offer them to the session.
+// interrupt ends the announcement being spoken and drops the waiting ones. When a session begins, their
+// senders offer the dropped announcements to the session.
 func (n *announcer) interrupt() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -102,7 +103,7 @@ func (n *announcer) interrupt() {
 // errSkipped is the error of an announcement that was ended by skipCurrent.
 var errSkipped = errors.New("somebody has silenced the robot")
 
-// skipCurrent ends the announcement being spoken for good.
+// skipCurrent ends the announcement being spoken, which is not repeated.
 func (n *announcer) skipCurrent() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -150,8 +151,8 @@ func (n *announcer) run(ctx context.Context) {
 	}
 }
 
-// giveUp shows an announcement whose sound the robot has not fetched within two minutes. Until the
-// robot's next session, the appliance assumes that it cannot speak while idle.
+// giveUp shows an announcement whose sound the robot has not fetched within two minutes. Until the robot's
+// next session, the appliance assumes that the robot cannot speak while idle.
 func (n *announcer) giveUp(a dialogue.Announcement) {
 	c := n.conn
 	c.log.Warn("the robot does not fetch the sound of an announcement, so the announcement is shown; its firmware may not support notify", "firmware", c.robot.Firmware)
@@ -171,9 +172,9 @@ func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next returns the next announcement: an urgent one first, then stored sentences, then others. An empty
-// text means that all must wait for the end of the quiet hours. If ok is false, nothing waits, and the
-// goroutine must end.
+// next returns the next announcement: an urgent one first, then stored sentences, then others. An
+// announcement with an empty text means that all announcements must wait for the end of the quiet hours. If
+// ok is false, nothing waits, and the goroutine must end.
 func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announcement, ok bool) {
 	c := n.conn
 	announcements := n.collectStored(now)
@@ -199,7 +200,8 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 	return announcements[0], true
 }
 
-// collectStored returns the robot's stored sentences as announcements, and shows its stored alert.
+// collectStored returns the robot's stored sentences as announcements. It shows the stored alert at once,
+// and drops expired commands.
 func (n *announcer) collectStored(now time.Time) (sentences []dialogue.Announcement) {
 	c := n.conn
 	for _, command := range c.shared.options.Commands.list(c.robot.ID) {
@@ -285,5 +287,5 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 	return nil
 }
 
-// wakeHintDelay is how long after the beginning of the last sentence the hint is shown, in milliseconds.
+// wakeHintDelay is how long after the beginning of the last sentence wakeHint is shown, in milliseconds.
 const wakeHintDelay = 2000

@@ -13,12 +13,12 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Ask makes a robot ask people a question, once it has finished the turn under way and spoken what
-// waits, and waits for an answer: the next words, a touch of the robot's head, or the owner's Reply.
-// The ID, Session and Asked of q may be empty.
+// Ask makes a robot ask people a question, once the robot has finished the turn under way and spoken the
+// waiting announcements. Ask then waits for an answer: the next words that the robot hears, a touch of
+// its head, or the owner's answer by Reply. The ID, Session and Asked of q may be empty.
 //
-// The answer is AnswerExpired if there was none by q.Until, even if the robot has not asked yet, and
-// AnswerClosed if somebody has silenced the robot. An interruption before the question is heard
+// The answer is AnswerExpired if nobody has answered by q.Until, even if the robot has not asked yet,
+// and AnswerClosed if somebody has silenced the robot. An interruption before the question is heard
 // postpones the question. When ctx ends, Ask withdraws the question and returns ctx's error.
 //
 // Ask returns dialogue.ErrOffline if the robot's channel is closed or closes before an answer,
@@ -64,9 +64,9 @@ func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent
 // errExpired is the cause of a context that has ended at the time limit of a question.
 var errExpired = errors.New("the question's time is over")
 
-// awaitSession returns the open session of a robot. If none exists and the robot can speak while
-// idle, awaitSession makes it speak the question and show how to wake it, and waits for the session that
-// begins when somebody does.
+// awaitSession returns the open session of a robot. If none exists and the robot can speak while idle,
+// awaitSession makes it speak the question and show how to wake it, and waits for the session that
+// begins when somebody wakes it.
 func (s *Server) awaitSession(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {
 	r, err := s.sessions.of(id)
 	k := s.links.of(id)

@@ -13,7 +13,7 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Command is a command stored for a robot until its channel opens.
+// Command is a command stored for a robot until the robot can carry it out.
 type Command struct {
 	ID      string    `json:"id"`
 	Thing   string    `json:"thing"` // kind: dialogue.CommandSay or commandAlert
@@ -26,10 +26,11 @@ type Command struct {
 // commandAlert is the kind of command that shows a message on the screen, as in event.Command.
 const commandAlert = "alert"
 
-// commandTTL is how long a command is stored. An older one would confuse people.
+// commandTTL is how long a command is stored. An older command would confuse people.
 const commandTTL = 24 * time.Hour
 
-// commandTable stores the commands of robots. Put is durable when it returns.
+// commandTable stores the commands of robots, by robot ID. Put returns once the list is safely on the disk;
+// PutSoon and DeleteSoon only queue the change.
 type commandTable interface {
 	Get(key string) ([]Command, bool, error)
 	Put(key string, list []Command) error
@@ -37,8 +38,8 @@ type commandTable interface {
 	DeleteSoon(key string)
 }
 
-// CommandQueue stores commands for robots with a closed channel: for each robot up to 40 sentences, and
-// the latest command of any other kind. Its methods may be called by any goroutine.
+// CommandQueue stores commands for robots with a closed channel: for each robot up to 40 sentences, and the
+// latest command of each other kind. Its methods may be called by any goroutine.
 type CommandQueue struct {
 	table commandTable
 	mu    sync.Mutex

@@ -20,7 +20,7 @@ import (
 
 // Speak makes a robot speak a text, at once or after the turn under way. The text may begin with an
 // emoji, which sets the face. While the robot's channel is closed the text is stored until it is spoken;
-// queued is true if an idle robot cannot speak it now.
+// queued is true if the text is stored and the robot cannot speak it now.
 func (s *Server) Speak(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = dialogue.Speakable(text)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	}
 }
 
-// errStranger is returned for a notification that is sent to a stranger.
+// errStranger is returned for a notification to a stranger, a robot that nobody has adopted.
 var errStranger = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
 	Sentence: "notifications are not sent to a robot that nobody has adopted; perch robot adopt ROBOT adopts it"}
 
@@ -99,8 +99,8 @@ func (s *Server) Announce(ctx context.Context, id device.ID, a notice.Announceme
 	return s.orByMQTT(id, s.post(ctx, id, in), func(k *link) error { return k.announce(a) })
 }
 
-// KeepOpen keeps a robot's channel open until a time, even if it is idle. The zero time revokes that.
-// KeepOpen does nothing if the channel is closed.
+// KeepOpen keeps a robot's channel open until a time, even if the robot is idle. The zero time revokes an
+// earlier call. KeepOpen does nothing if the channel is closed.
 func (s *Server) KeepOpen(id device.ID, until time.Time) {
 	_ = s.post(s.ctx, id, dialogue.HoldChannel{Until: until})
 }
@@ -190,7 +190,7 @@ func (s *Server) Open() []device.ID {
 // error wraps fs.ErrNotExist.
 func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	if _, err := s.sessions.of(id); err != nil {
-		return err // saves decoding the sound
+		return err // checked first, to save decoding the sound
 	}
 	pcm, err := s.options.Sounds.Load(ctx, name)
 	if err != nil {

@@ -38,13 +38,13 @@ type connection struct {
 	mu       sync.Mutex
 	session  *mqttSession // open session; nil while the robot is idle
 	replaced bool         // a newer connection of the same robot has replaced this one
-	ended    string       // ID of the session that ended last, or that was dismissed last; see dismiss
+	ended    string       // ID of the latest session that has ended or was dismissed (see dismiss)
 }
 
 // mqttSession is one session on a robot's MQTT connection.
 type mqttSession struct {
 	*transport.MQTT
-	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the robot's MCP server; nil until the session has begun
+	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the MCP server of the robot, which offers the robot's tools; nil until the session has begun
 }
 
 // newConnection returns the connection of a robot that has logged in.
@@ -170,10 +170,10 @@ func (c *connection) handleMCPResponse(payload []byte) {
 	}
 }
 
-// cameraSession is the session ID under which camera tokens are issued while the robot is idle.
+// cameraSession returns the session ID under which camera tokens are issued while the robot is idle.
 func (c *connection) cameraSession() string { return "mqtt " + string(c.robot.ID) }
 
-// initializeMCP sends the robot's MCP server the appliance's name, and the address for pictures.
+// initializeMCP sends the robot's MCP server the appliance's name, and the address to upload pictures to.
 func (c *connection) initializeMCP() error {
 	url, token := c.shared.vision.Issue(c.robot, c.cameraSession(), time.Now())
 	return c.tools.Introduce(c.shared.options.Version, url, token)

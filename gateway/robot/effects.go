@@ -64,7 +64,7 @@ func (l *loop) performTurnEffect(ctx context.Context, e dialogue.Effect) {
 		l.startUtterance()
 		select {
 		case l.turn.utterances <- l.utterance:
-		default: // the utterance before is still to be recognized, and is the answer
+		default: // the previous utterance is not recognized yet, and it is the answer
 		}
 	case dialogue.CutQuestion:
 		l.player.Hurry()
@@ -113,8 +113,8 @@ func (l *loop) sendWelcome(e dialogue.Welcome) {
 	}
 }
 
-// initializeMCP sends the robot's MCP server the appliance's name and the address for pictures, and asks for
-// the list of tools if list is set. The firmware forgets name and address when its channel closes.
+// initializeMCP sends the robot's MCP server the appliance's name and the address to upload pictures to, and
+// asks for the list of tools if list is set. The firmware forgets both when its channel closes.
 func (l *loop) initializeMCP(list bool) {
 	url, token := l.shared.vision.Issue(l.robot, l.id, time.Now())
 	if err := l.toolbox.Introduce(l.Version, url, token); err != nil {
@@ -202,7 +202,7 @@ func (l *loop) stopTurn() (speaking bool) {
 	l.turn.cancel()
 	l.question.Store(nil)
 	left := l.player.Cancel(time.Now())
-	for _, text := range left.Spoken { // sentences begun that the loop has not published yet
+	for _, text := range left.Spoken { // sentences that have begun to play, and that the loop has not published yet
 		l.spoken = append(l.spoken, text)
 		l.publish(event.Said{Text: text})
 	}

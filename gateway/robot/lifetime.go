@@ -40,7 +40,7 @@ func (l *lifetime) checkAccepting() error {
 }
 
 // StopAccepting makes the server refuse new channels and connections, with status 503 over HTTP.
-// Those already open continue until Close.
+// Channels and connections that are already open continue until Close.
 func (l *lifetime) StopAccepting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

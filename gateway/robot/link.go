@@ -26,8 +26,8 @@ import (
 // MQTTTopic is the only topic that robots publish to. Robots subscribe to no topic.
 const MQTTTopic = "perch"
 
-// maxHellosPerSecond is how many hellos the appliance accepts from one robot in a second. Each begins
-// a session, and people begin one every few seconds at most.
+// maxHellosPerSecond is how many hellos the appliance accepts from one robot in a second. Each hello
+// begins a session, and people begin a session every few seconds at most.
 const maxHellosPerSecond = 2
 
 // link serves a robot's MQTT connection, and announces on it while the robot is idle.
@@ -70,7 +70,7 @@ func (k *link) announce(a notice.Announcement) error {
 }
 
 // speakStored makes the robot speak its stored sentences if it can speak while idle. It returns false if
-// the robot cannot, or only does so after the quiet hours. The link may be nil.
+// the robot cannot, or may do so only after the quiet hours. The link may be nil.
 func (k *link) speakStored() bool {
 	if k == nil || !k.canSpeak() {
 		return false

@@ -12,14 +12,14 @@ type loop struct {
 	*session
 	options   *Options // options applied last
 	state     dialogue.State
-	packet    dialogue.Packet // memory of the current input, to allocate none per packet
+	packet    dialogue.Packet // the current packet of sound; reused as input, so that packets cause no allocation
 	mic       microphone
 	turn      *turn            // nil if no turn is under way
 	number    int              // number of the latest turn, from 1
 	utterance *voice.Utterance // nil if no utterance is under way
 	spoken    []string         // sentences of the turn that the robot has begun to play
 	turnCount int              // turns so far, without played sounds
-	closedWhy string           // reason for the close; empty while the session is open
+	closedWhy string           // why the channel was closed; empty while the session is open
 	badAudio  logOnce
 	badMCP    logOnce
 	manyTools logOnce
@@ -39,7 +39,8 @@ func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 	return &loop{session: n, mic: mic}, nil
 }
 
-// applyOptions applies the options that do not belong to a turn, and returns the dialogue's settings.
+// applyOptions applies the options that concern the whole session and not a single turn, and returns
+// the dialogue's settings.
 func (l *loop) applyOptions(o *Options) dialogue.Settings {
 	l.options = o
 	l.mic.pointer.SetSilence(o.Silence)

@@ -11,13 +11,13 @@ import (
 // an utterance is detected only some time after it has begun.
 type microphone struct {
 	decoder *voice.Decoder
-	pointer *voice.EndPointer
-	ring    []int16     // latest samples; nil until the first
-	at      int         // index in ring of the next sample
-	filled  int         // samples in ring
-	speech  int         // samples added to ring since the end-pointer found speech
-	echo    *voice.Echo // nil if the robot cancels its echo itself
-	silence []int16     // zeros, in place of sound that was only echo
+	pointer *voice.EndPointer // end-pointer: finds where speech begins and ends
+	ring    []int16           // latest samples; nil until the first sample
+	at      int               // index in ring of the next sample
+	filled  int               // samples in ring
+	speech  int               // samples added to ring since the end-pointer found speech
+	echo    *voice.Echo       // nil if the robot cancels its echo itself
+	silence []int16           // zeros, in place of sound that was only echo
 }
 
 // ringSamples is the size of the ring buffer: 2 s.
@@ -83,8 +83,8 @@ func (m *microphone) bufferSound(pcm []int16) {
 }
 
 // writeBuffered calls write with the buffered samples that belong to an utterance which begins now, oldest
-// first. They begin a preRoll before the end-pointer found speech. In realtime mode that may be some time
-// ago, while the previous utterance was still being recognized.
+// first. They begin a preRoll before the end-pointer found speech. In realtime mode the end-pointer may have
+// found it some time ago, while the previous utterance was still being recognized.
 func (m *microphone) writeBuffered(write func([]int16) bool) {
 	n := min(m.filled, m.speech+int(preRoll/time.Millisecond)*voice.MicRate/1000)
 	m.speech = 0

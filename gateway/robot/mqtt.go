@@ -53,8 +53,8 @@ func (l *links) all() []*link {
 // Connected returns how many robots are connected by MQTT.
 func (l *links) Connected() int { return len(l.all()) }
 
-// add adds a robot's connection. It ends the robot's earlier connection, if there is one, and waits
-// for that. It returns false once the server is stopping.
+// add adds a robot's connection. If the robot has an earlier connection, add closes it and waits until
+// it has ended. It returns false once the server is stopping.
 func (l *links) add(k *link) bool {
 	if l.checkAccepting() != nil {
 		return false

@@ -49,7 +49,7 @@ type robots interface {
 
 // mind is the agent: it answers turns and describes pictures.
 type mind interface {
-	// Answer answers a turn: it calls out with each reply, in order.
+	// Answer answers a turn: it passes each reply to out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
 	// Remembered adds an exchange to the history of a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
@@ -60,14 +60,14 @@ type mind interface {
 // Options configure a server. A field is required unless its comment says otherwise.
 type Options struct {
 	Robots   robots
-	TurnAway func(r *http.Request, err error) // records a robot's request that is not answered
+	TurnAway func(r *http.Request, err error) // records a robot's request that failed with err
 	Bus      bus
 	Senses   senses
 	Mind     mind
 	Records  *Records
 	Commands *CommandQueue
 	Sounds   sounds          // sounds that robots can play
-	Loudness *voice.Loudness // receives the loudness of each robot's speech; key: robot ID
+	Loudness *voice.Loudness // receives the loudness of each robot's speech, by robot ID
 
 	// Quiet reports whether an idle robot may speak nothing but urgent announcements.
 	Quiet func(now time.Time) bool
@@ -87,10 +87,10 @@ type Options struct {
 	// Voice identifies the voices in use. Phrases that were synthesized ahead are dropped when Apply
 	// gets a different one. It must be comparable.
 	Voice   any
-	Speech  voice.Options // household's voice and language, for robots without their own
+	Speech  voice.Options // voice and language of the household, for robots that are not configured otherwise
 	Phrases agent.Phrases
-	// Languages are the household's languages, as BCP 47 tags. A turn that detects the spoken
-	// language continues in it if it is one of these.
+	// Languages are the household's languages, as BCP 47 tags. If a turn detects that one of them is
+	// spoken, the turn continues in that language.
 	Languages []string
 	// Character returns the character of a robot. It does not block.
 	Character func(device.ID) Character
@@ -111,10 +111,10 @@ type Options struct {
 	stepped func(dialogue.Input, dialogue.State) // tests only: called after every step; may be nil
 }
 
-// Character is the character of one robot. Its zero fields stand for the household's.
+// Character is the character of one robot. A zero field means that the household's setting applies.
 type Character struct {
 	Speech  voice.Options  // language that the robot understands, and voice that it speaks with
-	Persona *agent.Persona // nil means the household's
+	Persona *agent.Persona // nil means the household's persona
 	Name    string         // name that people call the robot
 	Brain   string         // brain that is tried first
 }
@@ -124,15 +124,15 @@ var ErrStopping = errors.New("the appliance is stopping")
 
 // sounds loads the sounds that robots can play.
 type sounds interface {
-	// Load returns the sound with a base name as 24 kHz PCM. Callers must not change it. The error
-	// wraps fs.ErrNotExist if there is no such sound.
+	// Load returns the sound with a name as 24 kHz PCM. The name need not include the file extension.
+	// Callers must not change it. The error wraps fs.ErrNotExist if there is no such sound.
 	Load(ctx context.Context, name string) (pcm []int16, err error)
 }
 
 // settings holds the current options.
 type settings struct {
 	current atomic.Pointer[Options]
-	mu      sync.Mutex // held while current is replaced, and while its Hold is called
+	mu      sync.Mutex // held while current is replaced, and while Options.Hold is called
 }
 
 // apply replaces the options, and reports whether their voice has changed.

@@ -115,7 +115,8 @@ func synthesize(ctx context.Context, text string, synthesizer voice.Synthesizer,
 	return packets, nil
 }
 
-// maxVoices is how many voices of robots get a phrasebook, besides the household's. Each takes memory.
+// maxVoices is how many voices of robots get a phrasebook, besides the household's voice. Each phrasebook
+// takes memory.
 const maxVoices = 16
 
 // phrases holds the phrasebooks of all voices.
@@ -126,7 +127,7 @@ type phrases struct {
 
 	mu     sync.Mutex
 	usual  *phrasebook                   // phrases in the household's voice
-	others map[voice.Options]*phrasebook // phrases in the voices of robots that have their own
+	others map[voice.Options]*phrasebook // phrases in voices of robots that differ from the household's voice
 }
 
 // newPhrases returns empty phrasebooks.
@@ -151,7 +152,7 @@ func (p *phrases) household() *phrasebook {
 }
 
 // forVoice returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
-// Beyond maxVoices it returns the household's.
+// If maxVoices voices have phrasebooks already, forVoice returns the phrasebook of the household.
 func (p *phrases) forVoice(o voice.Options) *phrasebook {
 	o.DetectLanguage = false // concerns recognition only, so the speech is the same
 	p.mu.Lock()

@@ -23,8 +23,8 @@ func (s *session) header() []string {
 	}
 }
 
-// maxWaitingLines is how many lines may wait for the reader. If more do, the recording ends: the
-// session must not wait for its reader.
+// maxWaitingLines is how many lines may wait for the reader of a recording. If more wait, the
+// recording ends, because the session must not wait for a slow reader.
 const maxWaitingLines = 1000
 
 // Errors of a recording.
@@ -36,7 +36,7 @@ var (
 )
 
 // Record records a robot's open session from now until its end, or the robot's next session if none is
-// open. It calls out with each line of the transcript.
+// open. It passes each line of the transcript to out.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
 	recorded, err := s.sessions.waitFor(ctx, id)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	}
 }
 
-// drain calls out with the lines in the channel.
+// drain passes the lines that wait in the channel to out.
 func drain(lines <-chan transcript.Entry, out func(string) error) error {
 	for {
 		select {

@@ -37,7 +37,8 @@ type TurnRecord struct {
 	Stages  map[string]int64 `json:"stages"` // as in event.TurnEnded
 }
 
-// table is a table of records. A power cut may undo the last seconds of PutSoon and DeleteSoon.
+// table is a table of records. A power cut may undo the changes that PutSoon and DeleteSoon have made
+// in the last seconds.
 type table[T any] interface {
 	PutSoon(key string, v T)
 	DeleteSoon(key string)
@@ -51,9 +52,9 @@ type Records struct {
 	turns    table[TurnRecord]
 
 	mu          sync.Mutex
-	limit       int                      // sessions stored at most, and turns stored at most; 0 stores nothing
-	open        map[string]SessionRecord // open sessions; key: session ID
-	openKeys    map[string]string        // keys of the open sessions in the table; key: session ID
+	limit       int                      // maximum number of stored sessions, and of stored turns; 0 means that nothing is stored
+	open        map[string]SessionRecord // open sessions, by session ID
+	openKeys    map[string]string        // key of each open session in the table, by session ID
 	sessionKeys []string                 // keys in the table of sessions, oldest first
 	turnKeys    []string                 // keys in the table of turns, oldest first
 	newest      time.Time                // time in the newest key of both tables
@@ -77,7 +78,7 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], maxRecor
 		if len(keys) == 0 {
 			continue
 		}
-		text, _, _ := strings.Cut(keys[len(keys)-1], "-") // keys of earlier versions end in "-000001"
+		text, _, _ := strings.Cut(keys[len(keys)-1], "-") // keys that earlier versions of Perch wrote have a suffix such as "-000001"
 		if at, err := time.Parse(keyLayout, text); err == nil && at.After(r.newest) {
 			r.newest = at
 		}

@@ -24,8 +24,8 @@ import (
 )
 
 // Routes adds the robots' routes: the WebSocket, the sound of notifications and the upload of pictures.
-// A robot authenticates with the token from its check-in, with a ticket in the path of a sound, and with
-// a camera token.
+// For these, a robot authenticates with the token from its check-in, with the ticket in the path of the
+// sound, and with a camera token, respectively.
 func (s *Server) Routes(r gin.IRouter) {
 	open := func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {
@@ -78,7 +78,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
 	}
 	bound, _ := s.options.Robots.Get(robotID)
-	if !client.Sent { // a token is valid for one client only, so the token identifies the client
+	if !client.Sent { // a token is valid for one Client-Id only, so it identifies the client
 		client = bound.Client
 	}
 	admitted, err := s.options.Robots.Admit(robotID, client, token)
@@ -150,9 +150,9 @@ func framing(r *http.Request) xiaozhi.Framing {
 }
 
 // baseURL returns the URL under which the robot that sends a request reaches the appliance: publicURL if
-// it is set, otherwise one with the host of the request. The firmware leaves the port out of that host,
-// so it may come from checkedIn, the URL of the robot's check-in. baseURL returns "" if no port is
-// known, or if robots cannot use the host.
+// it is set, otherwise a URL with the host of the request. The firmware leaves the port out of that
+// host, so the port may come from checkedIn, the URL of the robot's check-in. baseURL returns "" if no
+// port is known, or if robots cannot use the host.
 func baseURL(r *http.Request, publicURL, checkedIn string) string {
 	if publicURL != "" {
 		return publicURL

@@ -134,7 +134,7 @@ func (l *loop) runStep(ctx context.Context, in dialogue.Input) {
 }
 
 // handlePendingProgress handles the player's progress, if there is any. It runs before each message and
-// input, so that none is taken for an interruption of a turn that has already ended.
+// input, so that no message or input is taken for an interruption of a turn that has already ended.
 func (l *loop) handlePendingProgress(ctx context.Context) {
 	select {
 	case <-l.player.Reported():

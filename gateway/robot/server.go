@@ -10,8 +10,8 @@ import (
 )
 
 // Server holds the sessions of all robots, and carries out the commands that other parts of the
-// appliance have for them. It embeds three layers, and each uses only the ones below: links
-// (MQTT connections), sessions (open channels) and shared (state of all sessions).
+// appliance have for robots. It embeds three layers, and each uses only the layers that follow it:
+// links (MQTT connections), sessions (open channels) and shared (state of all sessions).
 type Server struct{ *links }
 
 // NewServer returns a server. Close stops it.

@@ -44,7 +44,7 @@ type session struct {
 	turns    sync.WaitGroup // running turns, and other goroutines that may wait for the disk
 
 	muted    atomic.Bool                    // the robot's sound is dropped on arrival
-	question atomic.Pointer[agent.Question] // question that waits for an answer; nil if none does
+	question atomic.Pointer[agent.Question] // question that waits for an answer; nil if no question waits
 	greeted  atomic.Bool                    // the robot's hello was answered
 	replaced atomic.Bool                    // a newer session of the same robot has replaced this one
 	cancel   context.CancelFunc
@@ -56,13 +56,14 @@ type channel struct {
 	transport.Transport
 	id      string // session ID
 	framing xiaozhi.Framing
-	udp     *xiaozhi.UDP // address and key for sound, sent in the appliance's hello; nil over a WebSocket
+	udp     *xiaozhi.UDP // address and encryption key for sound, sent in the appliance's hello; nil over a WebSocket
 	// tools returns a client for the robot's tools that outlives the session. While the session is
 	// open, the client sends its requests by send. If tools is nil, the session makes its own client.
 	tools func(send func(xiaozhi.Request) error) *tools.Client
 }
 
-// frame is a received message. The reader reuses the memory of its audio once the loop has handled it.
+// frame is a received message. Once the loop has handled a frame, the reader reuses the memory of its
+// audio.
 type frame struct {
 	message xiaozhi.FromRobot // nil for audio
 	audio   xiaozhi.Audio
@@ -71,7 +72,7 @@ type frame struct {
 // posted is an input for the loop. The loop ignores the inputs of a cancelled turn.
 type posted struct {
 	dialogue.Input
-	turn    int           // number of the turn that posts the input; 0 for the appliance
+	turn    int           // number of the turn that posts the input; 0 if another part of the appliance posts it
 	handled chan struct{} // closed once the loop has handled the input; may be nil
 }
 
@@ -137,8 +138,8 @@ func (s *session) readMessages() {
 	}
 }
 
-// post hands an input to the loop and waits until the loop has handled it. turn is the number of the
-// turn that posts the input, or 0 for the appliance. post returns ErrOffline if the session has ended.
+// post hands an input to the loop and waits until the loop has handled it. turn is as in posted. post
+// returns ErrOffline if the session has ended.
 func (s *session) post(ctx context.Context, turn int, in dialogue.Input) error {
 	handled := make(chan struct{})
 	select {

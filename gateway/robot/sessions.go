@@ -26,13 +26,13 @@ type sessions struct {
 	lost  atomic.Int64  // number of robots disconnected because they did not read
 }
 
-// newSessions returns sessions with none open.
+// newSessions returns an empty collection of sessions.
 func newSessions(s *shared) *sessions {
 	return &sessions{shared: s, open: map[device.ID]*session{}, muted: map[device.ID]bool{}, added: make(chan struct{})}
 }
 
 // serve runs a session on a channel until the session ends. It replaces an open session of the same
-// robot; no RobotOffline is published then.
+// robot; for the replaced session, no RobotOffline is published.
 func (s *sessions) serve(c channel, r device.Robot, client device.Client) error {
 	l, err := newLoop(s.shared, c, r)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	return nil
 }
 
-// add makes a session the open one of its robot. It ends the robot's earlier session, if there is
-// one, and waits for that.
+// add registers a session as the open session of its robot. If the robot has an earlier session, add
+// ends it and waits until it has ended.
 func (s *sessions) add(added *session) {
 	id := added.robot.ID
 	s.mu.Lock()

@@ -32,7 +32,7 @@ type shared struct {
 
 // newShared returns the shared state of a new server.
 func newShared(o Options) *shared {
-	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every owner calls
+	ctx, stop := context.WithCancel(context.Background()) // ended by Close, which every user of a Server calls
 	s := &shared{lifetime: &lifetime{ctx: ctx, stop: stop}, settings: &settings{}, options: &o, scheduler: playback.NewScheduler(),
 		statuses: statuses{options: &o, last: map[device.ID]event.RobotStatus{}}}
 	s.apply(o)
@@ -66,7 +66,7 @@ func (s *shared) store(id device.ID, added ...Command) error {
 }
 
 // callTool runs one of a robot's tools. If the tool reports the robot's status, callTool also stores and
-// publishes it for every caller: robots report their battery in no other way.
+// publishes the status, no matter who has called it: robots report their battery in no other way.
 func (s *shared) callTool(ctx context.Context, c *tools.Client, id device.ID, session, tool string, arguments map[string]any) (device.Result, error) {
 	result, err := c.Call(ctx, tool, arguments)
 	if status, ok := tools.ParseStatus(tool, result.Text); ok && err == nil {

@@ -11,7 +11,7 @@ import (
 type stages struct {
 	mu           sync.Mutex
 	began        time.Time            // end of the utterance, or beginning of a turn without one
-	ends         map[string]time.Time // first end of each stage; key: name of the stage
+	ends         map[string]time.Time // first end of each stage, by name of the stage
 	runningTools int
 	busySince    time.Time     // since when at least one tool has been running
 	toolTime     time.Duration // time during which at least one tool was running
@@ -61,7 +61,7 @@ func (s *stages) setToolStatus(status string) {
 }
 
 // durations returns how long each stage took, in milliseconds. A stage begins when the one before it
-// ends; the stage of the first packet begins with the first stage.
+// ends; only the stage of the first packet begins at the same time as the first stage.
 func (s *stages) durations() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,7 +37,7 @@ type strangerLimits struct {
 	options      *Options
 	log          *slog.Logger // log for strangers, with a limited rate
 	refused      loggedRefusals
-	channels     slots // one for each open channel
+	channels     slots // one for each channel or MQTT connection
 	utterances   slots // one for each utterance, from its beginning until it is recognized
 	turns        slots // one for each turn that a brain answers
 	tools        *tools.Budget
@@ -105,7 +105,7 @@ func (r *loggedRefusals) shouldLog(id device.ID, now time.Time) bool {
 		return false
 	}
 	if r.at == nil || len(r.at) >= maxRefusals {
-		r.at = map[device.ID]time.Time{} // so many robots can only be invented
+		r.at = map[device.ID]time.Time{} // nobody has so many robots, so most of the IDs are invented
 	}
 	r.at[id] = now
 	return true

@@ -45,8 +45,8 @@ type turn struct {
 	trusted   atomic.Bool // the robot was adopted when the turn began
 }
 
-// newTurn returns a turn with the current options. The loop's goroutine calls it, and then run in
-// another one.
+// newTurn returns a turn with the current options. The loop's goroutine calls newTurn, and then calls run in
+// another goroutine.
 func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.Speech, cancel context.CancelFunc) *turn {
 	o, release := s.shared.acquire()
 	return &turn{
@@ -56,7 +56,7 @@ func newTurn(s *session, number int, start dialogue.TurnStart, speech *playback.
 	}
 }
 
-// run runs the turn until its speech is queued. The utterance is nil if the turn begins with none.
+// run runs the turn until its speech is queued. u is nil if the turn does not begin with an utterance.
 func (t *turn) run(ctx context.Context, u *voice.Utterance) {
 	defer t.release()
 	t.trusted.Store(t.session.unsaved.save())
@@ -186,8 +186,8 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	return text, nil
 }
 
-// setLanguage continues the turn in the detected language, if the robot detects languages and the
-// household speaks it.
+// setLanguage continues the turn in the detected language, if language detection is on for the robot and the
+// household speaks the language.
 func (t *turn) setLanguage(detected string) {
 	spoken, ok := language.Among(t.options.Languages, detected)
 	if ok && t.character.Speech.DetectLanguage && spoken != t.character.Speech.Language {
@@ -219,7 +219,7 @@ var errSilent = errors.New("the agent has sent nothing for too long")
 // a free slot.
 func (t *turn) askAgent(ctx context.Context, text string) error {
 	s := t.session
-	s.toolbox.AwaitList(ctx) // before a stranger takes a slot, so that it holds none while it waits
+	s.toolbox.AwaitList(ctx) // before a stranger takes a slot, so that no slot is held during the wait
 	if !t.trusted.Load() {
 		release, ok := s.shared.strangers.turns.acquire()
 		if !ok {
@@ -281,7 +281,7 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 // maxGestures is how many gestures a turn may make: a model may write any number of them.
 const maxGestures = 32
 
-// queueGesture queues the gesture of a cue, if the cue is one. Strangers make no gestures.
+// queueGesture queues the gesture of a cue, if the cue names a gesture. Strangers make no gestures.
 func (t *turn) queueGesture(ctx context.Context, cue agent.Cue) error {
 	g, ok := cue.Gesture()
 	if !ok || !t.trusted.Load() || t.gestures >= maxGestures {
@@ -317,7 +317,7 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 // unavailable. It ignores errors, because the turn has failed already or is about to end.
 func (t *turn) playPhrase(ctx context.Context, name string) {
 	p, ok := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name)
-	if len(p.packets) == 0 { // the phrase is not made yet in the robot's voice, or could not be
+	if len(p.packets) == 0 { // the phrase is not synthesized yet in the robot's voice, or could not be synthesized
 		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {
 			return // better than the household's phrase, which is in another language
 		}
@@ -335,8 +335,9 @@ func (t *turn) playPhrase(ctx context.Context, name string) {
 }
 
 // askQuestion speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a
-// touch or the owner's decision. It is AnswerExpired if the time is over: at q.Until, or if that is zero,
-// when within has passed since the question was spoken. If the turn is cancelled, it is AnswerClosed.
+// touch or the owner's decision. The answer is AnswerExpired if the time is over: at q.Until, or if q.Until
+// is zero, when within has passed since the question was spoken. If the turn is cancelled, the answer is
+// AnswerClosed.
 func (t *turn) askQuestion(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()
@@ -380,7 +381,7 @@ func (t *turn) askQuestion(ctx context.Context, q agent.Question, within time.Du
 }
 
 // awaitAnswer waits for an answer from the people near the robot or from its owner. It leaves the owner's
-// in decisions.
+// answer in decisions.
 func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	for {
 		select {

@@ -25,7 +25,7 @@ const (
 	connectTimeout = 10 * time.Second
 	writeTimeout   = 5 * time.Second
 	maxConnectSize = 1 << 10          // bytes of a CONNECT
-	maxSilence     = 10 * time.Minute // applies even if the robot's keepalive is longer; the firmware's allows six minutes
+	maxSilence     = 10 * time.Minute // limit of Conn.maxSilence, even if the robot's keepalive is longer; the keepalive of the firmware allows six minutes
 )
 
 // Credentials are the login of a robot's CONNECT.
@@ -33,9 +33,9 @@ type Credentials struct{ ClientID, Username, Password string }
 
 // Errors of a connection.
 var (
-	// ErrProtocol is wrapped if the firmware does not send such a packet.
+	// ErrProtocol is wrapped if a packet is invalid, or of a kind that the firmware does not send.
 	ErrProtocol = errors.New("this is not the MQTT of a robot")
-	// ErrRefused is wrapped if admit has returned an error.
+	// ErrRefused is wrapped if the admit function of Accept has returned an error.
 	ErrRefused = errors.New("the robot's MQTT login is refused")
 )
 
@@ -88,14 +88,14 @@ func (c *Conn) open(admit func(Credentials) (topic string, err error)) error {
 		return fmt.Errorf("%w: %w", ErrProtocol, packets.ConnErrors[code])
 	}
 	c.maxSilence = maxSilence
-	if connect.Keepalive > 0 { // section 3.1.2.10
+	if connect.Keepalive > 0 { // MQTT 3.1.1 section 3.1.2.10: one and a half times the keepalive
 		c.maxSilence = min(maxSilence, time.Duration(connect.Keepalive)*3*time.Second/2)
 	}
 	return nil
 }
 
 // Receive waits for a message from the robot. It returns io.EOF after DISCONNECT, and an error that wraps
-// os.ErrDeadlineExceeded after one and a half times the keepalive without a packet.
+// os.ErrDeadlineExceeded if no packet arrives for one and a half times the keepalive, or for ten minutes.
 func (c *Conn) Receive() ([]byte, error) {
 	for {
 		if err := c.conn.SetReadDeadline(time.Now().Add(c.maxSilence)); err != nil {
@@ -146,8 +146,8 @@ func (c *Conn) write(p packets.ControlPacket) error {
 	return err
 }
 
-// readPacket reads a packet. It returns an error without reading the body if the packet is of another type
-// than types, or larger than maxSize bytes.
+// readPacket reads a packet. It returns an error without reading the body if the packet's type is not in
+// types, or if the packet is larger than maxSize bytes.
 func readPacket(r io.Reader, maxSize int, types ...byte) (packets.ControlPacket, error) {
 	frame := make([]byte, 1, 64)
 	if _, err := io.ReadFull(r, frame); err != nil {
@@ -157,7 +157,7 @@ func readPacket(r io.Reader, maxSize int, types ...byte) (packets.ControlPacket,
 		return nil, fmt.Errorf("%w: it sends %s", ErrProtocol, cmp.Or(packets.PacketNames[kind], "a packet of an unknown type"))
 	}
 	size := 0
-	for shift := 0; ; shift += 7 { // section 2.2.3
+	for shift := 0; ; shift += 7 { // length of the rest of the packet, MQTT 3.1.1 section 2.2.3
 		if shift > 21 {
 			return nil, fmt.Errorf("%w: its length has more than four bytes", ErrProtocol)
 		}

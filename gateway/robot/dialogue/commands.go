@@ -9,15 +9,15 @@ import (
 	"perch/event"
 )
 
-// Inputs of the appliance. All but Ask, Withdraw, PlaySound, HangUp and Configure wait for the robot's
-// hello.
+// Inputs from other parts of the appliance. All but Ask, Withdraw, PlaySound, HangUp and Configure wait for
+// the robot's hello.
 type (
 	// Announce makes the robot speak an announcement.
 	Announce struct{ Announcement }
 	// ShowAlert shows a message on the screen.
 	ShowAlert struct {
 		Alert  xiaozhi.Alert
-		Notice string // ID of the notification that is shown; empty if it is not one
+		Notice string // ID of the notification that is shown; empty if the message is not a notification
 	}
 	// ShowEmotion changes the robot's face.
 	ShowEmotion struct{ Emotion agent.Emotion }
@@ -25,7 +25,7 @@ type (
 	InjectText struct{ Text string }
 	// Abort silences the robot.
 	Abort struct{}
-	// HoldChannel keeps the channel open until a time, even if it is idle.
+	// HoldChannel keeps the channel open until a time, even if the robot is idle.
 	HoldChannel struct{ Until time.Time }
 	// CollectCommands reports that commands have been stored since the robot's hello.
 	CollectCommands struct{}
@@ -51,7 +51,8 @@ type (
 	Configure struct{ Settings }
 )
 
-// waitsForHello reports whether an input that comes before hello is handled after it.
+// waitsForHello reports whether an input that comes before the robot's hello is kept, and handled after the
+// hello. Only an Abort is then dropped.
 func waitsForHello(in Input) bool {
 	switch in.(type) {
 	case Announce, ShowAlert, ShowEmotion, InjectText, Abort, HoldChannel, CollectCommands, DecideQuestion, Reboot:
@@ -114,7 +115,7 @@ func (in Announce) step(s *stepper) {
 }
 
 // preempt stops the turn under way for an urgent announcement. If the turn speaks an announcement itself,
-// that one is repeated afterwards, because nobody has silenced the robot.
+// that announcement is repeated afterwards, because nobody has silenced the robot.
 func preempt(s *stepper) {
 	if s.turn.announcement.isSpeech() {
 		s.queue.pushFront(s.turn.announcement)

@@ -9,7 +9,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Effects.
+// Effects; see Effect.
 type (
 	// Send sends the robot a message.
 	Send struct{ Message xiaozhi.ToRobot }
@@ -44,7 +44,8 @@ type (
 	StartAnswer struct{}
 	// CutQuestion ends the speech of a question early, because somebody answers or the time is over.
 	CutQuestion struct{}
-	// RestartSpeech sends tts start again, because the robot may have ignored it while it connected.
+	// RestartSpeech sends the message "tts start" again, because the robot may have ignored it while
+	// it was still connecting.
 	RestartSpeech struct{}
 	// FinishUtterance ends the utterance under way.
 	FinishUtterance struct{}
@@ -53,7 +54,7 @@ type (
 	// AnswerQuestion hands the turn the answer to its question.
 	AnswerQuestion struct{ agent.Answer }
 	// CancelTurn stops the turn and drops its speech. The session sends tts stop if the robot is
-	// speaking, or if Abort is set, because the robot has sent abort or must be silenced.
+	// speaking, or if Abort is set: then the robot has sent abort, or must be silenced.
 	CancelTurn struct{ Abort bool }
 	// EndTurn publishes and records the end of a turn that was not cancelled. End is as for
 	// TurnFinished.
@@ -90,7 +91,7 @@ var (
 	// ErrBusy is returned if too much waits to be spoken by a robot.
 	ErrBusy error = &httpserver.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
 		Sentence: "the robot has too much to say already; try again when it has said some of it"}
-	// ErrSpeaking is returned if a sound would disturb the robot's speech or a person's.
+	// ErrSpeaking is returned if a sound would disturb the speech of the robot or of a person.
 	ErrSpeaking error = &httpserver.Fault{Word: "robot_speaking", HTTP: http.StatusConflict,
 		Sentence: "the robot is speaking, or somebody is speaking to it; wait until that has ended, or abort it first"}
 )

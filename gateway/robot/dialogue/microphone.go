@@ -14,9 +14,9 @@ type micState struct {
 	openedByFace  bool      // the robot has opened the channel because it detected a face
 	listening     bool      // the appliance listens to the sound
 	voiced        bool      // the end-pointer has found the beginning of speech, and not its end yet
-	resumesUntil  time.Time // until then, a listen start may be the robot's own after a tts stop
+	resumesUntil  time.Time // until then, a listen start may be sent by the robot itself because of a tts stop, and not because of a person
 	resumeAwaited time.Time // when speech ended in auto mode; zero once the robot has sent listen start or stop
-	wokenAt       time.Time // when a wake word came that has not been answered; zero if none exists
+	wokenAt       time.Time // when a wake word came that is not answered yet; zero if there is no such wake word
 	abortedAt     time.Time // when the robot last sent abort
 	typedAt       time.Time // when somebody last typed a text
 	misheard      int       // number of utterances that were not understood since the latest that was understood
@@ -34,7 +34,7 @@ func (m *micState) recordPacket(now time.Time, d time.Duration, muted bool) {
 		return
 	}
 	if m.packetAt.IsZero() {
-		m.utteranceBegan = now // after the button, a web page may ask the user for the microphone first
+		m.utteranceBegan = now // the utterance counts from its first packet: after the button, a web page may first ask the user for permission to use the microphone
 	}
 	m.packetAt = now
 }
@@ -58,9 +58,9 @@ func (m *micState) hasStalled(now time.Time) bool {
 	return !m.packetAt.IsZero() && hasPassed(now, m.packetAt, stallTimeout)
 }
 
-// isTyped reports whether the text of a listen detect was typed, and is not the wake word. Some clients
-// mark typed text. Otherwise a wake word is recognized by its time: it comes before the microphone opens,
-// or together with stored sound.
+// isTyped reports whether the text of a listen detect was typed, and is not the wake word. Some programs
+// that act as a robot mark typed text. Without a mark, a wake word is recognized by its time: it comes
+// before the microphone opens, or together with stored sound.
 func (m *micState) isTyped(now time.Time, d xiaozhi.ListenDetect) bool {
 	return d.Typed || isWakeWord(d.Text) && m.everOpened && !m.flow.isPreRoll(now)
 }
@@ -88,8 +88,8 @@ const (
 	preRollAhead = 300 * time.Millisecond
 )
 
-// add records a packet that holds d of sound. A burst after a pause of the network also makes ahead
-// grow, so ahead shrinks by a quarter of a second each second.
+// add records a packet that holds d of sound. A burst after a pause of the network also makes ahead grow,
+// so ahead shrinks by a quarter of a second in each second of sound that arrives in real time.
 func (f *flow) add(now time.Time, d time.Duration) {
 	gap := now.Sub(f.at)
 	if gap > maxGap {
@@ -107,7 +107,8 @@ func (f *flow) add(now time.Time, d time.Duration) {
 func (f *flow) isPreRoll(now time.Time) bool { return f.ahead-now.Sub(f.at) > preRollAhead }
 
 // isStreaming reports whether sound still arrives in real time after the robot has spoken in auto mode,
-// although no listen start has come. Some clients send listen start before the first turn only.
+// although no listen start has come. Some programs that act as a robot send listen start before the first
+// turn only.
 func (m *micState) isStreaming(now time.Time) bool {
 	if m.resumeAwaited.IsZero() || m.flow.isPreRoll(now) {
 		return false

@@ -81,8 +81,8 @@ func handleListenDetect(s *stepper, m xiaozhi.ListenDetect) {
 	}
 }
 
-// handleTyped handles a text that somebody types instead of speaking. It answers the question that people
-// can hear, if there is one; otherwise it begins a turn and interrupts the one under way.
+// handleTyped handles a text that somebody types instead of speaking. The text answers the question that
+// people can hear, if there is one; otherwise it interrupts the turn under way and begins another.
 func handleTyped(s *stepper, text string) {
 	text, err := Speakable(plain.Clip(text, limit.Text))
 	if err != nil || !hasPassed(s.now, s.mic.typedAt, minTypedGap) {
@@ -114,8 +114,9 @@ func Speakable(text string) (string, error) {
 //   - just after an announcement has begun, the cause of the announcement has opened the microphone;
 //     the announcement continues (listenLater);
 //   - while a question can be heard, somebody is about to answer;
-//   - while the robot speaks otherwise, it is a barge-in if somebody pushes to talk or the robot has just
-//     sent abort, as the firmware does first; if not, the speech continues (keepSpeaking).
+//   - while the robot speaks otherwise, the opening interrupts the speech (a barge-in) if somebody pushes to
+//     talk, or if the robot has just sent abort, as the firmware does first; if not, the speech continues
+//     (keepSpeaking).
 func handleListenStart(s *stepper, mode xiaozhi.Mode) {
 	s.yieldToOpener(s.now)
 	s.mic.everOpened, s.mic.open = true, true
@@ -155,7 +156,7 @@ func handleListenStart(s *stepper, mode xiaozhi.Mode) {
 	s.markSettled()
 }
 
-// keepSpeaking lets the robot's speech continue although a client reports that its microphone is open. In
+// keepSpeaking lets the robot's speech continue although the robot reports that its microphone is open. In
 // auto mode, the appliance listens to the microphone after the speech.
 func keepSpeaking(s *stepper, mode xiaozhi.Mode) {
 	s.mic.mode = mode

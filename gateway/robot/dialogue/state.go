@@ -36,8 +36,8 @@ const (
 //	speaking  under way   none, waits  any           announcements
 //	closing   none        none         any           announcements
 //
-// Without a turn turnState is zero, and without a question questionState is zero. The step in which a
-// turn becomes both done and drained ends it.
+// Without a turn turnState is zero, and without a question questionState is zero. When a turn becomes both
+// done and drained, the same step ends it.
 type State struct {
 	phase        phase
 	settings     Settings
@@ -94,7 +94,7 @@ type turnState struct {
 	announcement     Announcement // announcement that the turn speaks; zero if the turn answers somebody
 	understood       bool         // the turn answers words that were understood
 	begun            bool         // the first packet of sound was sent
-	done             bool         // the agent has finished
+	done             bool         // the turn has queued all its speech; see TurnFinished
 	drained          bool         // the robot has played all speech
 	end, reason      string       // how the turn ended, and why it failed; set once done
 	lastSpoken       string       // latest sentence that the robot has begun to play
@@ -159,15 +159,14 @@ type Announcement struct {
 	Phrase   string    // name of a phrase
 	Sound    *Sound    // sound to play
 	Question *Question // question to ask
-	Notice   string    // ID of the notification; empty if it is not one
-	Command  string    // ID of the stored command; empty if it is not one
+	Notice   string    // ID of the notification that is spoken; empty if the announcement is not a notification
+	Command  string    // ID of the stored command that is carried out; empty if the announcement is not a stored command
 	Expires  time.Time // when a stored command expires; zero for others
 	Urgent   bool      // spoken before all others, even during a turn
 	Hint     bool      // a hint on how to wake the robot is shown afterwards
 }
 
-// canYield reports whether the announcement waits for the person who has opened the channel to speak
-// first.
+// canYield reports whether the announcement lets the person who has opened the channel speak first.
 func (a Announcement) canYield() bool { return (a.Notice != "" || a.Command != "") && !a.Urgent }
 
 // isSpeech reports whether the announcement is speech that is repeated if nobody has heard it.
@@ -228,20 +227,21 @@ const (
 	// keepAliveEvery is how long after the latest message a keep-alive is sent: the robot closes a channel
 	// on which it receives nothing for 120 s.
 	keepAliveEvery = time.Minute
-	// resumeWithin is how long after tts stop a listen start counts as the robot's own.
+	// resumeWithin is how long after tts stop a listen start counts as sent by the robot itself, and not
+	// because of a person.
 	resumeWithin = 2 * time.Second
-	// unsolicitedFor is how long an announcement cannot be interrupted by the opening of the microphone. For
-	// example, a detected face causes a greeting and opens the microphone.
+	// unsolicitedFor is how long after its beginning an announcement cannot be interrupted by the opening of
+	// the microphone. For example, a detected face causes a greeting and opens the microphone.
 	unsolicitedFor = 2 * time.Second
 	// holdMargin is how much longer than requested a channel is held open: a timer that ends at the requested
-	// time has to be announced after it.
+	// time has to be announced after that time.
 	holdMargin = 30 * time.Second
 	// yieldFor is how long announcements wait for a person to speak, after an interruption or after the
 	// channel has opened.
 	yieldFor = 3 * time.Second
 	// IntroduceEvery is how often a robot gets a new token for its camera.
 	IntroduceEvery = 30 * time.Minute
-	// minTypedGap is the shortest time between two typed texts. An earlier text is ignored.
+	// minTypedGap is the shortest time between two typed texts. A text that comes sooner is ignored.
 	minTypedGap = 500 * time.Millisecond
 )
 
@@ -283,7 +283,7 @@ func (s *State) FindsSpeech() bool {
 }
 
 // isInterruptible reports whether speech stops the turn. Speech does not stop the turn while a question
-// waits, nor while an utterance is being recognized, because it continues that utterance.
+// waits, nor while an utterance is being recognized, because the speech then continues that utterance.
 func (s *State) isInterruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.isWaiting() {
 		return false
@@ -338,8 +338,8 @@ func (s *State) endOpenerTime(now time.Time) {
 	}
 }
 
-// idleAt returns when the channel is closed as idle, or the zero time if it is not. The channel of a
-// robot that sends sensor events stays open, because the robot would open another one at once.
+// idleAt returns when the channel will be closed as idle, or the zero time if it will stay open. The channel
+// of a robot that sends sensor events stays open, because the robot would open another one at once.
 func (s *State) idleAt() time.Time {
 	if s.settings.Idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
 		return time.Time{}

@@ -48,8 +48,8 @@ func (s *stepper) resumeListening() {
 	}
 }
 
-// restAfterSpeech enters the phase after a turn with speech: ready in realtime mode, in
-// which the microphone was never closed, otherwise quiet.
+// restAfterSpeech enters the phase after a turn with speech: ready in realtime mode, where the microphone
+// was never closed, otherwise quiet.
 func (s *stepper) restAfterSpeech() {
 	s.phase = quiet
 	if s.mic.mode == xiaozhi.Auto && s.mic.open {
@@ -86,8 +86,8 @@ func (s *stepper) endUtterance() {
 	}
 }
 
-// beginUtterance begins an utterance, in realtime mode by cancelling the turn under way if that is
-// allowed. It does nothing unless the phase is ready then.
+// beginUtterance begins an utterance. In realtime mode it first cancels the turn under way, if speech may
+// interrupt that turn. It does nothing else unless the phase is ready after that.
 func (s *stepper) beginUtterance() {
 	if s.isInterruptible() {
 		s.cancel(false)
@@ -134,8 +134,8 @@ func (s *stepper) endInquiry(e Ending) {
 	s.turn.announcement, s.channel.activeAt = Announcement{}, s.now
 }
 
-// endWaiting removes those of the appliance's questions from the queue that match, and reports their
-// ending.
+// endWaiting removes the appliance's questions that match from the queue, and reports e as the ending of
+// each.
 func (s *stepper) endWaiting(e Ending, match func(*Question) bool) {
 	for _, a := range s.queue.remove(func(a Announcement) bool { return a.Question != nil && match(a.Question) }) {
 		s.emit(EndInquiry{a.Question, e})
@@ -145,8 +145,8 @@ func (s *stepper) endWaiting(e Ending, match func(*Question) bool) {
 // withoutAnswer returns the ending of a question that nobody has answered.
 func withoutAnswer(o agent.Outcome) Ending { return Ending{Answer: agent.Answer{Outcome: o}} }
 
-// endSound reports whether the turn plays a sound; then no end of a turn is published. If the
-// sound has begun, endSound publishes its end.
+// endSound publishes the end of the sound that the turn plays, if the sound has begun. It reports whether
+// the turn plays a sound: then no end of a turn is published.
 func (s *stepper) endSound(end string) bool {
 	if s.turn.announcement.Sound != nil && s.turn.begun {
 		s.emit(Publish{event.SoundEnded{Name: s.turn.announcement.Sound.Name, End: end}})
@@ -189,7 +189,7 @@ func (s *stepper) cancel(abort bool) {
 	s.endInquiry(withoutAnswer(agent.AnswerClosed))
 	s.channel.sentAt = s.now
 	if s.turn.begun {
-		s.endAnnouncement() // the person who has cut it off has heard enough of it
+		s.endAnnouncement() // the person who has cut the announcement off has heard enough of it
 	}
 	s.endOpenerTime(s.now)
 	s.openMicrophone()
@@ -221,8 +221,9 @@ func (s *stepper) interrupt(abort bool) {
 	}
 }
 
-// stopAsking cancels the turn, which asks a question of the appliance that is over. Nobody has
-// interrupted it, so the waiting announcements are spoken at once, unless somebody is answering already.
+// stopAsking cancels the turn, which asks people a question for the appliance, because the question has
+// expired or was withdrawn. Nobody has interrupted the turn, so the waiting announcements are spoken at
+// once, unless somebody is answering already.
 func (s *stepper) stopAsking() {
 	if s.phase == hearing {
 		s.queue.yieldsUntil = s.now.Add(yieldFor)
@@ -292,7 +293,7 @@ func (s *stepper) close(why string) {
 	s.emit(CloseChannel{why})
 }
 
-// endIfDone ends the turn if the agent has finished and the robot has played all speech.
+// endIfDone ends the turn if all its speech is queued and the robot has played it.
 func (s *stepper) endIfDone() {
 	if !s.turn.active || !s.turn.done || !s.turn.drained {
 		return
@@ -321,7 +322,7 @@ func (s *stepper) endIfDone() {
 	switch {
 	case end == event.EndSleep:
 		s.close(end)
-	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // otherwise they might be put off in each session
+	case s.channel.hangsUp && !slices.ContainsFunc(s.queue.waiting, Announcement.canYield): // otherwise these announcements might be put off in each session
 		s.close(event.EndHangUp)
 	default:
 		s.restOrListen(spoke)

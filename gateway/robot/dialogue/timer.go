@@ -7,7 +7,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Tick reports that the time of Deadline has come.
+// Tick reports that the time returned by Deadline has come.
 type Tick struct{}
 
 func (Tick) step(s *stepper) {

@@ -11,8 +11,8 @@ import (
 
 // Inputs of the end-pointer and the turn.
 type (
-	// Packet reports a packet of the robot's sound. Its pointer is the input, so that Step need not
-	// allocate one per packet.
+	// Packet reports a packet of the robot's sound. The input is a *Packet that the session reuses,
+	// so that packets cause no allocation.
 	Packet struct {
 		Duration time.Duration // duration of the sound
 		Muted    bool          // the owner has muted the robot's microphone
@@ -72,8 +72,9 @@ func (in Transcript) step(s *stepper) {
 	}
 }
 
-// step shows that an utterance was not understood. Only the first of several is also answered aloud
-// (TurnStart.Aloud): otherwise a television could make the robot talk forever.
+// step shows that an utterance was not understood. If several utterances in a row are not
+// understood, only the first is also answered aloud (TurnStart.Aloud): otherwise a television could
+// make the robot talk forever.
 func (Misheard) step(s *stepper) {
 	s.mic.misheard++
 	s.emit(Send{xiaozhi.STT{Text: "…"}}, Publish{event.Misheard{}})

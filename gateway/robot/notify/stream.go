@@ -24,7 +24,7 @@ import (
 const (
 	maxAhead     = 200                     // packets that may be synthesized ahead: 12 s of sound
 	planTimeout  = 400 * time.Millisecond  // how long Plan waits for the synthesis, before it estimates
-	streamLead   = 1200 * time.Millisecond // how far sending is ahead of playing: the robot's decode queue
+	streamLead   = 1200 * time.Millisecond // how far sending is ahead of playing: the length of the robot's decode queue
 	writeTimeout = 10 * time.Second        // how long a robot may read nothing before it counts as disconnected
 )
 
@@ -76,7 +76,7 @@ func (s *Stream) wait(ctx context.Context, condition func() bool) error {
 }
 
 // Synthesize synthesizes the sentences, at most 12 s ahead of what is sent. It returns when all are
-// synthesized, at the first error, or when ctx ends. The stream reports the error.
+// synthesized, at the first error, or when ctx ends. Plan or send returns the error.
 func (s *Stream) Synthesize(ctx context.Context, synthesizer voice.Synthesizer, o voice.Options) {
 	err := s.synthesize(ctx, synthesizer, o)
 	s.update(func() { s.over, s.err = true, err })
@@ -125,7 +125,8 @@ func (s *Stream) isEarly(sentence int) bool {
 }
 
 // Plan returns the subtitles of the sentences with their times. It estimates the times of sentences whose
-// synthesis does not begin soon enough; silence then delays a sentence that would begin before its time.
+// synthesis does not begin soon enough; silence then delays a sentence that would begin before its estimated
+// time.
 func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 	waiting, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
@@ -151,8 +152,9 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 	return subtitles, failed
 }
 
-// estimate estimates how long the sentence with an index will be, in packets, from the complete sentences.
-// The estimate is on the long side, because a pause disturbs less than an early subtitle. s.mu must be held.
+// estimate estimates how long the sentence with an index will be, in packets, from the sentences that are
+// synthesized completely. The result is a quarter or half a second too long on purpose, because a pause
+// disturbs less than an early subtitle. s.mu must be held.
 func (s *Stream) estimate(n int) int {
 	const runesPerSecond = 10 // slow speech
 	perSecond := int(time.Second / voice.FrameDuration)

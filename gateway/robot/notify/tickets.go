@@ -19,7 +19,7 @@ const Path = "/xiaozhi/notify/"
 const (
 	ticketTTL = 2 * time.Minute
 	// minNotifyWait is how long to wait before a robot that does not fetch the sound is notified again:
-	// it may still be playing another. The wait doubles each time.
+	// it may still be playing another sound. The wait doubles each time.
 	minNotifyWait = 500 * time.Millisecond
 	maxNotifyWait = 10 * time.Second
 )

@@ -78,11 +78,12 @@ func (p *Player) Progress() Progress {
 // does not read.
 func (p *Player) Send(m xiaozhi.ToRobot) bool { return p.send(order{message: m}) }
 
-// RestartSpeech sends tts start again if speech has begun, for a robot that may have ignored the first.
-// It returns false if too many messages wait, because the robot does not read.
+// RestartSpeech sends tts start again if speech has begun, for a robot that may have ignored the first
+// tts start. It returns false if too many messages wait, because the robot does not read.
 func (p *Player) RestartSpeech() bool { return p.send(order{restart: p.current.Load()}) }
 
-// SetEcho sets the echo canceller, which receives all packets sent to the robot. nil means none.
+// SetEcho sets the echo canceller, which receives all packets sent to the robot. nil means that the
+// appliance does not cancel echo.
 func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
 
 // Run sends until ctx ends or the channel fails. Messages that wait when ctx ends are still sent, such as

@@ -11,8 +11,9 @@ import (
 	"perch/voice"
 )
 
-// queue holds the speech of one turn between the turn, which adds items, and the player, which sends
-// them. Cancelling a queue drops its items and rejects later ones, which is all that a barge-in needs.
+// queue holds the speech of one turn between the turn, which adds items, and the player, which sends them.
+// Cancelling a queue drops its items and rejects later ones, which is all that is needed when a person
+// interrupts the robot.
 type queue struct {
 	mu        sync.Mutex
 	items     []item
@@ -33,9 +34,9 @@ type item struct {
 	face     *agent.Emotion
 	sentence *string
 	packet   []byte
-	levels   voice.Levels
+	levels   voice.Levels   // loudness of the packet's sound
 	gesture  *string        // name of a gesture, reported when the robot has played the items before it
-	pause    *time.Duration // end of a question; how long the question waits for an answer
+	pause    *time.Duration // a pause after a question; the value is how long the question waits for an answer
 	end      bool           // end of the speech
 }
 
@@ -54,8 +55,8 @@ type sentenceProgress struct {
 }
 
 // playedPart returns how much of the sentence the robot has played, from 0 to 1. If no packet of the
-// sentence was sent yet, the latest sentence begun is the one before, and the result for that one is 1: the
-// robot has played almost all of it.
+// sentence was sent yet, the result is 1 and applies to the sentence before, because the robot has played
+// almost all of that sentence.
 func (s sentenceProgress) playedPart(now time.Time) float64 {
 	if s.sent == 0 {
 		return 1
@@ -223,7 +224,7 @@ func (q *queue) hurry() {
 // Leftover is the state of a speech that was cancelled.
 type Leftover struct {
 	Speaking   bool     // tts start was sent, and tts stop was not
-	Spoken     []string // sentences begun that Progress has not reported yet
+	Spoken     []string // sentences that have begun to play, and that Progress has not reported yet
 	PlayedPart float64  // played part of the latest sentence begun, from 0 to 1
 }
 

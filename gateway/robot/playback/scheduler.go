@@ -9,8 +9,8 @@ import (
 )
 
 // Scheduler shares the processor among the sessions that encode speech. At most one frame per core is
-// encoded at a time, and the next is for the robot that runs dry first: if many robots begin to speak at
-// the same time, each gets its first packet before any gets a second.
+// encoded at a time, and the next frame is for the robot that will run out of sound first: if many robots
+// begin to speak at the same time, each gets its first packet before any gets a second.
 type Scheduler struct {
 	mu      sync.Mutex
 	free    int // cores that encode no frame
@@ -27,7 +27,7 @@ const (
 	minFrameTime = 15 * time.Millisecond
 )
 
-// waiter is a session that waits to encode a frame. Each session reuses its own.
+// waiter is a session that waits to encode a frame. Each session reuses the same waiter.
 type waiter struct {
 	dry   time.Time     // when its robot runs dry: it has nothing more to play
 	enter chan struct{} // has one slot, filled when the session may encode
@@ -73,7 +73,8 @@ func (s *Scheduler) acquire(ctx context.Context, p *waiter, ahead int, dry time.
 	return ctx.Err()
 }
 
-// release lets in the waiter whose robot runs dry first. There are few, so a linear search is fast enough.
+// release lets in the waiter whose robot runs dry first. There are few waiters, so a linear search is fast
+// enough.
 func (s *Scheduler) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,9 @@ const (
 	// restGap is the time between tts start and the second packet. If a robot's screen delays it for longer
 	// than startGap, only the first packet is lost, which is mostly silent.
 	restGap = 60 * time.Millisecond
-	// playTail is how long a robot still plays what is in its codec when the pacer has counted the last
-	// packet as played. Firmware up to 2.1.0 cuts it off when tts stop arrives.
+	// playTail is how long a robot still plays the sound in its audio hardware after the pacer (see
+	// voice.Pacer) has counted the last packet as played. Firmware up to 2.1.0 cuts that sound off when tts
+	// stop arrives.
 	playTail = 120 * time.Millisecond
 	// maxBurst is how many packets are sent within burstTime: a robot stores six datagrams, and loses
 	// those that arrive while it has no room. Over a WebSocket, which loses nothing, the delay is too short
@@ -58,10 +59,10 @@ type order struct {
 	restart *queue
 }
 
-// maxOrders is how many orders may wait. If more do, the robot does not read.
+// maxOrders is how many orders may wait. If more wait, the robot does not read.
 const maxOrders = 64
 
-// setSpeech replaces the speech. nil means none.
+// setSpeech replaces the speech. nil removes it.
 func (l *lanes) setSpeech(q *queue) {
 	l.current.Store(q)
 	notify(l.changed)
@@ -171,7 +172,7 @@ func (s *sender) sendMessage(m xiaozhi.ToRobot) error {
 		m.Emotion = s.face.On(s.board).Name
 		return s.write(m)
 	case xiaozhi.STT, xiaozhi.Alert:
-		s.face = agent.Emotion{} // some firmware builds change the face for these
+		s.face = agent.Emotion{} // some firmware builds change the face for these messages
 	case xiaozhi.TTSStop:
 		s.face = agent.Neutral // the face with which every build listens
 	}
@@ -289,8 +290,8 @@ func (s *sender) dueAt(it item) time.Time {
 const reachTimeout = 2 * time.Second
 
 // waitReachable returns how long an item must wait because sound cannot reach the robot yet, and a channel
-// that ends the wait sooner. The robot's first datagram of sound shows its address; tts start must not be
-// sent before, because it closes the microphone that sends the datagram.
+// that ends the wait sooner. The robot's first datagram of sound shows its address; tts start must not be sent
+// before that datagram, because tts start closes the microphone that sends the datagram.
 func (s *sender) waitReachable(it item, now time.Time) (wait time.Duration, reachable <-chan struct{}) {
 	if it.sentence == nil || s.playing.begun || s.reachable {
 		return 0, nil
@@ -311,8 +312,8 @@ func (s *sender) waitReachable(it item, now time.Time) (wait time.Duration, reac
 	return s.waitingSince.Add(reachTimeout).Sub(now), reachable
 }
 
-// perform sends an item, or makes its gesture. It records the progress before it sends: the robot may
-// respond at once, and by then the loop must know the progress.
+// perform sends an item, or records its gesture for the loop. It records the progress before it sends: the
+// robot may respond at once, and by then the loop must know the progress.
 func (s *sender) perform(q *queue, it item, now time.Time) error {
 	switch {
 	case it.face != nil:
@@ -333,7 +334,7 @@ func (s *sender) perform(q *queue, it item, now time.Time) error {
 	return s.stop(q)
 }
 
-// sendFace makes the robot show the face of the speech, unless it shows that already.
+// sendFace makes the robot show the face of the speech, unless the robot shows it already.
 func (s *sender) sendFace() error {
 	if s.playing.face == (agent.Emotion{}) || s.playing.face == s.face {
 		return nil
@@ -359,8 +360,8 @@ func (s *sender) sendSentence(q *queue, text string) error {
 	return s.start()
 }
 
-// start makes the robot enter its speaking state. Some firmware builds do so with the first of the two
-// messages, others with the second. A robot that is speaking already ignores them.
+// start makes the robot enter its speaking state. Some firmware builds do so at tts start, others at the start
+// of a sentence. A robot that is speaking already ignores both messages.
 func (s *sender) start() error {
 	if err := s.sendMessage(xiaozhi.TTSStart{}); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 )
 
 // encoder is the Opus encoder of a session, which its turns use one after the other. A cancelled turn may
-// still be synthesizing when the next begins to speak; its sound is then rejected.
+// still be synthesizing when the next begins to speak; the sound of the cancelled turn is then rejected.
 type encoder struct {
-	loudness  *voice.Loudness // for whether anybody needs the levels of packets
+	loudness  *voice.Loudness // says whether anybody needs the levels of packets
 	scheduler *Scheduler
 
 	mu     sync.Mutex
@@ -67,7 +67,7 @@ func (e *encoder) encodePacket(ctx context.Context, q *queue, pcm []int16) error
 	})
 }
 
-// claim makes a speech the owner of the encoder, and drops the rest of another's sound. It returns
+// claim makes a speech the owner of the encoder, and drops the rest of another speech's sound. It returns
 // context.Canceled if the turn was cancelled. A turn is always cancelled before the next one begins, so the
 // latest turn keeps the encoder. e.mu must be held.
 func (e *encoder) claim(ctx context.Context, q *queue) error {

@@ -71,7 +71,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	nextID int                           // ID of the latest request
-	calls  map[int]chan xiaozhi.Response // calls that wait for a response; key: request ID
+	calls  map[int]chan xiaozhi.Response // calls that wait for a response, by request ID
 	tools  []device.Tool                 // the robot's tools
 	held   int                           // bytes reserved from budget for tools
 	closed bool
@@ -85,14 +85,14 @@ type Client struct {
 	ended      chan struct{} // closed once the list is complete or has failed; nil if no list is being read
 }
 
-// New returns a client that sends requests by send. Until it has read the robot's list, its tools are
-// those that the robot has listed in an earlier session.
+// New returns a client that sends requests by send. Until it has read the robot's list, Tools returns
+// listedBefore, the robot's list from an earlier session.
 func New(listedBefore []device.Tool, b *Budget, send func(xiaozhi.Request) error) *Client {
 	return &Client{send: send, budget: b, tools: listedBefore, calls: map[int]chan xiaozhi.Response{}}
 }
 
 // Introduce sends an initialize request with the appliance's name and the address for the camera's
-// pictures. The firmware reads nothing else in it, and accepts it at any time, also repeatedly.
+// pictures. The firmware reads nothing else in the request, and accepts it at any time, also repeatedly.
 func (c *Client) Introduce(version, visionURL, visionToken string) error {
 	capabilities := map[string]any{}
 	if visionURL != "" {
@@ -250,7 +250,7 @@ func (c *Client) handlePage(r xiaozhi.Response) (next *xiaozhi.Request, listed [
 	return nil, c.tools, nil
 }
 
-// replaceTools replaces the robot's tools by those of the list just read. c.mu must be held.
+// replaceTools replaces the robot's tools with the tools of the list just read. c.mu must be held.
 func (c *Client) replaceTools() {
 	c.budget.release(c.held)
 	c.tools, c.held = c.fresh, c.freshBytes
@@ -272,8 +272,8 @@ func (c *Client) Tools() []device.Tool {
 }
 
 // Call runs a tool and waits for its result. It first fits the arguments to the tool's schema, because the
-// firmware silently ignores arguments that it does not know. Errors wrap those of this package,
-// device.ErrArguments, the error of sending, or ctx's error.
+// firmware silently ignores arguments that it does not know. The error of Call wraps an error of this
+// package, device.ErrArguments, the error of sending, or ctx's error.
 func (c *Client) Call(ctx context.Context, name string, arguments map[string]any) (device.Result, error) {
 	tool, listed := device.FindTool(c.Tools(), name)
 	if !listed {

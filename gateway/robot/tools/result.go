@@ -14,7 +14,7 @@ import (
 )
 
 // parseResult parses the response to a call. The firmware reports failures as JSON-RPC errors, and encodes
-// an image as a JSON object inside a string. Other clients write pictures into the text.
+// an image as a JSON object inside a string. Programs that act as a robot write pictures into the text.
 func parseResult(name string, r xiaozhi.Response) (device.Result, error) {
 	if r.Error != nil {
 		return device.Result{}, Failed(ErrToolFailed, "%s: %s", name, r.Error)
@@ -59,7 +59,7 @@ func parseResult(name string, r xiaozhi.Response) (device.Result, error) {
 }
 
 // extractDescription returns the description of a picture if the text is the JSON object with which a web
-// page reports one, and any other text unchanged.
+// page that acts as a robot reports it, and any other text unchanged.
 func extractDescription(text string) string {
 	var object struct {
 		Analysis json.RawMessage `json:"vision_analysis"`
@@ -77,7 +77,7 @@ func extractDescription(text string) string {
 	return text
 }
 
-// clipResult cuts a text to limit.Result bytes, with a note about that at its end.
+// clipResult cuts a text to limit.Result bytes, and ends a text that was cut with a note.
 func clipResult(text string) string {
 	if len(text) <= limit.Result {
 		return text
@@ -95,7 +95,8 @@ const (
 // minEncoded is the minimum length of a run of letters that counts as base64. No word is that long.
 const minEncoded = 200
 
-// withoutPictures returns a text without base64, and the pictures that it held.
+// withoutPictures replaces the pictures and data that a text holds in base64 by placeholders, and returns
+// the text and the pictures.
 func withoutPictures(text string) (words string, pictures []device.Picture) {
 	var out []byte
 	for at := 0; at < len(text); {
@@ -126,7 +127,7 @@ func withoutPictures(text string) (words string, pictures []device.Picture) {
 }
 
 // cutAnnouncement removes the beginning of a data URL from the end of a text, such as
-// "data:image/jpeg;base64,". It reports whether there was one.
+// "data:image/jpeg;base64,". It reports whether the text ended with such a beginning.
 func cutAnnouncement(text []byte) (before []byte, announced bool) {
 	const ending, maxTypeLength = ";base64,", 100
 	if !strings.HasSuffix(string(text[max(0, len(text)-len(ending)):]), ending) {

@@ -46,8 +46,8 @@ func (e Entry) String() string {
 
 // Recorder makes a transcript. Its methods may be called by any goroutine.
 type Recorder struct {
-	// Live makes every other line end a run of packets, so that lines are ordered by time. Without it,
-	// only a line with the same mark does.
+	// Live makes any line end the runs of packets under way, so that lines are ordered by time. If it is
+	// false, only a line with the same mark ends a run.
 	Live bool
 
 	session string
@@ -60,8 +60,8 @@ type Recorder struct {
 	shown  agent.Shown // state in the latest line of a state
 }
 
-// NewRecorder returns a recorder of the session with an ID. Times count from began. The recorder calls
-// out with each entry, holding a lock.
+// NewRecorder returns a recorder of the session with an ID. Times count from began. The recorder passes each
+// entry to out. It holds a lock during the call, so out must not call the recorder.
 func NewRecorder(session string, began time.Time, out func(Entry)) *Recorder {
 	return &Recorder{session: session, began: began, out: out, runs: map[byte]*Entry{}, states: agent.NewBoard().NewFollower(began), shown: agent.Idle}
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Visible removes control characters, and characters that change the direction of writing, from a text.
-// It keeps those in allowed. Invalid UTF-8 becomes U+FFFD.
+// Visible removes control characters, and characters that change the direction of writing, from a text. It
+// keeps the characters in allowed. Invalid UTF-8 becomes U+FFFD.
 func Visible(text, allowed string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -23,8 +23,8 @@ func Visible(text, allowed string) string {
 }
 
 // isSecret reports whether the JSON field with a name must be blanked. MAC address and Client-Id are
-// secret because together they suffice to get a robot's token. Stages are not secret, but measured times
-// would make every transcript different.
+// secret because together they suffice to get a robot's token. The stages of a turn are not secret, but
+// their measured times would make every transcript different.
 func isSecret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range []string{"token", "passw", "secret", "authorization", "key", "ssid", "uuid", "mac_address", "stages"} {
@@ -106,7 +106,7 @@ func redactElements(out *bytes.Buffer, d *json.Decoder, open json.Delim) error {
 	return err
 }
 
-// redactText returns a string without secrets: in its JSON, or in the query of a URL.
+// redactText returns a string without secrets. It redacts a JSON object, and removes the query of a URL.
 func redactText(text string) string {
 	if strings.HasPrefix(text, "{") {
 		var out bytes.Buffer

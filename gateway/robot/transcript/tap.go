@@ -12,8 +12,8 @@ import (
 	"perch/gateway/robot/dialogue"
 )
 
-// Tap passes what happens in a session to a recorder, if one is attached. The zero value has none. Its
-// methods may be called by any goroutine.
+// Tap passes what happens in a session to a recorder, if one is attached. The zero value has no recorder.
+// Its methods may be called by any goroutine.
 type Tap struct {
 	recorder atomic.Pointer[Recorder]
 

@@ -24,7 +24,7 @@ type MQTT struct {
 	ended   chan struct{} // closed when either side has ended the session
 	once    sync.Once     // ends the session
 
-	// Only Receive uses these.
+	// Only Receive uses the following fields.
 	jitter  udp.Jitter
 	arrived udp.Arrived
 }
@@ -46,7 +46,7 @@ func (t *MQTT) Deliver(text []byte) {
 	}
 }
 
-// Receive implements Transport. In place of a lost packet of sound it returns one with Lost set.
+// Receive implements Transport. In place of a lost packet it returns an xiaozhi.Audio with Lost set.
 func (t *MQTT) Receive() ([]byte, xiaozhi.Audio, bool, error) {
 	for {
 		now := time.Now()

@@ -8,7 +8,7 @@ import (
 )
 
 // Transport is the channel of one session. Receive must be called by one goroutine only, and SendText and
-// SendAudio by one goroutine only. Close may be called by any, more than once.
+// SendAudio by one goroutine only. Close may be called by any goroutine, more than once.
 type Transport interface {
 	// Receive waits for a text message or a packet of audio. Both are valid until the next call.
 	Receive() (text []byte, audio xiaozhi.Audio, isText bool, err error)

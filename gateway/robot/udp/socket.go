@@ -19,7 +19,7 @@ import (
 // Limits of a stream.
 const (
 	maxArrived = 16 // datagrams that may wait for the session: a second of sound
-	maxAhead   = 8  // how far a sequence number may be ahead of the highest before: half a second of sound
+	maxAhead   = 8  // how far a sequence number may be ahead of the highest number accepted so far: half a second of sound
 	minMoved   = 2  // datagrams in a row from a new address after which sound is sent there
 )
 
@@ -29,7 +29,7 @@ type Socket struct {
 	conn conn
 
 	mu      sync.RWMutex
-	streams map[[4]byte]*Stream // key: SSRC
+	streams map[[4]byte]*Stream // open streams, by SSRC (see Stream.ssrc)
 
 	dropped atomic.Uint64
 }
@@ -114,7 +114,7 @@ type Stream struct {
 	peer    atomic.Pointer[netip.AddrPort] // where to send sound; nil before the robot's first datagram
 	audible chan struct{}                  // closed once peer is set
 
-	// Only the goroutine of Socket.Run uses these.
+	// Only the goroutine of Socket.Run uses the following fields.
 	in      *xiaozhi.Datagrams
 	window  xiaozhi.ReplayWindow
 	highest uint32 // highest sequence number accepted so far
@@ -124,7 +124,7 @@ type Stream struct {
 		times int            // datagrams received from there in a row
 	}
 
-	// Only the sending goroutine uses these.
+	// Only the sending goroutine uses the following fields.
 	out      *xiaozhi.Datagrams
 	sequence uint32 // sequence number of the latest datagram sent
 	buffer   []byte
@@ -164,7 +164,7 @@ func (s *Socket) Open(host string, robot netip.Addr, packet time.Duration) *Stre
 	return t
 }
 
-// Secret returns the stream's address and key, for the appliance's hello.
+// Secret returns the stream's address and encryption key, for the appliance's hello.
 func (t *Stream) Secret() xiaozhi.UDP { return t.secret }
 
 // Arrived returns a channel of the robot's datagrams, without duplicates, in the order of their arrival.
@@ -211,7 +211,7 @@ func (t *Stream) receive(datagram []byte, from netip.AddrPort) bool {
 
 // isPlausible reports whether a sequence number may be the robot's. A number far ahead is rejected, and only
 // the number that follows it is accepted (RFC 3550 section A.1): otherwise one forged datagram could make
-// all of the robot's look old.
+// all datagrams of the robot look old.
 func (t *Stream) isPlausible(sequence uint32) bool {
 	if sequence <= t.highest+maxAhead || sequence == t.jumped {
 		return true

@@ -15,23 +15,23 @@ import (
 // Path is the path that robots upload pictures to.
 const Path = "/xiaozhi/vision/explain"
 
-// tokenTTL is how long a camera token is valid. Sessions renew theirs every half hour.
+// tokenTTL is how long a camera token is valid. Sessions renew their tokens every half hour.
 const tokenTTL = time.Hour
 
-// maxStoredBytes is the total size of the pictures that are stored.
+// maxStoredBytes is the maximum total size of the stored pictures.
 const maxStoredBytes = 8 * limit.Message
 
 // cameras holds the tokens of robots' cameras, and the latest picture of each camera. Both are in memory
 // only.
 type cameras struct {
 	mu       sync.Mutex
-	tokens   map[[sha256.Size]byte]camera // key: hash of the token
+	tokens   map[[sha256.Size]byte]camera // holders of valid tokens, by hash of the token
 	pictures map[device.ID]device.Picture
-	order    []device.ID // keys of pictures, ordered by the age of the picture, oldest first
+	order    []device.ID // robots whose picture is stored; the robot with the oldest picture is first
 	bytes    int         // total size of pictures
 }
 
-// camera is the holder of a token.
+// camera is the holder of a token: a robot, and the session that the token was issued for.
 type camera struct {
 	robot   device.ID
 	session string

@@ -25,7 +25,7 @@ const (
 	maxUploads         = 4
 	maxStrangerUploads = 2 // uploads from robots that nobody has adopted, which must not keep out the others
 	// uploadTimeout is how long an upload may take to arrive. It suffices for 4 MB over a Wi-Fi of 2 Mbit/s;
-	// a robot's picture has a hundredth of that.
+	// a robot's picture has a hundredth of that size.
 	uploadTimeout = 15 * time.Second
 )
 

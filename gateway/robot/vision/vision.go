@@ -34,7 +34,7 @@ type Options struct {
 	}
 	// Robots tells which robots are adopted. The pictures of other robots are not stored.
 	Robots interface{ Trusts(device.ID) bool }
-	// Prepare sets the language and the brain of the robot, and the time zone.
+	// Prepare sets the language and the brain of the robot, and the time zone, in a Look.
 	Prepare func(*agent.Look)
 	// Phrase returns the text of a phrase.
 	Phrase func(language, name string) string
