@@ -69,7 +69,8 @@ func (*Lingering) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// markLast makes the connection of a request linger if the request is its last (Connection: close).
+// markLast makes the connection of a request linger if the request is the last one on the connection
+// (Connection: close).
 func (l *Lingering) markLast(r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok && r.Close {
 		c.lingering.Store(l)

@@ -30,7 +30,8 @@ type peerLimiter struct {
 	limiter *rate.Limiter
 }
 
-// newPeerLimiters returns limiters that allow each peer atOnce requests, and then one per interval.
+// newPeerLimiters returns limiters that allow each peer atOnce requests, and then one request per interval
+// every.
 func newPeerLimiters(every time.Duration, atOnce int) *peerLimiters {
 	return &peerLimiters{every: every, atOnce: atOnce, byPeer: map[netip.Addr]*list.Element{}, byNetwork: map[netip.Prefix]*list.List{}}
 }

@@ -18,9 +18,9 @@ const (
 	// pollsPerCheck is the number of polls (see Announcer.poll) between two checks that the system's responder is still
 	// running: about a minute.
 	pollsPerCheck = 7
-	// minServerLifetime is the minimum time between the start and the end of a zeroconf server. Shutdown waits only for
-	// those of the server's goroutines that have already begun to read, so a Shutdown right after RegisterProxy would
-	// race with the others.
+	// minServerLifetime is the minimum time between the start and the end of a zeroconf server. Shutdown does not wait
+	// for goroutines of the server that have not begun to read yet, so a Shutdown right after RegisterProxy would race
+	// with them.
 	minServerLifetime = 250 * time.Millisecond
 )
 

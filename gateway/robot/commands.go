@@ -170,8 +170,8 @@ func (s *Server) Tools(id device.ID) []device.Tool {
 	return r.KnownTools()
 }
 
-// Open returns the adopted robots that can be reached, sorted: those with an open channel whose hello
-// was answered, and those connected by MQTT. All of them can at least show notifications.
+// Open returns the adopted robots that can be reached, sorted: robots with an open channel whose hello
+// was answered, and robots connected by MQTT. All of them can at least show notifications.
 func (s *Server) Open() []device.ID {
 	reachable := s.greeted()
 	for _, k := range s.links.all() {

@@ -134,9 +134,9 @@ func newAlert(a notice.Announcement) xiaozhi.Alert {
 // that session, and reports whether the message must be dropped. Without the goodbye, a robot that has
 // lost its connection during a session would stay in it.
 //
-// Idle robots send MCP responses and sensor events too. These are not dropped, and cause only one
-// goodbye per session, because a goodbye cuts off the notification that an idle robot may be playing.
-// A goodbye is never answered: firmware up to 2.2.4 answers each one with another.
+// Idle robots send MCP responses and sensor events too. These are not dropped, and cause only one goodbye
+// per session, because a goodbye cuts off the notification that an idle robot may be playing. A goodbye is
+// never answered: firmware up to 2.2.4 answers each goodbye with another.
 func (c *connection) dismiss(m xiaozhi.FromRobot, session string, open *mqttSession) (drop bool) {
 	maybeIdle := false
 	switch m.(type) {

@@ -7,7 +7,7 @@ import (
 	"perch/voice"
 )
 
-// loop is the part of a session that only the loop's goroutine uses.
+// loop is the part of a session that only the goroutine of run uses.
 type loop struct {
 	*session
 	options   *Options // options applied last

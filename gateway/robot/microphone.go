@@ -98,7 +98,7 @@ func (m *microphone) writeBuffered(write func([]int16) bool) {
 	}
 }
 
-// decode returns the samples of a packet, or a substitute for those of a lost packet.
+// decode returns the samples of a packet, or substitute samples for a lost packet.
 func (m *microphone) decode(packet xiaozhi.Audio) ([]int16, error) {
 	if packet.Lost {
 		return m.decoder.Conceal()

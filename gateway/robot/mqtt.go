@@ -83,7 +83,8 @@ func (l *links) remove(k *link) {
 }
 
 // ServeMQTT accepts robots' MQTT connections on the listeners and their sound on the socket, until ctx
-// ends or one of these fails. It closes the socket and the listeners before it returns.
+// ends, or until a listener or the socket fails. It closes the socket and the listeners before it
+// returns.
 func (l *links) ServeMQTT(ctx context.Context, sound *udp.Socket, listeners ...net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -33,7 +33,8 @@ type senses interface {
 
 // robots is the registry of robots.
 type robots interface {
-	// Admit returns a robot, or an error if the client or the token is not the robot's.
+	// Admit returns a robot, or an error if the robot has another client (installation of the
+	// firmware) or another token.
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
 	// KeepTools stores a robot's list of tools.
 	KeepTools(id device.ID, tools []device.Tool)

@@ -128,8 +128,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// identity returns the device ID, client and token that a request holds. Robots send them as headers,
-// browsers as query parameters.
+// identity returns the device ID, the client (the installation of the firmware) and the token that a
+// request holds. Robots send them as headers, browsers as query parameters.
 func identity(r *http.Request) (id string, c device.Client, token string) {
 	query := r.URL.Query()
 	value := func(header, name string) string { return cmp.Or(r.Header.Get(header), query.Get(name)) }
@@ -140,7 +140,7 @@ func identity(r *http.Request) (id string, c device.Client, token string) {
 	return value("Device-Id", "device-id"), device.NewClient(value("Client-Id", "client-id")), token
 }
 
-// framing returns the framing that a request asks for, or Framing1 if it names no valid one.
+// framing returns the framing that a request asks for, or Framing1 if it names no valid framing.
 func framing(r *http.Request) xiaozhi.Framing {
 	n, err := strconv.Atoi(cmp.Or(r.Header.Get("Protocol-Version"), r.URL.Query().Get("protocol-version")))
 	if f := xiaozhi.Framing(n); err == nil && f.Valid() {

@@ -1,7 +1,9 @@
 // Package robot serves robots: their WebSocket or MQTT connection, from the handshake to the
 // hang-up. A session is one conversation with a robot: it has the robot's sound recognized, asks
-// the agent for a reply, and sends speech at the pace at which the firmware plays it. The rest of
-// the appliance uses Server only.
+// the agent for a reply, and sends speech at the pace at which the firmware plays it. A turn is one
+// exchange of a session: an utterance or another cause, and what the robot then says. A brain, such
+// as a language model, writes the replies of the agent; engines recognize and synthesize speech. A
+// stranger is a robot that no owner has adopted. The rest of the appliance uses Server only.
 package robot
 
 import (

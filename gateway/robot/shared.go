@@ -108,7 +108,8 @@ func (s *statuses) set(id device.ID, status event.RobotStatus) {
 	s.last[id] = status
 }
 
-// logOnce logs only the first fault of a kind: a robot may cause one with each packet, 17 times a second.
+// logOnce logs only the first fault of a kind: a robot may cause a fault with each packet, 17 times a
+// second.
 type logOnce struct{ done bool }
 
 // warn logs a message and an error, unless it was called before.

@@ -60,8 +60,8 @@ func (s *stages) setToolStatus(status string) {
 	}
 }
 
-// durations returns how long each stage took, in milliseconds. A stage begins when the one before it
-// ends; only the stage of the first packet begins at the same time as the first stage.
+// durations returns how long each stage took, in milliseconds. A stage begins when the stage before
+// it ends; only the stage of the first packet begins at the same time as the first stage.
 func (s *stages) durations() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -37,9 +37,9 @@ type strangerLimits struct {
 	options      *Options
 	log          *slog.Logger // log for strangers, with a limited rate
 	refused      loggedRefusals
-	channels     slots // one for each channel or MQTT connection
-	utterances   slots // one for each utterance, from its beginning until it is recognized
-	turns        slots // one for each turn that a brain answers
+	channels     slots // one slot for each channel or MQTT connection
+	utterances   slots // one slot for each utterance, from its beginning until it is recognized
+	turns        slots // one slot for each turn that a brain answers
 	tools        *tools.Budget
 	adoptedTools *tools.Budget // for the tools of adopted robots
 }

@@ -306,7 +306,7 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case audible && errors.Is(err, voice.ErrUnavailable):
-		// Starting the sentence again would sound odd. Another engine may speak the next one.
+		// Starting the sentence again would sound odd. Another engine may speak the next sentence.
 		t.session.log.Warn("a sentence was cut off", "err", err)
 		return nil
 	}
@@ -421,7 +421,7 @@ func (t *turn) awaitAnswer(ctx context.Context) (agent.Answer, error) {
 	}
 }
 
-// dropAnswers drops late answers to an earlier question, which must not answer the next one.
+// dropAnswers drops late answers to an earlier question, which must not answer the next question.
 func (t *turn) dropAnswers() {
 	for {
 		select {

@@ -66,7 +66,7 @@ type replyStream struct {
 
 // stream gets the reply to a turn from the agent. It sends each sentence, and then the whole reply, because Home
 // Assistant and clients without streaming wait for the whole reply. The turn has no session, so that no robot and no
-// avatar shows it.
+// avatar program shows it.
 func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
 	c := s.c
 	if t.Text == "" {

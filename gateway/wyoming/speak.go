@@ -27,7 +27,7 @@ var format = wire.Format{Rate: voice.SpeakerRate, Width: 2, Channels: 1}
 type synthesis struct {
 	speech    *thinker.Speech // splits the text into sentences
 	bytes     int             // number of received bytes
-	sentences chan string     // sentences to speak, closed at the end of the text; has room for all sentences of limit.Said bytes
+	sentences chan string     // sentences to speak, closed at the end of the text; has room for all sentences of a text of limit.Said bytes
 	options   voice.Options
 }
 

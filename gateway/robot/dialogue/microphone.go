@@ -39,8 +39,8 @@ func (m *micState) recordPacket(now time.Time, d time.Duration, muted bool) {
 	m.packetAt = now
 }
 
-// expectResume records that a tts stop was sent, after which the robot sends a listen start by itself.
-// In manual mode it sends none, and in realtime mode its microphone stays open.
+// expectResume records that a tts stop was sent, after which the robot sends a listen start by itself. In
+// manual mode the robot sends no listen start, and in realtime mode its microphone stays open.
 func (m *micState) expectResume(now time.Time) {
 	if m.mode != xiaozhi.Manual && m.mode != xiaozhi.Realtime {
 		m.resumesUntil = now.Add(resumeWithin)

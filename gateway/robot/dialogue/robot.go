@@ -31,7 +31,8 @@ func (in FromRobot) step(s *stepper) {
 	case xiaozhi.ListenDetect:
 		handleListenDetect(s, m)
 	case xiaozhi.Abort:
-		// Answered with a tts stop in every phase: the robot stays in its speaking state until it gets one.
+		// Answered with a tts stop in every phase: the robot stays in its speaking state until it receives
+		// the tts stop.
 		s.mic.abortedAt = s.now
 		s.requeue()
 		s.interrupt(true)
@@ -111,8 +112,8 @@ func Speakable(text string) (string, error) {
 
 // handleListenStart handles the opening of the microphone. Its meaning depends on the moment:
 //   - after a tts stop, the robot in auto mode resumes listening by itself, which interrupts nothing;
-//   - just after an announcement has begun, the cause of the announcement has opened the microphone;
-//     the announcement continues (listenLater);
+//   - just after an announcement has begun, its cause, such as a detected face, has opened the microphone
+//     too; the announcement continues (listenLater);
 //   - while a question can be heard, somebody is about to answer;
 //   - while the robot speaks otherwise, the opening interrupts the speech (a barge-in) if somebody pushes to
 //     talk, or if the robot has just sent abort, as the firmware does first; if not, the speech continues

@@ -88,7 +88,7 @@ type channelState struct {
 	hangsUp      bool      // the channel closes once the waiting announcements are spoken
 }
 
-// turnState is the turn under way. It is zero if none exists.
+// turnState is the turn under way. It is zero while there is no turn.
 type turnState struct {
 	active           bool
 	announcement     Announcement // announcement that the turn speaks; zero if the turn answers somebody
@@ -98,11 +98,11 @@ type turnState struct {
 	drained          bool         // the robot has played all speech
 	end, reason      string       // how the turn ended, and why it failed; set once done
 	lastSpoken       string       // latest sentence that the robot has begun to play
-	unsolicitedUntil time.Time    // until then, an opening microphone does not interrupt the announcement
+	unsolicitedUntil time.Time    // until then, the opening of the microphone does not interrupt the announcement
 	listensAfter     bool         // the microphone has opened during the turn; the appliance listens after the turn
 }
 
-// questionState is the question that waits for an answer. It is zero if none exists.
+// questionState is the question that waits for an answer. It is zero while no question waits.
 type questionState struct {
 	asked     *agent.Question
 	audible   bool      // the robot has begun to play the question, so people can answer
@@ -207,7 +207,7 @@ const ReasonExpired = "it has waited too long"
 const (
 	// MaxStored is how many sentences may wait for a robot's channel to open.
 	MaxStored = 40
-	// maxQueued is how many announcements may wait for a turn to end: the stored ones and as many more.
+	// maxQueued is how many announcements may wait for a turn to end: twice as many as may be stored.
 	maxQueued = 2 * MaxStored
 	// maxEarly is how many commands may wait for hello.
 	maxEarly = MaxStored

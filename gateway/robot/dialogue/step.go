@@ -1,6 +1,12 @@
 // Package dialogue decides who speaks when: a robot, the people near it, its agent or the appliance.
 // It is a pure state machine: Step takes a state, a time and an input, and returns the next state and a
 // list of effects, which a session carries out.
+//
+// The comments name messages of package xiaozhi. The robot sends hello when the channel opens, listen start
+// and listen stop when its microphone opens and closes, listen detect to say what woke it, and abort when
+// somebody interrupts its speech. The appliance sends tts start and tts stop, which begin and end the robot's
+// speaking state. The end-pointer is the part of a session that finds the beginning and the end of speech in
+// the robot's sound.
 package dialogue
 
 import (

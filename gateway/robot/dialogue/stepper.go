@@ -124,7 +124,7 @@ func (s *stepper) closeQuestion(outcome agent.Outcome) {
 	s.turn.lastSpoken = "" // if the turn asks the same question again, people must hear it again to answer
 }
 
-// endInquiry reports the ending of the appliance's question that the turn asks, if it asks one. The
+// endInquiry reports e as the ending of the appliance's question, if the turn asks such a question. The
 // channel counts as active now, so that the person who has answered gets time to go on.
 func (s *stepper) endInquiry(e Ending) {
 	if s.turn.announcement.Question == nil {

@@ -35,7 +35,7 @@ type (
 		Started bool          // tts start was sent
 		Began   bool          // the turn's first packet was sent
 		Spoken  []string      // sentences whose first packet was sent
-		Gesture string        // latest gesture that the speech has reached; empty if none exists
+		Gesture string        // latest gesture that the speech has reached; empty if it has reached no gesture
 		Stopped bool          // the speech has stopped for a question
 		Paused  bool          // the speech has stopped for a question, and not started again
 		AskFor  time.Duration // how long the question waits for an answer; set if Stopped is

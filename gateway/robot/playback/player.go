@@ -1,7 +1,8 @@
 // Package playback sends a robot its messages and speech. A Player is the only sender on a channel. It
 // sends speech a little ahead of what the robot plays, and keeps track of the robot's state: speaking or
-// not, and with which face. A turn adds sentences and sound to a Speech. The session's loop starts and
-// cancels the Speech, and reads the player's progress.
+// not, and with which face. The messages tts start and tts stop make the robot enter and leave its
+// speaking state. A turn adds sentences and sound to a Speech. The session's loop starts and cancels the
+// Speech, and reads the player's progress.
 package playback
 
 import (
@@ -46,8 +47,8 @@ func (p *Player) StartSpeech() *Speech {
 // Clear removes speech that the robot has played to its end.
 func (p *Player) Clear() { p.setSpeech(nil) }
 
-// Cancel drops the speech, if there is any. Run sends no more of its packets, except for one it may
-// be sending just now.
+// Cancel drops the speech, if there is any. Run sends no more of its packets, except for a packet that it
+// may be sending just now.
 func (p *Player) Cancel(now time.Time) (left Leftover) {
 	if q := p.current.Load(); q != nil {
 		left = q.cancel(now)

@@ -37,9 +37,9 @@ const (
 	// voice.Pacer) has counted the last packet as played. Firmware up to 2.1.0 cuts that sound off when tts
 	// stop arrives.
 	playTail = 120 * time.Millisecond
-	// maxBurst is how many packets are sent within burstTime: a robot stores six datagrams, and loses
-	// those that arrive while it has no room. Over a WebSocket, which loses nothing, the delay is too short
-	// to notice.
+	// maxBurst is how many packets are sent within burstTime: a robot stores six datagrams, and loses further
+	// datagrams that arrive while it has no room. Over a WebSocket, which loses nothing, the delay is too
+	// short to notice.
 	maxBurst  = 5
 	burstTime = 10 * time.Millisecond
 )
@@ -48,7 +48,7 @@ const (
 // which is sent at the times of the pacer.
 type lanes struct {
 	orders  chan order
-	current atomic.Pointer[queue]      // speech to send; nil if none exists
+	current atomic.Pointer[queue]      // speech to send; nil if there is nothing to say
 	changed chan struct{}              // has one slot, filled when current is replaced
 	echo    atomic.Pointer[voice.Echo] // receives the packets sent; nil if the robot cancels its echo itself
 }
@@ -107,7 +107,7 @@ type playing struct {
 	startedAt  time.Time     // when tts start was last sent
 	pending    string        // sentence shown last; see hasPending
 	hasPending bool          // no packet of pending was sent yet
-	face       agent.Emotion // face that goes with the speech; zero means none
+	face       agent.Emotion // face that goes with the speech; zero means that the speech sets no face
 }
 
 // run sends until ctx ends or the channel fails. Messages that wait when ctx ends are still sent, such as
@@ -285,8 +285,8 @@ func (s *sender) dueAt(it item) time.Time {
 	return time.Time{}
 }
 
-// reachTimeout is how long speech waits until sound can reach the robot. After that it is sent anyway,
-// because its sentences are shown too.
+// reachTimeout is how long speech waits until sound can reach the robot. After that the speech is sent anyway,
+// because its sentences also appear on the screen.
 const reachTimeout = 2 * time.Second
 
 // waitReachable returns how long an item must wait because sound cannot reach the robot yet, and a channel

@@ -10,7 +10,8 @@ import (
 )
 
 // encoder is the Opus encoder of a session, which its turns use one after the other. A cancelled turn may
-// still be synthesizing when the next begins to speak; the sound of the cancelled turn is then rejected.
+// still be synthesizing when the next turn begins to speak; the sound of the cancelled turn is then
+// rejected.
 type encoder struct {
 	loudness  *voice.Loudness // says whether anybody needs the levels of packets
 	scheduler *Scheduler

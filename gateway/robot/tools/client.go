@@ -77,7 +77,7 @@ type Client struct {
 	closed bool
 
 	// The list being read.
-	listing    int           // ID of the request for a page; 0 if none is under way
+	listing    int           // ID of the request for a page; 0 if no page is requested
 	pages      int           // pages requested
 	fresh      []device.Tool // tools read so far
 	freshBytes int           // bytes reserved from budget for fresh

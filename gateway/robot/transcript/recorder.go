@@ -26,7 +26,7 @@ import (
 // Entry is a line of a transcript. It holds a text, or a run of packets of sound.
 type Entry struct {
 	At   time.Duration // since the beginning of the recording
-	Mark byte          // kind of line: one of < > ! * =
+	Mark byte          // kind of line, one of < > ! * = (see the package comment)
 	Text string
 
 	Packets int           // number of packets; 0 for a text
@@ -55,7 +55,7 @@ type Recorder struct {
 	out     func(Entry)
 
 	mu     sync.Mutex
-	runs   map[byte]*Entry // runs of packets under way; key: mark
+	runs   map[byte]*Entry // runs of packets under way, by mark
 	states *agent.Follower
 	shown  agent.Shown // state in the latest line of a state
 }
@@ -130,7 +130,7 @@ func (r *Recorder) AddEvent(e event.Envelope) {
 	r.addStates(r.states.HandleEvent(e))
 }
 
-// addStates adds each state that differs from the one before. r.mu must be held.
+// addStates adds each state that differs from the state before. r.mu must be held.
 func (r *Recorder) addStates(changes []agent.Change) {
 	for _, c := range changes {
 		if shown := c.State.At(c.At); shown != r.shown {

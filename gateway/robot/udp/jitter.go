@@ -9,11 +9,11 @@ import (
 // Limits of a Jitter. A packet holds 60 ms of sound.
 const (
 	jitterWait  = 100 * time.Millisecond // how long to wait for a missing packet
-	jitterDepth = 4                      // how many later packets may wait for a missing one
+	jitterDepth = 4                      // how many later packets may wait for a missing packet
 )
 
-// Jitter is a jitter buffer: it puts the packets of a robot back into order. It delays packets only while
-// an earlier one is missing. The zero value is ready for use; the first packet added begins the sequence.
+// Jitter is a jitter buffer: it puts the packets of a robot back into order. It delays packets only while an
+// earlier packet is missing. The zero value is ready for use; the first packet added begins the sequence.
 type Jitter struct {
 	next  uint32 // sequence number of the next packet to return; 0 before the first
 	slots [jitterDepth]slot

@@ -190,7 +190,7 @@ func (t *Stream) receive(datagram []byte, from netip.AddrPort) bool {
 	if err != nil || len(p.Opus) > maxOpus {
 		return false
 	}
-	// Datagrams are not authenticated. Most forged ones decrypt to something unlike a robot's packets.
+	// Datagrams are not authenticated. Most forged datagrams decrypt to something unlike a robot's packets.
 	if d, mono := duration(p.Opus); d != t.packet || !mono || !t.isPlausible(p.Sequence) || !t.window.Accept(p.Sequence) {
 		return false
 	}
