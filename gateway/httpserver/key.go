@@ -112,7 +112,8 @@ func bearerOf(r *http.Request) string {
 
 // isSecret reports whether a token is the secret. If the secret is empty, no token is.
 func (k *Key) isSecret(token string) bool {
-	// Both are hashed, so that the time of the comparison does not depend on their lengths either.
+	// Token and secret are hashed, so that the time of the comparison does not depend on their lengths
+	// either.
 	secret := k.secret.Load().text
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(secret))
 	return secret != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1

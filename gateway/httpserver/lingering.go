@@ -36,7 +36,7 @@ type Lingering struct {
 // Lingered holds numbers of connections.
 type Lingered struct {
 	Open     int    // kept open now
-	Kept     uint64 // kept open so far
+	Kept     uint64 // kept open so far, in total
 	TimedOut uint64 // kept open, and then closed by the server because the client did not close in time
 	Untimely uint64 // closed at once, because too many were kept open
 }
@@ -61,7 +61,7 @@ func (l *Lingering) Close() {
 	l.wg.Wait()
 }
 
-// connKey is the context key of a request's connection.
+// connKey is the key under which a request's context holds the connection of the request.
 type connKey struct{}
 
 // ConnContext adds the connection to the context of its requests. It is meant for http.Server.ConnContext.

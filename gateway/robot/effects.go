@@ -254,8 +254,8 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 	}
 }
 
-// recordTurn records the words that were understood and the sentences that were really spoken, and
-// clears the turn. A stranger's turn is not stored, but passed to the agent's memory like any other.
+// recordTurn records the words that were understood and the sentences that were really spoken, and clears
+// the turn. A stranger's turn is not stored, but passed to the agent's memory like any other turn.
 func (l *loop) recordTurn(end string) {
 	t := l.turn
 	l.turn = nil

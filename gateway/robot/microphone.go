@@ -50,8 +50,8 @@ func (m *microphone) close() {
 	}
 }
 
-// removeEcho removes the robot's own speech from the microphone's sound. If the sound was nothing else,
-// it returns silence and true: a remainder of the echo must not get into an utterance.
+// removeEcho removes the robot's own speech from the microphone's sound. If the sound was only echo, it
+// returns silence and true: a remainder of the echo must not get into an utterance.
 func (m *microphone) removeEcho(timestamp uint32, pcm []int16) (clean []int16, echoOnly bool) {
 	if m.echo == nil {
 		return pcm, false

@@ -103,7 +103,7 @@ type Options struct {
 	Settled func(text string, answer bool) bool
 	Greet   bool // whether a wake word is answered with a phrase
 	// Patience is how long an agent may send nothing, neither text nor a tool's status, before the
-	// turn fails. Without it, the robot's microphone would stay open while an agent hangs.
+	// turn fails. Without this limit, the robot's microphone would stay open while an agent hangs.
 	Patience time.Duration
 
 	PublicURL string // "http://host:port" that robots are given; empty means the Host of each request

@@ -32,7 +32,7 @@ type phrase struct {
 // engines fail.
 type phrasebook struct {
 	mu       sync.Mutex
-	made     map[string]phrase // key: name of the phrase
+	made     map[string]phrase // by name of the phrase
 	making   bool              // prepare is running or about to run
 	complete bool              // the latest prepare has made all phrases
 }

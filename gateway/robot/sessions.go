@@ -203,8 +203,8 @@ func (s *sessions) Questions() []agent.Question {
 	return open
 }
 
-// Reply answers the question with an ID in place of the people near the robot. It returns
-// agent.ErrNoQuestion if no such question waits for an answer.
+// Reply gives the owner's answer to the question with an ID, so that nobody near the robot needs to
+// answer. It returns agent.ErrNoQuestion if no such question waits for an answer.
 func (s *sessions) Reply(id string, allow bool) error {
 	r, q := s.findQuestion(id)
 	// Several answers may arrive at the same time: only the answer that removes the question counts.

@@ -15,7 +15,7 @@ import (
 )
 
 // Ask sends a request, and returns the response and its body as text. It does not follow redirects. header
-// holds the names and values of headers in turn.
+// holds names and values of headers, alternately.
 func Ask(t testing.TB, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -29,7 +29,7 @@ type (
 	HoldChannel struct{ Until time.Time }
 	// CollectCommands reports that commands have been stored since the robot's hello.
 	CollectCommands struct{}
-	// DecideQuestion answers the question with an ID in the owner's name.
+	// DecideQuestion is the owner's answer to the question with an ID.
 	DecideQuestion struct {
 		ID    string
 		Allow bool
@@ -114,8 +114,8 @@ func (in Announce) step(s *stepper) {
 	s.speakNext()
 }
 
-// preempt stops the turn under way for an urgent announcement. If the turn speaks an announcement itself,
-// that announcement is repeated afterwards, because nobody has silenced the robot.
+// preempt stops the turn under way for an urgent announcement. If the turn speaks an announcement, that
+// announcement is repeated afterwards, because nobody has silenced the robot.
 func preempt(s *stepper) {
 	if s.turn.announcement.isSpeech() {
 		s.queue.pushFront(s.turn.announcement)

@@ -107,7 +107,7 @@ type questionState struct {
 	asked     *agent.Question
 	audible   bool      // the robot has begun to play the question, so people can answer
 	published bool      // event.Asked was published
-	until     time.Time // when the question expires; zero until the robot has played it
+	until     time.Time // when the question expires; zero while the robot still plays a question of the agent
 }
 
 // isWaiting reports whether a question waits for an answer.
@@ -208,6 +208,7 @@ const (
 	// MaxStored is how many sentences may wait for a robot's channel to open.
 	MaxStored = 40
 	// maxQueued is how many announcements may wait for a turn to end: twice as many as may be stored.
+	// Notifications may make the queue twice as long.
 	maxQueued = 2 * MaxStored
 	// maxEarly is how many commands may wait for hello.
 	maxEarly = MaxStored

@@ -194,7 +194,7 @@ func (s *Stream) send(ctx context.Context, w http.ResponseWriter) error {
 		return err
 	}
 	var begun time.Time
-	// waitPlayed waits until lead before the time at which the robot has played n packets.
+	// waitPlayed waits until the robot has played n packets, but returns earlier by lead.
 	waitPlayed := func(n int, lead time.Duration) error {
 		select {
 		case <-time.After(time.Until(begun.Add(time.Duration(n)*voice.FrameDuration - lead))):

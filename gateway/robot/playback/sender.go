@@ -30,7 +30,7 @@ const (
 	// startGap is the time between tts start and the first packet. The robot enters its speaking state
 	// asynchronously and then empties its decode queue, so a packet that arrives earlier is lost.
 	startGap = 14 * time.Millisecond
-	// restGap is the time between tts start and the second packet. If a robot's screen delays it for longer
+	// restGap is the time between tts start and the second packet. If its screen delays a robot for longer
 	// than startGap, only the first packet is lost, which is mostly silent.
 	restGap = 60 * time.Millisecond
 	// playTail is how long a robot still plays the sound in its audio hardware after the pacer (see

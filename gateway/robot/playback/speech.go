@@ -35,7 +35,7 @@ func (e *encoder) encode(ctx context.Context, q *queue, pcm []int16) error {
 		}
 		pcm = pcm[n:]
 	}
-	return e.codec.Encode(pcm, nil) // less than a packet stays in the codec
+	return e.codec.Encode(pcm, nil) // a rest that is shorter than a packet stays in the codec
 }
 
 // flush queues a packet with the rest of the sound, if there is any.
@@ -110,8 +110,8 @@ func (s *Speech) Gesture(ctx context.Context, name string) error {
 	return s.queue.add(ctx, item{gesture: &name})
 }
 
-// Sound appends 24 kHz PCM. It waits while too much is queued. Less than a packet stays in the encoder, so
-// that the next sentence follows without a click.
+// Sound appends 24 kHz PCM. It waits while too much is queued. A rest that is shorter than a packet stays
+// in the encoder, so that the next sentence follows without a click.
 func (s *Speech) Sound(ctx context.Context, pcm []int16) error {
 	return s.encoder.encode(ctx, s.queue, pcm)
 }

@@ -140,7 +140,8 @@ func (r *Recorder) addStates(changes []agent.Change) {
 	}
 }
 
-// Finish adds the lines of runs that have not ended, and of states that have changed by the passing of time.
+// Finish adds the lines of runs that have not ended, and of states that have changed only because time has
+// passed.
 func (r *Recorder) Finish(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

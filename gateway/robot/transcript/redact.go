@@ -138,7 +138,7 @@ func encode(v any) []byte {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		return []byte("null") // cannot happen for a value that came from JSON
+		return []byte("null") // cannot happen for the values that are recorded
 	}
 	return b
 }

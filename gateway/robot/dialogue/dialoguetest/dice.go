@@ -19,7 +19,7 @@ type Dice struct {
 // Left reports whether any bytes are left.
 func (d *Dice) Left() bool { return len(d.Bytes) > 0 }
 
-// Roll returns a number from 0 to n-1 by the next byte, or 0 if no bytes are left.
+// Roll returns a number from 0 to n-1, chosen by the next byte, or 0 if no bytes are left.
 func (d *Dice) Roll(n int) int {
 	if len(d.Bytes) == 0 {
 		return 0
