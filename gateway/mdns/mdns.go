@@ -73,7 +73,7 @@ type Announcer struct {
 	opts   Options
 	poll   time.Duration // time between two checks of the machine's addresses; long, so that an idle machine is not woken up often
 	retry  time.Duration // pause after a failure; RFC 6762 section 8.1 requires 5 s after many conflicts
-	suffix int           // number at the end of the host name; 1 means no number. Later announcements start with the same number, so that the host name does not alternate
+	suffix int           // number at the end of the host name; 1 means no number. Kept for later announcements, so that the host name does not alternate
 	rival  netip.Addr    // address of another machine that uses the configured name; the zero Addr if unknown
 	status atomic.Pointer[Status]
 }

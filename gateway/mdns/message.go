@@ -40,7 +40,7 @@ func parse(b []byte) *dns.Msg {
 		off += 4
 	}
 	for off < len(b) {
-		rr, next, err := dns.UnpackRR(b, off) // next is valid even after an error: it is the following record, or len(b) if the record's length is invalid
+		rr, next, err := dns.UnpackRR(b, off) // even after an error, next is the following record, or len(b) if the length is invalid
 		if off = next; err == nil {
 			msg.Answer = append(msg.Answer, rr)
 		}

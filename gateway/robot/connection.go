@@ -44,7 +44,7 @@ type connection struct {
 // mqttSession is one session on a robot's MQTT connection.
 type mqttSession struct {
 	*transport.MQTT
-	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the MCP server of the robot, which offers the robot's tools; nil until the session has begun
+	sendRPC atomic.Pointer[func(xiaozhi.Request) error] // sends to the robot's MCP server (its tools); nil until the session has begun
 }
 
 // newConnection returns the connection of a robot that has logged in.

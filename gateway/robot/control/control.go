@@ -25,7 +25,7 @@ const (
 	connectTimeout = 10 * time.Second
 	writeTimeout   = 5 * time.Second
 	maxConnectSize = 1 << 10          // bytes of a CONNECT
-	maxSilence     = 10 * time.Minute // limit of Conn.maxSilence, even if the robot's keepalive is longer; the keepalive of the firmware allows six minutes
+	maxSilence     = 10 * time.Minute // maximum of Conn.maxSilence, for any keepalive; the keepalive of the firmware allows six minutes
 )
 
 // Credentials are the login of a robot's CONNECT.

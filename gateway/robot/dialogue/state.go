@@ -339,8 +339,8 @@ func (s *State) endOpenerTime(now time.Time) {
 	}
 }
 
-// idleAt returns when the channel will be closed as idle, or the zero time if it will stay open. The channel
-// of a robot that sends sensor events stays open, because the robot would open another one at once.
+// idleAt returns when the channel will be closed as idle, or the zero time if it will not be. The channel of
+// a robot that sends sensor events stays open, because the robot would open another one at once.
 func (s *State) idleAt() time.Time {
 	if s.settings.Idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
 		return time.Time{}
