@@ -24,20 +24,21 @@ import (
 	"perch/plain"
 )
 
-// Limits on agents. Every client that has a key can start sessions.
+// Limits on agents, since every program that has an access key to Perch can start sessions.
 const (
 	maxAgents  = 32
 	maxChats   = 128 // remembered chats that have had a single turn
 	maxRemoved = 128 // removed agents whose removal is published again when Home Assistant starts
 )
 
-// agents mirrors the sessions without a robot, which are coding agents and the chats of skins.
+// agents mirrors the sessions without a robot: coding agents, and the chats of skins, which are programs that
+// draw the agent on a screen. Each such session is called an agent here and becomes a device of Home Assistant.
 type agents struct {
 	announcements
 	o     *Options
 	views map[string]*state.Agent // key: agent ID
-	// chats are the IDs of sessions that have had a single question, oldest first. A client that names no
-	// session starts a new one with every question, which does not deserve a device.
+	// chats are the IDs of sessions that have had a single question, oldest first. They get no device before
+	// their second question, because a program that names no session starts a new session with every question.
 	chats    []string
 	pace     *rate.Limiter  // limits how fast new agents are added
 	removed  []removedAgent // oldest first
@@ -52,8 +53,8 @@ type removedAgent struct {
 	remembered bool // the table of announcements still lists the agent, so that the next run removes it again
 }
 
-// viewFor returns the view of the agent that an event belongs to, or nil. It adds an agent if the event
-// starts one. A notification belongs to no agent: its session is the session of its sender.
+// viewFor returns the mirrored state of the agent that an event belongs to, or nil. It adds an agent if the
+// event starts one. A notification belongs to no agent: the session in the event is the sender's.
 func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	if _, notification := e.Event.(event.Notification); notification || e.Session == "" {
 		return nil
@@ -65,8 +66,8 @@ func (a *agents) viewFor(e event.Envelope) *state.Agent {
 	return v
 }
 
-// startsAgent reports whether an event shows that its session is an agent, which gets questions, thinks,
-// works or asks. A program that only displays an agent sends other events.
+// startsAgent reports whether an event shows that its session is an agent: that it is asked something, thinks,
+// works or asks. The sessions of programs that only display an agent have no such events.
 func (a *agents) startsAgent(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:
@@ -86,8 +87,8 @@ func (a *agents) startsAgent(e event.Envelope) bool {
 	return false
 }
 
-// isAnswerable reports whether a question can be answered with yes or no over this broker. A broker
-// without a user would let anybody on the network answer.
+// isAnswerable reports whether the question with an ID can be answered with yes or no over MQTT. It cannot if
+// Perch has no user at the broker, since anybody on the network could then answer.
 func (a *agents) isAnswerable(id string) bool {
 	return a.o.User != "" && slices.ContainsFunc(a.o.Questions.Questions(), func(q agent.Question) bool { return q.ID == id })
 }
@@ -131,8 +132,8 @@ func (a *agents) forget(r *removedAgent) {
 	r.remembered = false
 }
 
-// forgetRemoved forgets the removed agents after the broker has had reconcileInterval to receive the
-// removal.
+// forgetRemoved calls forget for each agent that was removed at least reconcileInterval ago, if the broker has
+// been connected for as long and so has received the removal.
 func (a *agents) forgetRemoved(broker connection.Status, now time.Time) {
 	for i := range a.removed {
 		r := &a.removed[i]
@@ -221,7 +222,7 @@ func (a *agents) onMessage(ctx context.Context, id, thing string, m connection.I
 	}
 }
 
-// parseAnswer returns the ID of the question that a message answers, and whether it allows the request.
+// parseAnswer returns the ID of the question that a message answers, and whether the answer is yes.
 func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.Time) (question string, allow bool, err error) {
 	v := a.views[id]
 	switch {

@@ -12,7 +12,7 @@ import (
 	"perch/gateway/homeassistant/state"
 )
 
-// bridge publishes the device and the state of the appliance.
+// bridge publishes the device and the state of the appliance, the machine that runs Perch.
 type bridge struct {
 	announcements
 	o    *Options
@@ -73,7 +73,7 @@ func (s *strangers) arrive(id device.ID, at time.Time) bool {
 	return s.pace.AllowN(at, 1)
 }
 
-// update updates the count, at most once per countInterval.
+// update sets count to the number of present strangers, at most once per countInterval.
 func (s *strangers) update(now time.Time) {
 	n := len(s.present)
 	switch {

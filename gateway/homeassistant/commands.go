@@ -14,8 +14,9 @@ import (
 	"perch/plain"
 )
 
-// commands carries out commands for robots and requests to the bridge. The commands for one robot run one
-// after the other in the robot's lane, and requests run in a lane of the bridge.
+// commands carries out commands for robots and requests to the bridge, which is the appliance's device in Home
+// Assistant. The commands for one robot run one after the other in the robot's lane. Requests have a lane for
+// downloads of firmware and a lane for all others.
 type commands struct {
 	o        *Options
 	robots   *robots
@@ -30,7 +31,7 @@ type order struct {
 	*Waiting
 	command command.Command
 	waited  bool                // the command was stored until the robot connected
-	message connection.Incoming // confirmed to the broker once the command has been stored or carried out
+	message connection.Incoming // confirmed to the broker at the latest when the command has been stored or carried out
 }
 
 // onMessage handles a message on "<robot>/<thing>/set".
@@ -103,7 +104,7 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 		c.robots.publishChanges(v, time.Now())
 		return
 	case ctx.Err() != nil:
-		return // the broker or the table of waiting commands still has the command
+		return // Perch stops; an unconfirmed command is delivered again, and a stored one stays in its table
 	}
 	o.message.Ack()
 	c.waiting.remove(id, o.Waiting)

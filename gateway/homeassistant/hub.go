@@ -23,8 +23,8 @@ import (
 // so that not all programs on the broker publish at the same moment.
 const birthDelay = 3 * time.Second
 
-// hub owns the mirrored state. Its methods run in one goroutine, which blocks only on its inputs, and on the
-// disk when a command is stored.
+// hub holds everything that is mirrored. Its methods run in one goroutine, which waits only for its inputs, and
+// for the disk when it stores a command.
 type hub struct {
 	publisher
 	o          *Options
@@ -125,7 +125,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		v.Listed, v.UsedTools = false, false
 	case event.RobotSeen:
 		h.robots.checkIn(v, e.At) // discovery, status
-		if !ev.Waiting {          // a waiting client is another one with this robot's MAC address
+		if !ev.Waiting {          // otherwise another machine with this robot's MAC address has checked in
 			h.robots.endDownload(v) // firmware
 		}
 	case event.RobotRenamed, event.Changed:

@@ -52,7 +52,7 @@ func (h *hub) start(now time.Time) *event.Reader {
 	h.robots.characters = h.o.Characters.Names()
 	h.robots.removeForgotten()
 	h.sendRetainedText(h.topics.Bridge("status"), "online")
-	h.bridge.refresh() // before the robots, whose devices refer to it
+	h.bridge.refresh() // first, because the devices of robots refer to the bridge's device
 	h.reconcile(now)
 	h.notices.reload(now)
 	for _, s := range h.states.States() {

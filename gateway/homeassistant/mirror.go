@@ -24,7 +24,7 @@ type Mirror struct {
 }
 
 // New checks the options and returns a mirror, which does nothing until Run is called. The error names the
-// setting to correct. Options that hold only connection.Options are enough for Probe.
+// setting to correct. A mirror that is used only for Probe needs no options except connection.Options.
 func New(o Options) (*Mirror, error) {
 	if o.Serve == nil {
 		o.Serve = broker.Process(o.Base, connection.ClientID(o.ID), o.Log)

@@ -17,11 +17,11 @@ type Options struct {
 
 	Version string
 	URL     func() string // returns the URL of the owner's page; may return ""
-	// Host returns the appliance's name on the network, and the configured name if another machine has taken
-	// it. Each may be empty.
+	// Host returns the appliance's name on the network. If another machine on the network uses the configured
+	// name, taken is the configured name. Either result may be empty.
 	Host      func() (host, taken string)
 	Transport device.Transport // used by robots unless the owner has chosen another
-	Away      time.Duration    // after this time without an event a robot counts as offline; 0 means never
+	Away      time.Duration    // a robot without a connection counts as offline after this time without an event; 0 means never
 	// ShareTranscripts says whether recognized and spoken texts are published. Home Assistant stores them in
 	// its database.
 	ShareTranscripts bool
@@ -36,7 +36,7 @@ type Options struct {
 
 // characters provides the characters of the appliance.
 type characters interface {
-	// Names returns the IDs of all characters except the household's.
+	// Names returns the IDs of all characters except the household's, which is the default.
 	Names() []string
 	// Who returns the ID of the character that a robot uses. It does not block.
 	Who(robot device.ID, session string) string

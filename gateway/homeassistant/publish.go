@@ -68,8 +68,9 @@ func (a announcements) announcedDevices() []string {
 	return slices.Sorted(maps.Keys(maps.Collect(a.ids.All())))
 }
 
-// announce publishes the announcement of a device and remembers its component IDs. If payload is not nil, it
-// makes the payload of a step again, so that the outbox need not hold the payloads in memory.
+// announce publishes the announcement of a device and remembers its component IDs. The messages of the
+// announcement are its steps. If payload is not nil, the outbox calls it to make the payload of a step again
+// instead of holding all payloads in memory.
 func (a announcements) announce(device string, d discovery.Announcement, payload func(step int) []byte) {
 	steps := make([]connection.Message, len(d.Payloads))
 	for i, encoded := range d.Payloads {

@@ -22,7 +22,7 @@ const (
 type robots struct {
 	announcements
 	o          *Options
-	views      map[device.ID]*state.Robot
+	views      map[device.ID]*state.Robot // the mirrored state of each adopted robot
 	strangers  *strangers
 	waiting    *waitingCommands
 	characters []string // IDs of the characters that robots can use
@@ -132,8 +132,8 @@ func (r *robots) tools(v *state.Robot) []device.Tool {
 	return v.Registered.Tools
 }
 
-// choices returns the IDs of the characters that a robot can use: the household's, all others, and the
-// robot's present one, which may be a file that only the configuration names.
+// choices returns the IDs of the characters that a robot can use: the household's character, all others, and
+// the character that the robot uses now, which may be a file that only the configuration names.
 func (r *robots) choices(v *state.Robot) []string {
 	ids := append([]string{agent.DefaultCharacter}, r.characters...)
 	if v.Character != "" && !slices.Contains(ids, v.Character) {
@@ -150,7 +150,7 @@ func (r *robots) publishDiscovery(v *state.Robot) {
 		Characters: r.choices(v)}
 	announced := r.announcedIDs(string(id))
 	d := discovery.Robot(r.topics, card, announced)
-	if !v.Published.IsZero() { // Home Assistant will read the retained document with the new ranges of sliders
+	if !v.Published.IsZero() { // Home Assistant reads the retained state again, so it must fit the new ranges of the sliders
 		r.sendRetained(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))
 		v.Changed = true
 	}

@@ -61,7 +61,7 @@ type (
 	stop struct{}
 	// reboot restarts the robot.
 	reboot struct{}
-	// identify makes the robot show which one it is.
+	// identify makes the robot show an alert, so that its owner finds it among several robots.
 	identify struct{}
 	// install makes the robot install the newest firmware.
 	install struct{}
@@ -78,8 +78,8 @@ func payloadText(payload []byte) (string, error) {
 	return strings.TrimSpace(string(payload)), nil
 }
 
-// Parse parses the payload of a message on "<robot>/<thing>/set". find returns the robot with a MAC address or
-// name from the payload. Errors are sentences for the owner, and quote only the beginning of the payload.
+// Parse parses the payload of a message on "<robot>/<thing>/set". find returns the ID of the robot with a given
+// MAC address or name. Errors are sentences for the owner, and quote only the beginning of the payload.
 func Parse(robot device.ID, thing string, payload []byte, find func(string) (device.ID, error)) (Command, error) {
 	text, err := payloadText(payload)
 	if err != nil {
@@ -155,8 +155,8 @@ func parseSay(text string) (Command, error) {
 	return say{text}, nil
 }
 
-// parseNotification parses a notification, which is a plain text or a JSON object. It is for the given robot,
-// or if that is empty, for the robot that the object names, or for all robots.
+// parseNotification parses a notification, which is a plain text or a JSON object. The notification is for the
+// given robot. If robot is empty, it is for the robot that the object names, or else for all robots.
 func parseNotification(robot device.ID, text string, find func(string) (device.ID, error)) (notice.Notification, error) {
 	n := notice.Notification{Text: text, Speak: true}
 	if strings.HasPrefix(text, "{") {
@@ -273,7 +273,7 @@ func parseLight(text string) (Command, error) {
 	return light{l}, nil
 }
 
-// parseSense parses a perception event. The intake checks the name later.
+// parseSense parses a perception event. Services.Senses checks its name when the command is executed.
 func parseSense(text string) (Command, error) {
 	var s struct {
 		Name string
@@ -285,8 +285,8 @@ func parseSense(text string) (Command, error) {
 	return sense{s.Name, s.Data}, nil
 }
 
-// ParseAnswer parses the answer to a question of an agent. The payload is Allow or Deny for the question that
-// is shown, with an empty id, or an object with the ID of the question.
+// ParseAnswer parses the answer to a question of an agent. The payload is an object with the ID of the
+// question, or only Allow or Deny, which answers the question that is shown; id is then empty.
 func ParseAnswer(payload []byte) (id string, allow bool, err error) {
 	text := strings.TrimSpace(string(payload))
 	switch {

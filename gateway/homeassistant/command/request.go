@@ -20,9 +20,9 @@ type Request struct {
 	Transaction json.RawMessage `json:"transaction"`
 	Robot       string          `json:"robot"`  // MAC address or name
 	Code        string          `json:"code"`   // the code on the screen of the robot to adopt
-	Client      string          `json:"client"` // Client-Id or address of the client to adopt, if several claim to be the robot
+	Client      string          `json:"client"` // Client-Id or IP address of the client to adopt, if several clients claim to be the robot
 
-	// The firmware image to fetch.
+	// The following fields describe the image to fetch, for the verb firmware.
 
 	URL    string `json:"url"`
 	SHA256 string `json:"sha256"`
@@ -44,9 +44,10 @@ type Response struct {
 // verbs returns the verbs of all requests.
 func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
-// ParseRequest parses a request, which is a JSON object, or a text that stands for the most important field of
-// the verb. find returns the robot with a MAC address or name. If the error is not nil, the request has its
-// verb, and its transaction if that could be parsed.
+// ParseRequest parses a request, which is a JSON object or a plain text. The text is the robot to forget, the
+// robot or code to adopt, or the text of a notification. find returns the ID of the robot with a given MAC
+// address or name. Even with an error, the returned request has its verb, and its transaction if that could be
+// parsed.
 func ParseRequest(verb string, payload []byte, find func(string) (device.ID, error)) (Request, error) {
 	r := Request{Verb: verb}
 	var err error

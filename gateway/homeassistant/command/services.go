@@ -53,8 +53,8 @@ type registry interface {
 	Forget(id device.ID) error
 }
 
-// talk controls robots. Sentences and alerts for an offline robot are stored until it connects, and queued is
-// true. If the robot is offline, all other methods return an error that satisfies Offline.
+// talk controls robots. For an offline robot, SayKept and Alert store the sentence or the alert until the robot
+// connects, and return true as queued. The error of every other method then satisfies Offline.
 type talk interface {
 	// SayKept makes a robot speak a sentence. It stores the sentence until it was spoken, and returns once it is
 	// stored.
@@ -174,7 +174,7 @@ func (s Services) missingTool(id device.ID, part string) error {
 	return fmt.Errorf("this robot has no tool for its %s", part)
 }
 
-// notListed is the error for a robot whose tools are unknown.
+// notListed is the error for a robot whose tools are unknown. Its code makes Offline true.
 type notListed struct{}
 
 func (notListed) Error() string { return "the robot has yet to list its tools" }

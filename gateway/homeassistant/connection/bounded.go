@@ -11,10 +11,10 @@ import (
 	"perch/limit"
 )
 
-// boundedConn is a connection to a broker that limits the size of packets to limit.List. The client library
-// allocates as many bytes as the header of a packet announces, which may be 268 million. A longer message is
-// truncated to limit.List, which is still too long to be accepted by the parser. Closing the connection
-// instead would make the broker deliver the message again on the next connection.
+// boundedConn is a connection to a broker that limits the size of packets to limit.List bytes. The client library
+// allocates as many bytes as the header of a packet announces, which may be 268 million. A longer packet with a
+// message is truncated, and Perch later refuses the message because it is still too long. An error instead would
+// end the connection, and the broker would deliver the same message again on the next one.
 type boundedConn struct {
 	net.Conn
 	in     *bufio.Reader

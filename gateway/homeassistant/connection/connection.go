@@ -170,8 +170,8 @@ func (c *Connection) Run(ctx context.Context) {
 			break
 		}
 		if keptOff && !c.keepOff && err == nil {
-			wait = minRetryPause / 2
-			continue // the topics are free, so connect again with a will
+			wait = minRetryPause / 2 // the loop doubles it
+			continue                 // the topics are free, so connect again with a will
 		}
 		if err != nil {
 			c.setStatus(false, err)
@@ -240,7 +240,7 @@ func (c *Connection) dial(ctx context.Context, s Session, others ...string) (Lin
 		select {
 		case queue <- m:
 			return true
-		default: // only a faulty or hostile client sends so many messages
+		default: // only a faulty or hostile program sends so many messages
 			return false
 		}
 	}

@@ -31,8 +31,8 @@ type Message struct {
 	QoS      byte
 
 	// MakePayload makes the payload again for each later publication, so that the outbox need not hold the payload
-	// in memory: the discovery of a robot has ten kilobytes. If it is nil, the outbox holds the payload. It
-	// must be safe for concurrent use.
+	// in memory: the discovery of a robot has ten kilobytes. MakePayload must be safe for concurrent use. If it is
+	// nil, the outbox holds the payload.
 	MakePayload func() []byte
 	sum         [sha256.Size]byte // hash of Payload if MakePayload is set
 }
@@ -42,8 +42,8 @@ type Incoming struct {
 	Topic    string
 	Payload  []byte
 	Retained bool
-	// Confirm tells the broker that it need not store the message any longer. It does not block. It is nil if
-	// the broker expects no confirmation.
+	// Confirm tells the broker that the message is handled and need not be delivered again. It does not block.
+	// Confirm is nil if the broker expects no confirmation.
 	Confirm func()
 }
 
@@ -58,7 +58,7 @@ func (m Incoming) Ack() {
 type Session struct {
 	Suffix string   // appended to the client ID
 	Will   *Message // published by the broker if the connection is lost; may be nil
-	Clean  bool     // the broker discards the stored session of this client, and stores no session
+	Clean  bool     // the broker discards the session stored for this client ID, and stores no new one
 	// Receive is called with each message from the broker. It must not block. It returns false if it has no
 	// room for the message.
 	Receive func(Incoming) bool

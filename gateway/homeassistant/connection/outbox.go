@@ -23,7 +23,7 @@ type Outbox struct {
 	mu       sync.Mutex
 	open     bool // the broker is connected
 	queue    []Parcel
-	retained map[string][]Message // steps by topic; the broker retains the last one
+	retained map[string][]Message // the messages that are published on each topic, in order; the broker retains the last
 	order    []string             // keys of retained, in the order that they were added
 	notices  []Parcel             // notifications that wait for the broker, oldest first
 }
@@ -53,7 +53,7 @@ func (o *Outbox) Add(m Message) {
 }
 
 // AddSteps queues one or more retained messages of one topic, which are always published together and in this
-// order. It skips them if none of them has changed.
+// order. It does nothing if all of them are unchanged.
 func (o *Outbox) AddSteps(steps []Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,8 +128,9 @@ func (o *Outbox) storeNotice(p Parcel) {
 	o.notices = append(o.notices, p)
 }
 
-// enqueue appends a message to the queue. If the queue is full because the broker is slow, it replaces the queue
-// by the present retained messages and the notifications. The lock must be held.
+// enqueue appends a message to the queue, which has room for maxQueued messages besides two retained messages of
+// each topic. If the queue is full because the broker is slow, enqueue replaces it by the present retained
+// messages and the notifications. The lock must be held.
 func (o *Outbox) enqueue(p Parcel) {
 	if len(o.queue) < maxQueued+2*len(o.order) {
 		o.queue = append(o.queue, p)
@@ -197,7 +198,7 @@ func (o *Outbox) Next(now time.Time) (Parcel, bool) {
 	return p, found
 }
 
-// dequeue is Next without the payload of a message that has to be made again.
+// dequeue is like Next, but does not call MakePayload.
 func (o *Outbox) dequeue(now time.Time) (Parcel, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

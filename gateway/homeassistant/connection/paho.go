@@ -76,7 +76,7 @@ type pahoLink struct {
 
 	confirmations chan mqtt.Message // messages to confirm to the broker
 	confirming    sync.WaitGroup    // the goroutine that runs confirm
-	once          sync.Once         // closes closed
+	once          sync.Once         // lets only the first call of stopConfirming close the channel closed
 	closed        chan struct{}     // closed when confirm has to end
 
 	mu   sync.Mutex
@@ -84,7 +84,7 @@ type pahoLink struct {
 }
 
 // receive passes a message to handle. If handle has no room for a message with QoS 1, the connection is closed,
-// and the broker delivers the message again on the next one.
+// and the broker delivers the message again on the next connection.
 func (l *pahoLink) receive(m mqtt.Message, handle func(Incoming) bool) {
 	in := Incoming{Topic: m.Topic(), Payload: m.Payload(), Retained: m.Retained()}
 	if m.Qos() > 0 {

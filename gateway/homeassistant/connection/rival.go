@@ -18,7 +18,7 @@ const (
 type rivals struct {
 	id      string    // ID of this appliance
 	started time.Time // when this appliance was started
-	other   appliance // the other appliance; its ID is empty if none exists
+	other   appliance // the other appliance; its ID is empty if no other is known
 	offline time.Time // when bridge/status became offline; zero while it is online
 	claimed bool      // this appliance has claimed the topics and publishes bridge/status
 }
@@ -33,12 +33,13 @@ func newRivals(id string, started time.Time) *rivals {
 	return &rivals{id: id, started: started.Truncate(time.Second)}
 }
 
-// reset prepares for a new connection. It does not change when the bridge went offline.
+// reset prepares for a new connection. It leaves the field offline unchanged.
 func (r *rivals) reset() {
 	r.other, r.claimed = appliance{}, false
 }
 
-// onInfo handles a message on bridge/info, and reports whether another appliance published it.
+// onInfo handles a message on bridge/info. It reports whether another appliance has published the message, or
+// another program has deleted the retained one by an empty message.
 func (r *rivals) onInfo(payload []byte) bool {
 	var a appliance
 	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &a) != nil || len(a.ID) > 64) {
@@ -67,7 +68,7 @@ func (r *rivals) onStatus(status string) bool {
 	return r.claimed
 }
 
-// claim claims the topics for this appliance. It returns false if another appliance uses them, unless that has
+// claim claims the topics for this appliance. It returns false if another appliance uses the topics and has not
 // been offline for abandonedAfter.
 func (r *rivals) claim(now time.Time) bool {
 	abandoned := !r.offline.IsZero() && now.Sub(r.offline) >= abandonedAfter
@@ -79,7 +80,8 @@ func (r *rivals) claim(now time.Time) bool {
 }
 
 // conflict returns the ID of another appliance that has published under the claimed topics, or "". If older is
-// true, the other appliance was started earlier, and this one has to stop publishing.
+// true, the other appliance was started earlier, or in the same second and has the smaller ID: this one then has
+// to stop publishing.
 func (r *rivals) conflict() (older bool, other string) {
 	o := r.other
 	if o.ID == "" {

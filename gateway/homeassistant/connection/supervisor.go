@@ -17,11 +17,11 @@ import (
 const (
 	listenRetryPause = 30 * time.Second // pause between attempts while another program uses the port
 	startTimeout     = 5 * time.Second  // how long a client waits for the broker to start
-	// lingerTimeout is how long the broker runs on after ctx has ended. It confirms a message before it has
-	// delivered it, so this time lets subscribers receive the last message of the bridge.
+	// lingerTimeout is how long the broker runs on after ctx has ended, so that subscribers receive the last
+	// message of the bridge: the broker confirms a message before it delivers the message.
 	lingerTimeout = 300 * time.Millisecond
 
-	// The pause before a restart doubles each time, until the broker has run for stableAfter.
+	// The pause before a restart doubles each time. After a run of more than stableAfter it is the shortest again.
 	minRestartPause = 100 * time.Millisecond
 	maxRestartPause = 30 * time.Second
 )
@@ -42,7 +42,7 @@ type supervisor struct {
 type brokerRuns struct {
 	tried   bool      // an attempt to open the port was made
 	address string    // address of the listener; empty until the port is open
-	err     error     // why the broker is not running; nil while it is
+	err     error     // why the broker is not running; nil while it is running
 	ends    int       // how often the broker has ended
 	ended   time.Time // when the broker ended last
 	why     error     // why the broker ended last

@@ -27,8 +27,8 @@ type Card struct {
 	Characters []string // IDs of the characters to choose from
 }
 
-// Senses is the set of values and events that a robot is known to report. Each sense has the key of its
-// entity: one of reportedSenses, "booted", or "firmware", whose state comes from the firmware catalogue.
+// Senses is the set of values and events that a robot is known to report. A sense is named like the entity that
+// shows it: one of reportedSenses, "booted", or "firmware", whose state comes from the firmware catalogue.
 type Senses map[string]bool
 
 // NewSenses returns the senses of a robot that has not reported anything in this run. It includes the senses

@@ -30,7 +30,7 @@ func (c Control) Axis(i int) (low, high int, ok bool) {
 		return c.argumentRange(i, -device.AssumedHeadYaw, device.AssumedHeadYaw)
 	}
 	low, high, ok = c.argumentRange(i, device.MinHeadPitch, device.MaxHeadPitch)
-	low, high = max(low, device.MinHeadPitch), min(high, device.MaxHeadPitch) // the maker of the robot advises against both ends
+	low, high = max(low, device.MinHeadPitch), min(high, device.MaxHeadPitch) // the robot's maker advises against angles beyond these
 	return low, high, ok && low < high
 }
 

@@ -17,8 +17,8 @@ import (
 type Announcement struct {
 	Topic    string
 	Payloads [][]byte // to be published on Topic in this order, retained
-	// IDs are the component IDs to remember and to pass to the next announcement of the device. They are nil
-	// for a removal.
+	// IDs are the component IDs to remember and to pass to the next announcement of the device. A component is
+	// the part of a payload that announces one entity. IDs is nil for a removal.
 	IDs []string
 }
 
@@ -33,8 +33,8 @@ type payload struct {
 }
 
 // Robot returns the announcement of a robot. The argument announced holds the IDs of all components that were
-// ever announced for the robot. A component that no longer exists is reduced to its platform in the first
-// payload, upon which Home Assistant removes it, and is missing from the last payload. Both payloads are
+// ever announced for the robot. To remove a component that no longer exists, an earlier payload contains only
+// its platform, upon which Home Assistant removes the entity, and the last payload omits it. All payloads are
 // published every time, because Home Assistant or the broker may have been offline the last time.
 func Robot(n topic.Names, c Card, announced []string) Announcement {
 	components := robotComponents(n, c)
@@ -49,7 +49,8 @@ func Robot(n topic.Names, c Card, announced []string) Announcement {
 	setText(d, "configuration_url", pageURL(c.BaseURL))
 	return announce(n.Config(string(c.ID)), payload{
 		Device: d, Origin: origin(c.Version), Components: components, QoS: 1,
-		// With "all", a topic without a message would make every entity unavailable. Both topics are retained.
+		// With "all", the entities are available while both topics say "online". Both messages are retained,
+		// because a topic without a message would make every entity unavailable.
 		Availability:     []topicRef{{Topic: n.Bridge("status")}, {Topic: n.Robot(c.ID, "status")}},
 		AvailabilityMode: "all",
 	}, announced)
@@ -91,7 +92,7 @@ func RemovedRobot(n topic.Names, id device.ID) Announcement {
 }
 
 // RemovedAgent returns the announcement that removes an agent. Home Assistant removes only devices that were
-// announced since it started, so the agent is announced once more before its removal.
+// announced since Home Assistant started, so the agent is announced once more before its removal.
 func RemovedAgent(n topic.Names, id, version string) Announcement {
 	a := Agent(n, id, version, nil)
 	return Announcement{Topic: a.Topic, Payloads: append(a.Payloads, nil)}

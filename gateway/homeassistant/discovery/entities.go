@@ -23,7 +23,7 @@ type topicRef struct {
 type row struct {
 	platform, key, name string
 
-	reads   string   // template that reads the state from the document; KEY stands for the key of the entity. Default: oneOf(options)
+	reads   string   // template that reads the state from the document, with KEY for the entity's key; default: oneOf(options)
 	sets    string   // command topic, relative to the topic of the device
 	options []string // possible values
 	types   []string // event types; the events are published on the topic named like the key
@@ -83,8 +83,8 @@ const (
 	inConfig   = "config"
 )
 
-// Templates that read a state from a JSON document. The method get returns none for a missing key, while
-// Home Assistant would log a missing attribute as an error. An unknown value is null in the document and
+// Templates that read a state from a JSON document. They call get, which returns none for a missing key; for
+// value_json.KEY, Home Assistant would log an error instead. An unknown value is null in the document and
 // renders as "None", which Home Assistant shows as unknown.
 const (
 	asValue = "{{ value_json.get('KEY') }}"
@@ -93,7 +93,7 @@ const (
 	asBool = "{% set v = value_json.get('KEY') %}{{ none if v is none else 'ON' if v else 'OFF' }}"
 )
 
-// oneOf returns a template that renders a value that is not among the options as unknown.
+// oneOf returns a template that renders the value if it is one of the options, and "None" otherwise.
 func oneOf(options []string) string {
 	quoted := strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `', '`).Replace(strings.Join(options, "\n"))
 	return "{% set v = value_json.get('KEY') %}{{ v if v in ['" + quoted + "'] else none }}"
@@ -104,8 +104,8 @@ func whileOnline(n topic.Names) component {
 	return component{"availability": []topicRef{{Topic: n.Bridge("status")}}}
 }
 
-// robotComponents returns the entities of a robot: those of every robot, and those for its tools, senses and
-// choices.
+// robotComponents returns the entities of a robot: the ones that every robot has, and the ones for this robot's
+// tools, senses and choices.
 func robotComponents(n topic.Names, c Card) map[string]component {
 	o := owner{robotIdentifier(n, c.ID), n.Robot(c.ID, ""), n.Robot(c.ID, "state")}
 	sensed := slices.DeleteFunc(sensedRows(o), func(r row) bool { return !c.Senses[r.key] })
@@ -121,7 +121,7 @@ func commonRows(n topic.Names) []row {
 		{platform: "event", key: "notification", name: "Notification", types: NotificationTypes(), icon: "bell"},
 		{platform: "event", key: "diary", name: "Diary", types: DiaryTypes(), icon: "notebook"},
 		{platform: "notify", key: "say", name: "Say", sets: "say/set", icon: "bullhorn"},
-		// This entity is for dashboards. Its text is limited like every state; the notify entity above has no limit.
+		// This entity is for dashboards. Its text has at most MaxText characters, while the notify entity above has no limit.
 		{platform: "text", key: "say_text", name: "Say text", sets: "say/set", icon: "message-text", more: component{"min": 1, "max": MaxText}},
 		// An empty text removes the owner's name for the robot, so that the device gets its default name again.
 		{platform: "text", key: "name", name: "Name", reads: asText, sets: "name/set", place: inConfig, icon: "rename",
@@ -188,8 +188,8 @@ func sensedRows(o owner) []row {
 		return component{"state_class": "measurement", "unit_of_measurement": unit}
 	}
 	return []row{
-		// There is no off_delay, because every change of the document would restart it. A robot reports when a
-		// face is lost.
+		// The sensor has no off_delay (a time after which Home Assistant turns it off), because every change of the
+		// document would restart that time. It is not needed: a robot reports when it no longer sees a face.
 		{platform: "binary_sensor", key: "face", name: "Face", reads: asBool, class: "occupancy"},
 		{platform: "sensor", key: "identity", name: "Identity", reads: asValue, icon: "account"},
 		{platform: "sensor", key: "battery", name: "Battery", reads: asValue, class: "battery", place: diagnostic, more: measured("%")},
@@ -199,7 +199,7 @@ func sensedRows(o owner) []row {
 		{platform: "sensor", key: "booted", name: "Last boot", reads: asValue, class: "timestamp", place: diagnostic},
 		{platform: "event", key: "touch", name: "Touch", types: touchTypes(), class: "button"},
 		{platform: "event", key: "perception", name: "Perception", types: PerceptionTypes(), icon: "eye"},
-		// Home Assistant fails on an update with a command topic and no payload_install.
+		// Home Assistant fails on an update entity that has a command topic but no payload_install.
 		{platform: "update", key: "firmware", name: "Firmware", sets: "firmware/set", class: "firmware",
 			more: component{"state_topic": o.topic + "firmware", "payload_install": "install"}},
 		{platform: "sensor", key: "mood", name: "Mood", options: Moods(), class: "enum", icon: "heart-pulse",

@@ -8,9 +8,9 @@ import (
 	"perch/agent"
 )
 
-// The functions below return the announced lists of values and event types. Never remove a value, because
-// the automations of owners use them. Home Assistant logs a value that was not announced as an error and
-// drops it.
+// The functions below return the announced lists of values and event types. Never remove a value from a list,
+// because the automations of owners use them. If Perch publishes a value that it has not announced, Home
+// Assistant logs an error and drops the value.
 
 // agentStates returns the possible values of agent_state.
 func agentStates() []string {
@@ -29,7 +29,7 @@ func emotions() []string {
 	return names
 }
 
-// Other is the type of events whose own type is not in the announced list.
+// Other is the event type that replaces a type missing from the announced list.
 const Other = "other"
 
 // ListedOrOther returns name if it is one of the announced types, and Other if it is not.
@@ -53,8 +53,8 @@ func NotificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", Other}
 }
 
-// touchTypes returns the event types that Home Assistant defines for buttons, and for which it suggests
-// triggers.
+// touchTypes returns the event types that Home Assistant defines for buttons and suggests as triggers of
+// automations.
 func touchTypes() []string {
 	return []string{"press_start", "press_end", "long_press_start", "long_press_end", "multi_press_ongoing", "multi_press_end", Other}
 }

@@ -19,14 +19,15 @@ const (
 	minReadingTime = time.Second // a question that was shown for less time cannot have been read
 )
 
-// Agent is the state of a session without a robot: a coding agent, or a chat of a skin.
+// Agent is the state of a session without a robot: a coding agent, or a chat in a skin, which is a program that
+// draws the agent on a screen.
 type Agent struct {
 	Session   string // name of the session
 	ID        string // ID of the agent in topics
 	State     agent.State
 	Shown     agent.Shown // the published agent_state
 	Seen      time.Time   // time of the latest event
-	Changed   bool        // Document differs from the published one
+	Changed   bool        // Document differs from the published document
 	Published time.Time   // when Document was published last
 
 	tool      event.ToolStatus // the latest tool call
@@ -37,10 +38,11 @@ type Agent struct {
 // question is a question that waits for an answer.
 type question struct {
 	id, text   string
-	answerable bool // can be answered with yes or no over this broker
+	answerable bool // the question can be answered with yes or no over MQTT
 }
 
-// AgentDocument is the JSON document with the state of an agent. Every key is always present; null is unknown.
+// AgentDocument is the JSON document with the state of an agent. Every key is always present, with null for an
+// unknown value.
 type AgentDocument struct {
 	AgentState agent.Shown `json:"agent_state"`
 	Session    string      `json:"session_id"`
@@ -98,7 +100,8 @@ func (a *Agent) RemoveQuestion(id string, at time.Time) {
 	a.Changed = true
 }
 
-// EndTurn removes the questions that cannot be answered with yes or no, since no turn waits for their answers.
+// EndTurn removes the questions that cannot be answered with yes or no: only the turn that has ended could take
+// an answer.
 func (a *Agent) EndTurn(at time.Time) {
 	old := len(a.questions)
 	a.questions = slices.DeleteFunc(a.questions, func(q question) bool { return !q.answerable })
@@ -110,9 +113,9 @@ func (a *Agent) EndTurn(at time.Time) {
 // ClearQuestions removes all questions.
 func (a *Agent) ClearQuestions(at time.Time) { a.questions, a.since, a.Changed = nil, at, true }
 
-// FindQuestion returns the ID of the question that an answer is for. If the answer has no ID, it is for the question
-// that is shown. If that has been shown for less than minReadingTime, FindQuestion returns an error, because the
-// answer was probably for the previous question.
+// FindQuestion returns the ID of the question that an answer is for. An answer without an ID is for the question
+// that is shown. If this question has been shown for less than minReadingTime, FindQuestion returns an error, because
+// the answer was probably for the previous question.
 func (a *Agent) FindQuestion(id string, now time.Time) (string, error) {
 	if id != "" {
 		if !slices.ContainsFunc(a.questions, func(q question) bool { return q.id == id && q.answerable }) {

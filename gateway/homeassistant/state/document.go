@@ -13,7 +13,8 @@ import (
 	"perch/plain"
 )
 
-// Document is the JSON document with the state of a robot. Every key is always present; null is unknown.
+// Document is the JSON document with the state of a robot. Every key is always present, with null for an unknown
+// value.
 type Document struct {
 	Name        *string     `json:"name"`
 	Character   *string     `json:"character"` // ID of the character
@@ -68,7 +69,7 @@ func (l Light) RGB() [3]int {
 	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
 }
 
-// Readings are the values that were read from a robot. Nil is unknown.
+// Readings are the values that were read from a robot. A nil pointer stands for an unknown value.
 type Readings struct {
 	device.Status
 	HeadYaw, HeadPitch *float64 // degrees
@@ -110,7 +111,7 @@ type Mood struct {
 // Event is a message on one of a robot's event topics.
 type Event struct {
 	Type    string          `json:"event_type"`
-	Name    string          `json:"name,omitempty"` // name of the event if its type is "other", or of the event's subject
+	Name    string          `json:"name,omitempty"` // the event's own name, needed if Type is "other", or the name of what it concerns
 	Session string          `json:"session_id,omitempty"`
 	Text    *string         `json:"text,omitempty"` // only if transcripts are shared
 	ID      string          `json:"id,omitempty"`
@@ -128,7 +129,7 @@ type Event struct {
 	Agent string `json:"agent,omitempty"` // ID of the character that has the diary
 }
 
-// Tool is the status of a tool call, in the same form as for skins (docs/skins.md).
+// Tool is the status of a tool call, in the form that skins receive too (docs/skins.md).
 type Tool struct {
 	Type    string `json:"type"`
 	Session string `json:"session_id,omitempty"`

@@ -9,8 +9,8 @@ import (
 	"perch/plain"
 )
 
-// Conversation returns the conversation event for an event of the bus. ok is false if none exists. Texts are
-// included only if share is true.
+// Conversation returns the MQTT event that reports an event of the bus as a part of a conversation. ok is false if
+// nothing has to be reported. Texts are included only if share is true.
 func (r *Robot) Conversation(envelope event.Envelope, share bool) (c Event, ok bool) {
 	switch e := envelope.Event.(type) {
 	case event.ListeningStarted:

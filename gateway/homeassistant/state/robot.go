@@ -25,7 +25,7 @@ type Robot struct {
 	Senses     discovery.Senses
 	Tools      []device.Tool // the tools in the published discovery
 
-	// In the following fields nil is unknown.
+	// In the following fields, a nil pointer stands for an unknown value.
 
 	Mute      bool
 	Face      *bool
@@ -38,20 +38,20 @@ type Robot struct {
 	Channel
 	Installing bool // a command asked for a firmware update, which the robot installs when it checks in next
 
-	Changed       bool      // Document differs from the published one
-	MoodChanged   bool      // Mood differs from the published one
+	Changed       bool      // Document differs from the published document
+	MoodChanged   bool      // Mood differs from the published mood
 	Published     time.Time // when Document was published last; zero if it was not
 	MoodPublished time.Time // when Mood was published last; zero if it was not
 
-	touched   time.Time // when a hand was put on the head; zero if none exists
+	touched   time.Time // when a hand was put on the head; zero while the head is not touched
 	longPress bool      // the present touch was reported as a long press
 	download  download
 
-	gesture     *string // name of the present gesture; nil if none exists
+	gesture     *string // name of the present gesture; nil between gestures
 	gestureEnds time.Time
 }
 
-// Channel records what a robot has done since its channel was opened.
+// Channel records what a robot has done since it opened its channel, the connection for a conversation.
 type Channel struct {
 	Listed    bool // the robot has listed its tools
 	UsedTools bool // a tool was called in the current turn
@@ -61,7 +61,7 @@ type Channel struct {
 // download is the progress of a firmware download.
 type download struct {
 	percent int
-	until   time.Time // when the download stops counting as in progress; zero if none exists
+	until   time.Time // when the download stops counting as in progress; zero without a download
 }
 
 const (
@@ -101,7 +101,7 @@ func (r *Robot) NextChange() time.Time {
 	return Earliest(r.download.until, r.gestureEnds, press)
 }
 
-// Earliest returns the earliest of the times that are not zero, or the zero time if all are.
+// Earliest returns the earliest of the times that are not zero, or the zero time if all times are zero.
 func Earliest(times ...time.Time) (earliest time.Time) {
 	for _, t := range times {
 		if !t.IsZero() && (earliest.IsZero() || t.Before(earliest)) {
@@ -118,8 +118,8 @@ func (r *Robot) SetState(s agent.State, at time.Time) {
 	r.Changed = r.Changed || old.Emotion != s.Emotion || old.Session != s.Session || old.Online != s.Online || old.Talking != s.Talking
 }
 
-// Register sets the registry's data of the robot. If the board is a different one, the robot was replaced by
-// another one with the same MAC address, so the senses and readings are reset.
+// Register sets the registry's data of the robot. If the board differs, another robot with the same MAC address has
+// replaced this one, so the senses and readings are reset.
 func (r *Robot) Register(robot device.Robot) {
 	if robot.Board != r.Registered.Board {
 		r.Senses, r.Readings, r.Light = discovery.NewSenses(nil), Readings{}, nil
@@ -137,7 +137,7 @@ func (r *Robot) SetStatus(e event.RobotStatus) {
 
 // SetReadings sets the values that were read from the robot, and reports whether they show a new sense.
 func (r *Robot) SetReadings(read Readings) (newSense bool) {
-	if read.HeadYaw == nil && read.HeadPitch == nil { // cannot be read, so the angles that were set last remain
+	if read.HeadYaw == nil && read.HeadPitch == nil { // the angles could not be read, so the angles set last remain
 		read.HeadYaw, read.HeadPitch = r.Readings.HeadYaw, r.Readings.HeadPitch
 	}
 	r.Readings, r.Changed = read, true
@@ -242,9 +242,9 @@ func (r *Robot) SetProgress(e event.FirmwareProgress, at time.Time) {
 // EndDownload ends the firmware download, if any.
 func (r *Robot) EndDownload() { r.download = download{} }
 
-// Update returns the state of the robot's firmware update. installed and latest come from the firmware catalogue,
-// which is notified of a check-in later than the registry. While the catalogue has an older installed version
-// than the registry, its latest version is ignored.
+// Update returns the state of the robot's firmware update. The arguments are versions from the firmware catalogue,
+// which learns of a check-in later than the registry. While installed differs from the version in the registry,
+// latest is out of date and is ignored.
 func (r *Robot) Update(installed, latest string) Update {
 	u := Update{Installed: r.Registered.Firmware, Latest: r.Registered.Firmware}
 	if installed == u.Installed {
@@ -256,8 +256,8 @@ func (r *Robot) Update(installed, latest string) Update {
 	return u
 }
 
-// Document returns the document with the robot's state. Its agent_state is Shown, so that a document that is
-// published for another reason does not skip a state.
+// Document returns the document with the robot's state. Its agent_state is Shown and not the state of the present
+// moment, so that a document that is published for another reason does not skip a state.
 func (r *Robot) Document() Document {
 	d := Document{
 		Name: optional(r.Registered.Settings.Name), Character: optional(r.Character),
@@ -291,14 +291,14 @@ func degrees(angle *float64) *int {
 	return new(int(math.Round(min(max(*angle, -discovery.MaxNumber), discovery.MaxNumber))))
 }
 
-// slider is a value of a document with the announced range. Home Assistant rejects a value outside of the range. A
-// head at rest, for example, may be lower than a command can turn it.
+// slider is a value of a document and the range that was announced for it. Home Assistant rejects a value outside of
+// the range. A head at rest, for example, may be lower than a command can turn it.
 type slider struct {
 	value     **int
 	low, high int
 }
 
-// sliders returns the known values of the document that have a range in the tools.
+// sliders returns the known values of the document that a tool can set within a range.
 func (d *Document) sliders(tools []device.Tool) (sliders []slider) {
 	add := func(value **int, low, high int, ok bool) {
 		if ok && *value != nil {

@@ -12,7 +12,7 @@ import (
 	"perch/language"
 )
 
-// Names holds the parts of the topics of one appliance.
+// Names holds the parts of the topics of one appliance, which is a machine that runs Perch.
 type Names struct {
 	Base      string // first level of every topic except those of discovery, such as "perch"
 	Prefix    string // first level of Home Assistant's topics, such as "homeassistant"
@@ -37,9 +37,9 @@ func (n Names) Bridge(thing string) string { return n.Base + "/bridge/" + thing 
 // Birth returns the topic on which Home Assistant publishes that it has started.
 func (n Names) Birth() string { return n.Prefix + "/status" }
 
-// Config returns the discovery topic of a device, which is a robot ID, "bridge", or AgentPrefix and an agent
-// ID. Home Assistant accepts only letters, digits, hyphens and underscores in the topic, so all other
-// characters of the base topic are replaced by underscores.
+// Config returns the discovery topic of a device. The argument device is a robot ID, "bridge", or AgentPrefix
+// and an agent ID. Home Assistant accepts only letters, digits, hyphens and underscores in a level of the topic,
+// so all other characters of the base topic are replaced by underscores.
 func (n Names) Config(device string) string {
 	base := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(letters, r) {
@@ -79,9 +79,9 @@ func IsLevel(id string) bool { return id != "" && strings.Trim(id, letters) == "
 // HashPrefix is the prefix of agent IDs that are hashes of a session name.
 const HashPrefix = "h-"
 
-// AgentID returns the ID of a session's agent in topics. It always returns the same ID for a session: its
-// name, or a hash if the name is long or has characters that are not allowed in topics. Clients choose the
-// names of their sessions.
+// AgentID returns the ID that topics use for the agent of a session. The ID is the name of the session, or a
+// hash of the name if that is long or has characters that topics must not have: programs choose the names of
+// their sessions. A session always has the same ID.
 func AgentID(session string) string {
 	if IsLevel(session) && len(session) <= 40 && !strings.HasPrefix(session, HashPrefix) {
 		return session
@@ -90,8 +90,8 @@ func AgentID(session string) string {
 	return HashPrefix + hex.EncodeToString(sum[:6])
 }
 
-// Check returns an error if a topic cannot be the first part of other topics. The error names key, the
-// setting that contains the topic.
+// Check returns an error if a configured topic cannot be the beginning of other topics. The error names key,
+// the setting that contains the topic.
 func Check(key, topic string) error {
 	if len(topic) > 64 || slices.ContainsFunc(strings.Split(topic, "/"), func(level string) bool { return !IsLevel(level) }) {
 		return language.OfKey(key, fmt.Errorf("%.80q has to be of 1 to 64 letters, digits, - and _, and / between them", topic))
