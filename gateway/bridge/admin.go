@@ -138,7 +138,7 @@ func (a *API) runTool(ctx context.Context, id device.ID, tool string, arguments 
 	return err
 }
 
-// checkState checks a state. The list is from the firmware that has the tool set_state.
+// checkState checks a command with a state. The states are the ones of the firmware that has the tool set_state.
 func checkState(o *command) error {
 	if o.State = plain.Line(o.State); !slices.Contains([]string{"idle", "talk", "story_time", "security", "sleep", "dance"}, o.State) {
 		return httpserver.BadBody("state is one of idle, talk, story_time, security, sleep and dance")
@@ -152,7 +152,8 @@ func (a *API) setState(ctx context.Context, id device.ID, o command, result *com
 	return a.runTool(ctx, id, "set_state", map[string]any{"state": o.State})
 }
 
-// checkToggle checks a toggle. The names are those of the firmware that has the tool set_toggle.
+// checkToggle checks a command for a toggle, a setting that is on or off. The names are the ones of the firmware that
+// has the tool set_toggle.
 func checkToggle(o *command) error {
 	if o.Name = plain.Line(o.Name); o.Name != "kid_mode" && o.Name != "smart_mode" {
 		return httpserver.BadBody("name is one of kid_mode and smart_mode")
@@ -180,8 +181,8 @@ func checkQuestion(o *command) (err error) {
 	return err
 }
 
-// takePicture takes a picture and waits for its description. The robot takes the picture even if the client
-// disconnects.
+// takePicture makes the robot take a picture and waits for the description. The robot takes the picture even if the
+// program that has sent the command disconnects.
 func (a *API) takePicture(ctx context.Context, id device.ID, o command, result *commandResult) (err error) {
 	result.Question = o.Question
 	result.Result, err = withTimeout(ctx, a.current.Load().LongTimeout, "take_photo", func(ctx context.Context) (string, error) {

@@ -106,8 +106,8 @@ type API struct {
 	o       Options                 // the options of New
 	current atomic.Pointer[Options] // the options of the latest Apply
 	turns   chan struct{}           // holds a value for each turn under way
-	readers atomic.Int64            // number of clients that read the feed
-	dropped atomic.Uint64           // number of clients that were disconnected because they did not read
+	readers atomic.Int64            // number of programs that read the perception feed
+	dropped atomic.Uint64           // number of programs that were disconnected because they did not read the feed
 }
 
 // New returns an API. Routes and Admin mount it.

@@ -67,14 +67,14 @@ func (a *API) memoryLookup(_ context.Context, e escalation) (string, error) {
 	return a.lookUp(query), a.o.Memory.Err()
 }
 
-// thinkHard returns the reply of the first deep model that works, or of the agent if no deep model is configured.
+// thinkHard returns the reply of the first model in Options.Deep that works, or of the agent if Deep is empty.
 func (a *API) thinkHard(ctx context.Context, e escalation) (string, error) {
 	question, err := requiredText("args.question", cmp.Or(e.Args.Question, e.Args.Query), limit.Question)
 	if err != nil {
 		return "", err
 	}
 	if len(a.current.Load().Deep) == 0 {
-		// The exchange is not added to the conversation, so that questions do not influence each other.
+		// The exchange is not added to the conversation, so that a question does not influence later answers.
 		reply, err := a.askAgent(ctx, &agent.Turn{Conversation: agent.ConversationOf("bridge", "think_hard"), Text: question,
 			Language: a.language(e.SessionID)})
 		return reply.Text, err
@@ -109,7 +109,7 @@ func (a *API) sessionRobot(session string) (device.ID, error) {
 	return a.robot("")
 }
 
-// describePicture takes a picture with a robot and returns its description, which replies to the question.
+// describePicture takes a picture with a robot and returns the description, which answers the question.
 func (a *API) describePicture(ctx context.Context, id device.ID, question string) (string, error) {
 	result, err := a.callTool(ctx, id, "take_photo", map[string]any{"question": question})
 	if err == nil && result.Text == "" && len(result.Pictures) > 0 {
@@ -128,8 +128,8 @@ func photoText(text string) string {
 	return text
 }
 
-// callTool calls the tool of a robot with the given name after any prefix. The prefix, such as "self.camera.", differs
-// between boards.
+// callTool calls the robot's tool whose name is the given one, or ends with it after a prefix such as "self.camera.",
+// which differs between boards.
 func (a *API) callTool(ctx context.Context, id device.ID, name string, arguments map[string]any) (device.Result, error) {
 	for _, t := range a.o.Talk.Tools(id) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {

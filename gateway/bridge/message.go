@@ -13,10 +13,11 @@ import (
 	"perch/limit"
 )
 
-// messageTimeout bounds the time of a reply. The usual clients of the API have shorter timeouts.
+// messageTimeout bounds the time of a reply. The programs that use this API usually have shorter timeouts.
 const messageTimeout = 90 * time.Second
 
-// stackchan is the channel of voice servers for robots. Replies on this channel begin with an emoji.
+// stackchan is the value of message.Channel that voice servers for robots send. They need an emoji at the beginning of
+// the reply.
 const stackchan = "stackchan"
 
 // message is the body of POST /api/message.
@@ -57,7 +58,7 @@ func (a *API) message(ctx context.Context, body []byte) (messageReply, error) {
 	return messageReply{strings.TrimSpace(channelEmoji(reply.Face) + " " + reply.Text)}, nil
 }
 
-// channelEmoji returns the emoji of a face if it is one of the nine that the clients of the channel support, and the
+// channelEmoji returns the emoji of a face if it is one of the nine that voice servers for robots support, and the
 // neutral emoji otherwise.
 func channelEmoji(face agent.Emotion) string {
 	for _, e := range agent.OfferedEmotions() {
@@ -68,8 +69,8 @@ func channelEmoji(face agent.Emotion) string {
 	return agent.Neutral.Emoji
 }
 
-// askAgent returns the reply of the agent to a turn. It marks the turn as untrusted, because there is no robot on which, for
-// example, a timer could ring.
+// askAgent returns the reply of the agent to a turn. It marks the turn as untrusted, which keeps the agent from setting a
+// timer, for example: no robot takes part that the timer could ring on.
 func (a *API) askAgent(ctx context.Context, t *agent.Turn) (agent.Spoken, error) {
 	select {
 	case a.turns <- struct{}{}:

@@ -18,8 +18,8 @@ import (
 	"perch/plain"
 )
 
-// Sensed is a perception event of a robot. Its JSON form for clients has the keys name, data, device_id, which is the
-// MAC address as the firmware spells it, and ts, the Unix time in seconds.
+// Sensed is a perception event of a robot. In JSON it has the keys name, data, device_id (the MAC address as the firmware
+// spells it) and ts (the Unix time in seconds).
 type Sensed struct {
 	Robot device.ID
 	At    time.Time
@@ -43,7 +43,7 @@ func (s Sensed) MarshalJSON() ([]byte, error) {
 // maxRecent is the maximum number of events that recent returns.
 const maxRecent = 50
 
-// sensation is the body of POST /api/perception/event. TS is ignored, because it comes from another clock.
+// sensation is the body of POST /api/perception/event. TS is ignored, because it is read from another machine's clock.
 type sensation struct {
 	Name      string          `json:"name"`
 	Data      json.RawMessage `json:"data"`
@@ -69,9 +69,9 @@ func (s *sensation) read(body []byte) error {
 	return nil
 }
 
-// perceive accepts a perception event from another program. The robot need not be connected to this appliance, because a
-// voice server also reports its own robots' events. If the body names no robot, the event is for the robot of the
-// session, or for the first connected robot.
+// perceive accepts a perception event from another program. The robot need not be connected to this appliance, because
+// another voice server also reports the events of the robots that are connected to it. If the body names no robot, the
+// event is for the robot of the session, or for the first connected robot.
 func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	var s sensation
 	if err := s.read(body); err != nil {
@@ -91,7 +91,8 @@ func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 }
 
 // states returns the perception state of the named robot, or of all robots if name is empty. The key is the MAC address
-// as the firmware spells it. id is the event ID after which the feed continues without a gap.
+// as the firmware spells it. id is the ID of the latest event that the states include, so that the feed can continue
+// with the next one.
 func (a *API) states(name string) (states map[string]any, id string, err error) {
 	only, err := a.findRobot(name)
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *API) recent(name, limit string) ([]Sensed, error) {
 	return list, nil
 }
 
-// Dropped returns how many clients of the feed were disconnected because they did not read.
+// Dropped returns how many programs were disconnected because they did not read the feed.
 func (a *API) Dropped() uint64 { return a.dropped.Load() }
 
 // stream sends perception events until the client disconnects. If lastID is the ID of an event of this run of the

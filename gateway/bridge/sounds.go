@@ -101,8 +101,8 @@ func (a *API) playSong(ctx context.Context, e escalation) (string, error) {
 	return fmt.Sprintf("Playing %s.", name), nil
 }
 
-// closest returns the name of the sound with the same letters and digits as a title, or of the first sound that
-// contains them.
+// closest returns the name of the sound with the same letters and digits as a title, or else the first name that
+// contains the letters and digits of the title.
 func closest(title string, names []string) (string, bool) {
 	title = letters(title)
 	if title == "" {

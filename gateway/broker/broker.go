@@ -1,5 +1,5 @@
-// Package broker is an MQTT broker for homes that have none. It runs in a child process, because its library panics on some
-// packets. Process starts the child process, and RunProcess is its body.
+// Package broker is an MQTT broker for homes without one. The broker runs in a child process, because its library panics
+// on some packets. Process starts the child process, which calls RunProcess.
 //
 // The broker stores nothing on disk. If a client publishes a command for Perch with QoS 1, the broker confirms the command to
 // the client only after Perch has confirmed it to the broker.
@@ -67,7 +67,7 @@ func Run(ctx context.Context, l net.Listener, o Options) error {
 // broker is a running broker.
 type broker struct {
 	server         *mochi.Server
-	end            context.CancelFunc // ends the waiting of the hooks
+	end            context.CancelFunc // makes hooks that wait return at once
 	listener       *limitedListener
 	authentication *authentication
 	confirmations  *confirmations
@@ -106,7 +106,7 @@ func serve(l net.Listener, o Options) (*broker, error) {
 
 // close closes all connections and waits until their goroutines have ended.
 func (b *broker) close() {
-	b.end()            // refuses waiting logins at once; clients publish unconfirmed commands again later
+	b.end()            // refuses waiting logins at once, and leaves commands unconfirmed, so that clients publish them again later
 	b.listener.close() // the server must not be closed while it takes over a connection
 	closed := make(chan struct{})
 	go func() {
@@ -184,7 +184,7 @@ type limitedListener struct {
 	mu     sync.Mutex
 	open   map[*limitedConn]bool
 	closed bool
-	unread sync.WaitGroup // connections that the server has not read from yet
+	unread sync.WaitGroup // counts the connections that the server has not read from yet
 }
 
 // Accept waits for the next connection within the limits. It closes the other connections.
@@ -248,8 +248,8 @@ func (l *limitedListener) closeAll() {
 type limitedConn struct {
 	net.Conn
 	listener *limitedListener
-	release  func()    // releases the connection's place in the limit
-	begun    sync.Once // the server has started to read
+	release  func()    // tells the ConnectionLimit that the connection is closed
+	begun    sync.Once // done once the server has started to read, or the connection is closed
 	packets  reader
 }
 

@@ -27,8 +27,8 @@ var (
 	errSilent = errors.New("a command was not confirmed by Perch")
 )
 
-// confirmations is a hook that confirms a command with QoS 1 to its publisher only after Perch has confirmed the command. The
-// library would confirm the command before it has forwarded it.
+// confirmations is a hook that confirms a command with QoS 1 to its publisher only after Perch has confirmed the command.
+// Without the hook, the library would confirm a command before forwarding it to Perch.
 type confirmations struct {
 	mochi.HookBase
 	server  *mochi.Server
@@ -41,7 +41,7 @@ type confirmations struct {
 
 	forwarding sync.Mutex // held while a command is being forwarded; locked before mu
 	mu         sync.Mutex
-	forwarded  chan struct{}              // confirmation channel of the command that is being forwarded; nil if none exists
+	forwarded  chan struct{}              // confirmation channel of the command that is being forwarded; nil between commands
 	waiting    map[delivery]chan struct{} // confirmation channels, each closed when the delivery is confirmed
 }
 
@@ -170,7 +170,8 @@ func (g *confirmations) OnQosPublish(cl *mochi.Client, pk packets.Packet, _ int6
 }
 
 // OnPacketRead handles the confirmation of a delivery. The library's OnQosComplete cannot be used, because it is also called
-// when the broker confirms a message of the client. The packet IDs of the two directions are independent and both begin at 1.
+// when the broker confirms a message of the client, and such a message may have the packet ID of a delivery: the IDs of the
+// two directions are independent and both begin at 1.
 func (g *confirmations) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Type != packets.Puback {
 		return pk, nil

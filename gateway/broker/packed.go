@@ -21,7 +21,7 @@ const minPacked = 1 << 10
 const (
 	header           = "\x00perch\x00"
 	compressedHeader = header + "~" // precedes a compressed payload
-	plainHeader      = header + "=" // precedes a published payload that itself begins with header
+	plainHeader      = header + "=" // precedes an uncompressed payload that itself begins with header
 )
 
 // packing is a hook that stores Perch's large retained messages compressed, and decompresses them when they are sent. It does

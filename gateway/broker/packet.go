@@ -18,7 +18,7 @@ const maxIdleBuffer = 16 << 10
 // errPacket is the error for a packet that cannot be decoded.
 var errPacket = errors.New("a packet that cannot be decoded")
 
-// reader passes only whole packets that can be decoded.
+// reader reads packets from a connection and passes on only whole packets that can be decoded.
 type reader struct {
 	in      *bufio.Reader // nil until the first read
 	version byte          // version of the protocol, from the client's first packet
@@ -79,9 +79,9 @@ func (r *reader) next() error {
 	return nil
 }
 
-// checkPacket returns an error if the library cannot decode a packet. It also returns the version of the protocol, which the
-// first packet of a client sets. The library panics on some packets. Here a panic ends only the connection and not the
-// broker, because decoding uses no shared state.
+// checkPacket returns an error if the library cannot decode a packet, also if the library panics. The error ends only this
+// connection and not the broker; going on after a panic is safe, because decoding uses no shared state. checkPacket also
+// returns the version of the protocol, which the first packet of a client sets.
 func checkPacket(version, first byte, body []byte) (_ byte, err error) {
 	defer func() {
 		if recover() != nil {
@@ -93,7 +93,7 @@ func checkPacket(version, first byte, body []byte) (_ byte, err error) {
 		return version, fmt.Errorf("%w: %w", errPacket, err)
 	}
 	pk.FixedHeader.Remaining = len(body)
-	body = bytes.Clone(body) // the decoded packet refers to parts of it
+	body = bytes.Clone(body) // the decoded packet refers to parts of the body
 	decode, known := map[byte]func(*packets.Packet, []byte) error{
 		packets.Connect: (*packets.Packet).ConnectDecode, packets.Publish: (*packets.Packet).PublishDecode,
 		packets.Puback: (*packets.Packet).PubackDecode, packets.Pubrec: (*packets.Packet).PubrecDecode,
@@ -101,7 +101,7 @@ func checkPacket(version, first byte, body []byte) (_ byte, err error) {
 		packets.Subscribe: (*packets.Packet).SubscribeDecode, packets.Unsubscribe: (*packets.Packet).UnsubscribeDecode,
 		packets.Disconnect: (*packets.Packet).DisconnectDecode, packets.Pingreq: (*packets.Packet).PingreqDecode,
 	}[pk.FixedHeader.Type]
-	if !known { // a client must not send the other types, except AUTH, which this broker does not support
+	if !known { // the other types are not sent by clients, except AUTH, which this broker does not support
 		return version, fmt.Errorf("%w: type %d", errPacket, pk.FixedHeader.Type)
 	}
 	if err := decode(&pk, body); err != nil {

@@ -37,9 +37,9 @@ const (
 	listenerFile = 3 // file descriptor of the listener: the first after standard input, output and error
 )
 
-// Process returns a function that runs the broker as a child process until ctx ends, and then returns nil, or until the process
-// exits. Perch's topics begin with base, and the client IDs of its connections with clientPrefix. The child process reads its
-// options as one line from standard input, and exits at the end of this input.
+// Process returns a function that runs the broker as a child process. The function returns nil after ctx has ended, and an
+// error if the child process exits before. Perch's topics begin with base, and the client IDs of Perch's connections begin
+// with clientPrefix. The child process reads its options as one line from standard input, and exits at the end of this input.
 func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Context, l *net.TCPListener, user, password string) error {
 	return func(ctx context.Context, l *net.TCPListener, user, password string) error {
 		line, err := json.Marshal(Options{User: user, Password: password, Base: base, ClientPrefix: clientPrefix})
@@ -64,8 +64,8 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 		cmd.Cancel, cmd.WaitDelay = stdin.Close, exitTimeout
 		ended := make(chan error, 1)
 		go func() {
-			// Pdeathsig kills the child when the thread that started it ends, and the child inherits no_new_privs from
-			// the thread. So this goroutine has its own thread, which ends with it.
+			// Pdeathsig kills the child when the thread that started the child ends, and the child inherits no_new_privs
+			// from that thread. So this goroutine is locked to a thread, which ends with the goroutine.
 			runtime.LockOSThread()
 			noNewPrivileges()
 			ended <- cmd.Run()
@@ -110,7 +110,7 @@ const (
 type childLog struct {
 	log   *slog.Logger
 	line  []byte // the incomplete last line
-	read  int    // number of bytes in all lines
+	read  int    // number of bytes in all lines so far
 	cause string // the first line with a fatal error
 }
 
@@ -150,7 +150,7 @@ func RunProcess(in io.Reader, errs io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("take over the listener: %w; this command is for perch serve alone", err)
 	}
-	_ = shared.Close() // l has its own
+	_ = shared.Close() // l has a file descriptor for itself
 	o.Log = slog.New(slog.NewTextHandler(errs, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}))
 	confine(o.Log)
 	defer idlememory.AfterStart(o.Log)()
@@ -191,6 +191,6 @@ func confine(log *slog.Logger) {
 func dataSize() (bytes uint64, known bool) {
 	text, _ := os.ReadFile("/proc/self/statm") // after an error Sscan fails
 	var other, pages uint64
-	_, err := fmt.Sscan(string(text), &other, &other, &other, &other, &other, &pages) // the sixth is data and stack
+	_, err := fmt.Sscan(string(text), &other, &other, &other, &other, &other, &pages) // the sixth number is data and stack, in pages
 	return pages * uint64(os.Getpagesize()), err == nil
 }

@@ -22,7 +22,8 @@ import (
 	"perch/perception"
 )
 
-// registry stores the robots.
+// registry stores the robots. A client of a robot is the firmware, or another program, that checks in with the
+// robot's MAC address; it may send a Client-Id that identifies it.
 type registry interface {
 	List() []device.Robot
 	Get(id device.ID) (device.Robot, error)
@@ -39,16 +40,16 @@ type registry interface {
 	// AdoptClient adopts a robot that several clients claim to be. The parameter client is the Client-Id or the
 	// address of the client to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
-	// Replace admits a waiting client instead of the adopted one. The robot then has to be adopted again. The
-	// parameter client is the Client-Id or the address of the client; it may be empty if only one is waiting.
+	// Replace admits a waiting client instead of the adopted client. The robot then has to be adopted again. The
+	// parameter client is the Client-Id or the address of the waiting client; it may be empty if only one client waits.
 	Replace(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
 	// ForgetStrangers deletes all robots that were not adopted, and returns their IDs.
 	ForgetStrangers() ([]device.ID, error)
 }
 
-// talk controls robots. Speech and alerts for a robot that is not connected are queued until it connects. Other
-// methods then return an error with the methods Code and Status.
+// talk controls robots. For a robot that is not connected, Speak and Alert queue the speech or the alert until the
+// robot connects. The other methods then return an error that has the methods Code and Status.
 type talk interface {
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
@@ -88,7 +89,7 @@ type Options struct {
 	Notices    func(now time.Time) []notice.Notification              // returns the notifications that are neither acknowledged nor expired
 
 	Acknowledge        func(id string) error                      // acknowledges a notification
-	ForgetConversation func(conversation string) error            // makes a conversation start again; ignores an unknown one
+	ForgetConversation func(conversation string) error            // forgets what was said in a conversation; ignores an unknown conversation
 	Phrase             func(id device.ID, name string) string     // returns a phrase in the language of a robot
 	Senses             func(id device.ID, now time.Time) []string // describes what a robot perceives; nil if that is unknown
 	Find               func(ctx context.Context) Found            // searches the network for servers until ctx ends
@@ -116,7 +117,7 @@ type Counter struct {
 	Help  string
 	Count func() uint64
 	// Labels distinguish several counters with the same name and help. Their values come from the configuration,
-	// never from clients. They are nil for a counter with a unique name.
+	// never from other programs. Labels is nil for a counter with a unique name.
 	Labels map[string]string
 }
 
@@ -135,14 +136,14 @@ func BoolValue(yes bool) float64 {
 	return 0
 }
 
-// Part is a part of the appliance and its condition.
+// Part is a part of the appliance, such as an engine, and its condition.
 type Part = health.Part
 
 // API is the API for the owner.
 type API struct {
 	o           Options
-	readers     atomic.Int32 // number of clients that read the stream of events
-	identifying sync.Map     // IDs of the robots that are showing which one they are
+	readers     atomic.Int32 // number of programs that read the stream of events
+	identifying sync.Map     // IDs of the robots that are blinking because of identify
 	trying      sync.Map     // names of the engines that are being tried
 	examining   sync.Mutex   // held while the doctor is running
 	searching   sync.Mutex   // held while the network is being searched
@@ -274,8 +275,8 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 type adoption struct {
 	Robot   string // MAC address or name
 	Code    string // adoption code on the screen of the robot
-	Client  string // Client-Id or address of the client to adopt, if several claim to be the robot
-	Replace bool   // admit the waiting client instead of the adopted one; the robot then has to be adopted again
+	Client  string // Client-Id or address of the client to adopt, if several clients claim to be the robot
+	Replace bool   // admit the waiting client instead of the adopted client; the robot then has to be adopted again
 }
 
 // adopt adopts a robot. If this replaces another client, the channel of that client is closed.

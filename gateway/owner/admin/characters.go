@@ -18,9 +18,9 @@ type Character struct {
 	Robots       []string `json:"robots"`  // IDs of the robots that use the character
 }
 
-// Card is the registration file of a character.
+// Card contains the registration file of a character: the description of an agent that ERC-8004 defines.
 type Card struct {
-	File    any      `json:"file"`    // the registration file of ERC-8004
+	File    any      `json:"file"`    // the registration file
 	Remarks []string `json:"remarks"` // what the file lacks
 }
 

@@ -28,12 +28,12 @@ type Relay struct {
 
 // Skin is a program that displays the agent.
 type Skin struct {
-	Kind    string    `json:"kind"`    // "skin", or "character" for a client of the VCCP protocol
+	Kind    string    `json:"kind"`    // "skin", or "character" for a program that connects by the VCCP protocol
 	Address string    `json:"address"` // address of the program
 	Since   time.Time `json:"since"`
 }
 
-// CodingAgent is a session of a coding agent that reports by hooks.
+// CodingAgent is a session of a coding agent, which reports to Perch by hooks that the agent runs.
 type CodingAgent struct {
 	Name    string      `json:"name"`    // name of the program, such as "claude-code"
 	ID      string      `json:"id"`      // ID of the session within the program

@@ -8,7 +8,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// Finding is a result of a check by the doctor: something that works, or a fault and its remedy.
+// Finding is a result of the doctor, which checks the appliance: something that works, or a fault and its remedy.
 type Finding struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`

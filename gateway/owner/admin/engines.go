@@ -57,7 +57,7 @@ const (
 	tryTimeout   = 30 * time.Second
 	maxRecording = 15                                  // length of a recording, in seconds
 	maxSpoken    = 60                                  // length of the synthesized sound, in seconds
-	maxWAV       = 1024 + maxRecording*voice.MicRate*2 // size of the WAV file with a recording, in bytes
+	maxWAV       = 1024 + maxRecording*voice.MicRate*2 // size of a WAV file in bytes: room for the header, and two bytes per sample
 )
 
 // TryResult is the result of trying a recognizer or a brain.

@@ -41,8 +41,8 @@ type feed struct {
 	waiting    []httpserver.Message // messages to send
 }
 
-// feed returns a feed that starts with a snapshot of the board. If lastID is the ID of an event of this run of the
-// appliance, the feed starts with the event that follows instead.
+// feed returns a feed that starts with a snapshot of the board, which holds the states of all sessions. If lastID is
+// the ID of an event of this run of the appliance, the feed starts with the event that follows instead.
 func (a *API) feed(lastID string, withStates bool) *feed {
 	f := &feed{api: a, states: a.o.Board.NewFollower(time.Now()), withStates: withStates}
 	seq, resumes := a.o.Bus.Resumes(lastID)
@@ -50,7 +50,7 @@ func (a *API) feed(lastID string, withStates bool) *feed {
 	if !resumes {
 		kind, seq, from = "snapshot", f.states.Seq(), f.states.Seq()
 	} else if withStates {
-		from = min(seq, f.states.Seq()) // the board may be behind the client
+		from = min(seq, f.states.Seq()) // the board may have yet to process events that the client has received
 	}
 	f.sent, f.events = seq, a.o.Bus.ReadFrom(from+1)
 	if withStates || !resumes {

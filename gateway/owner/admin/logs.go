@@ -12,8 +12,8 @@ import (
 
 // logs stores the recent lines of the log.
 type logs interface {
-	// NewFollower returns a reader of the lines with at least the given level: all stored lines, or those after the
-	// line with the ID after, and then new lines. ok is false if there are too many followers.
+	// NewFollower returns a reader of the lines with at least the given level: first the stored lines, or only the
+	// ones that follow the line whose ID is after, and then new lines. ok is false if there are too many followers.
 	NewFollower(minLevel slog.Level, after string) (f LogFollower, ok bool)
 }
 

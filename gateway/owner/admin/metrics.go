@@ -20,7 +20,7 @@ import (
 
 // Metrics counts the events of the bus, and serves the counts and the status of the appliance to Prometheus.
 // The values of every label are fixed before the first event is read, so that a text from a robot, a model or an
-// agent can neither create a new series nor appear in the name of one.
+// agent can neither create a series nor appear in the name of a series.
 type Metrics struct {
 	api     *API
 	handler http.Handler
@@ -45,13 +45,13 @@ type toolCall struct{ session, id string }
 
 // Limits of the metrics.
 const (
-	maxParts = 64      // parts with their own label value
+	maxParts = 64      // parts that have a label value for themselves
 	maxEnded = 1000    // tool calls in Metrics.ended
 	other    = "other" // label value of everything else
 )
 
-// stageBuckets returns the bounds of the histogram buckets, in seconds. Local engines need the shorter times, and
-// people do not wait longer than the longest.
+// stageBuckets returns the bounds of the histogram buckets, in seconds. The short ones tell fast local engines apart,
+// and people do not wait longer than the longest.
 func stageBuckets() []float64 {
 	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
 }

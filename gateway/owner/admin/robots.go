@@ -19,8 +19,8 @@ import (
 // maxEmotion is the maximum length of the name of a face or icon, in bytes.
 const maxEmotion = 32
 
-// toolTimeout bounds the wait for the result of a tool. The session of the robot has shorter limits for slow tools,
-// such as a photo that a model describes.
+// toolTimeout bounds the wait for the result of a tool. The session of the robot has shorter limits, even for slow
+// tools such as a photo that a model describes.
 const toolTimeout = time.Minute
 
 // Accepted is the response to an accepted action on a robot.

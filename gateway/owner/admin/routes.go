@@ -184,8 +184,8 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 	}))
 }
 
-// maxConfigBody is the maximum size of a body with a configuration, in bytes. JSON may need two bytes for each byte
-// of the text.
+// maxConfigBody is the maximum size of a body with a configuration, in bytes. The text has at most 1 MiB, JSON may
+// need two bytes for each byte of it, and 64 KiB are left for the rest of the body.
 const maxConfigBody = 2<<20 + 64<<10
 
 // settingsRoutes mounts the routes of the configuration, and the routes that owners need with a change: the restart, the
@@ -215,7 +215,8 @@ func (a *API) settingsRoutes(large, api gin.IRouter) {
 	})
 }
 
-// requires returns a handler that refuses requests if this appliance was started without a part.
+// requires returns a handler that refuses requests if isPresent is false: this appliance was then started without
+// the given part, which the requests need.
 func requires(isPresent bool, part string) gin.HandlerFunc {
 	return httpserver.Guard(func(*http.Request) error {
 		if isPresent {

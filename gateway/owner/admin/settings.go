@@ -15,8 +15,8 @@ type settings interface {
 	Check(text string) (any, error)
 	// CheckChange returns the faults that the configuration would have after a change.
 	CheckChange(values map[string]any) (any, error)
-	// Change sets keys, all or none. A nil value resets a key to the owner's file. It returns the keys that need a
-	// restart.
+	// Change sets all of the given keys, or none of them if it returns an error. A nil value resets a key to its value
+	// in the owner's file. The result lists the keys that need a restart.
 	Change(values map[string]any) (any, error)
 	// Startable returns an error if the appliance could not start with the present configuration.
 	Startable() error
@@ -37,7 +37,8 @@ func (f *ConfigFaults) Code() string { return "faults" }
 // Status returns the HTTP status.
 func (f *ConfigFaults) Status() int { return http.StatusUnprocessableEntity }
 
-// toCheck is the body of a request to check a configuration: Set if it is not nil, and Text otherwise.
+// toCheck is the body of a request to check a configuration. If Set is not nil, that change is checked, and otherwise
+// Text as the owner's file.
 type toCheck struct {
 	Text string         `json:"text"` // text of the owner's file
 	Set  map[string]any `json:"set"`  // values of keys to change

@@ -21,7 +21,7 @@ type Token struct {
 
 // tokenRequest is the body of a request for a token.
 type tokenRequest struct {
-	ClientID string `json:"client_id"` // empty for the adopted client
+	ClientID string `json:"client_id"` // Client-Id of the client that is to use the token; empty for the adopted client
 }
 
 // issueToken returns a token for a client of the robot. The token is a secret that must not be logged.

@@ -69,7 +69,7 @@ func (a *administrators) check(ctx context.Context, id string) error {
 	return nil
 }
 
-// wait blocks until a user is no longer an administrator, the list could not be fetched twice in a row, or ctx ends.
+// wait blocks until a user is no longer an administrator, two fetches of the list in a row have failed, or ctx ends.
 func (a *administrators) wait(ctx context.Context, id string) {
 	for failures := 0; failures < 2; {
 		select {
@@ -90,11 +90,11 @@ func (a *administrators) wait(ctx context.Context, id string) {
 	}
 }
 
-// userOf returns the ID of the Home Assistant user who sent a request through the ingress, or "" if that is unknown.
-// Home Assistant's Supervisor sets the header if it knows the user of the ingress session. A browser could send the
-// header with the ID of an administrator: the Supervisor removes such a header only if it is spelled exactly like its
-// own. If the Supervisor adds its own header, there are two, and userOf returns "". A forged header is therefore
-// accepted only while the Supervisor does not know the user.
+// userOf returns the ID of the Home Assistant user who sent a request through the ingress, which is Home Assistant's
+// proxy, or "" if the user is unknown. Home Assistant's Supervisor sets the header X-Remote-User-Id if it knows the
+// user. A browser could send this header with the ID of an administrator, because the Supervisor removes a forged
+// header only if its capital letters are the usual ones. If the Supervisor then adds the true header, there are two,
+// and userOf returns "". A forged header is therefore accepted only while the Supervisor does not know the user.
 func userOf(r *http.Request) string {
 	if ids := r.Header["X-Remote-User-Id"]; len(ids) == 1 {
 		return ids[0]
@@ -102,8 +102,9 @@ func userOf(r *http.Request) string {
 	return ""
 }
 
-// authenticateIngress authenticates a user of a proxy, and returns what authenticate returns. It checks isFromPage, because a page on
-// another port of Home Assistant's host could also use the cookie of the ingress.
+// authenticateIngress authenticates a request that came through a proxy. Its results are like those of authenticate.
+// It refuses requests of other pages, because a page on another port of Home Assistant's host could also use the
+// cookie of the ingress.
 func (s *Server) authenticateIngress(r *http.Request) (authenticated *http.Request, stop func(), err error) {
 	if !isFromPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
 		return nil, nil, &httpserver.Fault{Word: "other_page", HTTP: http.StatusForbidden,

@@ -27,7 +27,7 @@ type bundle struct {
 type file struct {
 	name   string // name of the compressed file
 	kind   string // media type
-	hashed bool   // the name contains a hash of the content, so that the file never changes
+	hashed bool   // the name contains a hash of the content, so a file with this name never changes
 }
 
 // openBundle reads the embedded bundle. It returns an empty bundle in a program that was built without one.
@@ -52,7 +52,8 @@ func openBundle() (bundle, error) {
 	for out, o := range metafile.Outputs {
 		name := path.Base(out)
 		hashed[name] = true
-		// For esbuild, scripts that a page imports on demand are entry points too. Those are in subfolders of src.
+		// The scripts of the pages are directly in src. For esbuild, scripts that a page imports on demand are entry
+		// points too, but they are in subfolders of src.
 		if strings.HasSuffix(out, ".js") && path.Dir(o.EntryPoint) == "src" {
 			b.entries[strings.TrimSuffix(path.Base(o.EntryPoint), ".ts")] = name
 		}

@@ -18,8 +18,8 @@ import (
 )
 
 // Authenticate returns a handler that authenticates the owner. It must come before all handlers that use OrOwner,
-// OwnerOnly or UnlessBy. When the owner loses access, requests such as streams of events are cancelled, and WebSockets are closed. A
-// user of a proxy who is not an owner is refused.
+// OwnerOnly or UnlessBy. When the owner loses access, the requests under way, such as streams of events, are cancelled,
+// and WebSockets are closed. A user of a proxy who is not an owner is refused.
 func (s *Server) Authenticate() gin.HandlerFunc {
 	return func(c *gin.Context) { serveOwner(c, s.authenticate) }
 }
@@ -90,8 +90,8 @@ func respondRefused(c *gin.Context, err error) {
 `, title, html.EscapeString(refusal.Sentence)))
 }
 
-// AuthenticateLocal is a handler for a listener that only this machine can reach. It lets all clients read what the owner may read,
-// unless Authenticate has authenticated the owner.
+// AuthenticateLocal is a handler for a listener that only this machine can reach. It lets all programs and browsers of
+// this machine read what the owner may read. It leaves a request unchanged that Authenticate has authenticated.
 func AuthenticateLocal(c *gin.Context) {
 	if AuthMethodOf(c.Request) == "" {
 		c.Request = withAuthentication(c.Request, authentication{how: ByLocal})
@@ -112,8 +112,8 @@ func (s *Server) ProxiesOnly(proxies []netip.Addr) gin.HandlerFunc {
 	}
 }
 
-// UnlessBy returns a handler that skips the given one for requests with a method of authentication. With ByIngress, for
-// example, the headers Host and Origin are those of the proxy and cannot be checked.
+// UnlessBy returns a handler that calls the given handler, except for requests that were authenticated by the given
+// method. With ByIngress, for example, the headers Host and Origin are the proxy's and cannot be checked.
 func UnlessBy(how AuthMethod, handler gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if AuthMethodOf(c.Request) != how {
@@ -201,7 +201,8 @@ func (s *Server) OwnerRoutes(r gin.IRouter) {
 	r.GET("/api/v1/address", func(c *gin.Context) { c.JSON(http.StatusOK, s.urls()) })
 }
 
-// servePage responds with a page. Pages other than "/" redirect to "/" without authentication, which shows how to log in.
+// servePage responds with a page. If the owner was not authenticated, pages other than "/" redirect to "/", which shows
+// how to log in.
 func (s *Server) servePage(c *gin.Context) {
 	p := pageAt(c.Request.URL.Path)
 	if p.entry != "app" && AuthMethodOf(c.Request) == "" {

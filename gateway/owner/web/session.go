@@ -48,8 +48,8 @@ type authentication struct {
 // authenticationKey is the key of the authentication in the context of a request.
 type authenticationKey struct{}
 
-// AuthMethodOf returns how the owner who sent a request was authenticated. It returns "" if the owner was not authenticated
-// here, and for a program that has sent a key.
+// AuthMethodOf returns how the owner who sent a request was authenticated. It returns "" for all other requests, also
+// for the requests of programs that send an access key.
 func AuthMethodOf(r *http.Request) AuthMethod { return authenticationOf(r).how }
 
 // authenticationOf returns the authentication of a request; the zero value stands for none.
@@ -58,8 +58,8 @@ func authenticationOf(r *http.Request) authentication {
 	return a
 }
 
-// A cookie contains the time when the session began, 16 random bytes, and an HMAC over both and the epoch. The server
-// stores nothing for a session, so that sessions survive a restart.
+// A cookie contains the time when the session began, 16 random bytes, and an HMAC over both and the epoch (see
+// Options.Epoch). Sessions survive a restart, because a cookie is checked without any stored data about its session.
 const (
 	timeBytes   = 8
 	cookieBytes = timeBytes + 16 + sha256.Size
@@ -195,9 +195,9 @@ func (s *Server) redeem(code string) (found bool) {
 	return found
 }
 
-// authenticate authenticates the owner by the proxy or by a cookie. It returns the request with the authentication, or
-// unchanged if the owner has not sent it. stop must be called after the response. The error is for a user of a proxy
-// who is not an owner.
+// authenticate authenticates the owner by the proxy or by a cookie. It returns a copy of the request with the
+// authentication, or the request itself if that cannot be authenticated or is already. stop must be called after the
+// response. err is not nil if a request that came through a proxy is refused.
 func (s *Server) authenticate(r *http.Request) (authenticated *http.Request, stop func(), err error) {
 	if AuthMethodOf(r) != "" { // a handler of the listener has authenticated the owner
 		return r, func() {}, nil
@@ -224,12 +224,12 @@ func withAuthentication(r *http.Request, a authentication) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), authenticationKey{}, a))
 }
 
-// isFromPage reports whether a browser sent a request on behalf of one of Perch's own pages at one of the hosts. A page
-// of another origin could use the same cookie, of Perch or of Home Assistant's ingress: all ports of a
-// host are the same site (RFC 6265bis section 5.2), so SameSite does not prevent that. The scripts of the page send
-// scriptHeader. Scripts cannot set a header for a WebSocket, but browsers send Origin with every WebSocket and with
-// every request that changes something. Sec-Fetch-Site would cover all cases, but browsers do not send it over plain
-// HTTP.
+// isFromPage reports whether a browser sent a request on behalf of one of Perch's own pages at one of the hosts. The
+// cookie alone, of Perch or of Home Assistant's ingress, does not prove that: browsers also send it with the requests of
+// a page on another port, because all ports of a host are the same site (RFC 6265bis section 5.2) and SameSite does not
+// distinguish them. So the scripts of Perch's pages send scriptHeader. Scripts cannot set a header for a WebSocket, but
+// browsers send Origin with every WebSocket and with every request that changes something. Sec-Fetch-Site would cover
+// all cases, but browsers do not send it over plain HTTP.
 func isFromPage(r *http.Request, hosts ...string) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return false
@@ -260,7 +260,8 @@ func isFromPage(r *http.Request, hosts ...string) bool {
 // it only after a preflight request (Fetch standard, section 4.8), which is refused. A tag such as <img> cannot send it.
 const scriptHeader = "X-Perch-Page"
 
-// isRobotPath reports whether robots send POST requests to a path. The robot in the browser does that too.
+// isRobotPath reports whether robots send POST requests to a path. The page that is a robot in the browser sends them
+// without scriptHeader.
 func isRobotPath(path string) bool {
 	return path == "/xiaozhi/ota" || strings.HasPrefix(path, "/xiaozhi/ota/") || path == "/xiaozhi/vision/explain"
 }
