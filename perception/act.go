@@ -13,7 +13,7 @@ type Act interface{ isAct() }
 type Say struct {
 	Text     string
 	Person   string // replaces {name} in the text
-	Usual    bool   // a text of DefaultTuning is spoken in the robot's language
+	Usual    bool   // if Text is a text of DefaultTuning, it is spoken in the robot's language
 	Greeting bool   // the text greets a face
 }
 
@@ -29,17 +29,19 @@ type TurnHead struct {
 	Hold     time.Duration // how long turns of the same or a lower priority are rejected
 }
 
-// FindHead asks the robot for the position of its head, after a client has moved the head.
+// FindHead asks the robot for the position of its head, after an agent or a client has moved the head. A client is
+// a program that calls the robot's tools.
 type FindHead struct{}
 
-// Lights sets the colour of all lights. Each component is 0-168; all 0 means off.
+// Lights sets the colour of all lights. Each component is 0-255; the executor limits it to the
+// range of the robot's tool. All 0 means off.
 type Lights struct{ Red, Green, Blue int }
 
 // Play plays a sound.
 type Play struct{ Sound string } // base name of the sound's file
 
-// RefreshFace prolongs the mark that the firmware shows for a recognized face, and turns
-// off after 4 s.
+// RefreshFace keeps the mark lit that the firmware shows for a recognized face. Without a
+// RefreshFace, the firmware turns the mark off after 4 s.
 type RefreshFace struct{}
 
 // SetState puts the firmware into a state, see State.Mode.
@@ -54,7 +56,7 @@ func (Play) isAct()        {}
 func (RefreshFace) isAct() {}
 func (SetState) isAct()    {}
 
-// Priority decides whether a turn may replace an earlier one whose Hold has not ended.
+// Priority decides whether a turn of the head may replace an earlier turn whose Hold has not ended.
 type Priority int
 
 // Priorities, the lowest first.

@@ -11,19 +11,19 @@ import (
 type behaviour interface {
 	// name returns the behaviour's configuration key, or a name for the log.
 	name() string
-	// step is called with every event, and without one when nextStep is due.
+	// step is called with every event, and without an event at the time that nextStep returns.
 	step(m moment) []Act
 	// nextStep returns when to call step without an event; the zero time means never.
 	nextStep() time.Time
 }
 
 // moment is the argument of a behaviour's step: an event or a point in time, and the
-// robot's state.
+// robot's state. A client, in the fields below, is a program that calls the robot's tools.
 type moment struct {
 	now   time.Time
 	local time.Time   // now in the owner's time zone
 	event event.Event // nil if only time has passed
-	state State       // at now, including the event
+	state State       // the state at the time now, after the event
 
 	greetedAt     time.Time // when a face was last greeted
 	playedAt      time.Time // when a behaviour last played a sound
@@ -33,7 +33,7 @@ type moment struct {
 	litAt         time.Time // when a rule, an agent or a client last set the lights
 }
 
-// perceived returns the name of the perception, or "" if the event is not a perception.
+// perceived returns the name of the perception that m.event is, or "" if it is another event.
 func (m moment) perceived() string {
 	p, _ := m.event.(event.Perceived)
 	return p.Name
@@ -51,7 +51,7 @@ func (m moment) hasPassed(since time.Time, d time.Duration) bool {
 }
 
 // enabledBehaviours returns the behaviours that t enables, highest priority first. They
-// retain pointers into t and so observe later changes.
+// keep pointers into t, so later changes of t apply to them.
 func enabledBehaviours(t *Tuning, gestures Gestures) []behaviour {
 	var enabled []behaviour
 	add := func(b behaviour, on bool) {

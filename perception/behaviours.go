@@ -13,7 +13,7 @@ import (
 )
 
 // robots executes acts on robots. The methods return an error if the robot's channel is
-// closed, except Speak, which queues the text for the next hello.
+// closed, except Speak, which queues the text until the robot opens its channel again.
 type robots interface {
 	// Speak speaks a text at once, or after the turn under way.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
@@ -47,7 +47,7 @@ type Behaviours struct {
 	changed chan struct{}           // receives a value after next or moved has changed
 	mu      sync.Mutex              // guards the fields below
 	next    *Options                // set by Apply; nil once Run has applied it
-	moved   map[device.ID]time.Time // when a client last moved a robot's head
+	moved   map[device.ID]time.Time // when a client, a program that calls tools, last moved a robot's head
 	lit     map[device.ID]time.Time // when a client last set a robot's lights
 }
 
@@ -189,8 +189,8 @@ func (b *Behaviours) applyMoves(c *reactor, id device.ID, now time.Time) {
 	}
 }
 
-// makeRoom drops a robot that has not sensed anything yet, and reports whether there was
-// one.
+// makeRoom drops a robot that has not sensed anything yet, and reports whether it has found
+// such a robot.
 func (b *Behaviours) makeRoom() bool {
 	for id, c := range b.reactors {
 		if c.state.Sensed.IsZero() {
@@ -201,8 +201,8 @@ func (b *Behaviours) makeRoom() bool {
 	return false
 }
 
-// maxWait is the longest time that Run waits. Timers follow the monotonic clock, but hours
-// depend on the wall clock, which may be set.
+// maxWait is the longest time that Run waits. Timers follow the monotonic clock, but the quiet
+// hours and other Hours depend on the wall clock, which may be set.
 const maxWait = time.Minute
 
 // nextStep returns when Run must call the reactors without an event.

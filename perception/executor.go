@@ -15,7 +15,7 @@ import (
 // Time limits of acts.
 const (
 	maxActDelay     = 2 * time.Second  // an act that has waited longer is dropped
-	maxPatientDelay = time.Minute      // the same for patient requests
+	maxPatientDelay = time.Minute      // the same for an act whose request is patient
 	actTimeout      = 15 * time.Second // for the execution of one act
 )
 
@@ -30,8 +30,8 @@ type executor struct {
 	failing map[failure]bool // failures that have been logged; guarded by mu
 }
 
-// failure identifies the failures of one behaviour of one robot. They are logged once
-// until an act of the behaviour succeeds.
+// failure identifies the failures of one behaviour of one robot. After the first failure is
+// logged, no other is logged until an act of the behaviour succeeds.
 type failure struct {
 	robot device.ID
 	by    string // name of the behaviour
@@ -80,8 +80,8 @@ func (h *executor) logOnce(f failure, err error) {
 	h.failing[f] = true
 }
 
-// text returns the text to speak: a default text in the robot's language, with {name}
-// replaced.
+// text returns the text that an act speaks: in the robot's language if it is a text of
+// DefaultTuning, and with {name} replaced.
 func (h *executor) text(id device.ID, a Say) string {
 	text := a.Text
 	if name := defaultPhrases()[text]; a.Usual && name != "" && h.o.Phrase != nil {

@@ -21,7 +21,7 @@ const (
 type gesturer struct {
 	gestures Gestures // the gestures that can be requested
 
-	current   Gesture       // the gesture under way; without one, there are no keyframes
+	current   Gesture       // the gesture under way; its Frames are empty between gestures
 	request   event.Gesture // the request for the current gesture
 	started   time.Time     // start of the latest gesture
 	stretch   float64       // factor for all times of the current gesture
@@ -89,9 +89,9 @@ func interruptsGesture(m moment) bool {
 	return m.perceived() == petStarted || m.perceived() == petHold
 }
 
-// start starts the requested gesture. It ignores requests too soon after another, and, for
-// gestures of the mood, requests during another gesture, a dance and the quiet hours. Only
-// the owner can request a gesture while the robot sleeps.
+// start starts the requested gesture. It ignores a request that follows another gesture too
+// soon. It ignores a request of the mood also during another gesture, a dance or the quiet
+// hours. Only the owner can request a gesture while the robot sleeps.
 func (g *gesturer) start(m moment, e event.Gesture) {
 	gesture, ok := g.gestures.Named(e.Name)
 	byMood := e.By == event.ByMood

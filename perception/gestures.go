@@ -67,7 +67,7 @@ func StockGestures() Gestures {
 	return Gestures{list}
 }
 
-// Named returns the gesture with a name. ok is false if none exists.
+// Named returns the gesture with a name. ok is false if no gesture has this name.
 func (g Gestures) Named(name string) (found Gesture, ok bool) {
 	i := slices.IndexFunc(g.list, func(each Gesture) bool { return each.Name == name })
 	if i < 0 {
@@ -116,8 +116,8 @@ func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestur
 	return Gestures{list}, errors.Join(faults...)
 }
 
-// merge returns list with the gestures of added. These replace gestures with the same names.
-// If there would be too many, it returns list and an error.
+// merge returns list with the gestures of added, which replace gestures with the same names.
+// If the result would have more than maxGestures, it returns list unchanged and an error.
 func merge(list, added []Gesture) ([]Gesture, error) {
 	merged := slices.Clone(list)
 	for _, gesture := range added {

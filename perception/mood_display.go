@@ -18,7 +18,7 @@ const (
 	maxMoodYaw         = 30               // degrees to either side
 	foreignFaceHold    = time.Minute      // how long another program's face has precedence
 	foreignLightHold   = 10 * time.Minute // how long lights set by a rule, an agent or a client have precedence
-	ownFaceTimeout     = 2 * time.Second  // longest time between a requested face and its event
+	ownFaceTimeout     = 2 * time.Second  // longest time between the display's request for a face and the event about it
 	expressionDuration = 8 * time.Second  // how long an expression replaces the mood's face
 )
 
@@ -28,14 +28,14 @@ const (
 type moodDisplay struct {
 	mood            event.Mood
 	hasMood         bool
-	expression      string    // face that replaces the mood's until expressionUntil
+	expression      string    // face that replaces the mood's face until expressionUntil
 	expressionUntil time.Time // zero without an expression
 
 	next         time.Time // when to update the display; zero means never
 	updated      time.Time // when the display last changed something
 	pausedUntil  time.Time // until then nothing is changed
 	foreignUntil time.Time // until then another program's face is left alone
-	requested    time.Time // when the display requested a face without seeing its event yet; zero if none
+	requested    time.Time // when the display requested a face; zero once the event about the face has come
 
 	face      string // latest face of the display; "" if unknown
 	light     [3]int // latest colour of the display
@@ -146,7 +146,7 @@ func expressionFace(e event.Expression) string {
 	return e.Preset
 }
 
-// update returns the acts that change the face, the lights and the head to the mood's.
+// update returns the acts that make the face, the lights and the head express the mood.
 func (w *moodDisplay) update(m moment) (acts []Act) {
 	face := cmp.Or(w.mood.Face, neutralFace)
 	if m.now.Before(w.expressionUntil) {

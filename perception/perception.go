@@ -38,7 +38,7 @@ const (
 	faceLost       = "face_lost"
 	faceRecognized = "face_recognized"
 	soundEvent     = "sound_event"
-	wakeWord       = "wake_word"          // a robot's "detect" message
+	wakeWord       = "wake_word"          // made from a robot's "detect" message with a wake word
 	wakeDetected   = "wake_word_detected" // an event frame of a firmware fork, with a direction
 	stateChanged   = "state_changed"
 	danceStarted   = "dance_started"
@@ -107,10 +107,10 @@ type Intake struct {
 // source is the recent history of one robot's events.
 type source struct {
 	rate     *rate.Limiter
-	over     bool      // whether the limit was exceeded and the full burst is not yet available again
+	over     bool      // whether the limit was exceeded and the robot has not been slow for long enough since to send a full burst
 	dropped  int       // number of events above the rate limit
 	face     time.Time // time of the latest face; zero after that face was lost
-	fromText bool      // whether a detected text reported that face, not the camera's event
+	fromText bool      // whether the text of a "detect" message reported that face, not the camera's event
 }
 
 // NewIntake returns an intake that publishes on bus the perceptions of adopted robots.
@@ -156,8 +156,8 @@ func (in *Intake) FromProgram(id device.ID, name string, data json.RawMessage) e
 // Dropped returns the number of events above the rate limit since the start, for all robots.
 func (in *Intake) Dropped() uint64 { return in.dropped.Load() }
 
-// accept checks an event and publishes it. fromText means that the event was derived from
-// a detected text. Events of robots that are not adopted are dropped without an error.
+// accept checks an event and publishes it. fromText means that the event was made from the
+// text of a "detect" message. Events of robots that are not adopted are dropped without an error.
 func (in *Intake) accept(id device.ID, session, name string, data json.RawMessage, fromText bool) error {
 	if !in.robots.Trusts(id) {
 		return nil
@@ -182,8 +182,8 @@ func (in *Intake) accept(id device.ID, session, name string, data json.RawMessag
 	return nil
 }
 
-// admit returns an error if a robot exceeds the rate limit. It logs once until the full
-// burst is available again.
+// admit returns an error if a robot exceeds the rate limit. After it has logged this, it logs
+// nothing until the robot has been slow for long enough to send a full burst again.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -211,8 +211,8 @@ func (in *Intake) source(id device.ID) *source {
 	return s
 }
 
-// isRepeat reports whether an event repeats the latest face: the camera and the detected
-// text report the same face, in either order.
+// isRepeat reports whether an event repeats the latest face: the camera's event and the text of
+// a "detect" message report the same face, in either order.
 func (s *source) isRepeat(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:

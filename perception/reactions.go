@@ -27,7 +27,7 @@ func (t *soundTurner) step(m moment) []Act {
 	return []Act{TurnHead{Yaw: yawTo(heard.Direction, t.Yaw), Pitch: &pitch, Speed: t.Speed, Priority: PrioritySound, Hold: t.Every}}
 }
 
-// yawTo returns the signed yaw for a direction. yaw is the angle to either side in degrees.
+// yawTo returns yaw with the sign of a direction, or 0 for the centre.
 func yawTo(direction string, yaw int) int {
 	switch direction {
 	case left:

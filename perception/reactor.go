@@ -26,7 +26,7 @@ type reactor struct {
 type request struct {
 	by  string // name of the behaviour
 	act Act
-	// patient marks an act that is executed even after a longer wait for earlier acts.
+	// patient allows the act to wait longer for earlier acts before it is dropped.
 	patient bool
 }
 
@@ -51,7 +51,8 @@ func (c *reactor) applyOptions(o Options) {
 	}
 }
 
-// clientHold is how long the head stays reserved after an agent or a client has moved it.
+// clientHold is how long the head stays reserved after an agent, or a client (a program that
+// calls the robot's tools), has moved the head.
 const clientHold = 10 * time.Second
 
 // hasWord reports whether the name of a tool contains one of the words.
@@ -74,11 +75,11 @@ func (c *reactor) reserveHead(now, moved time.Time) {
 	}
 }
 
-// headFinder is the requester of FindHead.
+// headFinder is the name under which FindHead is requested, in place of a behaviour's name.
 const headFinder = "head"
 
-// canFindHead reports whether FindHead is due or will be due: a client has moved the head
-// of an online robot, and no gesture is under way.
+// canFindHead reports whether FindHead is due or will be due: an agent or a client has moved
+// the head of an online robot, and no gesture is under way.
 func (c *reactor) canFindHead() bool {
 	return !c.findHeadAt.IsZero() && c.state.Online && c.gestureEnds().IsZero()
 }
@@ -155,9 +156,9 @@ func isRule(b behaviour) bool {
 	return ok
 }
 
-// permit reports whether to execute an act now, and if so records it. Acts are dropped in
-// the quiet hours, unless the behaviour handles these itself, and while the robot cannot
-// be reached.
+// permit reports whether to execute an act now, and if so records it. An act is dropped while
+// the robot cannot be reached. It is also dropped in the quiet hours if isSuppressed, unless
+// the behaviour itself respects the quiet hours.
 func (c *reactor) permit(m moment, a Act, handlesQuiet bool) bool {
 	if m.quiet && isSuppressed(a) && !handlesQuiet {
 		return false

@@ -40,13 +40,13 @@ type When struct {
 // Compare is a condition on a value. All conditions that are set must hold.
 type Compare struct {
 	Is    any      // the value equals this text, number or boolean
-	Not   any      // the value differs from this one, or is missing
-	OneOf []any    // the value equals one of these
-	Above *float64 // the value is a number greater than this
-	Below *float64 // the value is a number less than this
+	Not   any      // the value differs from this text, number or boolean, or is missing
+	OneOf []any    // the value equals one of these texts, numbers and booleans
+	Above *float64 // the value is a number greater than Above
+	Below *float64 // the value is a number less than Below
 }
 
-// Acts that only rules request, except Feel.
+// Acts that only rules request, except Feel, which other behaviours request too.
 type (
 	// CallTool calls one of the robot's tools. Robots without the tool are skipped.
 	CallTool struct {
@@ -57,8 +57,8 @@ type (
 	Feel struct{ Emotion string }
 	// Publish publishes a message on the MQTT broker.
 	Publish struct{ Topic, Payload string }
-	// Notify sends a notification to the robot's owner. It is not spoken in the quiet hours,
-	// or if Silent.
+	// Notify sends a notification to the robot's owner. The notification is not spoken in the
+	// quiet hours, or if Silent is true.
 	Notify struct {
 		Text   string
 		Silent bool
@@ -186,7 +186,7 @@ func (c *checker) required(key, s string) {
 	}
 }
 
-// ruleHold is how long a rule's turn of the head reserves it.
+// ruleHold is how long the head stays reserved after a turn by a rule.
 const ruleHold = 5 * time.Second
 
 // rule is the behaviour that executes one rule.

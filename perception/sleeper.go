@@ -43,7 +43,7 @@ func (s *sleeper) step(m moment) []Act {
 }
 
 // isSuppressed reports whether an act is dropped in the quiet hours. Acts that make the
-// robot quieter, and acts that other programs execute, are not.
+// robot quieter, and acts that other programs execute, are not dropped.
 func isSuppressed(a Act) bool {
 	switch a := a.(type) {
 	case Abort, Publish, Notify:

@@ -21,8 +21,8 @@ const (
 	samePersonWithin = 2 * time.Second   // a face that reappears within this time is the same person's
 )
 
-// State is the state of one robot, computed by Fold from its events. It is a value: Fold
-// never modifies its argument.
+// State is the state of one robot, computed by Fold from the robot's events. Fold returns a
+// new State and never modifies its argument.
 type State struct {
 	Robot  device.ID `json:"robot"`
 	Sensed time.Time `json:"sensed,omitzero"` // time of the latest perception
@@ -88,7 +88,8 @@ type Record struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// size estimates the size of the record as JSON, in bytes.
+// size estimates the size of the record as JSON, in bytes: 64 for the time, the keys and the
+// punctuation, besides the texts.
 func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
 
 // size estimates the size of s.Recent as JSON, in bytes.
@@ -149,7 +150,7 @@ func Fold(s State, e event.Envelope) State {
 	return s
 }
 
-// fold is Fold without the recording of perceptions in State.Recent.
+// fold is like Fold, but does not add perceptions to State.Recent.
 func fold(s State, e event.Envelope) State {
 	s.Robot = cmp.Or(s.Robot, e.Robot)
 	switch ev := e.Event.(type) {
@@ -157,7 +158,7 @@ func fold(s State, e event.Envelope) State {
 		return s.foldPerception(ev, e.At)
 	case event.RobotSeen: // the robot has booted and not sensed anything yet
 		if ev.Waiting {
-			return s // from another client that uses the MAC address of this robot
+			return s // the event is about another machine that uses the MAC address of this robot
 		}
 		s = s.forgetSurroundings()
 		s.GoodNight = false
@@ -190,7 +191,7 @@ func fold(s State, e event.Envelope) State {
 // foldConversation applies an event of a conversation.
 func (s State) foldConversation(e event.Envelope) State {
 	if e.Session != s.conversation.session {
-		return s // another session has replaced this one
+		return s // the event is from an earlier session, which another session has replaced
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted:
@@ -321,7 +322,8 @@ func (f Face) seenAt(at time.Time) Face {
 	return f
 }
 
-// fields are the fields of perceptions' data that this package reads, for all names.
+// fields are the fields that this package reads from the data of perceptions. A perception has
+// only some of them, depending on its name.
 type fields struct {
 	Identity  string  `json:"identity"`
 	Direction string  `json:"direction"`
@@ -366,8 +368,8 @@ const (
 )
 
 // parseIdentity returns the name of a recognized person, or "" if the person is unknown.
-// The name is reduced to letters, digits and -'. in words, because the name is spoken,
-// shown and sent to a language model.
+// The name is reduced to words of letters, digits, hyphens, apostrophes and dots, because it
+// is spoken, shown and sent to a language model.
 func parseIdentity(data json.RawMessage) string {
 	var name strings.Builder
 	for _, word := range strings.FieldsFunc(decodeFields(data).Identity, func(r rune) bool {

@@ -15,7 +15,7 @@ import (
 )
 
 // table stores states by robot ID. The writes are asynchronous: a power cut may lose the
-// latest ones.
+// latest writes.
 type table interface {
 	PutSoon(key string, s State)
 	DeleteSoon(key string)
@@ -44,7 +44,7 @@ type States struct {
 }
 
 // NewStates returns the states stored in t. They are marked as stale, because the events
-// since then are unknown. If t is nil, states are not stored.
+// since they were stored are unknown. If t is nil, states are not stored.
 func NewStates(t table) *States {
 	b := &States{table: t, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
 	if t == nil {
@@ -135,7 +135,7 @@ func (b *States) HandleEvent(e event.Envelope) {
 }
 
 // makeRoom drops the state of a robot that has not sensed anything yet, and reports
-// whether there was one. The caller holds b.mu.
+// whether it has found such a robot. The caller holds b.mu.
 func (b *States) makeRoom() bool {
 	for id, s := range b.states {
 		if s.Sensed.IsZero() {
@@ -195,7 +195,7 @@ func (b *States) Robots() []device.ID {
 	return slices.Collect(maps.Keys(b.states))
 }
 
-// Forget deletes the state of a robot, including the stored one.
+// Forget deletes the state of a robot, also from the table.
 func (b *States) Forget(id device.ID) {
 	b.storing.Lock()
 	defer b.storing.Unlock()

@@ -17,7 +17,7 @@ type Hours = device.Hours
 // ErrTuning is wrapped by the errors of Tuning.Check.
 var ErrTuning = errors.New("the behaviours cannot be set up")
 
-// Tuning holds the settings of the behaviours. DefaultTuning returns usable ones; the zero
+// Tuning holds the settings of the behaviours. DefaultTuning returns a usable Tuning; the zero
 // value is not valid. The tags are configuration keys, which Check repeats in its errors.
 type Tuning struct {
 	Quiet      QuietTuning      `yaml:"quiet"`
@@ -111,8 +111,8 @@ type GazeTuning struct {
 	AfterOwn  time.Duration `yaml:"after_own"`  // pause after the firmware has looked around by itself
 }
 
-// DefaultTuning enables all behaviours, without quiet hours. Most numbers are those of the
-// servers that the firmware forks come with.
+// DefaultTuning returns a Tuning that enables all behaviours, without quiet hours. Most numbers
+// are taken from the servers that are published with the firmware forks.
 func DefaultTuning() Tuning {
 	return Tuning{
 		Greeter: GreeterTuning{

@@ -9,11 +9,11 @@ import (
 	"perch/limit"
 )
 
-// Idle frames are frames that complete no message: pings, pongs and small fragments. They are handled by the library,
-// so Options.PerSecond does not limit them, but they cost as much as others. Their rate is limited separately.
+// Idle frames are frames that complete no message: pings, pongs and small fragments. They cost as much as other frames,
+// but Options.PerSecond does not limit them, because it counts whole messages. So their rate is limited separately.
 const (
 	idleFrames  = 50  // maximum number of idle frames per second
-	minFragment = 128 // a fragment with a smaller payload is idle, in bytes
+	minFragment = 128 // a fragment with fewer bytes of payload is idle
 )
 
 // pacedConn is a connection that limits the rate at which idle frames are read.
@@ -34,8 +34,9 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// opening is a connection of Dial. During the handshake Read returns one byte at a time, so that the library cannot read
-// beyond the response to the upgrade request, and all frames are counted. The response is limited to limit.List bytes.
+// opening is a connection that Dial makes. During the handshake Read returns one byte at a time, so that the library
+// does not read beyond the response to the upgrade request into frames, which have to be counted. The response is
+// limited to limit.List bytes.
 type opening struct {
 	pacedConn
 	left int  // number of bytes that the response may still have

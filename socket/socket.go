@@ -109,7 +109,7 @@ func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 	return dial(ctx, url, o, new(net.Dialer).DialContext)
 }
 
-// dial is Dial with a function that opens the TCP connection.
+// dial is like Dial, but opens the TCP connection by the function connect.
 func dial(ctx context.Context, url string, o Options, connect func(ctx context.Context, network, address string) (net.Conn, error)) (*Conn, error) {
 	withoutQuery, _, _ := strings.Cut(url, "?")
 	stop := func() bool { return true }
@@ -227,7 +227,7 @@ func (c *Conn) SendText(text []byte) error { return c.send(websocket.TextMessage
 // SendBinary sends a binary message.
 func (c *Conn) SendBinary(data []byte) error { return c.send(websocket.BinaryMessage, data) }
 
-// send sends a message of a type of the library.
+// send sends a message. kind is a message type of the library.
 func (c *Conn) send(kind int, data []byte) error {
 	if err := c.ws.SetWriteDeadline(time.Now().Add(c.sendTimeout)); err != nil {
 		return fmt.Errorf("set a deadline: %w", err)
