@@ -11,8 +11,8 @@ import (
 	"perch/event"
 )
 
-// announce logs and publishes a check-in. For robots that are not adopted, it does so at most
-// maxLogged times per minute.
+// announce logs and publishes a check-in. It does so at most maxLogged times per minute for all
+// robots that are not adopted.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
 		if ok, _ := s.forgotten.allow(now); ok { // subscribers also limit the number of robots that are not adopted
@@ -81,8 +81,8 @@ func (r *logLimit) allow(now time.Time) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// Refusal describes check-ins from one address that failed with the same error. Such a robot is
-// not registered: the owner sees it only here and in the log.
+// Refusal describes check-ins from one address that failed with the same error. A robot whose
+// check-in fails is not registered, so the owner sees it only in the refusals and in the log.
 type Refusal struct {
 	At      time.Time `json:"at"` // time of the latest check-in
 	Address string    `json:"address"`

@@ -18,7 +18,7 @@ import (
 	"perch/store"
 )
 
-// Asset is an asset file that robots can download.
+// Asset is an asset file, which contains fonts, wake words and faces for a robot to download.
 type Asset struct {
 	Name  string           `json:"name"`
 	Size  int64            `json:"size"` // bytes
@@ -35,8 +35,8 @@ const (
 	maxAssets = 32
 )
 
-// assetName matches valid names of asset files. They are the same in a URL and in every file
-// system, and different from those of unfinished uploads.
+// assetName matches valid names of asset files. A valid name needs no escaping in a URL, is
+// allowed in every file system, and differs from the names of unfinished uploads.
 var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 
 var (
@@ -118,9 +118,9 @@ func (f *Firmware) RemoveAsset(name string) error {
 }
 
 // AssetFor returns the URL path and query at which a robot can download an asset file for a day.
-// The firmware downloads it at its next start. It erases its present assets before it checks
-// the size of the new ones; therefore a file that is too large for the robot's partition is an
-// error.
+// The firmware downloads the file at its next start, and erases the present assets before it
+// checks the size of the new ones. Therefore AssetFor returns an error for a file that is too
+// large for the robot's partition.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, ok := f.assetSize(name)
 	if !ok {
@@ -136,7 +136,8 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	return assetPath + name + "?r=" + f.ticket(assetTicket+name, id, now), nil
 }
 
-// assetTicket is the prefix of asset files' names in tickets. It distinguishes them from images.
+// assetTicket precedes the name of an asset file in a ticket, so that a ticket for an asset file
+// is never valid for an image.
 const assetTicket = "assets/"
 
 // assetSize returns the size of an asset file. ok is false if it does not exist.
@@ -151,7 +152,7 @@ func (f *Firmware) assetSize(name string) (bytes int64, ok bool) {
 	return info.Size(), true
 }
 
-// downloadAsset sends an asset file, like download.
+// downloadAsset sends an asset file, as download sends an image.
 func (f *Firmware) downloadAsset(w http.ResponseWriter, r *http.Request, name, ticket string) error {
 	if !assetName().MatchString(name) {
 		return errNoAsset

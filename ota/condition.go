@@ -9,7 +9,7 @@ import (
 // Condition returns the state of the catalogue, with stopped rollouts and damaged images.
 func (f *Firmware) Condition() health.Part { return condition(f.List()) }
 
-// condition is Condition for a list of images.
+// condition returns the result of Condition for the given images.
 func condition(images []Shown) health.Part {
 	part := health.Part{Name: "firmware", OK: true}.Saying(fmt.Sprintf("%d images", len(images)))
 	for _, i := range images {

@@ -47,10 +47,9 @@ func (c *imageCheck) wait() bool {
 	}
 }
 
-// check starts to check the file of an image, and returns the check. If one is running, it
-// returns that one. The file is read only if its metadata has changed since the last check.
-// The caller holds f.mu; the check runs without it, because a failing SD card may block for
-// minutes.
+// check returns the running check of an image's file, or starts a check. The file is read only
+// if its metadata has changed since the last check. The caller holds f.mu; the check does not
+// hold f.mu while it reads, because a failing SD card may block for minutes.
 func (f *Firmware) check(sha string) *imageCheck {
 	if c, running := f.checking[sha]; running {
 		return c
@@ -93,9 +92,9 @@ func (f *Firmware) Close() {
 	f.checks.Wait()
 }
 
-// decide returns the state of a robot after a check-in, and the result. It offers only an image
-// whose file it has checked. ok is false if no more robots can be stored. The caller holds
-// f.mu, which decide releases while it waits.
+// decide returns the state of a robot after a check-in, and the verdict. It offers only an image
+// whose file it has checked. ok is false if the robot is new and no more robots can be stored.
+// The caller holds f.mu, which decide releases while it waits.
 func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	checked := map[string]bool{}
 	for readable := true; ; {
@@ -122,7 +121,8 @@ func (f *Firmware) decide(s sighting) (unit Unit, v verdict, ok bool) {
 	}
 }
 
-// errUnread is the damage of images that cannot be offered because their check has not ended.
+// errUnread stands in for the damage of images that cannot be offered now, because a check of a
+// file has not ended in time.
 var errUnread = errors.New("its file could not be read yet")
 
 // recordCheck stores the result of checking an image's file, and logs and publishes new damage.
@@ -145,7 +145,7 @@ func (f *Firmware) recordCheck(sha string, info os.FileInfo, err error) {
 	f.publishChange(sha)
 }
 
-// errHash is the damage of a file with another hash than its name.
+// errHash is the damage of a file whose name is not the hash of its content.
 var errHash = errors.New("its SHA-256 does not match")
 
 // checkHash reads a file and compares its SHA-256.

@@ -22,7 +22,7 @@ import (
 // Limits of a download.
 const (
 	stallTimeout     = 30 * time.Second // longest time without progress, as in the firmware
-	queueTimeout     = 20 * time.Second // less than the firmware waits for a response
+	queueTimeout     = 20 * time.Second // how long a download may wait to begin; the firmware waits longer for a response
 	ticketLifetime   = 24 * time.Hour
 	progressInterval = time.Second // shortest interval between two events, since many events would delay others on the bus
 	// maxPace is the largest number of bytes per second. A robot cannot write faster to its
@@ -67,7 +67,8 @@ func (f *Firmware) checkTicket(file, ticket string, now time.Time) (device.ID, e
 }
 
 // isTicketCurrent reports whether a ticket that ends at until is valid now. If the clock was set
-// after the start of the appliance, a ticket from before is also valid by the earlier clock.
+// after the start of the appliance, it is enough that the ticket is valid by the clock as it was
+// before, because the ticket may have been made before.
 func (f *Firmware) isTicketCurrent(until, now time.Time) bool {
 	isValidAt := func(now time.Time) bool {
 		left := until.Sub(now.Round(0).Truncate(time.Second))
@@ -81,8 +82,8 @@ var errTicket = &fault{"bad_ticket", http.StatusForbidden,
 
 var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots are downloading; the robot tries again at its next start")}
 
-// acquireDownload waits until a robot may download a file. The caller must call release after
-// the download.
+// acquireDownload waits until fewer than maxDownloads downloads are running. The caller must
+// call release after the download.
 func (f *Firmware) acquireDownload(ctx context.Context, id device.ID) (release func(), err error) {
 	f.mu.Lock()
 	isBusy := f.busy[id] >= maxDownloadsPerRobot
@@ -132,8 +133,8 @@ func (f *Firmware) download(w http.ResponseWriter, r *http.Request, name, ticket
 	return f.stream(w, r, id, f.path(sha), wholeSHA)
 }
 
-// stream sends a file as soon as the robot may download it. wholeSHA is the hash of an image
-// that is sent as a whole, and otherwise empty.
+// stream sends a file once acquireDownload permits it. wholeSHA is the hash of an image that is
+// sent as a whole, and otherwise empty.
 func (f *Firmware) stream(w http.ResponseWriter, r *http.Request, id device.ID, name, wholeSHA string) error {
 	release, err := f.acquireDownload(r.Context(), id)
 	if err != nil {
@@ -171,9 +172,9 @@ type pacedWriter struct {
 	firmware *Firmware
 	id       device.ID
 	sha      string    // expected hash of a whole image; empty for other files
-	sum      hash.Hash // hash of the bytes so far
+	sum      hash.Hash // hash of the bytes written so far
 
-	sent     int64     // number of bytes so far
+	sent     int64     // number of bytes sent so far
 	reported time.Time // when the progress was last published
 }
 

@@ -18,8 +18,8 @@ type Facts struct {
 }
 
 // parseFacts parses the facts in the body of a check-in, and the SHA-256 of the running
-// image's ELF file. It returns nil and "" for invalid or missing values. checkInBody is parsed
-// separately, because facts of an unknown form must not prevent that.
+// image's ELF file. It returns nil and "" for invalid or missing values. The fields of
+// checkInBody are parsed separately, so that facts of an unknown form do not make them invalid.
 func parseFacts(text []byte) (f *Facts, elf string) {
 	var t struct {
 		Chip     string `json:"chip_model_name"`

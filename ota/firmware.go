@@ -18,7 +18,7 @@ import (
 )
 
 // table stores records by key. A power cut may undo a PutSoon of the last few seconds. When Put
-// or Delete returns, its effect and those of all earlier PutSoon are durable.
+// or Delete returns, its effect and the effects of all earlier calls of PutSoon are durable.
 type table[T any] interface {
 	Put(key string, v T) error
 	PutSoon(key string, v T)
@@ -36,7 +36,7 @@ type FirmwareOptions struct {
 	Signer ed25519.PublicKey // every image must be signed with this key; nil means that no signature is required
 	Bus    publisher
 	Zone   *time.Location // time zone of the hours of rollouts
-	// Stopped is called when a rollout stops because too many of its first robots have failed.
+	// Stopped is called when a rollout stops because the image has failed on too many of the first robots.
 	Stopped func(version string, failed, first int)
 	Log     *slog.Logger
 	Fetch   http.RoundTripper // downloads images by URL; nil means the network
@@ -51,7 +51,7 @@ type FirmwareOptions struct {
 type Firmware struct {
 	o         FirmwareOptions
 	started   time.Time            // wall clock at the start
-	running   func() time.Duration // returns the time since the start; it never jumps
+	running   func() time.Duration // returns the time since the start, regardless of changes of the clock
 	uploads   chan struct{}        // contains a value during an upload; only one is allowed at a time
 	downloads chan struct{}        // contains a value for each download
 
@@ -105,7 +105,8 @@ func (f *Firmware) records() []Record {
 	return records
 }
 
-// checkIn handles the part of a check-in about firmware. It returns the image to offer, or nil.
+// checkIn handles the part of a check-in about firmware. It returns the image to offer, or nil,
+// and whether the robot must install the image regardless of the versions.
 func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	s.at = s.at.In(f.o.Zone)
 	f.mu.Lock()
@@ -138,8 +139,9 @@ func (f *Firmware) checkIn(s sighting) (offer *Record, force bool) {
 	return v.offer, v.force
 }
 
-// afterChoices returns now. If the clock was set back, it returns a time after all earlier
-// choices of the owner, because only the latest choice counts. The caller holds f.mu.
+// afterChoices returns now, or, if the clock was set back, a time that is later than all choices
+// of the owner: which image is installed depends on the order of the choices. A choice is an
+// added image, or an image chosen for a robot. The caller holds f.mu.
 func (f *Firmware) afterChoices(now time.Time) time.Time {
 	choices := []time.Time{{}}
 	for _, r := range f.images {
@@ -164,7 +166,8 @@ func (f *Firmware) storeUnit(id device.ID, u Unit) {
 	f.o.Units.PutSoon(string(id), u)
 }
 
-// recordFirst adds a robot to the first robots of a rollout. The caller holds f.mu.
+// recordFirst adds a robot to the first robots of a rollout, unless there are maxFirst already.
+// The caller holds f.mu.
 func (f *Firmware) recordFirst(sha string, robot device.ID) {
 	r := f.images[sha]
 	if len(r.First) >= maxFirst || slices.Contains(r.First, robot) {
@@ -175,8 +178,8 @@ func (f *Firmware) recordFirst(sha string, robot device.ID) {
 	f.o.Images.PutSoon(sha, r)
 }
 
-// recordFailure logs the failure of an image on a robot, and stops the rollout if too many of
-// its first robots have failed. The caller holds f.mu.
+// recordFailure logs the failure of an image on a robot, and stops the rollout if the image has
+// failed on too many of the first robots. The caller holds f.mu.
 func (f *Firmware) recordFailure(sha string, robot device.ID) {
 	r := f.images[sha]
 	f.o.Log.Warn("a robot did not come back with the offered firmware", "robot", robot, "version", r.Version)
@@ -232,9 +235,10 @@ func (f *Firmware) describe(r Record) Shown {
 	return s
 }
 
-// Plan sets the rollout of an image. It restarts a stopped rollout, but not for the robots on
-// which the image has failed. A plan that only pauses or resumes the rollout does not reset its
-// first robots. Errors have a code and a status.
+// Plan sets the rollout of an image. A stopped rollout begins again, but not for the robots on
+// which the image has failed. A plan that only pauses or resumes the rollout changes nothing
+// else: it does not restart a stopped rollout or forget the first robots. Errors have a code and
+// a status.
 func (f *Firmware) Plan(sha string, plan Rollout) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -271,7 +275,7 @@ func (f *Firmware) Remove(sha string) error {
 	if _, ok := f.images[sha]; !ok {
 		return errNoImage
 	}
-	// The writes of the units become durable with the deletion of the image's record.
+	// Delete, below, also makes the changes of the units durable.
 	before := map[device.ID]Unit{}
 	for id, u := range f.units {
 		if _, ok := u.Trials[sha]; ok || u.Wanted == sha {
@@ -315,7 +319,7 @@ func (f *Firmware) Forget(id device.ID) error {
 // robot, and the progress of installing this image.
 type Update struct {
 	Installed string `json:"installed_version"`
-	Latest    string `json:"latest_version"` // equals Installed if there is nothing newer
+	Latest    string `json:"latest_version"` // version of the latest image; equals Installed if no image is newer
 	SHA256    string `json:"sha256,omitempty"`
 	Stage     Stage  `json:"stage,omitempty"`
 	Bytes     int64  `json:"bytes,omitempty"`       // number of bytes that the robot has downloaded
@@ -337,8 +341,8 @@ func (f *Firmware) Update(id device.ID) Update {
 	return update
 }
 
-// latest returns the newest image that a robot can run, if it is newer than the running one,
-// or nil. The caller holds f.mu.
+// latest returns the newest image that a robot can run and that is newer than the robot's
+// firmware, or nil. The caller holds f.mu.
 func (f *Firmware) latest(u Unit) *Record {
 	records := f.records()
 	for i := range records {
@@ -361,7 +365,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	}
 	c := f.check(sha)
 	f.mu.Unlock()
-	c.wait() // if the check takes longer, the download waits for its end
+	c.wait() // if the check takes longer, the download waits for the end of the check
 	f.mu.Lock()
 	u, sha, err := f.installable(id, sha)
 	if err != nil {
@@ -380,8 +384,8 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 	return f.location(sha, id, now), nil
 }
 
-// installable returns the state of a robot and the hash of the image to install, which is by
-// default the latest. The error is a *fault. The caller holds f.mu.
+// installable returns the state of a robot and the hash of the image to install: sha, or the
+// latest image if sha is empty. The error is a *fault. The caller holds f.mu.
 func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
 	u, ok := f.units[id]
 	if !ok {

@@ -36,7 +36,7 @@ type Record struct {
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
 	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to
-	Failed  int         `json:"failed,omitempty"`  // number of robots in First on which the image had failed when the rollout stopped
+	Failed  int         `json:"failed,omitempty"`  // how many of First the image had failed on when the rollout stopped
 
 	damage error // damage of the file, if known; not stored
 }
@@ -85,8 +85,8 @@ func (i Image) check() error {
 }
 
 // checkUnits returns a *fault if there are robots of the image's boards and none of them could
-// run the image: then the declared board is wrong. If only some of them cannot run it, the
-// image is not offered to these.
+// run the image: then the declared board is wrong. If only some of them could not run it, there
+// is no error, but the image is never offered to these robots.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
 	var lastErr error
 	for id, u := range units {
@@ -103,7 +103,8 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 	return lastErr
 }
 
-// newestFirst compares images by version, as robots do.
+// newestFirst compares images by version, as robots do. Of two images with the same version, the
+// image that was added later comes first.
 func newestFirst(a, b Record) int {
 	av, _ := parseVersion(a.Version) // check has verified that the versions are valid
 	bv, _ := parseVersion(b.Version)

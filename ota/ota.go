@@ -1,10 +1,10 @@
 // Package ota handles the check-in of a robot that has booted: the reply contains the address
-// to connect to, the time, and the firmware to install. Invalid replies can put a robot into a
-// boot loop. The type Reply excludes them: keys have at most 15 characters, numbers are JSON
-// numbers, versions can be compared, and there is only one transport.
+// to connect to, the time, and the firmware to install. An invalid reply can put a robot into a
+// boot loop. A Reply is always valid: keys have at most 15 characters, numbers are JSON numbers,
+// versions can be compared, and there is only one transport.
 //
-// Firmware images are stored in a catalogue, which checks them as a robot's boot loader does.
-// Rollouts offer them to robots, one check-in at a time.
+// Firmware images are stored in a catalogue, which checks them as a robot's boot loader does. A
+// rollout says which robots an image is offered to. An offer is part of the reply to a check-in.
 package ota
 
 import (
@@ -25,7 +25,8 @@ import (
 	"perch/plain"
 )
 
-// registry contains the robots and decides which clients may connect.
+// registry contains the robots and decides which clients may connect. A client is the firmware of
+// a robot, or another program, that checks in with the robot's MAC address.
 type registry interface {
 	CheckIn(c device.CheckIn, now time.Time) (device.Robot, device.Admission)
 	Get(id device.ID) (device.Robot, error)
@@ -57,7 +58,7 @@ type Options struct {
 
 // MQTT configures the connections of robots by MQTT.
 type MQTT struct {
-	Port  int    // port of this machine; robots use TLS on 8883; 0 disables MQTT
+	Port  int    // port of the broker on this machine; robots use TLS if it is 8883; 0 disables MQTT
 	Topic string // topic that robots publish to
 }
 
@@ -105,26 +106,27 @@ type serverTime struct {
 	Offset    int   `json:"timezone_offset"` // minutes that the robot adds
 }
 
-// firmware offers an image. The robot aborts if a part of Version does not begin with a digit.
-// The version "0" is never newer than the robot's and so offers nothing. If the robot's own
-// version cannot be compared, the reply must not contain this section.
+// firmware offers an image. The robot crashes if a part of Version does not begin with a number.
+// The version "0" is never newer than the robot's version and so offers nothing. If the robot's
+// version cannot be compared, the robot would crash too, so the reply must not contain this
+// section.
 type firmware struct {
 	Version string `json:"version"`
 	URL     string `json:"url"`             // empty if nothing is offered
 	Force   int    `json:"force,omitempty"` // 1 makes the robot install the image regardless of the versions
 }
 
-// webSocket contains the address of the WebSocket. The robot stores the fields that are
-// present and keeps its earlier values for the others. A robot that is not adopted yet gets
-// no webSocket, because some clients would keep an empty token after the adoption.
+// webSocket contains the address of the WebSocket. The robot stores the fields that are present,
+// and keeps the values that it has for missing fields. A robot that waits to be adopted gets no
+// webSocket, because some clients would keep an empty token after the adoption.
 type webSocket struct {
 	URL     string `json:"url"`
 	Token   string `json:"token"`
 	Version int    `json:"version"` // binary framing
 }
 
-// mqtt contains the address of the MQTT broker. The robot stores its fields like those of
-// webSocket. A robot that gets both uses MQTT.
+// mqtt contains the address of the MQTT broker. The robot stores the fields in the same way as
+// webSocket's. A robot that gets both sections uses MQTT.
 type mqtt struct {
 	Endpoint string `json:"endpoint"` // host:port; the robot uses TLS on port 8883
 	Client   string `json:"client_id"`
@@ -282,8 +284,9 @@ func parseID(text string) (device.ID, error) {
 // isBrowser reports whether a User-Agent is a browser's.
 func isBrowser(userAgent string) bool { return strings.HasPrefix(userAgent, "Mozilla/") }
 
-// clientOf returns the client that checks in. clientID is from the headers or the query; if it
-// is empty, the body identifies the client, unless the robot is bound to a client without an ID.
+// clientOf returns the client that checks in. clientID is from the headers or the query. If it
+// is empty, the body identifies the client, unless the registry has bound the robot to a client
+// that sends no ID.
 func (s *Service) clientOf(id device.ID, clientID string, body checkInBody) device.Client {
 	if robot, err := s.o.Robots.Get(id); clientID == "" && (err != nil || !robot.Bound || robot.Client.Sent) {
 		return device.NewClient(text(body.UUID))

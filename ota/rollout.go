@@ -18,10 +18,10 @@ import (
 type Rollout struct {
 	Boards  []string     `json:"boards"`           // a subset of the image's boards; empty means all of them
 	Robots  []device.ID  `json:"robots,omitempty"` // empty means all robots with these boards
-	Percent int          `json:"percent"`          // percentage of these robots; a higher percentage only adds robots
+	Percent int          `json:"percent"`          // percentage of these robots; raising it adds robots and removes none
 	Hours   device.Hours `json:"hours,omitzero"`   // when the image is offered; zero means the whole day
 	Auto    bool         `json:"auto"`             // if false, robots wait for Install
-	Force   bool         `json:"force,omitempty"`  // also replace newer images, once per robot
+	Force   bool         `json:"force,omitempty"`  // offer the image also to robots that run a newer image, once per robot
 	Paused  bool         `json:"paused,omitempty"` // do not offer the image
 }
 
@@ -74,7 +74,7 @@ func badRollout(format string, values ...any) error {
 }
 
 // reasonAgainst returns why the rollout does not offer an image to a robot at a time, or "" if
-// it does. It does not consider the robot's facts and earlier offers.
+// it does. Unit.reasonAgainst also considers the robot's facts and earlier offers.
 func (r Rollout) reasonAgainst(sha string, robot device.ID, board string, at time.Time) string {
 	switch {
 	case r.Paused:
@@ -99,9 +99,9 @@ func (r Rollout) differsOnlyInPaused(plan Rollout) bool {
 		r.Percent == plan.Percent && r.Hours == plan.Hours && r.Auto == plan.Auto && r.Force == plan.Force
 }
 
-// share returns a number from 0 to 99: the lowest percentage of a rollout that includes
-// a robot. It is constant for an image and a robot, and different for another image, because
-// the first robots should not always be the same.
+// share returns a number from 0 to 99 for an image and a robot. A rollout includes the robot if
+// its percentage is higher than this number. The number depends on the image, because otherwise
+// the same robots would be the first in every rollout.
 func share(sha string, robot device.ID) int {
 	sum := sha256.Sum256([]byte(sha + "\n" + string(robot)))
 	return int(binary.BigEndian.Uint64(sum[:]) % 100)

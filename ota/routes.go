@@ -72,12 +72,13 @@ func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) 
 	_ = http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, limit.Body+1))
 	if len(body) > limit.Body {
-		_, _ = io.CopyN(io.Discard, c.Request.Body, limit.Drained) // a client that is still sending would see a reset connection instead of the error
+		_, _ = io.CopyN(io.Discard, c.Request.Body, limit.Drained) // a robot that is still sending would see a reset connection instead of the error
 		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
 			errors.New("the check-in is larger than 64 kB, which no robot sends")}
 	}
 	// Any page of the internet could fill the registry by image or script tags with this
-	// address. For these a browser sends no Origin; for scripts of allowed pages it does.
+	// address. A browser sends no Origin header for such a tag, but sends it for requests by
+	// scripts, which are allowed only to pages in allowed_origins.
 	if id != c.GetHeader("Device-Id") && c.GetHeader("Origin") == "" && isBrowser(c.Request.UserAgent()) {
 		return Reply{}, errNoOrigin
 	}
@@ -90,9 +91,9 @@ func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) 
 	}, time.Now())
 }
 
-// identity returns the IDs of the robot and the client that send a request: from the headers,
-// as the firmware does, or from the query. Pages send the query, because a browser cannot set
-// headers of WebSockets and they use the same address for both.
+// identity returns the IDs of the robot and the client that send a request. The firmware sends
+// the IDs in headers. Web pages send them in the query, because a browser cannot set the headers
+// of a WebSocket, and pages use the same query for check-ins and WebSockets.
 func identity(r *http.Request) (id, client string) {
 	query := r.URL.Query()
 	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
@@ -102,7 +103,7 @@ var errNoOrigin = &fault{"no_origin", http.StatusForbidden,
 	errors.New("in a browser, only scripts of pages in allowed_origins may check in a robot; other programs may send device-id in the query")}
 
 // activate handles the request of a robot that waits for its adoption. The status is 200 if the
-// robot is adopted; with 202 it asks again in 3 s.
+// robot is adopted, and otherwise 202: the robot then asks again in 3 s.
 func (s *Service) activate(c *gin.Context) {
 	adopted, err := s.Activate(identity(c.Request))
 	switch {

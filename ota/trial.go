@@ -32,7 +32,7 @@ type Trial struct {
 	Chosen  bool      `json:"chosen,omitempty"` // whether the owner has chosen the image for this robot, by Install or by force
 	Backed  bool      `json:"backed,omitempty"` // whether the robot has rolled the image back at least once
 	Offered time.Time `json:"offered"`          // time of the latest offer or choice
-	Bytes   int64     `json:"bytes,omitempty"`  // number of bytes sent since Offered
+	Bytes   int64     `json:"bytes,omitempty"`  // number of bytes of the image sent since the latest offer
 }
 
 // maxMisses is the number of misses after which an image has failed.
@@ -49,7 +49,7 @@ type Unit struct {
 	Confirmed string `json:"confirmed"`
 
 	Reported bool `json:"told"` // whether the robot has ever reported its facts
-	Facts         // from the latest check-in with a valid body
+	Facts         // as reported by the latest check-in with a valid body
 
 	Wanted string           `json:"wanted,omitempty"` // SHA-256 of the image that the owner wants to install
 	Trials map[string]Trial `json:"trials,omitempty"` // key: SHA-256 of the image
@@ -88,15 +88,15 @@ func (s sighting) isRunning(i Image) bool {
 	return s.version == i.Version
 }
 
-// verdict is the result of a check-in.
+// verdict is the result of a check-in: what to offer and to publish.
 type verdict struct {
-	offer  *Record // the image to offer; nil if none exists
+	offer  *Record // the image to offer; nil for no offer
 	force  bool    // whether the robot must install the offer regardless of versions
 	events []event.Event
 	failed []string // SHA-256 of the images that have just failed on the robot
 }
 
-// step returns the state of a robot after a check-in, and the result. images are sorted newest
+// step returns the state of a robot after a check-in, and the verdict. images are sorted newest
 // first. step does not modify u.
 func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	u.Trials = maps.Clone(u.Trials)
@@ -113,7 +113,7 @@ func step(u Unit, s sighting, images []Record) (Unit, verdict) {
 	}
 	for _, r := range images {
 		if u.Wanted != r.SHA256 && r.Added.Before(chosen) {
-			continue // otherwise the next boot would undo the owner's choice
+			continue // an image from before the owner's choice would undo the choice
 		}
 		if u.reasonAgainst(r, s) == "" {
 			u.recordOffer(&r, s, &v)
@@ -147,7 +147,7 @@ func (u *Unit) updateTrials(s sighting, images []Record, chosen bool, v *verdict
 			t = t.recordInstalled(r.Image, v)
 		case t.Stage == Failed:
 		case t.Open && !isNewer && !t.Forced:
-			t.Open = false // a newer image was installed by other means
+			t.Open = false // the robot runs another image, at least as new, that was installed by other means
 			t.Misses++
 		case t.Open, t.Stage == Installed && isNewer && !chosen:
 			t = t.recordMiss(r.Image, v)
@@ -247,5 +247,5 @@ func (u *Unit) setTrial(sha string, t Trial) {
 	u.Trials[sha] = t
 }
 
-// hasFailed reports whether the image counts as failed on the robot for its rollout.
+// hasFailed reports whether the trial counts as a failure when the rollout of the image is judged.
 func (t Trial) hasFailed() bool { return t.Stage == Failed || t.Backed && t.Stage != Installed }

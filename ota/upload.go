@@ -209,8 +209,8 @@ func (f *Firmware) checkNewImage(i Image) error {
 	return i.checkUnits(f.units)
 }
 
-// record stores the record of an image. info is the metadata of the file, which has been checked
-// and renamed.
+// record stores the record of an image. info is the metadata of the image's file, which has been
+// checked and renamed.
 func (f *Firmware) record(i Image, info os.FileInfo) (Shown, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

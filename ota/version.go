@@ -35,7 +35,7 @@ func parseVersion(version string) ([]int32, error) {
 }
 
 // isNewerVersion reports whether a robot would replace the running version by the offered one.
-// The first differing part decides; if none exists, the longer version is newer.
+// The first differing part decides; if no part differs, the version with more parts is newer.
 func isNewerVersion(offered, running string) (bool, error) {
 	o, err := parseVersion(offered)
 	if err != nil {

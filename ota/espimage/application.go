@@ -16,10 +16,10 @@ type appReader struct {
 	at    int64  // number of bytes read
 }
 
-// run reads a number of segments and the parts after them, and checks the application.
+// run reads the given number of segments and the parts after them, and checks the application.
 func (r *appReader) run(segments int) error {
 	r.at = headerSize
-	sum := byte(0xEF)
+	sum := byte(0xEF) // the initial value that the format defines
 	for n := range segments {
 		data, err := r.segment(n)
 		if err != nil {

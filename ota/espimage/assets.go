@@ -45,7 +45,7 @@ const (
 )
 
 // ReadAssets reads an asset file as a robot would. The error is a *Refusal if a robot would
-// ignore the asset file or not find one of its files; other errors are those of r.
+// ignore the asset file or not find one of its files; other errors come from r.
 func ReadAssets(r io.ReaderAt, size int64) (Assets, error) {
 	a := Assets{Size: max(size, 0)}
 	start, err := readStart(r, a.Size)

@@ -17,10 +17,10 @@ const NoChip Chip = 0xFFFF
 // chipInfo describes a chip.
 type chipInfo struct {
 	name   string // name in ESP-IDF
-	mapped []span // addresses that flash is mapped to; nil if not listed here
+	mapped []span // addresses that flash is mapped to; nil if this package does not list them
 }
 
-// span is the range of addresses from from to to-1.
+// span is a range of addresses, which includes the address from and ends before the address to.
 type span struct{ from, to uint32 }
 
 // chips returns the chips that esptool supports. The spans are SOC_IROM and SOC_DROM in soc.h.

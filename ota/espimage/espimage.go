@@ -3,8 +3,8 @@
 //
 // An application starts with a header of 24 bytes, which names the chip. Up to 16 segments
 // follow, each with a header of 8 bytes; the first segment begins with the application's
-// description. Padding to a multiple of 16 bytes follows, whose last byte is the checksum, and
-// in nearly every build the SHA-256 of all bytes before. The format is defined by
+// description. Padding to a multiple of 16 bytes follows; its last byte is the checksum. In
+// nearly every build, the SHA-256 of all these bytes is at the end. The format is defined by
 // esp_image_format.c and esp_app_desc.h in ESP-IDF.
 package espimage
 
@@ -30,7 +30,7 @@ const (
 	Unknown        Kind = "unknown"
 )
 
-// Image is the content of a file, as far as it could be read.
+// Image describes the content of a file, as far as the file could be read.
 type Image struct {
 	Kind   Kind
 	Size   int64    // size of the file in bytes
@@ -106,8 +106,9 @@ const (
 	mmuPage     = 64 << 10 // unit of the mapping of flash to addresses
 )
 
-// Read reads a file. If a robot would not run the file, the error is a *Refusal and the Image
-// contains what could be read. Other errors are those of r.
+// Read reads a file and checks it as a boot loader does. If a robot would not run the file, the
+// error is a *Refusal, and the Image contains the fields that could be read. Other errors come
+// from r.
 func Read(r io.ReaderAt, size int64) (Image, error) {
 	size = max(size, 0)
 	i := Image{Kind: Unknown, Size: size}

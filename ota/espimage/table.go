@@ -55,7 +55,7 @@ type Table []Partition
 const BadPartitions = "bad_partitions"
 
 // ParseTable parses a partition table. Unlike a boot loader, it also checks that the
-// partitions follow the table and do not overlap, and verifies the MD5 if there is one. The
+// partitions follow the table and do not overlap, and verifies the MD5 if the table has one. The
 // error is a *Refusal.
 func ParseTable(b []byte) (Table, error) {
 	var t Table
@@ -106,7 +106,7 @@ func (t Table) End() int64 {
 	return last.Offset + last.Size
 }
 
-// find returns the first partition that match accepts. ok is false if none exists.
+// find returns the first partition that match accepts. ok is false if match accepts no partition.
 func (t Table) find(match func(p Partition) bool) (p Partition, ok bool) {
 	n := slices.IndexFunc(t, match)
 	if n < 0 {
@@ -115,18 +115,18 @@ func (t Table) find(match func(p Partition) bool) (p Partition, ok bool) {
 	return t[n], true
 }
 
-// Named returns the partition with a name. ok is false if none exists.
+// Named returns the partition with a name. ok is false if no partition has this name.
 func (t Table) Named(name string) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return p.Name == name })
 }
 
-// At returns the partition that contains an address. ok is false if none exists.
+// At returns the partition that contains an address. ok is false if no partition contains it.
 func (t Table) At(address int64) (p Partition, ok bool) {
 	return t.find(func(p Partition) bool { return address >= p.Offset && address < p.Offset+p.Size })
 }
 
-// Choice returns the partition otadata, which selects the slot that a robot starts. ok is false
-// if none exists.
+// Choice returns the partition otadata, which selects the slot that a robot starts. A slot is a
+// partition for upgrades. ok is false if the table has no otadata.
 func (t Table) Choice() (p Partition, ok bool) {
 	return t.find(func(p Partition) bool {
 		return p.Type == DataPartition && p.Subtype == otaData && p.Size >= 2*sectorSize
@@ -140,12 +140,12 @@ func (t Table) slots() []Partition {
 	return slots
 }
 
-// ChoiceRecord is the size in bytes of the record at the beginning of each of otadata's two
-// sectors.
+// ChoiceRecord is the size in bytes of a record of otadata. Both sectors of otadata begin with a
+// record.
 const ChoiceRecord = 32
 
-// States of a record that make a boot loader ignore it. For pendingVerify, the image was
-// started but not confirmed.
+// States of a record that make a boot loader ignore the record. pendingVerify means that the
+// image in the slot was started but not confirmed.
 const (
 	pendingVerify = 1
 	invalidImage  = 3
@@ -153,8 +153,9 @@ const (
 )
 
 // Starts returns the partition that a robot starts next. first and second are the two records
-// in otadata; the one with the higher valid number selects a slot. Without a valid record the
-// robot starts the factory application, or else the first slot. ok is false if none exists.
+// in otadata; the valid record with the higher number selects a slot. Without a valid record the
+// robot starts the factory application, or else the first slot. ok is false if the table has
+// neither.
 func (t Table) Starts(first, second []byte) (p Partition, ok bool) {
 	slots, best := t.slots(), max(slotNumber(first), slotNumber(second))
 	if best > 0 && len(slots) > 0 {

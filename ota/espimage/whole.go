@@ -9,7 +9,7 @@ import (
 // WrongBootLoader is the value of Refusal.Word for boot loaders.
 const WrongBootLoader = "wrong_boot_loader"
 
-// WholeTarget describes the robot for a merged image, which contains the whole flash.
+// WholeTarget describes the robot that a merged image, which contains the whole flash, is for.
 type WholeTarget struct {
 	Target           // Slot is ignored
 	BootLoader int64 // address of the boot loader in the flash
@@ -92,8 +92,8 @@ func CheckBootLoader(b []byte, t Target) error {
 // AppStart is the number of bytes at the beginning of an application that AppOf needs.
 const AppStart = descOffset + descSize
 
-// AppOf returns the description of an application. start contains at least its first AppStart
-// bytes. ok is false if there is no application with a description.
+// AppOf returns the description of an application. start contains at least the first AppStart
+// bytes of the application. ok is false if start is not an application with a description.
 func AppOf(start []byte) (a App, ok bool) {
 	if !startsApp(start) {
 		return App{}, false

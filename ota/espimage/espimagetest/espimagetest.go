@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Assets returns an asset file. Its arguments are the names and contents of the files, in
-// turn.
+// Assets returns an asset file. The arguments are the name and the content of each file: name,
+// content, name, content and so on.
 func Assets(files ...string) []byte {
 	var table, data []byte
 	for i := 0; i < len(files); i += 2 {
