@@ -228,8 +228,8 @@ func (s *Service) mqttEndpoint(base string) string {
 	return net.JoinHostPort(host, strconv.Itoa(s.o.MQTT.Port))
 }
 
-// newReply returns a reply with the time and, for a robot that is not adopted, the activation.
-// tag is the robot's Accept-Language.
+// newReply returns a reply with the time and, for a robot that may not connect before its owner
+// adopts it, the activation. tag is the robot's Accept-Language.
 func (s *Service) newReply(id device.ID, a device.Admission, tag string, now time.Time) Reply {
 	_, offset := now.In(s.o.Zone).Zone()
 	var reply Reply
@@ -342,8 +342,8 @@ func clip(s string) string {
 	return plain.Clip(plain.Text(s), 100)
 }
 
-// Activate reports whether a robot has been adopted. A robot that is not adopted calls it
-// repeatedly, see Reply.Activation.
+// Activate reports whether a robot that has waited for its adoption may connect now. A robot whose
+// reply contained an activation asks this repeatedly.
 func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	id, err := parseID(deviceID)
 	if err != nil {

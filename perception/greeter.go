@@ -77,7 +77,7 @@ func (g *greeter) mayGreet(m moment) bool {
 	return inHours && !m.quiet && !m.state.Dancing && !m.state.isAsleep() && m.state.Face.Present
 }
 
-// remember stores an acquaintance. If there are too many, it deletes the one that has not
+// remember stores an acquaintance. If there are too many, it deletes the person who has not
 // been seen for the longest time.
 func (g *greeter) remember(name string, a acquaintance) {
 	if g.acquaintances == nil {

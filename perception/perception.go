@@ -51,8 +51,8 @@ const (
 	headTurn       = "head_turn" // published by this package after a behaviour has turned the head
 )
 
-// sameFaceWithin is the longest time between the camera's event for a face and the
-// detected text "face" for the same face. The robot opens its channel in between.
+// sameFaceWithin is the longest time between the camera's event about a face and the "detect"
+// message with the text "face" about the same face. The robot opens its channel in between.
 const sameFaceWithin = 5 * time.Second
 
 // Errors of an Intake. Each is wrapped in an error that has a message for the sender of

@@ -39,7 +39,7 @@ const (
 
 	// refusalDelay is the delay before the response to a refused login. It is multiplied by the number of logins from
 	// the same address that are waiting. No address is locked out, because a machine may run one program with the right
-	// password, such as Home Assistant, and another one with a wrong password.
+	// password, such as Home Assistant, and another program with a wrong password.
 	refusalDelay = time.Second
 )
 
@@ -173,7 +173,7 @@ func (a *authentication) delayRefusal(from netip.Addr) {
 // OnACLCheck lets every client read and write all topics.
 func (*authentication) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-// maxConns is the maximum number of connections, including those of clients that have not logged in.
+// maxConns is the maximum number of connections, including 100 for clients that have not logged in yet.
 const maxConns = maxClients + 100
 
 // limitedListener limits the number of connections, in total and from one address, and the time until a client has logged

@@ -27,7 +27,7 @@ import (
 // Limits on agents, since every program that has an access key to Perch can start sessions.
 const (
 	maxAgents  = 32
-	maxChats   = 128 // remembered chats that have had a single turn
+	maxChats   = 128 // remembered sessions that have had a single question
 	maxRemoved = 128 // removed agents whose removal is published again when Home Assistant starts
 )
 
@@ -76,7 +76,7 @@ func (a *agents) startsAgent(e event.Envelope) bool {
 	}
 	chat := slices.Contains(a.chats, e.Session)
 	if _, isQuestion := e.Event.(event.Heard); !isQuestion {
-		return !chat // for a chat, the event belongs to its first turn
+		return !chat // after a single question, the event belongs to the turn of that question
 	}
 	if chat {
 		a.chats = slices.DeleteFunc(a.chats, func(s string) bool { return s == e.Session })

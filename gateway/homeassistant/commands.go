@@ -133,7 +133,7 @@ func (c *commands) applyEffect(ctx context.Context, v *state.Robot, e command.Ef
 	if e.Configured {
 		c.robots.reconcile(time.Now())
 	}
-	if e.Notice != "" && !v.State.Online { // the notifier stores it until the robot connects
+	if e.Notice != "" && !v.State.Online { // the notifier stores the notification until the robot connects
 		c.notices.queued[e.Notice] = true
 		c.publishOutcome(v, "notify", event.CommandQueued, "")
 	}
@@ -159,7 +159,7 @@ func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 		return
 	}
 	err := c.waiting.store(v.Registered.ID, o.Waiting)
-	o.message.Ack() // even if it was not stored: a broker stops sending while many messages are unconfirmed
+	o.message.Ack() // even if the command was not stored: a broker stops sending while many messages are unconfirmed
 	if err != nil {
 		c.reportRefusal(v, o.Thing, err)
 		return

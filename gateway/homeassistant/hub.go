@@ -36,7 +36,7 @@ type hub struct {
 	bridge     *bridge
 	notices    *notices
 	commands   *commands
-	republish  time.Time // when to publish everything again because Home Assistant has started; zero if it has not
+	republish  time.Time // when to publish everything again, because Home Assistant has started; otherwise zero
 }
 
 func newHub(o *Options, c *connection.Connection, l *lanes) *hub {

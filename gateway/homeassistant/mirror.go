@@ -1,5 +1,5 @@
-// Package homeassistant mirrors robots as devices of Home Assistant over MQTT: it announces them by
-// discovery, publishes what they do and sense, and carries out commands. It can also run an embedded broker.
+// Package homeassistant mirrors robots as devices of Home Assistant over MQTT: it announces robots by MQTT
+// discovery, publishes their actions and perceptions, and carries out commands. It can also run an embedded broker.
 // A slow or absent broker never delays a robot.
 package homeassistant
 

@@ -20,7 +20,7 @@ type Request struct {
 	Transaction json.RawMessage `json:"transaction"`
 	Robot       string          `json:"robot"`  // MAC address or name
 	Code        string          `json:"code"`   // the code on the screen of the robot to adopt
-	Client      string          `json:"client"` // Client-Id or IP address of the client to adopt, if several clients claim to be the robot
+	Client      string          `json:"client"` // Client-Id or IP address of the machine to adopt, if several claim the robot's MAC address
 
 	// The following fields describe the image to fetch, for the verb firmware.
 
@@ -116,7 +116,7 @@ func (s Services) notify(n notice.Notification) (data any, err error) {
 	return map[string]string{"id": n.ID}, err
 }
 
-// adopt adopts a robot. If it fails because several clients claim to be the robot, data lists these clients.
+// adopt adopts a robot. If it fails because several machines claim the robot's MAC address, data lists these machines.
 func (s Services) adopt(r Request) (data any, err error) {
 	var robot device.Robot
 	switch {
@@ -161,7 +161,7 @@ type listedRobot struct {
 	LastSeen  time.Time   `json:"last_seen"`
 	Adopted   bool        `json:"adopted"`
 	Waiting   bool        `json:"waiting"`             // the robot waits for its owner to adopt it
-	Contested bool        `json:"contested,omitempty"` // several clients claim to be the robot; board and firmware are empty
+	Contested bool        `json:"contested,omitempty"` // several machines claim the robot's MAC address; board and firmware are empty
 }
 
 // maxStrangers bounds how many robots that were not adopted are listed.

@@ -33,7 +33,7 @@ type Services struct {
 	Gestures perception.Gestures // the gestures that robots can make; if none exist, robots get no gesture entity
 	Board    *agent.Board
 	Bus      *event.Bus
-	// Phrase returns the appliance's phrase with the given name in the language of a robot.
+	// Phrase returns a phrase for a robot to speak, such as "here", in the language of the robot.
 	Phrase func(id device.ID, name string) string
 }
 
@@ -47,8 +47,8 @@ type registry interface {
 	// Trusts reports whether the owner has adopted the robot. All other robots are strangers.
 	Trusts(id device.ID) bool
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
-	// AdoptClient adopts a robot that several clients claim to be. The parameter client is the Client-Id or the
-	// address of the client to adopt.
+	// AdoptClient adopts a robot whose MAC address several machines claim. The parameter client is the Client-Id or
+	// the IP address of the machine to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
 	Forget(id device.ID) error
 }
@@ -206,7 +206,7 @@ func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 	return err
 }
 
-// turnHead moves the head. Its effect sets the angles, because some robots have no tool that reads them.
+// turnHead moves the head. The effect sets the angles, because some robots have no tool that reads the angles.
 func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, error) {
 	head, found := discovery.HeadControl(s.Talk.Tools(id))
 	if !found {
@@ -221,7 +221,7 @@ func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, e
 		if !ok {
 			return Effect{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}
-		*angle = min(max(*angle, low), high) // a servo breaks if it is driven into its stop
+		*angle = min(max(*angle, low), high) // a servo breaks if it is driven beyond its range
 		arguments[head.Arguments[i]] = *angle
 	}
 	if speed := head.Integer("speed", "velocity"); speed != "" && c.speed != nil {
@@ -231,7 +231,7 @@ func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, e
 	return Effect{Read: true, Change: func(r *state.Robot) { r.Readings.SetHead(c.yaw, c.pitch) }}, err
 }
 
-// setLights sets the lights. Its effect sets their state, because robots have no tool that reads it.
+// setLights sets the lights. The effect sets the state of the lights, because robots have no tool that reads this state.
 func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) (Effect, error) {
 	control, found := device.FindLights(s.Talk.Tools(id))
 	if !found {

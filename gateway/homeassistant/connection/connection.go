@@ -222,13 +222,13 @@ func (c *Connection) connect(ctx context.Context) error {
 
 // arrivals holds the received messages of one connection that have not been handled.
 type arrivals struct {
-	bridge   chan Incoming // bridge/info and bridge/status
+	bridge   chan Incoming // messages on bridge/info and bridge/status
 	commands chan Incoming // all other messages; they are not handled before the topics are claimed
 }
 
 // dial makes a connection, subscribes to bridge/info, bridge/status and other topics, and then waits for
-// rivalWait so that messages of another appliance can arrive. If an error occurs after it has connected, it
-// returns the link too.
+// rivalWait so that messages of another appliance can arrive. If an error occurs once the connection is open, dial also
+// returns the link, which the caller has to close.
 func (c *Connection) dial(ctx context.Context, s Session, others ...string) (Link, arrivals, error) {
 	in := arrivals{make(chan Incoming, maxArrived), make(chan Incoming, maxArrived)}
 	info, status := c.topics.Bridge("info"), c.topics.Bridge("status")

@@ -17,7 +17,7 @@ const (
 )
 
 // stableAfter is the time after which a connection, or a run of the embedded broker, counts as successful: the
-// pause after its failure is the shortest one again.
+// pause before the next attempt is then the shortest again.
 const stableAfter = 30 * time.Second
 
 // maxArrived is the size of the queues of received messages and of confirmations to the broker.

@@ -16,7 +16,7 @@ import (
 // Time limits and pauses of the embedded broker.
 const (
 	listenRetryPause = 30 * time.Second // pause between attempts while another program uses the port
-	startTimeout     = 5 * time.Second  // how long a client waits for the broker to start
+	startTimeout     = 5 * time.Second  // how long Perch waits for the broker to start before it connects
 	// lingerTimeout is how long the broker runs on after ctx has ended, so that subscribers receive the last
 	// message of the bridge: the broker confirms a message before it delivers the message.
 	lingerTimeout = 300 * time.Millisecond

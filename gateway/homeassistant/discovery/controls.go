@@ -24,7 +24,7 @@ func HeadControl(tools []device.Tool) (Control, bool) {
 func (c Control) Percent() (low, high int, ok bool) { return c.argumentRange(0, 0, 100) }
 
 // Axis returns the range of a head's yaw (i is 0) or pitch (i is 1) in degrees. ok is false if the head cannot
-// move in this axis.
+// turn about this axis.
 func (c Control) Axis(i int) (low, high int, ok bool) {
 	if i == 0 {
 		return c.argumentRange(i, -device.AssumedHeadYaw, device.AssumedHeadYaw)
@@ -34,8 +34,8 @@ func (c Control) Axis(i int) (low, high int, ok bool) {
 	return low, high, ok && low < high
 }
 
-// argumentRange returns the range of the i-th argument. The default range is used if the tool's schema has none. ok is
-// false for an argument that is missing or that accepts only one value.
+// argumentRange returns the range of the i-th argument. The defaults replace limits that the tool's schema does not
+// give. ok is false for an argument that is missing or that accepts only one value.
 func (c Control) argumentRange(i, defaultLow, defaultHigh int) (low, high int, ok bool) {
 	if c.Arguments[i] == "" {
 		return 0, 0, false

@@ -99,7 +99,7 @@ func oneOf(options []string) string {
 	return "{% set v = value_json.get('KEY') %}{{ v if v in ['" + quoted + "'] else none }}"
 }
 
-// whileOnline returns the keys that make an entity available while the appliance is online.
+// whileOnline returns the part of an entity's JSON that makes the entity available while the appliance is online.
 func whileOnline(n topic.Names) component {
 	return component{"availability": []topicRef{{Topic: n.Bridge("status")}}}
 }
@@ -133,7 +133,7 @@ func commonRows(n topic.Names) []row {
 		{platform: "button", key: "stop", name: "Stop", sets: "stop/set", icon: "stop"},
 		{platform: "button", key: "reboot", name: "Reboot", sets: "reboot/set", class: "restart", place: inConfig},
 		{platform: "button", key: "identify", name: "Identify", sets: "identify/set", class: "identify", place: diagnostic},
-		// This entity is not subject to the robot's availability: it could otherwise never show a disconnected robot.
+		// This entity stays available while the robot is offline, because it has to show exactly that.
 		{platform: "binary_sensor", key: "connected", name: "Connected", reads: asBool, class: "connectivity", place: diagnostic,
 			more: whileOnline(n)},
 		{platform: "binary_sensor", key: "talking", name: "Talking", reads: asBool, place: diagnostic, icon: "account-voice"},
@@ -182,7 +182,7 @@ func sliderRow(r row, low, high int, ok bool) []row {
 	return []row{r}
 }
 
-// sensedRows returns the entities that each need the sense with their key.
+// sensedRows returns the entities that need a sense: the sense whose name is the key of the entity.
 func sensedRows(o owner) []row {
 	measured := func(unit string) component {
 		return component{"state_class": "measurement", "unit_of_measurement": unit}
@@ -247,7 +247,7 @@ func bridgeComponents(n topic.Names) map[string]component {
 	return components
 }
 
-// Payloads that answer an agent's question, as sent by its two buttons.
+// Payloads that answer an agent's question. The two buttons of the agent's device send them.
 const (
 	Allow = "allow"
 	Deny  = "deny"

@@ -14,7 +14,7 @@ import (
 
 // Names holds the parts of the topics of one appliance, which is a machine that runs Perch.
 type Names struct {
-	Base      string // first level of every topic except those of discovery, such as "perch"
+	Base      string // beginning of every topic except the topics of discovery, such as "perch"
 	Prefix    string // first level of Home Assistant's topics, such as "homeassistant"
 	Appliance string // ID of the appliance, 8 hex digits
 }
@@ -53,7 +53,7 @@ func (n Names) Config(device string) string {
 // Commands returns the topic filters for commands to robots and agents, and for requests to the bridge.
 func (n Names) Commands() []string { return []string{n.Base + "/+/+/set", n.Bridge("request/+")} }
 
-// ParseSet splits "<base>/<device>/<thing>/set", the topic of a command. It reports whether topic has this form.
+// ParseSet splits "<base>/<device>/<thing>/set", the topic of a command. ok is false if topic does not have this form.
 func (n Names) ParseSet(topic string) (device, thing string, ok bool) {
 	rest, below := strings.CutPrefix(topic, n.Base+"/")
 	rest, set := strings.CutSuffix(rest, "/set")
@@ -64,7 +64,7 @@ func (n Names) ParseSet(topic string) (device, thing string, ok bool) {
 	return device, thing, true
 }
 
-// ParseRequest splits "<base>/bridge/request/<verb>". It reports whether topic has this form.
+// ParseRequest splits "<base>/bridge/request/<verb>". ok is false if topic does not have this form.
 func (n Names) ParseRequest(topic string) (verb string, ok bool) {
 	verb, ok = strings.CutPrefix(topic, n.Bridge("request/"))
 	return verb, ok && verb != "" && !strings.Contains(verb, "/")
