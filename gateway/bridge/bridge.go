@@ -200,7 +200,8 @@ func truncate(text string, n int) string {
 	return string([]rune(text)[:n])
 }
 
-// fault adds an HTTP status to the errors of other packages. It returns an error with the method Code unchanged.
+// fault adds an HTTP status to the errors of other packages. It returns errors that have the method Code unchanged, except
+// that errNoRobot replaces an error with the code "robot_offline".
 func fault(err error) error {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {

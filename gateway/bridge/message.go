@@ -16,8 +16,8 @@ import (
 // messageTimeout bounds the time of a reply. The programs that use this API usually have shorter timeouts.
 const messageTimeout = 90 * time.Second
 
-// stackchan is the value of message.Channel that voice servers for robots send. They need an emoji at the beginning of
-// the reply.
+// stackchan is the value of message.Channel that voice servers for robots send. These servers need an emoji at the beginning
+// of the reply.
 const stackchan = "stackchan"
 
 // message is the body of POST /api/message.

@@ -36,7 +36,8 @@ func (a *API) Routes(r gin.IRouter) {
 	})
 }
 
-// Admin mounts the commands for robots below both prefixes of the API. The router must require the admin token.
+// Admin mounts the commands for robots, below each of the two path prefixes of the API. The router must require the admin
+// token.
 func (a *API) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
 		g := r.Group(prefix, httpserver.Limit(limit.Body))

@@ -43,7 +43,7 @@ const (
 	refusalDelay = time.Second
 )
 
-// Options configures a broker. All fields are required. The child process reads them as JSON.
+// Options configures a broker. All fields are required. The child process reads all fields except Log as JSON.
 type Options struct {
 	User         string       `json:"user"` // user of all clients, which may read and write all topics
 	Password     string       `json:"password"`

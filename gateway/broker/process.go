@@ -139,7 +139,7 @@ func (w *childLog) logLine(line string) {
 	}
 }
 
-// RunProcess is the body of the child process. It runs the broker until the end of its standard input.
+// RunProcess is what the child process calls. It runs the broker until the end of standard input.
 func RunProcess(in io.Reader, errs io.Writer) error {
 	var o Options
 	if err := json.NewDecoder(io.LimitReader(in, 4<<10)).Decode(&o); err != nil {
@@ -162,7 +162,8 @@ func RunProcess(in io.Reader, errs io.Writer) error {
 	return Run(ctx, l, o)
 }
 
-// withoutTime is a ReplaceAttr function for slog that removes the time and the level, because the parent adds its own.
+// withoutTime is a ReplaceAttr function for slog that removes the time and the level, because the parent process adds a
+// time and a level when it logs the line.
 func withoutTime(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey) {
 		return slog.Attr{}

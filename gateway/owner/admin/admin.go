@@ -37,8 +37,8 @@ type registry interface {
 	// Token returns a token for a client of an adopted robot.
 	Token(id device.ID, c device.Client) (device.Robot, string, error)
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
-	// AdoptClient adopts a robot that several clients claim to be. The parameter client is the Client-Id or the
-	// address of the client to adopt.
+	// AdoptClient adopts a robot whose MAC address several clients claim. The parameter client is the Client-Id or the
+	// IP address of the client to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
 	// Replace admits a waiting client instead of the adopted client. The robot then has to be adopted again. The
 	// parameter client is the Client-Id or the address of the waiting client; it may be empty if only one client waits.
@@ -64,8 +64,8 @@ type talk interface {
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
 	// Picture returns the latest picture of a robot's camera, if there is one.
 	Picture(id device.ID) (device.Picture, bool)
-	// Record calls out with each line of the transcript of the robot's open session, or of its next one. It
-	// returns when the session or ctx ends, or when out returns an error.
+	// Record calls out with each line of the transcript of the robot's open session, or, without an open session, of the
+	// next session. It returns when the session or ctx ends, or when out returns an error.
 	Record(ctx context.Context, id device.ID, out func(line string) error) error
 	// Lost returns how many robots were disconnected because they did not read.
 	Lost() int
@@ -180,7 +180,7 @@ type Device struct {
 	LastSeen  time.Time        `json:"last_seen"`
 	Adopted   bool             `json:"adopted"`           // a robot that is not adopted can have conversations only
 	Waiting   string           `json:"waiting,omitempty"` // why the robot waits for its owner, as a sentence
-	Claimed   bool             `json:"claimed,omitempty"` // the robot is adopted, and another client claims to be it
+	Claimed   bool             `json:"claimed,omitempty"` // the robot is adopted, and another client claims its MAC address
 	// Claimants are all clients that use the MAC address of the robot, if there are several. If none of them is
 	// adopted, Board, Firmware, Address and BaseURL are empty.
 	Claimants []device.Claimant  `json:"claimants,omitempty"`

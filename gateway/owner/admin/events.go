@@ -68,7 +68,7 @@ func (f *feed) send(kind string, states []agent.State, at time.Time) {
 	f.queue(f.sent, kind, map[string]any{"states": shown})
 }
 
-// queue queues a message.
+// queue adds a message to waiting.
 func (f *feed) queue(seq uint64, kind string, data any) {
 	f.waiting = append(f.waiting, httpserver.Message{ID: f.api.o.Bus.ID(seq), Event: kind, Data: data})
 }
@@ -84,7 +84,7 @@ func (f *feed) next(ctx context.Context) (m httpserver.Message, err error) {
 	return m, nil
 }
 
-// read waits for an event, or until a state expires, and queues the messages about it.
+// read waits for an event, or until a state expires, and queues the messages about the event or the state.
 func (f *feed) read(ctx context.Context) error {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if due := f.states.NextExpiry(); f.withStates && !due.IsZero() {

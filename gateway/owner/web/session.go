@@ -52,7 +52,7 @@ type authenticationKey struct{}
 // for the requests of programs that send an access key.
 func AuthMethodOf(r *http.Request) AuthMethod { return authenticationOf(r).how }
 
-// authenticationOf returns the authentication of a request; the zero value stands for none.
+// authenticationOf returns the authentication of a request, or the zero value if the request was not authenticated here.
 func authenticationOf(r *http.Request) authentication {
 	a, _ := r.Context().Value(authenticationKey{}).(authentication)
 	return a
@@ -196,8 +196,8 @@ func (s *Server) redeem(code string) (found bool) {
 }
 
 // authenticate authenticates the owner by the proxy or by a cookie. It returns a copy of the request with the
-// authentication, or the request itself if that cannot be authenticated or is already. stop must be called after the
-// response. err is not nil if a request that came through a proxy is refused.
+// authentication, or the request itself if it cannot be authenticated or is authenticated already. stop must be called
+// after the response. err is not nil if a request that came through a proxy is refused.
 func (s *Server) authenticate(r *http.Request) (authenticated *http.Request, stop func(), err error) {
 	if AuthMethodOf(r) != "" { // a handler of the listener has authenticated the owner
 		return r, func() {}, nil
