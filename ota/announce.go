@@ -15,7 +15,7 @@ import (
 // robots that are not adopted.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
-		if ok, _ := s.forgotten.allow(now); ok { // subscribers also limit the number of robots that are not adopted
+		if ok, _ := s.forgotten.allow(now); ok { // a missing event does no harm, since subscribers limit their number of robots themselves
 			s.o.Bus.Publish(id, "", event.RobotForgotten{})
 		}
 	}
@@ -65,7 +65,7 @@ type logLimit struct {
 }
 
 // allow reports whether a line may be logged. At the first line of a minute, dropped is the
-// number of lines that were dropped in the last minute with lines.
+// number of lines that were dropped in the latest earlier minute that had lines.
 func (r *logLimit) allow(now time.Time) (ok bool, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +136,8 @@ func (s *Service) Refused() []Refusal {
 	return append([]Refusal{}, s.refusals.list...)
 }
 
-// TurnAway stores and logs a robot's request that failed with an error before it was read: a check-in, or
-// the handshake of a WebSocket.
+// TurnAway stores and logs that a robot's request was refused before it was read: a check-in, or the
+// handshake of a WebSocket. err says why.
 func (s *Service) TurnAway(r *http.Request, err error) {
 	id, _ := identity(r)
 	s.recordRefusal(err, hostOf(r.RemoteAddr), id, time.Now())

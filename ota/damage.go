@@ -29,7 +29,7 @@ func (c checkedFile) isUnchanged(info os.FileInfo) bool {
 // imageCheck is a running check of an image's file. Any number of goroutines may wait for it.
 type imageCheck struct {
 	done chan struct{} // closed at the end of the check
-	due  time.Time     // until when check-ins wait for the check
+	due  time.Time     // check-ins wait for the check until this time
 }
 
 // checkTimeout is how long check-ins wait for a check. A slow SD card reads 16 MB in about two

@@ -39,7 +39,7 @@ type FirmwareOptions struct {
 	// Stopped is called when a rollout stops because the image has failed on too many of the first robots.
 	Stopped func(version string, failed, first int)
 	Log     *slog.Logger
-	Fetch   http.RoundTripper // downloads images by URL; nil means the network
+	Fetch   http.RoundTripper // downloads images by URL; nil means an ordinary http.Transport
 }
 
 // Firmware is the catalogue of images and their rollouts. It is safe for concurrent use.

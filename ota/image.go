@@ -36,7 +36,7 @@ type Record struct {
 	Rollout Rollout     `json:"rollout"`
 	Stopped string      `json:"stopped,omitempty"` // why the rollout has stopped; empty if it has not
 	First   []device.ID `json:"first,omitempty"`   // the first robots that the image was offered to
-	Failed  int         `json:"failed,omitempty"`  // how many of First the image had failed on when the rollout stopped
+	Failed  int         `json:"failed,omitempty"`  // how many robots in First counted as failed when the rollout stopped
 
 	damage error // damage of the file, if known; not stored
 }

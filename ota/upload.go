@@ -57,9 +57,9 @@ func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
 // path returns the path of an image's file.
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, ImageFile(sha)) }
 
-// Add reads an image, checks it and adds it to the catalogue, without a rollout. If the image
-// exists already, its boards are extended. An image that is invalid or incomplete is not
-// stored. Errors have a code and a status.
+// Add reads an image, checks it and adds it to the catalogue, without a rollout. If the catalogue
+// already has the image, only the boards are added to it. An image that is invalid or incomplete
+// is not stored. Errors have a code and a status.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err

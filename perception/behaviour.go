@@ -39,8 +39,8 @@ func (m moment) perceived() string {
 	return p.Name
 }
 
-// idleFor reports whether no turn is under way and no person has taken part in a
-// conversation for the duration after.
+// idleFor reports whether no turn of a conversation is under way and no person has taken part
+// in a conversation for the duration after.
 func (m moment) idleFor(after time.Duration) bool {
 	return !m.state.conversation.turn && !m.state.inConversation(m.now, after)
 }

@@ -15,9 +15,9 @@ import (
 // robots executes acts on robots. The methods return an error if the robot's channel is
 // closed, except Speak, which queues the text until the robot opens its channel again.
 type robots interface {
-	// Speak speaks a text at once, or after the turn under way.
+	// Speak speaks a text at once, or after the conversation's turn that is under way.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// Abort stops the turn under way.
+	// Abort stops the conversation's turn that is under way.
 	Abort(ctx context.Context, id device.ID) error
 	// Play plays a sound by its base name, unless the robot is speaking.
 	Play(ctx context.Context, id device.ID, sound string) error

@@ -90,7 +90,7 @@ func interruptsGesture(m moment) bool {
 }
 
 // start starts the requested gesture. It ignores a request that follows another gesture too
-// soon. It ignores a request of the mood also during another gesture, a dance or the quiet
+// soon. A request by the mood is also ignored during another gesture, a dance or the quiet
 // hours. Only the owner can request a gesture while the robot sleeps.
 func (g *gesturer) start(m moment, e event.Gesture) {
 	gesture, ok := g.gestures.Named(e.Name)
@@ -127,7 +127,7 @@ func (g Gesture) stretchTo(d time.Duration) float64 {
 }
 
 // performFrame returns the acts of the next keyframe. It leaves the face unchanged during a
-// turn, which sets the face itself.
+// turn of a conversation, because the conversation sets the face.
 func (g *gesturer) performFrame(m moment) (acts []Act) {
 	f := g.current.Frames[g.nextFrame]
 	g.nextFrame++

@@ -47,7 +47,7 @@ type Keyframe struct {
 
 // Limits of gestures.
 const (
-	maxGestures         = 200 // in a Gestures
+	maxGestures         = 200 // in one Gestures value
 	maxGestureFiles     = 100 // in the owner's directory
 	maxKeyframes        = 64  // of one gesture
 	minGestureDuration  = 500 * time.Millisecond

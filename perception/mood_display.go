@@ -12,19 +12,19 @@ import (
 // Parameters of moods.
 const (
 	minMoodInterval    = time.Second      // between two changes
-	moodDelayAfterTurn = time.Second      // pause after a turn: the firmware clears the face when it listens again
+	moodDelayAfterTurn = time.Second      // pause after a turn of a conversation, since the firmware clears the face when it listens again
 	moodHeadSpeed      = 120              // of the head, in the firmware's units
-	minMoodTurn        = 3                // degrees; smaller turns are not worth the noise of the servos
+	minMoodTurn        = 3                // degrees; smaller movements of the head are not worth the noise of the servos
 	maxMoodYaw         = 30               // degrees to either side
 	foreignFaceHold    = time.Minute      // how long another program's face has precedence
-	foreignLightHold   = 10 * time.Minute // how long lights set by a rule, an agent or a client have precedence
+	foreignLightHold   = 10 * time.Minute // how long lights set by a rule, an agent or another program have precedence
 	ownFaceTimeout     = 2 * time.Second  // longest time between the display's request for a face and the event about it
 	expressionDuration = 8 * time.Second  // how long an expression replaces the mood's face
 )
 
 // moodDisplay shows the agent's mood on a robot while nobody talks with the robot: by the
-// face, the position of the head and the lights. Faces, turns and lights that an agent, a
-// rule or a client has set have precedence for a while.
+// face, the position of the head and the lights. A face, position or colour that an agent, a
+// rule or another program has set has precedence for a while.
 type moodDisplay struct {
 	mood            event.Mood
 	hasMood         bool
@@ -41,7 +41,7 @@ type moodDisplay struct {
 	light     [3]int // latest colour of the display
 	lightLost bool   // whether a gesture may have turned off the lights
 	base      Head   // position of the head before the display turned it
-	pose      Head   // latest turn of the display, relative to base
+	pose      Head   // position that the display last turned the head to, relative to base
 }
 
 func (*moodDisplay) name() string          { return "mood" }
@@ -79,8 +79,8 @@ func (w *moodDisplay) step(m moment) []Act {
 	return acts
 }
 
-// canShow reports whether a mood may be shown: not during a turn, a dance, sleep and the
-// quiet hours.
+// canShow reports whether a mood may be shown: not during a turn of a conversation, a dance,
+// sleep and the quiet hours.
 func (w *moodDisplay) canShow(m moment) bool {
 	s := m.state
 	return s.Online && !m.quiet && !s.isAsleep() && !s.Dancing && m.idleFor(0)
@@ -167,8 +167,8 @@ func (w *moodDisplay) update(m moment) (acts []Act) {
 }
 
 // turnHead returns a turn of the head relative to w.base, if the mood's pose has changed
-// enough. After a turn by an agent or a client, the position is unknown and the head is
-// left alone.
+// enough. After an agent or another program has turned the head, its position is unknown and
+// turnHead leaves it alone.
 func (w *moodDisplay) turnHead(m moment) []Act {
 	h := w.mood.Head
 	// The robot cannot tilt its head sideways: half of the tilt becomes a turn.

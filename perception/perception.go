@@ -107,7 +107,7 @@ type Intake struct {
 // source is the recent history of one robot's events.
 type source struct {
 	rate     *rate.Limiter
-	over     bool      // whether the limit was exceeded and the robot has not been slow for long enough since to send a full burst
+	over     bool      // whether the robot exceeded the limit and has not paused since then for long enough to be allowed a full burst
 	dropped  int       // number of events above the rate limit
 	face     time.Time // time of the latest face; zero after that face was lost
 	fromText bool      // whether the text of a "detect" message reported that face, not the camera's event
@@ -183,7 +183,7 @@ func (in *Intake) accept(id device.ID, session, name string, data json.RawMessag
 }
 
 // admit returns an error if a robot exceeds the rate limit. After it has logged this, it logs
-// nothing until the robot has been slow for long enough to send a full burst again.
+// nothing until the robot has paused for long enough to be allowed a full burst again.
 func (in *Intake) admit(id device.ID, now time.Time) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()

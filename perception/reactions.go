@@ -58,9 +58,9 @@ func (t *wakeWordTurner) step(m moment) []Act {
 // idleGazer makes an idle robot look around, unless the firmware does this by itself.
 type idleGazer struct {
 	*GazeTuning
-	next time.Time // when to turn, or to check again; zero means never
+	next time.Time // when to turn the head, or to check again; zero means never
 	idle bool      // whether the robot was idle at the last step
-	n    int       // number of turns so far
+	n    int       // number of turns of the head so far
 }
 
 func (*idleGazer) name() string          { return "gaze" }

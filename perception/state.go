@@ -74,7 +74,7 @@ type Touch struct {
 	Petting bool      `json:"petting"` // whether the touch has not ended yet
 }
 
-// Head is the head's position in degrees after the latest turn by a behaviour.
+// Head is the position that a behaviour last turned the head to, in degrees.
 type Head struct {
 	At    time.Time `json:"at"`
 	Yaw   int       `json:"yaw"` // negative: to the robot's left

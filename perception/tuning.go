@@ -97,7 +97,7 @@ type PurrTuning struct {
 type DanceTuning struct {
 	On    bool          `yaml:"enabled"`
 	Text  string        `yaml:"text"`  // if empty, nothing is said
-	After time.Duration `yaml:"after"` // duration of the shortest dance with a remark
+	After time.Duration `yaml:"after"` // a shorter dance gets no remark
 	Every time.Duration `yaml:"every"` // shortest interval between remarks
 }
 

@@ -35,7 +35,7 @@ const (
 
 // Options configures a connection.
 type Options struct {
-	MaxMessage int           // maximum size of a received message in bytes; a larger one makes Receive return ErrTooBig; 0 is no limit
+	MaxMessage int           // maximum size of a received message in bytes; for a larger message Receive returns ErrTooBig; 0 is no limit
 	SendWithin time.Duration // time limit of a send; 10 s if 0
 	Header     http.Header   // additional headers of the request that Dial sends
 
@@ -71,7 +71,7 @@ type Conn struct {
 	quiet       time.Duration // see Options.Quiet
 	pace        limit.Pace    // limits received messages
 	buf         []byte        // the message that Receive has returned
-	once        sync.Once     // closes the connection
+	once        sync.Once     // lets only the first call of Close or Drop close the connection
 	over        chan struct{} // closed when the connection is closed
 }
 

@@ -10,7 +10,7 @@ import (
 	"perch/device"
 )
 
-// Parameters of identifying a robot. It executes one tool call after the other, so it cannot blink faster than this.
+// Parameters of identifying a robot. A robot executes one tool call after the other and cannot blink faster than this.
 const (
 	blinks          = 3
 	blinkInterval   = 300 * time.Millisecond
