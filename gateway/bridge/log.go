@@ -18,7 +18,7 @@ type Turn struct {
 // table stores turns on disk.
 type table interface {
 	Put(key string, t Turn) error // returns once the turn is durable
-	DeleteSoon(key string)        // a power cut may undo it
+	DeleteSoon(key string)        // a power cut may undo the deletion
 	All() iter.Seq2[string, Turn] // in the order of the keys
 }
 

@@ -89,7 +89,7 @@ func (a announcements) announce(device string, d discovery.Announcement, payload
 type table[T any] interface {
 	Get(key string) (T, bool, error)
 	Put(key string, v T) error // returns once the value is durable
-	PutSoon(key string, v T)   // a power cut may undo it
-	DeleteSoon(key string)     // a power cut may undo it
+	PutSoon(key string, v T)   // a power cut may undo the change
+	DeleteSoon(key string)     // a power cut may undo the change
 	All() iter.Seq2[string, T]
 }

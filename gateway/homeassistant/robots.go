@@ -28,8 +28,8 @@ type robots struct {
 	characters []string // IDs of the characters that robots can use
 }
 
-// viewFor returns the view of an adopted robot, or nil for a stranger. It adds the view of a robot that
-// was adopted just now, and removes the view of a robot that was forgotten.
+// viewFor returns the mirrored state of an adopted robot, or nil for a stranger. It adds the state of a robot
+// that was adopted just now, and removes the state of a robot that was forgotten.
 func (r *robots) viewFor(id device.ID, now time.Time) *state.Robot {
 	if hasView := r.views[id] != nil; hasView != r.o.Robots.Trusts(id) {
 		r.reconcile(now)
@@ -37,8 +37,8 @@ func (r *robots) viewFor(id device.ID, now time.Time) *state.Robot {
 	return r.views[id]
 }
 
-// reconcile compares the views with the registry and publishes the differences. Some changes in the
-// registry publish no event.
+// reconcile compares the mirrored states with the registry and publishes the differences. It is needed
+// because the registry publishes no event for some changes.
 func (r *robots) reconcile(now time.Time) {
 	adopted, present := map[device.ID]bool{}, map[device.ID]bool{}
 	for _, registered := range r.o.Robots.List() {
@@ -73,7 +73,7 @@ func (r *robots) reconcile(now time.Time) {
 	r.strangers.set(present)
 }
 
-// addRobot adds the view of a robot.
+// addRobot adds the mirrored state of a robot.
 func (r *robots) addRobot(registered device.Robot) *state.Robot {
 	v := &state.Robot{
 		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the initial state, since no event was read yet

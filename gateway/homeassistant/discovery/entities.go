@@ -189,7 +189,7 @@ func sensedRows(o owner) []row {
 	}
 	return []row{
 		// The sensor has no off_delay (a time after which Home Assistant turns it off), because every change of the
-		// document would restart that time. It is not needed: a robot reports when it no longer sees a face.
+		// document would restart that time. A robot reports when it no longer sees a face.
 		{platform: "binary_sensor", key: "face", name: "Face", reads: asBool, class: "occupancy"},
 		{platform: "sensor", key: "identity", name: "Identity", reads: asValue, icon: "account"},
 		{platform: "sensor", key: "battery", name: "Battery", reads: asValue, class: "battery", place: diagnostic, more: measured("%")},

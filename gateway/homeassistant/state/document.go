@@ -1,5 +1,5 @@
 // Package state holds the state of robots and agents as Home Assistant sees it, and makes the JSON documents that
-// publish it. It does no I/O and reads no clock: events and the time are arguments.
+// publish this state. The package does no I/O and reads no clock: events and the time are arguments.
 package state
 
 import (
