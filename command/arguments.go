@@ -27,8 +27,8 @@ func choices(kind string) []string {
 	return strings.Split(kind, "|")
 }
 
-// checkArguments checks args, the arguments of a command line, against the arguments that the
-// Use line lists.
+// checkArguments checks args, the arguments of a command line, against listed, the arguments in
+// the command's Use line.
 func checkArguments(listed, args []string) error {
 	minArgs, maxArgs := 0, len(listed)
 	for _, argument := range listed {
@@ -57,8 +57,8 @@ func checkArguments(listed, args []string) error {
 	return nil
 }
 
-// completeArguments returns the completions of the argument after args, by its kind in the Use
-// line.
+// completeArguments returns the completions of the argument that follows args. They depend on the
+// argument's kind in the Use line.
 func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if listed := argumentsOf(c); len(args) < len(listed) {
 		return completions(c.Context(), argumentKind(listed[len(args)]))
@@ -66,8 +66,8 @@ func completeArguments(c *cobra.Command, args []string, _ string) ([]string, cob
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
-// registerFlagCompletions makes the values of the flags of a command and its subcommands complete
-// by the kind in backquotes in each flag's usage.
+// registerFlagCompletions adds completions for the values of all flags of a command and its
+// subcommands. They depend on the kind in backquotes in the flag's usage.
 func registerFlagCompletions(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		registerFlagCompletions(sub)
@@ -81,7 +81,7 @@ func registerFlagCompletions(c *cobra.Command) {
 	})
 }
 
-// completions returns the possible values of an argument of a kind.
+// completions returns the possible values of an argument of the given kind.
 func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case strings.HasPrefix(kind, "ROBOT"):

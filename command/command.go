@@ -1,11 +1,12 @@
 // Package command gives the commands of Perch's programs a common form: arguments, help,
 // completion and manual pages, exit codes, tables, colour on a terminal, progress bars. The
-// commands themselves are cobra's.
+// commands themselves are values of the library cobra.
 //
 // The Use line of a command lists its arguments, which are checked and completed by their kinds:
-// FILE is a file, DIR a folder, ROBOT the ID or name of a robot, "claude|codex" one of these
-// words, and any other word in capitals free text. [FILE] is an optional argument, TEXT... one
-// or more. The word in backquotes in the usage of a flag is the kind of the flag's value.
+// FILE is a file, DIR is a folder, ROBOT is the ID or name of a robot, "claude|codex" is one of
+// these words, and any other word in capitals is free text. [FILE] is an optional argument, and
+// TEXT... stands for one or more arguments. The word in backquotes in the usage of a flag is the
+// kind of the flag's value.
 package command
 
 import (
@@ -39,8 +40,8 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	return c.CommandPath(), err
 }
 
-// prepareCommand makes a command and its subcommands check and complete their arguments by their
-// Use lines. It gives each group of commands below the root a hidden help command.
+// prepareCommand makes a command and its subcommands check and complete arguments as their Use
+// lines say. It gives each group of commands below the root a hidden help command.
 func prepareCommand(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		prepareCommand(sub)
@@ -101,9 +102,9 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	return Usagef("unknown command %q%s", args[0], similar)
 }
 
-// didYouMean returns the end of an error message that suggests the commands of a group with names
-// similar to typed. Without such commands it suggests commands of the subgroups whose name or
-// SuggestFor is similar. It returns "" if nothing is similar.
+// didYouMean returns the end of an error message, which suggests the commands of a group whose
+// names are similar to typed. If no name is similar, it suggests commands of the subgroups whose
+// name or SuggestFor is similar to typed. It returns "" if nothing is similar.
 func didYouMean(group *cobra.Command, typed string) string {
 	group.SuggestionsMinimumDistance = 2
 	similar := group.SuggestionsFor(typed)
@@ -126,7 +127,8 @@ func didYouMean(group *cobra.Command, typed string) string {
 	return "; did you mean " + strings.Join(similar, " or ") + "?"
 }
 
-// flagError makes an unknown flag a usage error, and suggests similar flags.
+// flagError turns an error about a flag into a usage error. For an unknown flag it suggests
+// similar flags.
 func flagError(c *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
@@ -147,7 +149,7 @@ func longFlags(root *cobra.Command, args []string) []string {
 		return args
 	}
 	c.InitDefaultHelpFlag()
-	long, isValue := make([]string, 0, len(args)), false // isValue: args[i] is the value of a flag
+	long, isValue := make([]string, 0, len(args)), false // isValue: the next argument is the value of a flag
 	for i, arg := range args {
 		if arg == "--" && !isValue {
 			return append(long, args[i:]...)
@@ -169,7 +171,7 @@ func longFlags(root *cobra.Command, args []string) []string {
 // Usagef returns an error for a command that was used wrongly. The program then exits with code 2.
 func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// usageError is an error of the person who typed the command line.
+// usageError is a mistake in the command line.
 type usageError struct{ error }
 
 // Unwrap returns the cause.

@@ -22,8 +22,8 @@ func Completion(program string) *cobra.Command {
 	}
 }
 
-// bashFallback defines the two functions that the script needs from the package bash-completion,
-// for machines on which that package is not installed.
+// bashFallback defines two functions that the completion script for bash calls. They come from
+// the package bash-completion, which some machines do not have.
 const bashFallback = `
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
 	_get_comp_words_by_ref() {

@@ -16,7 +16,7 @@ func Help(w io.Writer, c *cobra.Command) {
 	arguments, commands, showOptions := argumentsOf(c), Visible(c), false
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) { showOptions = showOptions || f.Name != "help" })
 	switch {
-	case len(commands) > 0 && showOptions: // the group is also a command itself
+	case len(commands) > 0 && showOptions: // the group can also be run as a command
 		arguments = []string{"[COMMAND]"}
 	case len(commands) > 0:
 		arguments = []string{"COMMAND"}

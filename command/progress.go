@@ -14,7 +14,7 @@ type Progress struct {
 	size  int64 // in bytes
 	done  int64 // bytes passed to Write
 	live  bool  // whether the progress is shown at all
-	shown int   // the percentage shown last; -1 before the first
+	shown int   // the percentage shown last; -1 if none was shown yet
 }
 
 // NewProgress returns the progress of a task of size bytes. It shows nothing if size is 0.

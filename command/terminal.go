@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// UnknownWidth is the assumed width of an output that is not a terminal, in columns.
+// UnknownWidth is the assumed width of an output, in columns, if its real width is unknown.
 const UnknownWidth = 100
 
 // Screen describes an output that a person reads.
@@ -29,7 +29,7 @@ func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && columns == 0 {
 		columns = n
 	}
-	if columns >= 40 { // help texts are unreadable if wrapped to less
+	if columns >= 40 { // help texts would be unreadable in fewer columns
 		s.Width = columns
 	}
 	s.Colour = s.Terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"

@@ -37,8 +37,8 @@ func backupCommand() *cobra.Command {
 	return c
 }
 
-// backup writes a backup from the running appliance into a file. If no appliance runs, it backs up the
-// data directory itself.
+// backup writes a backup from the running appliance into a file. If no appliance runs, it reads the data
+// directory directly.
 func (r *target) backup(c *cobra.Command, file string, force bool) error {
 	write, err := r.backupSource(c.Context(), c.ErrOrStderr())
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *client) stream(ctx context.Context, method, path string, body io.Reader
 		return nil, err
 	}
 	if response.StatusCode >= 300 {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, limit.Answer)) // without a text, the error is the status
+		text, _ := io.ReadAll(io.LimitReader(response.Body, limit.Answer)) // without a text, responseError reports the status
 		return nil, errors.Join(c.responseError(response, text), response.Body.Close())
 	}
 	return response, nil

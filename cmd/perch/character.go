@@ -33,7 +33,7 @@ func characterCommand() *cobra.Command {
 // characterLine is a character as the commands print it.
 type characterLine struct {
 	admin.Character
-	From string `json:"from,omitempty"` // empty for a manifest that is only checked
+	From string `json:"from,omitempty"` // where the character comes from, such as "import"; empty for a manifest that is only checked
 }
 
 // write prints the character, with a line for each field that is not empty.
@@ -90,7 +90,7 @@ func characterImportCommand() *cobra.Command {
 			if err := r.call(c, http.MethodPost, charactersPath+"?id="+url.QueryEscape(name), json.RawMessage(data), &l); err != nil {
 				return err
 			}
-			for _, text := range m.Remarks { // the appliance has not seen the other files of a folder or zip
+			for _, text := range m.Remarks { // the appliance got only the manifest, so it has no remarks about the other files of a folder or zip
 				if !strings.Contains(strings.Join(l.Remarks, "\n"), text) {
 					l.Remarks = append(l.Remarks, text)
 				}

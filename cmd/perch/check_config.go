@@ -18,9 +18,9 @@ import (
 
 // checkedConfig is the result of check-config.
 type checkedConfig struct {
-	File     string                `json:"file"`               // path of the file; empty for the defaults
-	Settings string                `json:"settings,omitempty"` // path of the overlay, if it exists
-	User     string                `json:"user,omitempty"`     // the service's user, who can read the configured files
+	File     string                `json:"file"`               // path of the configuration file; empty if only the defaults apply
+	Settings string                `json:"settings,omitempty"` // path of settings.yaml, which holds changed settings; empty if there is no such file
+	User     string                `json:"user,omitempty"`     // user of the systemd service, if it can read all configured files
 	Faults   []string              `json:"faults"`
 	Warnings []config.ShownWarning `json:"warnings"`
 }
@@ -41,8 +41,8 @@ func checkConfigCommand() *cobra.Command {
 	return c
 }
 
-// checkConfig prints the warnings of a configuration. If the configuration has faults, it returns them as
-// config.Faults.
+// checkConfig checks a configuration and prints its warnings. If the configuration has faults,
+// checkConfig returns them as an error of type config.Faults.
 func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	source := s.source()
 	result := checkedConfig{File: source.File, Faults: []string{}, Warnings: []config.ShownWarning{}}

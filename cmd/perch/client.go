@@ -25,9 +25,9 @@ import (
 	"perch/plain"
 )
 
-// client is a client of a running appliance, which it reaches through a socket or a URL.
+// client sends requests to a running appliance, through a Unix socket or to a URL.
 type client struct {
-	base      string // the URL without a path
+	base      string // the scheme and host of requests; the host is arbitrary for a socket
 	token     string // the admin token; empty for a socket
 	tokenFrom string // the file or variable that contains the token, for errors
 	http      *http.Client
@@ -61,7 +61,7 @@ func (r *target) client() (*client, error) {
 	}
 	path, err := r.socket()
 	if err != nil {
-		return nil, r.explainNoneRuns(context.Background(), err) // takes at most five seconds
+		return nil, r.explainNoneRuns(context.Background(), err) // systemctl gets at most five seconds
 	}
 	return socketClient(path), nil
 }
@@ -74,8 +74,8 @@ func socketClient(path string) *client {
 	return &client{base: "http://perch", http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial}}}
 }
 
-// explainNoneRuns adds the condition of the service to an ErrNoneRuns, if the service is installed on this
-// machine. It returns other errors unchanged.
+// explainNoneRuns returns err. If err says that no appliance runs (doctor.ErrNoneRuns) and Perch is
+// installed as a systemd service, the result also says what the service does, such as that it is stopped.
 func (r *target) explainNoneRuns(ctx context.Context, err error) error {
 	unitProperties := r.unitProperties
 	if unitProperties == nil {
@@ -128,8 +128,8 @@ func (r *target) socket() (string, error) {
 			"%w (there is no %s); start one with perch serve, or name one with --url; if it is a service, systemctl status perch says why it does not run", doctor.ErrNoneRuns, strings.Join(candidates, " and no "))
 }
 
-// running returns a client of the appliance. running is false if no appliance runs on this machine. No
-// program uses the data directory then, so a command can use it directly.
+// running returns a client of the appliance. Its result running is false if no appliance runs on this
+// machine; a command can then use the data directory directly, because no other program does.
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()
@@ -169,8 +169,9 @@ func (r *target) token() (token, from string, err error) {
 	return strings.TrimSpace(string(text)), r.tokenFile, nil
 }
 
-// tokenRefused returns the error for a token that the appliance has refused. It says where the right one
-// is, because the paths in the appliance's own message may be those of another machine.
+// tokenRefused returns the error for a token that the appliance has refused. The error says where to find
+// the right token. The message in the response is not shown, because it may name paths of another
+// machine.
 func (c *client) tokenRefused() error {
 	const right = "on the machine with the service, sudo cat /var/lib/perch/admin-token shows the right one; without the service it is the file admin-token in the folder named with --data"
 	if c.token == "" {
@@ -179,7 +180,8 @@ func (c *client) tokenRefused() error {
 	return fmt.Errorf("the appliance at %s refuses the token in %s; %s", c.base, c.tokenFrom, right)
 }
 
-// call sends a request with body as JSON, and decodes the response into into, unless that is nil.
+// call sends a request with body as JSON. It decodes the response into the value that into points to,
+// unless into is nil.
 func (c *client) call(ctx context.Context, method, path string, body, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -206,7 +208,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	return nil
 }
 
-// send sends a request with the client's token, if it has one, by httpClient. contentType may be empty.
+// send sends a request through httpClient, with the admin token if c has one. contentType may be empty.
 func (c *client) send(ctx context.Context, httpClient *http.Client, method, path string, body io.Reader, contentType string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
@@ -242,7 +244,8 @@ func (c *client) responseError(r *http.Response, text []byte) error {
 	return fmt.Errorf("the appliance answered %s", r.Status)
 }
 
-// call sends a request for the command c, and decodes the response into into, unless that is nil.
+// call sends a request for the command c. It decodes the response into the value that into points to,
+// unless into is nil.
 func (r *target) call(c *cobra.Command, method, path string, body, into any) error {
 	a, err := r.client()
 	if err != nil {
@@ -251,8 +254,8 @@ func (r *target) call(c *cobra.Command, method, path string, body, into any) err
 	return a.call(c.Context(), method, path, body, into)
 }
 
-// callAndPrint sends a request for the command c, decodes the response into into, and prints it: as JSON
-// with the flag --json, or else by calling show.
+// callAndPrint sends a request for the command c, decodes the response into the value that into points
+// to, and prints the value: as JSON with the flag --json, or else by calling show.
 func (r *target) callAndPrint(c *cobra.Command, method, path string, body, into any, show func(out io.Writer)) error {
 	if err := r.call(c, method, path, body, into); err != nil {
 		return err

@@ -105,8 +105,8 @@ func (d deviceLine) called() string {
 	return "called " + d.Name
 }
 
-// advice says what the owner should do about the robot, with the command: it waits to be adopted, is not
-// adopted, or must reboot. It returns "" if there is nothing to do.
+// advice tells the owner what to do if the robot waits to be adopted, is not adopted, or must reboot,
+// and with which command. It returns "" if there is nothing to do.
 func (d deviceLine) advice() string {
 	switch {
 	case d.Claimed:
@@ -144,7 +144,7 @@ func (d deviceLine) claims() (lines []string) {
 	return lines
 }
 
-// claimantID returns how a line refers to a client.
+// claimantID returns the words for a claiming client in a printed line, such as "Client-Id 1234".
 func claimantID(c device.Claimant) string {
 	if c.Client == "" {
 		return "a client without a Client-Id"

@@ -106,7 +106,7 @@ func (s *settings) examine(ctx context.Context, data string, connect func(string
 		Connect: connect})
 	if err == nil {
 		d.Examine(ctx)
-	} else { // the parts cannot be tried with such a configuration
+	} else { // the parts cannot be tried with a faulty configuration
 		d.ExamineFaults(ctx, faults)
 	}
 	return d, err
@@ -120,7 +120,7 @@ func coloured(report string, screen command.Screen) string {
 	return strings.NewReplacer("\nFAIL ", "\n\x1b[31mFAIL\x1b[m ", "\nWARN ", "\n\x1b[33mWARN\x1b[m ", "\nok ", "\n\x1b[32mok\x1b[m ").Replace(report)
 }
 
-// connectLocal returns a client of the appliance that runs on a data directory of this machine.
+// connectLocal returns a client of the appliance on this machine that uses the data directory data.
 func connectLocal(data string) (doctor.APIClient, error) {
 	r := target{data: data}
 	return r.client()

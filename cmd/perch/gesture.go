@@ -44,7 +44,7 @@ func robotGestureCommand() *cobra.Command {
 	return c
 }
 
-// gestureLine is a gesture in the admin API.
+// gestureLine is a gesture as the admin API returns it.
 type gestureLine struct {
 	Name, About string
 	Duration    int64 `json:"duration_ms"`

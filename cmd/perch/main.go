@@ -1,5 +1,5 @@
-// Command perch runs a self-hosted voice server for Stack-chan and other Xiaozhi robots. Its other
-// commands connect to a running server or inspect its data.
+// Command perch is a self-hosted voice server for Stack-chan and other Xiaozhi robots: perch serve runs
+// it. The other commands, such as perch robot list, connect to a running server or inspect its data.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	os.Exit(code)
 }
 
-// commands returns the root command, which contains all others.
+// commands returns the root command, which contains all other commands.
 func commands() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "perch",
@@ -88,8 +88,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.ExitCode(err)
 }
 
-// printError prints the error of a command on one line, or each fault of a configuration on a line of its
-// own. In systemd's journal the lines have the priority of errors.
+// printError prints the error of a command on one line, or the faults of a configuration on one line
+// each. In systemd's journal the lines have the priority of errors.
 func printError(stderr io.Writer, name string, err error) {
 	text := plain.Text(command.OneLine(err))
 	var faults config.Faults

@@ -37,14 +37,14 @@ terminal the command also draws it as a QR code for a phone. If this machine has
 				if last := len(l.URLs) - 1; terminal && hasScreen() && last >= 0 && isPage(l.URLs[last]) {
 					browser := exec.CommandContext(c.Context(), "xdg-open", l.URLs[last])
 					browser.Env = child.Environ(os.Environ())
-					_ = browser.Run() // the link has been printed, if there is no browser
+					_ = browser.Run() // without a browser, the owner uses the printed link
 				}
 			})
 		},
 	})
 }
 
-// isPage reports whether an address is a web page's. xdg-open might pass other addresses to any
+// isPage reports whether an address is an http or https URL. For other addresses xdg-open might start any
 // program on this machine.
 func isPage(address string) bool {
 	u, err := url.Parse(address)
@@ -60,12 +60,13 @@ func isTerminal(f *os.File) bool {
 // hasScreen reports whether this machine can show a browser.
 func hasScreen() bool { return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != "" }
 
-// quietZone is the margin of a QR code, in modules. ISO/IEC 18004 requires four, but two are enough on a
-// screen.
+// quietZone is the margin of a QR code, in modules (the squares of the code). ISO/IEC 18004 requires four,
+// but two are enough on a screen.
 const quietZone = 2
 
-// drawQR draws a QR code, whose rows consist of the digits 0 and 1 (dark). Each line shows two rows. drawQR
-// sets the colours to dark on light, because terminals differ.
+// drawQR draws a QR code, whose rows consist of the digits 0 and 1 (dark). Each line of text shows two rows
+// of the code. drawQR sets dark on light as the colours, because a terminal's own colours may be the other
+// way round.
 func drawQR(rows []string) string {
 	isDark := func(x, y int) bool {
 		y, x = y-quietZone, x-quietZone

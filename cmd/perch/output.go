@@ -28,8 +28,8 @@ func (o *output) print(c *cobra.Command, value any, show func(out io.Writer)) er
 	return nil
 }
 
-// plainOutput is an output that removes control characters other than newlines and tabs. Texts of other
-// people may contain control sequences for the terminal.
+// plainOutput is an output that removes control characters other than newlines and tabs. Texts that other
+// people wrote may contain control sequences, which a terminal would execute.
 type plainOutput struct{ io.Writer }
 
 // Write implements io.Writer. Removed characters count as written.

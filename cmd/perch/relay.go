@@ -18,7 +18,8 @@ import (
 // relaysPath is the path of the relays in the admin API.
 const relaysPath = "/api/v1/relays"
 
-// relayCommand groups the commands of avatar programs.
+// relayCommand groups the commands about relays: connections to avatar programs such as VTube
+// Studio.
 func relayCommand() *cobra.Command {
 	c := &cobra.Command{Use: "relay", Short: "List the avatar programs that show the agent, and try them"}
 	c.AddCommand(relayListCommand(), relayTryCommand())

@@ -33,8 +33,8 @@ func restoreCommand() *cobra.Command {
 	return c
 }
 
-// restore sends a backup to the running appliance. If no appliance runs, it restores the backup into the
-// data directory itself.
+// restore sends a backup to the running appliance. If no appliance runs, it writes the backup into the
+// data directory directly.
 func (r *target) restore(c *cobra.Command, name string, restart bool) error {
 	file, size := os.Stdin, int64(0)
 	if name != "-" {
@@ -67,7 +67,7 @@ func (r *target) restore(c *cobra.Command, name string, restart bool) error {
 	}
 	restored := struct {
 		archive.Manifest
-		Kept string `json:"kept,omitempty"` // path of the previous database
+		Kept string `json:"kept,omitempty"` // path where the previous database is kept; empty if there was no database
 	}{m, previous}
 	return r.print(c, restored, func(out io.Writer) {
 		fmt.Fprintf(out, "restored: %s\n", m)
@@ -77,7 +77,8 @@ func (r *target) restore(c *cobra.Command, name string, restart bool) error {
 	})
 }
 
-// sendBackup sends a backup to the running appliance, which checks it and stages it for the next start.
+// sendBackup sends a backup to the running appliance, which checks the backup and keeps it until the
+// next start.
 func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (staged admin.Restored, err error) {
 	path := "/api/v1/restore"
 	if restart {
@@ -94,7 +95,7 @@ func (c *client) sendBackup(ctx context.Context, file io.Reader, restart bool) (
 	return staged, nil
 }
 
-// writeStaged prints the description of a staged backup.
+// writeStaged prints the description of a backup that the appliance will restore at its next start.
 func writeStaged(out io.Writer, s admin.Restored) {
 	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch,
 		s.Appliance, s.Next)

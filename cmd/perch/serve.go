@@ -39,7 +39,7 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
-// serve runs the appliance. It prints the owner's first steps to out.
+// serve runs the appliance. After the first start it prints to out what a new owner should do.
 func serve(ctx context.Context, s *settings, newDatabase bool, out io.Writer) error {
 	// A staged backup contains settings, so it is restored before the configuration is loaded.
 	earlyLog := slog.New(logTo(os.Stderr, slog.LevelInfo, isJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))
@@ -71,8 +71,8 @@ func serve(ctx context.Context, s *settings, newDatabase bool, out io.Writer) er
 	return err
 }
 
-// restart replaces this process by a new one of the same program and arguments. It needs no service
-// manager.
+// restart runs this program again, in the same process and with the same arguments. It needs no
+// service manager.
 func restart() error {
 	program, err := os.Executable()
 	if err == nil {

@@ -58,7 +58,7 @@ type setting struct {
 	config string
 }
 
-// register adds the flags to a command, and completes keys of the configuration.
+// register adds the flags to a command, and makes shells complete the keys of the configuration.
 func (s *setting) register(c *cobra.Command) *cobra.Command {
 	s.target.register(c).Flags().StringVar(&s.config, "config", "", "`FILE` of the configuration, if no appliance runs")
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -71,7 +71,8 @@ func (s *setting) register(c *cobra.Command) *cobra.Command {
 }
 
 // change changes a key through the running appliance. If no appliance runs, it changes the overlay
-// itself. A nil value removes the key from the overlay.
+// directly: the file settings.yaml in the data directory, which overrides the configuration file.
+// A nil value removes the key from the overlay.
 func (s *setting) change(c *cobra.Command, key string, value any) error {
 	a, running, err := s.running(c.Context())
 	if err != nil {

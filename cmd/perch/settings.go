@@ -16,7 +16,7 @@ import (
 type settings struct {
 	config, data, level string
 	listen, local       []string
-	asService           bool // whether to check that the service's user can read the configured files
+	asService           bool // whether to check that the user of the systemd service can read the configured files
 }
 
 // register adds the flags --config and --data to a command.
@@ -62,7 +62,7 @@ func (s *settings) apply(c *config.Config) {
 	}
 }
 
-// overlay returns the overlay of the configuration that the flags name.
+// overlay returns the overlay, which shows and changes the configuration that the flags name.
 func (s *settings) overlay() *config.Overlay {
 	fixed := map[string]string{}
 	for flag, isSet := range map[string]bool{"listen": len(s.listen) > 0, "local": len(s.local) > 0, "log-level": s.level != ""} {

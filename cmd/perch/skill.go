@@ -17,7 +17,7 @@ import (
 	"perch/plain"
 )
 
-// skillFlags holds the flags of the commands about skills. These do not need a running appliance.
+// skillFlags holds the flags of the commands about skills. These commands need no running appliance.
 type skillFlags struct {
 	settings
 	output
@@ -34,13 +34,14 @@ type skillLine struct {
 	Version string   `json:"version,omitempty"`
 	Folder  string   `json:"folder,omitempty"` // empty for a built-in skill
 	Digest  string   `json:"digest,omitempty"`
-	Signed  string   `json:"signed_by,omitempty"` // the public key of the signature
+	Signed  string   `json:"signed_by,omitempty"` // the public key that verifies the signature
 	Loaded  bool     `json:"loaded"`
 	Why     string   `json:"why,omitempty"`     // why the skill is not loaded
 	Unheard []string `json:"unheard,omitempty"` // why some sentences of the skill are not understood
 }
 
-// unheardSentences returns why some sentences of skills are not understood. The keys are names of skills.
+// unheardSentences returns why some sentences of skills are not understood. The keys of the map are names of
+// skills.
 func unheardSentences(c *config.Config, skills []skill.Skill) (map[string][]string, error) {
 	book, err := config.Book(c)
 	if err != nil {
@@ -73,7 +74,8 @@ func skillListCommand() *cobra.Command {
 				return err
 			}
 			library, err := skill.New(skill.Options{Folder: skills.Folder(&loaded, data), Trust: trust,
-				// A skill that remembers or signs is refused without these two, which are never called here.
+				// Without Remember and Sign the library would refuse skills that need them. This command
+				// calls neither.
 				Remember: func(skill.Call, string, string) error { return nil },
 				Sign:     func(string) (event.Signed, error) { return event.Signed{}, nil },
 				Log:      slog.New(slog.DiscardHandler)})

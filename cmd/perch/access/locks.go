@@ -25,11 +25,11 @@ import (
 type Locks struct {
 	Token string           // the admin token
 	Owner *httpserver.Key  // checks the admin token
-	Pace  *httpserver.Pace // limits requests that need no key, and those of robots
+	Pace  *httpserver.Pace // limits the rate of requests that need no key, and of robots' requests
 
 	hosts   httpserver.Hosts
 	origins httpserver.Origins
-	refused *httpserver.Pace // limits refused requests, and the page before the login
+	refused *httpserver.Pace // limits the rate of refused requests, and of requests for the page before the login
 	bridge  *httpserver.Key
 	skins   *httpserver.Key
 }
@@ -63,10 +63,11 @@ func NewLocks(c *config.Config, data string, log *slog.Logger) (*Locks, error) {
 	}, nil
 }
 
-// Keys holds the keys of the configuration that Apply can replace.
+// Keys holds the access keys that the configuration sets and Apply can replace: one for the
+// bridge API, one for skins (programs that show the agent).
 type Keys struct{ bridge, skins string }
 
-// ReadKeys reads the keys from a configuration and the files that it names.
+// ReadKeys reads the access keys from a configuration and from the files that it names.
 func ReadKeys(c *config.Config) (k Keys, err error) {
 	if k.bridge, err = secret.Read("key", c.Bridge.Key, c.Bridge.KeyFile); err != nil {
 		return k, err
@@ -75,29 +76,30 @@ func ReadKeys(c *config.Config) (k Keys, err error) {
 	return k, err
 }
 
-// Apply replaces the keys of the bridge and of the skins.
+// Apply replaces the access keys of the bridge API and of skins.
 func (l *Locks) Apply(k Keys) {
 	l.bridge.Set(k.bridge)
 	l.skins.Set(k.skins)
 }
 
-// SkinsToken returns an error unless token is the skins' key. Wrong tokens count against the
-// remote address.
+// SkinsToken returns an error unless token is the skins' key. It counts wrong tokens for each
+// remote address, and locks an address out after too many.
 func (l *Locks) SkinsToken(remote, token string) error {
 	return l.skins.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)
 }
 
-// owns reports whether the owner sent a request: it has the admin token, or comes from a page
-// that the owner has logged in to.
+// owns reports whether the owner sent a request, that is, whether the request has the admin
+// token or comes from a page that the owner has logged in to.
 func (l *Locks) owns(r *http.Request) bool { return web.AuthMethodOf(r) != "" || l.Owner.Opened(r) }
 
 // showsSecrets reports whether the response to a GET of path holds secrets, or the paths of
 // their files.
 func showsSecrets(path string) bool { return path == "/api/v1/config" || path == "/api/v1/backup" }
 
-// local guards the owner's API on the addresses that the key local names. Reading needs no key
-// there. A request that changes something or shows secrets needs the admin token or a session,
-// because a proxy on this machine that adds no headers looks like a local program.
+// local guards the owner's API on the loopback addresses that the configuration lists under
+// local. Reading needs no key there. A request that changes something or shows secrets needs
+// the admin token or a login session: a proxy on this machine that adds no headers to the
+// requests of strangers looks like a local program.
 func (l *Locks) local(c *gin.Context) {
 	reads := c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead
 	httpserver.Guard(httpserver.Local, func(r *http.Request) error {

@@ -23,23 +23,24 @@ type Parts struct {
 	Owner       []Mount // for the owner
 	Robots      []Mount // for robots; the handlers check each robot's token
 	Bridge      Mount   // for programs with the bridge's key
-	BridgeAdmin Mount   // for the owner, but not on the socket of the commands
+	BridgeAdmin Mount   // for the owner, but not on the Unix socket that perch's commands use
 	Talks       Mount   // for coding agents; the handlers check the token of the conversation
 	// TurnAway records a robot's request that is refused because of its Host header.
 	TurnAway func(r *http.Request, err error)
-	// Skin mounts the stream for skins. Its handlers call locks themselves.
+	// Skin mounts the stream for skins, which are programs that show the agent. The handlers of the
+	// stream call locks themselves.
 	Skin     func(r gin.IRouter, locks ...func(*http.Request) error)
 	Skins    []Mount // for programs with the skins' key
 	Upgrades []Mount // WebSockets for programs with the skins' key, which they send in the handshake
 	// Character mounts routes for the owner and for programs with the skins' key. owns reports
 	// whether the owner sent a request.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
-	OpenClaw   Mount       // for programs that send the skins' key in a message; nil if it is off
+	OpenClaw   Mount       // for programs made for OpenClaw, which send the skins' key in a message; nil if it is off
 	Web        *web.Server // the owner's page; nil if it is off
 	QueryToken bool        // whether Upgrades also accept the skins' key as ?token=
 }
 
-// Handle mounts the parts on the listeners, behind the locks that each kind of address needs.
+// Handle mounts the parts on the listeners, behind the access checks that each kind of address needs.
 func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 	var proxies []netip.Addr
 	if p.Web != nil {
@@ -65,7 +66,7 @@ func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 		}))
 }
 
-// routes mounts parts behind locks. Each method mounts one kind of address.
+// routes mounts the parts behind access checks, with a method for each kind of address.
 type routes struct {
 	locks     *Locks
 	parts     Parts
@@ -113,8 +114,8 @@ func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 	p.Character(bound.Group("", httpserver.Guard(viewers)), l.owns)
 }
 
-// checkHost refuses a request with the wrong Host header, and records it if a robot has sent it, so that
-// the owner finds that robot.
+// checkHost refuses a request with the wrong Host header, and records the request if a robot has sent
+// it, so that the owner can find that robot.
 func (r routes) checkHost(request *http.Request) error {
 	err := r.locks.hosts.Check(request)
 	if err != nil && strings.HasPrefix(request.URL.Path, "/xiaozhi/") && request.Header.Get("Device-Id") != "" {
@@ -123,13 +124,13 @@ func (r routes) checkHost(request *http.Request) error {
 	return err
 }
 
-// owner mounts the owner's routes of a TCP address.
+// owner mounts the owner's routes on a TCP address.
 func (r routes) owner(e gin.IRouter) {
 	mountAll(e, r.parts.Owner...)
 	r.parts.BridgeAdmin(e)
 }
 
-// unknownPath returns a handler that calls another for requests that match no route.
+// unknownPath returns a middleware that calls handler for requests that match no route.
 func unknownPath(handler gin.HandlerFunc) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if c.FullPath() == "" {
@@ -138,8 +139,8 @@ func unknownPath(handler gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
-// local mounts the routes for programs on this machine, and for the web pages of
-// allowed_origins in its browsers. The owner's API is for programs only.
+// local mounts the routes for programs on this machine, and for web pages from allowed_origins in
+// browsers on this machine. The owner's API is for programs only.
 func (r routes) local(e *gin.Engine) {
 	l, p := r.locks, r.parts
 	e.Use(httpserver.Guard(l.origins.Local), l.origins.Admit())
@@ -159,7 +160,8 @@ func (r routes) local(e *gin.Engine) {
 	p.Character(e, func(r *http.Request) bool { return httpserver.Local(r) == nil })
 }
 
-// skins mounts the routes of programs that show the agent. Without locks everybody may use them.
+// skins mounts the routes for programs that show the agent. Without locks everybody may use these
+// routes.
 func (r routes) skins(e gin.IRouter, locks ...func(*http.Request) error) {
 	p := r.parts
 	p.Skin(e, locks...)

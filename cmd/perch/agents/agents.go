@@ -43,7 +43,7 @@ type Options struct {
 	Recognizers voice.Recognizers // replaces the configured recognizers; may be nil
 
 	URL            string                                  // base URL of the appliance for programs on this machine
-	WyomingServers func(context.Context) ([]string, error) // returns the addresses found on the network
+	WyomingServers func(context.Context) ([]string, error) // returns the addresses of Wyoming servers on the network
 	Log            *slog.Logger
 }
 
@@ -54,14 +54,14 @@ type Agents struct {
 	Catalog    characters.Catalog
 	Skills     *skill.Library
 	Notifier   *notice.Notifier
-	Talks      *vccp.ToolEndpoints // for coding agents
+	Talks      *vccp.ToolEndpoints // offers tools to coding agents
 	Engines    engines.Current
 	Mind       *agent.Mind
-	Sentiment  func(text string) float64 // returns the valence of a text, from -1 to 1
+	Sentiment  func(text string) float64 // returns how positive the feeling in a text is, from -1 to 1
 	Moods      *mood.Moods
 	Diary      *diary.Diary
 
-	brain drivers.Brain // arguments of every brain's constructor besides its options
+	brain drivers.Brain // what every brain's constructor gets besides the options of the brain
 	o     Options
 }
 
@@ -123,8 +123,8 @@ func (a *Agents) newCharacters(c *config.Config) (err error) {
 	return nil
 }
 
-// newEngines makes the engines of a configuration. It reuses each engine of current whose settings
-// are the same in the configuration. current may be nil.
+// newEngines makes the engines of a configuration. It reuses the engines of current whose settings
+// have not changed. current may be nil.
 func (a *Agents) newEngines(c *config.Config, current *engines.Set) (*engines.Set, error) {
 	publish := func(e event.Event) { a.o.Bus.Publish("", "", e) }
 	e, err := engines.New(current, c, a.brain, a.o.WyomingServers, publish, a.o.Log)
@@ -167,11 +167,11 @@ func (a *Agents) PhraseFor(id device.ID, name string) string {
 	return a.Phrase(a.Characters.Language(id), name)
 }
 
-// Next holds the engines and characters of a configuration that is not in use yet.
+// Next holds the engines and characters made from a configuration that is not in use yet.
 type Next struct {
 	Engines    *engines.Set
 	Characters *characters.Characters
-	previous   *engines.Set // in use when Next was made
+	previous   *engines.Set // the engines in use when Next was made
 }
 
 // Next makes the engines and characters of a configuration that differs from the current one in

@@ -40,8 +40,8 @@ import (
 	"perch/voice/sounds"
 )
 
-// Appliance holds all parts of perch serve. New makes the parts and opens what they need; Run runs them
-// until its context is done. The fields are in the order that New sets them.
+// Appliance holds all parts of perch serve. New makes the parts and opens their files and ports; Run
+// runs them until its context is done. New sets the fields in this order.
 type Appliance struct {
 	Data    string // path of the data directory
 	Log     *slog.Logger
@@ -68,7 +68,7 @@ type Appliance struct {
 	wyomingListener net.Listener // nil if the Wyoming server is off
 	WyomingAddr     net.Addr     // the address of wyomingListener
 	network         *network.Network
-	homeAssistant   *hassapp.App // nil if this program is not an app of Home Assistant
+	homeAssistant   *hassapp.App // nil unless Home Assistant runs Perch as one of its apps (add-ons)
 
 	// Events and states.
 	Bus    *event.Bus
@@ -115,11 +115,11 @@ type logs interface {
 	Close() // ends all followers
 }
 
-// Options are the options of New besides the configuration.
+// Options holds what New needs besides the configuration.
 type Options struct {
 	Data        string // path of the data directory
 	Log         *slog.Logger
-	Recognizers voice.Recognizers // replace the configured recognizers in measurements; may be nil
+	Recognizers voice.Recognizers // replaces the configured recognizers in measurements; may be nil
 
 	Version string    // version of this program
 	Built   time.Time // when this program was built

@@ -13,8 +13,8 @@ import (
 	"perch/perception"
 )
 
-// Apply makes a configuration that was checked take effect in the running appliance. It affects turns
-// that begin later, not those that are running. It returns the keys that take effect only after a
+// Apply puts a configuration, which must have been checked, into effect in the running appliance. Turns
+// that are running keep the previous configuration. It returns the keys that take effect only after a
 // restart. If it returns an error, it has changed nothing.
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
@@ -55,7 +55,7 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	if err := errors.Join(c.Behaviours.Check(), perception.CheckRules(rules)); err != nil {
 		return err
 	}
-	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // nothing after this can fail
+	if err := a.viewers.Apply(c, e, n.Characters.Speech()); err != nil { // the steps after this cannot make applyConfig fail
 		return err
 	}
 	a.config.Store(c)
@@ -63,7 +63,7 @@ func (a *Appliance) applyConfig(c *config.Config, n *agents.Next) error {
 	a.Talk.Apply(a.talkOptions(c, e))
 	a.warmer.Replaced()
 	if a.wyoming != nil {
-		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // only for languages that the check refuses
+		if err := a.wyoming.Apply(a.wyomingOptions(c, e)); err != nil { // Apply fails only for languages that the check of the configuration refuses
 			a.Log.Error("the Wyoming server keeps its previous languages and voices", "err", err)
 		}
 	}

@@ -35,7 +35,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		o.Settings = settings.New(a.options.Overlay, c, a, a.Log)
 	}
 	a.admin, a.metrics = admin.New(o), admin.NewMetrics(o)
-	if err := a.DB.Readable(); err != nil { // the parts may have read incomplete data
+	if err := a.DB.Readable(); err != nil { // after a read error, the parts made so far may have incomplete data
 		return err
 	}
 	if err := a.newPage(c); err != nil {
@@ -66,7 +66,7 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
 		Secret: a.locks.Token, Epoch: a.Identity.Sessions, StoreEpoch: a.Identity.WriteSessions,
 		Key: a.locks.Owner, Addresses: a.network.URLs, LocalURL: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
-	if c.Web.IngressListen == "" { // otherwise proxies connect to that address
+	if c.Web.IngressListen == "" { // if it is set, proxies connect to that address instead
 		if o.Ingress, err = c.Web.Proxies(); err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ import (
 	"perch/voice/sounds"
 )
 
-// newPrograms makes the APIs for other programs: viewers of agents, the clients of the bridge,
-// Wyoming clients, and Home Assistant.
+// newPrograms makes the APIs for other programs: programs that show agents, clients of the bridge
+// API, Wyoming clients, and Home Assistant.
 func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
 		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Skills: a.Agents.Skills, Notices: a.Notices, Notifier: a.Agents.Notifier,
@@ -51,7 +51,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	return a.newMirror(c)
 }
 
-// bridgeOptions returns the options of the bridge. Apply replaces them.
+// bridgeOptions returns the options of the bridge API. Apply replaces them.
 func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Options {
 	return bridge.Options{
 		Find: a.Robots.Resolve, Talk: a.control, Mind: a.Agents.Mind, Memory: a.Memory, Log: a.bridgeTurns, Spoken: func() []bridge.Turn { return bridgeTurnsOf(a.Records.Turns(a.Config().Robots.KeepTurns)) },
@@ -64,7 +64,7 @@ func (a *Appliance) bridgeOptions(c *config.Config, e *engines.Set) bridge.Optio
 	}
 }
 
-// bridgeTurnsOf converts turns of robots to turns of the bridge.
+// bridgeTurnsOf converts turns of robots to the form of package bridge.
 func bridgeTurnsOf(records []robot.TurnRecord) (turns []bridge.Turn) {
 	for _, t := range records {
 		turns = append(turns, bridge.Turn{At: t.At, Session: t.Session, User: t.Heard, Assistant: t.Said})
@@ -73,7 +73,7 @@ func bridgeTurnsOf(records []robot.TurnRecord) (turns []bridge.Turn) {
 }
 
 // wyomingOptions returns the options of the Wyoming server, which offers the agent and the configured
-// engines, in their order.
+// engines, in the order of the configuration.
 func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Options {
 	o := wyoming.Options{Mind: a.Agents.Mind, Languages: c.Language.List(), Zone: a.zone, Hold: e.Acquire,
 		Phrases: e.Phrase, Name: c.Name, ID: a.ID, Version: a.options.Version, Log: a.Log}
@@ -132,13 +132,14 @@ func (u updates) Update(id device.ID) (installed, latest string) {
 	return update.Installed, update.Latest
 }
 
-// offers returns the services that the appliance, as an app of Home Assistant, offers to it.
+// offers returns the services that the appliance offers to Home Assistant while it runs as an app
+// (add-on) there.
 func (a *Appliance) offers() (o hassapp.Offers) {
 	if a.wyoming != nil {
 		o.Wyoming = a.WyomingAddr.String()
 	}
 	s, c := a.Mirror.Status(), a.Config().MQTT
-	if s.Connected && s.Broker == config.EmbeddedBroker { // another program may use the embedded broker's port
+	if s.Connected && s.Broker == config.EmbeddedBroker { // while the mirror is not connected, another program may have taken the broker's port
 		o.Broker = c.Listen
 		o.User, o.Password = a.Mirror.Account()
 	}

@@ -20,7 +20,8 @@ import (
 	"perch/voice/sounds"
 )
 
-// newRobots makes the server of robots, the robots' behaviours, and the service for their check-ins.
+// newRobots makes the server that robots connect to, the robots' gestures, behaviours and sounds,
+// their firmware, and the service for their check-ins.
 func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), config.IsEmotion)
 	if err != nil {
@@ -66,7 +67,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	return nil
 }
 
-// talkOptions returns the options of the server of robots. Apply replaces them.
+// talkOptions returns the options of the server that robots connect to. Apply replaces them.
 func (a *Appliance) talkOptions(c *config.Config, e *engines.Set) robot.Options {
 	return robot.Options{
 		Robots: a.Robots, TurnAway: func(r *http.Request, err error) { a.ota.TurnAway(r, err) }, Bus: a.Bus, Senses: a.intake, Mind: a.Agents.Mind, Records: a.Records, Sounds: a.sounds,

@@ -15,7 +15,7 @@ import (
 	"perch/health"
 )
 
-// list returns the parts in the order that /ready shows their conditions. They are ended in reverse
+// list returns the parts in the order of their conditions in /ready. Run ends the parts in reverse
 // order.
 func (a *Appliance) list() []parts.Part {
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
@@ -83,7 +83,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 			manager.Ready()
 		},
 		Stopping: func(err error) {
-			if !errors.Is(err, ErrRestart) { // the process survives a restart
+			if !errors.Is(err, ErrRestart) { // a restart keeps the process
 				manager.Stopping()
 			}
 			a.applying.Lock() // wait until a running change has been applied
@@ -97,7 +97,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 // program. It ignores faults that do not stop the program, such as a full disk or an unreachable broker.
 func (a *Appliance) checkAlive(ctx context.Context) error {
 	return errors.Join(
-		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // an error does not mean that it hangs
+		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // a store that returns an error does not hang
 		waitForBoard(ctx, a.Bus, a.board),
 		a.Listeners.Check(ctx),
 	)

@@ -47,8 +47,8 @@ func RaiseGOMAXPROCS() {
 }
 
 // RunChildProcess must be called first in the TestMain of a test binary. An appliance starts its own binary
-// again for child processes, such as the broker. If this process is one of these, RunChildProcess runs it
-// and exits.
+// again for child processes, such as the broker. In such a child process, RunChildProcess does the child's
+// work and exits.
 func RunChildProcess() {
 	if len(os.Args) < 2 {
 		return
@@ -86,7 +86,7 @@ func WriteConfig(t testing.TB, text string) string {
 	return path
 }
 
-// Load loads a configuration from a file, unless path is empty, and from the environment.
+// Load loads a configuration from a file, unless path is empty, and from the variables in environ.
 func Load(path string, environ ...string) (config.Config, error) {
 	return config.Source{File: path, Environ: environ}.Load()
 }
@@ -107,7 +107,7 @@ type Appliance struct {
 
 	// These are set by Configured only.
 	File  string            // path of the configuration file
-	Again func() *Appliance // waits until the appliance has ended for a restart, and starts it again
+	Again func() *Appliance // waits until the appliance has ended after a request to restart, and starts it again
 }
 
 // Start runs an appliance until the test ends.
@@ -141,7 +141,8 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	return h
 }
 
-// TestDoc returns the doc comment of a test. It describes what an owner would lose if the test fails.
+// TestDoc returns the doc comment of a test. The comment describes what an owner would lose if the test
+// fails.
 func TestDoc(t testing.TB) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	files, _ := filepath.Glob("*_test.go")
@@ -227,7 +228,7 @@ func (h *Appliance) Admin(method, path, body string, into any) {
 	}
 }
 
-// Part returns the condition of a part in /ready, or an empty one.
+// Part returns the condition of a part as /ready reports it, or an empty Part if it reports none.
 func (h *Appliance) Part(name string) (part admin.Part) {
 	h.T.Helper()
 	_, text := h.Request(http.MethodGet, "/ready", "")
@@ -248,8 +249,8 @@ func (h *Appliance) Eventually(what string, done func() bool) {
 	waittest.For(h.T, what, done)
 }
 
-// FreeAddress returns a loopback address on which nothing listens. The kernel does not assign its port to
-// outgoing connections.
+// FreeAddress returns a loopback address on which nothing listens. Its port is outside the range that the
+// kernel uses for outgoing connections.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
@@ -262,8 +263,8 @@ func FreeAddress(t testing.TB) string {
 	return ""
 }
 
-// ChildCommand returns a command whose process is killed when the test binary ends, even if that is killed.
-// Ctrl-C does not reach the process.
+// ChildCommand returns a command whose process is killed when the test binary ends, even if the test binary
+// is killed. Ctrl-C does not reach the process.
 func ChildCommand(program string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(program, arguments...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

@@ -33,7 +33,7 @@ type Transcript struct {
 }
 
 // NewAvatar starts an avatar program at an address, or at a free one if address is empty. It ends with the
-// test. After Kill another one can be started at the same address.
+// test. After Kill another program can be started at the same address.
 func NewAvatar(t testing.TB, address string) *Avatar {
 	t.Helper()
 	return NewReplyingAvatar(t, address, nil)

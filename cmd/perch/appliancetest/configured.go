@@ -24,8 +24,9 @@ import (
 	"perch/must"
 )
 
-// Configured runs an appliance with a configuration file, an overlay and the doctor, so that the API can
-// change the configuration. The file begins with addresses to listen on and ends with the text more.
+// Configured runs an appliance with a configuration file, an overlay (the file of changed settings) and
+// the doctor, so that tests can change the configuration through the API. The file begins with addresses
+// to listen on and ends with the text more.
 func Configured(t *testing.T, more string) *Appliance {
 	t.Helper()
 	text := fmt.Sprintf(`# Where this appliance is found.
@@ -81,14 +82,14 @@ func (a apiClient) Get(_ context.Context, path string, into any) error {
 	return json.Unmarshal([]byte(text), into)
 }
 
-// Idle returns the event that a robot with dotty's firmware sends when it connects. It makes the
-// appliance read the robot's tools before the first turn.
+// Idle returns the event that a robot with the firmware of the project dotty sends when it connects. It
+// makes the appliance read the robot's tools before the first turn.
 func Idle() []xiaozhi.Event {
 	return []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 }
 
-// StartAskPermission calls AskPermission in a goroutine of wg, and returns once the owner can answer. done
-// is called with the response.
+// StartAskPermission calls AskPermission in a goroutine of wg, and returns once the owner can answer. The
+// goroutine then calls done with the response.
 func (h *Appliance) StartAskPermission(wg *sync.WaitGroup, command string, done func(response string)) {
 	h.T.Helper()
 	wg.Go(func() { done(h.AskPermission(command)) })
@@ -103,7 +104,7 @@ func (h *Appliance) StartAskPermission(wg *sync.WaitGroup, command string, done 
 // response, or the text of an error.
 func (h *Appliance) AskPermission(command string) (response string) {
 	body, _ := json.Marshal(map[string]any{"hook_event_name": "PermissionRequest", "session_id": "one", "tool_name": "Bash",
-		"tool_input": map[string]string{"command": command}}) // strings can be encoded
+		"tool_input": map[string]string{"command": command}}) // encoding strings cannot fail
 	r, err := http.NewRequest(http.MethodPost, h.URL("/permission"), bytes.NewReader(body))
 	if err != nil {
 		return err.Error()
@@ -115,7 +116,7 @@ func (h *Appliance) AskPermission(command string) (response string) {
 		return err.Error()
 	}
 	defer a.Body.Close()
-	text, _ := io.ReadAll(a.Body) // an appliance that ends may send only a part
+	text, _ := io.ReadAll(a.Body) // an appliance that ends may send only a part of the body
 	return string(text)
 }
 
