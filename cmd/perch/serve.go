@@ -39,7 +39,8 @@ func serveCommand() *cobra.Command {
 	return c
 }
 
-// serve runs the appliance. After the first start it prints to out what a new owner should do.
+// serve runs the appliance. When it is ready, it prints to out how to connect a robot, open the
+// page and run perch doctor.
 func serve(ctx context.Context, s *settings, newDatabase bool, out io.Writer) error {
 	// A staged backup contains settings, so it is restored before the configuration is loaded.
 	earlyLog := slog.New(logTo(os.Stderr, slog.LevelInfo, isJournal(os.Getenv("JOURNAL_STREAM"), os.Stderr)))

@@ -30,13 +30,13 @@ import (
 // the real protocols and respond at once. The recognizer understands "what time is it" in every utterance.
 type Peers struct {
 	Words []string // the words of the model's reply
-	Calls string   // the value of tool_calls in the model's first delta; may be empty
-	// Decides returns the value of tool_calls after a message, instead of Calls; may be nil.
+	Calls string   // tool calls in JSON that the model answers a user with; empty for an answer in words
+	// Decides replaces Calls: it returns the tool calls that answer a message, or "". It may be nil.
 	Decides func(role, content string) (calls string)
 	Every   time.Duration // the time between two words
-	Rest    chan struct{} // if not nil, the model waits after the first sentence until Rest is closed
-	// Holds returns the stage that waits until the client has disconnected: "recognizing", "first token",
-	// "in a tool", "speaking", or "" for none.
+	Rest    chan struct{} // if it is not nil, the model waits after its first sentence until Rest is closed
+	// Holds returns the stage of a turn where a peer waits until its client has disconnected:
+	// "recognizing", "first token", "in a tool", "speaking", or "" for none.
 	Holds   func() string
 	Reached chan string // receives each stage that waits
 
@@ -51,7 +51,7 @@ type Peers struct {
 	spoken             []Spoken // requests that the synthesizer has received
 }
 
-// turnTimes holds the times of the latest turn.
+// turnTimes holds when the stages of the latest turn happened.
 type turnTimes struct {
 	utteranceEnd, transcript time.Time
 	modelRequest             time.Time
@@ -69,10 +69,10 @@ const (
 	Synthesizer Peer = "synthesizer"
 )
 
-// Failure is a way that a peer fails.
+// Failure says how a peer fails.
 type Failure string
 
-// Ways that a peer fails.
+// The failures. A Healthy peer works.
 const (
 	Healthy Failure = ""
 	Silent  Failure = "accepts and never responds"
@@ -80,7 +80,7 @@ const (
 	Dying   Failure = "dies during the response"
 )
 
-// peerState is the current Failure of a peer, and its requests.
+// peerState is the current Failure of a peer, and the number of its requests.
 type peerState struct {
 	failure Failure
 	changed chan struct{}   // closed when another Failure is set
@@ -120,7 +120,7 @@ func (p *Peers) failing(peer Peer, handle http.HandlerFunc) http.HandlerFunc {
 			handle(w, r)
 			return
 		}
-		body, err := io.ReadAll(r.Body) // an unread body delays the end of the context when the client disconnects
+		body, err := io.ReadAll(r.Body) // with an unread body the server would not notice that the client has disconnected
 		if err != nil {
 			return
 		}
@@ -223,8 +223,8 @@ func (p *Peers) recordTime(t *time.Time) {
 	*t = time.Now()
 }
 
-// waitIfHeld reports whether Holds returns stage. If so, it first waits until the client has disconnected,
-// which closes disconnected.
+// waitIfHeld reports whether Holds returns stage. If so, it first waits until the channel disconnected is
+// closed, which means that the client has disconnected.
 func (p *Peers) waitIfHeld(stage string, disconnected <-chan struct{}) bool {
 	if p.Holds() != stage {
 		return false
@@ -356,7 +356,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		}
-		text, _ := json.Marshal(word) // strings can be encoded
+		text, _ := json.Marshal(word) // encoding a string cannot fail
 		send(`{"content":` + string(text) + `}`)
 		// The appliance recognizes the end of a sentence by the next word.
 		if afterSentence := i > 0 && strings.HasSuffix(p.Words[i-1], "."); afterSentence && !sentenceEnded {
@@ -377,7 +377,7 @@ func (p *Peers) think(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// speak serves the synthesizer. Each sentence sounds as half a second of a tone.
+// speak serves the synthesizer. It turns each sentence into a tone of half a second.
 func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/v1/audio/speech" {
 		http.NotFound(w, r)
@@ -426,8 +426,8 @@ func (p *Peers) Requests() (prompts []string, spoken []Spoken) {
 	return slices.Clone(p.prompts), slices.Clone(p.spoken)
 }
 
-// Latency returns the time that the peers themselves took in the latest turn, until the sound of the first
-// sentence.
+// Latency returns the part of the latest turn that the peers took, from the end of the utterance to the
+// sound of the first sentence.
 func (p *Peers) Latency() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,7 +18,8 @@ import (
 	"perch/must"
 )
 
-// Sentences returns spoken texts. The synthesizer is not the appliance's.
+// Sentences returns texts as speech. Package simrobot synthesizes the speech, not an engine of the
+// appliance.
 func Sentences(t testing.TB, texts ...string) (sentences []simrobot.Sentence) {
 	t.Helper()
 	for _, text := range texts {
@@ -28,7 +29,7 @@ func Sentences(t testing.TB, texts ...string) (sentences []simrobot.Sentence) {
 	return sentences
 }
 
-// Robot is a simulated robot and its observations.
+// Robot is a simulated robot, and what it has observed.
 type Robot struct {
 	*simrobot.Robot
 	Off func() // switches the robot off; nil unless StartRobot or StartCompanion has started it
@@ -71,9 +72,10 @@ type timedObservation struct {
 // Values of Lateness beyond which late packets are the machine's fault, not the appliance's. The tests of
 // gateway/robot check the timing with a virtual clock.
 const (
-	// Before a robot speaks, packets may leave 14 ms late, and the robot needs 5 ms of these to get ready.
+	// The appliance sends the first packet of speech 14 ms after the order to speak. The robot needs 5 ms
+	// of that time to get ready, so it may be 9 ms late.
 	maxLatenessAtStart = 9 * time.Millisecond
-	// MaxLateness is for a robot that speaks. It has buffered sound for longer.
+	// MaxLateness applies while a robot speaks: its buffer then holds enough sound for a longer delay.
 	MaxLateness = 25 * time.Millisecond
 )
 
@@ -123,7 +125,7 @@ func (h *Appliance) TryRobot(o simrobot.Options) (*Robot, error) {
 	return r, r.Run(ctx)
 }
 
-// RunRobot runs a robot for at most two minutes, which must succeed.
+// RunRobot is like TryRobot, but ends the test if Run fails.
 func (h *Appliance) RunRobot(o simrobot.Options) *Robot {
 	h.T.Helper()
 	r, err := h.TryRobot(o)
@@ -202,7 +204,8 @@ func (r *Robot) HasShown(text string) bool {
 	return found
 }
 
-// CheckTiming checks that no packet came late, or before the robot was ready.
+// CheckTiming checks that no packet came late, or before the robot was ready. If this machine itself was
+// late, it only logs such packets.
 func (r *Robot) CheckTiming(t *testing.T) {
 	t.Helper()
 	s := r.Stats()
@@ -230,12 +233,12 @@ func (r *Robot) CheckComplete(t *testing.T) {
 	}
 }
 
-// Adopt checks in and adopts robots with the Client-Ids of simulated ones.
+// Adopt checks robots in, with the Client-Ids that simulated robots have, and adopts them.
 func (h *Appliance) Adopt(macs ...string) {
 	h.T.Helper()
 	for _, mac := range macs {
 		id := must.Value(device.ParseID(mac))(h.T)
-		s := sha256.Sum256([]byte("client " + id)) // simrobot derives the Client-Id from the MAC address like this
+		s := sha256.Sum256([]byte("client " + id)) // simrobot derives the Client-Id, a UUID, from the MAC address in the same way
 		s[6], s[8] = s[6]&0x0f|0x40, s[8]&0x3f|0x80
 		c := device.NewClient(fmt.Sprintf("%x-%x-%x-%x-%x", s[:4], s[4:6], s[6:8], s[8:10], s[10:16]))
 		h.Robots.CheckIn(device.CheckIn{ID: id, Client: c}, time.Now())
@@ -245,7 +248,7 @@ func (h *Appliance) Adopt(macs ...string) {
 	}
 }
 
-// StartCompanion runs a robot in the background until the test ends. Run must not fail.
+// StartCompanion is StartRobot with o.Forever set.
 func (h *Appliance) StartCompanion(o simrobot.Options) *Robot {
 	o.Forever = true
 	return h.StartRobot(o)
@@ -267,11 +270,11 @@ func (h *Appliance) WaitForTools(id device.ID) {
 	h.Eventually("the appliance has read the robot's tools", func() bool { return len(h.Talk.Tools(id)) > 0 })
 }
 
-// Stopped matches the appliance's order to stop speaking.
+// Stopped matches observations that the appliance orders the robot to stop speaking.
 func Stopped(e simrobot.Observation) bool { _, ok := e.(simrobot.Stopped); return ok }
 
 // Await waits for an observation that matches a condition, and returns its time. what describes the
-// condition for an error.
+// condition in the error after a timeout.
 func (h *Appliance) Await(r *Robot, what string, condition func(simrobot.Observation) bool) (at time.Time) {
 	h.T.Helper()
 	h.Eventually(what, func() bool {

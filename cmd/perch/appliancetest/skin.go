@@ -20,7 +20,7 @@ const Key = "a key for the skins"
 // Everything is the message with which a skin subscribes to all events.
 const Everything = `{"type":"subscribe","events":["agent_state","tool_status","emotion","notification"],"states":"all"}`
 
-// Watcher is a skin that records the messages of the appliance.
+// Watcher is a skin (a program that shows the agent) that records the appliance's messages.
 type Watcher struct {
 	*socket.Conn
 	reading sync.WaitGroup
@@ -28,8 +28,8 @@ type Watcher struct {
 	frames  []map[string]any
 }
 
-// Watch connects a skin as a browser does, which sends the key as a subprotocol. subscribe is the skin's
-// first message.
+// Watch connects a skin as a browser does: with the key as a WebSocket subprotocol. subscribe is the
+// skin's first message.
 func (h *Appliance) Watch(subscribe string) *Watcher {
 	h.T.Helper()
 	w := WatchAt(h.T, h.URL(""), subscribe)

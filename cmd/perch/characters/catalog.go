@@ -36,7 +36,7 @@ func NewCatalog(c *Characters, p *Passports, skills *skill.Library, bus *event.B
 	return Catalog{c, p, skills, bus}
 }
 
-// List returns all characters. The household's comes first.
+// List returns all characters. The household's character comes first.
 func (k Catalog) List() []admin.Character {
 	list := []admin.Character{k.describe(k.householdCharacter())}
 	for _, name := range k.Names() {
@@ -47,8 +47,8 @@ func (k Catalog) List() []admin.Character {
 	return list
 }
 
-// Names returns the sorted IDs of all characters except the household's. It leaves out characters
-// that cannot be read.
+// Names returns the sorted IDs of all characters except the household's character. It leaves out
+// characters that cannot be read.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
 	for _, c := range k.configured().config.Characters {
@@ -57,7 +57,7 @@ func (k *Characters) Names() []string {
 	for dir, ext := range map[string]string{ImportDir(k.data): ".json", PersonaDir(k.data): ".md"} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
-			continue // the directory is made with its first file
+			continue // the directory does not exist before its first file
 		}
 		for _, e := range entries[:min(len(entries), MaxFiles)] {
 			if name, ok := strings.CutSuffix(e.Name(), ext); ok {
@@ -79,7 +79,7 @@ func (k Catalog) describe(char character) admin.Character {
 		switch err := k.skills.Check(s.Name()); {
 		case errors.Is(err, skill.ErrElsewhere):
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is run by the viewer that shows the character's model.", s.Name()))
-		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // the manifest has a remark about these
+		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // the manifest's remarks already mention such a skill
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is not on this appliance: put its folder into the directory of skills, "+
 				"and restart. perch skill check says whether it is trusted.", s.Name()))
 		}
@@ -164,7 +164,7 @@ func (k Catalog) Remove(id string) error {
 	return nil
 }
 
-// Card returns the registration file of a character, with remarks for its owner.
+// Card returns the ERC-8004 registration file of a character, with remarks for the owner.
 func (k Catalog) Card(id string) (card admin.Card, err error) {
 	own, err := k.passports.own(id)
 	if err != nil {
@@ -178,8 +178,8 @@ func (k Catalog) Card(id string) (card admin.Card, err error) {
 	return card, nil
 }
 
-// findUse returns a sentence about a use of a character and how to end it, or "" if it is not in
-// use.
+// findUse returns a sentence that says what uses a character and how to end this use, or "" if the
+// character is not in use.
 func (k *Characters) findUse(id string, now time.Time) string {
 	for _, r := range k.configured().config.Robots.Each {
 		if r.Character == id || r.Persona == id {
@@ -202,12 +202,12 @@ func (k *Characters) findUse(id string, now time.Time) string {
 	return ""
 }
 
-// errInUse is returned for a character that cannot be removed.
+// errInUse returns the error for a character that cannot be removed.
 func errInUse(format string, args ...any) error {
 	return &httpserver.Fault{Word: "character_stays", Sentence: fmt.Sprintf(format, args...), HTTP: http.StatusConflict}
 }
 
-// errManifest is returned for a manifest that cannot be imported.
+// errManifest returns the error for a manifest that cannot be imported.
 func errManifest(err error) error {
 	return &httpserver.Fault{Word: "bad_manifest", Sentence: err.Error(), HTTP: http.StatusBadRequest}
 }

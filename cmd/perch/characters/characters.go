@@ -1,6 +1,7 @@
-// Package characters holds the characters of robots and of conversations with skins: persona,
-// brain, voice and language. It reads them from the configuration, from imported manifests and
-// from persona files in the data directory.
+// Package characters holds the characters of robots and of conversations with skins (programs that
+// show the agent). A character has a persona, a brain, a voice and a language. The package reads
+// characters from the configuration, from imported manifests and from persona files in the data
+// directory.
 package characters
 
 import (
@@ -41,7 +42,7 @@ type Characters struct {
 
 	mu         sync.RWMutex
 	household  household
-	characters map[string]character // key: the name that settings use, an ID or a path
+	characters map[string]character // key: the name in robots' settings, which is an ID or the path of a persona file
 	sessions   map[string]played    // key: session of a skin
 }
 
@@ -50,7 +51,7 @@ type household struct {
 	config  *config.Config
 	common  robot.Character // for robots without settings
 	persona agent.Persona
-	fixed   map[device.ID]device.Settings // from robots.each
+	fixed   map[device.ID]device.Settings // the settings in the key robots.each
 }
 
 // played is the character that a skin's session uses.
@@ -85,9 +86,9 @@ const (
 	MaxFiles = 2 * maxImported
 )
 
-// New reads the characters of a configuration and of the robots. It logs each character that cannot
-// be read; the household's character takes its place. The result has no effect until it is passed
-// to Replace.
+// New reads the characters that a configuration and the robots' settings name. It logs each
+// character that cannot be read; the household's character takes its place. The result has no effect
+// until it is passed to Replace.
 func New(c *config.Config, robots *device.Registry, data string, log *slog.Logger) (*Characters, error) {
 	speech, err := config.Speech(c)
 	if err != nil {
@@ -136,7 +137,7 @@ func (k *Characters) Replace(next *Characters) {
 	}
 }
 
-// configured returns the current configuration of all robots.
+// configured returns the current part of the configuration that concerns all robots.
 func (k *Characters) configured() household {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -146,8 +147,9 @@ func (k *Characters) configured() household {
 // Speech returns the language and voice for robots without settings.
 func (k *Characters) Speech() voice.Options { return k.configured().common.Speech }
 
-// Conditions returns a part with the languages in robots' settings that engines do not support, or
-// nil if none exist. Languages that the configuration sets are covered by its warnings.
+// Conditions returns a part that names the languages in robots' settings that the engines do not
+// support, or nil if the engines support all. Languages in the configuration are left out:
+// Config.Warnings covers those.
 func (k *Characters) Conditions() []health.Part {
 	var tags []string
 	for _, r := range k.robots.List() {
@@ -220,7 +222,7 @@ func (k *Characters) readManifest(ctx context.Context, c config.Character) (mani
 		return manifest.Read(ctx, nil, c.Manifest)
 	}
 	sum := sha256.Sum256([]byte(c.Manifest))
-	path := filepath.Join(ImportDir(k.data), c.Name+"."+hex.EncodeToString(sum[:8])+".json") // no ID has a dot
+	path := filepath.Join(ImportDir(k.data), c.Name+"."+hex.EncodeToString(sum[:8])+".json") // IDs contain no dot, so this is not the file of an imported character
 	if m, err := manifest.Read(ctx, nil, path); !errors.Is(err, fs.ErrNotExist) {
 		return m, err
 	}
@@ -292,7 +294,7 @@ func (k *Characters) readCharacter(name string) (character, error) {
 }
 
 // Check returns an error that wraps device.ErrSetting if the engines do not support a change of a
-// robot's settings, or its character cannot be loaded.
+// robot's settings, or if the new character cannot be loaded.
 func (k *Characters) Check(c device.Change) error {
 	text := func(s *string) string { return strings.TrimSpace(*cmp.Or(s, new(string))) }
 	s := device.Settings{Persona: text(c.Persona), Voice: text(c.Voice), Brain: text(c.Brain), Language: text(c.Language)}
@@ -344,7 +346,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	return c
 }
 
-// Language returns the language of a robot (BCP 47), or the household's if id is empty.
+// Language returns the language of a robot (BCP 47), or the household's language if id is empty.
 func (k *Characters) Language(id device.ID) string {
 	if id == "" {
 		return k.Speech().Language
@@ -397,8 +399,8 @@ func (k *Characters) Exists(name string) bool {
 	return loaded || k.load(name) == nil
 }
 
-// Play sets the character of a skin's turn. An empty name is the household's character. The skin's
-// system message is added after the character's text.
+// Play sets the character of a skin's turn. An empty name stands for the household's character. The
+// skin's system message is added after the character's text.
 func (k *Characters) Play(t *agent.Turn, name, system string) {
 	char, loaded := k.lookup(name)
 	if !loaded {

@@ -16,8 +16,9 @@ import (
 	"perch/store"
 )
 
-// Passports holds the passports of the characters. Fields that the owner wrote are stored, and
-// replace those of the character's manifest.
+// Passports holds the passports of the characters. A passport is a JSON object that describes a
+// character to others. Its fields come from the character's manifest, unless the owner has written
+// them; the owner's fields are stored.
 type Passports struct {
 	characters *Characters
 	skills     func(character string) []string // returns the names of a character's skills
@@ -98,7 +99,7 @@ func (p *Passports) own(id string) (passport.Own, error) {
 	return own, nil
 }
 
-// byID returns a character by its ID, including the household's.
+// byID returns the character with an ID, which may be the household's character.
 func (k *Characters) byID(id string) (character, error) {
 	if id == agent.DefaultCharacter {
 		return k.householdCharacter(), nil
@@ -112,7 +113,7 @@ func (k *Characters) byID(id string) (character, error) {
 	}
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	for _, char := range k.characters { // the keys of the configuration's personas are paths
+	for _, char := range k.characters { // lookup does not find personas from the configuration by ID: their keys are paths
 		if char.ID == id {
 			return char, nil
 		}
@@ -120,7 +121,7 @@ func (k *Characters) byID(id string) (character, error) {
 	return character{}, errUnknown(id)
 }
 
-// errUnknown is returned for an id that no character has.
+// errUnknown returns the error for an ID that no character has.
 func errUnknown(id string) error {
 	return &httpserver.Fault{Word: "unknown_character", Sentence: fmt.Sprintf("there is no character %.60q; perch character list shows them", id),
 		HTTP: http.StatusNotFound}

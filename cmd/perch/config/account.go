@@ -31,7 +31,7 @@ type Account struct {
 	gids []uint32
 }
 
-// serviceUser is the user as which the package's systemd unit runs Perch.
+// serviceUser is the user that Perch runs as under the systemd unit of the Debian package.
 const serviceUser = "perch"
 
 // ServiceAccount returns the user of Perch's service on this machine, or nil if no service is
@@ -63,7 +63,8 @@ func ServiceAccount() *Account {
 }
 
 // Reader returns the user who must be able to read the files that the configuration at path names:
-// the service's user for the system's configuration, else nil for the user of this process.
+// the service's user if path is in /etc/perch. Otherwise the result is nil, which stands for the
+// user of this process.
 func Reader(path string) *Account {
 	if path != systemConfig {
 		return nil
@@ -77,7 +78,7 @@ func currentAccount() Account {
 	if u, err := user.LookupId(a.Name); err == nil {
 		a.Name = u.Username
 	}
-	groups, _ := os.Getgroups() // an error only makes some advice unnecessary
+	groups, _ := os.Getgroups() // without the groups, checkReadable may give advice that is not needed
 	for _, g := range groups {
 		a.gids = append(a.gids, uint32(g))
 	}
@@ -88,9 +89,9 @@ func currentAccount() Account {
 // replaces by empty ones.
 var hiddenDirectories = []string{"/home", "/root", "/run/user", "/tmp", "/var/tmp"}
 
-// checkReadable returns an error if this user cannot read a file: why, and the command that corrects
-// it. It examines mode, owner and group of the file and of every directory above it, as far as this
-// process can see them.
+// checkReadable returns an error if this user cannot read a file. The error says why, and which
+// command corrects it. checkReadable examines mode, owner and group of the file and of every
+// directory above it, as far as this process can see them.
 func (a Account) checkReadable(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -177,8 +178,8 @@ func ShellWord(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// explainDenied returns err. If err says that a user may not read a file, the text of the result is
-// the reason and the command that corrects it.
+// explainDenied returns err, except if err says that user may not read a file: then the result
+// wraps err, and its text is the reason and the command that corrects it.
 func explainDenied(err error, user Account) error {
 	var denied *fs.PathError
 	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &denied) {
@@ -209,8 +210,8 @@ func isCredential(path string) bool {
 	return strings.HasPrefix(filepath.Clean(path), secret.Directory+"/")
 }
 
-// Paths of systemd units, without the leading slash. The machine owner's unit overrides the
-// package's.
+// Paths of systemd units, without the leading slash. The unit of the machine's owner overrides the
+// unit of the Debian package.
 const (
 	OwnUnit     = "etc/systemd/system/perch.service"
 	PackageUnit = "lib/systemd/system/perch.service" // below / or /usr

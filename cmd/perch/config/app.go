@@ -7,14 +7,14 @@ import (
 	"perch/remote/supervisor"
 )
 
-// Paths in the container of a Home Assistant app.
+// Paths in the container that Home Assistant runs Perch in as an app (add-on).
 const (
 	appData   = "/data"
 	appFolder = "/config" // the app's configuration folder, which the owner can edit
 )
 
-// appIngress is the address on which a Home Assistant app serves its page for Home Assistant's
-// ingress. Only the host and other apps can reach it.
+// appIngress is the address that the app serves the page on for Home Assistant's ingress, a proxy.
+// Only the host and other apps can reach it.
 const appIngress = supervisor.Gateway + ":8005"
 
 // isApp reports whether Home Assistant's Supervisor has started this program.
@@ -32,7 +32,7 @@ func appConfig() string {
 }
 
 // AppOptions returns the path of the file in the data directory with the options that the owner has
-// set in Home Assistant, or "" if there is no such file.
+// set in Home Assistant, or "" if there is no such file or this process is not an app.
 func AppOptions(data string) string {
 	path := filepath.Join(data, "options.json")
 	if _, err := os.Stat(path); err != nil || !isApp(os.Environ()) {

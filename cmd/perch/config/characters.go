@@ -17,11 +17,11 @@ import (
 type ResolvedCharacter struct {
 	agent.Persona
 	First   string   // name of the brain that is tried first; empty for the household's order
-	Remarks []string // sentences about each wish of the manifest that this appliance cannot fulfil
+	Remarks []string // a sentence about each wish of the manifest that this appliance cannot fulfil
 }
 
 // ResolveCharacter returns the character of a manifest with the engines of this appliance. household
-// is the persona whose text is used if the manifest has none.
+// is the persona whose text is used if the manifest has no text.
 func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agent.Persona) ResolvedCharacter {
 	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens,
 		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
@@ -93,7 +93,7 @@ func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, re
 	}
 }
 
-// model returns the name of a brain's model, or "" if the kind has no such option.
+// model returns the name of a brain's model, or "" if brains of its kind have no such option.
 func (e Engine) model() string { return driver.Value[string](e.Options, "model") }
 
 // providerOf returns the name of a brain's provider in manifests, or "" for kinds that manifests

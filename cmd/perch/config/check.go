@@ -105,7 +105,7 @@ func checkPublicURL(s string) error {
 	return nil
 }
 
-// networkName matches valid values of name, a label of a DNS name.
+// networkName matches valid values of the key name, a label of a DNS name.
 var networkName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$`) })
 
 // checkIdentity checks the names of the appliance and of its persona, and the time zone.
@@ -169,7 +169,7 @@ func checkTransports(k *checker, c *Config) {
 	}
 }
 
-// checkRobots checks the settings of single robots.
+// checkRobots checks how robots connect, and the settings of single robots.
 func checkRobots(k *checker, c *Config) {
 	checkTransports(k, c)
 	ids, names := map[device.ID]bool{}, map[string]device.ID{}

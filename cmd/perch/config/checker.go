@@ -15,20 +15,20 @@ import (
 	"perch/secret"
 )
 
-// checker collects the faults of a configuration. It records where each key was set. The keys of its
-// maps are paths of keys, such as "speech.recognizers.0.kind".
+// checker collects the faults of a configuration. It records where each key was set. Its maps are indexed
+// by the paths of configuration keys, such as "speech.recognizers.0.kind".
 type checker struct {
 	file    string   // path of the owner's file
 	overlay string   // path of the overlay; may be ""
-	service *Account // the user who must be able to read the configured files; nil for this process's
+	service *Account // the user who must be able to read the configured files; nil for the user of this process
 	found   Faults
 	lines   map[string]line     // the line where a key is set
 	env     map[string]string   // the environment variable that sets a key
-	unread  []string            // sections that could not be read completely, and get no further faults
+	unread  []string            // sections that could not be read completely; further faults in them are not reported
 	choices map[string][]string // the values that a key may have
 }
 
-// fault adds a fault of the key at path.
+// fault adds a fault of the key at path, unless the key's section could not be read completely.
 func (k *checker) fault(path string, err error) {
 	contains := func(unread string) bool { return unread == section(path) || strings.HasPrefix(unread, path+".") }
 	if slices.ContainsFunc(k.unread, contains) {
@@ -63,7 +63,8 @@ func (k *checker) locate(path string, err error) Fault {
 	return f
 }
 
-// fileFault returns a fault of line number of the owner's file; 0 is the whole file.
+// fileFault returns a fault in the line of the owner's file with a number, or in the whole file if number
+// is 0.
 func (k *checker) fileFault(number int, err error) Fault {
 	return k.atLine(fault(err), line{k.file, number})
 }
@@ -75,8 +76,8 @@ func (k *checker) atLine(f Fault, l line) Fault {
 	return f
 }
 
-// failed adds a fault if err is not nil. If the service's user must read the files, checkReadableByService
-// reports those that cannot be read, and failed does not.
+// failed adds a fault if err is not nil. It ignores files that cannot be read if the service's user must
+// read them, because checkReadableByService reports such files.
 func (k *checker) failed(path string, err error) {
 	denied := errors.Is(err, fs.ErrPermission)
 	if err == nil || denied && k.service != nil {
@@ -100,8 +101,8 @@ func (k *checker) failedEach(path string, err error) {
 	}
 }
 
-// keyErrors adds a fault for each language.KeyError in err, whose keys are below prefix. Without such
-// errors it adds err as a fault of the section.
+// keyErrors adds a fault for each language.KeyError in err, and puts prefix before the key. If err
+// contains no KeyError, it adds err as a fault of the section.
 func (k *checker) keyErrors(section, prefix string, err error) {
 	keyErrs := keyErrorsIn(err)
 	for _, e := range keyErrs {
@@ -140,7 +141,7 @@ func (k *checker) keysBelow(path string) []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// oneOf checks that a value is one of those allowed.
+// oneOf checks that a value is one of the allowed values.
 func (k *checker) oneOf(path, value string, allowed ...string) {
 	k.setChoices(path, allowed)
 	if !slices.Contains(allowed, value) {
@@ -148,7 +149,7 @@ func (k *checker) oneOf(path, value string, allowed ...string) {
 	}
 }
 
-// setChoices records the values that a key may have, for a form.
+// setChoices records the values that a key may have, for a form on the page.
 func (k *checker) setChoices(path string, choices []string) {
 	if k.choices == nil {
 		k.choices = map[string][]string{}
@@ -168,7 +169,7 @@ func (k *checker) listen(path, address string) {
 	k.failed(path, checkAddress(address))
 }
 
-// loopback checks an address to listen on that clients use without a key.
+// loopback checks an address to listen on where clients need no access key.
 func (k *checker) loopback(path, address string) {
 	err := checkAddress(address)
 	if err == nil && !Loopback(address) {
@@ -199,7 +200,8 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// key checks the key of an API, which is either value or the content of file.
+// key checks an API's access key, which is either value or the content of file. path is the section of
+// the API.
 func (k *checker) key(path, value, file string) {
 	key, err := secret.Read("key", value, file)
 	switch {
@@ -210,6 +212,6 @@ func (k *checker) key(path, value, file string) {
 	}
 }
 
-// minKeyLength is the minimum length of a key. Longer keys are unnecessary, since the number of
-// attempts is limited.
+// minKeyLength is the minimum length of an access key. It need not be longer, since the number of
+// attempts to guess a key is limited.
 const minKeyLength = 8

@@ -16,8 +16,8 @@ import (
 	"perch/voice/sphinx"
 )
 
-// Config is the configuration. The file perch.yaml in this folder documents its keys. Other packages
-// do not use Config, but their own options.
+// Config is the configuration. The file perch.yaml in this folder documents its keys. Packages
+// outside cmd/perch do not use Config; they define Options with the values that they need.
 type Config struct {
 	Listen         []string  `yaml:"listen"`
 	Local          []string  `yaml:"local"`
@@ -93,7 +93,7 @@ type Config struct {
 	} `yaml:"debug"`
 }
 
-// Default returns the configuration without any keys.
+// Default returns the configuration that applies if no key is set.
 func Default() Config {
 	c := Config{
 		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",
@@ -128,7 +128,7 @@ func Default() Config {
 	return c
 }
 
-// Zone returns the household's time zone, which is the machine's if none is configured.
+// Zone returns the household's time zone: the configured one, or else the machine's.
 func (c *Config) Zone() (*time.Location, error) {
 	if c.Timezone == "" {
 		return time.Local, nil

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// decodeTree decodes a text of the configuration into maps and lists.
+// decodeTree decodes a YAML text into maps and lists.
 func decodeTree(text []byte) (tree map[string]any, err error) {
 	if _, err := parseYAML(string(text)); err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func decodeTree(text []byte) (tree map[string]any, err error) {
 	return tree, err
 }
 
-// overlayEditor changes the overlay.
+// overlayEditor changes the overlay, the file of changed settings.
 type overlayEditor struct {
 	keys map[string]Key // the keys of the configuration, by their paths
 	file map[string]any // the owner's file, decoded
@@ -65,7 +65,7 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 		if current == nil {
 			current = list.Default
 		}
-		if len(rest) == 2 && rest[1] == "kind" && value != nil && k.Value != value { // the keys of another kind do not apply
+		if len(rest) == 2 && rest[1] == "kind" && value != nil && k.Value != value { // the other keys of the entry belong to the previous kind and are dropped
 			rest, value = rest[:1], map[string]any{"kind": value}
 		}
 		if value, err = withValue(current, rest, value); err != nil {
@@ -145,9 +145,9 @@ func withValue(tree any, path []string, value any) (any, error) {
 	return section, err
 }
 
-// editOrder returns the keys of a change in the order that they must be set: first the kinds of
-// engines, then other values by their index in lists, then removals. Removals begin at the end of a
-// list, because each shifts the entries after it.
+// editOrder returns the keys of a change in the order of setting them: first the kinds of engines,
+// then other values by their index in lists, then removals. Removals begin at the end of a list,
+// because each removal shifts the entries after it.
 func editOrder(values map[string]any) []string {
 	stage := func(key string) int {
 		switch {
@@ -177,8 +177,9 @@ func editOrder(values map[string]any) []string {
 	})
 }
 
-// convertJSON converts a value that was decoded from JSON for a key with Key.Type kind. A string for a
-// key of another type than text is decoded as YAML, as in the file.
+// convertJSON converts a value that was decoded from JSON into a value for a key whose Key.Type is
+// kind. If the key holds a text or duration, a number becomes a string; otherwise a string is decoded
+// as YAML, as in the file.
 func convertJSON(kind string, value any) (any, error) {
 	text, isText := value.(string)
 	switch {

@@ -31,7 +31,8 @@ type (
 	Models       []Engine
 )
 
-// kinds describes the drivers whose engines a list may contain.
+// kinds describes the kinds of engines that a list in the configuration may contain. Each kind has a
+// driver.
 type kinds interface {
 	Kinds() []string
 	Options(kind string) any
@@ -66,7 +67,7 @@ func (l *Models) UnmarshalYAML(n *yaml.Node) error {
 	return decodeEngines(n, l.kinds(), (*[]Engine)(l))
 }
 
-// kindsOf returns the drivers of a list of engines, or nil for any other value.
+// kindsOf returns the kinds that a list of engines may contain, or nil for any other value.
 func kindsOf(list reflect.Value) kinds {
 	if l, ok := list.Interface().(interface{ kinds() kinds }); ok {
 		return l.kinds()
@@ -139,7 +140,7 @@ func voiceSetup(name string) drivers.Voice {
 }
 
 // checkKeys checks the keys that were set for the engine at path, and the durations among its options.
-// It reports whether each key exists for some kind.
+// It reports whether every key belongs to some kind of engine.
 func checkKeys(k *checker, path string, drivers kinds, e Engine) (exist bool) {
 	exist = true
 	ownKeys := keysOf(drivers, e.Kind)

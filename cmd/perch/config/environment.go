@@ -25,7 +25,8 @@ const skinsKeyVariable = "VTUBER_AUTH_KEY"
 
 // setVariables sets keys of the configuration that c points to from environment variables. The name of
 // a variable is PERCH_ and the path of the key in capitals, joined by underscores, with the index of an
-// entry in a list: PERCH_BRAINS_0_MODEL. Keys may contain underscores, so the longest one matches.
+// entry in a list: PERCH_BRAINS_0_MODEL. Keys may contain underscores, so the longest key that fits the
+// name is chosen.
 func setVariables(k *checker, c any, environ []string) {
 	if k.env == nil {
 		k.env = map[string]string{}
@@ -62,8 +63,8 @@ type setter struct {
 	path  []string // the key's path, as far as it was found
 }
 
-// set sets the key in v, a part of the configuration, that rest, the rest of the variable's name,
-// leads to.
+// set sets a key in v, a part of the configuration. rest is the end of the variable's name, which says
+// where in v the key is.
 func (s *setter) set(v reflect.Value, rest string) error {
 	if rest == "" {
 		return s.setValue(v)
@@ -88,7 +89,7 @@ func (s *setter) set(v reflect.Value, rest string) error {
 		}
 		s.path = append(s.path, number)
 		if engine, ok := v.Index(i).Addr().Interface().(*Engine); ok && rest == "KIND" {
-			if s.path = append(s.path, "kind"); engine.Kind != s.value { // the keys of another kind do not apply
+			if s.path = append(s.path, "kind"); engine.Kind != s.value { // the other keys of the entry belong to the previous kind and are dropped
 				*engine = Engine{s.value, kindsOf(v).Options(s.value)}
 			}
 			return nil
@@ -98,8 +99,8 @@ func (s *setter) set(v reflect.Value, rest string) error {
 	return errNoKey
 }
 
-// longestKey returns the field of a section with the longest key that rest begins with, and what
-// follows the key in rest.
+// longestKey returns the field of the section v with the longest key that rest begins with. after is
+// the part of rest after the key.
 func longestKey(v reflect.Value, rest string) (field driver.Field, after string, ok bool) {
 	for _, f := range driver.Fields(v) {
 		if a, matches := strings.CutPrefix(rest+"_", strings.ToUpper(f.Key)+"_"); matches && len(f.Key) > len(field.Key) {

@@ -13,7 +13,7 @@ type Fault struct {
 	Message string `json:"message"`
 
 	file    string // path of the file with the fault; may be empty
-	overlay bool   // whether file is the overlay
+	overlay bool   // whether file is the overlay, the file of changed settings
 }
 
 // fault returns a fault whose line and key are unknown.
@@ -25,8 +25,8 @@ func (f Fault) withMessage(err error) Fault {
 	return f
 }
 
-// String returns the message with file, line and key. For a fault of the overlay it adds how to correct
-// it.
+// String returns the message with file, line and key. For a fault of the overlay it also says how to
+// correct the fault.
 func (f Fault) String() string {
 	text := f.Message
 	if f.Key != "" {
@@ -47,8 +47,8 @@ func (f Fault) String() string {
 	return text
 }
 
-// overlayKey returns the key that the overlay sets for a key. For the entry of a list it is the key of
-// the list, since the overlay has whole lists.
+// overlayKey returns the key that perch unset must remove from the overlay to undo a setting of key. For
+// a key in a list this is the key of the list, since the overlay contains only whole lists.
 func overlayKey(key string) string {
 	parts := strings.Split(key, ".")
 	for i, part := range parts {
@@ -59,7 +59,7 @@ func overlayKey(key string) string {
 	return key
 }
 
-// maxShownFaults is the maximum number of faults that the API returns for a text.
+// maxShownFaults is the maximum number of faults that the API returns for a configuration.
 const maxShownFaults = 200
 
 // Faults is an error that consists of all faults of a configuration.
@@ -77,15 +77,15 @@ func (f Faults) Error() string {
 // ExitCode returns the exit code of the program: 2, as for wrong usage.
 func (Faults) ExitCode() int { return 2 }
 
-// markOverlay sets which of the faults are in the overlay, the file with that path.
+// markOverlay records for each fault whether it is in the overlay, whose path is given.
 func (f Faults) markOverlay(path string) {
 	for i := range f {
 		f[i].overlay = path != "" && f[i].file == path
 	}
 }
 
-// shown returns a copy of at most maxShownFaults faults. Their lines are those of the owner's file; lines
-// of the overlay are left out.
+// shown returns a copy of at most maxShownFaults faults. It removes the line numbers of faults in the
+// overlay, because callers would take them for lines of the owner's file.
 func (f Faults) shown() []Fault {
 	faults := append([]Fault{}, f[:min(len(f), maxShownFaults)]...)
 	for i := range faults {

@@ -65,8 +65,8 @@ func Changed(a, b *Config) (keys []string) {
 	return keys
 }
 
-// listKeys returns all keys of a configuration, including those in entries of lists. fixed has the
-// flags by the keys that they set.
+// listKeys returns all keys of a configuration, including those in entries of lists. fixed maps keys
+// to the command-line flags that set them.
 func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, hidden secretTexts) []Key {
 	l := keyLister{checker: k, fixed: fixed, hidden: hidden, docs: sampleDocs()}
 	l.list(reflect.ValueOf(c).Elem(), reflect.ValueOf(&defaults).Elem())
@@ -76,9 +76,9 @@ func listKeys(k *checker, c *Config, defaults Config, fixed map[string]string, h
 // keyLister collects the keys of a configuration.
 type keyLister struct {
 	*checker
-	fixed  map[string]string  // flags by the keys that they set
+	fixed  map[string]string  // maps keys to the command-line flags that set them
 	hidden secretTexts        // texts that must not be shown
-	docs   map[string]comment // documentation by key
+	docs   map[string]comment // maps keys to their documentation
 	keys   []Key
 }
 
@@ -98,7 +98,7 @@ func (l *keyLister) list(v, defaultConfig reflect.Value) {
 	})
 }
 
-// addEntry adds the keys of an entry of a list. The keys of an engine are those of its kind.
+// addEntry adds the keys of an entry of a list. For an engine it adds the keys of the engine's kind.
 func (l *keyLister) addEntry(path []string, v reflect.Value) {
 	if path[0] == "rules" {
 		return // a form shows a rule as a whole
@@ -174,8 +174,8 @@ func (l *keyLister) from(name string) (from, by string) {
 	return fromFile, ""
 }
 
-// plainValue converts the value of a key to types that are encoded in JSON as the file writes them. It
-// replaces secrets by secretSet.
+// plainValue converts the value of a key to types that encoding/json writes as the owner's file does.
+// It replaces secrets by secretSet.
 func plainValue(path []string, v reflect.Value) any {
 	switch x := v.Interface().(type) {
 	case Duration:

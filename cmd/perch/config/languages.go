@@ -7,7 +7,7 @@ import (
 	"perch/language"
 )
 
-// Hears reports whether a recognizer may support a language.
+// Hears reports whether one of the configured recognizers may support a language.
 func (c *Config) Hears(tag string) bool {
 	return !slices.ContainsFunc(bases([]string{tag}), func(base string) bool {
 		return !slices.ContainsFunc(c.Speech.Recognizers, func(e Engine) bool { return e.hears(base) })
@@ -15,7 +15,7 @@ func (c *Config) Hears(tag string) bool {
 }
 
 // Lacks returns sentences that say what is missing for the languages of robots, and how to add it. It
-// skips languages that the configuration names, since Warnings reports these.
+// skips languages that the configuration names, since Warnings reports what those languages lack.
 func (c *Config) Lacks(tags ...string) (sentences []string) {
 	for _, l := range bases(tags) {
 		if missing := c.missingFor(l); len(missing) > 0 && !slices.Contains(c.spoken(), l) {
@@ -44,8 +44,8 @@ func (c *Config) missingFor(l string) (sentences []string) {
 	return append(sentences, fmt.Sprintf("no synthesizer speaks %q: openjtalk speaks only Japanese; add {kind: espeak} to speech.synthesizers", l))
 }
 
-// untranslated returns a sentence about a language into which Perch is not translated: what stays
-// English, and in which language brains reply.
+// untranslated returns a sentence about a language that Perch is not translated into. It says what
+// stays English, and which brains reply in the language.
 func (c *Config) untranslated(l string) string {
 	reflex := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind == "reflex" })
 	others := slices.ContainsFunc(c.Brains, func(b Engine) bool { return b.Kind != "reflex" && b.Kind != "none" })

@@ -22,7 +22,7 @@ import (
 type Web struct {
 	Enabled       bool     `yaml:"enabled"`
 	Ingress       []string `yaml:"ingress"`        // addresses of the proxies
-	IngressListen string   `yaml:"ingress_listen"` // where the proxies connect
+	IngressListen string   `yaml:"ingress_listen"` // the address to listen on for the proxies
 }
 
 // Proxies returns the addresses of web.ingress.
@@ -54,9 +54,10 @@ type Skins struct {
 	Key        string           `yaml:"key"`
 	KeyFile    string           `yaml:"key_file"`
 	QueryToken bool             `yaml:"query_token"`
-	System     bool             `yaml:"system"` // whether a skin's system message is used
+	System     bool             `yaml:"system"` // whether a skin may add a system message to the prompt
 	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
-	// Vocabularies adds vocabularies, and replaces words of built-in ones.
+	// Vocabularies adds vocabularies (sets of words for faces), and replaces words in the built-in
+	// ones.
 	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`
 	Model        Live2DModel                            `yaml:"live2d_model"`
 	Hooks        struct {
@@ -81,7 +82,7 @@ func (m Live2DModel) Read() (*llmvtuber.Model, error) {
 	return model, nil
 }
 
-// Bridge holds the settings of the bridge API.
+// Bridge holds the settings of the bridge API, which programs of the Stack-chan community use.
 type Bridge struct {
 	Key          string   `yaml:"key"`
 	KeyFile      string   `yaml:"key_file"`
@@ -125,8 +126,8 @@ func (m MQTT) GeneratesPassword() bool {
 	return m.MayEmbed() && m.Password == "" && m.PasswordFile == ""
 }
 
-// Files returns the password and the certificate of the authority. It reads them from files if they are
-// in files.
+// Files returns the broker's password, from the configuration or a file, and the certificate of its
+// authority in PEM.
 func (m MQTT) Files() (password string, ca []byte, err error) {
 	if password, err = secret.Read("password", m.Password, m.PasswordFile); err != nil {
 		return "", nil, err

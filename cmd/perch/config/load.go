@@ -21,7 +21,7 @@ type Source struct {
 	File    string   // path of the owner's file, which is never written; may be ""
 	Overlay string   // path of the overlay, which holds the settings that Perch itself writes; may be ""
 	Environ []string // the environment of the process: "NAME=value"
-	Options string   // path of the file with Perch's options as an app of Home Assistant; may be ""
+	Options string   // path of the file with the options that Home Assistant gives to Perch as its app; may be ""
 	Service *Account // the user who must be able to read the files that the configuration names; nil for the current user
 }
 
@@ -96,8 +96,8 @@ func readConfig(path string) ([]byte, error) {
 	return text, nil
 }
 
-// defaults returns the configuration that applies if no key is set. An app of Home Assistant has its own
-// defaults.
+// defaults returns the configuration that applies if no key is set. Some defaults differ if this program
+// runs as an app of Home Assistant.
 func (s Source) defaults() Config {
 	c := Default()
 	if isApp(s.Environ) {
@@ -107,8 +107,8 @@ func (s Source) defaults() Config {
 	return c
 }
 
-// readOptions decodes the options of the app, which have the same keys as the owner's file, into c. It
-// returns an error if the file of options cannot be read.
+// readOptions decodes the options that Home Assistant gives to Perch as its app into c. They have the
+// same keys as the owner's file. It returns an error if the file of options cannot be read.
 func (s Source) readOptions(k *checker, c *Config) error {
 	if s.Options == "" {
 		return nil
@@ -128,8 +128,8 @@ func (s Source) readOptions(k *checker, c *Config) error {
 	return nil
 }
 
-// setHome sets the address of Home Assistant in engines that need one and have none, if this program
-// is an app of Home Assistant.
+// setHome sets the address of Home Assistant in engines that need it and have none configured, if this
+// program runs as an app of Home Assistant.
 func (s Source) setHome(c *Config) {
 	o, ok := supervisor.FromEnvironment(s.Environ)
 	if !ok {

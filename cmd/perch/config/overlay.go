@@ -16,7 +16,7 @@ import (
 	"perch/store"
 )
 
-// OverlayFile is the name of the overlay in the data directory.
+// OverlayFile is the name of the overlay, the file of changed settings, in the data directory.
 const OverlayFile = "settings.yaml"
 
 // overlayHead is the comment at the beginning of the overlay.
@@ -27,7 +27,7 @@ const overlayHead = `# Settings that were changed on the page, with perch set or
 // maxChanges is the maximum number of keys that are changed at once.
 const maxChanges = 200
 
-// Applier makes a configuration take effect in the running appliance.
+// Applier is the running appliance, which can adopt another configuration.
 type Applier interface {
 	// Apply applies c as far as possible without a restart. It returns the keys that take effect only
 	// after a restart. If it returns an error, it has changed nothing.
@@ -39,7 +39,7 @@ type Applier interface {
 type Overlay struct {
 	Source
 	Data    string                // the data directory
-	Fixed   map[string]string     // flags of the command line by the key that each sets
+	Fixed   map[string]string     // maps keys to the command-line flags that set them
 	Flags   func(*Config)         // applies the flags; may be nil
 	Judge   func(c *Config) error // makes slower checks if a configuration has no faults; may be nil
 	Applier Applier               // nil if no appliance runs
@@ -69,13 +69,13 @@ type ShownWarning struct {
 	What string `json:"what"`
 }
 
-// Checked is the result of a check.
+// Checked is the result of checking a configuration.
 type Checked struct {
 	Faults   []Fault        `json:"faults"`
 	Warnings []ShownWarning `json:"warnings"`
 }
 
-// Changes is the result of a change.
+// Changes is the result of changing keys.
 type Changes struct {
 	Restart bool     `json:"restart"`        // whether Keys is not empty
 	Keys    []string `json:"keys,omitempty"` // keys that take effect after a restart
@@ -195,7 +195,7 @@ func (o *Overlay) Check(text string) (Checked, error) {
 	})}, nil
 }
 
-// CheckChange returns the faults that make Change refuse values. It changes nothing.
+// CheckChange returns the faults that would make Change refuse values. It changes nothing.
 func (o *Overlay) CheckChange(values map[string]any) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -233,7 +233,7 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 	restart, err := o.Applier.Apply(&after.config)
 	if err != nil {
 		f := fault(err)
-		for key := range values { // a fault needs a key, and the error names none: any of them will do
+		for key := range values { // the error names no key, but a fault needs one: any of the changed keys will do
 			f.Key = key
 		}
 		return Changes{}, after.hidden.faults([]Fault{f}), nil
@@ -251,7 +251,7 @@ func (o *Overlay) Change(values map[string]any) (Changes, []Fault, error) {
 }
 
 // prepareChange returns the configuration after a change and the new text of the overlay, or the faults
-// for which the change is refused.
+// that make it refuse the change.
 func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, next []byte, faults []Fault, err error) {
 	text, overlay, err := o.readFiles()
 	if err != nil {
@@ -265,7 +265,7 @@ func (o *Overlay) prepareChange(values map[string]any) (after checkedConfig, nex
 	after.hidden = secretsOf(&after.config, text, overlay, next)
 	accepted := map[string]bool{}
 	if !slices.ContainsFunc(slices.Collect(maps.Values(values)), func(v any) bool { return v != nil }) {
-		for _, f := range before.faults { // removing keys from the overlay may correct only some of them
+		for _, f := range before.faults { // a removal need not correct all faults: those from before may remain
 			accepted[f.Key+f.Message] = true
 		}
 	}

@@ -2,9 +2,9 @@ package config
 
 import "os"
 
-// File returns the path of the configuration file: named if it is not empty, or else the first file
-// that exists of the app's, the system's and perch.yaml in the working directory. It returns "" if none
-// exists.
+// File returns the path of the configuration file: named if it is not empty, or else the first of these
+// files that exists: perch.yaml in the folder of the Home Assistant app, /etc/perch/perch.yaml, and
+// perch.yaml in the working directory. It returns "" if none of them exists.
 func File(named string) string {
 	if named != "" {
 		return named
@@ -17,8 +17,9 @@ func File(named string) string {
 	return ""
 }
 
-// Data returns the data directory: named if it is not empty, or else the one set by systemd, the
-// app's or the system's if this user can write into it, or data in the working directory.
+// Data returns the data directory: named if it is not empty, or else the directory that systemd has
+// set. Without systemd it is the Home Assistant app's directory or /var/lib/perch, if this user can
+// write into it, or else the folder data in the working directory.
 func Data(named string) string {
 	if named != "" {
 		return named

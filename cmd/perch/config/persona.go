@@ -14,7 +14,8 @@ import (
 	"perch/voice"
 )
 
-// PersonaFile reads the persona of a robot from the path in the configuration.
+// PersonaFile reads the persona of a robot from a path in the configuration. It refuses a bare name, such
+// as cook.
 func PersonaFile(path string) (agent.Persona, error) {
 	if PersonaName().MatchString(path) {
 		return agent.Persona{}, fmt.Errorf("%q is not the path of a file such as /etc/perch/cook.md", path)
@@ -32,8 +33,8 @@ func RobotPersona(path string) (agent.Persona, error) {
 	return p, err
 }
 
-// Persona returns the household's persona: the one in the file persona.file, or the default one. Without a
-// name in the file its name is persona.name.
+// Persona returns the household's persona: from the file that the key persona.file names, or else the
+// default one. If the file gives no name, the key persona.name sets the name.
 func Persona(c *Config) (agent.Persona, error) {
 	persona := agent.DefaultPersona()
 	if c.Persona.File != "" {
@@ -49,7 +50,8 @@ func Persona(c *Config) (agent.Persona, error) {
 	return persona, nil
 }
 
-// Speech returns the language of robots without settings: the persona's, or else the household's.
+// Speech returns the language of robots without settings: the language of the persona, or else of the
+// household.
 func Speech(c *Config) (voice.Options, error) {
 	persona, err := Persona(c)
 	if err != nil {
@@ -63,7 +65,7 @@ func Speech(c *Config) (voice.Options, error) {
 const fallbackLanguage = "en"
 
 // spoken returns the languages that the configuration gives to robots, without regions. The household's
-// come first.
+// languages come first.
 func (c *Config) spoken() []string {
 	tags := c.Language.List()
 	if persona, err := Persona(c); err == nil { // check reports the error
@@ -85,8 +87,9 @@ func bases(tags []string) (bases []string) {
 	return bases
 }
 
-// ReflexLanguages returns the spoken languages that the reflex brain supports, beginning with the
-// household's. If it supports none of them, they are English alone.
+// ReflexLanguages returns the spoken languages that the reflex brain, which answers a fixed set of
+// sentences, supports. The household's languages come first. If the brain supports none of the languages,
+// the result is English alone.
 func ReflexLanguages(c *Config) (tags []string) {
 	for _, tag := range c.spoken() {
 		if _, ok := language.Match(tag); ok {
@@ -99,8 +102,8 @@ func ReflexLanguages(c *Config) (tags []string) {
 	return tags
 }
 
-// Book returns the reflex brain's book in the first of ReflexLanguages. The embedded recognizer
-// understands the sentences of this book.
+// Book returns the reflex brain's book of sentences in the first of ReflexLanguages. The embedded
+// recognizer understands the sentences of this book.
 func Book(c *Config) (*reflex.Book, error) {
 	books, err := Books(c)
 	if err != nil {
@@ -128,8 +131,8 @@ func Sentences(c *Config) (path string) {
 	return path
 }
 
-// Patience returns how long a session waits for a brain. It is longer than any driver waits, since the
-// error of a driver says more than the session's.
+// Patience returns how long a session waits for a brain: three minutes, or ten seconds more than the most
+// patient brain's driver. The driver must give up first, since its error says more than the session's.
 func (c *Config) Patience() time.Duration {
 	patience := 3 * time.Minute
 	for _, b := range c.Brains {

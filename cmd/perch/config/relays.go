@@ -9,7 +9,7 @@ import (
 	"perch/gateway/avatar/relay"
 )
 
-// Relay is an avatar program that shows the agents.
+// Relay is an entry of relays in the configuration: an avatar program that shows the agents.
 type Relay = relay.Target
 
 // Relays is the list of avatar programs. All kinds have the same keys.
@@ -29,7 +29,7 @@ func (relayKinds) Kinds() (names []string) {
 
 func (relayKinds) Options(string) any { return new(Relay) }
 
-func (relayKinds) Fields(string) []driver.Field { return driver.FieldsOf(Relay{})[1:] } // without kind
+func (relayKinds) Fields(string) []driver.Field { return driver.FieldsOf(Relay{})[1:] } // without the field for the kind
 
 // checkRelays checks the avatar programs.
 func checkRelays(k *checker, all Relays) {

@@ -35,8 +35,8 @@ type whenConfig struct {
 // defaultEvery is the default of Rule.Every.
 const defaultEvery = 10 * time.Second
 
-// compareConfig is a condition on a value of an event: a mapping such as {above: 10}, or the value to
-// which it must be equal.
+// compareConfig is a condition on a value of an event: a mapping such as {above: 10}, or the value
+// that it must equal.
 type compareConfig struct {
 	Is    any      `yaml:"is"`
 	Not   any      `yaml:"not"`
@@ -66,8 +66,8 @@ func (c *compareConfig) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*withoutUnmarshal)(c))
 }
 
-// actConfig is one action: exactly one of its fields is set. The keys of lights, tool and publish are
-// the names of the fields of their types in lower case.
+// actConfig is one action: exactly one of its fields is set. In the configuration, lights, tool and
+// publish hold the field names of their Go types in lower case.
 type actConfig struct {
 	Say     *string              `yaml:"say"`
 	Stop    bool                 `yaml:"stop"`
@@ -88,7 +88,7 @@ type headConfig struct {
 	Speed int  `yaml:"speed"` // in the firmware's unit; 0 means defaultHeadSpeed
 }
 
-// defaultHeadSpeed is the firmware's own default.
+// defaultHeadSpeed is the default speed in the firmware.
 const defaultHeadSpeed = 150
 
 // errOneAct is the error of an action with no key or with several.
@@ -123,8 +123,8 @@ func (a actConfig) build() (perception.Act, error) {
 	return acts[0], nil
 }
 
-// EmotionNamed returns the emotion with a name in the firmware, or false if the firmware has none with
-// that name.
+// EmotionNamed returns the emotion that the firmware calls name. ok is false if the firmware has no
+// such emotion.
 func EmotionNamed(name string) (e agent.Emotion, ok bool) {
 	emotions := agent.Emotions()
 	i := slices.IndexFunc(emotions, func(e agent.Emotion) bool { return e.Name == name })
@@ -159,7 +159,7 @@ func (r Rule) build(key string, find func(robot string) (device.ID, error), faul
 		act, err := a.build()
 		if err != nil {
 			fault(fmt.Sprintf("%s.do.%d", key, i), err)
-			act = perception.Abort{} // a placeholder: later faults name actions by their index
+			act = perception.Abort{} // a placeholder that keeps the indexes of later actions right
 		}
 		rule.Do = append(rule.Do, act)
 	}

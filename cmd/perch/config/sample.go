@@ -15,8 +15,8 @@ var annotated string
 // Sample returns the annotated configuration: every key with its default and its documentation.
 func Sample() string { return annotated }
 
-// comment is the documentation of a key, and the key above which it stands in the sample. Several keys
-// may share a comment.
+// comment is a comment in the sample that documents a key. about is the key directly below the comment.
+// Several keys may share a comment.
 type comment struct{ text, about string }
 
 // sampleDocs returns the documentation of each key in the sample, by the path of the key.
@@ -31,9 +31,9 @@ var sampleDocs = sync.OnceValue(func() map[string]comment {
 // sampleLines holds the lines of the sample.
 type sampleLines []string
 
-// addDocs adds the comments of the keys of a section to docs. path is the section's path. The first key
-// of a section inherits the section's comment if it has none. A key directly below another key inherits
-// the comment of that key.
+// addDocs adds the comments of the keys of a section to docs. path is the section's path. A key without
+// a comment inherits one: the first key of a section that of the section, a key in the line below
+// another key that key's comment.
 func (s sampleLines) addDocs(path string, n *yaml.Node, sectionComment comment, docs map[string]comment) {
 	if n.Kind != yaml.MappingNode {
 		return
@@ -60,7 +60,7 @@ func (s sampleLines) addDocs(path string, n *yaml.Node, sectionComment comment, 
 	}
 }
 
-// commentAbove returns the comment directly above a key, as far as it begins in the column of the key.
+// commentAbove returns the comment lines directly above a key that begin in the key's column.
 func (s sampleLines) commentAbove(key *yaml.Node) string {
 	var lines []string
 	indent := strings.Repeat(" ", key.Column-1) + "#"

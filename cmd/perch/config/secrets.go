@@ -46,8 +46,8 @@ var (
 	secretQuery = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://\S+\?\S*=`) })
 )
 
-// isSecretName reports whether the value of a key is secret, judging by the name of the key. New keys
-// and those of other programs are therefore included.
+// isSecretName reports whether the value of a key is secret, judging by the name of the key. Keys that
+// are added later and keys of other programs are therefore recognized.
 func isSecretName(name string) bool { return secretKey().MatchString(name) && name != "public_key" }
 
 // isSecret reports whether the value of the key at path is a secret.
@@ -75,7 +75,7 @@ func isSecretAddress(path []string, value string) bool {
 	return err != nil || u.User != nil || u.RawQuery != ""
 }
 
-// secretTexts holds the secrets of a configuration. They must not be shown anywhere: not through an
+// secretTexts holds the secrets of a configuration. They must not be shown anywhere: not through a YAML
 // alias, as a copy, in a comment or in a fault.
 type secretTexts struct {
 	texts    map[string]bool
@@ -89,7 +89,8 @@ const minMaskedLength = 6
 // newSecretTexts returns the secretTexts of a list of secrets. It sorts the list.
 func newSecretTexts(secrets []string) secretTexts {
 	s := secretTexts{texts: map[string]bool{}}
-	// Of two secrets with the same beginning the longer one must match first.
+	// Longer secrets come first. Otherwise a shorter secret with the same beginning would match, and the
+	// rest of the longer one would be shown.
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	var pairs []string
 	for _, secret := range slices.Compact(secrets) {
@@ -211,8 +212,8 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 	}
 }
 
-// secretNodes returns the secret values of a document, and the texts that must not be shown elsewhere
-// either: the values of secret keys, and values that an alias repeats at another key.
+// secretNodes returns the secret values of a document. texts holds those values that must not be shown
+// anywhere else either: the values of secret keys, and values that an alias repeats at another key.
 func secretNodes(root *yaml.Node) (nodes []*yaml.Node, texts []string) {
 	seen, aliased := map[*yaml.Node]bool{}, map[*yaml.Node]bool{}
 	eachNode(root, func(n *yaml.Node) {
@@ -288,15 +289,15 @@ func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yam
 	}
 }
 
-// maskSecrets returns a text of the configuration in which its secrets and those in secrets are masked.
-// It returns an error if it cannot mask all of them.
+// maskSecrets masks the secrets in a text of the configuration: those that it finds there and the texts
+// in secrets. It returns an error if it cannot mask all of them.
 func maskSecrets(text string, secrets secretTexts) (string, error) {
 	root, err := parseYAML(text)
 	if err != nil {
 		return "", errNoYAML
 	}
 	nodes, _ := secretNodes(root)
-	mustMask := len(nodes) // the nodes after these are copies of secrets, which secrets.hide masks, too
+	mustMask := len(nodes) // nodes that follow are copies of secrets, which secrets.hide masks if span cannot find them
 	eachNode(root, func(n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && secrets.isIn(n.Value) {
 			nodes = append(nodes, n)
@@ -348,7 +349,7 @@ func maskComment(text string) string {
 }
 
 // span returns the offsets at which a value begins and ends in a text, whose lines include their
-// newlines. ok is false if the value spans several lines.
+// newlines. ok is false if the value spans several lines or is written in an unexpected form.
 func span(lines []string, n *yaml.Node) (from, to int, ok bool) {
 	if n.Line < 1 || n.Line > len(lines) {
 		return 0, 0, false

@@ -11,7 +11,8 @@ import (
 	"perch/perception"
 )
 
-// FindRobot returns the ID of the robot with a MAC address, or with a name in the configuration.
+// FindRobot returns the ID of a robot, which is given by its MAC address or by its name in
+// robots.each.
 func (c *Config) FindRobot(robot string) (device.ID, error) {
 	for _, r := range c.Robots.Each {
 		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
@@ -21,7 +22,8 @@ func (c *Config) FindRobot(robot string) (device.ID, error) {
 	return device.ParseID(robot)
 }
 
-// DrivenRobots returns the robots of skins.hooks, which show what coding agents are doing.
+// DrivenRobots returns the robots listed in skins.hooks.robots, which show what coding agents are
+// doing.
 func (c *Config) DrivenRobots() (ids []device.ID, err error) {
 	for i, name := range c.Skins.Hooks.Robots {
 		id, e := c.FindRobot(name)
@@ -33,8 +35,8 @@ func (c *Config) DrivenRobots() (ids []device.ID, err error) {
 	return ids, err
 }
 
-// BehaviourRules returns the rules in the form of package perception. It calls fault for each invalid
-// key.
+// BehaviourRules returns the owner's rules in the form of package perception. It calls fault for each
+// invalid key.
 func (c *Config) BehaviourRules(fault func(key string, err error)) (rules []perception.Rule) {
 	for i, r := range c.Rules {
 		rules = append(rules, r.build(fmt.Sprintf("rules.%d", i), c.FindRobot, fault))

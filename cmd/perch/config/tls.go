@@ -18,7 +18,7 @@ import (
 // TLS holds the addresses on which everything but the robots' API is served with TLS.
 type TLS struct {
 	Listen      []string `yaml:"listen"`
-	Certificate string   `yaml:"certificate"` // path of a PEM file: the certificate, then those of its authorities
+	Certificate string   `yaml:"certificate"` // path of a PEM file: the certificate, then the certificates of its authorities
 	Key         string   `yaml:"key"`         // path of a PEM file
 }
 
@@ -102,8 +102,8 @@ const maxRenewalTime = 14 * 24 * time.Hour
 // ErrDates reports that a certificate has expired or is not valid yet.
 var ErrDates = errors.New("the certificate is not valid")
 
-// Expiry returns an error if a certificate should be renewed or is not valid now. In the latter case
-// the error wraps ErrDates.
+// Expiry returns an error if a certificate should be renewed, and an error that wraps ErrDates if it is
+// not valid now.
 func Expiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
 	soon := min(maxRenewalTime, leaf.NotAfter.Sub(leaf.NotBefore)/5)

@@ -21,7 +21,8 @@ type Duration time.Duration
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	parsed, err := time.ParseDuration(n.Value)
 	if err != nil || parsed < 0 {
-		// This is the YAML library's error for a time.Duration, which checker.syntax rewrites.
+		// The text is the same as the YAML library's for a time.Duration, so that checker.syntax
+		// rewrites it.
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: cannot unmarshal %s `%s` into time.Duration", n.Line, n.Tag, n.Value)}}
 	}
 	*d = Duration(parsed)
@@ -64,7 +65,7 @@ var languageTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 var PersonaName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // eachKey calls do with the path and value of every key in a section of the configuration. path is the
-// section's path. Entries of lists and mappings do not have their own calls.
+// section's path. It does not call do for the entries of lists and maps.
 func eachKey(path string, v reflect.Value, do func(key string, v reflect.Value)) {
 	for _, f := range driver.Fields(v) {
 		key := strings.TrimPrefix(path+"."+f.Key, ".")

@@ -19,8 +19,8 @@ type Warning struct {
 }
 
 // Warnings returns warnings about languages that no engine supports, about the certificate's expiry, and
-// about secrets that other users of this machine can read. file is the path of the configuration file
-// and data that of the data directory; either may be "".
+// about secrets that other users of this machine can read. file and data are the paths of the
+// configuration file and the data directory; either may be "".
 func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning) {
 	warnings = c.languageWarnings()
 	if len(c.TLS.Listen) > 0 {
@@ -108,7 +108,7 @@ func (p secretPlaces) secretFiles() (paths []string) {
 }
 
 // walk adds the places in v, the value at path. The name of a key decides whether its value is secret,
-// so new keys are included.
+// so keys that are added later are covered.
 func (p *secretPlaces) walk(path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -134,7 +134,7 @@ func (p *secretPlaces) addFile(key, path string, secret bool) {
 	}
 }
 
-// addField adds the places in the field key at path.
+// addField adds the places in v, the value of the field key, whose path is given.
 func (p *secretPlaces) addField(path, key string, v reflect.Value) {
 	switch {
 	case v.Kind() != reflect.String:
