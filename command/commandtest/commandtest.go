@@ -32,8 +32,8 @@ func Main(main func()) {
 	}
 }
 
-// WriteProgram writes a shell script name into dir. The script runs the lines in before, and then
-// the binary of this test as the program.
+// WriteProgram writes a shell script called name into dir. The script runs the lines in before, and
+// then the binary of this test as the program.
 func WriteProgram(t *testing.T, dir, name, before string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -52,12 +52,13 @@ func OpenFolder(t *testing.T) string {
 	return dir
 }
 
-// RunAsNobody runs the test name of this binary as the user nobody, who has no rights.
+// RunAsNobody runs the test called name in this binary as the user nobody, who has no rights.
 func RunAsNobody(t *testing.T, name string) {
 	t.Helper()
 	scratch := OpenFolder(t)
 	must.Succeed(t, os.Chmod(scratch, 0o777))
-	// The binary itself may be in a folder that nobody cannot read.
+	// The binary is started by this path because the user nobody may not be able to read its
+	// folder.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+name+"$", "-test.v")
 	cmd.Dir, cmd.Env = scratch, append(os.Environ(), "TMPDIR="+scratch, "HOME="+scratch)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -125,7 +126,7 @@ func CheckCompletions(t *testing.T, root *cobra.Command, dir string) {
 // are the program and its arguments.
 const commandLine = "(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?(%s)( .*|)$"
 
-// CheckPages checks the command lines in the Markdown files of the project, a folder: the program
+// CheckPages checks the command lines in the Markdown files below the folder project: the program
 // must have these commands and options. There must be at least minLines command lines.
 func CheckPages(t *testing.T, root *cobra.Command, project string, minLines int) {
 	t.Helper()

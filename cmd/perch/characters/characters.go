@@ -49,14 +49,14 @@ type Characters struct {
 // household is the part of the configuration that concerns all robots.
 type household struct {
 	config  *config.Config
-	common  robot.Character // for robots without settings
+	common  robot.Character // the character of robots without settings
 	persona agent.Persona
 	fixed   map[device.ID]device.Settings // the settings in the key robots.each
 }
 
 // played is the character that a skin's session uses.
 type played struct {
-	id string    // the character's
+	id string    // ID of the character
 	at time.Time // start of the latest turn
 }
 

@@ -24,7 +24,7 @@ type Passports struct {
 	skills     func(character string) []string // returns the names of a character's skills
 	table      *store.Table[passport.Passport] // key: character ID
 	bus        *event.Bus
-	installed  time.Time // creation time of characters whose manifest has none
+	installed  time.Time // when the appliance was installed: the creation time of characters whose manifest has none
 
 	mu sync.Mutex // held during changes
 }

@@ -132,7 +132,8 @@ func Sentences(c *Config) (path string) {
 }
 
 // Patience returns how long a session waits for a brain: three minutes, or ten seconds more than the most
-// patient brain's driver. The driver must give up first, since its error says more than the session's.
+// patient driver waits, if that is longer. The driver must give up first, since its error says more than
+// the session's.
 func (c *Config) Patience() time.Duration {
 	patience := 3 * time.Minute
 	for _, b := range c.Brains {

@@ -19,7 +19,7 @@ import (
 type TLS struct {
 	Listen      []string `yaml:"listen"`
 	Certificate string   `yaml:"certificate"` // path of a PEM file: the certificate, then the certificates of its authorities
-	Key         string   `yaml:"key"`         // path of a PEM file
+	Key         string   `yaml:"key"`         // path of a PEM file with the private key
 }
 
 // checkTLS checks the addresses and the certificate. robotsAddress is the address for robots that use

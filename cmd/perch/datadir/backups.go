@@ -13,8 +13,9 @@ import (
 	"perch/store/archive"
 )
 
-// Backups makes backups of a running appliance, and stages backups that are to be restored. Only
-// one of these operations runs at a time.
+// Backups makes backups of a running appliance. It also stages backups to restore: it keeps them
+// until the next start, which replaces the data by them. Only one of these operations runs at a
+// time.
 type Backups struct {
 	dir     archive.Directory
 	db      *store.DB
@@ -28,7 +29,7 @@ func NewBackups(dir archive.Directory, db *store.DB, restart func()) *Backups {
 	return &Backups{dir: dir, db: db, restart: restart}
 }
 
-// lock locks busy, or returns an error if it is locked already.
+// lock locks busy, or returns an error if another operation has locked it.
 func (a *Backups) lock() error {
 	if a.busy.TryLock() {
 		return nil
@@ -54,8 +55,7 @@ func (a *Backups) Backup(ctx context.Context) (admin.Backup, error) {
 	}, nil
 }
 
-// Restore stages a backup, which the next start puts in the place of the current data. It restarts
-// the appliance if restart is true.
+// Restore stages a backup. It restarts the appliance if restart is true.
 func (a *Backups) Restore(ctx context.Context, body io.Reader, restart bool) (admin.Restored, error) {
 	if err := a.lock(); err != nil {
 		return admin.Restored{}, err

@@ -64,8 +64,9 @@ func Prepare(d archive.Directory) error {
 	return d.Finish()
 }
 
-// OpenDatabase opens the database, and salvages a damaged one. A missing database is an error that
-// wraps store.ErrMissing if the directory has traces of an earlier one, unless create is true.
+// OpenDatabase opens the database, and salvages a damaged one. If the database is missing although
+// the directory has traces of an earlier one, the error wraps store.ErrMissing, unless create is
+// true.
 func OpenDatabase(data string, create bool, log *slog.Logger) (*store.DB, error) {
 	o := StoreOptions(log)
 	traces := Traces(data)
@@ -74,8 +75,8 @@ func OpenDatabase(data string, create bool, log *slog.Logger) (*store.DB, error)
 	return db, ExplainMissing(data, traces, err)
 }
 
-// ExplainMissing adds the result of Traces to an error that wraps store.ErrMissing. It returns other
-// errors unchanged.
+// ExplainMissing adds traces, a result of Traces, to an error that wraps store.ErrMissing. It
+// returns other errors unchanged.
 func ExplainMissing(data string, traces []string, err error) error {
 	if !errors.Is(err, store.ErrMissing) {
 		return err
@@ -84,7 +85,8 @@ func ExplainMissing(data string, traces []string, err error) error {
 }
 
 // Traces returns the names of files that an earlier run left in the directory: its secrets and its
-// firmware files. The first start creates the database before any of them.
+// firmware files. The first start creates the database before these files, so if they exist
+// without a database, the database was lost.
 func Traces(data string) (traces []string) {
 	for _, name := range []string{tokenKeyFile, AdminTokenFile, MQTTPasswordFile} {
 		if _, err := os.Lstat(filepath.Join(data, name)); err == nil {

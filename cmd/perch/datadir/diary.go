@@ -17,7 +17,8 @@ import (
 )
 
 // SigningKey returns the appliance's Ed25519 key, which signs the diary and the messages of
-// characters. It creates the key if none exists; made reports whether it did.
+// characters. It creates the key if none exists; made reports whether SigningKey has created the
+// key.
 func SigningKey(data string, log *slog.Logger) (key diary.Key, made bool, err error) {
 	_, err = os.Stat(filepath.Join(data, diaryKeyFile))
 	made = errors.Is(err, fs.ErrNotExist)
@@ -38,8 +39,9 @@ func newKey(data, seed string) (diary.Key, error) {
 	return key, nil
 }
 
-// ReadKey returns the appliance's signing key. If there is no key, its error wraps fs.ErrNotExist:
-// it must not create one, because a key without a diary means that the diary was removed.
+// ReadKey returns the appliance's signing key. If the key does not exist, the error wraps
+// fs.ErrNotExist. ReadKey must not create a key: a key without a diary means that somebody has
+// removed the diary.
 func ReadKey(data string) (diary.Key, error) {
 	text, err := os.ReadFile(filepath.Join(data, diaryKeyFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,11 +26,11 @@ type Identity struct {
 
 	SignerMade bool // whether Signer was created at this start
 
-	Table *store.Table[string] // the table "appliance", of single values
+	Table *store.Table[string] // the table "appliance", whose records are single values, such as the ID
 
 	data    string
 	started time.Time
-	welcome time.Duration // how much of the first hour was left at the start; 0 if it was over
+	welcome time.Duration // how much of the first hour after the installation was left at this start; 0 if the hour was over
 	log     *slog.Logger
 }
 
@@ -100,7 +100,8 @@ func (i *Identity) read(salvaged string) error {
 }
 
 // readFirstHour computes how much of the first hour after the installation is left. The end of the
-// hour is stored, so setting the clock back does not begin it again. over ends it now.
+// hour is stored, so setting the clock back does not begin it again. If over is true, the hour ends
+// now.
 func (i *Identity) readFirstHour(over bool) error {
 	text, _, err := i.Table.Get(installedKey)
 	if err != nil {

@@ -47,8 +47,8 @@ func randomHex(n int) string {
 	return hex.EncodeToString(random)
 }
 
-// restrict removes the permissions of everybody except the file's owner. A file that was restored
-// with other tools may have them.
+// restrict removes the permissions of everybody except the file's owner. A file that other tools
+// have restored may have such permissions.
 func restrict(path string, log *slog.Logger) error {
 	f, err := os.Stat(path)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 // which many machines hold in memory.
 const maxCopied = 128 << 20
 
-// databaseCopy is an open copy of the database of an appliance that does not run. The database itself
-// is not opened, because that would change it, and migrate an older one.
+// databaseCopy is an open copy of the database of an appliance that does not run. The doctor does not
+// open the database itself, because opening changes the file, and migrates the database of an older
+// version.
 type databaseCopy struct {
 	*store.DB
 	dir string // the temporary folder with the copy
@@ -44,7 +45,7 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 		return nil, err
 	}
 	defer file.Close()
-	// A running appliance holds this lock. Closing the file releases it.
+	// The lock fails if a running appliance has locked the file. Closing the file releases the lock.
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
 		return nil,
 			fmt.Errorf(
@@ -63,7 +64,7 @@ func copyDatabase(path string, expectRecords bool) (*databaseCopy, error) {
 		err = errors.Join(err, to.Close())
 	}
 	aside, _ := filepath.Glob(path + ".damaged-*")
-	for _, name := range aside { // the store reports these damaged files as long as they exist
+	for _, name := range aside { // empty stand-ins for damaged files that were put aside, because the store reports such files
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, filepath.Base(name)), nil, 0o600))
 	}
 	if err == nil {

@@ -21,14 +21,15 @@ import (
 	"perch/voice"
 )
 
-// sampleQuestion is the question that each brain is asked.
+// sampleQuestion is the question that brains other than the reflex brain are asked.
 const sampleQuestion = "Please say hello to me in one short sentence."
 
 // trialTimeout is the maximum duration of the trial of an engine. It includes the start of a coding
 // agent.
 const trialTimeout = time.Minute
 
-// checkEngines tries each engine once, as a turn uses it, and adds up their times.
+// checkEngines tries each engine once, as a turn uses it, and adds a finding with the sum of the engines'
+// times.
 func (d *Examination) checkEngines(ctx context.Context) {
 	find := func(ctx context.Context) ([]string, error) {
 		return mdns.Search{Type: mdns.Wyoming, Interfaces: d.Config.MDNS.Interfaces}.Targets(ctx)
@@ -57,7 +58,7 @@ func (d *Examination) checkEngines(ctx context.Context) {
 		}
 	}
 	t.addBudget()
-	for _, f := range d.reported { // engines that the running appliance has and the configuration has not
+	for _, f := range d.reported { // engines of the running appliance that the configuration no longer contains
 		if !slices.ContainsFunc(e.All, func(n *engines.Engine) bool { return n.Part == f.Part }) {
 			d.Findings = append(d.Findings, f)
 		}
@@ -68,8 +69,8 @@ func (d *Examination) checkEngines(ctx context.Context) {
 // recognizers are tried with the speech of a synthesizer.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// addTrial adds the result of a trial. If it differs from the condition that the running appliance
-// reports for the engine, both are in the note.
+// addTrial adds the result of a trial. If the trial works although the running appliance reports that the
+// engine has failed, the finding contains both.
 func (d *Examination) addTrial(part string, err error, note string) {
 	i := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
 	if err != nil || i < 0 {
@@ -92,12 +93,12 @@ type trial struct {
 	*Examination
 	speech  voice.Options
 	words   language.Catalogue
-	sample  string           // a question that recognizers of commands understand
+	sample  string           // a question that recognizers with a fixed set of sentences understand, too
 	spoken  []int16          // the sample as the first working synthesizer speaks it, at 16 kHz; nil if none works
 	working map[string]stage // the first working engine of each list
 }
 
-// stage is the time that an engine adds until a robot replies.
+// stage is an engine's part of the time until a robot replies.
 type stage struct {
 	part string
 	took time.Duration
@@ -124,7 +125,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	switch {
 	case n.Recognizer != nil:
 		if took, note, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
-			if t.Config.Hears(t.speech.Language) { // otherwise CheckSecrets has added a warning
+			if t.Config.Hears(t.speech.Language) { // otherwise CheckSecrets has added a warning of the configuration
 				t.addTrial(n.Part, nil, fmt.Sprintf("is not used for %s: %v", t.speech.Language, err))
 			}
 			return
@@ -145,7 +146,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 		err = fmt.Errorf("it took longer than %s", trialTimeout)
 	}
 	if limited, ok := n.Brain.(interface{ Limits() error }); ok && limits == nil {
-		limits = limited.Limits() // limits that the turn has found
+		limits = limited.Limits() // limits that the brain has found in this turn
 	}
 	if err == nil && limits == nil && n.CheckContext != nil {
 		limits = n.CheckContext(ctx)
@@ -162,7 +163,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 // otherLanguage tries a synthesizer that does not support the household's language in other languages.
 func (t *trial) otherLanguage(ctx context.Context, n *engines.Engine) (note string, speaks bool) {
 	for _, tag := range language.All() {
-		spoken := t.spoken // recognizers need the household's language
+		spoken := t.spoken // restored below: recognizers need a sample in the household's language
 		_, note, err := t.trySynthesizer(ctx, n, voice.Options{Language: string(tag)}, t.words.In(string(tag)).Message("engines.sample"))
 		if t.spoken = spoken; err == nil {
 			return fmt.Sprintf("speaks %s, not %s; %s", tag, t.speech.Language, note), true
@@ -296,7 +297,8 @@ func (t *trial) tryBrain(ctx context.Context, n *engines.Engine) (took time.Dura
 	return took, fmt.Sprintf("says its first sentence after %s: %q", millis(took), sentence), nil
 }
 
-// addBudget adds how long a person waits between the last word and the first sound of the reply.
+// addBudget adds a finding that says how long a person waits between the last word and the first sound of
+// the reply.
 func (t *trial) addBudget() {
 	sum := time.Duration(t.Config.Speech.Silence)
 	var parts []string

@@ -32,7 +32,7 @@ type Examination struct {
 	running  APIClient     // client of the running appliance; nil if none runs
 	status   *admin.Status // status of the running appliance; nil if none runs
 	reported []finding     // conditions of engines that the running appliance reports
-	locked   bool          // whether an appliance seems to run that this user may not connect to
+	locked   bool          // whether an appliance seems to run, but this user may not connect to it
 	store    *databaseCopy // database of an appliance that does not run; nil if it cannot be read
 
 	system
@@ -51,22 +51,23 @@ type system struct {
 
 // APIClient is a client of a running appliance.
 type APIClient interface {
-	// Get decodes the response to a GET request for a path of the admin API.
+	// Get sends a GET request for a path of the admin API, and decodes the response into the value
+	// that into points to.
 	Get(ctx context.Context, path string, into any) error
 }
 
 // ErrNoneRuns reports that no appliance has a socket on this machine.
 var ErrNoneRuns = errors.New("no appliance runs here")
 
-// Options are the options of New.
+// Options says what an Examination examines.
 type Options struct {
 	Config  *config.Config
 	File    string    // path of the configuration file; may be empty
-	Data    string    // path of the data directory; empty for the service's
+	Data    string    // path of the data directory; empty for the service's data directory
 	Version string    // version of this program
 	Built   time.Time // when this program was built
 	// Connect returns a client of the appliance that runs on a data directory; "" stands for the
-	// service's. If none runs, it returns ErrNoneRuns.
+	// service's data directory. If no appliance runs there, Connect returns ErrNoneRuns.
 	Connect func(data string) (APIClient, error)
 }
 
@@ -86,8 +87,8 @@ func New(o Options) *Examination {
 	}}
 }
 
-// UnitProperties returns the properties of the service's unit as systemctl prints them, one on each
-// line: "ActiveState=active".
+// UnitProperties returns the properties of the service's unit as systemctl prints them: one on each
+// line, such as "ActiveState=active".
 func UnitProperties(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -21,8 +21,8 @@ import (
 	"perch/store/archive"
 )
 
-// checkConfiguration checks the sentences for the recognizers. The configuration has no other faults:
-// ExamineFaults reports these.
+// checkConfiguration checks the sentences for the recognizers. It is not called for a configuration
+// with other faults, which ExamineFaults reports.
 func (d *Examination) checkConfiguration() {
 	if err := engines.CheckRecognizers(d.Config); err != nil {
 		d.add("configuration", fmt.Errorf("%w; perch check-config says where", err), "")
@@ -68,8 +68,8 @@ func (d *Examination) checkFiles() {
 	}
 }
 
-// checkClock checks the time of this machine, which robots use. It is wrong on a Raspberry Pi that has
-// neither a clock nor a network.
+// checkClock checks the time of this machine, which robots use. The time is wrong on a Raspberry Pi
+// without a network, because the Pi's clock has no battery.
 func (d *Examination) checkClock() {
 	zone, err := d.Config.Zone()
 	if err == nil {
@@ -82,8 +82,8 @@ func (d *Examination) checkClock() {
 	}
 }
 
-// CheckDatabase checks whether an appliance could open the database. It does nothing if one runs, which
-// reports the database's condition itself.
+// CheckDatabase checks whether an appliance could open the database. It does nothing if an appliance
+// runs, because that reports the database's condition itself.
 func (d *Examination) CheckDatabase() {
 	if d.status != nil || d.locked {
 		return
@@ -144,15 +144,15 @@ func (d *Examination) checkUnit(ctx context.Context) {
 // faultsStatus is the exit code of perch serve for a configuration with faults.
 const faultsStatus = "2"
 
-// UnitCondition returns the condition of a unit with the properties that UnitProperties returns: a note
-// if the unit is in order, or an error.
+// UnitCondition returns the condition of the service's unit: a note if the unit is in order, or an
+// error. text is a result of UnitProperties.
 func UnitCondition(text string) (note string, err error) {
 	properties := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		properties[name] = value
 	}
-	restarts, _ := strconv.Atoi(properties["NRestarts"]) // missing in older versions of systemd
+	restarts, _ := strconv.Atoi(properties["NRestarts"]) // older versions of systemd do not report it
 	why := errors.New("journalctl -u perch -n 50 says why")
 	if properties["ExecMainStatus"] == faultsStatus {
 		why = errors.New("its configuration has faults: sudo perch check-config names them")

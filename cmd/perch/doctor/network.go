@@ -78,7 +78,7 @@ func (d *Examination) checkName(ctx context.Context) {
 	case d.status != nil && !slices.ContainsFunc(d.status.Parts, func(p admin.Part) bool {
 		return p.Name == "mdns" && p.OK && !strings.HasPrefix(p.Note, network.NotAnnounced)
 	}):
-		return // the appliance's part mdns says why the name is not announced
+		return // the running appliance reports under mdns why the name is not announced
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -113,7 +113,8 @@ func (d *Examination) isOurs(addr netip.Addr) bool {
 // otherStacks matches the line of avahi's configuration that forbids other responders.
 var otherStacks = regexp.MustCompile(`(?m)^\s*disallow-other-stacks\s*=\s*yes`)
 
-// checkAvahi reports an avahi-daemon whose configuration forbids other mDNS responders, such as ours.
+// checkAvahi reports an avahi-daemon whose configuration forbids other mDNS responders, such as
+// Perch's.
 func (d *Examination) checkAvahi() {
 	const file = "etc/avahi/avahi-daemon.conf"
 	text, err := os.ReadFile(filepath.Join(d.root, file))
@@ -165,8 +166,8 @@ func (d *Examination) checkRobots(ctx context.Context) {
 		strings.Join(shown, ", ")))
 }
 
-// checkMQTT tries to connect to the broker, unless an appliance runs, which reports the condition
-// itself.
+// checkMQTT tries to connect to the broker, unless an appliance runs, because that reports the
+// condition itself.
 func (d *Examination) checkMQTT(ctx context.Context) {
 	m := d.Config.MQTT
 	if d.status != nil || d.locked || m.Broker == "none" {

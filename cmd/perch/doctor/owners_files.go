@@ -19,10 +19,10 @@ import (
 	"perch/perception"
 )
 
-// checkOwnersFiles reads the files that an owner has put into a data directory, as a start does:
-// gestures, lists of words, characters, personas and skills. It returns an error for each file that a
-// start ignores, with its path, the cause and how to correct it. hasFiles reports whether there are any
-// files.
+// checkOwnersFiles reads the files that an owner has put into a data directory, as a start does: gestures,
+// lists of words, characters, personas and skills. It returns an error for each file that a start ignores,
+// with its path, the cause and how to correct it. hasFiles reports whether the owner has put any files
+// there.
 func checkOwnersFiles(c *config.Config, data string) (faults []error, hasFiles bool) {
 	imports, personas := characters.ImportDir(data), characters.PersonaDir(data)
 	for _, dir := range []string{datadir.Gestures(data), datadir.Words(data), imports, personas, skills.Folder(c, data)} {
@@ -90,14 +90,14 @@ func withPath(path string, err error) error {
 func listFiles(dir, pattern string) []string {
 	paths, err := filepath.Glob(filepath.Join(dir, pattern))
 	if err != nil {
-		return nil // a bad pattern, which the callers do not pass
+		return nil // only a malformed pattern is an error, and no caller passes one
 	}
 	return paths[:min(len(paths), characters.MaxFiles)]
 }
 
-// splitJoined returns the errors that errors.Join has joined.
+// splitJoined returns the errors that errors.Join has joined in err, or err itself if it was not joined.
 func splitJoined(err error) (errs []error) {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a joined error within another error stays
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // an error that wraps a joined error is not split
 	if !ok {
 		return []error{err}
 	}

@@ -1,5 +1,5 @@
 // Package drivers lists the drivers of engines: the kinds of recognizers, synthesizers and brains. To
-// add one, write a package that declares it and add a line to a list here.
+// add a driver, write a package that declares it, and add a line to one of the lists here.
 package drivers
 
 import (
@@ -30,7 +30,8 @@ import (
 	"perch/voice/wyoming"
 )
 
-// Recognizers lists the kinds of engines in the key speech.recognizers of the configuration.
+// Recognizers lists the kinds of engines that the key speech.recognizers of the configuration may
+// contain.
 func Recognizers() driver.List[Voice, voice.Recognizer] {
 	return driver.List[Voice, voice.Recognizer]{
 		driver.For(sphinx.Driver(), Voice.sphinx),
@@ -40,7 +41,7 @@ func Recognizers() driver.List[Voice, voice.Recognizer] {
 	}
 }
 
-// Synthesizers lists the kinds of engines in speech.synthesizers.
+// Synthesizers lists the kinds of engines that speech.synthesizers may contain.
 func Synthesizers() driver.List[Voice, voice.Synthesizer] {
 	return driver.List[Voice, voice.Synthesizer]{
 		driver.For(espeak.Driver(), Voice.common),
@@ -53,7 +54,7 @@ func Synthesizers() driver.List[Voice, voice.Synthesizer] {
 	}
 }
 
-// Brains lists the kinds of engines in brains.
+// Brains lists the kinds of engines that the key brains may contain.
 func Brains() driver.List[Brain, agent.Brain] {
 	return driver.List[Brain, agent.Brain]{
 		driver.For(reflex.Driver(), Brain.reflex),
@@ -65,7 +66,8 @@ func Brains() driver.List[Brain, agent.Brain] {
 	}
 }
 
-// Models lists the kinds of models in brain_deep.
+// Models lists the kinds of models that brain_deep, the list of models for hard questions, may
+// contain.
 func Models() driver.List[thinker.ModelSetup, thinker.Model] {
 	return driver.List[thinker.ModelSetup, thinker.Model]{brainopenai.Driver(), anthropic.Driver()}
 }
@@ -73,7 +75,7 @@ func Models() driver.List[thinker.ModelSetup, thinker.Model] {
 // Voice holds what recognizers and synthesizers need besides their options.
 type Voice struct {
 	voice.Setup
-	Book        *reflex.Book                                // sentences for a recognizer of commands; nil if engines are only checked
+	Book        *reflex.Book                                // sentences for a recognizer that understands only fixed sentences; nil if engines are only checked
 	FindWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
@@ -83,7 +85,7 @@ func (v Voice) common() voice.Setup { return v.Setup }
 // wyoming returns the setup of engines on Wyoming servers.
 func (v Voice) wyoming() wyoming.Setup { return wyoming.Setup{Setup: v.Setup, Find: v.FindWyoming} }
 
-// sphinx returns the setup of the recognizer of commands.
+// sphinx returns the setup of the embedded recognizer, which understands only fixed sentences.
 func (v Voice) sphinx() sphinx.Setup {
 	return sphinx.Setup{Setup: v.Setup, Grammar: func() (sphinx.Grammar, []string) { return Grammar(v.Book), v.Book.Unheard() }}
 }
@@ -91,8 +93,8 @@ func (v Voice) sphinx() sphinx.Setup {
 // Brain holds what brains need besides their options.
 type Brain struct {
 	thinker.BrainSetup
-	Books     func(sentences string) ([]*reflex.Book, error) // loads the books in the household's languages
-	Book      func(tag string) (*reflex.Book, error)         // loads the book in another language
+	Books     func(sentences string) ([]*reflex.Book, error) // loads the reflex brain's books of sentences in the household's languages
+	Book      func(tag string) (*reflex.Book, error)         // loads the reflex brain's book in another language
 	Skills    *skill.Library                                 // may be nil
 	MayAnswer func(device.ID) bool                           // whether a robot may answer an agent's request for permission
 	Lend      func() acp.ToolEndpoint                        // starts a server of tools for a coding agent
@@ -101,7 +103,7 @@ type Brain struct {
 // thinker returns the setup of brains that use a language model.
 func (b Brain) thinker() thinker.BrainSetup { return b.BrainSetup }
 
-// assist returns the setup of the brain that is Home Assistant.
+// assist returns the setup of the brain that lets Home Assistant answer.
 func (b Brain) assist() brainassist.Setup {
 	return brainassist.Setup{Within: b.Within, Phrases: b.Phrases}
 }
@@ -118,7 +120,7 @@ func (b Brain) reflex() reflex.Setup {
 // acp returns the options of coding agents.
 func (b Brain) acp() acp.Options {
 	options := b.Options
-	options.Deep, options.Persona, options.Phrases = nil, agent.Persona{}, nil // a coding agent has no use for them
+	options.Deep, options.Persona, options.Phrases = nil, agent.Persona{}, nil // a coding agent cannot use these
 	return acp.Options{MayAnswer: b.MayAnswer, Tools: thinker.New(options).TurnTools, Lend: b.Lend, Phrases: b.Phrases, Log: b.Log}
 }
 
@@ -129,8 +131,8 @@ func ToolServer(t thinker.ToolServer, log *slog.Logger) (mcp.Options, error) {
 		Except: t.Except, Log: log}, err
 }
 
-// Grammar returns the grammar of a book's sentences. For a book without a grammar it is the grammar
-// of the English book, since the recognizer supports English only.
+// Grammar returns the grammar of a book's sentences. For a book without a grammar it returns the
+// grammar of the English book, since the recognizer supports English only.
 func Grammar(book *reflex.Book) (g sphinx.Grammar) {
 	rules := book.Rules()
 	if len(rules) == 0 {

@@ -9,7 +9,7 @@ import (
 // Kind describes a driver for the documentation.
 type Kind struct {
 	List, Kind string
-	Runs       []string // the programs and services that the driver is for
+	Runs       []string // the programs and services that the driver uses
 	Samples    []string // sample entries of List, in YAML
 	Keys       []driver.Field
 }

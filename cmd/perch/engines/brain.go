@@ -17,8 +17,8 @@ import (
 
 // responseTimeout returns how long the engine list[i] may take to begin its response, if its
 // options do not say. The last engine of a list gets 0, which means the default of its driver:
-// waiting for a model that is still being loaded is better than no response. For the others it is
-// remote.Patience, after which the next engine is tried.
+// waiting for a model that is still being loaded is better than no response. The other engines get
+// remote.Patience; after that the next engine is tried.
 func responseTimeout(list []config.Engine, i int) time.Duration {
 	if i < len(list)-1 {
 		return remote.Patience
@@ -63,7 +63,7 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 }
 
 // loadBooks returns the books in the household's languages, with the owner's sentences in the file
-// sentences. If the set was made with the same file, its books are returned.
+// sentences. If e was made with the same file, loadBooks returns the books of e.
 func (e *Set) loadBooks(c *config.Config, sentences string, h drivers.Brain) ([]*reflex.Book, error) {
 	if sentences == e.sentences {
 		return e.books, nil
@@ -100,7 +100,7 @@ func (e *Set) toolSource(t thinker.ToolServer, log *slog.Logger) (thinker.ToolSo
 	if len(t.Command) > 0 {
 		where = t.Command[0]
 	}
-	n := e.add("tools", t.Name, where, slog.New(slog.DiscardHandler)) // the driver itself logs failures
+	n := e.add("tools", t.Name, where, slog.New(slog.DiscardHandler)) // no log, because the driver itself logs failures
 	e.setHooks(n, server)
 	e.sources[key] = watchedTools{server, n.condition}
 	return e.sources[key], nil

@@ -20,11 +20,11 @@ import (
 // condition records whether an engine works, and which voices and languages it does not support.
 type condition struct {
 	*remote.Condition
-	language string // the household's language; an engine that supports no other has not failed
+	language string // the household's language; an engine that refuses other languages has not failed
 	log      *slog.Logger
 
 	mu          sync.Mutex
-	unsupported map[voice.Options]bool // voices and languages of robots that were logged as unsupported
+	unsupported map[voice.Options]bool // voices and languages that were logged as unsupported
 }
 
 // newCondition returns the condition of an engine that has not been used yet. publish receives an
@@ -45,12 +45,12 @@ func (c *condition) resting(trial bool) error {
 }
 
 // maxRefusalTime is how long an engine may take to refuse a voice or language that it does not
-// support. An error that comes later means that the engine is unreachable, so it is not tried with
-// the household's voice.
+// support. An error that comes later means that the engine is unreachable, so the household's voice
+// is not tried.
 const maxRefusalTime = 3 * time.Second
 
-// logUnsupported logs, once for each voice and language, that the engine does not support a robot's
-// own.
+// logUnsupported logs that the engine does not support a robot's own voice or language, once for
+// each voice and language.
 func (c *condition) logUnsupported(o voice.Options, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,8 @@ type watchedTools struct {
 	*condition
 }
 
-// Call implements thinker.ToolSource. The failure of a tool does not count as one of its server.
+// Call implements thinker.ToolSource. The failure of a tool does not count as a failure of the
+// tool's server.
 func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	began := s.Now()
 	text, err := s.ToolSource.Call(ctx, name, args)
@@ -85,8 +86,8 @@ func (s watchedTools) Call(ctx context.Context, name string, args json.RawMessag
 	return text, err
 }
 
-// watchedModel is a model for hard questions whose condition is recorded. Like the other engines
-// below, it returns an error for a while after a failure.
+// watchedModel is a model for hard questions whose condition is recorded. Like the other watched
+// engines below, it refuses to work for a while after a failure.
 type watchedModel struct {
 	thinker.Model
 	*condition
@@ -139,8 +140,9 @@ type watchedSynthesizer struct {
 }
 
 // Synthesize implements voice.Synthesizer. Neither an error of out nor an unsupported voice or
-// language of a robot counts as a failure of the engine. If no engine in the list supports the
-// robot's own voice and language, the robot speaks with the household's.
+// language of a robot counts as a failure of the engine. If the engine does not support the robot's
+// own voice, or no engine in the list supports the robot's own language, the robot speaks with the
+// household's voice and language.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err

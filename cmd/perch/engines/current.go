@@ -28,7 +28,7 @@ func (c *Current) Acquire() (e *Set, done func()) {
 	return c.engines, c.engines.Acquire()
 }
 
-// Replace makes next the engines of the next turns. The engines before them stay open until Retire.
+// Replace makes next the engines of the next turns. The previous engines stay open until Retire.
 func (c *Current) Replace(next *Set) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +36,8 @@ func (c *Current) Replace(next *Set) {
 	c.engines = next
 }
 
-// Retire closes the engines of before that Replace has replaced, once the last turn that uses them
-// has ended. It does not wait for that.
+// Retire closes the engines of before that are no longer current, once the last turn that uses
+// them has ended. Retire does not wait for that.
 func (c *Current) Retire(before *Set) {
 	for _, g := range before.groupsNotIn(c.Engines()) {
 		c.closing.Go(func() {

@@ -22,7 +22,7 @@ type Engine struct {
 	CheckContext func(context.Context) error
 
 	quickCheck func(context.Context) error // checks the engine while the appliance runs; may be nil
-	statusText func() string               // describes the engine while it works; nil means that Where does
+	statusText func() string               // describes the engine while it works; nil if Where says enough
 
 	// One of these is set, unless List is "tools".
 	Recognizer  voice.Recognizer

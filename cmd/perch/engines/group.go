@@ -8,7 +8,7 @@ import (
 // The groups of engines. A change of the configuration replaces the engines of the affected groups
 // only: a change of a brain does not restart a recognizer.
 const (
-	sentencesGroup = iota // not engines, but the sentences that reflexes and grammars understand
+	sentencesGroup = iota // not engines, but the sentences that the reflex brain and the embedded recognizer understand
 	recognizersGroup
 	synthesizersGroup
 	brainsGroup
@@ -20,7 +20,7 @@ type group struct {
 	madeFrom   any // the configuration of the engines, compared with reflect.DeepEqual
 	engines    []*Engine
 	closers    []func()
-	users      sync.WaitGroup     // turns and others that need the engines open
+	users      sync.WaitGroup     // turns and other tasks that need the engines open
 	stopChecks context.CancelFunc // ends runChecks; nil before it is started
 }
 

@@ -48,7 +48,7 @@ func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Conte
 	return e, nil
 }
 
-// addBooks loads the sentences that reflexes and grammars understand.
+// addBooks loads the sentences that the reflex brain and the embedded recognizer understand.
 func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err error) {
 	e.words = &language.Catalogue{}
 	if e.books, err = config.Books(c); err != nil {
@@ -56,14 +56,15 @@ func (e *Set) addBooks(c *config.Config, h drivers.Brain, log *slog.Logger) (err
 	}
 	e.Book = e.books[0]
 	for i, book := range e.books {
-		if err := e.prepareBook(book, h.Skills); err != nil && i == 0 { // log once, not for each book
+		if err := e.prepareBook(book, h.Skills); err != nil && i == 0 { // log the error for the first book only
 			log.Warn("some sentences of skills are not understood; perch skill list shows them", "err", err)
 		}
 	}
 	return nil
 }
 
-// shareOrMake shares group i with before, if that was made from the same configuration, or makes it.
+// shareOrMake shares group i with before if the group there was made from the same configuration.
+// Otherwise it calls make to make the group.
 func (e *Set) shareOrMake(i int, madeFrom any, make func() error, before *Set) error {
 	if before != nil && reflect.DeepEqual(before.groups[i].madeFrom, madeFrom) {
 		e.groups[i] = before.groups[i]
@@ -87,8 +88,8 @@ func (e *Set) shareOrMake(i int, madeFrom any, make func() error, before *Set) e
 	return err
 }
 
-// CheckRecognizers checks that the dictionaries of the recognizers contain the words of all
-// sentences. New does not, because it takes too long for a start.
+// CheckRecognizers checks that the dictionaries of the recognizers contain the words of all sentences.
+// New does not check this, because the check takes too long for a start.
 func CheckRecognizers(c *config.Config) error {
 	var errs []error
 	for _, r := range c.Speech.Recognizers {

@@ -7,8 +7,8 @@ import (
 	"perch/agent/skill"
 )
 
-// prepareBook makes a book use the set's catalogue of languages, and adds the sentences of skills,
-// which may be nil. Its error says which sentences it left out, and why.
+// prepareBook makes a book use the set's catalogue of languages, and adds the sentences of all
+// skills. skills may be nil. The error says which sentences were left out, and why.
 func (e *Set) prepareBook(book *reflex.Book, skills *skill.Library) error {
 	book.Share(e.words)
 	if skills == nil {

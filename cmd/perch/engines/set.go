@@ -23,8 +23,7 @@ import (
 	"perch/voice"
 )
 
-// Set holds the engines that a configuration names. Each list is in the order that its engines
-// are tried.
+// Set holds the engines that a configuration names. The engines of each list are tried in its order.
 type Set struct {
 	Recognizers  voice.Recognizers
 	Synthesizers voice.Synthesizers
@@ -37,7 +36,7 @@ type Set struct {
 	sentences string                        // path of the file with the owner's sentences; may be empty
 	loads     []func(context.Context) error // load the recognizers that run in this process
 	sources   map[string]thinker.ToolSource // key: the configuration of the server of tools
-	closers   []func()                      // closers of the group that is being made
+	closers   []func()                      // close the engines of the group that is being made
 	groups    [numGroups]*group
 
 	language string // the household's first language
@@ -47,7 +46,8 @@ type Set struct {
 	findWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
-// add adds an engine. Its part is made of its list and kind, and of a number if both occurred before.
+// add adds an engine. The engine's name, the field Part, consists of list and kind, and of a number if
+// another engine has the same list and kind.
 func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	publish := e.publish
 	if publish == nil {
@@ -60,7 +60,7 @@ func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	n := &Engine{condition: newCondition(part, log, publish, time.Now), List: list, Kind: kind, Where: where}
 	n.language, n.Last = e.language, true
 	for _, before := range e.All {
-		if before.List == list { // other lists must not be written: their engines may be in use
+		if before.List == list { // engines of other lists must not be changed, because another Set may use them
 			before.Last = false
 		}
 	}
@@ -108,8 +108,9 @@ func (e *Set) setHooks(n *Engine, engine any) {
 	}
 }
 
-// Phrase returns the sentence name of the appliance in the language tag; an empty tag means the
-// household's language. In the language of Book it is the owner's own wording, if there is one.
+// Phrase returns one of the appliance's fixed sentences, which is called name, in the language tag; an
+// empty tag means the household's language. If the owner has worded the sentence in the language of Book,
+// Phrase returns the owner's words.
 func (e *Set) Phrase(tag, name string) string {
 	words := e.words.In(cmp.Or(tag, e.language))
 	if own := e.Book.OwnPhrase(name); own != "" && string(words.Tag) == string(e.Book.Language()) {
@@ -213,7 +214,7 @@ func (e *Set) Counters() []admin.Counter {
 	for _, n := range e.All {
 		kind, _, _ := strings.Cut(strings.TrimPrefix(n.Part, n.List+" "), " ") // without the number of the engine
 		if n.List == "tools" {
-			kind = "mcp" // the owner chose the name of the server, so it is not a label
+			kind = "mcp" // the name of the server, which the owner chose, is too arbitrary for a label
 		}
 		key := n.List + " " + kind
 		if byKind[key] == nil {
@@ -248,10 +249,11 @@ func (e *Set) Lent() (r voice.Recognizers, s voice.Synthesizers) {
 	return r, s
 }
 
-// ReplaceRecognizers replaces the configured recognizers, for measurements without them.
+// ReplaceRecognizers replaces the configured recognizers by r, for measurements.
 func (e *Set) ReplaceRecognizers(r voice.Recognizers) { e.Recognizers, e.loads = r, nil }
 
-// Voice returns a comparable value. Sets with equal values speak the appliance's own sentences alike.
+// Voice returns a comparable value. Two Sets with equal values speak the appliance's own sentences with
+// the same sound.
 func (e *Set) Voice() any { return [...]*group{e.groups[sentencesGroup], e.groups[synthesizersGroup]} }
 
 // CompleteSentence reports whether a text is complete: more words cannot turn it into a different

@@ -13,8 +13,8 @@ import (
 )
 
 // Trials lets the owner list and try the engines. A trial changes the condition of an engine as any
-// use does. It uses an engine even if that has just failed, so that the owner sees whether it works
-// again.
+// use does. A trial uses an engine even if the engine has just failed, so that the owner sees whether
+// it works again.
 type Trials struct {
 	engines *Current
 	speech  func() voice.Options // returns the household's language and voice
@@ -26,7 +26,8 @@ func NewTrials(c *Current, speech func() voice.Options, zone *time.Location) Tri
 	return Trials{c, speech, zone}
 }
 
-// tryConversation is the name of the conversation of each trial. It is forgotten afterwards.
+// tryConversation is the name of the conversation in each trial of a brain. The brain forgets it
+// after the trial.
 const tryConversation = "try"
 
 // Engines returns all engines except servers of tools.
@@ -85,12 +86,12 @@ func (t Trials) Recognize(ctx context.Context, part string, pcm []int16) (string
 	u.Write(pcm)
 	u.Finish()
 	o := t.speech()
-	o.Stranger = true // utterances of the household have priority
+	o.Stranger = true // gives priority to utterances of the household
 	heard, err := watchedRecognizer{n.Recognizer, n.condition, true}.Recognize(ctx, u, o)
 	return strings.TrimSpace(heard.Text), err
 }
 
-// Speak passes a text, as a synthesizer speaks it, to out: 16-bit mono PCM at 24 kHz.
+// Speak lets a synthesizer speak a text, and passes the sound to out: 16-bit mono PCM at 24 kHz.
 func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int16) error) error {
 	n, done := t.acquire(part)
 	defer done()
@@ -100,8 +101,9 @@ func (t Trials) Speak(ctx context.Context, part, text string, out func(pcm []int
 	return watchedSynthesizer{n.Synthesizer, n.condition, true}.Synthesize(ctx, text, t.speech(), out)
 }
 
-// Answer passes the reply of a brain to a text to out, as in the first turn of a conversation. The
-// conversation is not stored. The engine may also be a model for hard questions.
+// Answer lets a brain reply to a text, as in the first turn of a conversation, and passes each
+// sentence of the reply to out. The conversation is not stored. The engine may also be a model for
+// hard questions.
 func (t Trials) Answer(ctx context.Context, part, text string, out func(sentence string) error) error {
 	n, done := t.acquire(part)
 	defer done()

@@ -15,7 +15,7 @@ type Warmer struct {
 	engines *Current
 	prepare func() // synthesizes the appliance's own sentences
 	log     *slog.Logger
-	loaded  atomic.Bool // whether the recognizers were loaded because a robot has connected
+	loaded  atomic.Bool // whether a robot was seen, so that the recognizers are loaded or being loaded
 }
 
 // NewWarmer returns a Warmer. prepare synthesizes the appliance's own sentences.
@@ -41,8 +41,8 @@ func (w *Warmer) Replaced() {
 }
 
 // Run loads the recognizers and synthesizes the appliance's own sentences once the first robot is
-// seen: an unused appliance needs little memory. Whenever a robot begins to listen, Run warms the
-// engines of the next turn. It returns when ctx is done.
+// seen, so that an appliance without robots needs little memory. Whenever a robot begins to listen,
+// Run warms the engines of the next turn. It returns when ctx is done.
 func (w *Warmer) Run(ctx context.Context, events *event.Reader) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -34,14 +34,15 @@ const (
 	maxRetry   = 2 * time.Minute // maximum delay after failures
 )
 
-// App holds the connections to the Supervisor and to Home Assistant.
+// App is Perch as an app of Home Assistant: it holds the connections to the Supervisor and to Home
+// Assistant.
 type App struct {
 	client *supervisor.Client
 	core   *hass.Client
 	ids    *store.Table[string] // announcement IDs; key: "announced-" and the service
 
 	mu        sync.Mutex
-	cause     error     // why the last attempt to announce failed; nil if it succeeded
+	cause     error     // why the last attempt to announce the services failed; nil if it succeeded
 	since     time.Time // when cause last changed
 	announced []string  // names of the announced services
 }
@@ -86,7 +87,7 @@ func (a *App) Administrators(ctx context.Context) (ids []string, err error) {
 }
 
 // Broker returns the address and the credentials of Home Assistant's MQTT broker. The address is
-// empty if it has none. If a is nil, Broker returns an error.
+// empty if Home Assistant has no broker. If a is nil, Broker returns an error.
 func (a *App) Broker(ctx context.Context) (address, user, password string, err error) {
 	if a == nil {
 		return "", "", "", errors.New("there is no Supervisor")
@@ -98,8 +99,8 @@ func (a *App) Broker(ctx context.Context) (address, user, password string, err e
 	return b.URL, b.User, b.Password, err
 }
 
-// FindBroker returns the settings of MQTT. If they leave the choice of the broker to the Supervisor,
-// it asks the Supervisor and fills the broker in.
+// FindBroker returns m with the address and credentials of the broker. It changes m only if m leaves
+// the choice of the broker to the Supervisor, which it then asks.
 func FindBroker(ctx context.Context, m config.MQTT) (config.MQTT, error) {
 	o, ok := supervisor.FromEnvironment(os.Environ())
 	if m.Broker != config.SupervisorBroker || !ok {
@@ -152,15 +153,15 @@ func (o Offers) services() map[string]map[string]any {
 var appNetwork = netip.MustParsePrefix(supervisor.Gateway + "/23")
 
 // reachable returns the address at which Home Assistant connects to a listener of this program. Both
-// run on the host's network, so for a listener on all interfaces it is the machine's address in
-// the network of apps, or loopback if none exists.
+// run on the host's network, so for a listener on all interfaces this is the machine's address in
+// the network of apps, or else loopback.
 func reachable(address string) string {
 	host, port, _ := net.SplitHostPort(address) // the address of an open listener is valid
 	if ip, err := netip.ParseAddr(host); err == nil && !ip.IsUnspecified() {
 		return address
 	}
 	host = "127.0.0.1"
-	addresses, _ := net.InterfaceAddrs() // loopback is used after an error
+	addresses, _ := net.InterfaceAddrs() // after an error, loopback is used
 	for _, a := range addresses {
 		if p, err := netip.ParsePrefix(a.String()); err == nil && appNetwork.Contains(p.Addr()) {
 			host = p.Addr().String()

@@ -1,5 +1,6 @@
 // Package listener opens the addresses of the configuration, and runs the HTTP servers on them.
-// The caller mounts the routes. It also opens the addresses of robots' MQTT.
+// The caller mounts the routes. The package also opens the sockets for robots that connect over
+// MQTT.
 package listener
 
 import (
@@ -35,7 +36,7 @@ const (
 	Debug    = "debug.listen"       // for Go's profiles
 	Local    = "local"              // for programs on this machine
 	TLS      = "tls.listen"         // for the network, encrypted
-	Socket   = ""                   // the Unix socket of the commands, which has no key
+	Socket   = ""                   // the Unix socket that perch's commands use, which no configuration key names
 )
 
 // Server is a listener, and the HTTP server behind it.
@@ -50,7 +51,7 @@ type Set struct {
 	Servers    []*Server
 	Lingering  httpserver.Lingering // connections that wait for the robot to close them
 	Downloads  httpserver.Downloads // running downloads of robots
-	IngressErr error                // why the Ingress address could not be opened; nil if it is open or off
+	IngressErr error                // why the Ingress address could not be opened; nil if it is open or not configured
 
 	data        string
 	certificate *certificate // nil without encrypted listeners
@@ -58,9 +59,9 @@ type Set struct {
 	stop        sync.Once
 }
 
-// Open opens the listeners of a configuration, and the socket of the commands in a data
-// directory. It only logs a failure of Ingress or of the socket, since all else works without
-// them.
+// Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
+// SocketPath). It only logs that Ingress or the socket failed, since everything else works
+// without these.
 func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
 	s := &Set{data: data, log: log}
 	var err error
@@ -114,7 +115,7 @@ func (s *Set) open(key string, addresses []string) (failed error) {
 }
 
 // resolve returns the IPv4 and the IPv6 loopback address for localhost, and any other address
-// unchanged. Clients do not all try the same one.
+// unchanged. Some clients try only one of the two.
 func resolve(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "localhost" {
@@ -170,7 +171,7 @@ func Listen(key, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Error returns a sentence for an error of net.Listen that says what the owner can do. key is
+// Error turns err, an error of net.Listen, into an error that says what the owner can do. key is
 // the configuration key of the address.
 func Error(address, key string, err error) error {
 	switch {
@@ -206,8 +207,9 @@ func (s *Set) Serve() error {
 	return failure
 }
 
-// Timeouts of Stop. The rest of the service manager's TimeoutStopSec (packaging/perch.service),
-// eight seconds, is for the parts that end after the listeners.
+// Timeouts of Stop. systemd lets the service stop for 20 seconds (TimeoutStopSec in
+// packaging/perch.service). The eight seconds that are left are for the parts that end after the
+// listeners.
 const (
 	downloadTimeout = 10 * time.Second // a robot may crash if its download is interrupted
 	requestTimeout  = 2 * time.Second  // for other requests, after the downloads
@@ -230,7 +232,7 @@ func (s *Set) Stop() {
 		for _, server := range s.Servers {
 			wg.Go(func() {
 				if server.Server.Shutdown(ctx) != nil {
-					_ = server.Server.Close() // the connections are closed even if it fails
+					_ = server.Server.Close() // closes the connections even if it returns an error
 				}
 				_ = server.Listener.Close() // Shutdown does not close a listener that was never served
 			})
@@ -258,8 +260,8 @@ func (s *Set) At(key string) []string {
 // URL returns the URL at which programs on this machine reach the appliance.
 func (s *Set) URL() string { return "http://" + Dialable(append(s.At(Local), s.At(Network)...)[0]) }
 
-// Dialable returns the address that this machine reaches its own listener at: the IPv4
-// loopback address in the place of an unspecified one.
+// Dialable returns the address at which this machine reaches its own listener. For a listener on
+// all interfaces that is the IPv4 loopback address.
 func Dialable(address string) string {
 	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().IsUnspecified() {
 		return fmt.Sprintf("127.0.0.1:%d", at.Port())
@@ -267,8 +269,8 @@ func Dialable(address string) string {
 	return address
 }
 
-// Condition returns the condition of the listeners. It checks only that the socket of the
-// commands exists: Serve ends when a listener fails.
+// Condition returns the condition of the listeners. It checks only that the socket of perch's
+// commands exists: if a listener failed, Serve would have ended.
 func (s *Set) Condition() health.Part {
 	path := SocketPath(s.data)
 	if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeSocket == 0 {
@@ -357,8 +359,8 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// SocketPath returns the path of the socket of the commands: in the runtime directory if the
-// service manager made one, otherwise in the data directory.
+// SocketPath returns the path of the socket of perch's commands. It is in the runtime directory
+// if the service manager has made one, otherwise in the data directory.
 func SocketPath(data string) string {
 	if dir := os.Getenv("RUNTIME_DIRECTORY"); dir != "" {
 		return filepath.Join(dir, "perch.sock")

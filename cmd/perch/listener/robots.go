@@ -13,10 +13,10 @@ import (
 	"perch/health"
 )
 
-// Robots holds the sockets for robots that connect over MQTT, with their sound over UDP. Robots
-// connect over WebSockets where these are not open.
+// Robots holds the sockets for robots that connect over MQTT, with their sound over UDP. If the
+// sockets are not open, robots connect over WebSockets.
 type Robots struct {
-	listeners []net.Listener // plain and TLS, whichever the configuration has
+	listeners []net.Listener // without and with TLS, as configured
 	sound     *udp.Socket    // nil if the sockets are not open
 	condition health.Part
 }
@@ -94,10 +94,11 @@ func (r *Robots) Port() int {
 	return r.listeners[0].Addr().(*net.TCPAddr).Port
 }
 
-// Close closes the sockets if Run was not called; Run's serve closes them itself.
+// Close closes the sockets. It is needed if Run was not called; otherwise the function serve has
+// closed them.
 func (r *Robots) Close() {
 	for _, l := range r.listeners {
-		_ = l.Close() // has no connections
+		_ = l.Close() // an error loses nothing: the listener has no connections
 	}
 	if r.sound != nil {
 		r.sound.Close()

@@ -27,11 +27,11 @@ const (
 	maxFollowers = 16
 )
 
-// Log stores the latest lines of the log in JSON. Values are formatted as slog.TextHandler does, so a
-// secret that hides itself there is hidden here, too. Writers do not wait for readers: a slow
-// follower misses lines, and is given their number.
+// Log stores the latest lines of the log in JSON. Values are formatted as slog.TextHandler formats
+// them, so a type that hides a secret there hides it here, too. Writers do not wait for readers: a
+// slow follower misses lines, and is given their number.
 type Log struct {
-	run string // prefix of the line IDs; differs between starts
+	run string // prefix of the line IDs; differs for each run of the program
 
 	mu        sync.Mutex
 	lines     []entry // oldest first
@@ -119,7 +119,8 @@ func (l *Log) append(h *handler, r slog.Record) {
 	}
 }
 
-// line returns a record in JSON, without attributes that exceed maxLine.
+// line returns a record in JSON. It leaves out the attributes after the one that makes the line
+// longer than maxLine.
 func (h *handler) line(r slog.Record) []byte {
 	b := append(make([]byte, 0, 1<<10), `{"at":"`...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
@@ -219,9 +220,9 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// NewFollower returns a reader of the lines with at least the level minLevel. It begins after the
-// line with the ID after, or with the oldest line if after is empty or from another start. It
-// returns false if there are too many followers.
+// NewFollower returns a reader of the lines with at least the level minLevel. The reader begins
+// after the line with the ID after. If after is empty, or the ID of an earlier run of the program,
+// the reader begins with the oldest line. It returns false if there are too many followers.
 func (l *Log) NewFollower(minLevel slog.Level, after string) (admin.LogFollower, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -255,7 +256,7 @@ func (l *Log) Close() {
 type follower struct {
 	log      *Log
 	minLevel slog.Level
-	wake     chan struct{} // receives a value after a line was appended; closed when the log is
+	wake     chan struct{} // receives a value after a line was appended; closed when the log is closed
 	next     uint64        // number of the next line to read
 }
 
@@ -279,8 +280,8 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 // oldest returns the number of the oldest stored line. The caller holds l.mu.
 func (l *Log) oldest() uint64 { return l.seq - uint64(len(l.lines)) + 1 }
 
-// read returns the next line with the follower's level, and the number of lines that were dropped
-// before it was called. The line is nil if there is no further line yet.
+// read returns the next line with at least the follower's level, and the number of lines that were
+// dropped before the follower could read them. The line is nil until a further line is appended.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()

@@ -34,8 +34,8 @@ func Conditions(db *store.DB, data string, built time.Time) []health.Part {
 	return []health.Part{databaseCondition(db, data), diskCondition(data, db.Err()), clockCondition(time.Now(), built)}
 }
 
-// databaseCondition returns the condition of the database. Values that could not be stored and salvaged
-// damage are not vital, because the appliance goes on working. Salvaged damage is shown until the
+// databaseCondition returns the condition of the database. Refused values and salvaged damage do not
+// make the part vital, because the appliance goes on working. Salvaged damage is shown until the
 // damaged file is removed. Everybody may read the condition, so it contains no keys of records and no
 // paths.
 func databaseCondition(db *store.DB, data string) health.Part {
@@ -59,8 +59,8 @@ func databaseCondition(db *store.DB, data string) health.Part {
 	return part.Saying(strings.ReplaceAll(strings.Join(notes, "; "), filepath.Clean(data)+string(filepath.Separator), ""))
 }
 
-// diskCondition returns the condition of the disk: its free space, or writeErr, the error of the
-// database's last write.
+// diskCondition returns the condition of the disk: its free space, or an error if there is too little
+// or if writeErr, the error of the database's last write, is not nil.
 func diskCondition(data string, writeErr error) health.Part {
 	free, err := store.FreeSpace(data)
 	if err == nil {
@@ -121,8 +121,8 @@ func BuiltAt(text string) time.Time {
 // to allow for time zones and slow clocks.
 func Earliest(built time.Time) time.Time { return built.Add(-24 * time.Hour) }
 
-// CheckClock returns an error if now is before Earliest: the clock of a Pi starts in the past, until
-// a time server sets it.
+// CheckClock returns an error if now is before Earliest: the clock of a Pi shows a past time until a
+// time server sets it.
 func CheckClock(now, built time.Time) error {
 	if !now.Before(Earliest(built)) {
 		return nil

@@ -66,12 +66,12 @@ type diskWatch struct {
 }
 
 // check logs when the disk fills up, when writes begin to fail, and when they succeed again. While
-// they fail it writes a probe, because otherwise nothing may be written for hours and the recovery
-// would not be noticed.
+// writes fail, it writes a probe: otherwise nothing might be written for hours, and nobody would
+// notice that the disk works again.
 func (d *diskWatch) check() {
 	err := d.db.Err()
 	if errors.Is(err, store.ErrDamaged) {
-		return // the store has logged it, and free space does not help
+		return // the store has logged the damage, and free space does not help
 	}
 	if err != nil {
 		if err = d.probe.Put(probeKey, strings.Repeat("x", probeBytes)); err == nil {
@@ -100,8 +100,8 @@ const (
 	probeBytes = 16 << 10
 )
 
-// ReleaseMemory gives idle memory back to the kernel until ctx ends. It loads all of it again when
-// a robot checks in or connects, before the robot needs it.
+// ReleaseMemory gives idle memory back to the kernel until ctx ends. It loads the memory again
+// when a robot checks in or connects, before the robot needs it.
 func ReleaseMemory(ctx context.Context, events *event.Reader, log *slog.Logger) {
 	idlememory.Run(ctx, func(ctx context.Context) (urgent bool, err error) {
 		e, err := events.Next(ctx)

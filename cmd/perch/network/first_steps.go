@@ -13,7 +13,7 @@ import (
 	"perch/remote"
 )
 
-// firstSteps holds the addresses that the owner needs after the first start.
+// firstSteps holds the addresses in the text that each start prints for a new owner.
 type firstSteps struct {
 	name    string // base URL with the appliance's name; empty if it has none
 	numeric string // base URL with this machine's IP address; empty if others cannot reach it

@@ -16,7 +16,7 @@ import (
 	"perch/health"
 )
 
-// Options describe an appliance and its open addresses.
+// Options describes an appliance and its open addresses.
 type Options struct {
 	Name, ID, Version string
 	PublicURL         string   // base URL that the owner has configured; may be empty
@@ -77,8 +77,8 @@ func (n *Network) Run(ctx context.Context) error {
 	return n.announcer.Run(ctx)
 }
 
-// Host returns the name under which the appliance is announced, or "" if it is not. taken is the
-// configured name if another machine uses it, and otherwise "".
+// Host returns the name under which the appliance is announced, or "" if the appliance is not
+// announced. taken is the configured name if another machine uses it, and otherwise "".
 func (n *Network) Host() (host, taken string) {
 	if n.announcer == nil {
 		return "", ""
@@ -169,7 +169,7 @@ func nameCondition(s mdns.Status) health.Part {
 }
 
 // NameTaken returns a sentence that says which machine uses a name, and what the owner can do. rival
-// may be invalid.
+// is the address of the machine, or invalid if it is unknown.
 func NameTaken(name string, rival netip.Addr) string {
 	machine := "another machine"
 	if rival.IsValid() {

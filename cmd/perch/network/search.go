@@ -70,7 +70,8 @@ func (n *Network) others(kind string) mdns.Search {
 	return mdns.Search{Type: kind, Except: self, Interfaces: n.o.Interfaces}
 }
 
-// run browses for servers, then looks for an Ollama on this machine and on each machine found.
+// run browses for announced servers, and asks this machine and each machine that it finds for an
+// Ollama.
 func (s search) run(ctx context.Context) admin.Found {
 	found := admin.Found{Wyoming: []admin.FoundServer{}, Ollama: []admin.FoundModels{}, HomeAssistant: []admin.FoundServer{}}
 	var requests, browsing sync.WaitGroup
@@ -185,7 +186,8 @@ func (s search) models(ctx context.Context, base string) []admin.FoundModels {
 	}
 	found := admin.FoundModels{URL: base, Models: []string{}}
 	for _, m := range *tags.Models {
-		// A changed name would not select the model, so unsafe names are left out.
+		// A name that was changed for display would not select the model, so unsafe names are left
+		// out.
 		if m.Name != "" && m.Name == plain.Clip(plain.Text(m.Name), maxName) && len(found.Models) < maxModels {
 			found.Models = append(found.Models, m.Name)
 		}

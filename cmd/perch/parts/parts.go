@@ -56,14 +56,15 @@ func Conditions(parts []Part) (conditions []health.Part) {
 // Runner runs the parts of an appliance.
 type Runner struct {
 	Parts    []Part
-	Ended    <-chan error // a value ends Run, which returns it
+	Ended    <-chan error // Run ends and returns the error when it receives one here
 	Started  func()       // called when all parts run
-	Stopping func(error)  // called before the first part is stopped, with the result of Run
+	Stopping func(error)  // called with the result of Run before the first part is stopped
 	Log      *slog.Logger
 }
 
 // Run runs the parts until ctx ends, and then stops them: first the parts with First, then the
-// others in reverse order. It returns the error of Ended, or of a part that ends the appliance.
+// others in reverse order. It also stops the parts, and returns the error, after an error from
+// Ended or from a part without Fails.
 func (r Runner) Run(ctx context.Context) error {
 	lateCtx, stopLate := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLate()

@@ -21,8 +21,8 @@ import (
 )
 
 // Owned is the registry for the owner's API and for check-ins. It publishes changes as events. When
-// a robot is forgotten, it deletes the robot's senses and conversations, because another robot may
-// check in with the same MAC address.
+// a robot is forgotten, Owned deletes what the robot has sensed and its conversations, because
+// another robot may check in with the same MAC address.
 type Owned struct {
 	*device.Registry
 	o Options
@@ -39,13 +39,13 @@ type Options struct {
 	Check    func(device.Change) error // returns an error for settings that the engines do not support
 }
 
-// NewOwned returns the Owned of a registry.
+// NewOwned returns an Owned for the registry in o.
 func NewOwned(o Options) Owned { return Owned{o.Registry, o} }
 
 // Configure changes the settings of a robot, after Options.Check has accepted them.
 func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if c.Persona != nil && strings.TrimSpace(*c.Persona) == agent.DefaultCharacter {
-		c.Persona = new("") // a robot without a character has the household's
+		c.Persona = new("") // a robot without a character has the household's character
 	}
 	if err := r.o.Check(c); err != nil {
 		return device.Robot{}, err
@@ -62,20 +62,20 @@ func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	return robot, nil
 }
 
-// Adopt calls Registry.Adopt. If another client was connected with the robot's ID, it is
+// Adopt calls Registry.Adopt. If another client was connected with the robot's ID, that client is
 // disconnected.
 func (r Owned) Adopt(idOrCode string, now time.Time) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.Adopt(idOrCode, now) })
 }
 
-// AdoptClient calls Registry.AdoptClient. If another client was connected with the robot's ID, it is
-// disconnected.
+// AdoptClient calls Registry.AdoptClient. If another client was connected with the robot's ID, that
+// client is disconnected.
 func (r Owned) AdoptClient(id device.ID, client string) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.AdoptClient(id, client) })
 }
 
 // adopt calls adoptRobot, which adopts a robot. If another client was connected with the robot's ID,
-// it is disconnected; if that client was a stranger, its conversation is deleted.
+// that client is disconnected; if it was a stranger, its conversation is deleted.
 func (r Owned) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, error) {
 	before := r.List()
 	robot, err := adoptRobot()
@@ -87,7 +87,7 @@ func (r Owned) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, err
 		// The owner's request may be cancelled, but the other client must be disconnected.
 		ctx, cancel := context.WithTimeout(context.Background(), hangUpTimeout)
 		defer cancel()
-		_ = r.o.Server.Hangup(ctx, robot.ID, "adopted anew") // fails if it is not connected
+		_ = r.o.Server.Hangup(ctx, robot.ID, "adopted anew") // fails if the client is not connected
 		if !before[i].Adopted() {
 			r.o.Memory.Dismiss(robot.ID)
 			err = r.o.Mind.Forget(string(robot.ID))
@@ -137,7 +137,8 @@ func (r Owned) ForgetStrangers() ([]device.ID, error) {
 	return ids, err
 }
 
-// deleteData deletes the senses and conversations of a robot that was removed from the registry.
+// deleteData deletes what a robot that was removed from the registry has sensed, and its
+// conversations.
 func (r Owned) deleteData(id device.ID) error {
 	r.o.Senses.Forget(id)
 	r.o.Memory.Dismiss(id)
@@ -145,8 +146,8 @@ func (r Owned) deleteData(id device.ID) error {
 	return r.o.Mind.Forget(string(id))
 }
 
-// Control is the robots' server for other programs. After a program has moved a robot's head,
-// behaviours do not move it for a while.
+// Control gives other programs access to the server that robots connect to. After a program has
+// moved a robot's head, behaviours do not move it for a while.
 type Control struct {
 	*robot.Server
 	Behaviours *perception.Behaviours

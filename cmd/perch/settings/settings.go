@@ -19,8 +19,8 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// Settings implements the configuration of the owner's API. Its methods convert errors of the
-// embedded Overlay for that API.
+// Settings implements the part of the owner's API that shows and changes the configuration. Its methods
+// convert errors of the embedded Overlay for that API.
 type Settings struct {
 	*config.Overlay
 	log *slog.Logger
@@ -93,8 +93,8 @@ func summarize(faults []config.Fault) string {
 	return text
 }
 
-// fault converts an error of the configuration for the owner's API. The texts of file system errors are
-// shown, because the files are the owner's.
+// fault converts an error of the configuration for the owner's API. It keeps the texts of file system
+// errors, because the paths in them belong to the owner.
 func fault(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
@@ -118,7 +118,8 @@ func appliesLive(key string) bool {
 }
 
 // Merge returns the running configuration with the values of next in all keys that take effect without a
-// restart. changed lists those keys whose values differ, restart the other keys whose values differ.
+// restart. Of the keys whose values differ, changed lists the ones that take effect at once, and restart
+// lists all others.
 func Merge(running, next *config.Config) (merged *config.Config, changed, restart []string) {
 	c := *running
 	changed, restart = merge(reflect.ValueOf(&c).Elem(), reflect.ValueOf(next).Elem(), "")

@@ -1,4 +1,4 @@
-// Package skills loads the skills of the characters that the configuration allows.
+// Package skills loads those skills of characters that the configuration allows.
 package skills
 
 import (

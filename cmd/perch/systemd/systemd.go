@@ -11,7 +11,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager sends notifications to the service manager. If this process has none, its methods do nothing.
+// Manager sends notifications to the service manager. The methods do nothing if no service manager has
+// started this process.
 type Manager struct {
 	notify func(state string) error
 	log    *slog.Logger
@@ -68,8 +69,8 @@ func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error
 	}
 }
 
-// Returns calls f and waits until it returns. If ctx ends first, it returns an error with the name. The
-// goroutine of f is then leaked, but the service manager is about to end the program.
+// Returns calls f and waits until f returns. If ctx ends first, the result is an error that says that
+// name hangs. The goroutine of f is then leaked, but the service manager is about to end the program.
 func Returns(ctx context.Context, name string, f func()) error {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()

@@ -1,5 +1,6 @@
 // Package viewers builds the servers and clients for programs that show or use the agents of an
-// appliance: skins, avatar programs, hooks of coding agents, and viewers of characters.
+// appliance: skins (screens that show an agent's state), avatar programs, hooks of coding agents,
+// and viewers of characters.
 package viewers
 
 import (

@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-// writeRegion replaces the text of a region of a page. If check is set, it fails instead if the text
-// differs.
+// writeRegion replaces the text of a region of a page. With check it changes nothing, and returns an
+// error if the text would change.
 func writeRegion(page, name, text string, check bool) error {
 	content, err := os.ReadFile(page)
 	if err != nil {
@@ -60,13 +60,13 @@ func writeRegion(page, name, text string, check bool) error {
 	return os.WriteFile(page, []byte(updated), 0o644)
 }
 
-// lists returns the key of each list of engines in the configuration, and the name of the ability
-// that its engines have.
+// lists returns the configuration key of each list of engines, and what the engines in the list do.
 func lists() [][2]string {
 	return [][2]string{{"speech.recognizers", "speech recognition"}, {"speech.synthesizers", "speech synthesis"}, {"brains", "agent"}}
 }
 
-// engineTable returns a table of programs and services with the kinds of engines that are for each.
+// engineTable returns a table of programs and services, with the kinds of engines that use each of
+// them.
 func engineTable(all []drivers.Kind) string {
 	var programs []string
 	for _, k := range all {
