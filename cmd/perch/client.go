@@ -75,7 +75,7 @@ func socketClient(path string) *client {
 }
 
 // explainNoneRuns returns err. If err says that no appliance runs (doctor.ErrNoneRuns) and Perch is
-// installed as a systemd service, the result also says what the service does, such as that it is stopped.
+// installed as a systemd service, the result also says what state the service is in.
 func (r *target) explainNoneRuns(ctx context.Context, err error) error {
 	unitProperties := r.unitProperties
 	if unitProperties == nil {
@@ -129,7 +129,7 @@ func (r *target) socket() (string, error) {
 }
 
 // running returns a client of the appliance. Its result running is false if no appliance runs on this
-// machine; a command can then use the data directory directly, because no other program does.
+// machine; a command can then work on the data directory directly, because no other program uses it.
 func (r *target) running(ctx context.Context) (c *client, running bool, err error) {
 	if r.url == "" {
 		path, err := r.socket()

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// logTo returns a handler that writes the log lines of this level and higher ones to w. If asJournal is
-// set, each line begins with a priority for systemd's journal (see sd-daemon(3)), so that journalctl -p
-// warning finds warnings. The line has no time then, since the journal records the time itself.
+// logTo returns a handler that writes log lines of at least the given level to w. If asJournal is set,
+// each line begins with a priority for systemd's journal (see sd-daemon(3)), so that journalctl -p warning
+// finds warnings. The line has no time then, since the journal records the time itself.
 func logTo(w io.Writer, level slog.Level, asJournal bool) slog.Handler {
 	o := &slog.HandlerOptions{Level: level}
 	if !asJournal {

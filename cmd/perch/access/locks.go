@@ -1,5 +1,5 @@
-// Package access decides who may use which routes: it holds the appliance's keys, and mounts
-// the routes of each listener behind them.
+// Package access decides who may use which routes: it holds the appliance's access keys, and
+// mounts the routes of each listener behind checks of these keys.
 package access
 
 import (
@@ -20,8 +20,8 @@ import (
 	"perch/secret"
 )
 
-// Locks holds the keys and rate limits of the appliance. All listeners share them, so that
-// wrong keys sent to one listener count on every other.
+// Locks holds the access keys and rate limits of the appliance. All listeners share them, so
+// that wrong keys sent to one listener count on every other.
 type Locks struct {
 	Token string           // the admin token
 	Owner *httpserver.Key  // checks the admin token
@@ -82,8 +82,8 @@ func (l *Locks) Apply(k Keys) {
 	l.skins.Set(k.skins)
 }
 
-// SkinsToken returns an error unless token is the skins' key. It counts wrong tokens for each
-// remote address, and locks an address out after too many.
+// SkinsToken returns an error unless token is the skins' key. It also refuses a remote address
+// that has sent too many wrong tokens.
 func (l *Locks) SkinsToken(remote, token string) error {
 	return l.skins.CheckToken(&http.Request{RemoteAddr: remote}, token, nil)
 }

@@ -124,7 +124,7 @@ type Options struct {
 	Version string    // version of this program
 	Built   time.Time // when this program was built
 
-	FirstSteps io.Writer // receives the owner's first steps; may be nil
+	FirstSteps io.Writer // receives a text with the owner's first steps; may be nil
 	Flags      string    // flags with which other perch commands find this appliance
 
 	NewDatabase bool // start with an empty database although traces of an earlier one exist

@@ -14,8 +14,8 @@ import (
 )
 
 // Apply puts a configuration, which must have been checked, into effect in the running appliance. Turns
-// that are running keep the previous configuration. It returns the keys that take effect only after a
-// restart. If it returns an error, it has changed nothing.
+// that are running keep the previous configuration. Apply returns the keys that take effect only after
+// a restart. If it returns an error, it has changed nothing.
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()

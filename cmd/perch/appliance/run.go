@@ -83,7 +83,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 			manager.Ready()
 		},
 		Stopping: func(err error) {
-			if !errors.Is(err, ErrRestart) { // a restart keeps the process
+			if !errors.Is(err, ErrRestart) { // after a restart the same process goes on
 				manager.Stopping()
 			}
 			a.applying.Lock() // wait until a running change has been applied

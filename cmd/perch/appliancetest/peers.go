@@ -38,7 +38,7 @@ type Peers struct {
 	// Holds returns the stage of a turn where a peer waits until its client has disconnected:
 	// "recognizing", "first token", "in a tool", "speaking", or "" for none.
 	Holds   func() string
-	Reached chan string // receives each stage that waits
+	Reached chan string // receives each stage where a peer waits
 
 	recognizer         net.Listener
 	brain, synthesizer *httptest.Server
@@ -87,8 +87,8 @@ type peerState struct {
 	served  map[Failure]int // number of requests during each Failure
 }
 
-// SetFailure makes a peer fail from now on, or be Healthy. Requests that a Silent peer has accepted before
-// end without a response.
+// SetFailure makes a peer fail from now on, or be Healthy. Requests that a Silent peer has already
+// accepted end without a response.
 func (p *Peers) SetFailure(peer Peer, failure Failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

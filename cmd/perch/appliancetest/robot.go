@@ -73,7 +73,7 @@ type timedObservation struct {
 // gateway/robot check the timing with a virtual clock.
 const (
 	// The appliance sends the first packet of speech 14 ms after the order to speak. The robot needs 5 ms
-	// of that time to get ready, so it may be 9 ms late.
+	// of that time to get ready, so this machine may be 9 ms late.
 	maxLatenessAtStart = 9 * time.Millisecond
 	// MaxLateness applies while a robot speaks: its buffer then holds enough sound for a longer delay.
 	MaxLateness = 25 * time.Millisecond

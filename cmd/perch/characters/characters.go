@@ -196,8 +196,8 @@ func (k *Characters) readFixed(c *config.Config) (map[device.ID]device.Settings,
 	return fixed, nil
 }
 
-// readConfigured reads the characters that the configuration names. It logs each one that cannot
-// be read or fetched; the next start tries again.
+// readConfigured reads the characters that the configuration names. It logs each character that
+// cannot be read or fetched; the next start tries again.
 func (k *Characters) readConfigured(c *config.Config) {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 	defer cancel()

@@ -16,9 +16,9 @@ import (
 	"perch/store"
 )
 
-// Passports holds the passports of the characters. A passport is a JSON object that describes a
-// character to others. Its fields come from the character's manifest, unless the owner has written
-// them; the owner's fields are stored.
+// Passports holds the passports of the characters. A passport is the identity of a character in the
+// three.ws agent system, such as a name and a home page. Its fields come from the character's
+// manifest, unless the owner has written them; the owner's fields are stored.
 type Passports struct {
 	characters *Characters
 	skills     func(character string) []string // returns the names of a character's skills

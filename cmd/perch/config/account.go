@@ -17,7 +17,7 @@ import (
 	"perch/secret"
 )
 
-// Paths of an installed package.
+// Paths that the Debian package uses.
 const (
 	systemConfig = "/etc/perch/perch.yaml"
 	SystemData   = "/var/lib/perch"
@@ -63,8 +63,8 @@ func ServiceAccount() *Account {
 }
 
 // Reader returns the user who must be able to read the files that the configuration at path names:
-// the service's user if path is in /etc/perch. Otherwise the result is nil, which stands for the
-// user of this process.
+// the service's user if path is /etc/perch/perch.yaml. Otherwise the result is nil, which stands
+// for the user of this process.
 func Reader(path string) *Account {
 	if path != systemConfig {
 		return nil

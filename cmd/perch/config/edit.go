@@ -178,8 +178,8 @@ func editOrder(values map[string]any) []string {
 }
 
 // convertJSON converts a value that was decoded from JSON into a value for a key whose Key.Type is
-// kind. If the key holds a text or duration, a number becomes a string; otherwise a string is decoded
-// as YAML, as in the file.
+// kind. If the key holds a text, choice, secret or duration, a number becomes a string; otherwise a
+// string is decoded as YAML, as in the file.
 func convertJSON(kind string, value any) (any, error) {
 	text, isText := value.(string)
 	switch {

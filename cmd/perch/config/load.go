@@ -128,8 +128,8 @@ func (s Source) readOptions(k *checker, c *Config) error {
 	return nil
 }
 
-// setHome sets the address of Home Assistant in engines that need it and have none configured, if this
-// program runs as an app of Home Assistant.
+// setHome sets the address of Home Assistant in engines that need it and have no address configured, if
+// this program runs as an app of Home Assistant.
 func (s Source) setHome(c *Config) {
 	o, ok := supervisor.FromEnvironment(s.Environ)
 	if !ok {

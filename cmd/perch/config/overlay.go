@@ -160,8 +160,8 @@ func (o *Overlay) Read() (Shown, error) {
 	return s, nil
 }
 
-// restartKeys returns the keys of a configuration that take effect only after a restart: those that
-// Apply has returned, and those that were changed in the owner's file.
+// restartKeys returns the keys of a configuration that take effect only after a restart: the keys that
+// Apply has returned, and keys that were changed in the owner's file.
 func (o *Overlay) restartKeys(c *Config) []string {
 	keys := []string{}
 	if o.started == nil || c == nil {

@@ -289,8 +289,8 @@ func eachSecret(path []string, n *yaml.Node, secret, byName bool, do func(n *yam
 	}
 }
 
-// maskSecrets masks the secrets in a text of the configuration: those that it finds there and the texts
-// in secrets. It returns an error if it cannot mask all of them.
+// maskSecrets masks the secrets in a text of the configuration: the secrets that it finds there, and the
+// texts in secrets. It returns an error if it cannot mask all of them.
 func maskSecrets(text string, secrets secretTexts) (string, error) {
 	root, err := parseYAML(text)
 	if err != nil {

@@ -134,7 +134,7 @@ func (p *secretPlaces) addFile(key, path string, secret bool) {
 	}
 }
 
-// addField adds the places in v, the value of the field key, whose path is given.
+// addField adds the places in v, the value of the field key at path.
 func (p *secretPlaces) addField(path, key string, v reflect.Value) {
 	switch {
 	case v.Kind() != reflect.String:

@@ -13,9 +13,8 @@ import (
 	"perch/store/archive"
 )
 
-// Backups makes backups of a running appliance. It also stages backups to restore: it keeps them
-// until the next start, which replaces the data by them. Only one of these operations runs at a
-// time.
+// Backups makes backups of a running appliance. It also stages backups: a staged backup replaces
+// the data at the next start. Only one of these operations runs at a time.
 type Backups struct {
 	dir     archive.Directory
 	db      *store.DB

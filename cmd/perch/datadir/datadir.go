@@ -64,9 +64,9 @@ func Prepare(d archive.Directory) error {
 	return d.Finish()
 }
 
-// OpenDatabase opens the database, and salvages a damaged one. If the database is missing although
-// the directory has traces of an earlier one, the error wraps store.ErrMissing, unless create is
-// true.
+// OpenDatabase opens the database. It salvages a damaged one: it keeps the records that can be
+// read. If the database is missing although the directory has traces of an earlier one, the error
+// wraps store.ErrMissing, unless create is true.
 func OpenDatabase(data string, create bool, log *slog.Logger) (*store.DB, error) {
 	o := StoreOptions(log)
 	traces := Traces(data)

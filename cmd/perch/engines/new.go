@@ -16,9 +16,9 @@ import (
 	"perch/voice/sphinx"
 )
 
-// New makes all engines of a configuration, but neither loads them nor connects to them. It shares the
-// groups whose configuration has not changed with before, which may be nil. find searches the network for
-// Wyoming servers. publish, which may be nil, publishes failures of engines.
+// New makes all engines of a configuration, but neither loads them nor connects to them. From before,
+// which may be nil, it takes over the groups of engines whose configuration has not changed. find
+// searches the network for Wyoming servers. publish, which may be nil, publishes failures of engines.
 func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Context) ([]string, error), publish func(event.Event),
 	log *slog.Logger) (*Set, error) {
 	speech, err := config.Speech(c)

@@ -23,7 +23,8 @@ import (
 	"perch/voice"
 )
 
-// Set holds the engines that a configuration names. The engines of each list are tried in its order.
+// Set holds the engines that a configuration names. The engines of each list are tried in the order of
+// the list.
 type Set struct {
 	Recognizers  voice.Recognizers
 	Synthesizers voice.Synthesizers
@@ -165,8 +166,8 @@ func (e *Set) load(ctx context.Context) error {
 	return err
 }
 
-// warm warms the engines that the next turn will use, which are the first working engine of each
-// list. It ignores errors, since they occur again when the engine is used.
+// warm warms the engines that the next turn will use, which are the first working engine of each list,
+// and all servers of tools. It ignores errors, since they occur again when the engine is used.
 func (e *Set) warm(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
 	defer cancel()

@@ -119,8 +119,8 @@ func (l *Log) append(h *handler, r slog.Record) {
 	}
 }
 
-// line returns a record in JSON. It leaves out the attributes after the one that makes the line
-// longer than maxLine.
+// line returns a record in JSON. Once the line is longer than maxLine, it leaves out the other
+// attributes.
 func (h *handler) line(r slog.Record) []byte {
 	b := append(make([]byte, 0, 1<<10), `{"at":"`...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)

@@ -34,10 +34,10 @@ func Conditions(db *store.DB, data string, built time.Time) []health.Part {
 	return []health.Part{databaseCondition(db, data), diskCondition(data, db.Err()), clockCondition(time.Now(), built)}
 }
 
-// databaseCondition returns the condition of the database. Refused values and salvaged damage do not
-// make the part vital, because the appliance goes on working. Salvaged damage is shown until the
-// damaged file is removed. Everybody may read the condition, so it contains no keys of records and no
-// paths.
+// databaseCondition returns the condition of the database. Values that could not be stored, and
+// damage that was salvaged, do not make the part vital, because the appliance goes on working.
+// Salvaged damage is shown until the damaged file is removed. Everybody may read the condition, so it
+// contains no keys of records and no paths.
 func databaseCondition(db *store.DB, data string) health.Part {
 	readable, refused := db.Readable(), db.Refused()
 	fault := readable

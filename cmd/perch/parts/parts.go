@@ -62,9 +62,9 @@ type Runner struct {
 	Log      *slog.Logger
 }
 
-// Run runs the parts until ctx ends, and then stops them: first the parts with First, then the
-// others in reverse order. It also stops the parts, and returns the error, after an error from
-// Ended or from a part without Fails.
+// Run runs the parts until ctx ends, Ended delivers an error, or a part without Fails returns an
+// error. Then it stops the parts: first the parts with First, then the others in reverse order.
+// It returns the error that ended it, or nil if ctx has ended.
 func (r Runner) Run(ctx context.Context) error {
 	lateCtx, stopLate := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLate()
