@@ -1,6 +1,6 @@
-// Package hassapp integrates Perch with Home Assistant when the Supervisor runs it as an app. It
-// asks for the MQTT broker and the administrators, announces the appliance's services to Home
-// Assistant, and restores the backups of the app.
+// Package hassapp integrates Perch with Home Assistant when the Supervisor runs it as an app. The
+// package asks for the MQTT broker and the administrators, announces the appliance's services to
+// Home Assistant, and restores the backups of the app.
 package hassapp
 
 import (
@@ -172,7 +172,7 @@ func reachable(address string) string {
 
 // Run announces the offers to Home Assistant until ctx ends, and updates the announcements when the
 // offers change. It does not withdraw them at the end, because Home Assistant would then remove the
-// integrations that its owner has set up with them.
+// integrations that the owner has set up with these services.
 func (a *App) Run(ctx context.Context, offers func() Offers, log *slog.Logger) {
 	announced := map[string]map[string]any{}
 	delay, retry := time.Duration(0), checkEvery

@@ -22,7 +22,8 @@ type certificate struct {
 	checked time.Time      // when the files were last compared with loaded
 }
 
-// checkEvery is the minimum time between two checks of the files. Handshakes trigger them.
+// checkEvery is the minimum time between two checks of the files. TLS handshakes trigger the
+// checks.
 const checkEvery = time.Second
 
 func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
@@ -33,7 +34,8 @@ func newCertificate(c config.TLS, log *slog.Logger) (*certificate, error) {
 	return k, err
 }
 
-// stat returns the state of the certificate file and the key file, nil for a missing one.
+// stat returns the state of the certificate file and of the key file; nil stands for a missing
+// file.
 func (k *certificate) stat() (files [2]os.FileInfo) {
 	for i, path := range []string{k.files.Certificate, k.files.Key} {
 		if f, err := os.Stat(path); err == nil {
@@ -52,7 +54,8 @@ func sameFile(a, b os.FileInfo) bool {
 }
 
 // latest implements GetCertificate of tls.Config. If the new files cannot be used, for example
-// because only one of the two has been replaced yet, it returns the previous certificate.
+// because so far only one of the two files was replaced, latest returns the previous
+// certificate.
 func (k *certificate) latest(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

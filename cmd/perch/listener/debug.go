@@ -15,7 +15,7 @@ func DebugRoutes(e *gin.Engine) {
 	local := e.Group("/debug", httpserver.Guard(httpserver.Local))
 	local.GET("/vars", gin.WrapH(expvar.Handler()))
 	local.GET("/pprof/*profile", func(c *gin.Context) {
-		serve := pprof.Index // also serves the profiles that it lists, except the following
+		serve := pprof.Index // Index lists the profiles and serves them, except the following
 		switch c.Param("profile") {
 		case "/cmdline":
 			serve = pprof.Cmdline

@@ -103,7 +103,7 @@ func Gauges(db *store.DB, data string) []admin.Gauge {
 // of the source's commit if text is empty.
 func BuiltAt(text string) time.Time {
 	if text == "" {
-		if info, ok := debug.ReadBuildInfo(); ok { // takes milliseconds
+		if info, ok := debug.ReadBuildInfo(); ok { // takes milliseconds, so it is called only if text is empty
 			for _, s := range info.Settings {
 				if s.Key == "vcs.time" {
 					text = s.Value

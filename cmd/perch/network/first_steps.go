@@ -15,9 +15,9 @@ import (
 
 // firstSteps holds the addresses in the text that each start prints for a new owner.
 type firstSteps struct {
-	name    string // base URL with the appliance's name; empty if it has none
-	numeric string // base URL with this machine's IP address; empty if others cannot reach it
-	page    string // URL of the page for a browser on this machine; empty if it does not respond
+	name    string // base URL with the appliance's name; empty if the appliance has no name
+	numeric string // base URL with this machine's IP address; empty if others cannot reach this machine
+	page    string // URL of the page for a browser on this machine; empty if the page does not respond
 	flags   string // flags with which other commands find the same appliance
 }
 

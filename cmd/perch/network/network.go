@@ -125,9 +125,9 @@ func (n *Network) numericURL() string {
 			return "http://" + at.String()
 		}
 	}
-	// The kernel chooses the source address for this destination; no packet is sent. The list
-	// of interfaces is the second choice, because containers add addresses that the network
-	// cannot reach.
+	// Connecting a UDP socket sends no packet, but makes the kernel choose this machine's address on
+	// the network. The list of interfaces is the second choice, because containers add addresses
+	// that the network cannot reach.
 	if c, err := net.Dial("udp4", "192.0.2.1:9"); err == nil {
 		defer c.Close()
 		if at, err := netip.ParseAddrPort(c.LocalAddr().String()); err == nil {

@@ -1,6 +1,6 @@
 // Package robots connects the registry of robots with the rest of the appliance: changes of the
-// registry delete stored data, close sessions and publish events. It also carries out commands for
-// robots from other programs and from the owner's rules.
+// registry delete stored data, close sessions and publish events. The package also carries out
+// commands for robots from other programs and from the owner's rules.
 package robots
 
 import (
@@ -153,13 +153,13 @@ type Control struct {
 	Behaviours *perception.Behaviours
 }
 
-// Call calls a tool of a robot, and pauses behaviours that move the same parts.
+// Call calls a tool of a robot, and pauses behaviours that move the same parts of the robot.
 func (c Control) Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	c.Behaviours.Moves(id, tool)
 	return c.Server.Call(ctx, id, tool, arguments)
 }
 
-// RuleActions carries out the actions of the owner's rules that are not calls of a robot's tools.
+// RuleActions carries out the actions of the owner's rules, except calls of a robot's tools.
 type RuleActions struct {
 	Registry *device.Registry
 	Server   *robot.Server
@@ -175,7 +175,7 @@ func (r RuleActions) Feel(ctx context.Context, id device.ID, emotion string) err
 	if err != nil {
 		return err
 	}
-	face, ok := config.EmotionNamed(emotion) // already checked by the configuration
+	face, ok := config.EmotionNamed(emotion) // the check of the configuration has accepted the name
 	if !ok {
 		return fmt.Errorf("%.40q is not an emotion of robots", emotion)
 	}

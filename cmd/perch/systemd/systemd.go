@@ -41,7 +41,7 @@ func (m Manager) report(state string) {
 
 // Watchdog calls alive until ctx ends, and notifies the watchdog of the service manager each time that
 // alive returns nil. It calls alive every third of the watchdog's interval, with a timeout of two thirds,
-// so that a slow machine is not restarted.
+// so that the service is not restarted on a slow machine.
 func (m Manager) Watchdog(ctx context.Context, alive func(context.Context) error) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {

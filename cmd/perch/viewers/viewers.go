@@ -154,8 +154,8 @@ func (v *Viewers) Apply(c *config.Config, e *engines.Set, speech voice.Options) 
 // Close ends the open streams of coding agents.
 func (v *Viewers) Close() { v.vccp.Close() }
 
-// Parts returns the parts of the appliance that run the servers and clients. OpenClaw's condition
-// shows its addresses in l.
+// Parts returns the parts of the appliance that run the servers and clients. The condition of the
+// server for OpenClaw's programs shows the addresses of this server in l.
 func (v *Viewers) Parts(l *listener.Set) []parts.Part {
 	return []parts.Part{
 		{Run: parts.Until(v.feed.Run)},
