@@ -396,7 +396,7 @@ func (p *Peers) speak(w http.ResponseWriter, r *http.Request) {
 	if isFirst {
 		p.recordTime(&p.times.speechRequest)
 	}
-	pcm := make([]byte, voice.SpeakerRate)
+	pcm := make([]byte, voice.SpeakerRate) // half a second: a sample has two bytes
 	for i := range len(pcm) / 2 {
 		sample := int16(8000 * math.Sin(2*math.Pi*440*float64(i)/voice.SpeakerRate))
 		pcm[2*i], pcm[2*i+1] = byte(sample), byte(uint16(sample)>>8)

@@ -185,7 +185,7 @@ func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.O
 		pcm = append(pcm, piece...)
 		return nil
 	})
-	if err == nil && len(pcm) < voice.SpeakerRate/10 {
+	if err == nil && len(pcm) < voice.SpeakerRate/10 { // less than a tenth of a second
 		err = fmt.Errorf("it made no sound of %q; is it the voice for that language?", text)
 	}
 	if err != nil {

@@ -56,7 +56,7 @@ func (k Kind) comment(indent string) string {
 	for _, f := range k.Keys {
 		line := indent + "    " + f.Key + ":"
 		for word := range strings.FieldsSeq(f.Doc) {
-			if len(line)+1+len(word) > 100 {
+			if len(line)+1+len(word) > 100 { // wrap lines at 100 bytes
 				b.WriteString(line + "\n")
 				line = indent + "      "
 			}
