@@ -9,11 +9,11 @@ import (
 	"perch/plain"
 )
 
-// vocabulary holds the words that mean yes or no in all languages, because people may
-// answer in another language than the question's.
+// vocabulary holds the words for yes, the words for no, and the filler words of all
+// languages, because people may not answer in the language of the question.
 type vocabulary struct {
 	kinds     map[string]string // key: word in lower case; value: "yes", "no" or "fillers"
-	yesGroups []string          // groups of words that mean yes only together
+	yesGroups []string          // groups of words that mean yes only together, such as "go ahead"
 	maxWord   int               // bytes of the longest word
 }
 
@@ -40,7 +40,8 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 }
 
 // split splits a word of a script without spaces, such as Japanese, into words of the
-// vocabulary, each as long as possible, and single characters. It returns other words whole.
+// vocabulary, each as long as possible, and single characters. It returns whole a word of
+// any other script, and a word of the vocabulary.
 func (v vocabulary) split(text string) (words []string) {
 	if !strings.ContainsFunc(text, language.Spaceless) || v.kinds[text] != "" {
 		return []string{text}
@@ -59,9 +60,10 @@ func (v vocabulary) split(text string) (words []string) {
 	return words
 }
 
-// YesOrNo interprets an answer in any language of the catalogue. An answer with a word that
-// means no is a no. It is a yes if it contains a word that means yes, and no words outside the vocabulary. Other answers are
-// not understood: to ask again is better than to run a tool by mistake.
+// YesOrNo interprets an answer in any language of the catalogue. An answer means no if any
+// of its words means no. It means yes if a word or a group of words in it means yes, and
+// the vocabulary has all of its words. Any other answer is not understood, because to ask
+// again is better than to run a tool by mistake.
 func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
 	fields := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\'' && r != 'ー'

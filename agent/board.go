@@ -21,8 +21,8 @@ type Board struct {
 	states states
 }
 
-// ChatPrefix is the prefix of the session IDs of text chats. Robots' session IDs never have
-// it. In a chat with a robot the robot's ID follows.
+// ChatPrefix begins the session ID of each text chat, and of no robot's session. In a chat
+// with a robot, the robot's ID follows the prefix.
 const ChatPrefix = "vtb_"
 
 // NewBoard returns an empty board.
@@ -33,7 +33,7 @@ func (b *Board) Run(ctx context.Context, r *event.Reader) {
 	r.Each(ctx, b.HandleEvent)
 }
 
-// HandleEvent updates the states by an event.
+// HandleEvent updates the states after an event.
 func (b *Board) HandleEvent(e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,13 +72,13 @@ type timedState struct {
 // Limits of the stored states.
 const (
 	maxStates      = 2000
-	maxIdle        = 100                // if there are more states, idle sessions without a robot are removed
+	maxIdle        = 100                // if there are so many states, a new one replaces the idle sessions without a robot
 	offlineExpiry  = 7 * 24 * time.Hour // a robot that has been offline for this time is removed
 	inactiveExpiry = 24 * time.Hour     // a session without a robot and without events for this time is removed
 	sweepInterval  = time.Minute        // time between removals of outdated states
 )
 
-// apply updates the states by an event. It returns the key of the session whose visible
+// apply updates the states after an event. It returns the key of the session whose visible
 // state has changed, or "".
 func (s *states) apply(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
@@ -92,13 +92,13 @@ func (s *states) apply(e event.Envelope) (key string) {
 		if ok {
 			s.bySession[key] = timedState{Fold(state.State, e), state.at}
 		}
-		return "" // a mood is not visible, and does not keep the state from expiring
+		return "" // a mood does not change what is shown, and does not keep the state from being removed
 	}
 	if key == "" || !isMood && isConnectionEvent(e.Event) != (e.Session == "") {
 		return "" // neither about a session nor about a robot's connection
 	}
 	if _, ok := e.Event.(event.Notification); ok {
-		return "" // its session is the sender's, which need not exist
+		return "" // the session ID is the sender's choice, and the session may not exist
 	}
 	if e.At.Sub(s.swept) >= sweepInterval {
 		s.swept = e.At
@@ -121,7 +121,7 @@ func (s *states) apply(e event.Envelope) (key string) {
 	}
 	s.bySession[key] = timedState{Fold(before.State, e), e.At}
 	if isMood {
-		return "" // a mood is not visible
+		return "" // a mood does not change what is shown
 	}
 	return key
 }
@@ -153,7 +153,8 @@ func (s *states) removeFunc(cond func(timedState) bool) {
 	}
 }
 
-// isOutdated reports whether a session has been offline or without an event for too long.
+// isOutdated reports whether the state can be removed: the robot has been offline for too
+// long, or the session has no robot and has had no event for too long.
 func (s timedState) isOutdated(now time.Time) bool {
 	age := now.Sub(s.at)
 	return s.Robot == "" && age >= inactiveExpiry || s.isEvictable() && age >= offlineExpiry
@@ -162,8 +163,8 @@ func (s timedState) isOutdated(now time.Time) bool {
 // isEvictable reports whether the state may be removed to make room: its robot is offline.
 func (s timedState) isEvictable() bool { return s.Robot != "" && !s.Online }
 
-// compare orders states for eviction: evictable ones come first, and of these the one with
-// the oldest event.
+// compare orders states for eviction: evictable states come first, and among equals the
+// state with the oldest event.
 func (s timedState) compare(other timedState) int {
 	switch {
 	case s.isEvictable() == other.isEvictable():
@@ -196,10 +197,11 @@ func newState(id device.ID, session string) State {
 	return State{Robot: id, Session: session, Emotion: Neutral, base: Idle}
 }
 
-// Follower follows the states of a board. It starts with a snapshot, and returns for each
-// event the changes that the event causes. Its states are those after the latest event that
-// it has handled; the board may have handled more events, or fewer. A Follower is not safe
-// for concurrent use.
+// Follower follows the states of a board. It starts with a snapshot, and HandleEvent
+// returns the changes that each event causes. A state expires when what it shows changes
+// without an event. The states of a Follower are the states after the latest event that it
+// has handled; the board may have handled more events, or fewer. A Follower is not safe for
+// concurrent use.
 //
 //	f := board.NewFollower(time.Now())
 //	// show f.States()
@@ -223,7 +225,7 @@ type Change struct {
 	// from the board again after events were lost, and nil if a state has expired or was
 	// removed.
 	By   event.Event
-	Gone bool // the state was removed; State is then a default state
+	Gone bool // whether the state was removed; State is then a default state
 }
 
 // NewFollower returns a follower that starts with the current states.
@@ -294,7 +296,7 @@ func (f *Follower) reread(e event.Envelope) {
 	}
 }
 
-// addRemoval adds to f.changes that the state s was removed.
+// addRemoval adds the removal of the state s to f.changes.
 func (f *Follower) addRemoval(s State, at time.Time) {
 	delete(f.due, s.Key())
 	f.changes = append(f.changes, Change{State: newState(s.Robot, s.Session), At: at, Gone: true})

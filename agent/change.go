@@ -4,7 +4,7 @@ package agent
 // made in the index immediately, and undone if the write fails. The caller holds Memory.mu.
 type change struct {
 	index *index
-	after map[string]*Entry // key: entry ID; value: the new entry, or nil if it was removed
+	after map[string]*Entry // key: entry ID; value: the new entry, or nil if the entry was removed
 	// before holds the previous entries, with the same keys as after; a value is nil if
 	// there was no such entry.
 	before map[string]*indexed
@@ -15,7 +15,7 @@ func (m *Memory) newChange() change {
 	return change{&m.index, map[string]*Entry{}, map[string]*indexed{}}
 }
 
-// insert adds an entry, or replaces the one with the same ID.
+// insert adds an entry, or replaces the entry with the same ID.
 func (c *change) insert(e Entry) { c.record(e.ID, &e, c.index.insert(e)) }
 
 // remove removes the entry with this ID.
@@ -29,7 +29,7 @@ func (c *change) record(id string, after *Entry, before *indexed) {
 	c.after[id] = after
 }
 
-// commit stores the changes in the table.
+// commit stores the changes in the table. If that fails, it undoes them in the index.
 func (c *change) commit() error {
 	put, removed := map[string]Entry{}, []string(nil)
 	for id, e := range c.after {

@@ -10,15 +10,15 @@ import (
 // their emoji differ.
 type Emotion struct {
 	Name  string `json:"name"`  // the firmware's name of the face
-	Emoji string `json:"emoji"` // the emoji for it in a reply
+	Emoji string `json:"emoji"` // the emoji that stands for the face in a reply
 }
 
 // Faces that the code refers to by name.
 var (
 	// Neutral is the face of an agent without a particular emotion.
 	Neutral = Emotion{"neutral", "😐"}
-	// Sleepy means good night. A Stack-chan shows this face until it restarts. Therefore it
-	// is sent to a robot only with a turn that ends with Sleep; Emotion.On replaces it otherwise.
+	// Sleepy means good night. A Stack-chan that shows this face keeps it until it is
+	// restarted, so Emotion.On never returns it for a Stack-chan.
 	Sleepy = Emotion{"sleepy", "😴"}
 	// Doubtful is a face that only the Stack-chan has. Replies cannot select it.
 	Doubtful = Emotion{"doubtful", "🤨"}
@@ -34,8 +34,8 @@ func Emotions() []Emotion {
 	}
 }
 
-// OfferedEmotions returns the nine faces that a prompt offers to a model. They are few so
-// that a model's choice is predictable. Models may use the other faces too.
+// OfferedEmotions returns the nine faces that a prompt offers to a model. The list is short
+// so that a model's choice is predictable. Models may use the other faces too.
 func OfferedEmotions() []Emotion {
 	return []Emotion{
 		{"happy", "😊"}, {"laughing", "😆"}, {"sad", "😢"}, {"surprised", "😮"}, {"thinking", "🤔"},
@@ -43,8 +43,8 @@ func OfferedEmotions() []Emotion {
 	}
 }
 
-// emotionAliases maps further emoji to the names of the 21 faces: those that models write
-// often, and those in the firmware's list.
+// emotionAliases maps more emoji to names of the 21 faces: emoji that models often write,
+// and emoji in the firmware's list.
 func emotionAliases() map[string]string {
 	return map[string]string{
 		"🙂": "happy", "😀": "happy", "😃": "happy", "😄": "happy", "😁": "happy", "☺": "happy",
@@ -77,7 +77,8 @@ func EmotionOf(r rune) (face Emotion, ok bool) {
 	return Emotion{name, emoji}, ok
 }
 
-// Offered returns the most similar of the offered faces. Prompts use it for past replies.
+// Offered returns the face of OfferedEmotions that is most similar to e. Prompts show it in
+// place of e in past replies.
 func (e Emotion) Offered() Emotion {
 	name := cmp.Or(nearestOffered()[e.Name], e.Name)
 	for _, o := range OfferedEmotions() {
@@ -88,8 +89,8 @@ func (e Emotion) Offered() Emotion {
 	return Neutral
 }
 
-// nearestOffered maps the names of the other twelve faces to those of the most similar
-// offered faces.
+// nearestOffered maps the names of the other twelve faces to the name of the most similar
+// offered face.
 func nearestOffered() map[string]string {
 	return map[string]string{
 		"funny": "laughing", "silly": "laughing", "crying": "sad", "shocked": "surprised", "kissy": "loving",
@@ -98,8 +99,8 @@ func nearestOffered() map[string]string {
 	}
 }
 
-// withoutEmoji returns a text without the characters where IsEmoji is true, its words
-// separated by one space.
+// withoutEmoji returns a text without its emoji (see IsEmoji), and with one space between
+// words.
 func withoutEmoji(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if IsEmoji(r) {
@@ -119,13 +120,13 @@ func IsEmoji(r rune) bool {
 }
 
 // On returns the most similar face that a robot with this board can show; the emoji is
-// unchanged. Most boards have all 21 faces. A Stack-chan has eight and shows other names as
-// neutral. Sleepy becomes neutral on a Stack-chan, because its firmware then writes "Zzz"
-// next to the face and does not move until it is restarted (see Sleepy).
+// unchanged. Most boards have all 21 faces. A Stack-chan has eight, and shows any other
+// name as neutral. Sleepy becomes neutral on a Stack-chan, because its firmware then writes
+// "Zzz" next to the face and does not move until it is restarted.
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):
-		// Names of other faces, such as icons, become neutral.
+		// Names that are not among the 21 faces, such as icons, become neutral.
 		e.Name = StockWords().Word(VocabularyStackChan, e.Name)
 	case e.Name == Doubtful.Name:
 		e.Name = "thinking"
@@ -133,8 +134,8 @@ func (e Emotion) On(board string) Emotion {
 	return e
 }
 
-// isStackChan reports whether a board's name in the firmware is a Stack-chan's, such as
-// "m5stack-stack-chan".
+// isStackChan reports whether board, the firmware's name of a robot's board, is a
+// Stack-chan, such as "m5stack-stack-chan".
 func isStackChan(board string) bool {
 	board = strings.ToLower(board)
 	return strings.Contains(board, "stack-chan") || strings.Contains(board, "stackchan")

@@ -23,8 +23,8 @@ type conversations interface {
 	All() iter.Seq2[string, Conversation]
 }
 
-// Restore reads the conversations of a table, and makes m store new exchanges in it, within
-// seconds. It must be called before the first turn.
+// Restore reads the conversations of a table, and makes m write new exchanges to the table
+// within seconds. It must be called before the first turn.
 func (m *Mind) Restore(table conversations) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,8 +39,8 @@ func (m *Mind) Restore(table conversations) {
 	}
 }
 
-// store writes a conversation to the table, except conversations of strangers and those
-// whose ID is too long. The caller holds m.mu.
+// store writes a conversation to the table, unless it is a stranger's or its ID is empty or
+// too long. The caller holds m.mu.
 func (m *Mind) store(id string, c *conversation) {
 	if m.table == nil || c.stranger || id == "" || len(id) > limit.Session {
 		return

@@ -28,7 +28,7 @@ const (
 // Entry is a remembered fact.
 type Entry struct {
 	ID          string    `json:"id"`
-	Key         string    `json:"key,omitempty"` // a new entry replaces the one with the same key; "" means none
+	Key         string    `json:"key,omitempty"` // a new entry replaces the entry with the same key; "" means no key
 	Name        string    `json:"name"`
 	Description string    `json:"description,omitempty"`
 	Type        string    `json:"type"`
@@ -40,7 +40,7 @@ type Entry struct {
 	Created     time.Time `json:"created"`
 	Used        time.Time `json:"used,omitzero"`    // time of the latest Recall; zero before the first
 	Expires     time.Time `json:"expires,omitzero"` // zero means never
-	Session     string    `json:"-"`                // session that remembers it
+	Session     string    `json:"-"`                // session in whose turn the fact was remembered; not stored
 }
 
 // SourceViewer is the source of facts reported by programs that show an agent. Such entries
@@ -54,7 +54,7 @@ func (e Entry) isViewers() bool { return e.Source == SourceViewer }
 const (
 	maxEntries  = 2000 // default number of entries
 	maxEvicted  = 100  // entries evicted in one write
-	viewersPart = 10   // viewers' entries fill at most one part in viewersPart
+	viewersPart = 10   // viewers' entries fill at most the memory's size divided by viewersPart
 )
 
 // Errors of the memory.
@@ -82,7 +82,7 @@ type Memory struct {
 	capacity     atomic.Int64 // maximum number of entries
 	index        index
 	queue        queue
-	mu           sync.Mutex // held for each change, so that at most one entry has a key
+	mu           sync.Mutex // held during each change, so that no two entries get the same key
 	strangers    map[device.ID]*stranger
 	onChange     func(id string) // called after each change; may be nil
 	onRemembered func(Entry)     // called after each entry is remembered; may be nil
@@ -105,8 +105,8 @@ func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 func (m *Memory) Watch(onChange func(id string)) { m.onChange = onChange }
 
 // Announce sets a function that is called with each entry that is remembered, except in the
-// memories of strangers. It must be called before any other method, and the function must
-// not call the memory.
+// memories of strangers. Announce must be called before any other method, and the function
+// must not call the memory.
 func (m *Memory) Announce(onRemembered func(Entry)) { m.onRemembered = onRemembered }
 
 // notifyChange calls onChange. The caller holds mu, so that the calls are in the order of
@@ -118,9 +118,9 @@ func (m *Memory) notifyChange(id string) {
 }
 
 // Remember stores an entry durably and returns it with its ID. It replaces an entry with
-// the same key. If the memory is full, it evicts expired entries, then viewers' entries,
-// then those with the lowest rank. An error wraps ErrTooMuch or ErrEntry for an invalid
-// entry. Concurrent calls share one write.
+// the same key. If the memory is full, it evicts expired entries first, then viewers'
+// entries, then the entries with the lowest rank (see Entry.rank). For an invalid entry the
+// error wraps ErrTooMuch or ErrEntry. Concurrent calls share one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.hasValidSize() {
@@ -172,7 +172,7 @@ func (q *queue) drain() []*pendingEntry {
 	return pending
 }
 
-// rememberAll stores the entries in this order, in one write.
+// rememberAll stores the pending entries, in their order and in one write.
 func (m *Memory) rememberAll(pending []*pendingEntry) {
 	c := m.newChange()
 	for _, p := range pending {
@@ -220,8 +220,8 @@ func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 	return append(evicted, m.index.surplus(max(capacity/viewersPart, 1)-1, e.Created, (*indexed).isViewers)...), nil
 }
 
-// Edit replaces the body of an entry durably and returns the entry. If the name is equal to
-// the body, it replaces the name as well.
+// Edit replaces the body of an entry durably and returns the entry. A name that was equal
+// to the body is replaced as well.
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -319,8 +319,8 @@ const (
 	maxStrangerEntries = 20 // entries of each stranger
 )
 
-// Of returns the memory for a turn. A stranger has a separate memory, which is never stored
-// on disk, and can neither read nor change the owner's.
+// Of returns the memory for a turn. A stranger's turns have a separate memory, which is
+// never stored on disk, and no access to the owner's memory.
 func (m *Memory) Of(t Turn) *Memory {
 	if !t.Stranger() {
 		return m
@@ -340,7 +340,7 @@ func (m *Memory) Of(t Turn) *Memory {
 	return s.memory
 }
 
-// Dismiss deletes the memory of a stranger.
+// Dismiss deletes the memory of a stranger, the robot with this ID.
 func (m *Memory) Dismiss(id device.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -43,10 +43,10 @@ type conversation struct {
 	// The following are guarded by Mind.mu.
 	history  []Exchange // oldest first
 	used     time.Time  // time of the latest turn
-	emoji    string     // emoji of the first face in the current turn; "" before
+	emoji    string     // emoji of the first face in the current turn; "" before the turn has shown a face
 	robot    bool       // whether the conversation ID is a robot ID
-	stranger bool       // whether the latest turn was a stranger's; then it is not stored on disk
-	stored   bool       // whether it is stored on disk
+	stranger bool       // whether the latest turn was a stranger's; then the conversation is not stored on disk
+	stored   bool       // whether the conversation is stored on disk
 }
 
 // newConversation returns an empty conversation.
@@ -75,9 +75,9 @@ func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mi
 	return &Mind{brains: brains, memory: memory, bus: bus, log: log, conversations: map[string]*conversation{}}
 }
 
-// Complete sets a function that sets the persona and name of a turn with a robot but
-// without them, as a skin sends in a robot's conversation. It must be called before the
-// first turn.
+// Complete sets a function that adds the persona and the name to a turn that has a robot
+// but neither of them, such as a turn that a skin sends in a robot's conversation. It must
+// be called before the first turn.
 func (m *Mind) Complete(complete func(*Turn)) { m.complete = complete }
 
 // Forget deletes the history of a conversation, also on disk and in brains with histories.
@@ -119,9 +119,10 @@ func (m *Mind) Dismiss(conversation string) {
 // ErrNoBrain is wrapped by the errors of Answer if no brain could answer the turn.
 var ErrNoBrain = errors.New("no brain answers")
 
-// Answer has a brain answer a turn, and calls out for each of its replies, the last of which
-// is Done. Turns of one conversation run one after the other. The caller must report what
-// was really spoken with Remembered. If the conversation has no history, t.History is used.
+// Answer has a brain answer a turn, and calls out for each of its replies, ending with
+// Done. Turns of one conversation run one after the other. The caller must then call
+// Remembered with the text that was really spoken. If the conversation has no history,
+// t.History is used.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -135,7 +136,7 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	}
 	m.mu.Lock()
 	if t.Stranger() && !c.stranger {
-		// The history is of another robot with this ID, or from before the owner removed this one.
+		// The history is of another robot with this ID, or from before the owner removed this robot.
 		c.history = nil
 	}
 	c.stranger = t.Stranger()
@@ -169,8 +170,9 @@ func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error 
 	return fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// sortBrains returns the brains in the order to ask them. The brain called first, a value of
-// Turn.Brain, comes first if it exists. For NoBrain it returns only a Silent brain.
+// sortBrains returns the brains in the order to ask them. first is a value of Turn.Brain:
+// the brain with this name, if it exists, comes first. For NoBrain the only brain is a
+// Silent.
 func sortBrains(brains []Brain, first string) []Brain {
 	switch first {
 	case "":
@@ -191,13 +193,13 @@ func sortBrains(brains []Brain, first string) []Brain {
 	return brains
 }
 
-// Remembered adds an exchange to the history of a conversation. It holds the text that was
-// really spoken, which may be only a part of the answer.
+// Remembered adds an exchange to the history of a conversation. The exchange holds the text
+// that was really spoken, which may be only a part of the answer.
 func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.Emoji = cmp.Or(e.Emoji, c.emoji) // models begin an answer like the previous ones
+	e.Emoji = cmp.Or(e.Emoji, c.emoji) // models imitate the past answers, so these must begin with an emoji
 	c.history = latest(append(c.history, e))
 	m.store(id, c)
 }
@@ -218,8 +220,8 @@ func (m *Mind) conversation(id string, now time.Time) *conversation {
 	return c
 }
 
-// evict deletes one of the conversations with the lowest priority: the one that has been
-// unused for longest. The caller holds m.mu.
+// evict deletes the conversation with the lowest priority, among equals the longest unused.
+// The caller holds m.mu.
 func (m *Mind) evict() {
 	id := limit.First(m.conversations, func(a, b *conversation) int { return cmp.Or(a.priority()-b.priority(), a.used.Compare(b.used)) })
 	if m.conversations[id].stored {
@@ -228,9 +230,9 @@ func (m *Mind) evict() {
 	delete(m.conversations, id)
 }
 
-// priority returns 2 for the conversation of an adopted robot, and otherwise 1 if there is a
-// history and 0 if none exists. Anybody on the network may start conversations, and they
-// must not evict those of the owner's robots.
+// priority returns 2 for the conversation of an adopted robot, otherwise 1 for a
+// conversation with a history, and 0 without one. Anybody on the network may start
+// conversations, and these must not evict the conversations of the owner's robots.
 func (c *conversation) priority() int {
 	switch {
 	case c.robot && !c.stranger:
@@ -241,8 +243,8 @@ func (c *conversation) priority() int {
 	return 0
 }
 
-// sink passes the replies of brains in a turn to out. It publishes events for them, and
-// removes markers of facts from the text.
+// sink passes the replies of brains in a turn to out. It publishes events for the replies,
+// and removes markers of facts from their text.
 type sink struct {
 	mind   *Mind
 	turn   Turn
@@ -306,7 +308,8 @@ func (s *sink) handleReply(r Reply) error {
 	return s.out(r)
 }
 
-// publish publishes an event of a turn, unless the caller of Answer publishes its events.
+// publish publishes an event of a turn, unless the caller of Answer does it (see
+// Turn.Unpublished).
 func (m *Mind) publish(t Turn, e event.Event) {
 	if !t.Unpublished {
 		m.bus.Publish(t.Robot, t.Session, e)

@@ -41,7 +41,7 @@ func ParseNote(content string) (n Note, ok bool) {
 }
 
 // IsNotePrefix reports whether content, the text after an opening bracket, may be the
-// beginning of a marker. It must not contain a colon.
+// beginning of a marker. content must not contain a colon.
 func IsNotePrefix(content string) bool {
 	content = strings.ToLower(strings.TrimLeft(content, " *_`"))
 	if content != "" && len(content) < len(noteWord) {

@@ -46,8 +46,8 @@ func splitParts(words []string) (whole, parts []string) {
 	return whole, parts[:min(len(parts), maxParts)]
 }
 
-// scriptOf returns the script of a letter if it is one without spaces; otherwise, and for a
-// word of several letters, it returns nil.
+// scriptOf returns the script of a letter that belongs to a script without spaces, and nil
+// for any other letter or word.
 func scriptOf(letter string) *unicode.RangeTable {
 	r, _ := utf8.DecodeRuneInString(letter)
 	switch {
@@ -62,8 +62,9 @@ func scriptOf(letter string) *unicode.RangeTable {
 }
 
 // searchParts returns the entries that satisfy cond and contain many of the parts: at least
-// a quarter of them, and more than half as many as the best entry contains. If these are
-// more than n, and n is not 0, it returns the n best. The order is the one of entries.
+// a quarter of them, and more than half as many as the best entry contains. If n is not 0,
+// it returns at most n entries, namely those with the most parts. The result has the order
+// of the parameter entries.
 func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) bool) (found []*indexed) {
 	patterns := make([]pattern, len(parts))
 	for i, part := range parts {
@@ -101,10 +102,10 @@ func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) 
 // pattern matches entries that contain all of several texts.
 type pattern struct {
 	texts  []string
-	filter []filterWord // the words of the texts' trigrams that are not zero
+	filter []filterWord // the 64-bit words that are not zero in the trigrams of texts
 }
 
-// filterWord is a word of trigrams.
+// filterWord is one of the 64-bit words of a trigrams.
 type filterWord struct {
 	index int
 	bits  uint64

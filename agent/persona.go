@@ -37,7 +37,7 @@ type Persona struct {
 
 // BrainOptions are the model settings of a persona.
 type BrainOptions struct {
-	Model       string   // name of the model; "" means the brain's
+	Model       string   // name of the model; "" means the model that is configured for the brain
 	Temperature *float64 // 0 to 2; nil means the model's default
 	MaxTokens   int      // maximum tokens of an answer; 0 means the model's default
 }
@@ -109,9 +109,9 @@ func invalidLine(data []byte) int {
 }
 
 // FrontMatter splits a text into its front matter, the YAML between two lines of three
-// hyphens at its beginning, and the body after it. The front matter is "" if none exists.
-// It includes the first line of hyphens, so that line numbers in it are those of the text.
-// closed is false if the second line of hyphens is missing.
+// hyphens at its beginning, and the body after it. A text may have no front matter; then
+// front is "". front includes the first line of hyphens, so that its line numbers are also
+// line numbers of the text. closed is false if the second line of hyphens is missing.
 func FrontMatter(text string) (front, body string, closed bool) {
 	first, after, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t") != "---" {
@@ -174,7 +174,7 @@ func (o *BrainOptions) decode(n *yaml.Node) error {
 }
 
 // decodeKeys decodes a YAML mapping by calling the function of each key that it contains.
-// Other keys and duplicates are errors, where name stands for the mapping.
+// Unknown keys and duplicates are errors, whose text calls the mapping name.
 func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return lineError(n, fmt.Errorf("%s must consist of keys with values, such as name: Chan", name))

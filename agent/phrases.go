@@ -2,9 +2,10 @@ package agent
 
 import "perch/language"
 
-// Phrases returns a sentence that the robot says on behalf of the appliance, for a language
-// tag (BCP 47; "" means the household's language) and a name such as "cut_off". The sentence
-// may begin with an emoji. A nil Phrases returns the sentences of the catalogue.
+// Phrases is a function that returns a sentence that the robot says on behalf of the
+// appliance. tag is a language (BCP 47; "" means the household's), and name is the name of
+// the sentence, such as "cut_off". The sentence may begin with an emoji. For a nil Phrases,
+// the method Of uses the sentences of package language.
 type Phrases func(tag, name string) string
 
 // Of returns the sentence for a language tag and name.

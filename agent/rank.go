@@ -13,8 +13,8 @@ import (
 	"perch/language"
 )
 
-// Parameters of the ranking. Salience and score are from 0 to 1. The score is the salience,
-// halved for each half-life since the latest use.
+// Parameters of the ranking. The salience is the importance of a new entry. The score is
+// the salience, halved for each half-life since the latest use. Both are from 0 to 1.
 const (
 	minSalience = 0.5
 	tagBonus    = 0.05 // salience added for each tag
@@ -32,7 +32,8 @@ const (
 	maxExpiry     = 10 * 365 * 24 * time.Hour
 )
 
-// ErrEntry is wrapped by Remember for an entry with an invalid type, tag or expiry.
+// ErrEntry is wrapped by the errors for an entry or a query with an invalid type, tag,
+// expiry or length.
 var ErrEntry = errors.New("cannot be remembered so")
 
 // MemoryTypes returns the types of memory entries.
@@ -174,7 +175,7 @@ func (m *Memory) Stats(now time.Time) MemoryStats {
 type index struct {
 	table  entries
 	mu     sync.RWMutex
-	loaded bool // whether contents is equal to the table; false until all of it has been read
+	loaded bool // whether contents is equal to the table; false until the whole table has been read
 	contents
 }
 
@@ -193,7 +194,7 @@ type indexed struct {
 	rank     float64  // Entry.rank
 }
 
-// newIndexed returns an entry for the index. Its session is not stored.
+// newIndexed returns an entry for the index, without the entry's session.
 func newIndexed(e Entry) *indexed {
 	e.Session = ""
 	parts := []string{e.Key, e.Description, e.Body, strings.Join(e.Tags, " ")}
@@ -206,11 +207,11 @@ func newIndexed(e Entry) *indexed {
 	return x
 }
 
-// rank returns a number that orders entries by their score. It is the logarithm of the
-// score plus a term that is the same for all entries, and does not depend on the current
-// time: all scores decay at the same rate, so their order does not change. An entry that a
-// wrong clock has dated into the future ranks above new ones, although its score is not
-// higher.
+// rank returns a number that orders entries by their score, and does not depend on the
+// current time: all scores decay at the same rate, so their order does not change. The
+// number is the logarithm of the score, plus a term that is the same for all entries. An
+// entry that a wrong clock has dated into the future ranks above new ones, although its
+// score is not higher.
 func (e Entry) rank() float64 {
 	return math.Log(e.Salience()) + ln2/halfLife.Seconds()*(float64(e.LastUsed().Unix())+float64(e.LastUsed().Nanosecond())/1e9)
 }
@@ -231,7 +232,7 @@ func (x *index) read() contents {
 		c.ranked = append(c.ranked, newIndexed(e))
 	}
 	slices.SortFunc(c.ranked, compareRank)
-	for _, e := range slices.Backward(c.ranked) { // the highest rank last, which wins if two entries have the same key
+	for _, e := range slices.Backward(c.ranked) { // the highest rank last, so that it wins if two entries have the same key
 		c.addToMaps(e)
 	}
 	return c
@@ -245,8 +246,8 @@ func (c *contents) addToMaps(e *indexed) {
 	}
 }
 
-// load returns the contents of the table, and loads them unless reading fails. The caller
-// holds mu for writing.
+// load returns the contents of the table, and keeps them in x unless reading fails. The
+// caller holds mu for writing.
 func (x *index) load() contents {
 	c := x.read()
 	if x.table.Err() == nil {
@@ -267,7 +268,7 @@ func (x *index) view() (c contents, done func()) {
 	return x.load(), x.mu.Unlock
 }
 
-// insert adds an entry. If there is one with the same ID, insert replaces and returns it.
+// insert adds an entry. It replaces and returns an entry with the same ID.
 func (x *index) insert(e Entry) (before *indexed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -325,8 +326,8 @@ func (x *index) byKey(key string) (e Entry, ok bool) {
 	return c.keys[key].entry()
 }
 
-// use sets Entry.Used of the entry with this key, in the index and the table, and returns
-// the entry.
+// use sets the field Used of the entry with this key, in the index and the table, and
+// returns the entry.
 func (x *index) use(key string, now time.Time) (Entry, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

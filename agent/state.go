@@ -18,7 +18,7 @@ const (
 	Listening    Shown = "listening"
 	Thinking     Shown = "thinking"
 	Working      Shown = "working"  // one tool runs
-	Juggling     Shown = "juggling" // several tools run, or another agent
+	Juggling     Shown = "juggling" // several tools run, or another agent runs
 	Speaking     Shown = "speaking"
 	Attention    Shown = "attention"    // a turn has just ended
 	Notification Shown = "notification" // a question waits for an answer
@@ -54,11 +54,11 @@ type State struct {
 
 	connected bool // whether the robot is connected by MQTT
 
-	base      Shown         // shown unless a transient state or question is; "" means Idle
+	base      Shown         // what is shown without a transient state or an open question; "" means Idle
 	passing   Shown         // transient state, Attention or Failed; "" means none
 	until     time.Time     // when passing ends
 	running   []runningTool // in order of their start
-	reports   bool          // whether the agent reports its own state
+	reports   bool          // whether the agent itself reports what it does, with event.StateTold
 	questions []string      // IDs of open questions
 }
 
@@ -69,7 +69,7 @@ type runningTool struct {
 }
 
 // Key returns the robot ID, or the session ID if there is no robot. A robot has only one
-// state, which is its latest session's.
+// state: the state of its latest session.
 func (s State) Key() string { return keyOf(s.Robot, s.Session) }
 
 // keyOf returns State.Key for a robot and session.
@@ -168,7 +168,7 @@ func Fold(s State, e event.Envelope) State {
 func (s State) withConnected(robot device.ID, connected bool) State {
 	if s.Robot == "" {
 		if !connected {
-			return s // it has no state, and needs none to be offline
+			return s // a robot without a state is offline
 		}
 		s.Robot, s.Emotion, s.base = robot, Neutral, Idle
 	}
@@ -176,7 +176,8 @@ func (s State) withConnected(robot device.ID, connected bool) State {
 	return s
 }
 
-// offline returns the state after the robot's audio channel was closed. Sleeping remains.
+// offline returns the state after the robot's audio channel was closed. A sleeping robot
+// continues to show Sleeping.
 func (s State) offline() State {
 	s.Online, s.Talking = s.connected, false
 	s.running, s.Tools, s.SubAgents, s.questions = nil, 0, 0, nil

@@ -17,7 +17,7 @@ type Timer struct {
 	Length   time.Duration `json:"length,omitempty"` // duration in nanoseconds; 0 for a reminder at a time of day
 	Reminder bool          `json:"reminder,omitempty"`
 	OnRobot  bool          `json:"on_robot,omitempty"` // whether the robot itself rings; then this copy is only for display
-	RobotID  string        `json:"robot_id,omitempty"` // the robot's ID for the timer; "" if it has none
+	RobotID  string        `json:"robot_id,omitempty"` // the timer's ID on the robot; "" if the robot has not given it one
 }
 
 // MaxTimer is the maximum duration of a timer. The firmware has the same limit.
@@ -27,6 +27,7 @@ const MaxTimer = 24 * time.Hour
 var (
 	// ErrTimer is wrapped by the errors for an invalid timer.
 	ErrTimer = errors.New("not a timer")
-	// ErrTooManyTimers is wrapped by the error for a timer beyond a robot's maximum number.
+	// ErrTooManyTimers is wrapped by the error for a timer of a robot that already has the
+	// maximum number.
 	ErrTooManyTimers = errors.New("too many timers")
 )

@@ -22,14 +22,14 @@ type Turn struct {
 	Session      string
 	Untrusted    bool       // whether the turn must not act on the home; an untrusted robot is a stranger
 	Unpublished  bool       // whether the caller, instead of the Mind, publishes the events of the turn
-	Text         string     // the text that the person said
+	Text         string     // what the person said
 	Now          time.Time  // the current time, in the household's time zone
 	Language     string     // BCP 47 tag
 	Name         string     // the robot's name in its home; may be ""
 	Persona      *Persona   // the robot's persona; nil means the household's
 	Brain        string     // kind of the brain to ask first, or "openai 2" for the second one of a kind; "" means the first in the list
 	Body         Body       // the robot; nil if no robot takes part
-	History      []Exchange // past turns; the Mind replaces them by its own, if it has any
+	History      []Exchange // past turns; the Mind replaces them if it has a history of the conversation
 }
 
 // Stranger reports whether the turn is with a robot that the owner has not adopted by name.
@@ -42,7 +42,7 @@ type Exchange struct {
 	Emoji string `json:"emoji,omitempty"` // emoji of the face shown with the answer; "" means none
 }
 
-// Body is the robot in a turn.
+// Body gives a brain access to the robot in a turn.
 type Body interface {
 	// Tools returns the robot's tools that a brain may use.
 	Tools() []device.Tool
@@ -60,7 +60,7 @@ type Reply interface{ isReply() }
 type Felt struct {
 	Emotion   Emotion
 	Intensity float64 // from 0 to 1; 0 means unknown and is treated as 1
-	Tag       string  // the model's own word for the emotion; "" if none exists
+	Tag       string  // the model's own word for the emotion; "" if it gave none
 	// Assumed marks the default face for text without a face. It does not replace a face
 	// that was shown earlier in the turn, for instance by a tool.
 	Assumed bool
@@ -147,9 +147,9 @@ func (Done) isReply()       {}
 type Brain interface {
 	// Name returns the kind of the brain, as in the configuration.
 	Name() string
-	// Think answers a turn: it calls out for each reply, the last of which is Done. It
-	// returns the error of out if out fails, the error of ctx if ctx ends, and an error that
-	// wraps ErrAway if the brain cannot answer at the moment.
+	// Think answers a turn: it calls out for each reply, ending with Done. It returns the
+	// error of out if out fails, the error of ctx if ctx ends, and an error that wraps
+	// ErrAway if the brain cannot answer at the moment.
 	Think(ctx context.Context, t Turn, out func(Reply) error) error
 }
 
@@ -176,8 +176,8 @@ func SilentDriver() driver.Driver[struct{}, Brain] {
 // next brain, unless this one has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
-// ErrStranger is returned by brains that can act on the home, for the turn of a stranger. It
-// wraps ErrAway, but the brain works.
+// ErrStranger is returned by brains that can act on the home, for the turn of a stranger.
+// The brain works, but the error wraps ErrAway, so that the next brain is asked.
 var ErrStranger = fmt.Errorf("%w: it acts on the home, and this robot is not adopted by name; perch robot adopt ROBOT adopts it", ErrAway)
 
 // ErrNoQuestion is returned for an answer to a question that was answered before, has

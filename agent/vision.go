@@ -36,8 +36,8 @@ var ErrBlind = errors.New("no brain can see")
 
 // DescribeImage has the first brain that can look at pictures answer the question. It uses
 // no conversation and publishes no events, because it is called by a tool within a turn. It
-// returns ErrBlind if no brain accepts pictures, and an error that wraps ErrNoBrain if none
-// of those that do can answer.
+// returns ErrBlind if no brain accepts pictures, and an error that wraps ErrNoBrain if
+// brains accept them but none answers.
 func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	brains, done := m.brains()
 	defer done()

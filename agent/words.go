@@ -12,19 +12,21 @@ import (
 	"perch/limit"
 )
 
-// Vocabulary is the name of a set of words for faces. Each renderer uses one of them.
+// Vocabulary is the name of a set of words for faces. Each program that shows faces uses
+// one vocabulary.
 type Vocabulary string
 
 // The built-in vocabularies.
 const (
 	VocabularyXiaozhi   Vocabulary = "xiaozhi"   // the firmware's 21 names
-	VocabularyRFC       Vocabulary = "rfc"       // the 16 names of AniCompanion, the client of the RFC's author
+	VocabularyRFC       Vocabulary = "rfc"       // the 16 names of AniCompanion, a program by the author of OpenAB's RFCs on avatars (see docs/skins.md)
 	VocabularyLive2D    Vocabulary = "live2d"    // the 8 names of the OpenAB companion
 	VocabularyVRM       Vocabulary = "vrm"       // the presets of VRM 1.0
 	VocabularyVRM0      Vocabulary = "vrm0"      // the presets of VRM 0.x
 	VocabularyStackChan Vocabulary = "stackchan" // the eight faces of the Stack-chan's firmware
 
-	// VocabularyChatdollKit is the names of ChatdollKit's faces, as they are written in a text.
+	// VocabularyChatdollKit has the names of ChatdollKit's faces, written as in its texts:
+	// "face:Joy".
 	VocabularyChatdollKit Vocabulary = "chatdollkit"
 	// VocabularyVerbatim uses the word that the model wrote for a face, or else the
 	// firmware's name.
@@ -80,8 +82,8 @@ func faceTable() [][]string {
 	}
 }
 
-// ambiguousWords maps words in several rows of faceTable to the face they mean, if that is
-// not the face of the first row.
+// ambiguousWords maps words that are in several rows of faceTable, and do not mean the face
+// of the first row, to the face that they mean.
 func ambiguousWords() map[string]string {
 	return map[string]string{
 		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
