@@ -11,10 +11,11 @@
 //
 // Concurrency: one child serves all conversations, each in a separate session. One
 // goroutine reads the child's output and never blocks: it puts the events of a turn into
-// the turn's bounded inbox. One writes the child's input from a bounded queue. One owns
-// the process: when the connection ends, it kills the process and its process group, and
-// Close waits for that. Turns run on the goroutines of their callers. Locks are acquired
-// in the order Brain.mu, conn.mu, inbox.mu, and no callback runs with a lock held.
+// the turn's bounded inbox. A second goroutine writes the child's input from a bounded
+// queue. A third owns the process: when the connection ends, it kills the process and its
+// process group, and Close waits for this. Turns run on the goroutines of their callers.
+// Locks are acquired in the order Brain.mu, conn.mu, inbox.mu, and no callback runs with a
+// lock held.
 package acp
 
 import (
@@ -63,13 +64,13 @@ type Options struct {
 	// nil, nobody may.
 	MayAnswer func(device.ID) bool
 
-	// Tools returns the tools of a turn, and Lend opens an endpoint that serves them to a
-	// session. The agent gets no tools if one of the two is nil, or if the agent does not
-	// support MCP over HTTP.
+	// Tools returns the tools of a turn, and Lend opens an endpoint that serves the tools
+	// to a session. The agent gets no tools if one of these functions is nil, or if the
+	// agent does not support MCP over HTTP.
 	Tools func(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *thinker.TurnTools
 	Lend  func() ToolEndpoint
 
-	Phrases agent.Phrases // spoken after a turn without text
+	Phrases agent.Phrases // spoken after a turn that the agent has refused, or that has no text
 
 	Log *slog.Logger
 	Now func() time.Time // default: time.Now
@@ -92,13 +93,13 @@ type Brain struct {
 	mu            sync.Mutex
 	closed        bool                     // whether Close was called
 	child         *child                   // latest process, which may have ended; nil before the first start
-	launch        *launch                  // start that is running; nil if none
-	failures      int                      // failed starts and ends of the process since the last successful turn
+	launch        *launch                  // start in progress; nil at other times
+	failures      int                      // how often a start has failed or the process has ended since the last successful turn
 	retryAt       time.Time                // earliest time of the next start
 	failure       error                    // latest failure to start, or reason for the end of the process
 	loginErr      error                    // set while the agent refuses prompts because it needs a login
 	conversations map[string]*conversation // key: conversation ID
-	spare         conversation             // holds a session that Check opened, for the next conversation
+	spare         conversation             // not a conversation: holds a session that Check opened, for the next conversation
 }
 
 // New returns a brain with the options o, or an error if they are invalid. The first turn
@@ -169,10 +170,10 @@ func (*Brain) Name() string { return "acp" }
 // arguments and the environment, which may contain keys.
 func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 
-// redact returns s without what looks like a key and without the values of Options.Env,
-// cut to maxBytes.
+// redact returns s, cut to maxBytes, without texts that look like keys and without the
+// longer values of Options.Env.
 func (b *Brain) redact(s string, maxBytes int) string {
-	s = plain.Clip(s, 4*maxBytes)
+	s = plain.Clip(s, 4*maxBytes) // bounds the work; remote.Redact cuts s to maxBytes
 	for _, value := range b.o.Env {
 		if len(value) >= 8 {
 			s = strings.ReplaceAll(s, value, "***")
@@ -183,8 +184,8 @@ func (b *Brain) redact(s string, maxBytes int) string {
 
 // Think implements agent.Brain. It may ask the person for permissions. If ctx ends, Think
 // notifies the agent and returns without waiting. If the agent then responds within
-// Options.Grace, the next turn can use the session; otherwise the agent is killed as soon as
-// no turn runs. An agent that takes too long or says too much is stopped, and the robot
+// Options.Grace, the next turn can use the session; otherwise the agent is killed as soon
+// as no turn runs. A turn that takes too long or says too much is cancelled, and the robot
 // says so.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
@@ -262,7 +263,7 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 // conversation uses. It returns an error if one of these fails. Some agents report only on
 // a prompt that they need a login; Check then returns that error until a turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
-	if err := ctx.Err(); err != nil { // enter may not notice it
+	if err := ctx.Err(); err != nil { // enter may succeed although ctx has ended
 		return err
 	}
 	conv, err := b.enter(ctx, "")
@@ -278,7 +279,7 @@ func (b *Brain) Check(ctx context.Context) error {
 	}
 	s, err := b.openSession(ctx, &b.spare, nil)
 	if err == nil && b.o.Lend != nil && s.conn.mcp {
-		b.discard(&b.spare) // a conversation needs a session with tools
+		b.discard(&b.spare) // this session has no tools, and a conversation needs one with tools
 	}
 	return err
 }

@@ -86,7 +86,7 @@ func (b *Brain) start(l *launch, previous *child) {
 	close(l.done)
 }
 
-// recordFailure stores why the agent has ended or could not be started, and delays the
+// recordFailure stores why the agent has ended or why its start has failed, and delays the
 // next start.
 func (b *Brain) recordFailure(err error) {
 	b.mu.Lock()
@@ -168,8 +168,8 @@ func (b *Brain) exitError(c *child) error {
 	return fmt.Errorf("%w: %s ended (%s)", agent.ErrAway, b.name(), status)
 }
 
-// logEnd logs the end of a process and the end of its standard error, unless Close caused
-// it.
+// logEnd logs that a process has ended, with the last lines of its standard error. It logs
+// nothing if Close has stopped the process.
 func (b *Brain) logEnd(c *child) {
 	err := c.conn.err()
 	if errors.Is(err, errClosed) {

@@ -46,7 +46,7 @@ type conn struct {
 	lastID   int64                                  // ID of the latest request
 	pending  map[int64]func(json.RawMessage, error) // callbacks of requests without a response; key: request ID
 	sessions map[string]*session                    // open sessions; key: session ID
-	ignored  bool                                   // whether the agent ignored a cancel; it is then stopped after its last running turn
+	ignored  bool                                   // whether the agent ignored a cancel; the agent is then stopped after its last running turn
 }
 
 // newConn returns an open connection that logs to log and calls onEnd at its end.
@@ -90,7 +90,7 @@ func (c *conn) write(w io.Writer) {
 		select {
 		case line := <-c.out:
 			if _, err := w.Write(line); err != nil {
-				return // the end of the output or of the process closes the connection
+				return // the connection is closed when the agent's output or process ends
 			}
 		case <-c.done:
 			return
@@ -207,8 +207,10 @@ func (c *conn) inbox(session string) *inbox {
 	return nil
 }
 
-// call sends a request. It later calls callback once, which must not block, with the result
-// or the error of the response, or with the reason if the connection ends before.
+// call sends a request. Later it calls callback once: with the result or the error of the
+// response or, if the connection ends before, with the reason for the end. callback must
+// not block. If call returns an error, it has not sent the request and does not call
+// callback.
 func (c *conn) call(method string, params any, callback func(json.RawMessage, error)) error {
 	c.mu.Lock()
 	if c.endErr != nil {
@@ -235,7 +237,7 @@ func (c *conn) send(m message) {
 	}
 }
 
-// encode marshals a value of this package. All of them can be marshalled.
+// encode marshals a message or its parameters. This never fails.
 func encode(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -119,7 +119,8 @@ func (b *Brain) removeOldest() *conversation {
 }
 
 // openSession returns an open session for a turn of a conversation: the conversation's
-// session if it is fresh, the spare one, or a new one. It makes the turn's tools available.
+// session if it is fresh, else the spare session that Check has opened, else a new one. It
+// makes the turn's tools available.
 func (b *Brain) openSession(ctx context.Context, conv *conversation, tools *thinker.TurnTools) (*session, error) {
 	c, err := b.runningConn(ctx)
 	if err != nil {
@@ -195,9 +196,9 @@ func (b *Brain) discard(conv *conversation) {
 	}
 }
 
-// waitOpened waits until the session s of the conversation k is open. If the agent fails to
-// open it, waitOpened stops the agent unless a turn runs, because a new process may succeed
-// after a login.
+// waitOpened waits until the session s of the conversation conv is open. If the agent fails
+// to open it, waitOpened stops the agent unless a turn runs, because a new process may
+// succeed after a login.
 func (b *Brain) waitOpened(ctx context.Context, conv *conversation, s *session) (*session, error) {
 	var err error
 	select {
@@ -244,8 +245,8 @@ func needsLogin(err error) bool {
 // effect yet, so that it can be repeated.
 var errSessionLost = errors.New("the session no longer exists")
 
-// promptError returns the error of a turn to whose prompt the agent responded with failure.
-// began tells whether the turn has had an effect.
+// promptError returns the error of a turn. failure is the agent's response to the prompt,
+// and began tells whether the turn has had an effect.
 func (b *Brain) promptError(s *session, failure error, began bool) error {
 	if err := s.conn.err(); err != nil {
 		return err
@@ -280,14 +281,14 @@ func (b *Brain) promptTexts(s *session, t agent.Turn) []string {
 // Limits of the history that a new session receives.
 const (
 	maxHistory  = 4   // exchanges
-	maxSideText = 300 // bytes of each side of an exchange
+	maxSideText = 300 // bytes of what the person said, and of what the agent said
 )
 
 // turnContext returns the turn's language and latest exchanges as text for a new session.
 func turnContext(t agent.Turn) string {
 	var b strings.Builder
 	if t.Language != "" {
-		fmt.Fprintf(&b, " Answer in the language %q.", plain.Clip(t.Language, 35))
+		fmt.Fprintf(&b, " Answer in the language %q.", plain.Clip(t.Language, 35)) // RFC 5646 advises room for 35 bytes
 	}
 	history := t.History[max(0, len(t.History)-maxHistory):]
 	if len(history) > 0 {

@@ -16,7 +16,7 @@ const (
 // blocks. Adjacent text is joined, so that an agent that writes faster than the robot
 // speaks needs memory only for the text itself.
 type inbox struct {
-	filled chan struct{} // holds one element if items were added or the agent gave a sign of life
+	filled chan struct{} // holds one element if items were added, or the agent gave a sign of life, since the last receive
 
 	mu          sync.Mutex
 	items       []item // text is stored as *joinedText
@@ -29,8 +29,8 @@ type inbox struct {
 // newInbox returns an empty inbox.
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// enqueue adds an item and reports whether there was room for it. There always is for the
-// end of the turn.
+// enqueue adds an item and reports whether there was room for it. There always is room for
+// the end of the turn.
 func (in *inbox) enqueue(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -84,8 +84,8 @@ type joinedText struct{ text []byte }
 
 func (*joinedText) isItem() {}
 
-// pop returns the next item, or nil if the inbox is empty. With the end of the turn or nil,
-// it also reports whether something was dropped because the inbox was full.
+// pop returns the next item, or nil if the inbox is empty. When it returns the end of the
+// turn or nil, it also reports whether something was dropped because the inbox was full.
 func (in *inbox) pop() (it item, overflow bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

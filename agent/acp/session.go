@@ -57,7 +57,7 @@ func (c *conn) requestSession(dir string, endpoint ToolEndpoint, now time.Time) 
 }
 
 // addSession handles the result of session/new: it sets the ID of s and adds s to the
-// sessions of c, or closes it if it was dropped in the meantime.
+// sessions of c. If s was dropped before the response came, it closes s instead.
 func (c *conn) addSession(s *session, result json.RawMessage) error {
 	var r sessionID
 	if json.Unmarshal(result, &r) != nil || r.id() == "" || len(r.id()) > limit.Session {
@@ -170,10 +170,10 @@ func (c *conn) isBusyLocked() bool {
 // cancel.
 var errIgnoredCancel = fmt.Errorf("%w: the agent did not stop when it was cancelled", agent.ErrAway)
 
-// cancel ends a turn early, without waiting: it notifies the agent, and responds "cancelled"
-// to the permission pending, which may be nil, and to those in the inbox, as the protocol
-// requires. The session can be used again after the response to the prompt. Without one
-// within grace, abandon is called.
+// cancel ends a turn early, without waiting: it notifies the agent, and responds
+// "cancelled" to the open requests for permission, as the protocol requires: pending, which
+// may be nil, and the requests in the inbox. The session can be used again after the
+// response to the prompt. If no response comes within grace, abandon is called.
 func (c *conn) cancel(s *session, in *inbox, grace time.Duration, pending *permission) {
 	c.mu.Lock()
 	running := s.inbox == in && c.endErr == nil

@@ -60,12 +60,13 @@ type tool struct {
 // Reasons for ending a turn early.
 var (
 	errSilent = fmt.Errorf("%w: the agent gave no sign of life", agent.ErrAway)
-	// These two are not failures: the robot says a phrase for them.
+	// errTooMuch and errEndless are not failures: the robot says a phrase for them.
 	errTooMuch = errors.New("the agent says more than can be spoken")
 	errEndless = errors.New("the agent does not come to an end")
 )
 
-// run handles the events of the turn until the agent ends it, and returns that end.
+// run handles the events of the turn until the agent ends it, and returns the agent's last
+// event.
 func (r *turnRun) run(ctx context.Context) (ended, error) {
 	for {
 		it, err := r.next(ctx)
@@ -190,7 +191,7 @@ func (r *turnRun) reportTool(t *tool, status string) error {
 		return nil
 	}
 	if t.reported.Status == "" {
-		if err := r.sendReplies(r.speech.Flush()); err != nil { // the text before the tool
+		if err := r.sendReplies(r.speech.Flush()); err != nil { // speak the text that came before the tool
 			return err
 		}
 	}
@@ -239,7 +240,7 @@ func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
 	r.session.conn.sendDecision(p, d)
 	for _, t := range r.seen {
 		if d == refused && t.id == p.call.id && t.reported.Status == event.ToolRunning {
-			return r.reportTool(t, event.ToolFailed) // few agents report that themselves
+			return r.reportTool(t, event.ToolFailed) // few agents report themselves that a refused tool has failed
 		}
 	}
 	return nil

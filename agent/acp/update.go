@@ -90,8 +90,8 @@ type toolsMeta struct {
 	} `json:"claudeCode"`
 }
 
-// change returns the update of the tool. It clips texts to the length that is displayed,
-// because the update may stay in an inbox for long.
+// change returns the update of the tool. It clips the texts, because the update may stay in
+// an inbox for long.
 func (t toolCall) change() toolChange {
 	kind := t.Kind
 	if kind != "" && !slices.Contains(toolKinds(), kind) {

@@ -29,10 +29,10 @@ type message struct {
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"` // details, in a form of the peer's own
+	Data    json.RawMessage `json:"data,omitempty"` // details, whose form the agent chooses
 }
 
-// Error returns the message, without what looks like a key, and the code.
+// Error returns the message and the code, without texts that look like keys.
 func (e *rpcError) Error() string {
 	said := e.Message
 	if details := e.details(); details != "" && !strings.Contains(said, details) {
@@ -41,8 +41,8 @@ func (e *rpcError) Error() string {
 	return fmt.Sprintf("%s (%d)", remote.Redact(said, limit.Name), e.Code)
 }
 
-// details returns the reason in an error's data, which is often better than its message: agents send
-// "Internal error" with {"details": "..."}.
+// details returns the reason that the error's data contains, or "". It is often better than
+// the message: agents send "Internal error" with {"details": "..."}.
 func (e *rpcError) details() string {
 	var text string
 	if json.Unmarshal(e.Data, &text) == nil {

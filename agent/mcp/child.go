@@ -24,7 +24,7 @@ type child struct {
 	lines   lines
 
 	startClosing func()        // closes done; may be called several times
-	done         chan struct{} // closed when the connection is being closed
+	done         chan struct{} // closed when the connection begins to close
 
 	out      chan []byte  // messages to be written
 	queued   atomic.Int64 // bytes in out
@@ -32,9 +32,9 @@ type child struct {
 	readDone atomic.Bool  // whether reading has ended
 }
 
-// maxQueued is the maximum number of messages waiting to be written, and limit.File that
-// of their bytes. A server reaches them only if it sends requests without end and does not
-// read the responses.
+// maxQueued is the maximum number of messages waiting to be written; limit.File is the
+// maximum of their total bytes. A server reaches these limits only if it sends requests
+// without end and does not read the responses.
 const maxQueued = 256
 
 // newChild returns a child whose process has not been started.
@@ -71,7 +71,7 @@ func (c *child) watch() {
 	case <-c.done:
 	case <-c.program.Done():
 	}
-	if !c.readDone.Load() { // otherwise Read has given the process a time to exit by itself
+	if !c.readDone.Load() { // otherwise Read has called EndRead, which gives the process time to exit by itself
 		c.program.Terminate()
 	}
 	<-c.program.Done()

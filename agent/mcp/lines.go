@@ -87,9 +87,9 @@ func parseMessages(line []byte) (messages []jsonrpc.Message) {
 	return messages
 }
 
-// failedResponse returns the error errTooLong as the response to a call whose response is
-// too long: both ends of that line are given, joined. It returns nil if they do not contain
-// the ID of a call. This client's IDs are numbers.
+// failedResponse returns a response with the error errTooLong, in place of a response that
+// is too long. ends is the beginning and the end of the long line, joined. If they do not
+// contain the ID of a call, it returns nil. This client's IDs are numbers.
 func failedResponse(ends []byte) []jsonrpc.Message {
 	match := responseID().FindSubmatch(ends)
 	if match == nil {

@@ -12,8 +12,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Revisions of the protocol to connect with. The older one is tried first, because some
-// servers exit if the first request is not "initialize".
+// Revisions of the protocol to connect with. The older one is tried first, because only a
+// connection with it begins with the request "initialize", and some servers exit if their
+// first request is another.
 const (
 	usualRevision  = "2025-11-25"
 	latestRevision = "2026-07-28"
@@ -94,7 +95,7 @@ func (s *Server) sseAddresses(err error) (addresses []*url.URL) {
 	return addresses
 }
 
-// attempt connects in the way w and lists the tools. If that fails, it returns when the
+// attempt connects in the way w and lists the tools. After a failure it waits until the
 // connection has been closed and a child has exited.
 func (s *Server) attempt(w way, deadline time.Time) (*link, error) {
 	l := &link{stale: make(chan struct{}, 1), ended: make(chan struct{})}
@@ -167,8 +168,8 @@ func (s *Server) openSession(l *link, client *sdk.Client, w way) (err error) {
 	return nil
 }
 
-// waitTransport waits until the connections or the child of l have ended. It returns an
-// error if a child exited by itself.
+// waitTransport closes the idle HTTP connections of l, or waits until its child has exited.
+// It returns an error if a child exited by itself.
 func (l *link) waitTransport() error {
 	if l.client != nil {
 		l.client.CloseIdleConnections()
@@ -179,8 +180,8 @@ func (l *link) waitTransport() error {
 	return l.child.waitExit()
 }
 
-// closingTransport closes its connections when the context of Connect ends. Without it the
-// SDK would go on to retry over HTTP for half a minute.
+// closingTransport closes its connections when the context of Connect ends. Otherwise the
+// SDK would repeat HTTP requests for half a minute.
 type closingTransport struct{ sdk.Transport }
 
 // Connect implements sdk.Transport.
@@ -209,7 +210,7 @@ func (s *Server) watch(l *link) {
 	select {
 	case <-l.ctx.Done():
 	case <-s.ctx.Done():
-		// Close ends the session of an HTTP server by a request, and stops a child.
+		// ClientSession.Close sends an HTTP server a request that ends the session, and stops a child.
 		s.wg.Go(func() { _ = l.session.Close() })
 		select {
 		case <-done:

@@ -58,7 +58,7 @@ type Options struct {
 	ConnectWithin time.Duration // timeout of connecting and listing the tools; default: 30 s for a command, 10 s for a URL
 
 	// Pause waits for d before the next attempt to connect, and returns an error if ctx
-	// ends earlier. If nil, the server sleeps. Tests set it.
+	// ends earlier. If nil, remote.Sleep is used; only tests set it.
 	Pause func(ctx context.Context, d time.Duration) error
 	Log   *slog.Logger
 }

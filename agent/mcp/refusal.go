@@ -34,7 +34,7 @@ var (
 )
 
 // awayError is the reason why a server cannot be used, as one sentence. It matches
-// agent.ErrAway, but does not contain its text, which is about brains.
+// agent.ErrAway, but leaves out the text of agent.ErrAway, which is about brains.
 type awayError struct{ error }
 
 // Is reports whether target is agent.ErrAway.
@@ -76,7 +76,8 @@ func errorResponse(err error) *jsonrpc.Error {
 	return e
 }
 
-// requestError explains why a request over l failed, and drops l if that is the cause.
+// requestError explains why a request over l failed. If l itself has failed, requestError
+// ends l.
 func (s *Server) requestError(ctx context.Context, l *link, err error) error {
 	refused := errorResponse(err)
 	var status *refusal
@@ -170,8 +171,9 @@ func (s *Server) explainRefusal(r *refusal) error {
 	return s.server.Refused("", r.Refusal)
 }
 
-// secrets returns the parts of the options that must not be shown. The longest come first,
-// because a secret may contain a shorter one, and they are replaced in this order.
+// secrets returns the parts of the options that must not be shown. Values of a few bytes
+// are left out, because they may occur in any text. The longest secrets come first and are
+// also replaced first, because a secret may contain a shorter one.
 func (s *Server) secrets() (secrets []string) {
 	add := func(text string, minLength int) {
 		if len(text) >= minLength {

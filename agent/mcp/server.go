@@ -41,8 +41,8 @@ func (s *Server) Warm(ctx context.Context) error {
 	return err
 }
 
-// Check pings the server. It returns an error, one sentence, if the server cannot be reached
-// or has no tools that may be used.
+// Check pings the server. It returns an error of one sentence if the server cannot be
+// reached or has no tools that may be used.
 func (s *Server) Check(ctx context.Context) error {
 	l, err := s.waitConnected(ctx)
 	if err != nil {
@@ -209,9 +209,9 @@ func (s *Server) recordAttempt(l *link, err error) {
 	}
 }
 
-// recordEnd stores and logs the end of a connection. Without failures before it, callers
-// wait for the next attempt: some proxies cut connections that can be restored at once, and
-// then no call fails.
+// recordEnd stores and logs the end of a connection. If no attempt has failed before,
+// callers wait for the next attempt: some proxies cut connections that can be restored at
+// once, and then no call fails.
 func (s *Server) recordEnd(l *link) {
 	err := l.err()
 	defer close(l.ended)
@@ -235,7 +235,7 @@ func (s *Server) backOff() error {
 	s.failures++
 	idle := s.failures > maxAttempts
 	select {
-	case <-s.needed: // drop a request from before the failure
+	case <-s.needed: // forget a caller from before the failure
 	default:
 	}
 	s.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"perch/plain"
 )
 
-// listTools returns the server's tools that a model can use. It returns none for a server
-// that does not support the method.
+// listTools returns the server's tools that a model can use. A server that does not support
+// the method tools/list has none.
 func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (tools []thinker.Tool, err error) {
 	leftOut, cursor := 0, ""
 	for range maxPages {
@@ -51,8 +51,8 @@ func (s *Server) listTools(ctx context.Context, session *sdk.ClientSession) (too
 	return tools, nil
 }
 
-// convertTool converts a tool for a model, and reports whether the tool may and can be
-// offered.
+// convertTool converts a tool for a model. ok is false if the options do not allow the tool
+// or its schema is not usable.
 func (s *Server) convertTool(t *sdk.Tool) (tool thinker.Tool, ok bool) {
 	if !s.isAllowed(t.Name) {
 		return thinker.Tool{}, false

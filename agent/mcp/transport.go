@@ -25,7 +25,8 @@ const (
 	maxLinesPerSecond = 1000            // lines read of an event stream; more lines wait in the network
 )
 
-// newTransport returns an HTTP transport that fails once ctx has ended, and its client.
+// newTransport returns an HTTP transport that fails once ctx has ended, and the HTTP client
+// that it uses.
 func (s *Server) newTransport(ctx context.Context, w way) (sdk.Transport, *http.Client) {
 	g := &guard{ctx: ctx, way: w, key: s.o.Key, slots: make(chan struct{}, maxRequests), base: remote.NewTransport()}
 	client := remote.NewHTTP(g)
@@ -90,8 +91,8 @@ func refuse(r *http.Request, err error) error {
 	return err
 }
 
-// sendRequest sends a request with the key. If it asks for the server's event stream over
-// streamable HTTP, and no response comes within streamTimeout, sendRequest cancels it and
+// sendRequest sends a request with the key. If r asks for the server's event stream over
+// streamable HTTP, and no response comes within streamTimeout, sendRequest cancels r and
 // returns the response of a server without such a stream (405): the SDK would wait on.
 func (g *guard) sendRequest(ctx context.Context, cancel context.CancelCauseFunc, r *http.Request) (*http.Response, error) {
 	out := r.Clone(ctx)
@@ -113,8 +114,8 @@ func (g *guard) sendRequest(ctx context.Context, cancel context.CancelCauseFunc,
 		Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 }
 
-// roundTrip sends a request. If it fails because the connection has ended, the error is
-// the reason for that.
+// roundTrip sends a request. If it fails because the connection has ended, roundTrip
+// returns the reason for the end.
 func (g *guard) roundTrip(r *http.Request) (*http.Response, error) {
 	response, err := g.base.RoundTrip(r)
 	if err != nil && g.ctx.Err() != nil {
@@ -172,8 +173,9 @@ func setBody(response *http.Response, data []byte) {
 	response.Body = io.NopCloser(bytes.NewReader(data))
 }
 
-// expectsResponse reports whether the body of r is a JSON-RPC request, to which the server
-// must respond, or cannot be examined. It is false for notifications and responses.
+// expectsResponse reports whether the server must send a JSON-RPC response to the body of
+// r: the body is a request, or cannot be examined. It is false for notifications and
+// responses.
 func expectsResponse(r *http.Request) bool {
 	if r.GetBody == nil {
 		return true

@@ -15,15 +15,16 @@ import (
 // it starts, unless they change their environment. It identifies processes that have left
 // the program's process group: /proc shows the environment that a process was started with.
 //
-// The alternatives were rejected. A subreaper would find the processes by their parents, but
-// would have to wait for the orphans of all other children too. A control group would find
-// all of them, but needs permissions that a service does not have by default. A process
-// that leaves its parent and clears its environment survives until the service is stopped.
+// The alternatives were rejected. A subreaper would find the processes by their parents,
+// but would have to wait for the orphans of all other children too. A control group would
+// find all of them, but needs permissions that a service does not have by default. With the
+// variable, only a process that leaves its parent and clears its environment is not found:
+// it survives until the service is stopped.
 const markName = "STARTED_BY_PERCH"
 
 // Limits of killMarked.
 const (
-	maxSweeps  = 100 // passes over all processes, because a killed process may have started another
+	maxSweeps  = 100 // passes over all processes: a process may have started another before it was killed
 	sweepPause = 5 * time.Millisecond
 )
 
@@ -64,7 +65,7 @@ func descendants(pid int) []int {
 }
 
 // killIf kills a process if cond is true for it, and reports whether it did. It calls cond
-// again after opening a handle, because the ID may have been reused before.
+// again after opening a handle, because another process may have got the ID before that.
 func killIf(pid int, cond func(pid int) bool) bool {
 	if pid == os.Getpid() || !cond(pid) {
 		return false

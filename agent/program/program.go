@@ -95,7 +95,8 @@ func Start(o Options) (*Program, error) {
 	return p, nil
 }
 
-// withoutPath returns the cause that an error with a path contains.
+// withoutPath returns the cause that an error with a path contains, or the error itself if
+// it has no path.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		return e.Err

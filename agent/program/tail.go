@@ -34,8 +34,9 @@ func (t *tail) readFrom(r io.Reader) {
 	}
 }
 
-// String returns the stored text from the first complete line on. Callers remove secrets from the
-// text, and would not recognize the second half of one at its beginning.
+// String returns the stored text. If earlier output was dropped, the text begins with the
+// first complete line: callers remove secrets from it, and would not recognize a secret
+// whose beginning was dropped.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
