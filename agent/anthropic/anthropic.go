@@ -5,10 +5,10 @@
 // telemetry is off. The SDK retries a request at most once, and reads a limited number of
 // bytes.
 //
-// If a reasoning model calls tools, the next request must repeat its message with the
-// thinking, word for word, and must not change anything before it. The engine therefore
-// stores such a message as the Origin of the message's first call, and sends it in place of
-// the calls. Thinking is never spoken.
+// If a reasoning model calls tools, the next request must repeat the model's message with
+// the thinking, word for word, and must not change anything before this message. The engine
+// therefore stores such a message in the field Origin of the message's first call, and
+// sends it in place of the calls. Thinking is never spoken.
 package anthropic
 
 import (
@@ -37,8 +37,8 @@ import (
 // Home is the address of Anthropic's own server, the default.
 const Home = "https://api.anthropic.com"
 
-// Options are the options of an Engine. Model is required. A key is required unless URL is that
-// of a proxy.
+// Options are the options of an Engine. Model is required. Key is required unless URL is
+// the address of a proxy.
 type Options struct {
 	URL         string         `yaml:"url" doc:"A proxy's base address, with or without its /v1. If empty, Anthropic's own."`
 	Model       string         `yaml:"model" doc:"The name of the model."`

@@ -64,16 +64,16 @@ func (e *Engine) encode(p thinker.Prompt, without rejections) sdk.MessageNewPara
 	return params
 }
 
-// thinkingMessage is a received message with thinking and tool calls. It is the Origin of its
-// first call.
+// thinkingMessage is a received message with thinking and tool calls. The Origin of its
+// first call refers to it.
 type thinkingMessage struct {
 	message sdk.MessageParam
 	tools   []sdk.ToolUnionParam // tools of the request that led to the message
 	refused bool                 // the API has rejected the thinking, so it is not sent again
 }
 
-// thinkingOf returns the message with the thinking that led to calls, or nil if there is none or
-// the API has rejected it.
+// thinkingOf returns the message with the thinking that led to calls. It returns nil if
+// there was no thinking, or if the API has rejected it.
 func thinkingOf(calls []thinker.ToolCall) *thinkingMessage {
 	if len(calls) > 0 {
 		if t, ok := calls[0].Origin.(*thinkingMessage); ok && !t.refused {
@@ -93,8 +93,8 @@ func dropThinking(p thinker.Prompt) (found bool) {
 	return found
 }
 
-// encodeMessage converts a message. If it has thinking, encodeMessage also returns the tools of
-// the request that led to it.
+// encodeMessage converts a message. For a message with thinking it also returns the tools
+// of the request that led to the message.
 func (e *Engine) encodeMessage(m thinker.Message) (sdk.MessageParam, []sdk.ToolUnionParam) {
 	var blocks []sdk.ContentBlockParamUnion
 	if m.Role == thinker.RoleTool {
@@ -114,7 +114,7 @@ func (e *Engine) encodeMessage(m thinker.Message) (sdk.MessageParam, []sdk.ToolU
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
 	for _, c := range m.Calls {
-		object := map[string]any{} // also for invalid arguments, which have an error as their result
+		object := map[string]any{} // remains empty for invalid arguments; the result of such a call is an error
 		if json.Unmarshal(c.Arguments, &object) != nil || object == nil {
 			object = map[string]any{}
 		}

@@ -16,9 +16,10 @@ const (
 	rejectsEffort
 )
 
-// learnRejection reports whether the error of a request means that the model rejects one of its
-// options or the thinking in its prompt: the caller then repeats the request without it. It
-// records and logs a rejected option. without holds the options that the request left out.
+// learnRejection reports whether err means that the model rejects an option of the request,
+// or the thinking in the prompt; the caller then repeats the request without the rejected
+// part. learnRejection records and logs a rejected option. without holds the options that
+// the request left out.
 func (e *Engine) learnRejection(err error, p thinker.Prompt, without rejections) bool {
 	r, _, ok := refusalOf(err)
 	if !ok || r.Status != http.StatusBadRequest {
@@ -30,7 +31,7 @@ func (e *Engine) learnRejection(err error, p thinker.Prompt, without rejections)
 	switch {
 	case strings.Contains(reason, "thinking") && (strings.Contains(reason, "signature") || strings.Contains(reason, "block")) &&
 		dropThinking(p):
-		return true // the prompt before the thinking has changed
+		return true // the API rejects thinking if the prompt before it has changed
 	case p.Temperature(e.o.Temperature, maxTemperature) != nil && without&rejectsTemperature == 0 && strings.Contains(reason, "temperature"):
 		option, message = rejectsTemperature, "the model does not accept a temperature; it is left out from now on"
 	case e.o.Effort != "" && without&rejectsEffort == 0 && strings.Contains(reason, "effort"):

@@ -16,8 +16,8 @@ import (
 	"perch/remote"
 )
 
-// trailerTimeout is how long to read on after the end of a message: once the body has ended,
-// the connection can be reused.
+// trailerTimeout is how long to read on after the end of a message: if the body ends within
+// this time, the connection can be reused.
 const trailerTimeout = 100 * time.Millisecond
 
 // errNotMessages is returned for a response that is not a message of the Messages API.
@@ -29,7 +29,7 @@ type response struct {
 	outError  error       // error that out returned; nil if none
 	message   sdk.Message // the part received so far
 	textBytes int         // bytes of text passed to out
-	ended     bool        // the message is complete
+	ended     bool        // whether the message is complete
 }
 
 // sendRequest makes one request without the rejected options, and passes the message to r while
@@ -108,8 +108,8 @@ func (r *response) sendText(text string) error {
 }
 
 // finish passes the message's tool calls to out and returns why the message ended. It drops
-// the calls of a message that was cut off, because they may be incomplete. tools are those of
-// the request.
+// the calls of a message that was cut off, because they may be incomplete. tools are the
+// tools of the request.
 func (r *response) finish(tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	switch r.message.StopReason {
 	case sdk.StopReasonRefusal:
@@ -144,7 +144,8 @@ func (r *response) finish(tools []sdk.ToolUnionParam) (thinker.Stop, error) {
 	return thinker.StopTools, nil
 }
 
-// argumentsOf returns a copy of a call's arguments: an empty object if none exist.
+// argumentsOf returns a copy of a call's arguments, or an empty object for a call without
+// arguments.
 func argumentsOf(raw json.RawMessage) json.RawMessage {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return json.RawMessage("{}")

@@ -64,12 +64,12 @@ func (t *transport) CloseIdleConnections() {
 // first byte, including the SDK's retry, and each wait after that.
 type watchKey struct{}
 
-// watchedBody is the body of a response. It reports the first byte and each ping to the watch:
-// the SDK hides pings, but a model that is thinking may send nothing else for a long time. The
-// turn has its own time limit.
+// watchedBody is the body of a response. It reports the first byte and each ping to the
+// watch: the SDK hides pings, but a model that is thinking may send nothing else for a long
+// time. Pings cannot prolong a turn without end, because the turn also has a time limit.
 type watchedBody struct {
 	remote.Body
-	begun bool // the first byte was read
+	begun bool // whether the first byte was read
 }
 
 // Read implements io.Reader.

@@ -51,7 +51,7 @@ type Options struct {
 	Now func() time.Time // default: time.Now
 }
 
-// Setup holds what a brain needs besides its keys in the configuration.
+// Setup holds what a brain needs besides its settings in the configuration.
 type Setup struct {
 	Within  time.Duration // default of Options.FirstWithin
 	Phrases agent.Phrases
@@ -64,14 +64,15 @@ func Driver() driver.Driver[Setup, agent.Brain] {
 		Options.withSetup, func(o Options) (agent.Brain, error) { return New(o) })
 }
 
-// withSetup returns o with the setup and with the token from its file or the supervisor.
+// withSetup returns o with the setup, and with the token from the token file or from Home
+// Assistant's supervisor.
 func (o Options) withSetup(s Setup) (_ Options, err error) {
 	o.FirstWithin, o.Phrases = cmp.Or(o.FirstWithin, s.Within), s.Phrases
 	o.Token, err = supervisor.HomeToken(o.URL, o.Token, o.TokenFile)
 	return o, err
 }
 
-// SetHome sets the URL unless it is set.
+// SetHome sets the URL unless the configuration has set it.
 func (o *Options) SetHome(url string) { o.URL = cmp.Or(o.URL, url) }
 
 // Brain implements agent.Brain. It is safe for concurrent use.
@@ -80,7 +81,7 @@ type Brain struct {
 	client        *hass.Client
 	conversations *conversations
 
-	connecting chan struct{} // lock of capacity 1 for getConn: holds an element while it is held
+	connecting chan struct{} // lock for getConn, of capacity 1: holds an element while getConn runs
 	mu         sync.Mutex
 	closed     bool       // whether Close was called
 	conn       *hass.Conn // latest connection, which may have ended; nil before the first
@@ -129,8 +130,8 @@ func (o Options) Check() error {
 	return hass.Options{URL: o.URL, Token: o.Token}.Check()
 }
 
-// isEntity reports whether an agent's ID is an entity's. Only these IDs can be used in
-// place of a pipeline's ID.
+// isEntity reports whether id, the ID of a conversation agent, is the ID of an entity of
+// Home Assistant. Only such an ID can take the place of a pipeline's ID.
 func isEntity(id string) bool { return strings.HasPrefix(id, "conversation.") }
 
 // Name returns "assist".
@@ -152,7 +153,7 @@ func (b *Brain) Close() {
 	}
 }
 
-// Check returns an error, one sentence, unless Home Assistant can be reached, accepts the
+// Check returns an error of one sentence unless Home Assistant can be reached, accepts the
 // token, and has the pipeline or agent. The next turn uses the same connection.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := b.check(ctx); err != nil {

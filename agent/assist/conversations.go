@@ -24,7 +24,8 @@ type conversation struct {
 	used   time.Time // time of the latest turn
 }
 
-// hassID returns Home Assistant's ID of a conversation, or "" if it has to start a new one.
+// hassID returns Home Assistant's ID of a conversation, or "" if Home Assistant has to
+// start a new conversation.
 func (c *conversations) hassID(id string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,8 +37,8 @@ func (c *conversations) hassID(id string) string {
 	return k.hassID
 }
 
-// store stores Home Assistant's ID of a conversation after a turn. It may differ from the ID
-// before the turn, if Home Assistant did not know that one any more.
+// store stores Home Assistant's ID of a conversation after a turn. It may differ from the
+// ID before the turn, if Home Assistant no longer knew the earlier ID.
 func (c *conversations) store(id, hassID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxEventTypes = 32               // types of events in a turn that reset the waiting time
+	maxEventTypes = 32               // types of events whose first event in a turn restarts the wait
 	toolIdle      = 30 * time.Second // maximum pause within an answer while a tool of Home Assistant runs
 )
 
@@ -96,8 +96,8 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 	return nil
 }
 
-// runREST runs the turn over the REST API, in the conversation with this ID of Home
-// Assistant.
+// runREST runs the turn over the REST API. hassID is Home Assistant's ID of the
+// conversation.
 func (r *turnRun) runREST(ctx context.Context, hassID string) (hass.Reply, error) {
 	o := r.brain.o
 	return r.brain.client.Converse(ctx, o.FirstWithin, hass.Question{
@@ -105,8 +105,8 @@ func (r *turnRun) runREST(ctx context.Context, hassID string) (hass.Reply, error
 	})
 }
 
-// runPipeline runs the turn with a pipeline, in the conversation with this ID of Home
-// Assistant.
+// runPipeline runs the turn with a pipeline. hassID is Home Assistant's ID of the
+// conversation.
 func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, error) {
 	b := r.brain
 	conn, err := b.getConn(ctx)
@@ -124,10 +124,10 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 	if err := run.AwaitStart(ctx, b.o.ConnectWithin); err != nil {
 		return hass.Reply{}, err
 	}
-	// The waiting time left for the next event, and for all events of the turn. An event that
-	// brings nothing new does not extend the former.
+	// The waiting time left for the next event, and for all events of the turn. An event
+	// that brings nothing new does not extend eventLeft.
 	eventLeft, turnLeft := b.o.FirstWithin, b.o.TurnWithin
-	slow := false             // whether the latest text takes less time to speak than it took to arrive
+	slow := false             // whether the latest texts have taken longer to arrive than they extend the wait (see remote.Worth)
 	seen := map[string]bool{} // key: type of event
 	for {
 		start := time.Now()
@@ -183,11 +183,11 @@ func (r *turnRun) runPipeline(ctx context.Context, hassID string) (hass.Reply, e
 }
 
 // handleProgress handles a progress event. It reports whether a message or tool has started
-// or ended, and by how much the event's text extends the waiting time.
+// or ended, and by how much the text of the event extends the waiting time.
 func (r *turnRun) handleProgress(e hass.Event) (progressed bool, textTime time.Duration, err error) {
 	d, ok, err := e.Delta()
 	if err != nil || !ok {
-		return false, 0, nil // the last event contains the whole answer too
+		return false, 0, nil // ignore a part that cannot be read: the last event contains the whole answer
 	}
 	progressed = len(d.Calls) > 0 || d.CallID != "" || d.Role != "" && d.Role != r.role
 	return progressed, remote.Worth(d.Content) + remote.Worth(d.Thought), r.handleDelta(d)
@@ -270,9 +270,9 @@ func (r *turnRun) endTools() error {
 	return nil
 }
 
-// finish sends the last replies of the turn. The final text in reply is sent only if no text
-// was streamed, or if it is an error message that was not. An answer without any text is
-// valid, for instance after a lamp was switched on.
+// finish sends the last replies of the turn. The final text in reply is sent only if no
+// text was streamed, or if it is an error message that was not streamed. An answer without
+// any text is valid, for instance after a lamp was switched on.
 func (r *turnRun) finish(reply hass.Reply) error {
 	if err := r.send(r.speech.Flush()...); err != nil {
 		return err

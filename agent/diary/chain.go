@@ -24,7 +24,7 @@ type Entry struct {
 	Skill     string          `json:"sourceSkill,omitempty"`
 	Prev      string          `json:"prev"`                // Hash of the previous entry; empty for the first
 	Hash      string          `json:"hash"`                // SHA-256 of the fields above, in hex
-	Signature []byte          `json:"signature,omitempty"` // Ed25519 signature of Seq and Hash; only with it the chain may be cut after this entry
+	Signature []byte          `json:"signature,omitempty"` // Ed25519 signature of Seq and Hash; the chain may be cut only after an entry with a signature
 }
 
 // hash returns the SHA-256, in hex, of the entry's JSON with empty Hash and Signature. If the
@@ -64,7 +64,7 @@ type Head struct {
 	Address   string    `json:"address"`          // address of the key that signed the head
 	Signature []byte    `json:"signature"`        // Ed25519 signature of text
 	Newest    []Entry   `json:"newest,omitempty"` // the newest entries, ascending
-	Before    []Origin  `json:"before,omitempty"` // the appliances that wrote earlier parts of the chain, ascending
+	Before    []Origin  `json:"before,omitempty"` // the appliances that wrote earlier parts of the chain, in the order of the parts
 }
 
 // Origin is another appliance that wrote a part of the chain, which was restored from a

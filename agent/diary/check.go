@@ -28,8 +28,8 @@ type Report struct {
 	Address string     `json:"address"`        // address of the appliance's key
 	Faults  []Fault    `json:"faults"`         // at most 20; never null
 	Further int        `json:"further_faults"` // number of faults that are not in Faults
-	// Foreign lists the other appliances that have signed a part of the chain, ascending. The
-	// owner decides whether to trust their keys.
+	// Foreign lists the other appliances that have signed a part of the chain, in the order
+	// of the parts. The owner decides whether to trust the keys of these appliances.
 	Foreign []Foreign `json:"foreign,omitempty"`
 }
 
@@ -59,8 +59,8 @@ func (r *Report) fault(seq uint64, format string, args ...any) {
 	r.Faults = append(r.Faults, Fault{seq, fmt.Sprintf(format, args...)})
 }
 
-// Check verifies a whole chain: the head and the entries of the table, ascending by Seq. A nil
-// head is a fault. public is the key of the appliance.
+// Check verifies a whole chain: the head, and the entries of the table, which come in the
+// order of Seq. A nil head is a fault. public is the key of the appliance.
 func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	r := Report{Address: Address(public), Faults: []Fault{}}
 	if head == nil {
@@ -99,9 +99,9 @@ func Check(public ed25519.PublicKey, head *Head, table iter.Seq[Entry]) Report {
 	return r
 }
 
-// joinEntries yields the entries of the table and then those of the head, each once. It skips
-// entries that were cut off and are not deleted yet. It adds a fault to r for an entry that
-// differs between the table and the head.
+// joinEntries yields the entries of the table and then the entries of the head, each once.
+// It skips entries that were cut off and are not deleted yet. It adds a fault to r for an
+// entry that differs between the table and the head.
 func joinEntries(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		inHead := map[uint64]string{} // hashes by Seq
@@ -131,7 +131,7 @@ func joinEntries(head Head, table iter.Seq[Entry], r *Report) iter.Seq[Entry] {
 type chain struct {
 	report *Report
 	head   *Head
-	at     Point // after the previous entry
+	at     Point // the point after the previous entry
 }
 
 // verify verifies the next entry and adds its faults to the report.

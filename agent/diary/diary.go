@@ -52,12 +52,12 @@ type Options struct {
 	Entries   entries
 	Heads     heads
 	Key       Key
-	Begins    bool             // whether the key is new, so that there is no diary yet
+	Begins    bool             // whether Key is new, so that there is no diary yet
 	Keep      int              // largest number of entries of all characters; 0 disables the diary
 	Who       action.Who       // returns the acting character
-	Sentiment action.Sentiment // of spoken texts; nil means neutral
-	// Publish publishes each stored entry. It may be nil, and must not call the diary. It is
-	// called without a session, because that may have ended.
+	Sentiment action.Sentiment // returns the sentiment of a spoken text; nil means neutral
+	// Publish publishes each stored entry. It may be nil, and must not call the diary. It
+	// is called with an empty session, because the session of the entry may have ended.
 	Publish func(robot device.ID, session string, e event.Event)
 	Log     *slog.Logger
 }
@@ -112,8 +112,8 @@ func Open(o Options) (*Diary, error) {
 	return d, nil
 }
 
-// inherit continues the diary of another appliance, if it is valid and signed with another
-// key. It reports whether that is so. The other appliance's signatures remain.
+// inherit continues the diary of another appliance, if the diary is valid and signed with
+// another key. It reports whether it does. The other appliance's signatures remain.
 func (d *Diary) inherit() bool {
 	head := *d.head
 	if head.Address == d.o.Key.Address() {
@@ -128,8 +128,8 @@ func (d *Diary) inherit() bool {
 	return true
 }
 
-// Placed returns an entry that was stored under a key of the table. If the key does not
-// belong to the entry, its hash is removed, which Check reports as a fault.
+// Placed returns an entry that was stored under tableKey. If this is not the key of the
+// entry, Placed removes the entry's hash, which Check reports as a fault.
 func Placed(tableKey string, e Entry) Entry {
 	if tableKey != key(e.Seq) {
 		e.Hash = ""
@@ -201,8 +201,8 @@ func (d *Diary) loadReported() {
 }
 
 // hasRoomForReport reports whether the diary has room for one more entry that a viewer has
-// reported. Viewers may report a tenth of the entries: since the oldest entries are deleted
-// first, viewers could otherwise displace the characters' own entries.
+// reported. Viewers may report a tenth of the entries, rounded up: since the oldest entries
+// are deleted first, viewers could otherwise displace the characters' own entries.
 func (d *Diary) hasRoomForReport(batch []Entry) bool {
 	n := len(d.reported)
 	for _, e := range batch {
@@ -246,9 +246,9 @@ func (d *Diary) recordResult(err error) {
 	d.err = err
 }
 
-// append stores a batch of at least one entry in a new head. The entries of the previous head
-// move to the table. They were stored with a signature before: a power cut therefore leaves
-// no entry without a signature. The caller holds d.changing.
+// append stores a batch of at least one entry in a new head. The entries of the previous
+// head move to the table. They were already stored in that head, with a signature, so a
+// power cut leaves no entry without a signature. The caller holds d.changing.
 func (d *Diary) append(batch []Entry) error {
 	next := Head{At: time.Now().UTC().Round(0), Root: d.head.Root, Last: d.head.Last, Before: d.head.Before, Newest: make([]Entry, len(batch))}
 	for _, e := range d.head.Newest {

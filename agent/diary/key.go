@@ -23,8 +23,8 @@ func NewKey(seed string) (Key, error) {
 // Public returns the public key.
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
-// Private returns the private key. A text that is signed with it must begin with a prefix that
-// names the purpose of the signature, as those of this package do.
+// Private returns the private key. A text that is signed with it must begin with a prefix
+// that names the purpose of the signature. The texts that this package signs do so.
 func (k Key) Private() ed25519.PrivateKey { return k.private }
 
 // Address returns the public key as text: "ed25519:" and base64.

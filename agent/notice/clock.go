@@ -7,7 +7,8 @@ import "time"
 type clock interface {
 	// Now returns the time of the wall clock.
 	Now() time.Time
-	// Running returns the time since a fixed moment in this run. It never jumps.
+	// Running returns the time since a fixed moment in this run of the appliance. It never
+	// jumps.
 	Running() time.Duration
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// checkInterval is the longest time between two passes while a notification waits,
-	// because the wall clock may jump and the store may recover.
+	// checkInterval is the longest time between two passes (see dispatchDue) while a
+	// notification waits, because the wall clock may jump and the store may recover.
 	checkInterval   = time.Minute
 	maxClockDrift   = 2 * time.Second // a larger difference between the clocks is a jump of the wall clock
 	announceTimeout = 5 * time.Second
@@ -28,7 +28,7 @@ type dispatcher struct {
 	open    map[device.ID]string        // session of each reachable robot; "" if unknown or none
 	waiting map[string]*waiting         // the notifications that have not ended, by ID
 	holds   map[device.ID]time.Time     // until when a robot's channel is held open
-	refused map[device.ID]time.Duration // running clock until which a robot that has refused an offer gets no others
+	refused map[device.ID]time.Duration // time of the running clock until which a robot that has refused a notification is offered no others
 
 	lastSeq  uint64             // sequence number of the last handled event
 	listed   map[device.ID]bool // the robots that were reachable at listedAt
@@ -45,7 +45,7 @@ type waiting struct {
 	Notification
 	offered  map[device.ID]bool // the reachable robots that have accepted the notification
 	unstored bool               // whether the notification could not be stored
-	unsaved  bool               // whether the latest state could not be stored
+	unsaved  bool               // whether the latest state of the notification could not be stored
 }
 
 // newWaiting returns a notification that has not been offered to any robot.
@@ -63,7 +63,7 @@ func newDispatcher(n *Notifier, r robots) *dispatcher {
 	return d
 }
 
-// await waits for an event, a changed timer or the alarm that requires a pass. Before it
+// await waits until an event, a changed timer or the alarm requires a pass. Before it
 // returns, it handles all published events: otherwise a robot that has just reconnected
 // could be mistaken for its earlier session. It returns false when ctx or the events end.
 func (d *dispatcher) await(ctx context.Context, events <-chan event.Envelope, alarm <-chan time.Time) bool {
@@ -111,8 +111,8 @@ func (d *dispatcher) reload() {
 	}
 }
 
-// readStore replaces d.waiting by the stored notifications and the ones that could not be
-// stored. States that could not be stored remain.
+// readStore replaces d.waiting by the stored notifications and the notifications that could
+// not be stored. A state that could not be stored remains.
 func (d *dispatcher) readStore() {
 	stored := map[string]bool{}
 	for _, n := range d.o.Store.all() {
@@ -130,7 +130,7 @@ func (d *dispatcher) readStore() {
 		if stored[id] || w.unstored {
 			return false
 		}
-		_, ok, err := d.o.Store.lookup(id) // all skips notifications that cannot be read
+		_, ok, err := d.o.Store.lookup(id) // Store.all skips notifications that cannot be read; these remain
 		return err == nil && !ok
 	})
 }
@@ -196,7 +196,8 @@ func (d *dispatcher) handleNotification(e event.Envelope, ev event.Notification)
 	if ok && before.Received.Equal(n.Received) && before.Text == n.Text {
 		return false
 	}
-	// A stored later state belongs to the previous notification with this ID.
+	// If the stored state is a later one, it belongs to the previous notification with this
+	// ID.
 	n.State = Received
 	d.waiting[ev.ID] = newWaiting(n)
 	return true
@@ -262,7 +263,8 @@ func (d *dispatcher) followClock() {
 }
 
 // ring turns a due timer into a notification. The notification is stored before the timer
-// is removed, so that a crash cannot lose both. A timer on the robot needs no notification.
+// is removed, so that a crash cannot lose both. If the robot itself rings, no notification
+// is needed.
 func (d *dispatcher) ring(t agent.Timer) {
 	d.o.Timers.markRung(t.ID)
 	d.o.Bus.Publish(t.Robot, "", event.TimerRang{ID: t.ID, Text: t.Text, OnRobot: t.OnRobot})
@@ -321,7 +323,7 @@ func (d *dispatcher) expire() {
 		case !errors.Is(err, ErrNotFound):
 			d.logFault(err)
 			continue
-		} // otherwise another caller of Change has ended the notification and published that
+		} // otherwise another caller of Change has ended the notification and published its end
 		delete(d.waiting, id)
 	}
 }
@@ -353,7 +355,7 @@ func (w *waiting) priority() int {
 }
 
 // recipients returns the robots that a notification is offered to. A notification for all
-// robots is offered to all that are reachable at the same time. If they all disconnect
+// robots is offered to all robots that are reachable at this time. If they all disconnect
 // without announcing it, it is offered again.
 func (d *dispatcher) recipients(w *waiting) []device.ID {
 	switch {

@@ -42,8 +42,8 @@ type Options struct {
 	Log    *slog.Logger
 }
 
-// Notifier makes robots announce notifications, and timers when they ring. If no reachable
-// robot announces a notification, it waits for the next robot that connects. Each
+// Notifier makes robots announce notifications, and timers when they ring. A notification
+// that no reachable robot announces waits for the next robot that connects. Each
 // notification is announced at least once, and not again after a robot has reported the
 // announcement.
 type Notifier struct{ o Options }
@@ -55,8 +55,8 @@ func New(o Options) *Notifier {
 }
 
 // Notify stores a notification durably, publishes it and returns it with its ID. At most 40
-// notifications wait for one robot: one more makes the oldest of low urgency expire, or else
-// the oldest. Errors wrap ErrInvalid or are those of the store.
+// notifications wait for one robot: one more makes the oldest of low urgency expire, or
+// else the oldest of all. Errors wrap ErrInvalid or come from the store.
 func (s *Notifier) Notify(n Notification) (Notification, error) {
 	now := s.o.Clock.Now()
 	n, err := n.prepare(now)

@@ -1,6 +1,6 @@
-// Package notice stores notifications and timers and makes robots announce them. Each is
-// announced at least once, despite restarts of the appliance, jumps of the wall clock and
-// failures of the store.
+// Package notice stores notifications and timers and makes robots announce them. Each
+// notification and each timer is announced at least once, despite restarts of the
+// appliance, jumps of the wall clock and failures of the store.
 package notice
 
 import (
@@ -93,7 +93,7 @@ var (
 const (
 	maxStored  = 500
 	maxWaiting = 40             // unannounced notifications with the same Robot and SessionID
-	lifetime   = 24 * time.Hour // until a notification without expires_at expires
+	lifetime   = 24 * time.Hour // time until a notification without expires_at expires
 )
 
 // Store stores the notifications. It is safe for concurrent use.
@@ -107,8 +107,8 @@ type Store struct {
 func NewStore(t table) *Store { return &Store{table: t, thisRun: map[string]bool{}} }
 
 // Accept stores a notification durably and returns it with its ID. It replaces an earlier
-// notification with the same ID. If too many are stored, it drops the oldest of low urgency,
-// or else the oldest. Errors wrap ErrInvalid or are those of the table.
+// notification with the same ID. If too many are stored, it drops the oldest of low
+// urgency, or else the oldest of all. Errors wrap ErrInvalid or come from the table.
 func (s *Store) Accept(n Notification, now time.Time) (Notification, error) {
 	n, err := n.prepare(now)
 	if err != nil {
@@ -153,7 +153,8 @@ func (n Notification) prepare(now time.Time) (Notification, error) {
 	return n, nil
 }
 
-// insert stores a prepared notification durably and returns the ones that it dropped for it.
+// insert stores a prepared notification durably, and returns the notifications that it has
+// dropped to make room.
 func (s *Store) insert(n Notification, now time.Time) (dropped []Notification, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +186,8 @@ func (s *Store) surplus(n Notification, now time.Time) (dropped []Notification) 
 	return dropped
 }
 
-// leastImportant returns the oldest notification of low urgency, or else the oldest. The
-// list is sorted by age and not empty.
+// leastImportant returns the oldest notification of low urgency, or else the oldest of all.
+// The list is sorted by age and not empty.
 func leastImportant(list []Notification) Notification {
 	for _, n := range list {
 		if n.Urgency == UrgencyLow {
@@ -197,9 +198,9 @@ func leastImportant(list []Notification) Notification {
 }
 
 // Change changes the state of a notification and returns the notification. It ignores a
-// state before the present one: a notification that one robot has spoken remains spoken when
-// another robot shows it. Change deletes a notification in a final state, durably if it is
-// Acknowledged, because the caller reports success to a person.
+// state before the present one: a notification that one robot has spoken remains spoken
+// when another robot shows it. Change deletes a notification in a final state. For
+// Acknowledged the deletion is durable, because the caller reports success to a person.
 func (s *Store) Change(id, state string) (Notification, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +221,7 @@ func (s *Store) Change(id, state string) (Notification, error) {
 			return Notification{}, fmt.Errorf("acknowledge a notification: %w", err)
 		}
 		delete(s.thisRun, id)
-	case Expired: // if a power cut undoes the deletion, the next start expires it again
+	case Expired: // if a power cut undoes the deletion, the notification expires again after the next start
 		delete(s.thisRun, id)
 		s.table.DeleteSoon(id)
 	default:
@@ -327,7 +328,8 @@ func Parse(body []byte, find func(robot string) (device.ID, error)) (Notificatio
 			return Notification{}, fmt.Errorf("%w: expires_at is in the past", ErrInvalid)
 		}
 	}
-	// At the zero time no notification has expired: prepare checks only the other fields.
+	// At the zero time no notification has expired, so prepare checks only the other
+	// fields.
 	if _, err := n.prepare(time.Time{}); err != nil {
 		return Notification{}, err
 	}

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	minTimer          = time.Second // until a timer rings
+	minTimer          = time.Second // shortest time until a timer rings
 	maxTimerText      = 300         // bytes
 	maxTimersPerRobot = 20
-	undoTimeout       = 5 * time.Second // for stopping a reminder on the robot after an error
+	undoTimeout       = 5 * time.Second // timeout of stopping a reminder on the robot after an error
 )
 
 // timerTable stores timers by ID. The effects of Put and Delete are durable when these
@@ -50,7 +50,7 @@ type Timers struct {
 // pending is a timer that has not been removed yet.
 type pending struct {
 	agent.Timer
-	thisRun bool          // whether the timer was set in this run
+	thisRun bool          // whether the timer was set in this run of the appliance
 	at      time.Duration // when to ring at the latest, on the running clock; unused if Length is 0
 	rang    bool          // whether the timer has rung
 }
@@ -79,8 +79,8 @@ func (s *Timers) notifyChanged(id string) {
 }
 
 // Set stores a timer durably and returns it with its ID. The timer rings after its Length,
-// or at Due if Length is 0. If the robot's body has a tool for reminders, the robot rings by
-// itself. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or are those of the table.
+// or at Due if Length is 0. If the robot's body has a tool for reminders, the robot rings
+// by itself. Errors wrap agent.ErrTimer or agent.ErrTooManyTimers, or come from the table.
 // If ctx ends first, Set returns the error of ctx and does not set the timer.
 func (s *Timers) Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error) {
 	started := s.clock.Running()
@@ -240,8 +240,8 @@ const (
 // ErrOnRobot is wrapped by the errors of Cancel if a reminder on the robot cannot be stopped.
 var ErrOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
-// createReminder sets a reminder on the robot. onRobot is false if the robot cannot, so that
-// the appliance has to ring.
+// createReminder sets a reminder on the robot. If the robot cannot set it, onRobot is
+// false, and the appliance has to ring.
 func createReminder(ctx context.Context, body agent.Body, t agent.Timer) (id string, onRobot bool) {
 	const duration = "duration_seconds"
 	tool, ok := findTool(body, createTool, duration)

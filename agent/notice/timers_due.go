@@ -27,7 +27,8 @@ const maxReminderDelay = time.Hour
 // write for every small adjustment of the clock.
 const maxDueError = time.Second
 
-// holdBefore is how long before a timer rings the channel of its robot is held open.
+// holdBefore is how long the channel of a timer's robot is held open before the timer
+// rings.
 const holdBefore = 30 * time.Minute
 
 // left returns the time until a timer rings; 0 or less means now.
@@ -80,7 +81,7 @@ func nextOccurrence(due, after time.Time) time.Time {
 }
 
 // correctDueTimes corrects the stored Due of this run's timers after a jump of the wall
-// clock. A later run will follow Due.
+// clock, because a later run of the appliance will follow Due.
 func (s *Timers) correctDueTimes() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

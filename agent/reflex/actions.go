@@ -14,8 +14,8 @@ import (
 	"perch/agent"
 )
 
-// action carries out a command and returns the answer, which may contain placeholders. An
-// answer, not an error, says that the robot lacks an ability. An error ends the turn.
+// action carries out a command and returns the answer, which may contain placeholders. If
+// the robot lacks an ability, the answer says so. An error ends the turn.
 type action func(context.Context, *command) (string, error)
 
 // actions returns the actions; the key is the value of "action" in an intent.
@@ -65,8 +65,8 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 	}
 }
 
-// setLevel returns the action that sets a level from 0 to 100, either to a number or, with a
-// sign, by a step from the current level.
+// setLevel returns the action that sets a level from 0 to 100. The command's value is the
+// new level or, with a sign, a step from the current level.
 func setLevel(find toolFinder) action {
 	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
 		value := c.value()
@@ -202,7 +202,7 @@ func recall(_ context.Context, c *command) (string, error) {
 	return c.intent.Answer, nil
 }
 
-// sentenceCase returns s with its first letter in title case.
+// sentenceCase returns s with its first letter capitalized.
 func sentenceCase(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToTitle(first)) + s[size:]

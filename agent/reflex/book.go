@@ -34,7 +34,7 @@ var files embed.FS
 type Book struct {
 	language  language.Tag
 	catalogue *language.Catalogue // nil in the zero Book
-	intents   []intent            // a sentence in several intents means the first
+	intents   []intent            // if a sentence is in several intents, the first intent is used
 	answers   []answer
 	lists     map[string]list   // key: name of the list
 	numbers   string            // name of the list of numbers
@@ -118,7 +118,7 @@ func LoadEach(tags []string, own string) ([]*Book, error) {
 	return books, errors.Join(faults...)
 }
 
-// Share makes the book use a catalogue that is shared with others.
+// Share makes the book use this catalogue, which other packages may use too.
 func (b *Book) Share(catalogue *language.Catalogue) { b.catalogue = catalogue }
 
 // words returns the words of the book's language in the catalogue.
@@ -179,8 +179,8 @@ func readOwnFile(name string) ([]byte, error) {
 // OwnPhrase returns the owner's phrase with this name, or "" if the owner has not set it.
 func (b *Book) OwnPhrase(name string) string { return b.phrases[name] }
 
-// Phrase returns the phrase with this name, such as "misheard": the owner's, or else that of
-// the catalogue. The zero Book, which is used to check configurations, returns "".
+// Phrase returns the phrase with this name, such as "misheard": the owner's phrase, or else
+// the catalogue's. The zero Book, which is used to check configurations, returns "".
 func (b *Book) Phrase(name string) string {
 	if own := b.OwnPhrase(name); own != "" || b.catalogue == nil {
 		return own
@@ -198,7 +198,8 @@ func readFile(name string, text []byte) (f file, err error) {
 	return f, nil
 }
 
-// addFile adds the contents of a file. Its intents come before those of earlier files.
+// addFile adds the contents of a file. Its intents come before the intents of earlier
+// files.
 func (b *Book) addFile(name string, f file) error {
 	b.numbers = cmp.Or(f.Numbers, b.numbers)
 	maps.Copy(b.phrases, f.Phrases)
@@ -219,8 +220,8 @@ func (b *Book) addFile(name string, f file) error {
 func source(file string, line int) string { return file + ":" + strconv.Itoa(line) }
 
 // addList adds entries to the list with this name. An entry may have alternatives separated
-// by bars. Answers contain the entry's value if it has letters, or else the first
-// alternative.
+// by bars. Answers contain the entry's value if the value has letters, and otherwise the
+// first alternative.
 func (b *Book) addList(name string, f fileList, source string) error {
 	l := b.lists[name]
 	l.source = source
@@ -273,7 +274,7 @@ func (b *Book) addAnswers(file, kind string, fs []fileSentence) error {
 	return err
 }
 
-// addIntents adds intents before the book's own.
+// addIntents adds intents before the intents that the book already has.
 func (b *Book) addIntents(file string, fs fileIntents) error {
 	var added []intent
 	var faults []error

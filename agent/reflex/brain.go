@@ -39,9 +39,9 @@ type Brain struct {
 	skills skills // may be nil
 }
 
-// New returns a brain with these books; at least one is required, and the first is used
-// for turns without a language. In its answers, name is the robot's name. If t is nil, the
-// brain answers that it has no timers; if s is nil, it does not perform skills.
+// New returns a brain with these books; at least one is required, and the first is used for
+// turns without a language. name is the robot's name in answers. If t is nil, the brain
+// answers that it has no timers; if s is nil, it does not perform skills.
 func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
@@ -154,8 +154,8 @@ type command struct {
 	due  time.Time // when a timer ends
 }
 
-// fill replaces the placeholders in a text by the words in the slots and the results of the
-// action.
+// fill replaces the placeholders in a text by the words in the slots and by the results of
+// the action.
 func (c *command) fill(text string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(p string) string {
 		switch name := strings.Trim(p, "{}"); name {
@@ -185,8 +185,8 @@ func (c *command) fill(text string) string {
 	})
 }
 
-// value returns the value for the action: the intent's if it has one, or else the one of
-// a slot.
+// value returns the value for the action: the value of the intent, if set, or else the
+// value of a slot.
 func (c *command) value() string {
 	if c.intent.Value != "" {
 		return c.intent.Value

@@ -69,8 +69,9 @@ func (b *Book) checkAnswers() error {
 // placeholder matches a placeholder in an answer, such as "{name}".
 var placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// checkSlots checks that each slot has a list, and that each placeholder of the intent is
-// the name of a result or of a slot in all its sentences.
+// checkSlots checks that each slot has a list. It also checks the placeholders of the
+// intent: each must be the name of a result, or of a slot that all sentences of the intent
+// have.
 func (b *Book) checkSlots(in intent, fault func(error)) {
 	count := map[string]int{} // sentences with the slot; key: name of the slot
 	for _, s := range in.sentences {

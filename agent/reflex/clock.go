@@ -6,8 +6,8 @@ import (
 )
 
 // Further slots of a duration. A duration has a number and a unit in the plural ("20
-// minutes"), or one unit in the singular ("an hour"). Half adds half of that unit. The
-// other two add a number of further units ("an hour and 20 minutes").
+// minutes"), or one unit in the singular ("an hour"). halfSlot adds half of this unit. The
+// other two slots add a number of further units ("an hour and 20 minutes").
 const (
 	halfSlot      = "half"
 	numberMore    = "number_more"
@@ -20,7 +20,7 @@ const (
 	minuteSlot  = "minute"  // minutes after the hour
 	beforeSlot  = "before"  // minutes before the hour
 	pastSlot    = "past"    // offset from the hour in minutes, such as -30 for "halb" in "halb vier"
-	daytimeSlot = "daytime" // part of the day; its value is the first hour of the 12 that it may mean
+	daytimeSlot = "daytime" // part of the day, such as the morning; its value is the first of the 12 hours that this part allows
 	daySlot     = "day"     // 0 for today, 1 for tomorrow
 )
 

@@ -22,7 +22,8 @@ func (b *Book) Complete(text string) bool {
 	complete := true
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			// The text is also the beginning of s. That is no problem if s has the same meaning.
+			// The text is also the beginning of s, which does no harm if s has the same
+			// meaning.
 			m.onPrefix = func() {
 				complete = complete && in.source == matched.intent.source && maps.EqualFunc(m.filled, matched.filled, sameItem) &&
 					!slices.ContainsFunc(s.slots, func(sl slot) bool { _, filled := m.filled[sl.name]; return !filled })
@@ -52,12 +53,12 @@ func (b *Book) CompleteAnswer(text string) bool {
 }
 
 // tryAll tries all possibilities to match the words with a sentence or its beginning. It
-// returns nothing: onPrefix is called in the meantime.
+// has no result, but calls onPrefix.
 func (m *matcher) tryAll(n node) {
 	_ = m.reset() && n.match(m, 0, func(int) bool { return false })
 }
 
-// endsWith reports whether the last words are the item, in words or digits.
+// endsWith reports whether the words end with the item, written in words or digits.
 func endsWith(words []string, it item) bool {
 	return len(words) > 0 && words[len(words)-1] == it.value ||
 		len(words) >= len(it.words) && slices.Equal(words[len(words)-len(it.words):], it.words)

@@ -5,9 +5,9 @@ import (
 	"perch/driver"
 )
 
-// Setup holds what a brain needs besides its keys in the configuration.
+// Setup holds what a brain needs besides its settings in the configuration.
 type Setup struct {
-	Books  func(sentences string) ([]*Book, error) // returns the books for the household's languages, with a file of the owner
+	Books  func(sentences string) ([]*Book, error) // returns the books for the household's languages, with the owner's file of this name; "" means no file
 	Other  func(tag string) (*Book, error)         // returns the book for another language
 	Name   string                                  // name of the robot in answers
 	Memory memory
@@ -15,7 +15,7 @@ type Setup struct {
 	Skills skills // may be nil
 }
 
-// Keys are the keys of a reflex brain in the configuration.
+// Keys are the settings of a reflex brain in the configuration.
 type Keys struct {
 	Sentences string `yaml:"sentences" doc:"A file of your own with more sentences; docs/reflex.md shows one."`
 }

@@ -15,21 +15,21 @@ type Rule struct {
 	Body   string // expansion in the Java Speech Grammar Format
 	Source string // file and line of the sentence or list
 	Top    bool   // whether the rule is a whole utterance
-	// Optional marks rules that only sentences of skills need. A recognizer omits those that
-	// it does not support.
+	// Optional marks rules that only sentences of skills need. A recognizer omits the
+	// optional rules that it does not support.
 	Optional bool
 }
 
 // Rules returns the grammar of all sentences of an English book. For other languages it
-// returns nil, because recognizers with a grammar support only English. Sentences and list
-// entries of an owner's file with non-ASCII letters are omitted; see Unheard.
+// returns nil, because recognizers with a grammar support only English. It omits sentences
+// and list entries with non-ASCII letters, which an owner's file may have; see Unheard.
 func (b *Book) Rules() []Rule {
 	if b.language != language.English {
 		return nil
 	}
 	var rules []Rule
 	used := map[string]bool{}   // lists in the grammar; key: name of the list
-	needed := map[string]bool{} // rules that not only skills use
+	needed := map[string]bool{} // lists that sentences outside skills use; key: name of the list
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
 			if !b.isEnglish(s) {
@@ -69,8 +69,8 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// isEnglish reports whether a sentence has only ASCII letters, and each of its slots a list
-// with entries that do.
+// isEnglish reports whether a sentence has only ASCII letters, and each of its slots has a
+// list with such entries.
 func (b *Book) isEnglish(s sentence) bool {
 	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(sl slot) bool { return len(b.lists[sl.list].english()) == 0 })
 }

@@ -17,7 +17,7 @@ type matcher struct {
 	filled     map[string]item // slots filled by the current sentence; key: name of the slot
 	steps      int             // steps for the current sentence
 	totalSteps int             // steps for the previous sentences
-	onPrefix   func()          // called if the words are only the beginning of a sentence; may be nil
+	onPrefix   func()          // called when the words turn out to be only the beginning of a sentence; may be nil
 }
 
 // Limits of the work on one utterance. They hold for any sentences that an owner writes.
@@ -30,8 +30,8 @@ const (
 // spaces). People do not say more to a robot in one breath.
 const maxWords = 60
 
-// normalize returns the words of an utterance as they are in sentences, and signs as words:
-// "40%" becomes "40 percent". It returns nil if the utterance is too long.
+// normalize returns the words of an utterance in the form that they have in sentences, with
+// signs as words: "40%" becomes "40 percent". It returns nil if the utterance is too long.
 func (b *Book) normalize(text string) []string {
 	if len(text) > limit.Said {
 		return nil
@@ -74,8 +74,8 @@ func (m *matcher) match(intents []intent) (_ match, ok bool) {
 	return match{}, false
 }
 
-// reset prepares the matcher for another sentence, and reports whether the limits of its work
-// allow one.
+// reset prepares the matcher for another sentence, and reports whether maxTotalSteps
+// permits one.
 func (m *matcher) reset() bool {
 	m.totalSteps += m.steps
 	m.filled, m.steps = map[string]item{}, 0
@@ -169,8 +169,8 @@ func (it item) hasPrefix(words []string) bool {
 	return len(it.words) > len(words) && slices.Equal(it.words[:len(words)], words)
 }
 
-// matchPrefix returns how many words at the beginning of words are the item: 1 if it is a
-// number and written in digits, and 0 if they are another item.
+// matchPrefix returns how many words at the beginning of words are the item: 1 for a number
+// written in digits, and 0 if words does not begin with the item.
 func (it item) matchPrefix(words []string) int {
 	if it.number && len(words) > 0 && words[0] == it.value {
 		return 1

@@ -41,9 +41,9 @@ func takePhoto(ctx context.Context, c *command, t bodyTool) error {
 	return nil
 }
 
-// parsePhotoResult returns the answer in the result of a photo tool, which is JSON with a
-// response (of Perch) or a description (of other servers), or plain text. If failed, the
-// answer is the reason.
+// parsePhotoResult returns the answer in the result of a photo tool. The result is JSON
+// with a response (of Perch) or a description (of other servers), or plain text. If failed
+// is true, the answer is the reason.
 func parsePhotoResult(text string) (answer string, failed bool) {
 	var object struct {
 		Success               *bool

@@ -157,7 +157,8 @@ func (p *parser) parseBracket(closing string) (node, error) {
 	return n, nil
 }
 
-// accept skips spaces and s if these are next, and reports whether they are.
+// accept skips spaces and then s, if the text continues with them, and reports whether it
+// does.
 func (p *parser) accept(s string) bool {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
 	if ok {

@@ -111,7 +111,7 @@ func (c *command) arguments() (json.RawMessage, error) {
 	return json.Marshal(args)
 }
 
-// report calls do, and sends an agent.ToolStatus for the tool before and after it.
+// report calls do, and sends an agent.ToolStatus for the tool before and after the call.
 func (c *command) report(tool string, do func() error) error {
 	c.calls++
 	status := event.ToolStatus{ID: c.turn.Session + "-" + strconv.Itoa(c.calls), Name: tool, Status: event.ToolRunning}
@@ -129,7 +129,7 @@ func (c *command) report(tool string, do func() error) error {
 	return failure
 }
 
-// maxCompareSteps limits the work of comparing two sentences. If it does not suffice, the
+// maxCompareSteps limits the work of comparing two sentences. If more steps are needed, the
 // sentences are assumed to overlap.
 const maxCompareSteps = 50_000
 
@@ -159,7 +159,7 @@ func (c *comparison) overlap(x, y []node) bool {
 	return found || c.stepsLeft < 0
 }
 
-// needsWords reports whether a node does not match without words.
+// needsWords reports whether a node needs at least one word to match.
 func needsWords(n node) bool { return !canBeEmpty(n) }
 
 // eachFirstWord calls f with each word that can be the first of a match of nodes, and with

@@ -56,7 +56,8 @@ func (c *command) robot() agent.Body {
 	return reportingBody{c.turn.Body, c}
 }
 
-// timeLeft answers with the time until the next timer or, if none exists, reminder.
+// timeLeft answers with the time until the next timer or, without timers, until the next
+// reminder.
 func timeLeft(_ context.Context, c *command) (string, error) {
 	pending := c.brain.timers.Pending(c.turn.Robot, c.turn.Now)
 	if len(pending) == 0 {

@@ -12,8 +12,8 @@ import (
 // arguments.
 type bodyTool struct {
 	device.Tool
-	// argument holds the tool's names of the arguments that were searched for, in the same
-	// order; "" means that the tool lacks an optional argument.
+	// argument holds the tool's own names for the arguments that were searched for, in the
+	// order of the search; "" means that the tool lacks an optional argument.
 	argument []string
 }
 
@@ -67,7 +67,7 @@ func findIntTool(tools []device.Tool, names []string, arguments ...[]string) (bo
 // findTool returns the first tool whose name contains all words of names[0], or else of the
 // next element, and that has all arguments of this JSON type; each argument is given by its
 // possible names. A tool that requires other arguments, such as the number of a light, does
-// not match, unless no arguments are given.
+// not match, unless the caller searches for a tool without arguments.
 func findTool(kind string, tools []device.Tool, names []string, arguments ...[]string) (bodyTool, bool) {
 	for _, words := range names {
 		for _, t := range tools {
