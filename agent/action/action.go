@@ -68,7 +68,7 @@ const (
 )
 
 // The payloads as the agent system defines them, with the extension By: it is "viewer" if a
-// viewer has reported the action. In the actions of viewers By is ignored.
+// viewer has reported the action. Action.Event ignores By.
 type (
 	speech struct {
 		Text      string  `json:"text"`
@@ -364,7 +364,7 @@ func (p gesture) event() (event.Event, error) {
 	return event.Gesture{Name: p.Name, Duration: int64(p.Duration), By: event.ByViewer}, err
 }
 
-// defaultWeight is the weight of an emote without one.
+// defaultWeight is the weight of an emote that has no weight.
 const defaultWeight = .7
 
 func (p emote) event() (event.Event, error) {

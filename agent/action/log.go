@@ -108,7 +108,8 @@ func (l *Log) nextChange(seq uint64) <-chan struct{} {
 }
 
 // Recent returns the latest actions, at most n, the oldest first. If agent is not empty, it
-// returns only the actions of that character; if types is not empty, only those of the types.
+// returns only actions of this character; if types is not empty, only actions of these
+// types.
 func (l *Log) Recent(agent string, types []Type, n int) []Action {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -106,7 +106,7 @@ func (r *Rates[Place]) Admit(now time.Time, at Place, kind Type, e event.Event) 
 }
 
 // place returns the state of a place. If there are too many places, it drops the least
-// recently used one, preferably one without delayed events.
+// recently used place, preferably a place without delayed events.
 func (r *Rates[Place]) place(now time.Time, at Place) *rates {
 	p := r.places[at]
 	if p == nil {

@@ -10,8 +10,8 @@ import (
 	"perch/agent"
 )
 
-// parseFrontMatter parses the YAML before the instructions and returns the text after it. The
-// YAML has the keys of brain, the key brain with these keys, or both.
+// parseFrontMatter parses the YAML before the instructions and returns the text after it.
+// The YAML may have the fields of brain at its top level, under the key brain, or both.
 func (m *Manifest) parseFrontMatter(text string) (body string, err error) {
 	head, body, closed := agent.FrontMatter(text)
 	if !closed {
@@ -43,7 +43,7 @@ func (m *Manifest) parseFrontMatter(text string) (body string, err error) {
 	return body, nil
 }
 
-// override sets *to to *from unless from is nil.
+// override copies *from to *to, unless from is nil.
 func override[T any](to, from *T) {
 	if from != nil {
 		*to = *from

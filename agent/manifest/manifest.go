@@ -34,8 +34,8 @@ var Err = errors.New("not an agent manifest")
 type Manifest struct {
 	Name         string
 	Description  string
-	Instructions string // the system prompt; if empty, the household's applies
-	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's applies
+	Instructions string // the system prompt; if empty, the household's instructions apply
+	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's language applies
 	Brain        Brain
 	Voice        Voice
 	Skills       []Skill  // the enabled skills of the appliance; nil means all

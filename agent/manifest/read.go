@@ -19,8 +19,8 @@ import (
 // manifestName is the name of the manifest in a bundle.
 const manifestName = "manifest.json"
 
-// Read reads a manifest. source is the path of a manifest, the path of a bundle, which is a
-// folder or a zip file with a manifest.json, or an https address, see Fetch.
+// Read reads a manifest. source is the path of a manifest, the path of a bundle (a folder
+// or zip file with a manifest.json), or an https address (see Fetch).
 func Read(ctx context.Context, client *http.Client, source string) (Manifest, error) {
 	if strings.Contains(source, "://") {
 		return Fetch(ctx, client, source)
@@ -64,8 +64,8 @@ func readBundle(files fs.FS, name string) (Manifest, error) {
 	return m, err
 }
 
-// readZip reads a bundle in a zip file. The zip file contains the files of the bundle, or its
-// folder.
+// readZip reads a bundle in a zip file. The zip file contains either the files of the
+// bundle, or a folder with these files.
 func readZip(files fs.FS, name string) (Manifest, error) {
 	data, err := readFile(files, name)
 	if err != nil {

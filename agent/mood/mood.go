@@ -47,7 +47,7 @@ func Named(name string) (f Feeling, ok bool) {
 // decay returns how much each feeling decreases per second.
 func decay() [feelings]float64 { return [feelings]float64{.08, .18, .035, .12, .055, .10} }
 
-// face returns the firmware's emotion for a feeling.
+// face returns the firmware's name of the face for a feeling.
 func (f Feeling) face() string {
 	if f < 0 || f >= feelings {
 		return "neutral"
@@ -55,8 +55,8 @@ func (f Feeling) face() string {
 	return [feelings]string{"sad", "happy", "relaxed", "thinking", "loving", "confused"}[f]
 }
 
-// Constants of the face, the head and the gestures. A rate is the share of the remaining
-// distance to the target that is covered per second.
+// Constants of the face, the head and the gestures. A rate, multiplied by the seconds of a
+// step, is the share of the remaining distance to the target that the step covers.
 const (
 	morphRate = 4
 	tiltRate  = 3
@@ -69,9 +69,9 @@ const (
 	startleDuration    = .6                   // seconds
 	startledBrow       = .9                   // weight of browInnerUp
 	startledJaw        = .3                   // weight of mouthOpen
-	meetingDelay       = .6                   // seconds from the first face until the agent is glad about it
+	meetingDelay       = .6                   // seconds from the first sight of a person's face until the agent is glad about it
 	expressionDuration = 6                    // seconds until an expression fades
-	thinkingYaw        = -.15 * 180 / math.Pi // degrees
+	thinkingYaw        = -.15 * 180 / math.Pi // -0.15 radians, in degrees
 
 	hysteresis = .15 // a feeling replaces the dominant one if it is stronger by more than this
 	minShown   = 1   // seconds that a dominant feeling or a face is shown at least
@@ -84,7 +84,7 @@ const (
 type State struct {
 	feelings [feelings]float64 // each from 0 to 1
 	streak   int               // consecutive failures
-	met      bool              // whether a face has been seen
+	met      bool              // whether the agent has seen a person's face
 
 	// Visible values, which approach their targets over time.
 	morphs morphs  // weights of the feelings
@@ -102,30 +102,32 @@ type State struct {
 
 	talkLeft    float64 // seconds until the agent stops talking
 	startleLeft float64 // seconds until the startled face ends
-	meetingLeft float64 // seconds until the first face raises feelings
+	meetingLeft float64 // seconds until the first person's face raises feelings
 	busyLeft    float64 // seconds until the gesture under way ends
 
-	dominant     Feeling // the dominant feeling plus 1: the zero value is Neutral
-	face         string  // the firmware's emotion; "" means neutral
+	dominant     Feeling // the dominant feeling plus 1, so that the zero value means Neutral
+	face         string  // the firmware's name of the face; "" means neutral
 	dominantHold float64 // seconds that dominant does not change
 	faceHold     float64 // seconds that face does not change
 
-	gesture Gesture // starts with the last step
+	gesture Gesture // gesture that starts with the latest step
 }
 
-// Gesture is a gesture that a feeling causes, or a viewer that loads or validates a model.
+// Gesture is a gesture that has one of two causes: a feeling, or a viewer that loads or
+// validates a model.
 type Gesture struct {
 	Name    string // celebrate, concern, think or nod; "" means no gesture
 	Seconds float64
 }
 
-// Gesture returns the gesture that starts with the last step.
+// Gesture returns the gesture that starts with the latest step.
 func (s State) Gesture() Gesture { return s.gesture }
 
 // Dominant returns the dominant feeling, which determines the face.
 func (s State) Dominant() Feeling { return s.dominant - 1 }
 
-// Face returns the firmware's emotion for the expression, or else for the dominant feeling.
+// Face returns the firmware's name of the face for the expression, or else for the dominant
+// feeling.
 func (s State) Face() string {
 	if s.face == "" {
 		return Neutral.face()
@@ -207,8 +209,8 @@ func (s *State) move(dt float64) {
 	}
 }
 
-// approach returns from moved towards to by a share of their distance. It returns to if the
-// remaining distance is less than near.
+// approach moves the value from towards the value to, by a share of their distance, and
+// returns the result. If less than near would remain, the result is the value to.
 func approach(from, to, share, near float64) float64 {
 	if x := from + (to-from)*min(1, share); math.Abs(to-x) >= near {
 		return x

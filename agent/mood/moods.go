@@ -57,7 +57,7 @@ type agent struct {
 	published   State     // the state that was last published
 	speaking    bool      // whether the agent has spoken in the present turn
 	tools       []string  // IDs of the running tool calls
-	skillsEnded int       // number of tools whose skill has ended, so that their own end has no effect
+	skillsEnded int       // number of running tool calls whose skill has ended; the end of such a call has no effect
 }
 
 // Run reads the bus until ctx ends or the bus is closed.
@@ -188,8 +188,8 @@ func (a *agent) toolStimulus(e event.ToolStatus) (s Stimulus, ok bool) {
 }
 
 // skillStimulus returns the stimulus of an event about a skill. A model performs a skill
-// through a tool call, which has events too. Of these four events, only the start of the
-// call and the end of the skill have an effect; the end of the skill has a sentiment.
+// through a tool call, which has events too. Of these four events, only two have an effect:
+// the start of the call, and the end of the skill, since this event has a sentiment.
 func (a *agent) skillStimulus(e event.Event) (s Stimulus, ok bool) {
 	s, ok = Of(e)
 	_, starts := e.(event.SkillStarted)

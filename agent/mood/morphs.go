@@ -2,7 +2,7 @@ package mood
 
 import "perch/event"
 
-// Indexes of the morph targets, in the order of event.Morphs.
+// Indexes of the morph targets, the movable parts of a face, in the order of event.Morphs.
 const (
 	mouthSmile = iota
 	mouthOpen
@@ -53,8 +53,8 @@ func (s State) targetMorphs() (m morphs) {
 	return m
 }
 
-// shownMorphs returns the visible weights: a mix of those of the feelings and of the
-// expression, with the mouth opened by talking.
+// shownMorphs returns the visible weights: a mix of the weights of the feelings and the
+// weights of the expression, with the mouth opened by talking.
 func (s State) shownMorphs() (m morphs) {
 	for i := range m {
 		m[i] = s.morphs[i]*(1-s.cover) + s.presetMorphs[i]*s.cover
@@ -93,7 +93,7 @@ const (
 // expression describes a preset.
 type expression struct {
 	name   string // name in events
-	face   string // the firmware's emotion
+	face   string // the firmware's name of the face
 	morphs morphs
 }
 

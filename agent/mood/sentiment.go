@@ -26,8 +26,8 @@ type Sentiment struct {
 	Uncertain float64 // from 0 to 1
 }
 
-// Words contains lists of words that express feelings: the built-in lists and the owner's.
-// It is immutable.
+// Words contains lists of words that express feelings: the built-in lists and the owner's
+// lists. It is immutable.
 type Words struct {
 	languages []lexicon // in the order of their codes
 }
@@ -249,12 +249,12 @@ func (l lexicon) count(sentence string) (hits [feelings]int, n int) {
 	return hits, n
 }
 
-// newSentiment computes the sentiment of a text with a number of words and of entries for
-// each feeling.
+// newSentiment computes the sentiment of a text. hits counts the entries in it for each
+// feeling, and words is its number of words.
 func newSentiment(hits [feelings]int, words int, text string) Sentiment {
 	var score [feelings]float64
 	for i, n := range hits {
-		score[i] = min(3*float64(n)/float64(words), 1)
+		score[i] = min(3*float64(n)/float64(words), 1) // 1 if at least a third of the words express the feeling
 	}
 	marks := 0.
 	for _, r := range text {

@@ -10,7 +10,7 @@ import (
 type Stimulus struct {
 	raises       [feelings]float64 // amount that is added to each feeling
 	endsPatience bool              // resets patience before feelings are raised
-	isFailure    bool              // prolongs the streak of failures, and raises empathy by its length
+	isFailure    bool              // prolongs the streak of failures, and raises empathy more for a longer streak
 	isFault      bool              // prolongs the streak without raising empathy
 	endsStreak   bool              // ends the streak of failures
 
@@ -41,8 +41,8 @@ func (s Stimulus) and(f Feeling, amount float64) Stimulus {
 	return s
 }
 
-// Spoken returns the stimulus of a sentence with a sentiment. The agent takes a number of
-// seconds to speak the sentence.
+// Spoken returns the stimulus of a sentence with this sentiment. seconds is how long the
+// agent speaks it.
 func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	switch {
 	case m.Valence > .3:
@@ -136,7 +136,8 @@ func Interrupted() Stimulus {
 	return s
 }
 
-// FaceSeen returns the stimulus of a face. Only an agent's first face has an effect.
+// FaceSeen returns the stimulus of a person's face. Only the first face that an agent sees
+// has an effect.
 func FaceSeen() Stimulus { return Stimulus{hasFace: true} }
 
 // Addressed returns the stimulus of a person who speaks or writes to the agent.

@@ -13,8 +13,8 @@ import (
 // cardType is the type of a registration file.
 const cardType = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
-// Card is a registration file of ERC-8004 ("Agent URI and Agent Registration File"). The
-// agentURI in a registry refers to it.
+// Card is a registration file of ERC-8004, an Ethereum standard for registries of agents
+// ("Agent URI and Agent Registration File"). The agentURI in a registry refers to the file.
 type Card struct {
 	Type        string    `json:"type"`
 	Name        string    `json:"name"`
@@ -29,7 +29,7 @@ type Card struct {
 }
 
 // Service is an endpoint of an agent. It may have additional fields, such as the skills and
-// domains of an OASF service.
+// domains of a service in OASF (Open Agentic Schema Framework).
 type Service map[string]json.RawMessage
 
 // Registration is an entry in a registry of agents.
@@ -45,9 +45,9 @@ var (
 	numberFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(0|[1-9][0-9]{0,77})$`) }) // a uint256
 )
 
-// NewRegistration returns the registration of an agent in the registry of a contract, or nil
-// if an argument is missing or invalid. chain is the name or the number of a chain; agentID is
-// a decimal number.
+// NewRegistration returns the registration of an agent in the registry that a contract
+// implements, or nil if an argument is missing or invalid. chain is the name or the number
+// of a chain; agentID is a decimal number.
 func NewRegistration(chain, contract, agentID string) *Registration {
 	if id, ok := map[string]string{"ethereum": "1", "base": "8453", "base-sepolia": "84532"}[chain]; ok {
 		chain = "eip155:" + id
@@ -66,8 +66,9 @@ func (r Registration) isValid() bool {
 	return numberFormat().MatchString(string(r.AgentID)) && registryFormat().MatchString(r.AgentRegistry)
 }
 
-// Card returns the registration file of a character, and a sentence for each field that is
-// missing for a registry. The file contains only data from the owner or the character.
+// Card returns the registration file of a character, and a sentence for each field that a
+// registry needs and the file lacks. The file contains only data from the owner or the
+// character.
 func (p Passport) Card(own Own) (card Card, remarks []string) {
 	card = Card{Type: cardType, Name: own.Name, Description: own.Description, Image: own.Image, Services: []Service{}, Active: true}
 	home := ""
@@ -104,7 +105,7 @@ func (p Passport) Card(own Own) (card Card, remarks []string) {
 	return card, remarks
 }
 
-// registration returns the registration in the passport, or else the character's own.
+// registration returns the registration in the passport, or else the registration in own.
 func (p Passport) registration(own Own) *Registration {
 	var chain, agentID json.Number
 	var contract string

@@ -55,7 +55,8 @@ type Own struct {
 	Registration          *Registration // from the character's manifest; may be nil
 }
 
-// fieldAliases maps the names of fields in the agent system's server to those in this package.
+// fieldAliases maps names of fields in the agent system's server to the names in this
+// package.
 var fieldAliases = map[string]string{"avatar_id": "avatarId", "home_url": "homeUrl", "wallet_address": "walletAddress", "chain_id": "chainId",
 	"is_registered": "isRegistered", "created_at": "createdAt", "erc8004_agent_id": "erc8004AgentId", "erc8004_registry": "erc8004Registry",
 	"registration_cid": "registrationCid"}
@@ -163,8 +164,8 @@ func Wallet(body []byte) ([]byte, error) {
 	return json.Marshal(change)
 }
 
-// Shown returns the whole passport: all fields that the owner has set, and the character's own
-// values for the other fields of the agent system.
+// Shown returns the whole passport: all fields that the owner has set, and the values in
+// own for the other fields of the agent system.
 func (p Passport) Shown(own Own) map[string]any {
 	shown := map[string]any{"id": own.ID, "name": own.Name, "description": own.Description, "avatarId": nil, "homeUrl": nil,
 		"walletAddress": nil, "chainId": nil, "skills": append([]string{}, own.Skills...), "meta": map[string]any{},
@@ -195,7 +196,8 @@ func checkNoSecret(body []byte) error {
 	return checkNames("", v, maxDepth)
 }
 
-// checkNames checks the names in v, which is at path and may have the given number of levels.
+// checkNames checks the names in v. path is where v is in the JSON, and levels is how many
+// levels of objects and lists v may have.
 func checkNames(path string, v any, levels int) error {
 	if levels == 0 {
 		return invalid("%.200s has more than %d levels", path, maxDepth)
@@ -263,8 +265,8 @@ func mustBe[T any](description string, isValid func(T) bool) check {
 	}
 }
 
-// listOf returns a check that a field is a list of at most maxList elements for which isValid
-// returns true.
+// listOf returns a check that a field is a list of at most maxList elements, all of them
+// accepted by isValid.
 func listOf[T any](description string, isValid func(T) bool) check {
 	return mustBe(fmt.Sprintf("a list of at most %d %s", maxList, description), func(list []T) bool {
 		return len(list) <= maxList && !slices.ContainsFunc(list, func(v T) bool { return !isValid(v) })

@@ -46,7 +46,7 @@ func (p *performance) text(name string) string {
 	return plain.Clip(agent.Speakable(value), limit.Data)
 }
 
-// phrases returns the vocabulary of a performance's language.
+// phrases returns the words in the language of a performance.
 func (l *Library) phrases(p *performance) *language.Words {
 	return l.words.In(cmp.Or(p.Language, l.o.Language()))
 }

@@ -23,7 +23,7 @@ import (
 	"perch/limit"
 )
 
-// Files of a bundle. A bundle may contain other files, which only affect its digest.
+// Files of a bundle that this package uses. Other files in a bundle affect only its digest.
 const (
 	manifestFile     = "manifest.json"
 	instructionsFile = "SKILL.md"
@@ -50,7 +50,7 @@ type manifest struct {
 	Integrity    map[string]string
 }
 
-// dependencies contains version ranges by the name of the skill.
+// dependencies maps the name of each required skill to a range of versions.
 type dependencies map[string]string
 
 // UnmarshalJSON parses an object of version ranges, or a list of names.
@@ -171,8 +171,8 @@ func digest(sums map[string]string) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// checkIntegrity compares the digests in a manifest with those of the files. Both are
-// hexadecimal; key: path.
+// checkIntegrity compares the digests in a manifest with the digests of the files. Both
+// maps have hexadecimal digests by path.
 func checkIntegrity(expected, sums map[string]string) error {
 	for name, want := range expected {
 		if name == manifestFile || strings.TrimPrefix(strings.ToLower(want), "sha256-") != sums[path.Clean(name)] {
@@ -260,7 +260,7 @@ func (m manifest) check() error {
 	return err
 }
 
-// checkAddress checks that a text is an http or https address without a user.
+// checkAddress checks that a text is an http or https address without a user name.
 func checkAddress(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
@@ -269,8 +269,8 @@ func checkAddress(text string) error {
 	return nil
 }
 
-// parseDependencies returns the version ranges of a manifest's dependencies by the name of
-// the skill. The manifest may name a dependency by a path.
+// parseDependencies returns a manifest's dependencies: the range of versions by the name of
+// the required skill. The manifest may name a skill by a path.
 func parseDependencies(m manifest) (map[string]string, error) {
 	if len(m.Dependencies) > maxDependencies {
 		return nil, fmt.Errorf("dependencies has more than %d skills", maxDependencies)

@@ -51,7 +51,7 @@ type Library struct {
 	o       Options
 	words   language.Catalogue
 	skills  map[string]Skill // by name
-	order   []string         // names of the bundles, dependencies first, and then of the built-in skills
+	order   []string         // names of the skills in bundles, dependencies first, and then names of the built-in skills
 	refused []Refusal
 	client  *remote.Client                // calls the endpoints of tools
 	servers map[string]thinker.ToolSource // MCP servers; key: name of the skill, a slash and the name of the server
@@ -129,7 +129,8 @@ func (l *Library) readTrusted() (trusted []Skill, err error) {
 	return trusted, nil
 }
 
-// connect adds the MCP servers of a skill to l.servers. They connect at their first call.
+// connect adds the MCP servers of a skill to l.servers. Each server is connected at the
+// first call.
 func (l *Library) connect(s Skill) {
 	if l.o.Server == nil {
 		return
@@ -180,7 +181,7 @@ func (l *Library) skillsOf(character string) []Skill {
 	return slices.DeleteFunc(skills, func(s Skill) bool { return s.builtin == nil && !slices.Contains(names, s.Name) })
 }
 
-// skillOf returns the skill of a character with a name. ok is false if none exists.
+// skillOf returns the skill with this name if the character has it.
 func (l *Library) skillOf(character, name string) (s Skill, ok bool) {
 	skills := l.skillsOf(character)
 	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == name })
@@ -190,7 +191,7 @@ func (l *Library) skillOf(character, name string) (s Skill, ok bool) {
 	return skills[i], true
 }
 
-// Check returns nil if there is a skill with a name, and otherwise an error that wraps
+// Check returns nil if there is a skill with this name, and otherwise an error that wraps
 // ErrElsewhere or ErrUnknown.
 func (l *Library) Check(name string) error {
 	if _, ok := l.skills[name]; ok {
@@ -233,7 +234,7 @@ func (l *Library) Block(t agent.Turn) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Tools returns the tools that a turn's model may call: those of the skills, and
+// Tools returns the tools that a turn's model may call: the tools of the skills, and
 // performTool. A turn of a robot that is not adopted gets none, because tools may act on
 // the home.
 func (l *Library) Tools(t agent.Turn) []thinker.Tool {
@@ -317,7 +318,8 @@ func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args js
 	return r.Output, true, nil
 }
 
-// renameSlots returns arguments from values by slot, see Skill.Slots.
+// renameSlots returns the arguments for slots, a JSON object of values by slot: it renames
+// slots as Skill.Slots says.
 func (s Skill) renameSlots(slots json.RawMessage) (map[string]any, error) {
 	args, err := decodeArguments(slots)
 	for slot, argument := range s.Slots {
@@ -340,7 +342,7 @@ func resultText(r Result, err error) (string, error) {
 	return r.Output, nil
 }
 
-// Exposed returns a tool for each exposed skill, for other programs.
+// Exposed returns a tool for each exposed skill. Other programs call these tools.
 func (l *Library) Exposed() (tools []thinker.Tool) {
 	for _, s := range l.All() {
 		if s.Exposed {
@@ -353,7 +355,7 @@ func (l *Library) Exposed() (tools []thinker.Tool) {
 // exposedName returns the name of an exposed skill's tool.
 func exposedName(s Skill) string { return "skill_" + strings.ReplaceAll(s.Name, "-", "_") }
 
-// CallExposed performs the exposed skill that has a tool with a name, see Exposed.
+// CallExposed performs the exposed skill whose tool has this name; see Exposed.
 func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMessage, now time.Time) (string, error) {
 	for _, s := range l.All() {
 		if s.Exposed && exposedName(s) == name {
@@ -363,7 +365,8 @@ func (l *Library) CallExposed(ctx context.Context, name string, args json.RawMes
 	return "", fmt.Errorf("%w: %.60q", ErrUnknown, name)
 }
 
-// input returns the JSON Schema of a skill's arguments: Skill.Input, or else the handler's.
+// input returns the JSON Schema of a skill's arguments: Skill.Input, or else the schema of
+// the handler.
 func (s Skill) input() json.RawMessage {
 	if len(s.Input) > 0 {
 		return s.Input

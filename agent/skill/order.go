@@ -14,9 +14,9 @@ type Refusal struct {
 	Err    error  // the reason
 }
 
-// order sorts skills by name, but after their dependencies. It refuses a skill with the
-// name of another or a built-in one, with a missing or refused dependency, in a cycle of
-// dependencies, or with a tool that has the name of another skill's tool.
+// order sorts skills by name, but after their dependencies. It refuses a skill that has the
+// name of another, built-in or viewers' skill, lacks a dependency, is in a cycle of
+// dependencies, or has a tool with the name of another skill's tool.
 func order(skills []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
 	o := ordering{byName: map[string]Skill{}, visited: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
 	for _, s := range skills {
@@ -38,8 +38,8 @@ func order(skills []Skill, builtin map[string]Skill) (sorted []Skill, refused []
 // ordering is the state of order.
 type ordering struct {
 	builtin map[string]Skill  // the built-in skills by name
-	byName  map[string]Skill  // the skills to sort
-	visited map[string]error  // result of place for each visited skill
+	byName  map[string]Skill  // the skills to sort, by name
+	visited map[string]error  // result of place for each visited skill, by name
 	tools   map[string]string // name of the skill that has each tool; key: name of the tool
 	sorted  []Skill
 	refused []Refusal

@@ -21,7 +21,7 @@ import (
 // performance is one run of a skill.
 type performance struct {
 	Call
-	ctx   context.Context // of the call
+	ctx   context.Context // context of the call
 	skill Skill
 	args  map[string]any // the decoded Call.Args
 }
@@ -117,9 +117,9 @@ func decodeArguments(raw json.RawMessage) (map[string]any, error) {
 	return args, nil
 }
 
-// fillPattern replaces each {{name}} in a pattern by the argument with that name, or else by
-// the value in the result's data. {{output}} is the result's output. Unknown names are
-// removed.
+// fillPattern replaces each {{name}} in a pattern by the argument with this name or,
+// without such an argument, by the value with this name in the result's data. {{output}} is
+// the result's output. Unknown names are removed.
 func fillPattern(pattern string, args map[string]any, r Result) string {
 	values := map[string]any{"output": r.Output}
 	if json.Unmarshal(r.Data, &values) != nil || values == nil { // the data is not an object

@@ -26,9 +26,9 @@ type Skill struct {
 	Description  string              // one line for the model
 	Instructions string              // Markdown for the prompt; may be empty
 	Gesture      string              // gesture at the start, such as "wave"; may be empty
-	Voice        string              // text to speak at the end, with {{names}} of arguments and of values in the result; may be empty
+	Voice        string              // text to speak at the end (see fillPattern); may be empty
 	Exposed      bool                // whether other programs may call the skill over MCP, as skill_NAME
-	Input        json.RawMessage     // JSON Schema of the arguments; if empty, the handler's applies
+	Input        json.RawMessage     // JSON Schema of the arguments; if empty, the schema of the handler applies
 	Sentences    map[string][]string // sentences that invoke the skill, in the grammar of the reflex brain; key: language
 	Slots        map[string]string   // names of arguments by the names of slots in Sentences, where these differ
 	Tools        []Tool
@@ -60,7 +60,7 @@ type Call struct {
 	Now     time.Time
 	// Language is the language of the output as a BCP 47 tag; empty means the household's.
 	Language string
-	// Untrusted limits the call to built-in skills that only speak.
+	// Untrusted limits the call to built-in skills other than sign-action.
 	Untrusted bool
 	// Exposed marks a call by another program, such as a viewer. It is limited to skills
 	// with Skill.Exposed.
@@ -111,7 +111,8 @@ var (
 	ErrHidden = errors.New("other programs may use only skills with mcpExposed in their manifest")
 	// ErrElsewhere is wrapped by the errors for skills that only viewers implement.
 	ErrElsewhere = errors.New("this skill cannot be performed")
-	// ErrDenied is returned for an untrusted call of a skill that does more than speak.
+	// ErrDenied is returned by Perform for an untrusted call of a bundle's skill or of
+	// sign-action, and by Run for any untrusted turn.
 	ErrDenied = errors.New("only an adopted robot may do that; run perch robot adopt ROBOT")
 )
 

@@ -30,10 +30,10 @@ type Trust struct {
 // Signature is the content of signature.json: the signature of a bundle's digest.
 type Signature struct {
 	Key       string `json:"key"`       // public key, "ed25519:" and base64
-	Signature string `json:"signature"` // of Message, in base64
+	Signature string `json:"signature"` // signature of the text that Message returns, in base64
 }
 
-// Message returns the text that is signed for a bundle with a digest.
+// Message returns the text that is signed for a bundle with this digest.
 func Message(digest string) []byte { return []byte("perch skill " + digest) }
 
 const keyPrefix = "ed25519:"
