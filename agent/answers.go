@@ -40,8 +40,8 @@ func newVocabulary(words *language.Catalogue) vocabulary {
 }
 
 // split splits a word of a script without spaces, such as Japanese, into words of the
-// vocabulary, each as long as possible, and single characters. It returns whole a word of
-// any other script, and a word of the vocabulary.
+// vocabulary, each as long as possible, and single characters. It does not split a word of
+// any other script, or a word of the vocabulary.
 func (v vocabulary) split(text string) (words []string) {
 	if !strings.ContainsFunc(text, language.Spaceless) || v.kinds[text] != "" {
 		return []string{text}

@@ -72,7 +72,7 @@ type timedState struct {
 // Limits of the stored states.
 const (
 	maxStates      = 2000
-	maxIdle        = 100                // if there are so many states, a new one replaces the idle sessions without a robot
+	maxIdle        = 100                // with this many states, a new one first removes all idle sessions without a robot
 	offlineExpiry  = 7 * 24 * time.Hour // a robot that has been offline for this time is removed
 	inactiveExpiry = 24 * time.Hour     // a session without a robot and without events for this time is removed
 	sweepInterval  = time.Minute        // time between removals of outdated states

@@ -1,7 +1,7 @@
 package agent
 
-// change is a set of changes to the memory that is stored in one write. The changes are
-// made in the index immediately, and undone if the write fails. The caller holds Memory.mu.
+// change is a set of changes to the memory, stored in one write. The changes are made in
+// the index immediately, and undone if the write fails. The caller holds Memory.mu.
 type change struct {
 	index *index
 	after map[string]*Entry // key: entry ID; value: the new entry, or nil if the entry was removed

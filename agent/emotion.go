@@ -121,8 +121,8 @@ func IsEmoji(r rune) bool {
 
 // On returns the most similar face that a robot with this board can show; the emoji is
 // unchanged. Most boards have all 21 faces. A Stack-chan has eight, and shows any other
-// name as neutral. Sleepy becomes neutral on a Stack-chan, because its firmware then writes
-// "Zzz" next to the face and does not move until it is restarted.
+// name as neutral. Sleepy becomes neutral on a Stack-chan: its firmware would write "Zzz"
+// next to the face, and the robot would not move until it is restarted.
 func (e Emotion) On(board string) Emotion {
 	switch {
 	case isStackChan(board):

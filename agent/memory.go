@@ -52,7 +52,7 @@ func (e Entry) isViewers() bool { return e.Source == SourceViewer }
 
 // Limits of the memory.
 const (
-	maxEntries  = 2000 // default number of entries
+	maxEntries  = 2000 // default maximum number of entries
 	maxEvicted  = 100  // entries evicted in one write
 	viewersPart = 10   // viewers' entries fill at most the memory's size divided by viewersPart
 )
@@ -61,7 +61,8 @@ const (
 var (
 	// ErrForgotten is returned for an ID that is not in the memory.
 	ErrForgotten = errors.New("nothing is remembered under that id")
-	// ErrTooMuch is wrapped by Remember and Edit for an entry that is too long.
+	// ErrTooMuch is wrapped by the errors of Remember and Edit for an entry that is too
+	// long or has no body.
 	ErrTooMuch = errors.New("too long to remember")
 	// ErrFull is returned for a viewer's entry while other entries fill the memory.
 	ErrFull = errors.New("the memory is full, and facts reported by a viewer do not replace others; forget something, or raise memory.most")

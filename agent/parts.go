@@ -105,7 +105,7 @@ type pattern struct {
 	filter []filterWord // the 64-bit words that are not zero in the trigrams of texts
 }
 
-// filterWord is one of the 64-bit words of a trigrams.
+// filterWord is one of the 64-bit words of a value of type trigrams.
 type filterWord struct {
 	index int
 	bits  uint64

@@ -174,7 +174,8 @@ func (o *BrainOptions) decode(n *yaml.Node) error {
 }
 
 // decodeKeys decodes a YAML mapping by calling the function of each key that it contains.
-// Unknown keys and duplicates are errors, whose text calls the mapping name.
+// Unknown keys and duplicates are errors; the parameter name stands for the mapping in
+// their text.
 func decodeKeys(n *yaml.Node, name any, decoders map[string]func(*yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return lineError(n, fmt.Errorf("%s must consist of keys with values, such as name: Chan", name))

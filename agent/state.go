@@ -80,7 +80,7 @@ func keyOf(robot device.ID, session string) string {
 	return session
 }
 
-// At returns what is shown at a time.
+// At returns what is shown at this time.
 func (s State) At(now time.Time) Shown {
 	switch {
 	case len(s.questions) > 0:

@@ -42,8 +42,9 @@ import (
 type Options struct {
 	Command []string `yaml:"command" doc:"The agent's program and its arguments."`
 	Dir     string   `yaml:"cwd" doc:"The folder it works in."` // "" means the current directory
-	// Env holds additional variables for the agent. It also gets the variables of this
-	// process, except variables that begin with PERCH_ or come from the service manager.
+	// Env holds additional variables for the agent. The agent also gets the variables of
+	// this process, except variables that begin with PERCH_ or come from the service
+	// manager.
 	Env map[string]string `yaml:"env" doc:"Variables that are added to its environment."`
 
 	Idle  time.Duration `yaml:"idle" doc:"A new session begins after this time without a turn. If 0s, 5m."`
@@ -261,7 +262,8 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 
 // Check starts the agent if it is not running, and opens a session, which the next
 // conversation uses. It returns an error if one of these fails. Some agents report only on
-// a prompt that they need a login; Check then returns that error until a turn succeeds.
+// a prompt that they need a login; from then on Check returns this error until a turn
+// succeeds.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // enter may succeed although ctx has ended
 		return err

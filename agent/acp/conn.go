@@ -158,8 +158,8 @@ func (c *conn) handleResponse(m message) {
 	}
 }
 
-// handleRequest handles a request of the agent. The only supported ones are requests for
-// permission: initialize offers neither files nor terminals.
+// handleRequest handles a request of the agent. It supports only requests for permission:
+// initialize offers neither files nor terminals.
 func (c *conn) handleRequest(m message) {
 	if m.Method != "session/request_permission" {
 		c.send(message{ID: m.ID, Error: &rpcError{Code: codeNoMethod, Message: "method not found"}})

@@ -245,8 +245,8 @@ func needsLogin(err error) bool {
 // effect yet, so that it can be repeated.
 var errSessionLost = errors.New("the session no longer exists")
 
-// promptError returns the error of a turn. failure is the agent's response to the prompt,
-// and began tells whether the turn has had an effect.
+// promptError returns the error of a turn. failure is the error in the agent's response to
+// the prompt, and began tells whether the turn has had an effect.
 func (b *Brain) promptError(s *session, failure error, began bool) error {
 	if err := s.conn.err(); err != nil {
 		return err

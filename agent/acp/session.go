@@ -27,7 +27,7 @@ type session struct {
 
 	// The following are guarded by conn.mu.
 	inbox    *inbox        // inbox of the running turn; nil between turns
-	draining chan struct{} // closed when the agent has responded to a cancelled prompt; nil if it owes no response
+	draining chan struct{} // closed when the agent has responded to a cancelled prompt; nil if the agent owes no response
 	dropped  bool          // whether drop was called before the session was opened
 
 	endpoint  ToolEndpoint // serves the session's tools; nil if it has none

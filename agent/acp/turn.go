@@ -246,8 +246,8 @@ func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
 	return nil
 }
 
-// decide decides on a permission: by the options, or else by asking the person. It refuses
-// what the person cannot judge, or may not decide.
+// decide decides on a permission: by the kind and the name of the tool, or else by asking
+// the person. It refuses what the person cannot judge, or may not decide.
 func (r *turnRun) decide(ctx context.Context, p permission) (decision, error) {
 	call := p.call
 	for _, t := range r.seen {

@@ -30,7 +30,7 @@ type pulse struct{}
 type ended struct {
 	reason  string // stopReason of the protocol; "" if the agent gives none
 	content string // the whole text, of agents that do not stream it
-	err     error  // the prompt has failed; then the other fields are empty
+	err     error  // why the prompt has failed; if set, the other fields are empty
 }
 
 func (text) isItem()       {}

@@ -77,8 +77,8 @@ func (l *Log) append(a Action) {
 	l.actions[a.Agent] = append(list, a)
 }
 
-// WaitFor waits until the event with a sequence number has been recorded. It returns ctx.Err()
-// if ctx ends first.
+// WaitFor waits until the event with this sequence number has been recorded. It returns
+// ctx.Err() if ctx ends first.
 func (l *Log) WaitFor(ctx context.Context, seq uint64) error {
 	for {
 		changed := l.nextChange(seq)
@@ -93,8 +93,8 @@ func (l *Log) WaitFor(ctx context.Context, seq uint64) error {
 	}
 }
 
-// nextChange returns nil if the event with a sequence number has been recorded, and otherwise
-// a channel that is closed when the next event is recorded.
+// nextChange returns nil if the event with this sequence number has been recorded, and
+// otherwise a channel that is closed when the next event is recorded.
 func (l *Log) nextChange(seq uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 // maxIdle is how long Home Assistant stores a conversation that is not used.
 const maxIdle = 5 * time.Minute
 
-// conversations maps conversation IDs of this appliance to those of Home Assistant.
+// conversations maps conversation IDs of this appliance to conversation IDs of Home
+// Assistant.
 type conversations struct {
 	now func() time.Time
 

@@ -235,8 +235,8 @@ func (r *turnRun) sendText(text string) error {
 	return r.send(r.speech.Write(text)...)
 }
 
-// startTool reports a running tool, after the text before it. It ignores a tool without an
-// ID, because its end could not be reported.
+// startTool sends the text that came before a tool, and reports that the tool runs. It
+// ignores a tool without an ID, because the end of such a tool could not be reported.
 func (r *turnRun) startTool(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {
 		return nil

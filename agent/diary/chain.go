@@ -50,7 +50,8 @@ type Point struct {
 // text returns the text that is signed for a point.
 func (p Point) text() []byte { return fmt.Appendf(nil, "%s%d\n%s\n", pointPrefix, p.Seq, p.Hash) }
 
-// isSigned reports whether the point has a valid signature of the key, or is the beginning.
+// isSigned reports whether the point has a valid signature by the key public, or is the
+// beginning.
 func (p Point) isSigned(public ed25519.PublicKey) bool {
 	return p.Seq == 0 && p.Hash == "" || len(public) == ed25519.PublicKeySize && ed25519.Verify(public, p.text(), p.Signature)
 }
@@ -83,8 +84,8 @@ func (h Head) text() []byte {
 	return text
 }
 
-// key returns the public key of the appliance that wrote an entry, or nil if the appliance's
-// address is invalid.
+// key returns the public key of the appliance that wrote the entry with this number, or nil
+// if the appliance's address is invalid.
 func (h Head) key(seq uint64) ed25519.PublicKey {
 	for _, o := range h.Before {
 		if seq <= o.Last.Seq {
@@ -94,7 +95,7 @@ func (h Head) key(seq uint64) ed25519.PublicKey {
 	return parseAddress(h.Address)
 }
 
-// isSigned reports whether the head has a valid signature of the key.
+// isSigned reports whether the head has a valid signature by the key public.
 func (h Head) isSigned(public ed25519.PublicKey) bool {
 	return len(public) == ed25519.PublicKeySize && ed25519.Verify(public, h.text(), h.Signature)
 }

@@ -28,7 +28,7 @@ const headKey = "head"
 // card. A power cut may lose the current batch.
 const (
 	maxBatch   = 64              // entries
-	writeDelay = 2 * time.Second // between the first entry of a batch and the write
+	writeDelay = 2 * time.Second // time between the first entry of a batch and the write
 )
 
 // entries is the table of entries, sorted by key. The effects of PutSoon and DeleteSoon are

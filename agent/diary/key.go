@@ -11,7 +11,7 @@ import (
 // Key is the appliance's Ed25519 key. It is safe for concurrent use.
 type Key struct{ private ed25519.PrivateKey }
 
-// NewKey returns the key with a seed of 32 bytes, written as 64 hex digits.
+// NewKey returns the key with this seed: 32 bytes, written as 64 hex digits.
 func NewKey(seed string) (Key, error) {
 	raw, err := hex.DecodeString(seed)
 	if err != nil || len(raw) != ed25519.SeedSize {

@@ -96,7 +96,8 @@ func readFile(files fs.FS, name string) ([]byte, error) {
 	return readBounded(f, name)
 }
 
-// readBounded reads at most maxBytes bytes. name is the name of r in errors.
+// readBounded reads r to its end. More than maxBytes bytes are an error. name is the name
+// of r in errors.
 func readBounded(r io.Reader, name string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err == nil && len(data) > maxBytes {

@@ -22,7 +22,7 @@ const (
 
 // link is a connection to a server.
 type link struct {
-	ctx     context.Context         // ends with the connection; its cause is the reason
+	ctx     context.Context         // ends with the connection; its cause is the reason for the end
 	end     context.CancelCauseFunc // ends ctx
 	session *sdk.ClientSession
 	child   *child        // nil over HTTP

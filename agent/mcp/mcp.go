@@ -49,9 +49,9 @@ type Options struct {
 	URL string // http:// or https:// URL of the MCP endpoint
 	Key string // bearer token to send to URL; "" means none
 
-	// Only lists the tools that may be used (if empty, all of them), and Except the tools
-	// that may not. Both hold names as the server gives them, where * matches any
-	// characters. Other tools can neither be listed nor called.
+	// Only lists the tools that may be used (if empty, all of them), and Except lists tools
+	// that may not be used. Both hold names as the server gives them, where * matches any
+	// characters. A tool that may not be used is neither listed nor called.
 	Only, Except []string
 
 	CallWithin    time.Duration // timeout of a tool call; default: 60 s
@@ -66,11 +66,11 @@ type Options struct {
 // Limits of one server.
 const (
 	maxTools     = 100             // tools that are offered to a model
-	maxPages     = 20              // pages read of a list of tools
+	maxPages     = 20              // pages that are read from a list of tools
 	maxAttempts  = 10              // consecutive failed attempts to connect before waiting for the next use
 	maxTimeouts  = 3               // consecutive calls that time out before reconnecting
 	closeTimeout = time.Second     // timeout of the orderly end of a session
-	stableAfter  = 2 * time.Minute // duration of a connection that resets the count of failures
+	stableAfter  = 2 * time.Minute // a connection of more than this duration resets the count of failures
 )
 
 // errClosed is returned after Close.

@@ -33,8 +33,8 @@ func (f Feeling) String() string {
 	return [feelings]string{"concern", "celebration", "patience", "curiosity", "empathy", "uncertain"}[f]
 }
 
-// Named returns the feeling with a name. ok is false for an unknown name, and for "neutral",
-// which cannot be raised.
+// Named returns the feeling with this name. ok is false for an unknown name, and for
+// "neutral", which cannot be raised.
 func Named(name string) (f Feeling, ok bool) {
 	for f = range feelings {
 		if f.String() == name {
@@ -161,8 +161,8 @@ func (s State) Mood() event.Mood {
 	return event.Mood{Dominant: s.Dominant().String(), Face: s.Face(), Feelings: s.Feelings(), Morphs: s.shownMorphs().event(), Head: s.Head()}
 }
 
-// Step returns the state after dt seconds, followed by a stimulus. The zero Stimulus has no
-// effect. Step does not allocate memory.
+// Step returns the state after dt seconds have passed and the stimulus has then been
+// applied. The zero Stimulus has no effect. Step does not allocate memory.
 func Step(s State, stimulus Stimulus, dt float64) State {
 	if !(dt > 0) { // also excludes NaN
 		dt = 0

@@ -107,9 +107,10 @@ func (m *Moods) handleEvent(e event.Envelope) {
 	m.moving[key] = a
 }
 
-// store stores an agent. If there are too many, it drops the agent with the oldest stimulus:
-// first agents of sessions, since any program can begin sessions, and then those of robots.
-// If the mood of the dropped agent was published, the neutral mood is published for it.
+// store stores an agent. If there are too many, it drops the agent with the oldest
+// stimulus: first agents of sessions, since any program can begin sessions, and then agents
+// of robots. If the mood of the dropped agent was published, the neutral mood is published
+// for it.
 func (m *Moods) store(key string, a *agent) {
 	if m.agents[key] == nil && len(m.agents) >= maxAgents {
 		oldest := limit.First(m.agents, func(a, b *agent) int { return cmp.Or(a.rank()-b.rank(), a.touched.Compare(b.touched)) })

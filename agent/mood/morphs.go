@@ -109,7 +109,7 @@ func (p Preset) expression() expression {
 	}[p]
 }
 
-// PresetNamed returns the preset with a name. ok is false for an unknown name.
+// PresetNamed returns the preset with this name. ok is false for an unknown name.
 func PresetNamed(name string) (p Preset, ok bool) {
 	for p = range presets {
 		if p.expression().name == name {

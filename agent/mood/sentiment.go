@@ -83,8 +83,9 @@ func ReadWords(directory string) (Words, error) {
 	return w, err
 }
 
-// readLists adds the lists in a file system to the map to, which contains the feelings of
-// each entry by language and text. directory is the name of from in errors.
+// readLists adds the lists in the file system from to a map, the parameter to. The map
+// contains the feelings of each entry by language and text. directory is the name of the
+// file system in errors.
 func readLists(from fs.FS, directory string, to map[string]map[string]uint) (failed error) {
 	files, err := fs.ReadDir(from, ".")
 	if errors.Is(err, fs.ErrNotExist) {

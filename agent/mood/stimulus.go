@@ -35,7 +35,7 @@ func raise(f Feeling, amount float64) (s Stimulus) {
 	return s
 }
 
-// and returns a stimulus that also raises another feeling.
+// and returns a stimulus like s that also raises another feeling.
 func (s Stimulus) and(f Feeling, amount float64) Stimulus {
 	s.raises[f] += amount
 	return s
@@ -60,8 +60,8 @@ func Spoken(m Sentiment, seconds float64) (s Stimulus) {
 	return s
 }
 
-// TalkFor returns the number of seconds that the mouth moves for a sentence with a number
-// of words.
+// TalkFor returns the number of seconds that the mouth moves for a sentence with this
+// number of words.
 func TalkFor(words int) float64 { return max(1.5, .3*float64(words)) }
 
 // Started returns the stimulus of the start of a tool or skill.
@@ -99,7 +99,7 @@ func (s Stimulus) withGesture(name string, seconds float64) Stimulus {
 // loadStarted returns the stimulus of a viewer that starts to load a model.
 func loadStarted() Stimulus { return raise(Patience, .6).and(Curiosity, .3).withGesture("think", 2) }
 
-// loadEnded returns the stimulus of a viewer that has loaded a model.
+// loadEnded returns the stimulus of a viewer that has loaded a model or failed to load it.
 func loadEnded(failed bool) Stimulus {
 	if failed {
 		return raise(Concern, .8)

@@ -26,8 +26,9 @@ type robots interface {
 	Open() []device.ID
 	// Announce passes an announcement to the robot's session. The session publishes
 	// NotificationChanged with Shown when the robot has shown the text, and with Spoken
-	// when the speech has been played completely. The announcement replaces a waiting one
-	// with the same ID. Announce returns an error if the robot cannot be reached.
+	// when the speech has been played completely. The announcement replaces a waiting
+	// announcement with the same ID. Announce returns an error if the robot cannot be
+	// reached.
 	Announce(ctx context.Context, id device.ID, a Announcement) error
 	// KeepOpen keeps the robot's channel open until a time. The zero time ends the hold.
 	KeepOpen(id device.ID, until time.Time)

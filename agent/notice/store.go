@@ -72,7 +72,7 @@ func (s *Store) Waits(id string) bool {
 }
 
 // table stores notifications by ID. The effects of Put and Delete are durable when these
-// return; those of PutSoon and DeleteSoon are not.
+// return; the effects of PutSoon and DeleteSoon become durable later.
 type table interface {
 	Get(key string) (Notification, bool, error)
 	Put(key string, n Notification) error
@@ -84,7 +84,7 @@ type table interface {
 
 // Errors of the notifications.
 var (
-	// ErrInvalid is wrapped for an invalid notification.
+	// ErrInvalid is wrapped by the errors for an invalid notification.
 	ErrInvalid = errors.New("not a notification")
 	// ErrNotFound is returned by Change for an ID that is not stored.
 	ErrNotFound = errors.New("no such notification")
@@ -100,7 +100,7 @@ const (
 type Store struct {
 	table   table
 	mu      sync.Mutex
-	thisRun map[string]bool // IDs of the notifications stored in this run; guarded by mu
+	thisRun map[string]bool // IDs of the notifications stored in this run of the appliance; guarded by mu
 }
 
 // NewStore returns a store of the notifications in t.
@@ -254,7 +254,7 @@ func (s *Store) open(now time.Time) []Notification {
 	return list
 }
 
-// lookup returns the notification with an ID. ok is false if it is not stored.
+// lookup returns the notification with this ID. ok is false if it is not stored.
 func (s *Store) lookup(id string) (n Notification, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

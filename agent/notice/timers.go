@@ -154,7 +154,7 @@ func (s *Timers) checkLimit(t agent.Timer) error {
 	return nil
 }
 
-// insert stores a timer. started is the time of the running clock when it was set.
+// insert stores a timer. started is the time of the running clock when the timer was set.
 func (s *Timers) insert(t agent.Timer, started time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,7 +296,8 @@ func stopReminder(ctx context.Context, body agent.Body, t agent.Timer) error {
 	return nil
 }
 
-// findTool returns the tool that has a name ending in suffix and an integer argument.
+// findTool returns the tool whose name ends in suffix, and that has an integer argument
+// with the given name.
 func findTool(body agent.Body, suffix, argument string) (tool device.Tool, ok bool) {
 	if body == nil {
 		return device.Tool{}, false

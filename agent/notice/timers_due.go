@@ -68,7 +68,8 @@ func (s *Timers) clockJumped(jump time.Duration) error {
 	return failure
 }
 
-// nextOccurrence returns the first time later than after that has the time of day of due.
+// nextOccurrence returns the first time that is later than the parameter after, and has the
+// time of day of due.
 func nextOccurrence(due, after time.Time) time.Time {
 	after = after.In(due.Location())
 	year, month, day := after.Date()
@@ -107,8 +108,8 @@ func (s *Timers) correctDueTimes() error {
 	return failure
 }
 
-// dueTimers returns the timers that are due, in the order that they were due. They
-// remain due until they are removed or marked as rung.
+// dueTimers returns the timers that are due, the earliest first. They remain due until they
+// are removed or marked as rung.
 func (s *Timers) dueTimers() []agent.Timer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +130,7 @@ func (s *Timers) dueTimers() []agent.Timer {
 	return timers
 }
 
-// markRung marks a timer as rung. It is removed later.
+// markRung marks a timer as rung. The timer is removed later.
 func (s *Timers) markRung(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -90,9 +90,9 @@ var fieldChecks = map[string]check{
 // anyBool checks that a field is true or false.
 var anyBool = mustBe("true or false", func(bool) bool { return true })
 
-// Change returns p with the fields of body, a JSON object, replaced. A field with the value
-// null is removed: the character's own value applies again. id is the ID of the character.
-// Errors wrap Err, ErrOther or ErrSecret and name the field.
+// Change returns p with the changes in body, a JSON object: its fields replace the fields
+// of p. A field with the value null is removed: the character's own value applies again. id
+// is the ID of the character. Errors wrap Err, ErrOther or ErrSecret and name the field.
 func (p Passport) Change(id string, body []byte) (Passport, error) {
 	if len(body) > MaxBytes {
 		return nil, invalid("it has more than %d bytes", MaxBytes)

@@ -121,7 +121,7 @@ func (p *Program) makePipes() (childEnds []*os.File, err error) {
 	return []*os.File{in, out, errOut}, err
 }
 
-// closePipes closes this side's ends of the pipes.
+// closePipes closes this process's ends of the pipes.
 func (p *Program) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
 		_ = f.Close() // a nil file returns an error
@@ -137,8 +137,9 @@ func (p *Program) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 func (p *Program) Write(b []byte) (int, error) { return p.stdin.Write(b) }
 
 // EndRead says that the caller will not read from the program any more. The caller must
-// call it when a Read has failed and the output has been handled: Done is not closed
-// before. A process that still runs half a second later is stopped.
+// call it when a Read has failed and the output has been handled: Done is not closed before
+// EndRead or Terminate has been called. A process that still runs half a second later is
+// stopped.
 func (p *Program) EndRead() { p.endRead() }
 
 // Terminate stops the program without waiting for its end. It closes the program's input

@@ -66,7 +66,7 @@ type sentence struct {
 // list is a list of the entries that can fill a slot.
 type list struct {
 	items        []item // in the order of the files
-	longestFirst []item // items sorted by their number of words
+	longestFirst []item // the same items, those with the most words first
 	source       string // file and line
 }
 

@@ -26,8 +26,8 @@ func withTimers(act action) action {
 	}
 }
 
-// setTimer returns the action that sets a timer or reminder. It answers when the timer is
-// stored on disk or on the robot.
+// setTimer returns the action that sets a timer or reminder. The action answers only after
+// the timer has been stored on disk or on the robot.
 func setTimer(reminder bool) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		b := c.book

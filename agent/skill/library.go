@@ -25,7 +25,7 @@ import (
 	"perch/remote"
 )
 
-// Options configure a Library. All are optional.
+// Options configure a Library. All fields are optional.
 type Options struct {
 	Folder string // folder with a subfolder for each bundle; if empty, there are only built-in skills
 	Trust  Trust

@@ -14,9 +14,10 @@ type Refusal struct {
 	Err    error  // the reason
 }
 
-// order sorts skills by name, but after their dependencies. It refuses a skill that has the
-// name of another, built-in or viewers' skill, lacks a dependency, is in a cycle of
-// dependencies, or has a tool with the name of another skill's tool.
+// order sorts skills by name, but after their dependencies. It refuses a skill that lacks a
+// dependency, is in a cycle of dependencies, has a tool with the name of another skill's
+// tool, or has the name of another skill: one in skills, a built-in one, or one for
+// viewers.
 func order(skills []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
 	o := ordering{byName: map[string]Skill{}, visited: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
 	for _, s := range skills {
