@@ -27,12 +27,12 @@ type Persona struct {
 	ID       string // character ID; "" means DefaultCharacter
 	Name     string // the robot's name
 	Language string // BCP 47 tag; "" means the household's language
-	Voice    string // the synthesizer's name of the voice; "" means its default voice
+	Voice    string // the synthesizer's name of the voice; "" means the synthesizer's default voice
 	Brain    BrainOptions
 	Text     string // description of the character for the model
 
-	Tools        []string // names of the built-in tools it may use; nil means all, and an empty list none
-	MemoryTokens int      // tokens of the memory in its prompt; 0 means the brain's default
+	Tools        []string // names of the built-in tools that the character may use; nil means all, and an empty list none
+	MemoryTokens int      // maximum tokens of the memory in the prompt; 0 means the brain's default
 }
 
 // BrainOptions are the model settings of a persona.

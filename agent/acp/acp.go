@@ -172,7 +172,7 @@ func (*Brain) Name() string { return "acp" }
 func (b *Brain) name() string { return filepath.Base(b.o.Command[0]) }
 
 // redact returns s, cut to maxBytes, without texts that look like keys and without the
-// longer values of Options.Env.
+// values of Options.Env that have at least 8 bytes.
 func (b *Brain) redact(s string, maxBytes int) string {
 	s = plain.Clip(s, 4*maxBytes) // bounds the work; remote.Redact cuts s to maxBytes
 	for _, value := range b.o.Env {

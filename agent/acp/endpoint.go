@@ -11,7 +11,7 @@ import (
 	"perch/agent/thinker"
 )
 
-// serverName is the name by which agents know the tool server.
+// serverName is what agents call the tool server.
 const serverName = "perch"
 
 // ToolEndpoint is an MCP server over HTTP for one session of an agent. It serves only

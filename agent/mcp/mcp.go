@@ -1,6 +1,6 @@
-// Package mcp makes the tools of external servers of the Model Context Protocol
-// available to a thinker. A server is either a child process, addressed over its standard
-// input and output, or a URL, addressed over streamable HTTP or the older SSE.
+// Package mcp makes the tools of external servers of the Model Context Protocol available
+// to a brain (see package thinker). A server is either a child process, addressed over its
+// standard input and output, or a URL, addressed over streamable HTTP or the older SSE.
 //
 // Concurrency: the first use starts one goroutine, keepConnected, which owns the
 // connection until Close: it connects, waits for the end of the connection, and

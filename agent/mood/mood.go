@@ -74,7 +74,7 @@ const (
 	thinkingYaw        = -.15 * 180 / math.Pi // -0.15 radians, in degrees
 
 	hysteresis = .15 // a feeling replaces the dominant one if it is stronger by more than this
-	minShown   = 1   // seconds that a dominant feeling or a face is shown at least
+	minShown   = 1   // shortest time that a dominant feeling or a face is shown, in seconds
 
 	gestureThreshold = .6 // a feeling above this causes a gesture
 )
@@ -107,8 +107,8 @@ type State struct {
 
 	dominant     Feeling // the dominant feeling plus 1, so that the zero value means Neutral
 	face         string  // the firmware's name of the face; "" means neutral
-	dominantHold float64 // seconds that dominant does not change
-	faceHold     float64 // seconds that face does not change
+	dominantHold float64 // seconds until dominant may change
+	faceHold     float64 // seconds until face may change
 
 	gesture Gesture // gesture that starts with the latest step
 }

@@ -17,7 +17,7 @@ type Stimulus struct {
 	startles bool    // shows a startled face for a moment
 	hasFace  bool    // a person's face is present
 	endsTalk bool    // the agent has stopped talking
-	talk     float64 // seconds that the agent talks at least
+	talk     float64 // shortest time that the agent talks, in seconds
 	busy     float64 // seconds that a requested gesture takes
 	gesture  Gesture // starts, unless another gesture is under way
 

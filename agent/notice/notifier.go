@@ -34,7 +34,7 @@ type robots interface {
 	KeepOpen(id device.ID, until time.Time)
 }
 
-// Options configure a Notifier.
+// Options configure a Notifier. All fields but Clock are required.
 type Options struct {
 	Store  *Store
 	Timers *Timers
