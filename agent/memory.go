@@ -96,8 +96,8 @@ func NewMemory(table entries) *Memory {
 	return m
 }
 
-// Bound limits the memory to n entries instead of 2000. Surplus entries are evicted when
-// the next entry is remembered.
+// Bound limits the memory to n entries; the default is 2000. Surplus entries are evicted
+// when the next entry is remembered.
 func (m *Memory) Bound(n int) { m.capacity.Store(int64(n)) }
 
 // Watch sets a function that is called with the ID of each entry that is remembered,

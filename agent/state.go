@@ -42,7 +42,7 @@ type State struct {
 	Emotion Emotion   `json:"emotion"`
 	Tools   int       `json:"tools"` // number of running tools
 
-	// SubAgents is the number of other agents that work for this one.
+	// SubAgents is the number of other agents that work for this agent.
 	SubAgents int `json:"sub_agents"`
 
 	// Mood is the current mood; nil before the first one.

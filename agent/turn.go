@@ -103,7 +103,7 @@ type Ask struct {
 // Outcome tells how a question ended.
 type Outcome string
 
-// The outcomes. Those other than AnswerGiven, AnswerTouch and AnswerAllowed mean no.
+// The outcomes. All but AnswerGiven, AnswerTouch and AnswerAllowed mean no.
 const (
 	AnswerGiven   Outcome = "answered" // the person has spoken an answer
 	AnswerTouch   Outcome = "touched"  // the robot's head was touched, which means yes
@@ -172,8 +172,8 @@ func SilentDriver() driver.Driver[struct{}, Brain] {
 		New:     func(any, struct{}) (Brain, error) { return Silent{}, nil }}
 }
 
-// ErrAway is wrapped by the errors of a brain that cannot be reached. The Mind then asks the
-// next brain, unless this one has already spoken in the turn.
+// ErrAway is wrapped by the errors of a brain that cannot be reached. The Mind then asks
+// the next brain, unless the brain that failed has already spoken in the turn.
 var ErrAway = errors.New("the brain does not answer")
 
 // ErrStranger is returned by brains that can act on the home, for the turn of a stranger.

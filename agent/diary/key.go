@@ -24,7 +24,7 @@ func NewKey(seed string) (Key, error) {
 func (k Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.PublicKey) }
 
 // Private returns the private key. A text that is signed with it must begin with a prefix
-// that names the purpose of the signature. The texts that this package signs do so.
+// that names the purpose of the signature, like each text that this package signs.
 func (k Key) Private() ed25519.PrivateKey { return k.private }
 
 // Address returns the public key as text: "ed25519:" and base64.

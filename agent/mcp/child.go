@@ -133,7 +133,8 @@ func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 }
 
 // write writes the queued messages to the process until the connection is being closed or
-// the process has ended. In the latter case Read fails, which ends the pending calls.
+// the process has ended. After the end of the process Read fails, which ends the pending
+// calls.
 func (c *child) write() {
 	for {
 		select {

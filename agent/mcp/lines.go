@@ -65,9 +65,9 @@ func (l *lines) next() (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// parseMessages returns the messages in a line that is not empty: one if it is a JSON-RPC
-// message, several if it is an array of them (a batch, of an older revision of the
-// protocol), otherwise none.
+// parseMessages returns the messages in a line that is not empty: one if the line is a
+// JSON-RPC message, several if it is an array of messages (a batch, of an older revision of
+// the protocol), otherwise none.
 func parseMessages(line []byte) (messages []jsonrpc.Message) {
 	raw := []json.RawMessage{line}
 	if line[0] == '[' {

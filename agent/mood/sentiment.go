@@ -58,9 +58,9 @@ var builtinLists embed.FS
 // listName matches the file names of word lists. The submatch is the language code.
 var listName = regexp.MustCompile(`^([a-z]{2,3})\.txt$`)
 
-// ReadWords returns the built-in lists merged with the owner's lists. These are files in
-// directory, which may be missing, with names such as de.txt. Invalid lists are skipped and
-// reported in the error; the other lists are still returned.
+// ReadWords returns the built-in lists merged with the owner's lists. The owner's lists are
+// files with names such as de.txt in directory, which may be missing. Invalid lists are
+// skipped and reported in the error; the other lists are still returned.
 func ReadWords(directory string) (Words, error) {
 	lists := map[string]map[string]uint{}
 	builtIn, err := fs.Sub(builtinLists, "words")
@@ -83,9 +83,9 @@ func ReadWords(directory string) (Words, error) {
 	return w, err
 }
 
-// readLists adds the lists in the file system from to a map, the parameter to. The map
-// contains the feelings of each entry by language and text. directory is the name of the
-// file system in errors.
+// readLists reads the lists in the file system from, and adds their entries to the map to,
+// which contains the feelings of each entry by language and text. Errors name the file
+// system by directory.
 func readLists(from fs.FS, directory string, to map[string]map[string]uint) (failed error) {
 	files, err := fs.ReadDir(from, ".")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ const (
 type dispatcher struct {
 	*Notifier
 	robots  robots
-	open    map[device.ID]string        // session of each reachable robot; "" if the robot has none, or it is unknown
+	open    map[device.ID]string        // session of each reachable robot; "" if the robot has none, or the session is unknown
 	waiting map[string]*waiting         // the notifications that have not ended, by ID
 	holds   map[device.ID]time.Time     // until when a robot's channel is held open
 	refused map[device.ID]time.Duration // time of the running clock until which a robot that has refused a notification is offered no others

@@ -21,8 +21,8 @@ type Announcement struct {
 
 // robots makes robots announce notifications to people.
 type robots interface {
-	// Open returns the reachable robots: those with an open channel that have received
-	// the response to their hello, and those connected by MQTT.
+	// Open returns the reachable robots. A robot is reachable if its channel is open and it
+	// has received the response to its hello, or if it is connected by MQTT.
 	Open() []device.ID
 	// Announce passes an announcement to the robot's session. The session publishes
 	// NotificationChanged with Shown when the robot has shown the text, and with Spoken

@@ -207,8 +207,8 @@ func (s *Timers) remove(id string) error {
 	return nil
 }
 
-// Pending returns the timers of a robot that have not rung, the next one first. Their Due is
-// corrected for jumps of the clock.
+// Pending returns the timers of a robot that have not rung, the next one first. The field
+// Due of each timer is corrected for jumps of the clock.
 func (s *Timers) Pending(robot device.ID, now time.Time) []agent.Timer {
 	return slices.DeleteFunc(s.All(now), func(t agent.Timer) bool { return t.Robot != robot })
 }

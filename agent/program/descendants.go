@@ -12,8 +12,9 @@ import (
 )
 
 // markName is the name of an environment variable that marks a program and the processes
-// it starts, unless they change their environment. It identifies processes that have left
-// the program's process group: /proc shows the environment that a process was started with.
+// that the program starts, unless they change their environment. The mark identifies
+// processes that have left the program's process group: /proc shows the environment that a
+// process was started with.
 //
 // The alternatives were rejected. A subreaper would find the processes by their parents,
 // but would have to wait for the orphans of all other children too. A control group would

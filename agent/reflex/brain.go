@@ -95,7 +95,7 @@ func (b *Book) match(text string) (m match, ok bool) {
 }
 
 // booksFor returns the books to search for a turn with this language tag: the book for the
-// language, and then those for the household's languages, because people mix languages.
+// language, and then the books for the household's languages, because people mix languages.
 func (b *Brain) booksFor(tag string) []*Book {
 	first := b.bookFor(tag)
 	others := slices.DeleteFunc(slices.Clone(b.books), func(other *Book) bool { return other == first })

@@ -97,9 +97,9 @@ func (s sentence) rule(name string) Rule {
 	return Rule{Name: name, Body: body.String(), Source: s.source, Top: true}
 }
 
-// Answers returns the grammar of answers to a yes-or-no question, including answers that mean
-// neither yes nor no. It is empty if the book has no answers or is not English. The names of
-// the rules differ from those of Rules.
+// Answers returns the grammar of answers to a yes-or-no question, including answers that
+// mean neither yes nor no. It is empty if the book has no answers or is not English. No
+// rule has the name of a rule that Rules returns.
 func (b *Book) Answers() []Rule {
 	var rules []Rule
 	for i, a := range b.answers {

@@ -157,8 +157,8 @@ func (p *parser) parseBracket(closing string) (node, error) {
 	return n, nil
 }
 
-// accept skips spaces and then s, if the text continues with them, and reports whether it
-// does.
+// accept skips spaces and then s, and returns true, if the rest of the text begins with s
+// after any spaces. Otherwise it skips nothing.
 func (p *parser) accept(s string) bool {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
 	if ok {

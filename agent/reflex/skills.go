@@ -25,10 +25,10 @@ const skillAction = "skill"
 // Language returns the BCP 47 tag of the book's language.
 func (b *Book) Language() string { return string(b.language) }
 
-// AddSkill adds sentences that perform a skill. The words in their slots become the skill's
-// arguments. Sentences that are invalid, use an unknown list, or can match the same utterance
-// as an existing sentence are not added; the returned error joins an error for each of them.
-// AddSkill must not be called once the book is in use.
+// AddSkill adds sentences that perform a skill. The words in the slots become the skill's
+// arguments. A sentence is not added if it is invalid, uses an unknown list, or can match
+// the same utterance as an existing sentence; the returned error joins an error for each
+// such sentence. AddSkill must not be called once the book is in use.
 func (b *Book) AddSkill(name string, sentences []string) error {
 	in := intent{fileIntent: fileIntent{name: "skill " + name, Action: skillAction, Value: name, Answer: "😊 {body}"},
 		source: "the skill " + name, bundled: true}
