@@ -4,10 +4,10 @@ package child
 
 import "strings"
 
-// Environ returns an environment without the variables that only Perch may read: its keys, the
-// service manager's variables, and the token of Home Assistant's Supervisor.
+// Environ returns an environment without the variables that only Perch may read: Perch's secrets,
+// systemd's variables, and the token of Home Assistant's Supervisor.
 func Environ(environ []string) []string {
-	filtered := []string{} // not nil, which os/exec replaces by the environment of this process
+	filtered := []string{} // not nil: os/exec would use the environment of this process
 	for _, entry := range environ {
 		if name, _, _ := strings.Cut(entry, "="); !isPrivate(name) {
 			filtered = append(filtered, entry)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ErrArguments is wrapped by the errors of Fit.
+// ErrArguments is wrapped by the errors of Tool.Fit.
 var ErrArguments = errors.New("the tool does not take these arguments")
 
 // Fit converts arguments to what the tool's schema requires: it changes names to the tool's

@@ -12,9 +12,10 @@ import (
 	"perch/plain"
 )
 
-// Anybody can check in with a robot's MAC address. A client that does so without being admitted
-// has a claim on the robot. Only the owner can decide which client is the robot, by the code on its
-// screen or by naming a client; the robot's ID is not enough.
+// Anybody can check in with a robot's MAC address. A client (see Client) that checks in with it and is
+// not admitted has a claim on the robot. Only the owner can decide which client is the real robot: by
+// the code on the robot's screen, or by naming a client. The robot's ID does not decide, because all
+// these clients use it.
 
 // maxClaims is the maximum number of claims on one robot.
 const maxClaims = 8
@@ -29,7 +30,7 @@ var (
 	ErrClaimed = errors.New("this robot is adopted already, and another client waits that names itself by the same MAC address. " +
 		"If you erased the robot's flash, adopt it by the code on its screen, or name the client that is yours by its Client-Id or its " +
 		"address (--client, or client in a request)")
-	// ErrNotAmongThem is returned if the given client does not claim the robot. It wraps ErrNothingToAdopt.
+	// ErrNotAmongThem is returned if the owner names a client that does not claim the robot. It wraps ErrNothingToAdopt.
 	ErrNotAmongThem = fmt.Errorf("%w: no client with this Client-Id or address names itself by the robot's MAC address", ErrNothingToAdopt)
 	// ErrAmbiguous is returned if two or more clients have the given address.
 	ErrAmbiguous = errors.New("more than one client came from this address; name the one that is yours by its Client-Id")
@@ -184,8 +185,8 @@ func (r *Robot) bind(c Claim) {
 	r.clearClaims()
 }
 
-// claimOf returns the claim of a client. If that is not stored, the result holds only the client; the
-// next check-in adds the rest.
+// claimOf returns the claim of a client. If no claim of the client is stored, the result holds only the
+// client; its next check-in adds the rest.
 func (r Robot) claimOf(c Client) Claim {
 	waiting := r.claims()
 	if i := slices.IndexFunc(waiting, func(w Claim) bool { return w.Client == c }); i >= 0 {
@@ -195,9 +196,9 @@ func (r Robot) claimOf(c Client) Claim {
 }
 
 // claimant returns the claim of the client with a Client-Id or IP address. If claims were evicted, it
-// also accepts a Client-Id that is not stored: otherwise strangers could lock a robot out by many
-// claims. An IP address is never used as a Client-Id, because a stranger may have chosen the
-// robot's address as its Client-Id.
+// also accepts a Client-Id that is not stored: otherwise strangers could lock a robot out by making
+// many claims. Text in the form of an IP address is never compared with Client-Ids, because a stranger
+// may have chosen the robot's IP address as its Client-Id.
 func (r Robot) claimant(client string) (Claim, error) {
 	claims := r.claims()
 	if r.Bound {

@@ -22,9 +22,9 @@ const (
 	CodeLife = 10 * time.Minute // how long a code is valid
 
 	codes         = 1_000_000 // number of six-digit codes
-	maxCodes      = 200       // valid codes
-	maxRobotCodes = 4         // valid codes of one robot
-	maxTries      = 10        // wrong codes within tryPeriod
+	maxCodes      = 200       // maximum number of valid codes
+	maxRobotCodes = 4         // maximum number of valid codes of one robot
+	maxTries      = 10        // maximum number of wrong codes within tryPeriod
 	tryPeriod     = time.Minute
 )
 
@@ -56,8 +56,8 @@ func NewCodes() *Codes {
 	return &Codes{valid: map[string]issued{}, codeOf: map[recipient]string{}}
 }
 
-// Issue returns the code that a robot shows. For half of CodeLife it returns the same code again, and
-// then a new one. A client with another Client-Id also gets a new code; it replaces the previous
+// Issue returns the code that a robot shows. Repeated calls return the same code for half of CodeLife,
+// and then a new one. A client with another Client-Id also gets a new code; it replaces the previous
 // code only if both clients use the same machine. Issue returns false if there are too many valid
 // codes; the owner can then adopt the robot by its ID. The address may be empty.
 func (c *Codes) Issue(robot ID, client Client, address string, now time.Time) (code string, ok bool) {

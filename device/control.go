@@ -8,12 +8,12 @@ import (
 // Control is a tool whose arguments are integers, such as the angles of a head.
 type Control struct {
 	Tool
-	Arguments []string // the tool's names of the arguments; empty for an argument that it does not have
+	Arguments []string // the tool's spelling of each argument's name; "" for an argument that the tool does not have
 }
 
-// FindControl returns the first tool whose name contains all words and which has the arguments, and
-// no other required one. arguments holds the possible names of each argument, because firmware
-// builds differ in them.
+// FindControl returns the first tool whose name contains all words, that has all arguments and that
+// requires no others. words are separated by spaces. Each element of arguments lists the names that
+// firmware builds use for one argument.
 func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bool) {
 	for _, t := range tools {
 		parts := strings.FieldsFunc(strings.ToLower(t.Name), func(r rune) bool { return r == '.' || r == '_' || r == '-' })
@@ -33,7 +33,7 @@ func FindControl(tools []Tool, words string, arguments ...[]string) (Control, bo
 }
 
 // Integer returns the first of names that is an integer argument of the tool, in the tool's spelling,
-// or "" if none is. It ignores case.
+// or "" if the tool has none of them. It ignores case.
 func (t Tool) Integer(names ...string) string {
 	for _, name := range names {
 		var matches []string

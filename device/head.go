@@ -12,6 +12,7 @@ const (
 	MaxHeadPitch = 85
 	// FirmwareHeadPitch is the firmware's maximum. Tool.Fit clamps to MaxHeadPitch.
 	FirmwareHeadPitch = 90
-	// KeepHeadAxis is the value of an axis that does not move. The firmware lists it as the minimum.
+	// KeepHeadAxis is the value of an axis that must not move. The firmware lists it as the minimum
+	// of the axis.
 	KeepHeadAxis = -9999
 )

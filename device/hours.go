@@ -23,7 +23,7 @@ func (h Hours) Err() error { return h.err }
 func (h Hours) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler with the format of ParseHours. It always returns
-// nil: callers check Err, since they know the key for the message.
+// nil: callers check Err, since only they know the configuration key that the message has to name.
 func (h *Hours) UnmarshalText(text []byte) error {
 	parsed, err := ParseHours(string(text))
 	*h = parsed

@@ -15,7 +15,7 @@ type ID string
 var ErrID error = errors.New("not a MAC address")
 
 // ParseID parses a MAC address in any common spelling. It accepts multicast addresses, because web
-// clients choose their address at random, but not all zeros and all ones.
+// clients choose their address at random, but neither all zeros nor all ones.
 func ParseID(s string) (ID, error) {
 	if len(s) > 32 {
 		return "", fmt.Errorf("%w: %d characters", ErrID, len(s))

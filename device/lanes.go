@@ -16,13 +16,13 @@ type Lanes struct {
 	wg   sync.WaitGroup
 }
 
-// Job is a unit of work. If it has a name, it is queued only once.
+// Job is a unit of work. A job with a name is not queued while another with the same name waits.
 type Job struct {
 	Name string
 	Do   func(context.Context)
 }
 
-// queued is a job with the context of its Add.
+// queued is a job with the context that was passed to Add.
 type queued struct {
 	Job
 	ctx context.Context

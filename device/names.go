@@ -12,8 +12,8 @@ import (
 // digits, hyphens and underscores. "self.robot.set_head_angles" becomes
 // "self_robot_set_head_angles".
 type ModelNames struct {
-	safe map[string]string // model's name; key: tool's name
-	own  map[string]string // tool's name; key: model's name
+	safe map[string]string // name for models; key: the tool's name
+	own  map[string]string // the tool's name; key: name for models
 }
 
 // NewModelNames returns the names for a list of tools. If two tools would have the same name, it adds
@@ -51,7 +51,8 @@ func modelName(own, suffix string) string {
 // Safe returns the name of a tool for models, or "" if there is no such tool.
 func (n ModelNames) Safe(own string) string { return n.safe[own] }
 
-// Own returns the tool's name for a name that a model has sent, which may be either name.
+// Own returns the tool's name for a name that a model has sent: the name for models, or the tool's
+// name itself.
 func (n ModelNames) Own(safe string) (string, bool) {
 	if own, ok := n.own[safe]; ok {
 		return own, true

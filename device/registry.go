@@ -16,8 +16,8 @@ import (
 	"perch/limit"
 )
 
-// records is the table of the robots. Put and Delete are durable when they return;
-// PutSoon and DeleteSoon may lose the changes of a few seconds in a power failure.
+// records stores the robots; the keys are their IDs. Put and Delete are durable when they return;
+// a power failure may lose what PutSoon and DeleteSoon changed in the last few seconds.
 type records interface {
 	Put(key string, r Robot) error
 	PutSoon(key string, r Robot)
@@ -36,7 +36,7 @@ var (
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 )
 
-// storeEvery is the maximum age of the stored LastSeen before it is written again.
+// storeEvery is how far Robot.lastHeard may move from its stored value before the record is written again.
 const storeEvery = 10 * time.Minute
 
 // Registry holds all robots. It is safe for concurrent use.
@@ -61,7 +61,8 @@ type Registry struct {
 	tools    map[ID]int       // size of the stored tools in bytes
 }
 
-// timesSet tells which times of a robot were set since the start, and so depend on this run's clock.
+// timesSet records which times of a robot were set since the start. Moved corrects them when the wall
+// clock jumps.
 type timesSet struct{ firstSeen, booted, lastSeen bool }
 
 // NewRegistry returns a registry of the stored robots. Codes are not stored: robots get new ones at
@@ -70,13 +71,13 @@ func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: stored, codes: NewCodes(),
 		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, times: map[ID]timesSet{}, tools: map[ID]int{}}
 	for _, robot := range stored.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // this program does not write these
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // from another version: this one stores no such tools
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			stored.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
 		}
-		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // the record lacks the client of an earlier claim
+		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // from an old version, which did not store the client of the replaced claim
 			claim := *robot.Claim
 			claim.Contested = time.Time{}
 			robot.Claim, robot.Unlisted = &claim, true
@@ -149,7 +150,8 @@ func (r *Registry) RecordSeen(id ID, now time.Time) {
 	}
 }
 
-// Moved adjusts the times that were set since the start after the wall clock jumped by a duration.
+// Moved is called when the wall clock has jumped by a duration. It corrects the times that were set
+// since the start.
 func (r *Registry) Moved(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,8 +175,8 @@ func (r *Registry) Moved(by time.Duration) {
 // admit decides on a check-in: it binds the client and returns a token, or records its claim and
 // returns a code. If another client uses the MAC address of a bound robot, either the owner has
 // erased the robot's flash or the client is an impostor, so the owner has to decide, even with
-// AdoptOpen. The check-in of an adopted robot clears other claims. A stranger's check-in does not,
-// because it may be the impostor.
+// AdoptOpen. A check-in by the client of an adopted robot clears all claims. A check-in by the client
+// of a stranger does not, because that client may be the impostor.
 func (r *Registry) admit(robot *Robot, c CheckIn, now time.Time) (token, code string) {
 	switch {
 	case robot.Adopted() && robot.Client == c.Client:
@@ -210,8 +212,8 @@ func (r *Registry) Admit(id ID, c Client, token string) (Robot, error) {
 
 // Adopt adopts the robot with an ID, a name or a code. A code binds the client that shows it, even if
 // another client is bound, because the owner has read the code from the robot's screen. An ID or name
-// adopts the bound client only if no other client claims the robot. Errors are ErrNothingToAdopt,
-// ErrCode, ErrTries, and a ClaimError with ErrClaimed or ErrContested.
+// adopts the robot only if a single client uses its MAC address, and binds that client. Errors are
+// ErrNothingToAdopt, ErrCode, ErrTries, and a ClaimError with ErrClaimed or ErrContested.
 func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,8 +256,8 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// Replace binds a client with a claim in the place of the bound client: the one with a Client-Id or IP
-// address or, if client is empty, the only one. The robot is then a stranger until it is adopted,
+// Replace replaces the bound client of a robot by a client with a claim. client is its Client-Id or IP
+// address, or empty if there is only one claim. The robot is then a stranger until it is adopted,
 // because the client may be an impostor. Replace returns ErrNothingToAdopt if there is no claim, a
 // ClaimError with ErrContested if there are several, and the errors of AdoptClient.
 func (r *Registry) Replace(id ID, client string) (Robot, error) {
@@ -280,7 +282,7 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	}
 	robot.bind(c)
 	robot.Named = false
-	robot.Epoch++ // also prevents that Welcome adopts the robot
+	robot.Epoch++ // invalidates the old client's token, and keeps Welcome from adopting the robot
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
@@ -291,7 +293,7 @@ func (r *Registry) storeAdopted(robot Robot) error {
 	}
 	r.update(robot)
 	if robot.Claim == nil {
-		r.codes.revoke(robot.ID) // after the write, so that the owner can use the code again if it fails
+		r.codes.revoke(robot.ID) // after the write, so that the owner can use the code again if the write fails
 	}
 	return nil
 }
@@ -334,7 +336,7 @@ func (r *Registry) Forget(id ID) error {
 	return nil
 }
 
-// clearState removes what is stored in memory besides a robot's record. The caller holds r.mu.
+// clearState removes a robot's state in memory, except its record. The caller holds r.mu.
 func (r *Registry) clearState(id ID) {
 	delete(r.times, id)
 	delete(r.storedAt, id)
@@ -378,8 +380,8 @@ func (r *Registry) Code(robot Robot, now time.Time) string {
 	return r.codes.current(robot.ID, robot.Claim.Client, now)
 }
 
-// KeepTools stores the tools of an adopted robot. A list of more than 64 KiB of JSON, or one with
-// which the lists of all robots exceed 4 MiB, is not stored.
+// KeepTools stores the tools of an adopted robot. It stores an empty list instead if the tools exceed
+// 64 KiB of JSON, or the tools of all robots together would exceed 4 MiB.
 func (r *Registry) KeepTools(id ID, tools []Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -411,8 +413,8 @@ func size(tools []Tool) int {
 	return len(text)
 }
 
-// KeepEcho stores whether a robot leaves echo cancellation to the appliance. The response to its next
-// check-in selects the framing that this needs.
+// KeepEcho stores whether a robot leaves echo cancellation to the appliance. If it does, the response to
+// its next check-in selects the framing that echo cancellation needs.
 func (r *Registry) KeepEcho(id ID, ours bool) {
 	r.change(id, func(robot *Robot) (changed bool) {
 		changed, robot.Echo = robot.Echo != ours, ours

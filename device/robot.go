@@ -9,11 +9,11 @@ type Robot struct {
 	Bound  bool   `json:"bound"`  // whether a client was admitted; false again after Forget
 	Epoch  int    `json:"epoch"`  // tokens of earlier epochs are invalid
 
-	// Named is true if the robot was adopted, and false if it was only admitted with AdoptOpen.
+	// Named is true if the robot was adopted. Being admitted with AdoptOpen does not set it.
 	Named bool `json:"named,omitempty"`
 
-	// Settings are the owner's settings. In robots that Registry's methods return, they include those
-	// of the configuration file, and are empty if the robot is not adopted.
+	// Settings are the owner's settings. In robots that Registry's methods return, they include the
+	// settings of the configuration file, and are empty if the robot is not adopted.
 	Settings Settings `json:"settings,omitzero"`
 
 	// Claim is the latest claim on this robot: a client that used its MAC address and was not
@@ -24,7 +24,8 @@ type Robot struct {
 	// Unlisted is true if there were more claims than are stored.
 	Unlisted bool `json:"unlisted,omitempty"`
 
-	// The other fields are from admitted check-ins only, because anybody can claim a robot.
+	// Board to BaseURL are from admitted check-ins only, because anybody can claim a robot. FirstSeen
+	// and LastSeen count the check-ins of claims, too, while no client is bound.
 	Board     string    `json:"board,omitempty"`
 	Firmware  string    `json:"firmware,omitempty"`
 	Language  string    `json:"language,omitempty"`
@@ -53,8 +54,8 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // latest check-in
-	// Contested is set only in records of old versions, which stored one claim: the time when that
-	// claim replaced another client's.
+	// Contested is set only in records of old versions, which stored only the latest claim. It is the
+	// time when this claim replaced the claim of another client.
 	Contested time.Time `json:"contested,omitzero"`
 }
 
@@ -113,7 +114,7 @@ func (r *Robot) applyCheckIn(c CheckIn, now time.Time) {
 	r.Address, r.BaseURL = c.Address, c.BaseURL
 }
 
-// differs reports whether a check-in has changed more than times: r is the robot after it.
+// differs reports whether r, the robot after a check-in, differs from before in more than times.
 func (r Robot) differs(before Robot) bool {
 	details := func(r Robot) CheckIn {
 		return CheckIn{Client: r.Client, Board: r.Board, Firmware: r.Firmware, Language: r.Language, Address: r.Address, BaseURL: r.BaseURL}

@@ -12,10 +12,10 @@ import (
 	"perch/plain"
 )
 
-// Settings are the owner's settings for one robot. An empty field means the household's setting. Only
-// adopted robots have settings.
+// Settings are the owner's settings for one robot. If a field is empty, the
+// household's setting applies. Only adopted robots have settings.
 type Settings struct {
-	Name     string `json:"name,omitempty"`     // shown in the place of the ID
+	Name     string `json:"name,omitempty"`     // shown instead of the ID
 	Persona  string `json:"persona,omitempty"`  // name of the character
 	Voice    string `json:"voice,omitempty"`    // voice of the first synthesizer
 	Brain    string `json:"brain,omitempty"`    // name of the brain that is tried first
@@ -61,8 +61,9 @@ var (
 
 const maxRobotName = 32 // characters
 
-// CheckName returns a robot's name with runs of spaces replaced by one. Errors wrap ErrName. A name
-// must not look like a MAC address, a code, an option or a part of an address.
+// CheckName checks a robot's name, and returns it with each run of spaces replaced by one space. A name
+// must not look like a MAC address, an adoption code, a command-line option or a part of a URL. Errors
+// wrap ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
 	var cause error
@@ -85,14 +86,14 @@ func CheckName(s string) (string, error) {
 	return "", fmt.Errorf("%w: %.80q: %w", ErrName, s, cause)
 }
 
-// setting is a field of Settings with the same field of a Change.
+// setting is a field of Settings together with the corresponding field of a Change.
 type setting struct {
 	key    string
 	value  *string
 	change **string
 }
 
-// fields returns all fields of s with those of c.
+// fields returns all fields of s, each with the corresponding field of c.
 func (s *Settings) fields(c *Change) []setting {
 	return []setting{{"name", &s.Name, &c.Name}, {"persona", &s.Persona, &c.Persona}, {"voice", &s.Voice, &c.Voice},
 		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}, {"transport", (*string)(&s.Transport), &c.Transport}}
@@ -251,8 +252,8 @@ func (r *Registry) withoutFixed(id ID, c Change) (Change, error) {
 	return c, nil
 }
 
-// checkNameFree returns an error that wraps ErrTaken if another robot has the name. This includes names
-// that the configuration file overrides. The caller holds r.mu.
+// checkNameFree returns an error that wraps ErrTaken if another robot has the name. A stored name that
+// the configuration file overrides counts as well. The caller holds r.mu.
 func (r *Registry) checkNameFree(name string, id ID) error {
 	if name == "" {
 		return nil

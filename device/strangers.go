@@ -9,13 +9,14 @@ import (
 )
 
 // A stranger is a robot that is not adopted. The registry limits the number of strangers in total, per
-// machine and per network, and removes a stranger that was absent for 30 days. At a limit it evicts
-// the stranger that was absent for longest, among those of the machine or network that has reached the
-// limit, so that one network cannot displace the robots of another.
+// machine and per network (see origin), and removes a stranger after 30 days of absence. At a limit it
+// evicts one stranger of the machine or network that has reached the limit, so that one network cannot
+// displace the robots of another.
 //
-// A robot that is claimed from several machines counts for none of them: otherwise the first machine
-// could evict it together with the claims of the others. Because a machine with two addresses could
-// fill the registry with these robots, they are evicted first.
+// A robot that is claimed from several machines does not count towards the limit of any of them:
+// otherwise the first machine could evict the robot together with the claims of the others. A machine
+// with two addresses could therefore fill the registry with such robots. That is why evictionCandidate
+// counts them for each of their machines, and so evicts them first.
 
 const (
 	maxStrangers        = 200
@@ -25,10 +26,10 @@ const (
 
 	// WelcomePeriod is how long a new appliance with AdoptOpen adopts robots that check in.
 	WelcomePeriod = time.Hour
-	// maxWelcomed is how many robots of other machines are adopted in that time. No household
-	// connects more in an hour.
+	// maxWelcomed is how many robots, not counting those on this machine, are adopted during
+	// WelcomePeriod. No household connects more in an hour.
 	maxWelcomed = 8
-	// maxRobots is the number of registered robots above which Welcome adopts no more.
+	// maxRobots is the maximum number of registered robots while Welcome adopts more.
 	maxRobots = 1000
 )
 
@@ -40,8 +41,8 @@ func (r *Registry) Welcome(until time.Time) {
 	r.welcome = until
 }
 
-// welcomes reports whether an admitted robot is adopted because of Welcome. A robot that was forgotten or
-// replaced before is not. The caller holds r.mu.
+// welcomes reports whether an admitted robot is adopted because of Welcome. Robots that were forgotten
+// before, or whose client was replaced, are not. The caller holds r.mu.
 func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
 	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > maxRobots {
 		return false
@@ -64,14 +65,14 @@ func (r *Registry) Strangers() int {
 }
 
 // ForgetStrangers removes all strangers durably, and returns their IDs. After an error it returns the
-// IDs of those that were removed.
+// IDs of the strangers that it had removed until then.
 func (r *Registry) ForgetStrangers() ([]ID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	strangers := r.strangers()
 	var removed []ID
 	for i, robot := range strangers {
-		if err := r.remove(robot, i == len(strangers)-1); err != nil { // a durable write includes the queued ones
+		if err := r.remove(robot, i == len(strangers)-1); err != nil { // the last write is durable, and commits the queued ones with it
 			return removed, fmt.Errorf("forget %s: %w", robot.ID, err)
 		}
 		removed = append(removed, robot.ID)
@@ -93,8 +94,8 @@ func (r *Registry) strangers() []Robot {
 	return strangers
 }
 
-// remove removes a stranger. If the robot had tokens of an earlier epoch, it stores the next epoch, since
-// these tokens must stay invalid. The caller holds r.mu.
+// remove removes a stranger. If tokens of an earlier epoch exist, it stores the next epoch, since these
+// tokens must stay invalid. The caller holds r.mu.
 func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	key, epoch := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
 	switch hasEpoch := robot.Epoch > 0; {
@@ -167,9 +168,9 @@ func (r *Registry) evict(address string) (removed []ID) {
 	return []ID{r.removeSoon(evictionCandidate(strangers))}
 }
 
-// evictionCandidate returns the stranger to evict: among those of the machine with the most strangers, the
-// one that was absent for longest. A robot that is claimed from several machines counts for each of them,
-// and is compared by the machine with the fewest. strangers is sorted as by Registry.strangers.
+// evictionCandidate returns the stranger to evict: the longest absent stranger of the machine with the most
+// strangers. A robot that is claimed from several machines counts for each of them, and is ranked by the
+// machine with the fewest strangers. The argument is sorted like the result of Registry.strangers.
 func evictionCandidate(strangers []Robot) Robot {
 	count := map[netip.Prefix]int{} // key: machine
 	for _, robot := range strangers {
@@ -202,7 +203,7 @@ func (r Robot) origins() []origin {
 
 // origin is the source of a check-in.
 type origin struct {
-	machine, network netip.Prefix // IPv4: the address and its /24; IPv6: /64 and /48
+	machine, network netip.Prefix // IPv4: /32 and /24; IPv6: /64 and /48
 	loopback         bool
 }
 

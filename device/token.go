@@ -17,16 +17,16 @@ type Client struct {
 	Sent bool   `json:"sent"` // whether the robot sent a Client-Id
 }
 
-// MaxClient is the maximum length of a Client-Id, in bytes. The firmware's have 36.
+// MaxClient is the maximum length of a Client-Id, in bytes. The Client-Ids of the firmware have 36.
 const MaxClient = 128
 
-// NewClient returns the client of a Client-Id header. It truncates the ID to MaxClient bytes of valid
-// UTF-8, as which it can be stored, so that the stored ID equals the ID of the next request.
+// NewClient returns the client of a Client-Id header. It truncates the ID to MaxClient bytes and removes
+// invalid UTF-8, which JSON cannot store: the stored ID must equal the ID of the next request.
 func NewClient(header string) Client {
 	return Client{ID: plain.Clip(header, MaxClient), Sent: header != ""}
 }
 
-// Key is the secret key of robots' tokens, from the file token-key in the data directory.
+// Key is the secret key that signs the robots' tokens, from the file token-key in the data directory.
 type Key []byte
 
 // Token returns the bearer token of a robot: an HMAC-SHA256 of its identity. It has no dot, colon or

@@ -41,7 +41,7 @@ func (a Argument) Clamp(n int) int {
 	return n
 }
 
-// Result is the result of a tool.
+// Result is the result of a tool call.
 type Result struct {
 	Text     string
 	Pictures []Picture

@@ -50,14 +50,15 @@ func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete 
 	return d
 }
 
-// For returns the driver with another type of setup, which setup converts to the driver's own.
+// For returns a driver that accepts a T as its setup. It is d, with the function setup converting a T
+// to d's type of setup.
 func For[T, S, E any](d Driver[S, E], setup func(T) S) Driver[T, E] {
 	return Driver[T, E]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample, Options: d.Options,
 		Check: func(options any, t T) error { return d.Check(options, setup(t)) },
 		New:   func(options any, t T) (E, error) { return d.New(options, setup(t)) }}
 }
 
-// List holds the drivers among which an entry of the configuration selects by its kind.
+// List holds drivers. An entry of the configuration selects one by its kind.
 type List[S, E any] []Driver[S, E]
 
 // Find returns the driver of a kind.
@@ -78,7 +79,7 @@ func (l List[S, E]) Kinds() (kinds []string) {
 	return kinds
 }
 
-// Options returns new options for a kind, or nil if no driver has it.
+// Options returns new options for a kind, or nil if no driver has that kind.
 func (l List[S, E]) Options(kind string) any {
 	if d, found := l.Find(kind); found {
 		return d.Options()

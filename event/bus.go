@@ -12,7 +12,7 @@ import (
 	"perch/device"
 )
 
-// Sizes of the rings, in events. With several robots, 4096 events are a few hours.
+// Sizes of the rings, in events. Several robots cause 4096 events in a few hours.
 const (
 	ringSize      = 4096
 	perceivedSize = 1024
@@ -59,15 +59,15 @@ func (r *ring) oldest() uint64 {
 func (r *ring) at(n uint64) *Envelope { return &r.slots[n%uint64(len(r.slots))] }
 
 // NewBusFor returns a bus that drops the events of strangers, except RobotSeen, RobotAdopted and
-// RobotForgotten: a stranger's speech must not be shown, trigger anything or displace the events of
-// other robots. trusts reports whether a robot is not a stranger.
+// RobotForgotten: a stranger's speech must not be shown, must not trigger anything, and must not
+// displace the events of other robots. trusts reports whether a robot is adopted.
 func NewBusFor(trusts func(device.ID) bool) *Bus {
 	b := NewBus()
 	b.trusts = trusts
 	return b
 }
 
-// isAllowedForStrangers reports whether NewBusFor's bus carries an event even if it is a stranger's.
+// isAllowedForStrangers reports whether a bus of NewBusFor carries an event even for a stranger.
 func isAllowedForStrangers(e Event) bool {
 	switch e.(type) {
 	case RobotSeen, RobotAdopted, RobotForgotten:

@@ -8,8 +8,8 @@
 // returns; it never waits for a reader. Every reader receives every event in the order
 // of Seq. A reader that falls a whole ring behind receives Missed with the number of
 // lost events, and continues with the oldest event in the ring; it must then read the
-// state again from the package that owns it. Perceived and Mood have rings of their
-// own, because frequent events of sensors and feelings must not overwrite speech.
+// state again from the packages that own it. Perceived and Mood have separate rings,
+// because frequent events of sensors and feelings must not overwrite speech.
 package event
 
 import (

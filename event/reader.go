@@ -18,8 +18,8 @@ type Reader struct {
 	last   uint64    // Seq of the last envelope that was read
 }
 
-// ReadFrom returns a reader of the events with at least the number seq. If some of them were
-// overwritten already, the first event that it reads is Missed.
+// ReadFrom returns a reader of the events from the number seq on. If some of them were overwritten
+// already, the first event that the reader returns is Missed.
 func (b *Bus) ReadFrom(seq uint64) *Reader {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *Reader) Each(ctx context.Context, handle func(Envelope)) {
 }
 
 // Pump sends every event to a channel in order, until ctx ends or the bus is closed, and then closes
-// the channel. It is for loops that wait for other channels as well.
+// the channel. It is for callers that wait for other channels as well.
 func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
 	defer close(to)
 	r.Each(ctx, func(e Envelope) {

@@ -21,8 +21,8 @@ func (p Part) Saying(note string) Part {
 	return p
 }
 
-// Of returns the condition of a part that has failed with err or, if err is nil, is OK. okNote is the
-// note in the second case.
+// Of returns the condition of a part. It is OK, with okNote as its note, if err is nil; otherwise err is
+// the cause.
 func Of(name string, err error, okNote string) Part {
 	if err != nil {
 		return Part{Name: name, Note: err.Error()}

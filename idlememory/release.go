@@ -1,7 +1,7 @@
 // Package idlememory reduces the memory of an idle program. It returns free heap memory to the
-// kernel, and unmaps the pages of the program's code and constants. Those stay in the kernel's
-// page cache, so using one maps it again within microseconds; Run maps all of them before the
-// program has to react quickly.
+// kernel, and unmaps the pages of the program's code and constants. These pages stay in the kernel's
+// page cache, which maps a page again within microseconds when it is used. Run maps all of them before
+// the program has to react quickly.
 package idlememory
 
 import (
@@ -19,17 +19,17 @@ import (
 // Delays without an event before memory is released.
 const (
 	afterStart = time.Second      // after the start
-	afterWork  = 30 * time.Second // after any other event
+	afterWork  = 30 * time.Second // after the last event
 )
 
 // populateRead is MADV_POPULATE_READ of Linux 5.14. An older kernel refuses it; then each page is
 // mapped when it is used.
 const populateRead = 22
 
-// Run releases memory one second after the start, again 30 s later, because a start takes longer
-// than a second, and after each 30 s without an event. next waits for an event and reports whether
-// it is urgent; then all released pages are mapped again. Run returns when ctx ends, or when next
-// returns an error other than the deadline of its context.
+// Run releases memory one second after the start; again 30 s later, because a start takes longer than a
+// second; and whenever 30 s have passed since the last event. next waits for an event and reports
+// whether it is urgent; an urgent event makes Run map all released pages again. Run returns when ctx
+// ends, or when next returns an error other than the deadline of its context.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
 	delay := afterStart
 	released := false // whether pages may be unmapped
@@ -62,7 +62,7 @@ func Run(ctx context.Context, next func(context.Context) (urgent bool, err error
 }
 
 // AfterStart releases memory one second after the start and once more 30 s later. It is for a child
-// process, which works until its parent has started. stop cancels both.
+// process that is idle once its parent has started. stop cancels both releases.
 func AfterStart(log *slog.Logger) (stop func()) {
 	first := time.AfterFunc(afterStart, func() { release(log) })
 	second := time.AfterFunc(afterStart+afterWork, func() { release(log) })

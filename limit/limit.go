@@ -36,7 +36,7 @@ const (
 	Readers = 64  // readers of one event stream
 	Tools   = 256 // tools offered in one turn
 	Calls   = 64  // tool calls in one message of a model
-	Talks   = 64  // conversations with a session in another program
+	Talks   = 64  // conversations that another program holds a session for
 	Named   = 8   // names listed in a sentence
 	Tries   = 5   // attempts of a request; each leaves out the parameters that the server refused before
 )
@@ -50,7 +50,7 @@ const (
 // Tokens is the maximum that an owner can configure for a model's output and for memory.
 const Tokens = 100_000
 
-// Moment is how long a turn waits in total for a server that asks for a retry later. It is short
+// Moment is how long a turn waits in total for servers that ask it to try again later. It is short
 // because a person is waiting, and because another brain may be configured.
 const Moment = 2 * time.Second
 
@@ -58,8 +58,8 @@ const Moment = 2 * time.Second
 // number of failures in a row: 1 s, doubled with each failure, at most a minute.
 func Restart(failures int) time.Duration { return min(time.Second<<min(failures, 10), time.Minute) }
 
-// First returns the key of the smallest value by compare, to be removed from a full map. If several
-// values are smallest, it returns any of their keys. It returns the zero key for an empty map.
+// First returns the key of the smallest value by compare, which callers remove from a full map. If
+// several values are equally small, it returns any of their keys. For an empty map it returns the zero key.
 func First[K comparable, V any](m map[K]V, compare func(a, b V) int) (smallest K) {
 	found := false
 	for key, value := range m {

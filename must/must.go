@@ -1,7 +1,7 @@
-// Package must ends a test if a step fails that is not itself under test.
+// Package must ends a test when one of its preparations fails.
 package must
 
-// T is a test of package testing or of package rapid.
+// T is implemented by *testing.T and by the tests of package rapid.
 type T interface {
 	Helper()
 	Fatal(args ...any)

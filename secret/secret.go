@@ -9,12 +9,12 @@ import (
 )
 
 // Directory is the directory of secrets if Perch was installed as a package. Only root can read it;
-// the service manager passes its files to the service as credentials
+// systemd passes the files in it to the service as credentials
 // (LoadCredential=secrets:/etc/perch/secrets in the unit; see systemd.exec(5)).
 const Directory = "/etc/perch/secrets"
 
 // Read returns value or, if file is not empty, the content of the file without surrounding white space.
-// It is an error if both are set. key is the name of the configuration key in errors.
+// It is an error if both are set. key is the configuration key that errors name.
 func Read(key, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
@@ -32,8 +32,8 @@ func Read(key, value, file string) (string, error) {
 	return strings.TrimSpace(string(text)), nil
 }
 
-// Path returns the path at which this process can read a secret's file. For a file in Directory that is
-// the path of the credential, if the service manager has passed credentials.
+// Path returns the path that this process can read a secret's file from. For a file in Directory it is
+// the path of the credential, if systemd has passed credentials.
 func Path(file string) string { return credential(file, os.Getenv("CREDENTIALS_DIRECTORY")) }
 
 // credential implements Path for a directory of credentials, which may be empty.

@@ -38,8 +38,8 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	return nil
 }
 
-// copyTo returns a function that writes the whole file to w. It returns w's error itself, which bolt sometimes converts to
-// text.
+// copyTo returns a function that writes the whole file to w. The function returns the error of w itself; bolt sometimes
+// returns only its text.
 func copyTo(w io.Writer) func(*bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		to := &errorWriter{Writer: w}

@@ -11,12 +11,12 @@ import (
 	"perch/store/salvage"
 )
 
-// pageSize is the page size of the file in bytes. It is not the machine's, because a backup must be usable on every
+// pageSize is the page size of the file in bytes. It is not the machine's page size, because a backup must be usable on every
 // machine: the kernel of a Pi 5 has pages of 16 KiB, the kernel of a Pi 4 pages of 4 KiB.
 const pageSize = salvage.PageSize
 
 // openBolt opens an existing file and locks it. If the file is replaced while openBolt waits for the lock, it opens the
-// new file: data written to the old one would be lost.
+// new file: data written to the old file would be lost.
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -37,10 +37,10 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// openWith opens a bolt file, using open to open the operating system's file. The options that differ from what one might
-// expect: Every commit writes the free list, because without it, opening reads the whole file, and commits are rare. The
-// free list is a map, because an array is slow for a fragmented file. The initial size of the memory map is not set,
-// because a larger map enlarges the file. Statistics are on, because compact needs the number of free pages.
+// openWith opens a bolt file; it calls open to open the file itself. About the options: Every commit writes the free list,
+// because commits are rare, and because without a stored list bolt reads the whole file when it opens it. The free list in
+// memory is a map, because an array is slow for a fragmented file. The initial size of the memory map is not set, because a
+// larger map enlarges the file. Statistics are on, because compact needs the number of free pages.
 func openWith(path string, timeout time.Duration, readOnly bool, open func(string, int, os.FileMode) (*os.File, error)) (*bbolt.DB, *os.File, error) {
 	var file *os.File
 	options := &bbolt.Options{

@@ -15,7 +15,7 @@ import (
 // Content is the result of [Check].
 type Content struct {
 	Schema  int            // number of applied migrations
-	Records map[string]int // per table
+	Records map[string]int // number of records; key: table
 }
 
 // Check reads every page and record of a database file, whose content need not be trusted. Nothing may write to the file
@@ -55,7 +55,7 @@ func contentError(cause error) error {
 	return newFailure(ErrDamaged, cause, fmt.Errorf("the database is damaged, or not a Perch database (%w)", cause))
 }
 
-// openCopy opens a copy of the file descriptor with bolt, which closes it.
+// openCopy opens a duplicate of f's file descriptor with bolt, which later closes the duplicate.
 func openCopy(f *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	return openWith(f.Name(), o.Timeout, true, func(string, int, os.FileMode) (*os.File, error) {
 		fd, err := syscall.Dup(int(f.Fd()))

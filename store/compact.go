@@ -11,9 +11,9 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// compact rewrites a file that is mostly free space, because bolt never shrinks one. It returns the new file, open, or the
-// old one if that is small, or if rewriting fails. It returns an error only if a power failure could now leave either of
-// the two files.
+// compact rewrites a file that is mostly free space, because bolt never shrinks a file. It returns the new file, opened, or
+// the old file if rewriting fails or would free too little. It returns an error only if either of the two files could be at
+// path after a power failure.
 func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, *os.File, error) {
 	size, used, err := extent(bolt)
 	if err != nil || o.CompactFrom < 0 || size-used < o.CompactFrom || used > size/2 {
@@ -58,6 +58,7 @@ type openFile struct {
 // rewrite copies the records to a new file and renames that file to path. renamed reports whether the rename succeeded;
 // an error may follow it.
 func rewrite(path string, used int64, from *bbolt.DB, o Options) (to openFile, renamed bool, err error) {
+	// An eighth and 1 MiB more, in case the new file needs more pages.
 	if err := checkSpace(filepath.Dir(path), used+used/8+1<<20); err != nil {
 		return to, false, err
 	}
@@ -69,7 +70,7 @@ func rewrite(path string, used int64, from *bbolt.DB, o Options) (to openFile, r
 	defer directory.Close()
 	fresh := path + temporary
 	to, err = buildFile(fresh, o, func(to *bbolt.DB) error {
-		if err := bbolt.Compact(to, from, 1<<20); err != nil {
+		if err := bbolt.Compact(to, from, 1<<20); err != nil { // in transactions of 1 MiB
 			return err
 		}
 		return sameRecords(from, to)

@@ -40,7 +40,7 @@ func resolve(path string) (string, error) {
 	return path, nil
 }
 
-// initialise creates the file at path, unless that may be a file with data. The new file is built and synced under a
+// initialise creates the file at path, unless path may be a file with data. The new file is built and synced under a
 // temporary name and then renamed: after a power failure it is complete or missing.
 func initialise(path string, o Options) error {
 	if mayHoldData(path) && !Exists(path+temporary) {
@@ -52,7 +52,7 @@ func initialise(path string, o Options) error {
 		return err
 	}
 	defer dir.Close()
-	// While the lock is held, no process uses a temporary file; a power failure has left it.
+	// While the lock is held, no other process uses a temporary file, so a power failure must have left it.
 	if err := os.RemoveAll(path + temporary); err != nil {
 		return unusable(path+temporary, err)
 	}
@@ -65,8 +65,8 @@ func initialise(path string, o Options) error {
 	return create(path, dir, o)
 }
 
-// mayHoldData reports whether path is too large to be an empty database. Such a file is never replaced; a smaller one is
-// replaced only after create has checked its content.
+// mayHoldData reports whether the file at path is too large to be an empty database. Such a file is never replaced; a
+// smaller file is replaced only after create has checked its content.
 func mayHoldData(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Size() > 4*pageSize
@@ -104,8 +104,8 @@ func create(path string, dir *os.File, o Options) error {
 	return syncDirectories(dir)
 }
 
-// neverUsed reports whether path never held data: it is missing, or each of its sectors is empty or equals the one of
-// pristine, an empty database. The pages of a database in use differ from it in their first 80 bytes.
+// neverUsed reports whether the file at path never held data: it is missing, or each of its sectors is empty or equals the
+// same sector of the file pristine, an empty database. A database in use differs from it in the first 80 bytes of a page.
 func neverUsed(path, pristine string) bool {
 	got, err := os.ReadFile(path)
 	if err != nil {

@@ -70,7 +70,7 @@ func WriteFile(path string, text []byte) error {
 	return SyncDirectory(dir)
 }
 
-// RemoveUnfinished removes temporary files that a WriteFile of path has left because of a power failure.
+// RemoveUnfinished removes the temporary files that WriteFile has left for path when a power failure interrupted it.
 func RemoveUnfinished(path string) error {
 	names, err := filepath.Glob(filepath.Join(filepath.Dir(path), unfinished(path)))
 	for _, name := range names {

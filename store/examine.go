@@ -18,7 +18,7 @@ import (
 
 const (
 	damagedMark  = ".damaged-" // separates the path and the time in the name of a damaged file
-	maxDamaged   = 10          // damaged files that are stored; a card that damages more must be replaced
+	maxDamaged   = 10          // maximum number of damaged files that are kept; a card that damages more must be replaced
 	salvagedNote = "salvaged"  // key of the salvage.Report in schemaTable
 )
 
@@ -79,7 +79,7 @@ func rescue(path string, file *os.File, size int64, cause error, o Options) (*sa
 	}
 	s := &salvage.Report{At: time.Now().Truncate(time.Second), Cause: cause.Error(), Kept: unusedName(path, time.Now())}
 	fresh := path + temporary
-	err = checkSpace(dir, size+1<<20)
+	err = checkSpace(dir, size+1<<20) // with 1 MiB in reserve
 	var to openFile
 	if err == nil {
 		to, err = buildFile(fresh, o, func(to *bbolt.DB) error { return refill(s, to, path, file, size, o) })
@@ -171,7 +171,7 @@ func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size
 }
 
 // readState returns the number of the file's last transaction, and the report of an earlier salvage if the damaged file
-// still exists.
+// that the report names still exists.
 func readState(bolt *bbolt.DB, path string) (lastTx uint64, s *salvage.Report, err error) {
 	var text []byte
 	err = guarded(func() error {
@@ -195,5 +195,5 @@ func readState(bolt *bbolt.DB, path string) (lastTx uint64, s *salvage.Report, e
 }
 
 // Salvaged returns the report of damage that was found when the file was opened, now or at an earlier start whose damaged
-// file still exists. It returns nil if none exists.
+// file still exists. It returns nil if there was no damage.
 func (db *DB) Salvaged() *salvage.Report { return db.salvaged }

@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// errPanic is wrapped by the errors of guarded for a panic.
+// errPanic is wrapped by the errors that guarded returns for panics.
 var errPanic = errors.New("unexpected content")
 
 // guarded runs fn, which reads the memory map, and converts panics to errors that wrap errPanic. Bolt panics for an
@@ -26,7 +26,8 @@ func guarded(fn func() error) (err error) {
 }
 
 // probe returns an error if the disk cannot read the two meta pages; otherwise they are in memory afterwards. Bolt reads
-// them while it holds a lock, which a fault would leave locked for ever.
+// them while it holds a lock, which a fault would leave locked for ever. The two bytes that probe reads are the last of
+// the first page and the first of the second.
 func (db *DB) probe() error {
 	if _, err := db.file.ReadAt(make([]byte, 2), pageSize-1); err != nil && !errors.Is(err, os.ErrClosed) {
 		return damaged(db.path, reason(err))
@@ -34,8 +35,8 @@ func (db *DB) probe() error {
 	return nil
 }
 
-// view runs a read transaction. It fails if the content is older than the last successful commit, because bolt uses the
-// previous meta record if the newest one is lost.
+// view runs a read transaction. If the newest meta record is lost, bolt uses the previous one; view then fails, because
+// the content is older than the last successful commit.
 func (db *DB) view(fn func(*bbolt.Tx) error) error {
 	if err := db.probe(); err != nil {
 		return db.recordDamage(err)
@@ -110,7 +111,7 @@ func (db *DB) update(fn func(*bbolt.Tx) error) error {
 }
 
 // release closes bolt. After a panic bolt's Close could wait for a transaction for ever, so release only unlocks and
-// closes the file. It must unlock it explicitly, because the memory map keeps the lock after the file is closed.
+// closes the file. Closing is not enough to unlock the file, because the memory map keeps the lock.
 func release(bolt *bbolt.DB, file *os.File, panicked bool) error {
 	if !panicked {
 		return bolt.Close()

@@ -45,11 +45,13 @@ func holder(path string) int {
 	return findHolder(locks, uint64(stat.Dev), stat.Ino)
 }
 
-// findHolder finds the process that has locked a file in /proc/locks (proc_locks(5)), and returns its ID, or 0. A line is
+// findHolder searches locks, the content of /proc/locks (see proc_locks(5)), for the process that has locked the file with
+// a device number and an inode. It returns the ID of the process, or 0. A line is
 // "1: FLOCK ADVISORY WRITE 1234 fd:00:2001 0 EOF", with the process ID, the device in hexadecimal and the inode in
 // decimal. A process that waits for a lock has "->" before FLOCK and is skipped. The ID of a process outside this container
 // is shown as 0 or less.
 func findHolder(locks io.Reader, dev, inode uint64) int {
+	// This is how the kernel encodes a device number in st_dev.
 	major, minor := dev>>8&0xfff|dev>>32&^0xfff, dev&0xff|dev>>12&^0xff
 	file := fmt.Sprintf("%02x:%02x:%d", major, minor&0xffffffff, inode)
 	for lines := bufio.NewScanner(locks); lines.Scan(); {

@@ -97,7 +97,7 @@ func (db *DB) walk(table string, d direction, yield func(key string, data []byte
 	}
 }
 
-// compare is strings.Compare in the order of d.
+// compare compares two keys like strings.Compare, in the order of d.
 func (d direction) compare(a, b string) int { return int(d) * strings.Compare(a, b) }
 
 // queuedIn returns the backlog's records of a table after a key, or all of them if after is empty.
@@ -188,7 +188,7 @@ func (db *DB) decodeError(r row, data []byte, err error) error {
 	return db.recordDamage(damaged(db.path, err))
 }
 
-// isRecord reports whether key and value can be a record. Parts of a disk that were erased or never written are not.
+// isRecord reports whether key and value can be a record. The content of an erased or unwritten part of a disk cannot.
 func isRecord(key, value []byte) bool {
 	return !isBlank(key) && len(key) <= MaxKey && len(value) <= MaxValue && utf8.Valid(value) && json.Valid(value)
 }
@@ -206,8 +206,8 @@ func (db *DB) readable() error {
 	return db.damage
 }
 
-// setRefused stores and logs the cause why the latest value for r cannot be stored, for Refused. A nil cause removes an
-// earlier one. It reports whether the value is refused.
+// setRefused records and logs the cause for which the latest value of r cannot be stored; Refused returns it. A nil cause
+// removes an earlier cause. setRefused reports whether the value is refused.
 func (db *DB) setRefused(r row, cause error) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -223,7 +223,7 @@ func (db *DB) setRefused(r row, cause error) bool {
 	return true
 }
 
-// maxRefused is the maximum number of refused values that are stored and logged.
+// maxRefused is the maximum number of refused values whose causes are recorded and logged.
 const maxRefused = 100
 
 // Refused returns an error if PutSoon was given a value that cannot be stored, until a later value for the same key can

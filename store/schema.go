@@ -102,7 +102,7 @@ func migrate(tx *bbolt.Tx, from int, migrations []Migration) error {
 	return b.Put([]byte("version"), strconv.AppendInt(nil, int64(len(migrations)), 10))
 }
 
-// run calls Apply and converts a panic to an error, which would otherwise count as a damaged file.
+// run calls Apply and converts a panic to an error: a panic would otherwise be taken for damage to the file.
 func (m Migration) run(tx *Tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,9 +11,9 @@
 // If a commit fails, its changes stay queued and are tried again. [DB.Err] returns the cause.
 //
 // Open reads the whole file. If it is damaged, Open can copy the readable records to a new file ([Options.Salvage]).
-// Damage that is found later, including a disk that fails, is returned as an error that wraps [ErrDamaged], although the
-// bolt library panics. From then on all writes fail with that error, so that no code acts on records that could not be
-// read, and no write succeeds that cannot be read again.
+// Damage that is found later, for example because a disk fails, is returned as an error that wraps [ErrDamaged]; panics of
+// the bolt library are converted to this error. From then on all writes fail with it, so that nothing is stored on the
+// basis of incomplete records, and no write succeeds that could not be read again.
 package store
 
 import (
@@ -78,7 +78,7 @@ type DB struct {
 type backlog struct {
 	pending     map[row]*change
 	size        int           // bytes in pending
-	lost        int           // values that PutSoon has dropped since the last successful commit
+	lost        int           // number of values that PutSoon has dropped since the last successful commit
 	err         error         // error of the last commit
 	undecodable map[row]bool  // records that were logged because they cannot be decoded
 	refused     map[row]error // why the latest value of a record cannot be stored
@@ -86,7 +86,7 @@ type backlog struct {
 
 // flusher controls the goroutine that commits the backlog.
 type flusher struct {
-	wake    chan struct{} // receives a value when a first change is queued
+	wake    chan struct{} // receives a value when a change is queued in an empty backlog
 	stop    chan struct{} // closed by Close
 	running sync.WaitGroup
 	close   func() error // calls shut once

@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// Limits of a record. Larger content is stored in a file that is named by its hash.
+// Limits of a record. Callers store larger content in files, which are named by their hash.
 const (
 	MaxKey   = 1 << 10 // bytes
 	MaxValue = 1 << 20 // bytes of JSON
@@ -40,8 +40,8 @@ func (t *Table[T]) Get(key string) (v T, found bool, err error) {
 	return v, true, nil
 }
 
-// Put stores a value. When it returns nil, the value is on the disk, together with all changes that were queued. If they
-// were all stored already, there is no commit. After an error the earlier value is still valid.
+// Put stores a value. When it returns nil, the value is on the disk, together with all changes that were queued. If all
+// of these are stored already, Put commits nothing. After an error the earlier value is still valid.
 func (t *Table[T]) Put(key string, v T) error {
 	c, err := t.encode(key, v)
 	if err != nil {
@@ -76,8 +76,8 @@ func (t *Table[T]) Change(put map[string]T, remove []string) error {
 // value is committed. A value that cannot be stored is logged and reported by [DB.Refused], and the earlier value stays;
 // callers limit the size of their values.
 //
-// If [MaxWaiting] records or [MaxWaitingBytes] bytes are queued, PutSoon waits for a commit. If that fails, it drops
-// values for further keys, which is logged once: memory is limited, and a full disk must not stop the robots.
+// If [MaxWaiting] records or [MaxWaitingBytes] bytes are queued, PutSoon waits for a commit. If the commit fails, PutSoon
+// drops values for further keys and logs this once: memory is limited, and a full disk must not stop the robots.
 func (t *Table[T]) PutSoon(key string, v T) {
 	c, err := t.encode(key, v)
 	if t.db.setRefused(row{t.name, key}, err) {

@@ -39,7 +39,7 @@ func (db *DB) writeNow(entries ...entry) error {
 	if closed {
 		return closedError(db.path)
 	}
-	// An empty key is possible only in a removal, and no record has it.
+	// Only a removal can have an empty key, and no record has that key.
 	return db.commit(slices.DeleteFunc(entries, func(e entry) bool { return e.key == "" })...)
 }
 
@@ -103,7 +103,7 @@ func (db *DB) commit(entries ...entry) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	// Sorted, because neighbours share pages. Stable, so that the newer of two changes of one record comes last.
+	// Sorted, because neighbouring records share pages. Stable, so that the newer of two changes of one record comes last.
 	slices.SortStableFunc(batch, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.table, b.table), cmp.Compare(a.key, b.key))
 	})
@@ -129,7 +129,7 @@ func (db *DB) queued() []entry {
 // errUnchanged rolls back a transaction that would change nothing, because a commit takes two syncs.
 var errUnchanged = errors.New("nothing changed")
 
-// apply writes the entries that differ from the stored records. It returns errUnchanged if none exist.
+// apply writes the entries that differ from the stored records. It returns errUnchanged if all are equal.
 func apply(tx *bbolt.Tx, batch []entry) error {
 	changed := false
 	for _, e := range batch {

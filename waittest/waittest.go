@@ -38,7 +38,8 @@ func Until(d time.Duration, condition func() bool) bool {
 	return true
 }
 
-// Dead reports whether a process has ended. That includes zombies, which no parent may reap in a container.
+// Dead reports whether a process has ended. A zombie counts as ended: in a container it may stay for ever,
+// because no parent reaps it.
 func Dead(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, _ := strings.Cut(string(stat), ") ")

@@ -77,7 +77,7 @@ type wireAlert struct {
 	Emotion string `json:"emotion"`
 }
 
-// wire returns the JSON form.
+// wire returns the JSON form of a.
 func (a AudioParams) wire() *wireAudio {
 	return &wireAudio{Format: "opus", SampleRate: a.SampleRate, Channels: 1, FrameDuration: a.FrameDuration}
 }

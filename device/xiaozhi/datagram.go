@@ -9,14 +9,14 @@ import (
 	"fmt"
 )
 
-// Sizes of the UDP transport, in bytes.
+// Sizes of the UDP transport in bytes, and values of header fields.
 const (
-	KeySize        = 16 // of AES-128
-	NonceSize      = 16 // also the size of a datagram's header
-	MaxDatagram    = 1400
-	datagramOpus   = 1 // value of the type field
-	flagsFromRobot = 0 // value of the flags field
-	flagsToRobot   = 1
+	KeySize        = 16   // size of an AES-128 key
+	NonceSize      = 16   // also the size of a datagram's header
+	MaxDatagram    = 1400 // maximum size of a datagram
+	datagramOpus   = 1    // type
+	flagsFromRobot = 0    // flags
+	flagsToRobot   = 1    // flags
 )
 
 // ErrDatagram is wrapped by the errors of Datagrams.Parse.
@@ -34,13 +34,13 @@ type Datagram struct {
 //
 // All numbers are big-endian. The payload is encrypted with AES-128 in counter mode, with the header
 // as the first counter block. Datagrams are not authenticated: an attacker only has to guess ssrc and
-// sequence. The robot copies type, flags and ssrc from the nonce, and reads only the type of the
-// appliance's datagrams. The appliance can therefore use other flags, so that the two directions
-// never use the same counter block.
+// sequence. The robot copies type, flags and ssrc from the nonce into its headers, and checks only the
+// type in the appliance's headers. The appliance can therefore send other flags, so that the two
+// directions never use the same counter block.
 //
 // Two datagrams of one direction share a part of the key stream if they have the same size and
 // timestamp, and sequence numbers close to each other. The timestamp is 0 in the datagrams of a robot
-// that does not leave echo cancellation to the appliance; the appliance always increases it.
+// that does not leave echo cancellation to the appliance; it increases in the appliance's datagrams.
 //
 // Datagrams is not safe for concurrent use.
 type Datagrams struct {
@@ -58,7 +58,7 @@ func NewNonce(ssrc [4]byte) (nonce [NonceSize]byte) {
 	return nonce
 }
 
-// NewDatagrams returns the Datagrams of one direction. key and nonce are those of the appliance's hello.
+// NewDatagrams returns the Datagrams of one direction. key and nonce are from the appliance's hello.
 func NewDatagrams(key [KeySize]byte, nonce [NonceSize]byte, toRobot bool) *Datagrams {
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
@@ -86,7 +86,7 @@ func (d *Datagrams) Append(dst []byte, p Datagram) []byte {
 	return dst
 }
 
-// Parse parses a datagram and decrypts it in place. The result shares memory with it.
+// Parse parses a datagram and decrypts it in place. The result shares memory with the argument.
 func (d *Datagrams) Parse(datagram []byte) (Datagram, error) {
 	if len(datagram) < NonceSize || len(datagram) > MaxDatagram {
 		return Datagram{}, fmt.Errorf("%w: %d bytes", ErrDatagram, len(datagram))

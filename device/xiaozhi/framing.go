@@ -7,8 +7,8 @@ import (
 )
 
 // Framing is the layout of audio in binary messages: 1, 2 or 3. The response to a check-in sets it in
-// the robot's flash. It is used in both directions and cannot change within a session. The robot sends
-// its number in the Protocol-Version header and in hello.
+// the robot's flash. Both directions use the same framing, and it cannot change within a session. The
+// robot sends the number of the framing in the Protocol-Version header and in hello.
 //
 //	1  payload
 //	2  u16 version=2 | u16 type | u32 reserved | u32 timestamp | u32 payload size | payload

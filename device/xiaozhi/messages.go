@@ -8,15 +8,15 @@ package xiaozhi
 
 import "encoding/json"
 
-// MaxMessage is the maximum size of a robot's message in bytes. Its frames have 16-bit lengths.
+// MaxMessage is the maximum size of a robot's message in bytes. The robot's frames have 16-bit lengths.
 const MaxMessage = 65535
 
-// FromRobot is a text message from a robot. The set is closed: Hello,
+// FromRobot is a text message from a robot. Only these types implement it: Hello,
 // ListenStart, ListenStop, ListenDetect, Abort, FromMCP, Event, Goodbye and
 // UnknownFromRobot.
 type FromRobot interface{ fromRobot(w *wire) }
 
-// ToRobot is a text message to a robot. The set is closed: Welcome,
+// ToRobot is a text message to a robot. Only these types implement it: Welcome,
 // TTSStart, SentenceStart, TTSStop, STT, LLM, ToMCP, Reboot, Alert, Notify,
 // Goodbye, KeepAlive and UnknownToRobot.
 type ToRobot interface{ toRobot(w *wire) }
@@ -31,7 +31,7 @@ type AudioParams struct {
 type Features struct {
 	AEC       bool `json:"aec,omitempty"`        // the robot leaves echo cancellation to the appliance
 	MCP       bool `json:"mcp,omitempty"`        // the robot is an MCP server
-	GlyphPush bool `json:"glyph_push,omitempty"` // the appliance can send glyphs of a font; from v2.4.0 on
+	GlyphPush bool `json:"glyph_push,omitempty"` // the appliance can send glyphs of a font; firmware 2.4.0 or later
 }
 
 // Hello is a robot's first message.
@@ -124,15 +124,15 @@ type LLM struct{ Emotion, Text string }
 // ToMCP carries a JSON-RPC request to the robot's MCP server.
 type ToMCP struct{ Payload json.RawMessage }
 
-// Reboot is the only command of the firmware's "system" message.
+// Reboot restarts the robot. It is the only command of the firmware's "system" message.
 type Reboot struct{}
 
 // Alert shows a message in any state of the robot. All three fields are required.
 type Alert struct{ Status, Message, Emotion string }
 
 // Notify makes an idle robot play sound from a URL of the appliance. It needs firmware 2.5.0 (see the
-// firmware's docs/notify.md). The robot does not respond to it; that it requests the sound shows that
-// it has accepted the message.
+// firmware's docs/notify.md). The robot sends no response; its request for the URL shows that it has
+// accepted the message.
 type Notify struct {
 	URL       string // http or https; mono Ogg Opus, packets of 5 to 120 ms
 	Subtitles []Subtitle

@@ -39,7 +39,7 @@ const (
 // Limits of a backup, which comes from an untrusted source.
 const (
 	maxDatabase = 4 << 30 // bytes
-	maxFiles    = 256     // twice as many as the firmware catalogue has
+	maxFiles    = 256     // twice the maximum of the firmware catalogue
 )
 
 // Manifest lists the files of a backup. It contains no secret.
@@ -64,8 +64,8 @@ type Folder struct {
 	Name  string   // path in the data directory
 	Below []string // subfolders that also have files for the backup
 	// Allowed reports whether a backup may contain the file with a name, which is relative to the
-	// folder. It returns the maximum size in bytes and, if the name contains it, the SHA-256 hash
-	// in hexadecimal.
+	// folder. It returns the maximum size in bytes and, if the name contains the SHA-256 hash of the
+	// file, that hash in hexadecimal.
 	Allowed func(name string) (maxSize int64, sha256 string, ok bool)
 	Table   string                  // table of the database whose records have files in the folder
 	FileOf  func(key string) string // returns the name of the file of a record, relative to the folder
@@ -175,7 +175,8 @@ func (m Manifest) String() string {
 		m.Perch, m.Appliance, len(m.Files), float64(m.Bytes())/1e6)
 }
 
-// Backup is a backup that is ready to be written. Its files are open, so that none can be removed.
+// Backup is a backup that is ready to be written. Its files are open, so that it stays complete even if
+// files are removed from the data directory.
 type Backup struct {
 	Manifest Manifest
 	text     []byte              // the manifest in JSON
@@ -192,12 +193,12 @@ func (p *Backup) Close() {
 // Size returns the size of the tar in bytes.
 func (p *Backup) Size() int64 {
 	const block = 512
-	padded := func(n int64) int64 { return block + (n+block-1)/block*block }
+	padded := func(n int64) int64 { return block + (n+block-1)/block*block } // header and content
 	n := padded(int64(len(p.text)))
 	for _, f := range p.Manifest.Files {
 		n += padded(f.Size)
 	}
-	return n + 2*block
+	return n + 2*block // a tar ends with two empty blocks
 }
 
 // Write writes the tar to w. Its memory use does not depend on the size of the files.
@@ -242,9 +243,9 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// unpack reads a whole backup. It checks the manifest, calls accept with it, and then calls create
-// for each file; it writes the file to the result and closes that. Errors for an invalid backup are
-// of type store.Shown.
+// unpack reads a whole backup. It checks the manifest and calls accept with it. Then, for each file, it
+// calls create, writes the content to the result and closes the result. Errors for an invalid backup
+// are of type store.Shown.
 func unpack(r io.Reader, folder Folder, accept func(Manifest) error, create func(File) (io.WriteCloser, error)) (m Manifest, err error) {
 	t := tar.NewReader(r)
 	if m, err = readManifest(t); err != nil {
@@ -369,7 +370,7 @@ type Directory struct {
 	Log        *slog.Logger
 }
 
-// FolderFiles returns the number of the folder's files for a backup, or 0 if it cannot be read.
+// FolderFiles returns the number of the folder's files for a backup, or 0 if the folder cannot be read.
 func (d Directory) FolderFiles() int {
 	names, _ := d.Folder.list(d.Path)
 	return len(names)

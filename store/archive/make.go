@@ -20,8 +20,8 @@ import (
 	"perch/store"
 )
 
-// maxAttempts is the maximum number of attempts to open the file of every record of the folder's
-// table. An attempt may fail because files are added and removed at any time.
+// maxAttempts is the maximum number of attempts to make a backup with the file of every record of the
+// folder's table. An attempt may miss a file because files are added and removed at any time.
 const maxAttempts = 3
 
 // Running makes a backup while an appliance uses the directory and has its database open.
@@ -56,7 +56,7 @@ func (d Directory) makeBackup(ctx context.Context, copyDatabase func(io.Writer) 
 
 // collect opens the files of a backup, and returns the keys of records whose files are missing. It
 // reads the folder before and after it copies the database, because a file is created before its
-// record and removed after it.
+// record is, and removed after its record is.
 func (d Directory) collect(ctx context.Context, p *Backup, copyDatabase func(io.Writer) error) (missing []string, err error) {
 	if err := d.openFolder(p.files); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *Backup) listFiles(ctx context.Context, folder Folder, log *slog.Logger)
 	names = append([]string{databaseName}, names...)
 	for _, name := range names {
 		hash := sha256.New()
-		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(p.files[name], 0, 1<<62)})
+		n, err := io.Copy(hash, contextReader{ctx, io.NewSectionReader(p.files[name], 0, 1<<62)}) // to the end of the file
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}

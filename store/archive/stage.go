@@ -18,8 +18,9 @@ import (
 )
 
 // A backup is restored in two steps. First its files are staged in a folder of the data directory,
-// and after all of them were checked and synced, a marker is added. The next start swaps the staged
-// files in before it opens anything. If there is no marker, it removes the folder.
+// and after all of them were checked and synced, a marker is added. The next start of the appliance
+// swaps the staged files in (replaces the current files by them) before it opens any file. Without a
+// marker it removes the folder instead.
 const (
 	stageName    = "restore"                        // the folder
 	markerName   = "ready"                          // the marker in the folder
@@ -96,7 +97,7 @@ func (d Directory) checkReplaceable() error {
 	return nil
 }
 
-// createStaged creates a file in the folder dir for staged files.
+// createStaged creates the file for f in dir, the folder of staged files.
 func createStaged(dir string, f File) (io.WriteCloser, error) {
 	path := filepath.Join(dir, filepath.FromSlash(f.Name))
 	mode := os.FileMode(0o640)
@@ -119,7 +120,7 @@ type synced struct{ *os.File }
 // Close syncs and closes the file.
 func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
 
-// checkStaged checks the whole staged database, and that its schema is the manifest's.
+// checkStaged checks the whole staged database, and that it has the schema that the manifest states.
 func (d Directory) checkStaged(dir string, m Manifest) error {
 	f, err := os.Open(filepath.Join(dir, databaseName))
 	if err != nil {

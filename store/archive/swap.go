@@ -17,8 +17,8 @@ import (
 	"perch/store"
 )
 
-// Finish swaps in a staged backup, and removes one without a marker. A start must call it before it
-// opens any file of the data directory.
+// Finish swaps in a staged backup, or removes it if it has no marker. The appliance must call Finish
+// when it starts, before it opens any file of the data directory.
 func (d Directory) Finish() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
 		return nil // if the directory cannot be read, opening the database fails as well
@@ -41,7 +41,7 @@ func (d Directory) swapIn(log *slog.Logger) error {
 	if ready {
 		m := m.Plain()
 		log.Info("a backup is restored", "made", m.Created, "version", m.Perch, "appliance", m.Appliance, "files", len(m.Files))
-		// These files are removed first, so that the new database is never used with them.
+		// The outdated files are removed first, so that they are never used with the new database.
 		if err := d.removeOutdated(); err != nil {
 			return fmt.Errorf("restore the backup that is staged in %s: %w", filepath.Join(data, stageName), err)
 		}

@@ -16,7 +16,7 @@ const maxLost = 12
 type rescue struct {
 	t        *tree
 	freelist uint64 // page of the free list
-	list     []pair // the tables: key is empty, value is bolt's description of the table
+	list     []pair // one for each table, without a key; value is bolt's description of the table
 	gaps     []gap
 	older    bool // whether the tables are from before the last commit, because the latest could not be read
 	stray    int  // number of pages in use that belong to no known part of the tree
@@ -36,11 +36,11 @@ type pair struct {
 // gap is a part of the tree whose page could not be read.
 type gap struct {
 	part
-	pages int // number of pages that orphans has found to belong to the part
+	pages int // number of pages below it that copyOrphans has found
 }
 
-// newRescue reads the list of tables. Each commit writes it to another page, so if the latest list is damaged, newRescue
-// uses the previous one.
+// newRescue reads the list of tables. Each commit writes the list to another page, so if the latest list is damaged,
+// newRescue uses the previous one.
 func newRescue(to *bbolt.DB, file io.ReaderAt, size int64, valid Validator) (*rescue, error) {
 	metas, err := readMetas(file)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *rescue) copyTables() error {
 }
 
 // copyOrphans copies the records of pages that are in use but not reachable, because a page above them is damaged. A page
-// whose keys fit into exactly one gap belongs there.
+// whose keys fit into exactly one gap belongs to that gap.
 func (r *rescue) copyOrphans() error {
 	if len(r.gaps) == 0 {
 		return nil
@@ -93,7 +93,7 @@ func (r *rescue) copyOrphans() error {
 	}
 	strict := *r.t
 	strict.lost = func(_ part, cause error) error { return cause }
-	for id := uint64(2); id < r.t.pages; id++ {
+	for id := uint64(2); id < r.t.pages; id++ { // pages 0 and 1 are the meta pages
 		if r.t.isSeen(id) {
 			continue
 		}
@@ -121,7 +121,7 @@ func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 			continue
 		}
 		if match >= 0 {
-			r.stray++ // it fits into both
+			r.stray++ // the page fits into two gaps
 			return nil
 		}
 		match = i
@@ -135,8 +135,8 @@ func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 	return t.leaf(page, count, r.gaps[match].part)
 }
 
-// report returns descriptions of the lost records, and the tables that lost some. A gap whose page was found is not
-// lost if there are no stray pages: then all its pages were found.
+// report returns descriptions of the lost records, and the tables that lost some. If there are no stray pages, all pages
+// of the gaps that copyOrphans found pages for were found, so nothing of these gaps is lost.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before that")
