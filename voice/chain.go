@@ -8,8 +8,8 @@ import (
 
 // Recognizers tries engines in order. If one returns an error, the next one recognizes the
 // same utterance from its beginning. The transcript of the first engine without an error is
-// final: it is refused if the engine refused it, if it holds nothing but markup, or if it is
-// a sentence that recognizers invent for silence.
+// final, even if it is refused: because the engine refused it, because it holds nothing but
+// markup, or because it is a sentence that recognizers invent for silence.
 type Recognizers []Recognizer
 
 // Name returns the first engine's name.
@@ -43,7 +43,7 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 	var failures []error
 	for i, engine := range s {
 		if i > 0 {
-			o.Voice = "" // the voice is one of the first engine
+			o.Voice = "" // the caller has chosen the voice for the first engine
 		}
 		sounded := false
 		err := engine.Synthesize(ctx, text, o, func(pcm []int16) error {

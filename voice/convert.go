@@ -68,7 +68,7 @@ func (a *Arrival) Received(sound time.Duration) {
 // Converter converts a synthesizer's samples to SpeakerRate and bounds their number.
 type Converter struct {
 	maxSamples int // at SpeakerRate
-	samples    int // passed to out
+	samples    int // number of samples passed to out
 	rate       int // of the input, in Hz; 0 before the first call of Rate
 	resampler  *Resampler
 	arrival    *Arrival

@@ -2,7 +2,8 @@ package voice
 
 import "sync"
 
-// Constants of Echo. A step is echoStep samples, a frame MicFrame samples.
+// Constants of Echo, whose comment explains the terms. A step is echoStep samples, a frame
+// MicFrame samples.
 const (
 	referenceAdvance = 40 * MicRate / 1000  // number of samples that the canceller gets the loudspeaker's sound early, to cover errors of the lag
 	reverbSteps      = 8                    // steps of reverberation that the judge expects
@@ -19,11 +20,12 @@ const (
 )
 
 // Echo removes a robot's own voice from the sound of its microphone, for a robot that leaves
-// this to the server. Each of the robot's packets carries a stamp: that of the server's
-// packet which the loudspeaker was playing at the time. Sent and Silence may be called from
-// one goroutine while Process is called from another.
+// this to the server. Each of the server's packets has a stamp, and each of the robot's
+// packets repeats the stamp of the server's packet that the loudspeaker was playing at the
+// time. Sent and Silence may be called from one goroutine while Process is called from
+// another.
 //
-// "Our speech" is the sound that the server sent to the robot.
+// "Our speech" and "our voice" are the sound that the server sent to the robot.
 type Echo struct {
 	sentSpeech
 	canceller    *canceller
@@ -31,11 +33,11 @@ type Echo struct {
 	aligner      aligner
 	judge        *judge
 	packet       []byte // copy of the sent packet that is being decoded
-	micPosition  int64  // samples of the microphone processed so far
+	micPosition  int64  // number of the microphone's samples processed so far
 	lastEnd      int64  // value of sentSpeech.end when Process last saw it change
 	latestPlayed int64  // position in ref of the latest packet that the robot has played
 	stamped      bool   // the robot has sent a stamp
-	idleFrames   int    // frames since a packet was sent, our speech ended, or the robot began to play a packet
+	idleFrames   int    // frames since the last time that a packet was sent, our speech ended, or the robot began to play a packet
 
 	micStep, refStep, cleanStep [echoStep]int16 // the canceller's input and output
 	clean                       []int16         // returned by Process
@@ -223,9 +225,9 @@ func (e *Echo) levelsAtAnyLag(at int64) (l levels) {
 	return l
 }
 
-// levelsAt returns the levels of our voice for a step of the microphone: those of the
+// levelsAt returns the levels of our voice for a step of the microphone. They cover the
 // loudspeaker's sound from position at+early to one step after at+late, and the
-// reverberation of the sound before.
+// reverberation of the sound before it.
 func (e *Echo) levelsAt(at, early, late int64) (l levels) {
 	e.ref.raiseLevels(&l, at+early, at+echoStep+late, 1)
 	factor := float32(1)

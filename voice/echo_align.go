@@ -2,7 +2,7 @@ package voice
 
 import "slices"
 
-// Constants of the alignment by stamps and by correlation.
+// Constants of the alignment by stamps and by correlation; see aligner.
 const (
 	recentStamps     = 9                // number of stamps in the median
 	minStamps        = 5                // number of stamps needed for a median
@@ -31,7 +31,7 @@ type aligner struct {
 	oddFrame bool // changes with each frame
 	finder   lagFinder
 	room     roomResponse                          // once known, it stays known for later speech
-	searched [MicFrame + lagRange*decimation]int16 // the loudspeaker's sound that a frame is searched in
+	searched [MicFrame + lagRange*decimation]int16 // the loudspeaker's sound that a frame is compared with
 }
 
 // stampedBase is the alignment by stamps.
@@ -83,14 +83,14 @@ func (a *aligner) addMissingStamp() {
 }
 
 // trackOrder records whether a frame's stamp is in order, that is, gives the same base as the
-// stamp before. If most stamps of a robot are in order, a single one that is not means that
-// the robot ran dry or that a frame was lost: the lag may have changed.
+// stamp before. If most stamps of a robot are in order, a single stamp out of order means that
+// the robot had nothing left to play or that a frame was lost: the lag may have changed.
 func (a *aligner) trackOrder(inOrder bool) {
 	disorder := float32(1)
 	if inOrder {
 		disorder = 0
 	}
-	a.disorder += (disorder - a.disorder) / 16
+	a.disorder += (disorder - a.disorder) / 16 // a moving average over about 16 frames, one second
 	if !inOrder && !a.isUnruly() {
 		a.doubtLag()
 	}
@@ -184,7 +184,7 @@ func (a *aligner) isUnruly() bool { return a.disorder > maxDisorder }
 // isLagSure reports whether the lag is known and not in doubt.
 func (a *aligner) isLagSure() bool { return a.locked && !a.doubt }
 
-// isLagChange reports whether two lags are different ones.
+// isLagChange reports whether two lags differ by at least minLagChange.
 func isLagChange(a, b int64) bool { return a-b >= minLagChange || b-a >= minLagChange }
 
 // heardPosition returns the position of the loudspeaker's sound that is heard at a position of

@@ -18,8 +18,8 @@ const (
 )
 
 // canceller is the echo canceller of SpeexDSP: a frequency-domain filter that learns the echo
-// of the loudspeaker's sound in the room, and subtracts it from the microphone's. Learning
-// takes about five seconds of speech.
+// of the loudspeaker's sound in the room, and subtracts it from the microphone's sound.
+// Learning takes about five seconds of speech.
 type canceller struct{ state *C.SpeexEchoState } // nil after close
 
 func newCanceller() (*canceller, error) {

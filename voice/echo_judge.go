@@ -9,7 +9,7 @@ const (
 	minUnexplained = 0.35    // fraction of the clean sound's power that must exceed the usual residue
 	minNotEcho     = 0.15    // fraction of the microphone's power that must exceed the usual echo
 	carefulFactor  = 1.7     // multiplies both fractions if the alignment may be wrong without notice
-	personLevel    = 80 * 80 // mean square of the quietest person, -52 dBFS
+	personLevel    = 80 * 80 // mean square of the samples of the quietest person, -52 dBFS
 
 	// The canceller has diverged if it adds power in more frames than one in half a second.
 	maxAddedRatio  = 2   // in such a frame, the clean sound has more than this multiple of the microphone's power,
@@ -61,6 +61,7 @@ func (c *usualRatio) learn(sound, reference, noise *levels) {
 		c.weight[b] = min(c.weight[b]+1, maxWeight)
 		c.gain[b] += off / c.weight[b]
 		off -= off / c.weight[b]
+		// In a normal distribution, the standard deviation is 1.25 times the mean deviation.
 		c.spread[b] += (1.25*min(max(off, -off), 12) - c.spread[b]) / c.weight[b]
 	}
 }
@@ -86,7 +87,7 @@ type judge struct {
 func newJudge() *judge {
 	j := &judge{analyser: newAnalyser(), echoRatio: newUsualRatio(), cleanRatio: newUsualRatio()}
 	for b := range j.noise {
-		j.noise[b] = 10
+		j.noise[b] = 10 // a first guess, which trackNoise corrects
 	}
 	return j
 }
@@ -106,8 +107,8 @@ func (j *judge) trackNoise(heard *levels) {
 }
 
 // processStep processes a step of the microphone's sound and of the clean sound. around holds
-// the levels of our voice, the maximum over the lags that are possible; aligned holds those at
-// the known lag, or is nil if the lag is unknown.
+// the maximum levels of our voice over all possible lags; aligned holds its levels at the known
+// lag, or is nil if the lag is unknown.
 func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *levels) {
 	heard, cleaned := j.analyser.step(mic, clean)
 	silent := true

@@ -60,7 +60,8 @@ func (l *lagFinder) add(mic *[MicFrame]int16, ref *[MicFrame + lagRange*decimati
 	l.frames++
 }
 
-// decimate writes the means of every decimation samples to out, each minus the mean before.
+// decimate writes to out the mean of each group of decimation samples, minus the mean of the
+// group before.
 func decimate(pcm []int16, out []float32) {
 	last := float32(0)
 	for i := range out {
@@ -120,6 +121,7 @@ func (l *lagFinder) bestLag(room *roomResponse) (lag int64, ratio float64) {
 	}
 	peak := float64(at)
 	if at > 0 && at < lagRange-1 {
+		// The top of the parabola through the peak and its two neighbours is more precise.
 		left, top, right := float64(l.scores[at-1]), float64(l.scores[at]), float64(l.scores[at+1])
 		if bend := left - 2*top + right; bend < 0 {
 			peak += (left - right) / 2 / bend

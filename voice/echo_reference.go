@@ -85,8 +85,8 @@ func (r *reference) isStored(at int64) bool {
 	return at >= max(0, r.endPosition()-echoSamples) && at < r.endPosition()
 }
 
-// raiseLevels raises each level in l to the maximum of the steps between two positions, after
-// these have been multiplied by factor.
+// raiseLevels raises each level in l to the maximum level of the steps between two positions,
+// multiplied by factor.
 func (r *reference) raiseLevels(l *levels, from, to int64, factor float32) {
 	for hop := from / echoStep; hop <= to/echoStep; hop++ {
 		if !r.isStored(hop * echoStep) {

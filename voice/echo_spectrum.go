@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// spectrumSpan is the number of samples in a spectrum: those of a step and the ones before.
+// spectrumSpan is the number of samples that a spectrum is computed from: the samples of a step
+// and the latest samples before it.
 const spectrumSpan = 512
 
 // bandEdges are the edges of the critical bands, in Hz. Above the last edge, a robot's codec
@@ -30,7 +31,7 @@ type analyser struct {
 
 func newAnalyser() *analyser {
 	a := &analyser{}
-	shift := 17 - bits.Len(spectrumSpan)
+	shift := 17 - bits.Len(spectrumSpan) // leaves the 9 bits of an index
 	for i := range spectrumSpan {
 		sin, cos := math.Sincos(2 * math.Pi * float64(i) / spectrumSpan)
 		if i < len(a.cos) {
@@ -60,7 +61,7 @@ func (a *analyser) step(first, second *[echoStep]int16) (firstLevels, secondLeve
 	a.transform()
 	// The spectrum of a real stream is symmetric, which separates the two streams here.
 	// scale undoes three factors: the separation multiplies power by 4, half of the power
-	// is in the upper half of the spectrum, and the window passes 3/8 of it.
+	// is in the upper half of the spectrum, and the window passes 3/8 of the power.
 	const scale = 2 / (4 * 0.375 * spectrumSpan * spectrumSpan)
 	for b := range bands {
 		var p, q float32

@@ -11,7 +11,7 @@ import (
 	webrtcvad "github.com/maxhawkins/go-webrtcvad"
 )
 
-// Edge is a change that the end-pointer found in a piece of sound.
+// Edge is a change that the EndPointer found in a piece of sound.
 type Edge int
 
 // The edges of an utterance.
@@ -25,8 +25,8 @@ const (
 // to 400 ms inside a sentence.
 const DefaultSilence = 600 * time.Millisecond
 
-// Thresholds on 20 ms windows, chosen on speech of three voices, breath, servo noise and
-// DTX silence; endpoint_test.go checks them.
+// Thresholds for windows of 20 ms, chosen with speech of three voices, breath, servo noise, and
+// the silence of discontinuous transmission; endpoint_test.go checks them.
 const (
 	window          = MicRate * 20 / 1000 // samples
 	onsetWindows    = 15                  // speech begins if, within 300 ms,
@@ -56,8 +56,8 @@ type EndPointer struct {
 	floor        float64          // RMS of the room's noise
 	speaking     bool
 	quietWindows int    // number of windows since a voice was last heard
-	settledText  string // the text of the current speech last passed to Finished's settled; empty if none
-	settled      bool   // what settled returned for settledText
+	settledText  string // the text of the current speech that Finished last passed to its argument settled; may be empty
+	settled      bool   // the result of that call
 }
 
 // NewEndPointer returns an end-pointer that ends speech after the given silence
@@ -188,7 +188,7 @@ func countOnes(recent uint32, n int) int { return bits.OnesCount32(recent & (1<<
 // noise floor.
 func (e *EndPointer) isVoice(pcm []int16) bool {
 	level := rms(pcm)
-	// The detector has its own statistics, so it must see every window. It reads
+	// The detector collects statistics of the sound, so it must see every window. It reads
 	// samples in native byte order, which is little-endian on all supported machines.
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&pcm[0])), 2*len(pcm))
 	voice, err := e.vad.Process(MicRate, bytes)
@@ -202,7 +202,7 @@ func (e *EndPointer) isVoice(pcm []int16) bool {
 func (e *EndPointer) trackFloor(level float64, voice bool) {
 	rise := 1.02 // per window: about tenfold in 2.4 s
 	if voice {
-		rise = 1.002
+		rise = 1.002 // about tenfold in 23 s
 	}
 	e.floor = max(1, min(level, max(e.floor, 1)*rise))
 }

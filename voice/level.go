@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Levels are the levels of the parts of one packet of speech, each LevelDuration long: a
-// mouth moves faster than one packet.
+// Levels are the loudness levels of the two halves of a packet of speech, each LevelDuration
+// long: one level per packet would be too slow for a mouth.
 type Levels [2]float64
 
 // LevelDuration is the duration of each level of a packet.

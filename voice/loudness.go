@@ -106,8 +106,8 @@ func (l *Loudness) Mouth(name string) *Mouth {
 	return &Mouth{loudness: l, name: name}
 }
 
-// Queue adds the levels of sound that will have been played at until. Each level lasts
-// LevelDuration. The voice is silent from until, unless more levels are queued.
+// Queue adds the levels of sound that is played up to the time until. Each level lasts
+// LevelDuration. After that time the voice is silent, unless more levels are queued.
 func (m *Mouth) Queue(levels []float64, until time.Time) {
 	if !m.loudness.Watched() {
 		return

@@ -68,10 +68,10 @@ type Encoder struct {
 }
 
 // Settings of the encoder for a robot's speaker, chosen with BenchmarkQuality. The encoder
-// uses Opus's application for music, not for voice: the result is closer to the original than
-// that of the voice model at 24 kbit/s, takes a third of the time to encode and no more time to
-// decode, and hides lost packets better. A packet has about 360 bytes, which a robot's radio
-// handles well.
+// uses Opus's application for music, not for voice. Compared with the voice application at
+// 24 kbit/s, the sound is closer to the original, takes a third of the time to encode and no
+// more time to decode, and suffers less from lost packets. A packet has about 360 bytes, which a
+// robot's radio handles well.
 const (
 	speechBitrate    = 48000 // bit/s
 	speechComplexity = 5     // of 0 to 10; 0 smears consonants

@@ -1,7 +1,8 @@
 package voice
 
-// The pitch of a voice is the lag at which its sound is most similar to itself. It is
-// searched in the latest 32 ms of sound, at half the rate. Lags are in samples of pitchRate.
+// The period of a voice is the lag at which its sound is most similar to itself. hasPitch
+// searches for it in the latest 32 ms of sound, at half the rate. Lags are in samples at
+// pitchRate.
 const (
 	pitchSpan      = 512 // samples at 16 kHz
 	pitchRate      = MicRate / 2
@@ -12,7 +13,7 @@ const (
 )
 
 // hasPitch reports whether sound has the period of a voice, as vowels do. Breath has no
-// period. The whine of a motor has one, but it is shorter than any voice's.
+// period. The whine of a motor has a shorter period than any voice.
 func hasPitch(pcm *[pitchSpan]int16) bool {
 	var half [pitchSpan / 2]float32
 	for i := range half {

@@ -6,7 +6,7 @@ import (
 	"perch/driver"
 )
 
-// Setup holds the settings of an engine that are not its own options.
+// Setup holds the settings that the appliance gives an engine in addition to its options.
 type Setup struct {
 	Language string // the household's language, as a BCP 47 tag
 	Voice    string // overrides the voice in a synthesizer's options; empty for no change

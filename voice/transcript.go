@@ -51,8 +51,8 @@ func filterTranscript(t Transcript, u *Utterance) Transcript {
 	return cleaned
 }
 
-// minNoSpeech is the lowest Transcript.NoSpeech of an utterance that may have been silence, as in
-// Whisper itself.
+// minNoSpeech is the minimum Transcript.NoSpeech of an utterance that may have been silence.
+// Whisper itself uses the same value.
 const minNoSpeech = 0.6
 
 // inventions returns sentences that Whisper writes for silence and noise, because it learned
@@ -69,7 +69,8 @@ func inventions() []string {
 	}
 }
 
-// isInvented reports whether text is one of the inventions, or begins with a long one.
+// isInvented reports whether text is one of the inventions, or begins with one that is longer
+// than 20 bytes.
 func isInvented(text string) bool {
 	words := strings.Map(func(r rune) rune {
 		switch {

@@ -34,10 +34,10 @@ type Options struct {
 	Language string // a BCP 47 tag, such as "en" or "en-GB"
 	Voice    string // a voice, named as the engine names it; for the first of several engines
 	// DetectLanguage is true if the person may speak another language than Language. A
-	// recognizer that cannot detect languages ignores it.
+	// recognizer that cannot detect languages ignores the field.
 	DetectLanguage bool
 	// YesNo is true if the utterance replies to a yes-or-no question. A recognizer may then
-	// recognize only replies to such questions, or ignore it.
+	// recognize only replies to such questions, or ignore the field.
 	YesNo bool
 	// Stranger is true if nobody has adopted the robot. A busy engine may serve other robots
 	// first.

@@ -57,7 +57,7 @@ func sampleReader(tag uint16, bits int) func(b []byte) int16 {
 	case tag == wavPCM && bits == 16:
 		return func(b []byte) int16 { return int16(le.Uint16(b)) }
 	case tag == wavPCM && (bits == 24 || bits == 32):
-		return func(b []byte) int16 { return int16(le.Uint16(b[len(b)-2:])) }
+		return func(b []byte) int16 { return int16(le.Uint16(b[len(b)-2:])) } // the two highest bytes
 	case tag == wavFloat && bits == 32:
 		return func(b []byte) int16 { return sampleFromFloat(float64(math.Float32frombits(le.Uint32(b)))) }
 	case tag == wavFloat && bits == 64:
@@ -68,7 +68,7 @@ func sampleReader(tag uint16, bits int) func(b []byte) int16 {
 
 // sampleFromFloat converts a sample from -1 to 1 to 16 bits.
 func sampleFromFloat(v float64) int16 {
-	if v != v {
+	if v != v { // NaN
 		return 0
 	}
 	return int16(math.Round(min(max(v, -1), 1) * math.MaxInt16))
@@ -173,13 +173,13 @@ func WriteWAV(w io.Writer, rate int, pcm []int16) error {
 	head = append(head, "RIFF"...)
 	head = le.AppendUint32(head, uint32(36+2*len(pcm)))
 	head = append(head, "WAVEfmt "...)
-	head = le.AppendUint32(head, 16)
-	head = le.AppendUint16(head, 1) // PCM
-	head = le.AppendUint16(head, 1) // mono
+	head = le.AppendUint32(head, 16) // size of the fmt chunk
+	head = le.AppendUint16(head, 1)  // PCM
+	head = le.AppendUint16(head, 1)  // mono
 	head = le.AppendUint32(head, uint32(rate))
-	head = le.AppendUint32(head, uint32(2*rate))
-	head = le.AppendUint16(head, 2)
-	head = le.AppendUint16(head, 16)
+	head = le.AppendUint32(head, uint32(2*rate)) // bytes per second
+	head = le.AppendUint16(head, 2)              // bytes per sample
+	head = le.AppendUint16(head, 16)             // bits per sample
 	head = append(head, "data"...)
 	head = le.AppendUint32(head, uint32(2*len(pcm)))
 	if _, err := w.Write(head); err != nil {

@@ -14,23 +14,23 @@ import (
 // of entries (2) and its number of overflow pages (4). All numbers have the byte order of the machine that wrote the file.
 // Pages 0 and 1 each hold a meta record; the newest intact one is valid.
 const (
-	pageHead    = 16
-	elementSize = 16
-	metaSize    = 64
+	pageHead    = 16 // bytes of a page's header
+	elementSize = 16 // bytes of an entry
+	metaSize    = 64 // bytes of a meta record
 	boltMagic   = 0xED0CDAED
 	boltVersion = 2
 
-	branchPage   = 0x01
-	leafPage     = 0x02
-	freelistPage = 0x10
-	bucketValue  = 0x01
+	branchPage   = 0x01 // kind of a page
+	leafPage     = 0x02 // kind of a page
+	freelistPage = 0x10 // kind of a page
+	bucketValue  = 0x01 // flag of an entry that is a table
 
 	maxName  = 1 << 10  // bytes of a table's name
 	maxDepth = 32       // levels of the tree; valid trees have three or four
 	maxRun   = 16 << 20 // bytes of a page with its overflow pages; a record has at most 1 MiB
 )
 
-// errOrder is returned for a file in the other byte order.
+// errOrder is returned for a file of a machine with the other byte order.
 var errOrder = errors.New("written by a machine with another byte order, which no Raspberry Pi and no PC has")
 
 // meta is a meta record: the pages of the list of tables and of the free list, the number of pages in the file, and the
@@ -184,8 +184,8 @@ func (t *tree) walk(id uint64, p part) error {
 	return nil
 }
 
-// element returns the key and the value of entry i of a page. The value of a branch is a page number, the value of a leaf the
-// position of the record's value in the page.
+// element returns the key and the value of entry i of a page. In a branch page, the value is the number of the page below;
+// in a leaf page, it is the position of the record's value in the page.
 func element(page []byte, i int, kind uint16) (key []byte, value uint64, flags uint32, ok bool) {
 	at := pageHead + i*elementSize
 	if at+elementSize > len(page) {
@@ -272,7 +272,7 @@ func (t *tree) freePages(id uint64) ([]uint64, error) {
 		return nil, err
 	}
 	list, count := page[pageHead:], uint64(n)
-	if count == 0xffff { // the real count does not fit and follows
+	if count == 0xffff { // the real count does not fit into 16 bits; it comes before the list
 		count, list = binary.NativeEndian.Uint64(list), list[8:]
 	}
 	if kind != freelistPage || count > uint64(len(list))/8 {

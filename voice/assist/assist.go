@@ -22,9 +22,9 @@ type Options struct {
 	Token    string // long-lived access token
 	Pipeline string // ID of a pipeline; "" means the preferred one
 
-	// The following are only for a Synthesizer.
-	Engine string // engine, such as "tts.piper"; "" means the pipeline's
-	Voice  string // voice for calls without one; "" means the pipeline's
+	// Engine, Voice and Convert are only for a Synthesizer.
+	Engine string // engine, such as "tts.piper"; "" means the pipeline's engine
+	Voice  string // voice for calls that name none; "" means the pipeline's voice
 	// Convert makes Home Assistant convert the sound to 16-bit mono, for which it starts a
 	// process per sentence. It is needed for engines that do not return 16-bit WAV.
 	Convert bool

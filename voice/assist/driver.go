@@ -31,7 +31,7 @@ func (k RecognizerKeys) options(voice.Setup) (Options, error) {
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, AnswerWithin: k.Within}, err
 }
 
-// SetHome sets the URL unless it is set.
+// SetHome sets the URL of Home Assistant if the configuration does not set it.
 func (k *RecognizerKeys) SetHome(url string) { k.URL = cmp.Or(k.URL, url) }
 
 // SynthesizerKeys are the keys of a synthesizer of kind assist in the configuration.
@@ -60,5 +60,5 @@ func (k SynthesizerKeys) options(s voice.Setup) (Options, error) {
 		AnswerWithin: k.Within}, err
 }
 
-// SetHome sets the URL unless it is set.
+// SetHome sets the URL of Home Assistant if the configuration does not set it.
 func (k *SynthesizerKeys) SetHome(url string) { k.URL = cmp.Or(k.URL, url) }

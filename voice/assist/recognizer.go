@@ -14,7 +14,7 @@ import (
 // Recognizer implements voice.Recognizer. Each call opens a connection. That causes no delay,
 // because it happens while the person is speaking.
 //
-// The language is the pipeline's; the API does not allow to choose another.
+// The language is always the one of the pipeline, because a client of the API cannot choose it.
 type Recognizer struct {
 	o      Options
 	client *hass.Client
@@ -36,8 +36,8 @@ func (*Recognizer) Name() string { return "assist" }
 // Close cancels running calls and closes the connections.
 func (r *Recognizer) Close() { r.client.Close() }
 
-// Check returns an error, one sentence, unless Home Assistant responds, accepts the token, and
-// has the pipeline, with speech to text.
+// Check returns an error unless Home Assistant responds, accepts the token, and has the pipeline
+// with speech to text. The error is one sentence.
 func (r *Recognizer) Check(ctx context.Context) error {
 	p, err := fetchPipeline(ctx, r.client, r.o)
 	if err == nil && p.STT == "" {

@@ -23,7 +23,7 @@ import (
 
 // Synthesizer implements voice.Synthesizer. It requests the URL of a sound over the REST API,
 // and reads the sound from there while it is synthesized. (The TTS stage of a pipeline only
-// returns MP3.) Engine and voice are those in the options, or else those of the pipeline.
+// returns MP3.) The engine and the voice are from the options or else from the pipeline.
 type Synthesizer struct {
 	o      Options
 	client *hass.Client  // for the WebSocket API
@@ -58,8 +58,8 @@ func (s *Synthesizer) Close() {
 	s.media.Close()
 }
 
-// Check returns an error, one sentence, unless Home Assistant responds, accepts the token, and
-// has the engine or, if none is configured, the pipeline, with text to speech.
+// Check returns an error unless Home Assistant responds, accepts the token, and has the engine
+// or, if no engine is configured, the pipeline with text to speech. The error is one sentence.
 func (s *Synthesizer) Check(ctx context.Context) error {
 	if err := s.check(ctx); err != nil {
 		return unavailable(ctx, err)
@@ -169,8 +169,8 @@ func (s *Synthesizer) newRequest(ctx context.Context, text string, o voice.Optio
 			return request, err
 		}
 		request.Engine = p.TTS
-		// The call's language may be "en" while the pipeline's is "en_GB", which is used then,
-		// together with the pipeline's voice.
+		// If the call's language is "en", and the pipeline's is "en_GB", then the language and
+		// the voice of the pipeline are used.
 		if request.Language == "" || includes(request.Language, p.VoiceLanguage) {
 			request.Language = p.VoiceLanguage
 			name = cmp.Or(name, p.Voice)
@@ -214,7 +214,7 @@ var soundPath = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // requestPath requests a sound and returns the path of its URL. It ignores the rest of the
-// URL, because the host in it may not work from here.
+// URL, because its host may not be reachable from here.
 func (s *Synthesizer) requestPath(ctx context.Context, r speechRequest) (string, error) {
 	body, err := json.Marshal(r)
 	if err != nil {

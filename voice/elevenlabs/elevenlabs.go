@@ -21,7 +21,8 @@ import (
 	"perch/voice/media"
 )
 
-// Options are the options of an engine. Voice and Key are required.
+// Options are the options of an engine. Voice is required. Check does not require Key, but
+// ElevenLabs does.
 type Options struct {
 	URL       string        `yaml:"url" doc:"The address of a proxy of ElevenLabs. If empty, https://api.elevenlabs.io/v1."`
 	Model     string        `yaml:"model" doc:"If empty, eleven_flash_v2_5, their quickest."`
@@ -39,7 +40,7 @@ func Driver() voice.SynthesizerDriver {
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-// withSetup returns o with the setup, and with the key from its file.
+// withSetup returns o with the voice of the setup, and with the key from KeyFile.
 func (o Options) withSetup(s voice.Setup) (_ Options, err error) {
 	o.Voice = cmp.Or(s.Voice, o.Voice)
 	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
@@ -99,8 +100,8 @@ func (*Engine) Name() string { return "elevenlabs" }
 // Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// Check returns an error, one sentence, if the engine cannot speak. It requests the voice,
-// which costs nothing. If the key does not permit that, it synthesizes a short text.
+// Check returns an error of one sentence if the engine cannot speak. It requests the description
+// of the voice, which costs nothing. If the key does not permit that, it synthesizes a short text.
 func (e *Engine) Check(ctx context.Context) error {
 	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices/" + e.o.Voice})
 	if err == nil {

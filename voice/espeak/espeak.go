@@ -1,5 +1,5 @@
 // Package espeak synthesizes speech with libespeak-ng. The library runs in a child process,
-// so that a crash of it does not affect the appliance.
+// so that a crash of the library does not affect the appliance.
 package espeak
 
 import (
@@ -27,14 +27,14 @@ type Options struct {
 	// the language of the call.
 	Voice string `yaml:"voice" doc:"One of espeak-ng --voices, for its own language; other languages have espeak-ng's voice for them."`
 	Speed int    `yaml:"speed" doc:"In words a minute, 80 to 450. If 0, 160."`
-	// Language is the BCP 47 tag of the language of calls without one, and of Voice unless
-	// its name begins with a language. Calls in another language than Voice's use espeak-ng's
-	// voice for that language. If Language is "", Voice is used for all languages.
+	// Language is a BCP 47 tag: the language of calls that name none, and of Voice if the name
+	// of Voice does not begin with a language. Calls in another language than Voice's use
+	// espeak-ng's voice for that language. If Language is "", Voice is used for all languages.
 	Language string
 }
 
-// ServeCommand is the argument with which the perch program calls Serve with its standard
-// input and output.
+// ServeCommand is the argument that makes the perch program call Serve with its standard input
+// and output.
 const ServeCommand = "espeak"
 
 // Driver declares the synthesizer espeak. Its child process runs the program of this
@@ -44,14 +44,15 @@ func Driver() voice.SynthesizerDriver {
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-// withSetup returns o with the setup, and the command of the child process.
+// withSetup returns o with the voice and language of the setup, and the command of the child
+// process.
 func (o Options) withSetup(s voice.Setup) (Options, error) {
 	o.Voice, o.Language, o.Command = cmp.Or(s.Voice, o.Voice), s.Language, []string{"/proc/self/exe", ServeCommand}
 	return o, nil
 }
 
-// Speaks reports whether the engine may support a language. It does not support Japanese,
-// of which it can only read kana.
+// Speaks reports whether the engine may support a language. It does not support Japanese: it
+// can read kana, but not kanji.
 func (Options) Speaks(language string) bool { return language != "ja" }
 
 // Where returns what the engine requires, as a sentence.
@@ -66,7 +67,7 @@ type Engine struct {
 	speaker *speaker
 }
 
-// voiceName matches valid names of voices. These are neither options nor paths.
+// voiceName matches valid names of voices. It matches no command-line options and no paths.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+_-]{0,39}$`) })
 
 // New returns an engine. Its process is started when it is first needed. The caller must call
@@ -210,9 +211,9 @@ func lastIndex(text []rune, chars string) int {
 const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
 // canRead reports whether a voice can read a text. Voices announce characters that they
-// cannot read. The Japanese voice cannot read kanji, and canRead is false for a text with
-// any. Voices for other languages, except Chinese, can read neither kanji nor kana, and
-// canRead is false if these are at least half of the letters.
+// cannot read. The Japanese voice cannot read kanji, and canRead returns false for a text that
+// has any. Voices for other languages, except Chinese, can read neither kanji nor kana, and
+// canRead returns false if these are at least half of the letters.
 func canRead(name, text string) bool {
 	language := voice.BaseLanguage(name)
 	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {

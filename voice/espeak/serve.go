@@ -24,7 +24,7 @@ type request struct {
 	Text  string `json:"text"`  // "" only loads the voice
 }
 
-// niceness is the priority of the process. It is lower than the priority of playing, which has 0.
+// niceness is the nice value of the process. Playing has 0, and so takes precedence.
 const niceness = 5
 
 // Serve runs in the process that an Engine starts. It synthesizes the requests that it reads
@@ -37,7 +37,7 @@ const niceness = 5
 func Serve(in io.Reader, out *os.File) error {
 	runtime.LockOSThread() // because Setpriority sets the priority of a thread
 	defer runtime.UnlockOSThread()
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // optional
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // works without it, too
 	var reason *C.char
 	rate := C.open_library(C.int(out.Fd()), &reason)
 	if _, err := out.Write(encodeNumber(int(rate))); err != nil {

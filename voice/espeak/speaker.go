@@ -68,7 +68,7 @@ func (s *speaker) speak(ctx context.Context, r request, out func(rate int, pcm [
 	if err != nil {
 		return err
 	}
-	// There is room for the longest possible speech.
+	// There is room for the longest possible speech in pieces of 50 ms.
 	pieces := make(chan []int16, 1+voice.MaxSpeech(r.Text)/(50*time.Millisecond))
 	var synthesizeErr error
 	go func() {
@@ -114,7 +114,7 @@ func (s *speaker) acquire(ctx context.Context) (*process, error) {
 	return s.process, nil
 }
 
-// release lets others use the process. err is the error of its synthesize, or nil.
+// release lets other callers use the process. err is the error of process.synthesize, or nil.
 func (s *speaker) release(err error) {
 	if _, ok := errors.AsType[textError](err); err != nil && !ok {
 		s.process = nil // it has ended
@@ -151,7 +151,7 @@ func (s *speaker) stop() {
 	}
 }
 
-// textError is the message of an error for a single text. The process can be used further.
+// textError is the message of an error that concerns a single text. The process remains usable.
 type textError string
 
 // Error returns the message.
@@ -282,8 +282,8 @@ func (p *process) killAndWait() error {
 }
 
 // exitError waits until the process has ended, and returns the error for it. err is the error
-// of the pipe. At the end of its output, the process exits by itself, and how it exited
-// explains more; otherwise it is killed.
+// of the pipe. If the process has closed its output, it exits by itself, and its exit status
+// explains more than err; otherwise exitError kills it.
 func (p *process) exitError(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		_ = p.killAndWait()

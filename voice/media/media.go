@@ -19,7 +19,7 @@ import (
 // Options are the options of a Client.
 type Options struct {
 	Service   string        // the server's name in a sentence, such as "the speech server"
-	URL       string        // base of the requests' paths; it is not changed
+	URL       string        // base URL, such as "http://192.168.1.9:8000/v1"; the paths of requests are appended to it
 	Key       string        // API key; empty for none
 	KeyHeader string        // header of the key; empty for "Authorization" with a bearer token
 	Hint      string        // text after "check the url" in errors, such as ", which mostly ends in /v1"

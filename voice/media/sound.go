@@ -99,7 +99,7 @@ func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOption
 }
 
 // wavFault returns the error for a WAV that cannot be read. If a fault of the connection is the
-// cause, it returns that.
+// cause, it returns that fault.
 func (c *Client) wavFault(err error, o SoundOptions) error {
 	if fault, ok := errors.AsType[*remote.Fault](err); ok {
 		return fault
@@ -109,7 +109,7 @@ func (c *Client) wavFault(err error, o SoundOptions) error {
 }
 
 // checkType returns an error if a response with this media type is not sound. It accepts a
-// response without a type, or with the type of arbitrary bytes; openSamples examines those.
+// response without a type, or with the type of arbitrary bytes; openSamples examines its content.
 func (c *Client) checkType(a *remote.Answer, kind string) error {
 	switch {
 	case kind == "application/json", strings.HasPrefix(kind, "text/"):
@@ -189,7 +189,7 @@ func soundFormat(head []byte, kind string, r *bufio.Reader) string {
 }
 
 // mpegFrameLength returns the length in bytes of the MP3 frame (MPEG audio layer III) with
-// this header, or 0 if it is not one.
+// this header, or 0 if h is not such a header.
 func mpegFrameLength(h []byte) int {
 	if len(h) < 4 || h[0] != 0xff || h[1]&0xe6 != 0xe2 {
 		return 0
@@ -238,7 +238,7 @@ func convertAll(ctx context.Context, read func([]int16) (int, error), to *voice.
 	var pcm [2048]int16
 	for {
 		if err := ctx.Err(); err != nil {
-			return err // a lot of sound may be buffered
+			return err // checked here, because a lot of sound may be buffered
 		}
 		n, err := read(pcm[:])
 		if n > 0 {

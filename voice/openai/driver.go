@@ -9,7 +9,7 @@ import (
 	"perch/voice"
 )
 
-// servers is the text about servers in the list of engines.
+// servers describes the supported servers for docs/engines.md.
 const servers = "a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud"
 
 // RecognizerKeys are the configuration keys of a recognizer of kind openai.

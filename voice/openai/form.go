@@ -52,7 +52,7 @@ func (f form) finishedBody(ctx context.Context, u *voice.Utterance) ([]byte, err
 		n += read
 	}
 	var b bytes.Buffer
-	b.Grow(len(f.prefix) + 44 + 2*len(pcm) + len(f.suffix))
+	b.Grow(len(f.prefix) + 44 + 2*len(pcm) + len(f.suffix)) // a WAV header has 44 bytes
 	b.Write(f.prefix)
 	if err := voice.WriteWAV(&b, voice.MicRate, pcm); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ func NewRecognizer(o Options) (*Recognizer, error) {
 	return &Recognizer{engine: engine{o, client}}, nil
 }
 
-// Check returns an error, one sentence, if the server could not recognize speech: it neither
+// Check returns an error of one sentence if the server could not recognize speech: it neither
 // lists the model nor accepts half a second of silence.
 func (r *Recognizer) Check(ctx context.Context) error {
 	return checkServer(ctx, r.client, r.o.Model, func(ctx context.Context) error {
@@ -58,8 +58,8 @@ func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.
 	return heard, err
 }
 
-// recognize makes one request. If detect is true, it does not name a language, and requests the
-// verbose format, which contains the detected one.
+// recognize makes one request. If detect is true, the request names no language and asks for the
+// verbose format, which contains the detected language.
 func (r *Recognizer) recognize(ctx context.Context, u *voice.Utterance, o voice.Options, detect bool) (voice.Transcript, error) {
 	form := newForm(r.o.Model, languageOf(o.Language), "json")
 	if detect {
