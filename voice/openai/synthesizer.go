@@ -20,7 +20,7 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 	return &Synthesizer{engine{o, client}}, nil
 }
 
-// Check returns an error, one sentence, if the server could not speak: it neither lists the
+// Check returns an error of one sentence if the server could not speak: it neither lists the
 // model nor begins to synthesize "Hi.".
 func (s *Synthesizer) Check(ctx context.Context) error {
 	return checkServer(ctx, s.client, s.o.Model, func(ctx context.Context) error { return media.CheckSynthesizer(ctx, s) })

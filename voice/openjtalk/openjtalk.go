@@ -21,21 +21,21 @@ import (
 	"perch/voice/program"
 )
 
-// Options are the options of an engine. The defaults are those of Debian's packages.
+// Options are the options of an engine. The defaults suit Debian's packages.
 type Options struct {
 	Program    string   // default: "open_jtalk"
 	Dictionary string   // directory of the dictionary naist-jdic
 	Folders    []string // directories that contain voices, NAME.htsvoice, or subdirectories with voices
 	Voice      string   `yaml:"voice" doc:"The name of an HTS voice, without .htsvoice. If empty, that of Debian's package, or else any."`
 	Speed      int      `yaml:"speed" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
-	// Language is the BCP 47 tag of the language of calls without one; "" means Japanese.
+	// Language is the BCP 47 tag of the language for calls that name none; "" means Japanese.
 	Language string
 }
 
-// debianVoice is the voice in Debian's package.
+// debianVoice is the voice in voicePackage.
 const debianVoice = "nitech_jp_atr503_m001"
 
-// Debian's packages.
+// Names of Debian's packages.
 const (
 	programPackage    = "open-jtalk"
 	dictionaryPackage = "open-jtalk-mecab-naist-jdic"
@@ -49,7 +49,7 @@ func Driver() voice.SynthesizerDriver {
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-// withSetup returns o with the setup.
+// withSetup returns o with the voice and language of the setup.
 func (o Options) withSetup(s voice.Setup) (Options, error) {
 	o.Voice, o.Language = cmp.Or(s.Voice, o.Voice), s.Language
 	return o, nil
@@ -67,7 +67,7 @@ func (e *Engine) StatusText() string { return e.Where() }
 // Engine implements voice.Synthesizer.
 type Engine struct{ o Options }
 
-// voiceName matches valid names of voices. These are neither paths nor patterns.
+// voiceName matches valid names of voices. It matches no paths and no glob patterns.
 var voiceName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // New returns an engine, or an error if the options are invalid.
@@ -159,7 +159,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	}
 	command := []string{e.o.Program, "-x", e.o.Dictionary, "-m", file, "-r", strconv.FormatFloat(float64(e.o.Speed)/100, 'f', 2, 64),
 		"-ow", "/dev/stdout"}
-	unreadable := false // whether there are letters that were not read after the latest sound
+	unreadable := false // whether a piece with letters could not be read, and no sound has followed
 	for piece := range pieces(text) {
 		err := program.Call{Name: "open_jtalk", Command: command, Text: piece}.Speak(ctx, func(pcm []int16) error {
 			unreadable = false

@@ -9,7 +9,7 @@ import (
 // Limits of a piece of text that is passed to the program, in characters. The program reads a
 // single line and converts each ASCII character to three bytes; it crashes if the result is
 // longer than 1024 bytes. It writes no sound before it has synthesized the whole piece, so a
-// text is passed in sentences. Much shorter pieces would sound bad.
+// text is passed sentence by sentence. Much shorter pieces would sound bad.
 const (
 	minPiece = 8
 	maxPiece = 100

@@ -45,7 +45,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 const (
 	soundTimeout = 20 * time.Second // timeout of the next piece of sound
-	niceness     = 5                // priority of the program; lower than the priority of playing, which is 0
+	niceness     = 5                // nice value of the program; playing has 0, and so takes precedence
 )
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
@@ -70,7 +70,7 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // optional
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // works without it, too
 	soundErr := convertWAV(stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
 		// The time that out takes does not count.
 		timer.Stop()

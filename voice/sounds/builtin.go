@@ -18,7 +18,8 @@ type buffer []float64
 // newBuffer returns silence of a duration.
 func newBuffer(seconds float64) buffer { return make(buffer, int(seconds*voice.SpeakerRate)) }
 
-// maxSample is the greatest sample of a finished sound. It leaves headroom for the codec.
+// maxSample is the greatest sample of a finished sound, as a fraction of full scale. It leaves
+// headroom for the codec.
 const maxSample = 0.7
 
 // pcm returns the sound, scaled to maxSample. The end is faded out, because an abrupt end

@@ -52,10 +52,10 @@ func decodeOgg(ctx context.Context, data []byte) ([]int16, error) {
 // stream decodes the sound of a file. Positions are in samples at voice.SpeakerRate.
 type stream struct {
 	decoder *voice.Decoder
-	skip    int64                   // samples before the sound begins
+	skip    int64                   // number of samples before the sound begins
 	pcm     []int16                 // the sound so far, including skip
 	page    oggreader.OggPageHeader // latest page
-	pages   int                     // pages with sound so far
+	pages   int                     // number of pages with sound so far
 	start   int64                   // position of the first sample
 	end     int64                   // position of the end of the latest page; 0 means unknown
 }

@@ -23,15 +23,16 @@ import (
 const (
 	maxFileSize = 10 << 20 // bytes
 	maxDuration = time.Minute
-	maxFiles    = 4096 // files in the directory
+	maxFiles    = 4096 // files in the directory that are listed
 	maxName     = 255  // bytes of a name
 )
 
 // Library is a collection of sounds. It is safe for concurrent use.
 type Library struct{ dir string }
 
-// Open returns a library of the built-in sounds and those in a directory. The directory need
-// not exist, and its contents may change at any time. If dir is "", there is none.
+// Open returns a library of the built-in sounds and the sound files in a directory. The
+// directory need not exist, and its contents may change at any time. If dir is "", the library
+// has only the built-in sounds.
 func Open(dir string) *Library { return &Library{dir} }
 
 // extensions returns the extensions of sound files, the preferred ones first.
@@ -46,7 +47,7 @@ func isSound(file string) bool {
 func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(file)) }
 
 // Names returns the names of all sounds, sorted, such as "birthday.wav" and "purr". A file
-// replaces a built-in sound that has its name without the extension.
+// such as "purr.wav" replaces the built-in sound "purr".
 func (l *Library) Names() []string {
 	names := slices.Sorted(maps.Keys(builtIn()))
 	root, files, err := l.list()

@@ -9,7 +9,7 @@ import (
 // Limits of a grammar. The library expands rules wherever they are used; the limits are for
 // the expanded rules.
 const (
-	maxWords    = 10000 // words of all top rules, or of all answer rules; the library needs 2 to 3 kB for each
+	maxWords    = 10000 // words of all top rules, or of all answer rules; the library needs 2 to 3 kB for each word
 	maxOptional = 100   // optional parts of a top or answer rule; 400 in a row take 2 s to compile
 )
 
@@ -20,7 +20,7 @@ const (
 // grammar for one unknown word.
 //
 // model is the directory of the model. Check reads its dictionary, about 3 MB; the error
-// wraps voice.ErrUnavailable if that is missing.
+// wraps voice.ErrUnavailable if the dictionary is missing.
 func Check(g Grammar, model string) error {
 	_, optional, err := check(g, model)
 	return errors.Join(err, errors.Join(optional...))
@@ -48,7 +48,7 @@ func removeFaulty(g Grammar, model string) (_ Grammar, words []pronunciation, fa
 	}
 }
 
-// ruleFault is a fault of a rule.
+// ruleFault is a fault together with the rule that has it.
 type ruleFault struct {
 	error
 	rule string // name of the rule
@@ -79,12 +79,12 @@ func check(g Grammar, model string) (words []pronunciation, optional []error, er
 	return sorted(found), c.optionalFaults, errors.Join(c.faults...)
 }
 
-// parsedRule is a rule with its parsed body. After checker.count, its number of optional
-// parts is the expanded rule's.
+// parsedRule is a rule with its parsed body. checker.count replaces its number of optional parts
+// by the number in the expanded rule.
 type parsedRule struct {
 	Rule
 	expansion
-	size int // 1 + words of the expanded rule; 0 before checker.count, and -1 during it
+	size int // 1 + number of words of the expanded rule; 0 before checker.count, and -1 during it
 }
 
 // checker checks the rules of a grammar.

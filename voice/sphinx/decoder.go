@@ -19,8 +19,8 @@ import (
 	"perch/voice"
 )
 
-// decoder is a decoder of the library. It has one or several grammars; one is in
-// use. It is not safe for concurrent use.
+// decoder is a decoder of the library. It has one or several grammars, and uses one of them at a
+// time. It is not safe for concurrent use.
 type decoder struct {
 	ps *C.decoder_t
 }
@@ -35,7 +35,7 @@ type span struct {
 // mean is the average cepstrum of a sound.
 type mean [C.cepstrumSize]float32
 
-// newDecoder returns a decoder with the grammar jsgf, under a name, in use. args are further
+// newDecoder returns a decoder that uses the grammar jsgf, which gets a name. args are further
 // options of the library. words must contain all words of the grammar.
 func newDecoder(acoustics string, args []string, words []pronunciation, name, jsgf string) (*decoder, error) {
 	d, err := open(acoustics, args)
@@ -124,7 +124,7 @@ func lastError(reason *C.reason_t) error {
 }
 
 // start begins an utterance. It resets the library's estimate of the background noise,
-// because earlier utterances came from other rooms.
+// because earlier utterances may have come from other rooms.
 func (d *decoder) start() error {
 	if C.ps_start_stream(d.ps) != 0 || C.ps_start_utt(d.ps) != 0 {
 		return errors.New("the decoder does not start an utterance")

@@ -54,8 +54,8 @@ func sorted(byWord map[string][]pronunciation) []pronunciation {
 	return all
 }
 
-// noModel returns the error for a file of the model that cannot be read. action is what
-// failed.
+// noModel returns the error for a file of the model that cannot be read. action describes what
+// was attempted.
 func noModel(action string, err error) error {
 	return fmt.Errorf("%s: %w: %w (apt install pocketsphinx-en-us)", action, voice.ErrUnavailable, err)
 }

@@ -11,8 +11,8 @@ import (
 // Setup holds what a recognizer needs besides its keys in the configuration.
 type Setup struct {
 	voice.Setup
-	// Grammar returns the grammar, and the file and line of each sentence that it omits
-	// because of non-ASCII letters.
+	// Grammar returns the grammar, and the file and line of each sentence that the grammar
+	// omits because of non-ASCII letters.
 	Grammar func() (g Grammar, unheard []string)
 }
 
@@ -33,7 +33,8 @@ func Driver() driver.Driver[Setup, voice.Recognizer] {
 		}}
 }
 
-// logUnheard logs that sentences of the household cannot be recognized, if there are any.
+// logUnheard logs a warning if the household's language is not English, or if some of its
+// sentences cannot be recognized.
 func (s Setup) logUnheard(unheard []string) {
 	const maxNamed = 10
 	tag, _ := language.Match(s.Language)

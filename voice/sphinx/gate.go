@@ -11,8 +11,8 @@ import (
 // arrival. If there are several pairs, strangers cannot use all of them.
 type gate struct {
 	mu         sync.Mutex
-	free       int             // pairs that are not in use
-	strangerOK int             // pairs that strangers may use in addition to those they use
+	free       int             // number of pairs that are not in use
+	strangerOK int             // number of further pairs that strangers may use
 	adopted    []chan struct{} // waiting calls of enter for adopted robots; closed when admitted
 	strangers  []chan struct{} // waiting calls of enter for strangers; closed when admitted
 }
@@ -44,7 +44,7 @@ func (g *gate) enter(ctx context.Context, stranger bool, closed <-chan struct{})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-admitted: // happened at the same time
+	case <-admitted: // admitted at the same time
 		g.release(stranger)
 	default:
 		isOwn := func(c chan struct{}) bool { return c == admitted }

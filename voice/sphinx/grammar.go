@@ -16,9 +16,9 @@ type Rule struct {
 type Grammar struct {
 	Top []string // names of the rules that are whole utterances
 	// Answer holds the names of the rules that replace Top if an utterance answers a
-	// yes-or-no question (voice.Options.Answer). If the short words of answers were in Top,
+	// yes-or-no question (voice.Options.YesNo). If the short words of answers were in Top,
 	// they would be recognized in other sentences. If Answer is empty, Top is used for
-	// answers too.
+	// answers, too.
 	Answer []string
 	Rules  []Rule
 	// Optional holds the names of rules that are ignored if they are faulty.
@@ -30,7 +30,7 @@ type Grammar struct {
 func (g Grammar) jsgf(top []string) string {
 	var b strings.Builder
 	b.WriteString("#JSGF V1.0;\ngrammar perch;\n")
-	// Names of other rules are lower case.
+	// No rule of g can be named UTTERANCE, because their names are lower case.
 	b.WriteString("public <UTTERANCE> = <" + strings.Join(top, "> | <") + ">;\n")
 	for _, r := range g.Rules {
 		b.WriteString("<" + r.Name + "> = " + r.Body + ";\n")

@@ -6,9 +6,10 @@ const (
 	// flite's voices, values from 28 to 40 give the same results.
 	maxLoss = 36
 	// maxAnswerLoss is the maximum loss of an answer. Answers are short, and the loss of one
-	// short word against another is small. In the measurements of answers_test.go, all values
-	// from 20 to 36 recognize the same number of yes, and greater values recognize more no. But
-	// from 23 on, hiss is taken for a no, and more words that rhyme with a yes for a yes.
+	// short word that is recognized as another is small. In the measurements of
+	// answers_test.go, all values from 20 to 36 recognize "yes" equally often, and greater
+	// values recognize "no" more often. But from 23 on, hiss is recognized as "no", and more
+	// words that rhyme with "yes" are recognized as "yes".
 	maxAnswerLoss = 22
 	// worstWeight is the weight of the loss of the worst part of a sentence. It serves to
 	// reject sentences that fit well except for one word.

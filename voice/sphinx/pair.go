@@ -13,11 +13,11 @@ import (
 // phones.
 //
 // By default the library computes only the scores that a search needs, relative to the best
-// of them. The scores of two decoders are comparable only if it computes all scores
+// of them. The scores of two decoders are comparable only if the library computes all scores
 // (-compallsen). That takes longer, so it uses two Gaussians instead of four (-topn). The
 // beams for commands are wide; otherwise a word with a weak beginning, such as "who", would
-// be dropped too early. Those for phones are narrow, because their search takes the most
-// time, and only its score is used.
+// be dropped too early. The beams for phones are narrow, because the search for phones takes
+// the most time, and only its score is used.
 var (
 	bothArgs    = []string{"-bestpath", "no", "-compallsen", "yes", "-topn", "2"}
 	commandArgs = []string{"-beam", "1e-60", "-pbeam", "1e-60", "-wbeam", "1e-60", "-lpbeam", "1e-60", "-lponlybeam", "1e-60"}
@@ -133,9 +133,9 @@ func readFull(ctx context.Context, u *voice.Utterance, buf []int16) (int, error)
 	}
 }
 
-// adapt sets the mean that both decoders subtract from the cepstra of an utterance (cepstral
-// mean normalization) from the utterance's first second. By default the library would use
-// the mean of the previous utterance, which may be from another robot in another room.
+// adapt computes, from the first second of an utterance, the mean that both decoders subtract
+// from its cepstra (cepstral mean normalization). By default the library would use the mean of
+// the previous utterance, which may be from another robot in another room.
 func (p *pair) adapt(first []int16) error {
 	p.commands.setMean(p.prior, priorFrames)
 	err := p.commands.start()
@@ -149,8 +149,8 @@ func (p *pair) adapt(first []int16) error {
 	return err
 }
 
-// feed decodes u to its end, in blocks of the length of buf. After each block it passes to
-// u.Suppose the text so far, or "" if that has just changed or is refused.
+// feed decodes u to its end, in blocks of the length of buf. After each block it passes the text
+// so far to u.SetPartial, or "" if that text has just changed or is refused.
 func (p *pair) feed(ctx context.Context, u *voice.Utterance, buf []int16, limit float64) error {
 	before := ""
 	for offset := 0; ; {

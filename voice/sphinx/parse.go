@@ -12,7 +12,7 @@ const (
 	maxDepth = 20       // nested groups, or nested rules
 )
 
-// expansion is the contents of the body of a rule. It may contain duplicates.
+// expansion is the contents of the body of a rule. words and refs may contain duplicates.
 type expansion struct {
 	words         []string
 	refs          []string // names of other rules

@@ -107,12 +107,12 @@ func (e *Engine) newPair(ctx context.Context) (*pair, error) {
 	return p, nil
 }
 
-// Recognize returns the sentence of the grammar that was spoken, or a transcript with Refused
-// set if none was. If o.Answer is set and the grammar has answers, it searches for these
-// only. Recognize loads the model if necessary. If all pairs are in use, it waits while u
-// stores the sound. The utterance of a stranger is decoded only when it is finished, and
-// after waiting utterances of the household. The error wraps voice.ErrLanguage for languages
-// other than English.
+// Recognize returns the sentence of the grammar that was spoken, or a refused transcript if no
+// sentence was spoken. If o.YesNo is set and the grammar has answers, Recognize searches only
+// for answers. It loads the model if necessary. If all pairs are in use, it waits while u stores
+// the sound. The utterance of a stranger is decoded only when it is finished, and after waiting
+// utterances of the household. The error wraps voice.ErrLanguage for languages other than
+// English.
 func (e *Engine) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	if language := voice.BaseLanguage(o.Language); language != "" && language != "en" {
 		return voice.Transcript{}, fmt.Errorf("%w: sphinx only supports English, not %q", voice.ErrLanguage, o.Language)

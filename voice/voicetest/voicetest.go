@@ -15,7 +15,7 @@ import (
 	"perch/voice"
 )
 
-// Server serves until the test ends, and returns the address of its API.
+// Server serves HTTP with handler until the test ends, and returns the URL of its API.
 func Server(t testing.TB, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	s := httptest.NewServer(handler)
@@ -44,7 +44,7 @@ func Utterance(pcm []int16) *voice.Utterance {
 	return u
 }
 
-// Tone returns a sine.
+// Tone returns a sine wave.
 func Tone(rate int, hertz, amplitude float64, d time.Duration) []int16 {
 	pcm := make([]int16, int(d.Seconds()*float64(rate)))
 	for i := range pcm {
@@ -94,8 +94,9 @@ func ReadWAV(t testing.TB, file []byte, rate int) (pcm []int16) {
 	}
 }
 
-// Sentence checks an engine's error: it makes the next engine be tried, and is one line
-// for a log that contains words and no key. Keys in tests contain "canary".
+// Sentence checks an engine's error: the error must wrap voice.ErrUnavailable, so that the next
+// engine is tried, and be one line that contains all words but no API key. Keys in tests contain
+// "canary".
 func Sentence(t testing.TB, err error, words ...string) {
 	t.Helper()
 	if !errors.Is(err, voice.ErrUnavailable) {

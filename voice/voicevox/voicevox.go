@@ -1,5 +1,5 @@
-// Package voicevox synthesizes Japanese speech with the HTTP API of VOICEVOX, which
-// AivisSpeech and others have too. A text takes two calls: audio_query analyses the text, and
+// Package voicevox synthesizes Japanese speech with the HTTP API of VOICEVOX, which AivisSpeech
+// and other programs have, too. A text takes two calls: audio_query analyses the text, and
 // synthesis synthesizes the result.
 package voicevox
 
@@ -33,7 +33,7 @@ type Options struct {
 	Key     string        `yaml:"key" doc:"The bearer token that a proxy before the engine wants; the engine itself wants none."`
 	KeyFile string        `yaml:"key_file" doc:"A file that holds the key."`
 	Within  time.Duration `yaml:"within" doc:"The longest time until sound begins: the engine makes a whole sentence first. If 0s, 10s."`
-	// Language is the BCP 47 tag of the language of calls without one; "" means Japanese.
+	// Language is the BCP 47 tag of the language for calls that name none; "" means Japanese.
 	Language string
 }
 
@@ -44,7 +44,7 @@ func Driver() voice.SynthesizerDriver {
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 
-// withSetup returns o with the setup, and with the key from its file.
+// withSetup returns o with the voice and language of the setup, and with the key from KeyFile.
 func (o Options) withSetup(s voice.Setup) (_ Options, err error) {
 	o.Voice, o.Language = cmp.Or(s.Voice, o.Voice), s.Language
 	o.Key, err = secret.Read("key", o.Key, o.KeyFile)
@@ -101,14 +101,14 @@ func (*Engine) Name() string { return "voicevox" }
 // Close cancels running calls and closes the connections.
 func (e *Engine) Close() { e.client.Close() }
 
-// Check returns an error, one sentence, if the server does not have the voice.
+// Check returns an error of one sentence if the server does not have the voice.
 func (e *Engine) Check(ctx context.Context) error {
 	_, err := e.fetchStyle(ctx)
 	return err
 }
 
-// fetchStyle requests the server's styles, and returns the ID of the configured one or, if
-// none is configured, the first.
+// fetchStyle requests the server's styles, and returns the ID of the configured style or, if no
+// style is configured, of the first style for speech.
 func (e *Engine) fetchStyle(ctx context.Context) (id string, err error) {
 	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "speakers"})
 	if err != nil {
@@ -143,8 +143,8 @@ func (e *Engine) fetchStyle(ctx context.Context) (id string, err error) {
 	return "", e.client.Fault("has no style " + e.o.Voice + "; its /speakers lists those that it has")
 }
 
-// style returns the ID of the style for a call: the call's, or else the configured one,
-// or else the server's first.
+// style returns the ID of the style for a call: the style that the call names, or else the
+// configured style, or else the server's first style.
 func (e *Engine) style(ctx context.Context, o voice.Options) (id string, err error) {
 	if styleID().MatchString(o.Voice) {
 		return o.Voice, nil
@@ -161,7 +161,7 @@ func (e *Engine) style(ctx context.Context, o voice.Options) (id string, err err
 	return id, err
 }
 
-// maxText is the maximum length of a text, in characters, because it is part of a URL.
+// maxText is the maximum length of a text, in characters. The text is part of a URL.
 const maxText = 1000
 
 // Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other

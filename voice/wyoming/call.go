@@ -42,7 +42,7 @@ type call struct {
 
 	mu           sync.Mutex
 	deadline     time.Time // read deadline; zero until the server has received all input
-	listenerSlow bool      // whether reading waits for the listener; then the server may not be able to read
+	listenerSlow bool      // whether reading waits for the caller's out function (the listener); then the server may not be able to read
 }
 
 // send writes an event. It fails if the server does not read it within the timeout.
@@ -98,8 +98,8 @@ func (c *call) setReadDeadline(deadline time.Time) error {
 	return c.conn.SetReadDeadline(deadline)
 }
 
-// extend extends the read deadline by d, but at most to the whole timeout from now, and
-// reports whether it is earlier than that. It has no effect before startTimeout.
+// extend extends the read deadline by d, but at most to the whole timeout from now. It reports
+// whether the new deadline is earlier than this maximum. It has no effect before startTimeout.
 func (c *call) extend(d time.Duration) (earlier bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,12 +143,12 @@ type reason string
 // Error returns the reason.
 func (r reason) Error() string { return string(r) }
 
-// listenerError is an error of the listener. It is returned unchanged, because the server is
-// not its cause.
+// listenerError is an error of the listener. The call returns that error unchanged, because the
+// server is not its cause.
 type listenerError struct{ error }
 
-// grace is how long a call waits for a response when the server has stopped reading, because
-// the response may explain it.
+// grace is how long a call waits for a response when the server has stopped reading: the
+// response may explain why.
 const grace = 100 * time.Millisecond
 
 // call connects to the server within the timeout connect, and calls send and receive

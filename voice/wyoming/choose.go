@@ -43,9 +43,10 @@ type synthesizer struct {
 	streaming bool   // whether the server accepts text in pieces
 }
 
-// chooseSynthesizer returns the voice to use: the call's if the server has it (it may
-// be the name of another engine's voice), or else the one in the engine's options, or else any
-// for the language. It returns an error if none exists.
+// chooseSynthesizer returns the voice to use: the voice that the call names, unless the server
+// does not have it (because the name is for another engine), or else the voice in the engine's
+// options, or else any voice for the language. It returns an error if the server has no such
+// voice.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
 		return synthesizer{}, s.newFault("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
@@ -90,9 +91,10 @@ func findModel(models []Model, name string) (Model, bool) {
 	return models[i], true
 }
 
-// matchLanguage returns the models' language for a tag, as the server spells it. For en-GB it
-// may be en_GB, en, or another English. If a model lists no languages, or supports all, it
-// returns the tag unless another model matches. ok is false if no model supports it.
+// matchLanguage returns the models' language for a tag, as the server spells it: for en-GB it
+// may be en_GB, en or, for example, en_US. If no model lists a matching language, but a model
+// lists no languages or supports all, it returns the tag. ok is false if no model supports the
+// language.
 func matchLanguage(models []Model, tag string) (language string, ok bool) {
 	if tag == "" {
 		return "", true

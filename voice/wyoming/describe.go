@@ -15,7 +15,7 @@ import (
 const infoExpiry = 5 * time.Minute
 
 // info returns the server's info, which may be cached. Concurrent calls share one request
-// and its result. The error is ctx's if ctx ends.
+// and its result. It returns ctx's error if ctx ends.
 func (s *server) info(ctx context.Context) (Info, error) {
 	for {
 		s.mu.Lock()
@@ -62,7 +62,7 @@ func (s *server) runRequest(ctx context.Context, r *infoRequest) {
 const maxOtherEvents = 32
 
 // describe requests the server's info, and removes programs that are not installed. The
-// timeout is short, because this is no work for a server.
+// timeout is short, because the response takes a server hardly any work.
 func (s *server) describe(ctx context.Context) (Info, error) {
 	var info Info
 	start := time.Now()
@@ -117,7 +117,8 @@ func installed(programs []Program) []Program {
 	return slices.DeleteFunc(programs, func(p Program) bool { return !p.Installed })
 }
 
-// otherServices returns what a server without speech serves, as part of a message.
+// otherServices describes, as part of a message, the services of a server that has neither
+// speech to text nor text to speech.
 func otherServices(info Info) string {
 	switch {
 	case len(info.Wake) > 0:

@@ -25,7 +25,7 @@ type endpoint struct {
 
 const (
 	addressExpiry = 5 * time.Minute // how long addresses are cached
-	maxAddresses  = 4               // addresses used of a host
+	maxAddresses  = 4               // maximum number of a host's addresses that are tried
 )
 
 // newEndpoint returns an endpoint that uses the system's resolver.
@@ -37,8 +37,8 @@ func newEndpoint(host, port string) *endpoint {
 	return p
 }
 
-// addresses returns the host's addresses, which may be cached. If looking them up fails, it
-// returns the previous ones if there are any.
+// addresses returns the host's addresses, which may be cached. If the lookup fails, it returns
+// the addresses of the previous lookup, if there are any.
 func (p *endpoint) addresses(ctx context.Context) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(p.host); err == nil {
 		return []netip.Addr{ip}, nil

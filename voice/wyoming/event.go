@@ -26,14 +26,14 @@ var ErrFormat = errors.New("not the Wyoming protocol")
 // README of OHF-Voice/wyoming.
 type Event struct {
 	Type string
-	// Data is a JSON object, or nil. If the line contains data too, it is merged into Data.
+	// Data is a JSON object, or nil. A Reader merges data in the line into it.
 	Data json.RawMessage
 	// Payload is binary data, usually sound. A Reader's payload is valid until the next Read.
 	Payload []byte
 }
 
-// NewEvent returns an event with v, marshalled as JSON, as its data. It must be a JSON
-// object, or nil for no data.
+// NewEvent returns an event with v, marshalled as JSON, as its data. The JSON must be an object;
+// v is nil for no data.
 func NewEvent(name string, v any, payload []byte) (Event, error) {
 	e := Event{Type: name, Payload: payload}
 	if v == nil {
@@ -174,8 +174,8 @@ func unexpectedEOF(err error) error {
 	return err
 }
 
-// merge merges two JSON objects; either may be empty. Members of the second replace
-// those of the first with the same name.
+// merge merges two JSON objects; either may be empty. If both have a member with the same name,
+// the second object's member is used.
 func merge(first, second json.RawMessage) (json.RawMessage, error) {
 	var merged, added map[string]json.RawMessage
 	for _, part := range []struct {

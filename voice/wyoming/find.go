@@ -21,8 +21,8 @@ type finder struct {
 	servers []*server // servers that have responded, the latest first
 
 	// The latest failed search. It is not repeated before retryAt.
-	failedNeed string // key of the need; "" if the search failed for all needs
-	failure    error
+	failedNeed string // need.key of the search; "" if the search failed for all needs
+	failure    error  // error of the search
 	retryAt    time.Time
 }
 
@@ -31,8 +31,8 @@ const (
 	// retryPause is the time before a failed search is repeated. People have to wait for
 	// each search.
 	retryPause = 15 * time.Second
-	// slowerServers is how long a search waits for other servers after a usable one has
-	// responded, so that not just the fastest one is used.
+	// slowerServers is how long a search waits for other servers after a usable server has
+	// responded, so that a better but slower server can be used.
 	slowerServers = 250 * time.Millisecond
 )
 
@@ -188,7 +188,7 @@ func (f *finder) serversAt(addresses []string) []*server {
 	return list
 }
 
-// response is the response of a server to a request of its info.
+// response is the response of a server to a request for its info.
 type response struct {
 	server  *server
 	info    Info
@@ -241,8 +241,8 @@ func firstUsable(responses []response) (s *server, info Info, ok bool) {
 	return nil, Info{}, false
 }
 
-// store puts the servers that have responded before the other stored ones, and removes those
-// that have not.
+// store puts the servers that have responded before the other stored servers, and removes the
+// servers that were asked but have not responded.
 func (f *finder) store(responses []response) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

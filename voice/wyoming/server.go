@@ -33,7 +33,7 @@ func newServer(host, port string, o Options) *server {
 	return &server{o: o, endpoint: newEndpoint(host, port)}
 }
 
-// need is what a server must be able to do.
+// need describes what a server must be able to do.
 type need struct {
 	key   string                    // identifies the need
 	check func(*server, Info) error // returns an error if a server with this info does not satisfy the need
@@ -73,8 +73,8 @@ func anyNeed() need {
 	}}
 }
 
-// pick returns a server that satisfies n, its info, and the timeout of connecting to it. It
-// is the configured server, or one found on the network.
+// pick returns a server that satisfies n, its info, and the timeout of connecting to it. The
+// server is the configured one, or was found on the network.
 func (e *Engine) pick(ctx context.Context, n need) (*server, Info, time.Duration, error) {
 	if e.finder != nil {
 		start := time.Now()

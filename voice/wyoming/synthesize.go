@@ -94,8 +94,8 @@ func splitText(text string) (pieces []string) {
 	return pieces
 }
 
-// readSound passes the sound of the server to s until its end. That is the end of the first
-// sound or, for a streamed text, a synthesize-stopped event after any number of sounds.
+// readSound passes the sound of the server to s until its end: the end of the first sound or,
+// for a streamed text, a synthesize-stopped event after any number of sounds.
 func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error {
 	for {
 		start := time.Now()
@@ -130,8 +130,8 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 	}
 }
 
-// handleAudio handles an audio-start or audio-chunk event. A chunk may lack the format; then
-// it has that of the audio-start.
+// handleAudio handles an audio-start or audio-chunk event. If a chunk lacks the format, the
+// format of the audio-start applies.
 func handleAudio(event Event, s *sound) error {
 	var f Format
 	if err := event.Decode(&f); err != nil {

@@ -16,14 +16,14 @@ import (
 	"perch/voice"
 )
 
-// connectTimeout is the timeout of finding and connecting to a server, and also that of a
+// connectTimeout is the timeout of finding and connecting to a server, and also of requesting a
 // server's info.
 const connectTimeout = 5 * time.Second
 
 // Options are the options of an Engine. Either Address or Find is required.
 type Options struct {
 	Address string // tcp://host:port; "" means a server found on the network
-	Voice   string // name of a voice of the server; "" means the server's default
+	Voice   string // name of a voice of the server; "" means any voice for the language of the call
 	Model   string // name of a model of the server for speech to text; "" means the server's default
 	// AnswerWithin is how long the server may take to respond after it has received all
 	// input, and how long it may pause between two pieces of sound. Default: remote.Patience.
@@ -43,8 +43,8 @@ type Engine struct {
 	o      Options
 	fixed  *server // the configured server; nil if servers are searched on the network
 	finder *finder // nil if fixed is set
-	// rate is the sample rate of the latest sound. A resampler for the next sound is created
-	// with it before the sound arrives, because that takes long.
+	// rate is the sample rate of the latest sound. A resampler for this rate is created before
+	// the next sound arrives, because creating it takes long.
 	rate atomic.Int64
 	// The options of the latest calls of Recognize and Synthesize; nil before the first.
 	latestRecognize, latestSynthesize atomic.Pointer[voice.Options]
@@ -124,7 +124,7 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Check requests the info of the server. It returns an error, one sentence, if the engine can
+// Check requests the info of the server. It returns an error of one sentence if the engine can
 // neither recognize nor synthesize, or if the server lacks the configured model or voice.
 func (e *Engine) Check(ctx context.Context) error { return e.check(ctx, anyNeed()) }
 
