@@ -88,8 +88,8 @@ func (r Robot) Contested() bool {
 	return !r.Adopted() && (waiting > 1 || waiting > 0 && r.Bound || r.Unlisted)
 }
 
-// Claimants returns the clients that use the robot's MAC address: first the bound client, then those
-// with claims, latest first.
+// Claimants returns the clients that use the robot's MAC address: first the bound client, then the
+// clients with claims, latest first.
 func (r Robot) Claimants() []Claimant {
 	waiting := r.claims()
 	slices.SortStableFunc(waiting, func(a, b Claim) int { return b.At.Compare(a.At) })

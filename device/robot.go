@@ -17,7 +17,7 @@ type Robot struct {
 	Settings Settings `json:"settings,omitzero"`
 
 	// Claim is the latest claim on this robot: a client that used its MAC address and was not
-	// admitted. Nil if none exists.
+	// admitted. Nil if there is no claim.
 	Claim *Claim `json:"claim,omitempty"`
 	// Rivals are the other claims. Empty if Claim is nil.
 	Rivals []Claim `json:"rivals,omitempty"`

@@ -152,7 +152,7 @@ func (r *Registry) isNameFixed(robot Robot) bool {
 	return false
 }
 
-// settingsOf returns a robot's stored settings, overridden by those of the configuration file. The
+// settingsOf returns a robot's settings: from the configuration file, or else the stored ones. The
 // caller holds r.mu.
 func (r *Registry) settingsOf(robot Robot) Settings {
 	if !robot.Adopted() {

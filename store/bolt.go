@@ -20,7 +20,7 @@ const pageSize = salvage.PageSize
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			// Only initialise creates files: one that bolt creates may be incomplete after a power failure.
+			// Only initialise creates files: a file that bolt creates may be incomplete after a power failure.
 			return os.OpenFile(name, flag&^os.O_CREATE, mode)
 		})
 		if err != nil {

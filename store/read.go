@@ -26,7 +26,7 @@ const (
 	descending direction = -1
 )
 
-// read returns the JSON at r, or nil if none exists. It reads the backlog before the file: a commit moves values from
+// read returns the JSON of the record r, or nil if the record does not exist. It reads the backlog before the file: a commit moves values from
 // the backlog to the file, so the other order could miss a value.
 func (db *DB) read(r row) (data []byte, err error) {
 	db.mu.Lock()
@@ -206,8 +206,8 @@ func (db *DB) readable() error {
 	return db.damage
 }
 
-// setRefused records and logs the cause for which the latest value of r cannot be stored; Refused returns it. A nil cause
-// removes an earlier cause. setRefused reports whether the value is refused.
+// setRefused records and logs why the latest value of r cannot be stored; Refused returns the cause. A nil cause removes
+// an earlier cause. setRefused reports whether the value is refused.
 func (db *DB) setRefused(r row, cause error) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()

@@ -34,7 +34,7 @@ func MaxSpeech(text string) time.Duration {
 // pause. Waiting reduces it, and each piece of sound raises it by eight times the duration
 // of the piece, up to the maximum pause. Sound that keeps arriving slower than an eighth of
 // its playing speed therefore uses up the time, even without a long pause. The wait for
-// the first sound does not count, nor does the time in which the caller handles the sound.
+// the first sound does not count, nor does the time that the caller spends on the sound.
 type Arrival struct {
 	maxPause time.Duration
 	left     time.Duration // may be negative

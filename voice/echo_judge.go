@@ -27,7 +27,7 @@ const (
 	unknownLagFactor = 4 // multiplies the expected echo while the lag is unknown
 )
 
-// usualRatio is the usual ratio of the powers of two sounds, in each band.
+// usualRatio is the usual ratio between the powers of two sounds, in each band.
 type usualRatio struct {
 	gain   [bands]float32 // mean ratio in dB
 	spread [bands]float32 // standard deviation of the ratio in dB, estimated

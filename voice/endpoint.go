@@ -105,8 +105,8 @@ const (
 )
 
 // Finished ends the current speech u before the usual silence if its text is complete, and
-// reports whether it did. settled reports whether the meaning of a text is final, whatever the
-// person may say next; Finished calls it once for each new text of the recognizer.
+// reports whether it did. settled reports whether the meaning of a text is final, even if the
+// person says more; Finished calls it once for each new text of the recognizer.
 func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool {
 	if !e.speaking || e.Quiet() < settledSilence {
 		return false

@@ -69,7 +69,7 @@ func inventions() []string {
 	}
 }
 
-// isInvented reports whether text is one of the inventions, or begins with one that is longer
+// isInvented reports whether text is one of the inventions, or begins with an invention of more
 // than 20 bytes.
 func isInvented(text string) bool {
 	words := strings.Map(func(r rune) rune {

@@ -55,7 +55,7 @@ type wireAudio struct {
 	FrameDuration int    `json:"frame_duration,omitempty"`
 }
 
-// text returns the text, or "" if none exists.
+// text returns the text, or "" if the message has none.
 func (w wire) text() string {
 	if w.Text == nil {
 		return ""
@@ -130,7 +130,7 @@ func (w wire) hello() Hello {
 	return h
 }
 
-// audio returns the audio parameters, or their zero value if none exist.
+// audio returns the audio parameters, or their zero value if the message has none.
 func (w wire) audio() AudioParams {
 	if w.Audio == nil {
 		return AudioParams{}

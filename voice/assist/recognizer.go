@@ -14,7 +14,7 @@ import (
 // Recognizer implements voice.Recognizer. Each call opens a connection. That causes no delay,
 // because it happens while the person is speaking.
 //
-// The language is always the one of the pipeline, because a client of the API cannot choose it.
+// The pipeline determines the language; the API offers no choice.
 type Recognizer struct {
 	o      Options
 	client *hass.Client

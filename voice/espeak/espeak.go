@@ -115,8 +115,8 @@ func (e *Engine) Close() { e.speaker.close() }
 // "mb-de1".
 var languageVoice = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:mb-)?([a-z]{2,3})(?:[0-9]|[-+]|$)`) })
 
-// voiceLanguage returns the language of Options.Voice: the one in its name, or else
-// Options.Language.
+// voiceLanguage returns the language of Options.Voice: the language in the name of the voice, or
+// else Options.Language.
 func (e *Engine) voiceLanguage() string {
 	m := languageVoice().FindStringSubmatch(strings.ToLower(e.o.Voice))
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 // gate limits the number of utterances being decoded to the number of decoder pairs. It
-// admits utterances of adopted robots before those of strangers, and otherwise in order of
+// admits utterances of adopted robots before utterances of strangers, and otherwise in order of
 // arrival. If there are several pairs, strangers cannot use all of them.
 type gate struct {
 	mu         sync.Mutex

@@ -95,7 +95,7 @@ func (f *finder) pickCached(n need) (s *server, info Info, ok bool) {
 }
 
 // pickExpired requests the info of stored servers whose info is not cached any more, and
-// returns one that satisfies n. It removes servers that do not respond within a fifth of
+// returns a server that satisfies n. It removes servers that do not respond within a fifth of
 // connectTimeout.
 func (f *finder) pickExpired(ctx context.Context, n need) (s *server, info Info, ok bool) {
 	f.mu.Lock()

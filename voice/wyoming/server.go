@@ -16,7 +16,7 @@ type server struct {
 	cachedInfo remote.Cached[Info]
 
 	mu      sync.Mutex
-	request *infoRequest // running request; nil if none exists
+	request *infoRequest // running request, or nil
 }
 
 // infoRequest is a request for the info of a server. Concurrent calls of server.info share
