@@ -55,7 +55,7 @@ type Registry struct {
 	robots   map[ID]Robot     // includes forgotten robots
 	storedAt map[ID]time.Time // lastHeard of the stored record
 	times    map[ID]timesSet  // only of robots that were seen since the start
-	welcome  time.Time        // every robot that checks in before this time is adopted; may be zero
+	welcome  time.Time        // end of the period of Welcome; may be zero
 	welcomed int              // number of robots that Welcome has adopted, except those on this machine
 	expires  time.Time        // next check for expired strangers
 	tools    map[ID]int       // size of the stored tools in bytes
@@ -129,7 +129,7 @@ func (r *Registry) update(robot Robot) {
 // updateSeen replaces a robot that was just seen. It stores the record if changed is true, or if the
 // stored times are older than storeEvery.
 func (r *Registry) updateSeen(robot Robot, changed bool) {
-	// After the clock was set back, lastHeard is earlier than storedAt.
+	// Abs, because lastHeard is earlier than storedAt after the clock was set back.
 	if changed || robot.lastHeard().Sub(r.storedAt[robot.ID]).Abs() > storeEvery {
 		r.records.PutSoon(string(robot.ID), robot)
 		r.storedAt[robot.ID] = robot.lastHeard()

@@ -87,7 +87,7 @@ func (l List[S, E]) Options(kind string) any {
 	return nil
 }
 
-// Fields returns the options of a kind, with their default values.
+// Fields returns the options of a kind, with the values of a new options struct.
 func (l List[S, E]) Fields(kind string) []Field {
 	return FieldsOf(l.Options(kind))
 }

@@ -39,7 +39,7 @@ type Bus struct {
 type ring struct {
 	slots   []Envelope
 	written uint64 // number of envelopes that were written
-	lost    uint64 // Seq of the newest envelope that was overwritten; 0 if none exists
+	lost    uint64 // Seq of the newest envelope that was overwritten; 0 before the first
 }
 
 // add writes an envelope over the oldest one.

@@ -32,7 +32,7 @@ const populateRead = 22
 // ends, or when next returns an error other than the deadline of its context.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
 	delay := afterStart
-	released := false // whether pages may be unmapped
+	released := false // whether pages were released and not mapped again
 	for {
 		wait, stop := ctx, func() {}
 		if delay > 0 { // at 0 there is nothing more to release

@@ -1,4 +1,4 @@
-// Package must ends a test when one of its preparations fails.
+// Package must ends a test when a step that is not under test fails.
 package must
 
 // T is implemented by *testing.T and by the tests of package rapid.

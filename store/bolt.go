@@ -11,8 +11,8 @@ import (
 	"perch/store/salvage"
 )
 
-// pageSize is the page size of the file in bytes. It is not the machine's page size, because a backup must be usable on every
-// machine: the kernel of a Pi 5 has pages of 16 KiB, the kernel of a Pi 4 pages of 4 KiB.
+// pageSize is the page size of the file in bytes. It is not the machine's page size, because a backup must be usable on
+// every machine: the kernel of a Pi 5 has pages of 16 KiB, the kernel of a Pi 4 pages of 4 KiB.
 const pageSize = salvage.PageSize
 
 // openBolt opens an existing file and locks it. If the file is replaced while openBolt waits for the lock, it opens the

@@ -81,7 +81,7 @@ func Missing(path string) error {
 		"or start with an empty one by perch serve --new-database", path))
 }
 
-// newer returns the error for a file whose schema version is above supported, the newest one of this program.
+// newer returns the error for a file whose schema version is above supported, the newest that this program supports.
 func newer(path string, version, supported int) error {
 	return newFailure(ErrNewer, nil, fmt.Errorf("%s was written by a newer Perch (schema %d, this one knows %d); "+
 		"install that version again, or restore a backup made by this one", path, version, supported))

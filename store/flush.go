@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// maxRetry is the maximum delay between two attempts to write to a failing disk. It is how long an owner waits who has
-// freed space, and an attempt once a minute does no harm.
+// maxRetry is the maximum delay between two attempts to write to a failing disk. It is short enough for an owner who has
+// freed space, and attempts once a minute do no harm.
 const maxRetry = time.Minute
 
 // flushLoop commits the backlog when its oldest value is flushAfter old. Open starts it and Close waits for it. It logs

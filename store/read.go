@@ -26,8 +26,8 @@ const (
 	descending direction = -1
 )
 
-// read returns the JSON of the record r, or nil if the record does not exist. It reads the backlog before the file: a commit moves values from
-// the backlog to the file, so the other order could miss a value.
+// read returns the JSON of the record r, or nil if the record does not exist. It reads the backlog before the file: a
+// commit moves values from the backlog to the file, so the other order could miss a value.
 func (db *DB) read(r row) (data []byte, err error) {
 	db.mu.Lock()
 	c, queued := db.pending[r]

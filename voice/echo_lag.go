@@ -16,7 +16,7 @@ const (
 	responseTail = 120 * MicRate / 1000 / decimation // range of a room's response from the chosen lag on
 )
 
-// lagFinder correlates the microphone's sound with the loudspeaker's at every lag from
+// lagFinder correlates the microphone's sound with the loudspeaker's sound at every lag from
 // -lagEarly to lagLate, over about the last second.
 type lagFinder struct {
 	frames int                          // number of frames since reset

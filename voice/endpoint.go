@@ -31,7 +31,7 @@ const (
 	window          = MicRate * 20 / 1000 // samples
 	onsetWindows    = 15                  // speech begins if, within 300 ms,
 	minOnsetVoiced  = 8                   // 160 ms sound like a voice,
-	minOnsetPitched = 4                   // and 80 ms also have the pitch of one
+	minOnsetPitched = 4                   // and 80 ms also have the pitch of a voice
 	keptWindows     = 5                   // speech goes on if, within 100 ms,
 	minKeptVoiced   = 2                   // 40 ms sound like a voice
 	floorMargin     = 2.5                 // a voice's RMS is at least this multiple of the noise floor, 8 dB
@@ -90,7 +90,8 @@ func (e *EndPointer) Reset() {
 // Speaking reports whether speech has begun and not ended.
 func (e *EndPointer) Speaking() bool { return e.speaking }
 
-// Quiet returns how long no voice has been heard, during speech or since its end.
+// Quiet returns how long no voice has been heard during the current speech, or at the end of the
+// previous speech.
 func (e *EndPointer) Quiet() time.Duration {
 	return time.Duration(e.quietWindows) * 20 * time.Millisecond
 }

@@ -27,13 +27,13 @@ import (
 	"perch/store"
 )
 
-// Names of files in a backup. The manifest comes first, followed by the files that it lists. Old
+// Names of files in a backup, and its format. The manifest comes first, followed by the files that it lists. Old
 // backups have no settings; restoring one does not change the current settings.
 const (
 	manifestName  = "manifest.json"
 	databaseName  = "perch.db"
 	settingsName  = "settings.yaml"
-	archiveFormat = 1
+	archiveFormat = 1 // version of the format of backups
 )
 
 // Limits of a backup, which comes from an untrusted source.

@@ -37,7 +37,7 @@ const niceness = 5
 func Serve(in io.Reader, out *os.File) error {
 	runtime.LockOSThread() // because Setpriority sets the priority of a thread
 	defer runtime.UnlockOSThread()
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // works without it, too
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness) // an error does no harm
 	var reason *C.char
 	rate := C.open_library(C.int(out.Fd()), &reason)
 	if _, err := out.Write(encodeNumber(int(rate))); err != nil {

@@ -70,7 +70,7 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
-	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // works without it, too
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // an error does no harm
 	soundErr := convertWAV(stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
 		// The time that out takes does not count.
 		timer.Stop()
