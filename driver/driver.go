@@ -29,7 +29,7 @@ type Driver[Setup, Engine any] struct {
 	New func(options any, s Setup) (Engine, error)
 }
 
-// Of sets Options, Check and New of a driver. The configuration keys are the fields of K. complete
+// Of returns d with Options, Check and New set. The configuration keys are the fields of K. complete
 // converts a K to the options of make, the engine's constructor. K and O are usually the same type.
 func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete func(K, S) (O, error), make func(O) (E, error)) Driver[S, E] {
 	d.Options = func() any { return new(K) }

@@ -32,7 +32,7 @@ const (
 
 // Maximum counts.
 const (
-	Turns   = 4   // concurrent turns of one kind of program
+	Turns   = 4   // concurrent turns of all programs of one kind, such as skins
 	Readers = 64  // readers of one event stream
 	Tools   = 256 // tools offered in one turn
 	Calls   = 64  // tool calls in one message of a model

@@ -11,7 +11,7 @@ const (
 	carefulFactor  = 1.7     // multiplies both fractions if the alignment may be wrong without notice
 	personLevel    = 80 * 80 // mean square of the samples of the quietest person, -52 dBFS
 
-	// The canceller has diverged if it adds power in more frames than one in half a second.
+	// The canceller has diverged if it adds power in more than one frame in half a second.
 	maxAddedRatio  = 2   // in such a frame, the clean sound has more than this multiple of the microphone's power,
 	minAddedFactor = 4   // and more than this multiple of personLevel
 	maxAddedFrames = 1.5 // limit of judge.addedFrames

@@ -11,8 +11,8 @@ import (
 // drops packets that arrive while it is full.
 const (
 	initialLead = 300 * time.Millisecond // maximum lead at first
-	grownLead   = 600 * time.Millisecond // maximum lead after the robot ran dry, or nearly did
-	minQueue    = 20                     // packets that the queue of every firmware holds
+	grownLead   = 600 * time.Millisecond // maximum lead after the robot ran dry (had nothing left to play), or nearly did
+	minQueue    = 20                     // number of packets that the queue of every firmware holds
 )
 
 // Pacer computes when to send each packet of a stream. The times follow from the start of
@@ -28,7 +28,7 @@ type Pacer struct {
 	firstSent   time.Time     // when the first packet was sent
 	playedUntil time.Time     // when the last packet sent will have been played; zero if none was sent
 	lead        time.Duration // maximum lead
-	underruns   int           // times that the robot ran dry
+	underruns   int           // number of times that the robot ran dry
 }
 
 // NextSend returns the earliest time to send the next packet: the zero time for the first one.

@@ -8,10 +8,10 @@ import "math"
 // pieces of a stream may have any length and join inaudibly.
 type Resampler struct {
 	up, down int       // output rate / input rate, in lowest terms
-	taps     int       // coefficients in one phase of the filter
-	filter   []float32 // one phase after the other, up of them
+	taps     int       // number of coefficients in one phase of the filter
+	filter   []float32 // coefficients of all up phases, one phase after the other
 	past     []float32 // input that later output still depends on, oldest first
-	phase    int       // of the next output sample: its distance from past's first sample, in 1/up input samples
+	phase    int       // distance of the next output sample from the first sample in past, in 1/up input samples
 	out      []int16   // returned by Resample
 }
 

@@ -134,7 +134,7 @@ func (u *Utterance) Read(ctx context.Context, buf []int16, offset int) (int, err
 	}
 }
 
-// Send passes the sound to out from its beginning, as it is spoken, until the utterance is
+// Send passes the sound from the beginning to out, as it is spoken, until the utterance is
 // finished. Each call of out gets 16-bit little-endian mono PCM at 16 kHz, at most two frames
 // of the microphone; out must not retain the bytes. Send returns the first error of out, or
 // ctx's error.

@@ -32,7 +32,7 @@ const MaxUtterance = 15 * time.Second
 // engine.
 type Options struct {
 	Language string // a BCP 47 tag, such as "en" or "en-GB"
-	Voice    string // a voice, named as the engine names it; for the first of several engines
+	Voice    string // the engine's name of a voice; if several engines are tried, only the first uses it
 	// DetectLanguage is true if the person may speak another language than Language. A
 	// recognizer that cannot detect languages ignores the field.
 	DetectLanguage bool
@@ -68,7 +68,7 @@ type Transcript struct {
 type Recognizer interface {
 	// Name returns the engine's kind as the configuration spells it.
 	Name() string
-	// Recognize reads u from its beginning, which may be while u is still being spoken, and
+	// Recognize reads u from its beginning, possibly while u is still being spoken, and
 	// returns a transcript once u is finished. It returns ctx's error if ctx ends first.
 	Recognize(ctx context.Context, u *Utterance, o Options) (Transcript, error)
 }

@@ -23,7 +23,7 @@ import (
 
 // Options are the options of a Recognizer or a Synthesizer.
 type Options struct {
-	URL       string        // base of the API, such as "http://192.168.1.9:8000/v1"; it is not changed
+	URL       string        // base of the API, such as "http://192.168.1.9:8000/v1"; paths are appended to it
 	Key       string        // sent as a bearer token; may be empty
 	Model     string        // empty for "whisper-1" or "tts-1"
 	FirstByte time.Duration // maximum wait for the first byte of a response; 0 means 10 s

@@ -29,10 +29,10 @@ type Call struct {
 type Fault struct {
 	Name   string // name of the program
 	Stderr string // beginning of its standard error; may be ""
-	Err    error  // how it ended
+	Err    error  // how the program ended, or the error of its sound
 }
 
-// Error returns the name, the standard error and how the program ended.
+// Error returns the name, the standard error and the text of Err.
 func (f *Fault) Error() string {
 	if f.Stderr == "" {
 		return f.Name + ": " + f.Err.Error()
@@ -50,8 +50,10 @@ const (
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
 // voice.MaxSpeech of the text. The pieces are valid only during the call. If ctx ends or
-// out fails, Speak kills the program; it returns when the program has ended. The error is a
-// Fault or out's error. It wraps voice.ErrUnavailable if the program cannot be started.
+// out fails, Speak kills the program; it returns when the program has ended. If the program
+// fails, the error is a Fault. If out fails, or the sound cannot be read, Speak returns that
+// error, in a Fault if the program has written to its standard error. The error wraps
+// voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

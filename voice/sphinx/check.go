@@ -13,11 +13,10 @@ const (
 	maxOptional = 100   // optional parts of a top or answer rule; 400 in a row take 2 s to compile
 )
 
-// Check returns an error that joins all faults of a grammar, including those of optional
-// rules: text that is not JSGF, rules that are undefined, defined twice or recursive, and
-// words that are not in the dictionary. Each fault is a sentence that begins with the
-// rule's Source. The library itself would ignore undefined rules, and reject the whole
-// grammar for one unknown word.
+// Check returns an error that joins all faults of a grammar, also in its optional rules. Faults
+// are text that is not JSGF; rules that are undefined, defined twice or recursive; and words that
+// are not in the dictionary. The text of each fault begins with the rule's Source. The library
+// itself would ignore undefined rules, and reject the whole grammar for one unknown word.
 //
 // model is the directory of the model. Check reads its dictionary, about 3 MB; the error
 // wraps voice.ErrUnavailable if the dictionary is missing.
@@ -26,8 +25,8 @@ func Check(g Grammar, model string) error {
 	return errors.Join(err, errors.Join(optional...))
 }
 
-// removeFaulty returns g without its faulty optional rules, the pronunciations that the
-// result needs, and the faults of the removed rules.
+// removeFaulty removes the faulty optional rules of g. It returns the remaining grammar, the
+// pronunciations that this grammar needs, and the faults of the removed rules.
 func removeFaulty(g Grammar, model string) (_ Grammar, words []pronunciation, faults []error, err error) {
 	for {
 		words, optional, err := check(g, model)

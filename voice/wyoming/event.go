@@ -210,7 +210,7 @@ type Writer struct {
 // NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Write writes an event by a single call of Write of the stream. Like the reference
+// Write writes an event with a single call of the stream's Write method. Like the reference
 // implementation, it writes the data after the line.
 func (w *Writer) Write(e Event) error {
 	if e.Type == "" {

@@ -62,9 +62,9 @@ type Samples struct {
 	pcm  [2048]int16 // buffer for the converted sound
 }
 
-// Add converts a piece of sound, preceded by the rest of the previous piece, and passes the
-// result to out in one or several calls. out must not retain its argument. If out returns an
-// error, Add returns it, and the rest of the piece is lost.
+// Add converts a piece of sound, preceded by the incomplete sample of the previous piece, and
+// passes the result to out in one or several calls. out must not retain its argument. If out
+// returns an error, Add returns that error, and the remainder of the piece is lost.
 func (s *Samples) Add(payload []byte, out func([]int16) error) error {
 	size := 2 * s.Channels
 	if n := len(s.rest); n > 0 {

@@ -100,7 +100,7 @@ func readSound(c *call, s *sound, arrival *voice.Arrival, streaming bool) error 
 	for {
 		start := time.Now()
 		trickles := s.converter.Sounded() && arrival.Trickles()
-		// Only events with sound extend the time left, by the length of the sound.
+		// Only events with sound extend the time left, by a multiple of the sound's duration.
 		if err := c.conn.SetReadDeadline(start.Add(arrival.Left())); err != nil {
 			return err
 		}
