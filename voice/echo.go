@@ -5,10 +5,10 @@ import "sync"
 // Constants of Echo, whose comment explains the terms. A step is echoStep samples, a frame
 // MicFrame samples.
 const (
-	referenceAdvance = 40 * MicRate / 1000  // number of samples that the canceller gets the loudspeaker's sound early, to cover errors of the lag
+	referenceAdvance = 40 * MicRate / 1000  // how many samples too early the canceller gets the loudspeaker's sound, to cover errors of the lag
 	reverbSteps      = 8                    // steps of reverberation that the judge expects
 	reverbDecay      = 0.5                  // power of each step of reverberation, relative to the step before
-	alignmentSlack   = 100 * MicRate / 1000 // samples by which the alignment may be wrong without misleading the judge
+	alignmentSlack   = 100 * MicRate / 1000 // how many samples the alignment may be off without misleading the judge
 	maxPending       = 24                   // maximum number of packets decoded for one frame; older packets were played long ago
 
 	// How long our voice may be heard, in frames. Robots without stamps need longer limits,

@@ -81,7 +81,7 @@ type judge struct {
 	cleanPower  float32 // of the clean sound
 	unexplained float32 // the part of cleanPower that is neither the usual residue of our voice nor noise
 
-	addedFrames float32 // number of recent frames where the canceller added power, decaying with time
+	addedFrames float32 // number of recent frames with power added by the canceller, decaying with time
 }
 
 func newJudge() *judge {

@@ -135,8 +135,8 @@ func (r *rescue) copyOrphan(t tree, page []byte, count int) error {
 	return t.leaf(page, count, r.gaps[match].part)
 }
 
-// report returns descriptions of the lost records, and the tables that lost some. If there are no stray pages, all pages
-// of the gaps that copyOrphans found pages for were found, so nothing of these gaps is lost.
+// report returns descriptions of the lost records, and the tables that lost some. A gap counts as recovered if copyOrphans
+// has found pages for it and there are no stray pages: then none of its pages is missing.
 func (r *rescue) report() (lost, tables []string) {
 	if r.older {
 		lost = append(lost, "the last change before that")

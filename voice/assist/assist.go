@@ -25,8 +25,8 @@ type Options struct {
 	// Engine, Voice and Convert are only for a Synthesizer.
 	Engine string // engine, such as "tts.piper"; "" means the pipeline's engine
 	Voice  string // voice for calls that name none; "" means the pipeline's voice
-	// Convert makes Home Assistant convert the sound to 16-bit mono, for which it starts a
-	// process per sentence. It is needed for engines that do not return 16-bit WAV.
+	// Convert makes Home Assistant convert the sound to 16-bit mono; Home Assistant starts a
+	// process per sentence to do this. It is needed for engines that do not return 16-bit WAV.
 	Convert bool
 
 	ConnectWithin time.Duration // timeout of connecting; default: 5 s
