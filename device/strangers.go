@@ -29,7 +29,7 @@ const (
 	// maxWelcomed is how many robots, not counting those on this machine, are adopted during
 	// WelcomePeriod. No household connects more in an hour.
 	maxWelcomed = 8
-	// maxRobots is the maximum number of registered robots while Welcome adopts more.
+	// maxRobots is the number of registered robots above which Welcome adopts no more.
 	maxRobots = 1000
 )
 

@@ -50,7 +50,7 @@ type lock struct {
 	locked bool  // lag is valid
 	doubt  bool  // lag may be wrong
 	agreed int   // number of checks that confirmed lag since it was set or doubted
-	lag    int64 // how many samples later than base says the echo is; may be negative
+	lag    int64 // delay of the echo relative to base, in samples; may be negative
 	newLag int64 // lag that the latest clear check found
 }
 

@@ -1,4 +1,4 @@
-// Package sounds provides the sounds that robots play besides speech: a few built-in ones, and
+// Package sounds provides the sounds that robots play besides speech: a few built-in sounds, and
 // the WAV and Ogg Opus files in a directory.
 package sounds
 

@@ -5,7 +5,7 @@
 // Two decoders process every utterance. One searches for the sentence of the grammar that
 // fits best, and the other for the sequence of phones that fits best. If the sentence fits
 // clearly worse than the phones, it was not said. A pair of decoders takes about 20 MB. Load
-// creates the first pair; further ones are created when all pairs are in use.
+// creates the first pair; further pairs are created when all pairs are in use.
 package sphinx
 
 import (

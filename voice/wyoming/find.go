@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// finder finds servers on the network, and stores the ones that have responded.
+// finder finds servers on the network, and stores the servers that have responded.
 type finder struct {
 	o         Options
 	create    func(host, port string) *server // newServer with the options
@@ -165,7 +165,7 @@ func (f *finder) search(ctx context.Context, n need) (*server, Info, error) {
 // advice ends the message if no usable server is found.
 const advice = "give the address of one as url: tcp://host:port"
 
-// serversAt returns the servers at these addresses: stored ones, or else new ones.
+// serversAt returns the servers at these addresses. It creates the servers that are not stored.
 func (f *finder) serversAt(addresses []string) []*server {
 	f.mu.Lock()
 	defer f.mu.Unlock()
