@@ -24,11 +24,11 @@ import (
 	"perch/plain"
 )
 
-// localURL is the appliance's address for programs on its own machine, which may read without
-// a token.
+// localURL is the address of an appliance on this machine. Programs on the same machine may
+// read from the appliance without a token.
 const localURL = "http://127.0.0.1:8004"
 
-// socketHost is the host in the URL of a request that is sent to the appliance's Unix socket.
+// socketHost is a made-up host name: requests to it are sent to the appliance's Unix socket.
 const socketHost = "perch.sock"
 
 // localSocket returns the path of the Unix socket of the appliance on this machine, or "" if this
@@ -43,8 +43,8 @@ func localSocket() string {
 	return ""
 }
 
-// dial connects to the Unix socket if the address is socketHost, and to the address
-// otherwise.
+// dial connects to the appliance's Unix socket if the host in address is socketHost.
+// Otherwise it connects to address.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var d net.Dialer
 	if address == socketHost+":80" {
@@ -65,7 +65,8 @@ func (r *apiClient) register(c *cobra.Command) {
 	c.Flags().StringVar(&r.tokenFile, "token-file", "", "`FILE` that contains the admin token")
 }
 
-// request returns a request to the admin API, for a path below /api/v1.
+// request returns a request to the admin API. path lists the elements of the URL path after
+// /api/v1.
 func (r *apiClient) request(ctx context.Context, method string, body io.Reader, query url.Values, path ...string) (*http.Request, error) {
 	address := r.url
 	if address == localURL && localSocket() != "" {
@@ -91,7 +92,8 @@ func (r *apiClient) request(ctx context.Context, method string, body io.Reader, 
 	return request, nil
 }
 
-// robotNamed returns a robot ID or name in the spelling of the admin API.
+// robotNamed checks a robot ID or robot name from the command line, and returns it in the
+// spelling that the admin API expects.
 func robotNamed(robot string) (string, error) {
 	if id, err := device.ParseID(robot); err == nil {
 		return string(id), nil
@@ -132,8 +134,7 @@ func (r *apiClient) post(ctx context.Context, value any, path ...string) error {
 // image.
 const responseTimeout = time.Minute
 
-// send sends a request and ignores the body of the response. Its errors are those of
-// doRequest.
+// send sends a request with doRequest, and ignores the body of the response.
 func send(request *http.Request) error {
 	response, err := doRequest(request, responseTimeout)
 	if err != nil {
@@ -142,8 +143,8 @@ func send(request *http.Request) error {
 	return response.Body.Close()
 }
 
-// doRequest sends a request and returns the response, or the appliance's error as an error.
-// The response must begin within timeout.
+// doRequest sends a request and returns the response, which must begin within timeout. If the
+// appliance rejects the request, the error contains the appliance's message.
 func doRequest(request *http.Request, timeout time.Duration) (*http.Response, error) {
 	client := http.Client{Transport: &http.Transport{ResponseHeaderTimeout: timeout, ExpectContinueTimeout: 2 * time.Second,
 		DisableKeepAlives: true, DialContext: dial}}
@@ -155,14 +156,15 @@ func doRequest(request *http.Request, timeout time.Duration) (*http.Response, er
 		return response, nil
 	}
 	defer response.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, limit.Body)) // an incomplete body has no message
+	text, _ := io.ReadAll(io.LimitReader(response.Body, limit.Body)) // refusal finds no message in an incomplete body
 	if message := refusal(text); message != "" {
 		return nil, errors.New(message)
 	}
 	return nil, fmt.Errorf("the appliance responded with %s", response.Status)
 }
 
-// refusal returns the message in the body of an error response, or "" if it has none.
+// refusal returns the message in the body of an error response, or "" if the body has no
+// message.
 func refusal(text []byte) string {
 	var body struct{ Error struct{ Message string } }
 	_ = json.Unmarshal(text, &body) // the response of a proxy may not be JSON

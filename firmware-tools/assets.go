@@ -13,13 +13,14 @@ import (
 	"perch/ota/espimage"
 )
 
-// assetsFlags are the options of the command assets.
+// assetsFlags are the options of the command assets. Assets are fonts, wake words and faces
+// for a robot, all in one file.
 type assetsFlags struct {
 	apiClient
 	name   string
 	robot  string // robot ID or name
 	reboot bool
-	check  bool
+	check  bool // only check the file
 	json   bool
 }
 
@@ -60,7 +61,7 @@ func assetsCommand() *cobra.Command {
 	return c
 }
 
-// assets uploads an asset file, and makes a robot download it.
+// assets checks an asset file and, unless --check is set, offers it to robots.
 func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io.Writer) error {
 	var a espimage.Assets
 	err := withFile(file, func(file io.ReaderAt, size int64) (err error) { // check it before the upload
@@ -92,7 +93,7 @@ func (f *assetsFlags) assets(ctx context.Context, file string, stdout, stderr io
 	return nil
 }
 
-// offer uploads the file, and sends its download URL to the robot.
+// offer uploads the file. If --robot is set, it also sends the download URL to that robot.
 func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets, stdout, stderr io.Writer) error {
 	if err := f.upload(ctx, file, assets.Size, nil, stderr, "assets", assets.Name); err != nil {
 		return err
@@ -102,7 +103,8 @@ func (f *assetsFlags) offer(ctx context.Context, file string, assets jsonAssets,
 		fmt.Fprintln(stdout, "no robot downloads it yet: choose one with --robot; its channel must be open")
 		return nil
 	}
-	// The appliance calls a tool of the firmware to store the URL, hence the open channel.
+	// The appliance can store the URL in the robot only while the robot's channel is open,
+	// because it does so by calling a tool of the firmware.
 	if err := f.post(ctx, map[string]string{"name": assets.Name}, "devices", f.robot, "assets"); err != nil {
 		return fmt.Errorf("the file is uploaded, but %s does not download it: %w", f.robot, err)
 	}

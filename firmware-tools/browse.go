@@ -37,8 +37,9 @@ func browse(ctx context.Context, out output, address func(mdns.Found) string) (s
 	return "", fmt.Errorf("no appliance responded to a search for %s within %v; name it with --ota http://HOST:8003/xiaozhi/ota/", mdns.Service, browseTimeout)
 }
 
-// lastingURL returns otaURL in the form that a robot stores: with the appliance's host name,
-// if it has a .local name, because its IP address may change.
+// lastingURL returns the bootstrap URL to store in a robot. If the appliance has a .local name,
+// the URL contains that name, because the appliance's IP address may change. Otherwise
+// lastingURL returns the result of otaURL.
 func lastingURL(f mdns.Found) string {
 	address := otaURL(f)
 	u, err := url.Parse(address)
@@ -50,8 +51,8 @@ func lastingURL(f mdns.Found) string {
 	return u.String()
 }
 
-// otaURL returns the bootstrap URL of an appliance, or "" if the appliance has no IPv4
-// address. The URL contains the IPv4 address, because this machine may not resolve .local
+// otaURL returns the bootstrap URL of an appliance, where robots check in, or "" if the appliance
+// has no IPv4 address. The URL contains the IPv4 address, because this machine may not resolve .local
 // names and robots do not support IPv6.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]

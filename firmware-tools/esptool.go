@@ -21,10 +21,10 @@ import (
 type serialPort struct {
 	name   string // such as /dev/ttyACM0
 	device string // manufacturer and product reported by the device; may be empty
-	robot  bool   // true for an Espressif chip, false for a USB bridge, which may belong to any device
+	robot  bool   // an Espressif chip is connected to USB directly; any device may have a USB-to-serial bridge
 }
 
-// espressif is the USB vendor ID of robots without a USB bridge.
+// espressif is the USB vendor ID of Espressif, which makes the robots' chips.
 const espressif = "303a"
 
 // serialPorts returns the USB serial ports, sorted by name. sys is the mount point of sysfs,
@@ -77,12 +77,12 @@ func checkPort(name string) error {
 const romBaud = 115200
 
 // esptool runs Espressif's program esptool, which reads and writes the flash of the robot at a
-// serial port. It uses only the loader in the chip's ROM, because esptool in Debian 13 has no
-// stub loader for the ESP32-S3.
+// serial port. The option --no-stub makes esptool use only the loader in the chip's ROM: the
+// esptool in Debian 13 does not contain its faster stub loader for the ESP32-S3.
 type esptool struct {
 	program string
 	port    string
-	chip    string // esptool's name of the chip, or "auto"
+	chip    string // name of the chip as esptool spells it, or "auto"
 	baud    int    // speed for reading and writing the flash, in bits per second
 	dir     string // folder for temporary files
 }
@@ -98,9 +98,10 @@ func findESPTool() (string, error) {
 		"esptool` on Debian 12")
 }
 
-// run runs a command of esptool and returns its output. esptool first resets the robot into
-// its loader. With after = "hard_reset" it starts the robot's firmware at the end; with
-// "no_reset" the robot stays in its loader. esptool is interrupted when ctx ends.
+// run runs a command of esptool and returns its output. esptool first resets the robot into the
+// robot's loader. If after is "hard_reset", esptool starts the robot's firmware at the end; if it
+// is "no_reset", the robot stays in its loader. progress may be nil. esptool is interrupted when
+// ctx ends.
 func (e esptool) run(ctx context.Context, progress func(percent int), after, command string, args ...string) (string, error) {
 	argv := []string{"--chip", e.chip, "--port", e.port, "--before", "default_reset", "--after", after, "--no-stub"}
 	if command == "read_flash" || command == "write_flash" {
@@ -143,12 +144,12 @@ func (o *esptoolOutput) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// loaderByHand is advice for a robot that esptool cannot reset.
+// loaderByHand tells the user what to do if esptool cannot reset the robot.
 const loaderByHand = "bring it into its loader by hand (hold BOOT, tap RESET; a CoreS3: hold RESET for three seconds, until its light is green) and " +
 	"try again"
 
-// esptoolError returns an error that explains the failure err of esptool. It recognizes the
-// messages of esptool 4.7 and 5.6 in the output.
+// esptoolError returns an error that explains to the user why esptool failed. It recognizes the
+// messages of esptool 4.7 and 5.6 in output. err is the error from running esptool.
 func esptoolError(output string, err error) error {
 	for _, known := range []struct{ message, explanation string }{
 		{"Could not exclusively lock port", "another program uses it: close that first (a serial monitor, or ModemManager)"},

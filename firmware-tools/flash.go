@@ -91,7 +91,7 @@ func (f *flashFlags) flash(ctx context.Context, out output, stderr io.Writer) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // settings contain passwords
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }() // the files may contain passwords
 	fl := &flasher{flags: f, tool: esptool{program: program, port: port.name, chip: "auto", baud: f.baud, dir: dir}, out: out, stderr: stderr}
 	return interruptionError(ctx, fl.run(ctx, file))
 }
@@ -125,11 +125,11 @@ func readFlashFile(name string) (flashFile, error) {
 	return out, nil
 }
 
-// choosePort returns the named port if a name is given. Otherwise it returns the only port
-// with an Espressif chip or, if none exists, the only other USB port.
+// choosePort returns the named port if a name is given. Otherwise it returns the only port with
+// an Espressif chip or, without such a port, the only USB port.
 func choosePort(ports []serialPort, named string) (serialPort, error) {
 	if named != "" {
-		path, err := filepath.EvalSymlinks(named) // for links such as those in /dev/serial/by-id
+		path, err := filepath.EvalSymlinks(named) // named may be a symbolic link, such as /dev/serial/by-id/...
 		if err != nil {
 			path = named
 		}

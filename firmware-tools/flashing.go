@@ -63,11 +63,12 @@ var (
 	memoryWord   = regexp.MustCompile(`0x[0-9a-f]{8} = (0x[0-9a-f]{8})`)
 )
 
-// secureDownload is printed by esptool for a chip whose loader can neither read nor verify
-// the flash.
+// secureDownload is a part of esptool's output for a chip whose loader can neither read nor
+// verify the flash.
 const secureDownload = "in Secure Download Mode"
 
-// bootLoaders returns the address of the boot loader in the flash of each supported chip.
+// bootLoaders returns the address of the boot loader in the flash of each supported chip: ESP32,
+// ESP32-S2, ESP32-C3, ESP32-S3, ESP32-C6 and ESP32-P4, in this order.
 func bootLoaders() map[espimage.Chip]int64 {
 	return map[espimage.Chip]int64{0: 0x1000, 2: 0x1000, 5: 0, 9: 0, 13: 0, 18: 0x2000}
 }
@@ -102,7 +103,8 @@ func identify(output string) (r robotFlash, err error) {
 	return r, nil
 }
 
-// checkSecurity returns an error if the robot's security settings prevent writing.
+// checkSecurity returns an error if the robot's security settings prevent writing. Chip 0 is the
+// ESP32.
 func (f *flasher) checkSecurity(ctx context.Context, chip espimage.Chip) error {
 	if chip != 0 {
 		output, err := f.tool.run(ctx, nil, "no_reset", "get_security_info")
@@ -114,7 +116,9 @@ func (f *flasher) checkSecurity(ctx context.Context, chip espimage.Chip) error {
 		}
 		return securityError(false, strings.Contains(output, "Flash Encryption: Enabled"), strings.Contains(output, "Secure Boot: Enabled"))
 	}
-	// The loader of an ESP32 does not report its security settings. They are in its eFuses.
+	// The loader of an ESP32 does not report the security settings. They are in the chip's eFuses,
+	// bits that are never cleared: the flash is encrypted if an odd number of bits 20 to 26 of the
+	// first word is set.
 	readFuses := func(address string) (uint64, error) {
 		output, err := f.tool.run(ctx, nil, "no_reset", "read_mem", address)
 		found := memoryWord.FindStringSubmatch(output)
@@ -158,12 +162,12 @@ func (f *flasher) inspect(ctx context.Context, r *robotFlash) error {
 	return f.readStartPartition(ctx, r)
 }
 
-// readStartPartition finds the partition that the robot starts next, and the application in
-// it.
+// readStartPartition finds the partition that the robot starts next, and reads the description of
+// the application in that partition.
 func (f *flasher) readStartPartition(ctx context.Context, r *robotFlash) error {
 	var records [2][]byte
 	if otadata, ok := r.table.Choice(); ok {
-		const sector = 4096 // each record is at the beginning of a sector
+		const sector = 4096 // otadata holds two records about the partition to start, each at the beginning of a sector
 		b, err := f.tool.read(ctx, otadata.Offset, sector+espimage.ChoiceRecord, nil)
 		if err != nil {
 			return err
@@ -202,7 +206,7 @@ func (f *flasher) printPlan(p flashPlan) {
 	}
 }
 
-// write carries out a plan. Its error names the state of the robot.
+// write carries out a plan. The error describes the state that the robot is left in.
 func (f *flasher) write(ctx context.Context, p flashPlan) error {
 	for _, w := range p.writes {
 		update, finish := f.progress(int64(len(w.data)))
@@ -219,15 +223,15 @@ func (f *flasher) write(ctx context.Context, p flashPlan) error {
 	return nil
 }
 
-// progress returns a function that shows esptool's progress in a transfer of size bytes, and
-// one that completes the display.
+// progress returns a function that shows esptool's progress in a transfer of size bytes, and a
+// function that ends this display.
 func (f *flasher) progress(size int64) (update func(percent int), finish func()) {
 	b := command.NewProgress(f.stderr, size)
 	return func(percent int) { b.At(size * int64(percent) / 100) }, b.Finish
 }
 
 // restart starts the robot's firmware, even if ctx has ended, because a robot in its loader
-// looks dead. It asks the user to do that if the port has no reset line.
+// looks dead. If the port cannot reset the robot, restart asks the user to do it.
 func (f *flasher) restart(ctx context.Context) {
 	if _, err := f.tool.run(context.WithoutCancel(ctx), nil, "hard_reset", "read_mac"); err != nil {
 		f.out.step("restart", "the robot yourself with its reset button or its power switch: this port cannot")

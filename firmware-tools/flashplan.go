@@ -22,8 +22,8 @@ type robotFlash struct {
 	app            espimage.App       // application in startPartition
 }
 
-// maxROMAddress is the number of bytes of flash that the loader in a chip's ROM can address.
-// Its addresses have three bytes and wrap around.
+// maxROMAddress is the number of bytes of flash that the loader in a chip's ROM can address. The
+// loader's addresses have three bytes; a larger address would wrap around to the beginning.
 const maxROMAddress = 16 << 20
 
 // flashFile is a file to be written to the flash.
@@ -35,7 +35,7 @@ type flashFile struct {
 
 // flashWrite is one write to the flash.
 type flashWrite struct {
-	name   string // for messages: "ota_0", "otadata"
+	name   string // for messages, such as "ota_0" or "otadata"
 	offset int64
 	data   []byte
 }
@@ -57,7 +57,7 @@ type destination struct {
 	system    bool               // the robot needs the area to work; writing requires --all
 }
 
-// plan returns the writes for a file. It returns an error if they would break the robot.
+// plan returns the writes for a file. It returns an error if the writes would break the robot.
 func (f *flashFlags) plan(r robotFlash, file flashFile) (flashPlan, error) {
 	dest, err := f.destination(r, file)
 	if err != nil {
@@ -111,8 +111,8 @@ func (r robotFlash) target() espimage.Target {
 	return espimage.Target{Chip: r.chip, Revision: r.revision}
 }
 
-// destination returns the destination that --at selects or, without --at, the usual one for
-// this kind of file.
+// destination returns the destination that --at selects or, without --at, the usual destination
+// for this kind of file.
 func (f *flashFlags) destination(r robotFlash, file flashFile) (destination, error) {
 	address, err := strconv.ParseInt(f.at, 0, 64)
 	// belongs reports whether --at is the given offset or, without --at, whether the file is of
@@ -143,13 +143,13 @@ func (f *flashFlags) destination(r robotFlash, file flashFile) (destination, err
 	return partitionDestination(r.startPartition), nil
 }
 
-// partitionDestination returns the destination that is a whole partition.
+// partitionDestination returns a whole partition as a destination.
 func partitionDestination(p espimage.Partition) destination {
 	system := p.IsSettings() || p.Type > espimage.DataPartition
 	return destination{name: p.Name, offset: p.Offset, size: p.Size, partition: p, system: system}
 }
 
-// destinationNamed returns the partition with the given name.
+// destinationNamed returns the partition with the given name as a destination.
 func (r robotFlash) destinationNamed(name string) (destination, error) {
 	p, ok := r.table.Named(name)
 	if ok {
@@ -162,7 +162,7 @@ func (r robotFlash) destinationNamed(name string) (destination, error) {
 	return destination{}, fmt.Errorf("the robot has no partition %s, but: %s", name, strings.Join(names, ", "))
 }
 
-// destinationAt returns the partition that begins at the given address.
+// destinationAt returns the partition that begins at the given address as a destination.
 func (r robotFlash) destinationAt(address int64) (destination, error) {
 	p, ok := r.table.At(address)
 	switch {
@@ -174,7 +174,8 @@ func (r robotFlash) destinationAt(address int64) (destination, error) {
 	return partitionDestination(p), nil
 }
 
-// planApp checks an application. With --boot it adds a write that makes the robot start it.
+// planApp checks an application. With --boot it adds a write that makes the robot start this
+// application.
 func (f *flashFlags) planApp(p *flashPlan, r robotFlash, file flashFile, dest destination) error {
 	t := r.target()
 	t.Slot = dest.size

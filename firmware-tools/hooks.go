@@ -21,9 +21,9 @@ import (
 // hooksFlags are the options of the commands below hooks.
 type hooksFlags struct {
 	address  string
-	keyFile  string
-	settings string // path; empty for the agent's own settings
-	agent    string // name sent to the appliance; empty for Claude Code
+	keyFile  string // file that holds the value of skins.key in the appliance's configuration
+	settings string // path of the settings file; empty for the file that the agent reads by default
+	agent    string // name of the coding agent, which is sent to the appliance; empty for Claude Code
 	write    bool
 	json     bool
 
@@ -31,7 +31,8 @@ type hooksFlags struct {
 	key string   // content of keyFile
 }
 
-// hooksCommand returns the command perch-tools hooks.
+// hooksCommand returns the command perch-tools hooks. A hook is a command that a coding agent
+// runs at an event, such as the start of a session. The appliance shows the agent's state.
 func hooksCommand() *cobra.Command {
 	c := &cobra.Command{Use: "hooks", Short: "Connect a coding agent to the appliance with hooks"}
 	c.AddCommand(hooksInstallCommand(&hooksFlags{}), hooksRemoveCommand(&hooksFlags{}), hooksSendCommand(&hooksFlags{}))
@@ -109,7 +110,8 @@ func (f *hooksFlags) register(c *cobra.Command) {
 	c.Flags().StringVar(&f.keyFile, "key-file", "", "`FILE` that contains the skins' key (skins.key)")
 }
 
-// prepare parses the address and reads the key.
+// prepare parses the address, and reads the skins' key: the password for the appliance's
+// interface for hooks.
 func (f *hooksFlags) prepare() (err error) {
 	f.url, err = url.Parse(strings.TrimSuffix(f.address, "/"))
 	if err != nil || f.url.Scheme != "http" && f.url.Scheme != "https" || f.url.Host == "" || f.url.RawQuery != "" {
@@ -190,7 +192,7 @@ type codingAgent struct {
 	option      string // value of --agent in the hooks; empty for Claude Code
 	events      []string
 	shortEvents []string // events whose hooks the agent kills after 3 s
-	hint        string   // printed after the hooks were written
+	hint        string   // advice that is printed after the hooks were written
 }
 
 // codingAgents returns the supported agents.
@@ -241,13 +243,13 @@ func (f *hooksFlags) file(agent codingAgent) (string, error) {
 	return file, nil // the file does not exist yet
 }
 
-// hookMark is a shell comment at the end of the commands of this program's hooks. It identifies
-// the hooks in the settings.
+// hookMark is the text of a shell comment at the end of each hook that this program writes into
+// the settings. It tells these hooks from the user's.
 const hookMark = "by=perch-tools"
 
-// block returns a group of hooks for each event. The hooks run this program instead of sending
-// HTTP requests themselves: this program is silent if the appliance does not respond, and it
-// keeps the key out of the settings.
+// block returns an object with a group of hooks for each event of the agent. The hooks run this
+// program instead of sending HTTP requests themselves: this program lets the agent go on if the
+// appliance does not respond, and it keeps the key out of the settings.
 func (f *hooksFlags) block(program string, agent codingAgent) object {
 	type run struct {
 		Type    string `json:"type"`

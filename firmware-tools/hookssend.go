@@ -21,11 +21,11 @@ import (
 // Maximum duration of a request to the appliance.
 const (
 	stateWithin      = 4 * time.Second
-	permissionWithin = 115 * time.Second // the appliance responds when somebody has decided
+	permissionWithin = 115 * time.Second // the appliance responds when somebody has allowed or denied the tool
 )
 
-// sendHook sends the input of a hook to the appliance. For a permission it prints the response, which has the
-// decision.
+// sendHook sends the input of a hook to the appliance. args is one word, state or permission. For
+// permission, sendHook prints the response, which contains the decision for the agent.
 func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader, stdout io.Writer) error {
 	within := map[string]time.Duration{"state": stateWithin, "permission": permissionWithin}
 	if len(args) != 1 || within[args[0]] == 0 {
@@ -77,8 +77,8 @@ func sendHook(ctx context.Context, f *hooksFlags, args []string, stdin io.Reader
 	return err
 }
 
-// withoutContent returns the input of a hook with only the fields that the appliance needs to
-// show a state or a tool's call. It removes prompts and the content of files.
+// withoutContent returns the input of a hook, reduced to the fields that the appliance needs to
+// show a state or the call of a tool. Prompts and the content of files are not among them.
 func withoutContent(body []byte) []byte {
 	var whole map[string]json.RawMessage
 	if json.Unmarshal(body, &whole) != nil {
@@ -135,11 +135,12 @@ func endsInAPIError(transcript string) bool {
 	return json.Unmarshal(lines[len(lines)-1], &last) == nil && last.IsAPIError
 }
 
-// maxShownInput is the maximum length of the text from a tool's input that is sent, in bytes.
+// maxShownInput is the maximum number of bytes of a tool's input that are sent to the appliance.
 const maxShownInput = 1000
 
-// shownInput returns the name and the text of the field of a tool's input that shows what the
-// tool does: a command, a file name or a URL without its path. text is empty for other tools.
+// shownInput returns the name and the text of the one field of a tool's input that shows what the
+// tool does, such as a command, a file name or a URL without its path. text is empty for tools
+// without such a field.
 func shownInput(tool string, input json.RawMessage) (name, text string) {
 	name = map[string]string{"Bash": "command", "apply_patch": "command", "Read": "file_path", "Edit": "file_path", "Write": "file_path",
 		"MultiEdit": "file_path", "NotebookEdit": "notebook_path", "WebFetch": "url", "WebSearch": "query", "Grep": "pattern", "Glob": "pattern",

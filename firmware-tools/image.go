@@ -17,7 +17,7 @@ import (
 type imageFlags struct {
 	json bool
 	chip string
-	slot int64 // partition size in bytes
+	slot int64 // size in bytes of the partition for the image; 0 to accept any size
 }
 
 // imageCommand returns the command perch-tools firmware image.
@@ -114,7 +114,7 @@ func printImage(w io.Writer, i espimage.Image) {
 type jsonImage struct {
 	Kind    espimage.Kind      `json:"kind"`
 	Valid   bool               `json:"valid"`
-	Code    string             `json:"code,omitempty"` // reason why it is not valid
+	Code    string             `json:"code,omitempty"` // reason why the image is not valid, as a code word
 	Why     string             `json:"why,omitempty"`  // the reason as a sentence
 	Size    int64              `json:"size"`
 	Length  int64              `json:"length,omitempty"` // bytes that a boot loader reads

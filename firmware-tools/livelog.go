@@ -8,7 +8,8 @@ import (
 	"perch/plain"
 )
 
-// liveLog prints a conversation as it happens, a line for each observation.
+// liveLog prints a conversation as it happens. It prints a line for most observations of the
+// simulated robot, and several lines for some.
 type liveLog struct {
 	out      output
 	mac      string

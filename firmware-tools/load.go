@@ -38,8 +38,9 @@ type jsonTurn struct {
 	Dropped     int     `json:"dropped"`
 }
 
-// jsonSummary is the JSON output for all robots together. Received, Played, Dropped and
-// Ignored count packets of sound.
+// jsonSummary is the JSON output for all robots together. Received, Played, Dropped and Ignored
+// count packets of sound. P50 and P99 are the median and the 99th percentile of the time to the
+// server's hello, of the time to the first sound of an answer, and of the gaps between packets.
 type jsonSummary struct {
 	Robots    int     `json:"robots"`
 	Turns     int     `json:"turns"`
@@ -60,7 +61,7 @@ type jsonSummary struct {
 // milliseconds returns a duration in milliseconds, rounded to 10 µs.
 func milliseconds(d time.Duration) float64 { return float64(d.Round(10*time.Microsecond)) / 1e6 }
 
-// printReport prints each turn, and the counters of the robot's sound.
+// printReport prints each turn of the conversation, and the counters of the robot's sound.
 func printReport(out output, s simrobot.Stats) {
 	if out.json {
 		for i, t := range s.Turns {
@@ -143,7 +144,7 @@ func ignoreInterruption(ctx context.Context, o simrobot.Options, r *simrobot.Rob
 	return err
 }
 
-// macAfter returns the MAC address that follows a valid one by n.
+// macAfter returns the MAC address that is greater by n than mac, a valid MAC address.
 func macAfter(mac string, n int) string {
 	id, _ := device.ParseID(mac)
 	first, _ := strconv.ParseUint(string(id), 16, 64) // cannot fail: an ID consists of hexadecimal digits

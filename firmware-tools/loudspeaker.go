@@ -13,16 +13,16 @@ import (
 	"perch/voice"
 )
 
-// loudspeaker plays a conversation with an external program. It drops sound rather than
-// delaying the conversation.
+// loudspeaker plays the sound of a simulated conversation. It uses an external program, and drops
+// sound rather than delaying the conversation.
 type loudspeaker struct {
 	sound      chan []int16             // PCM at voice.SpeakerRate; nil if no program is running
 	resamplers map[int]*voice.Resampler // key: input rate in Hz
 	player     sync.WaitGroup           // the goroutine that feeds the program
 }
 
-// playerOf returns the command line of an installed program that plays raw sound, or nil if
-// there is no program or no sound device.
+// playerOf returns the command line of an installed program that plays raw sound, or nil if this
+// machine has no such program or no sound device.
 func playerOf(getenv func(string) string, exists func(pattern string) bool) []string {
 	rate := strconv.Itoa(voice.SpeakerRate)
 	for _, p := range []struct {

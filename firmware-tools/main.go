@@ -1,4 +1,8 @@
-// Command perch-tools builds, flashes, provisions and simulates robots.
+// Command perch-tools simulates, flashes, provisions and records robots, publishes the files
+// that robots download, and connects coding agents to an appliance.
+//
+// An appliance is a machine that runs Perch. To provision a robot is to store the URL of an
+// appliance in it.
 package main
 
 import (

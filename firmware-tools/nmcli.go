@@ -18,12 +18,12 @@ import (
 // wifi is this machine's Wi-Fi device, which NetworkManager controls.
 type wifi struct {
 	device   string // name of the network device
-	previous string // UUID of the device's original connection; "" if it had none
+	previous string // UUID of the connection that the device had before; "" if it was not connected
 }
 
 const (
-	// profile is the name of the connection to a robot. It is never saved, so that a machine
-	// that loses power returns to its own network.
+	// profile is NetworkManager's name for the connection to a robot's network. The connection is
+	// never saved to disk: after a loss of power this machine joins its usual network.
 	profile = "perch-provision"
 	// nmcliTimeout bounds one call of nmcli. Joining a network takes up to joinSeconds.
 	nmcliTimeout = 45 * time.Second
@@ -85,8 +85,8 @@ func findWiFi(ctx context.Context) (*wifi, error) {
 // two bytes of the robot's MAC address.
 var robotNetwork = regexp.MustCompile(`^Xiaozhi-[0-9A-Fa-f]{4}$`)
 
-// chooseNetwork returns the name of a robot's network in range: the given name or, if it is
-// empty, the only one.
+// chooseNetwork returns the name of a robot's network in range: the given name or, without a
+// given name, the name of the only such network.
 func (w *wifi) chooseNetwork(ctx context.Context, name string) (string, error) {
 	out, err := nmcli(ctx, "-t", "-e", "no", "-f", "SSID", "device", "wifi", "list", "ifname", w.device, "--rescan", "yes")
 	if err != nil {
@@ -114,10 +114,10 @@ func (w *wifi) chooseNetwork(ctx context.Context, name string) (string, error) {
 	return found[0], nil
 }
 
-// join leaves the machine's Wi-Fi network for a robot's. The default route does not change,
-// since a robot's network does not lead anywhere else.
+// join makes this machine leave its Wi-Fi network and join a robot's network. The default route
+// does not change, since nothing but the robot can be reached through the robot's network.
 func (w *wifi) join(ctx context.Context, ssid string) error {
-	w.removeProfile(ctx) // an earlier run may have been killed
+	w.removeProfile(ctx) // a killed run may have left its connection behind
 	_, err := nmcli(ctx, "connection", "add", "save", "no", "type", "wifi", "con-name", profile, "ifname", w.device, "autoconnect", "no",
 		"ssid", ssid, "ipv4.never-default", "yes", "ipv6.method", "disabled")
 	if err == nil {

@@ -15,7 +15,8 @@ import (
 	"perch/plain"
 )
 
-// nvsFlags are the argument and the options of the command nvs.
+// nvsFlags are the argument and the options of the command nvs. NVS, the non-volatile storage, is
+// the partition of a robot's flash that holds the settings.
 type nvsFlags struct {
 	file    string
 	out     string
@@ -25,8 +26,8 @@ type nvsFlags struct {
 	remove  []string // each NAMESPACE/KEY
 	ota     string
 	json    bool
-	secrets bool
-	drop    bool
+	secrets bool // show passwords and tokens
+	drop    bool // drop damaged entries
 }
 
 // nvsCommand returns the command perch-tools robot nvs.
@@ -56,7 +57,7 @@ func nvsCommand() *cobra.Command {
 	return c
 }
 
-// nvs prints the NVS partition of a robot, or writes it with some keys changed.
+// nvs prints the NVS partition of a robot, or writes a changed copy of it.
 func (f *nvsFlags) nvs(stdout, stderr io.Writer) error {
 	if f.ota != "" {
 		if err := checkOTA(f.ota); err != nil {
@@ -149,8 +150,8 @@ func (f *nvsFlags) change(p *nvs.Partition) error {
 	return nil
 }
 
-// assign carries out one --set. It requires the type with which the firmware reads the key,
-// because the firmware does not find a value of another type.
+// assign carries out one --set. The value must have the type that the firmware expects for the
+// key, because the firmware does not find a value of another type.
 func assign(p *nvs.Partition, text string) error {
 	name, value, ok := strings.Cut(text, "=")
 	namespace, key, hasNamespace := strings.Cut(name, "/")
@@ -179,10 +180,11 @@ func assign(p *nvs.Partition, text string) error {
 	return p.Set(namespace, key, v)
 }
 
-// firmwareType returns the type with which the firmware reads a key.
+// firmwareType returns the type that the firmware expects for a key, or false if the key is
+// unknown.
 func firmwareType(namespace, key string) (nvs.Type, bool) {
 	if base := strings.TrimRight(key, "0123456789"); namespace == "wifi" && (base == "ssid" || base == "password") {
-		return nvs.String, true // the firmware stores up to ten networks
+		return nvs.String, true // the firmware stores up to ten networks, and numbers the keys
 	}
 	t, ok := map[string]nvs.Type{
 		"wifi/ota_url": nvs.String, "wifi/max_tx_power": nvs.I8, "wifi/remember_bssid": nvs.U8, "wifi/sleep_mode": nvs.U8,

@@ -12,7 +12,7 @@ type output struct {
 	json bool // print JSON objects
 }
 
-// line prints a step with its actor: "robot", "joins", "Home".
+// line prints a step with its actor, for example line("robot", "joins", "Home").
 func (o output) line(actor, action, text string) {
 	if o.json {
 		o.object(map[string]string{"who": actor, "does": action, "text": text})
@@ -21,7 +21,8 @@ func (o output) line(actor, action, text string) {
 	fmt.Fprintln(o.to, strings.TrimRight(fmt.Sprintf("%-6s %-9s %s", actor, action, text), " "))
 }
 
-// step prints a step without an actor: "verified", "its flash holds what was written".
+// step prints a step without an actor, for example step("verified", "its flash holds what was
+// written").
 func (o output) step(step, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if o.json {

@@ -28,7 +28,7 @@ var features = map[string][2]string{
 	"sleepy": {"--", "."},
 }
 
-// update updates the picture after an observation.
+// update changes the picture according to an observation.
 func (p *picture) update(h simrobot.Observation) {
 	switch h := h.(type) {
 	case simrobot.EmotionShown:
@@ -47,7 +47,7 @@ func (p *picture) update(h simrobot.Observation) {
 
 // face returns the robot's face in seven columns. The mouth is open while the robot speaks,
 // and an angle bracket shows the direction of the head. A robot that was told "look left"
-// points to the left of the screen, although its left is an observer's right.
+// looks to the left of the screen, although a real robot's left is on the viewer's right.
 func (p *picture) face() string {
 	eyes, mouth := "oo", "_"
 	if f, ok := features[p.emotion]; ok {
@@ -79,7 +79,8 @@ var labels = map[string]struct{ text, colour string }{
 	"robot lists": {"it can do", "2"},
 }
 
-// line returns the line of an observation, cut to the width of the screen.
+// line returns the line to print for an observation: the face and the text, cut to the width of
+// the screen.
 func (p *picture) line(actor, action, words string) string {
 	label, ok := labels[actor+" "+action]
 	if !ok {

@@ -15,7 +15,8 @@ import (
 	"perch/plain"
 )
 
-// portal is a client of the configuration page of a robot in configuration mode.
+// portal is a client of the configuration page of a robot. A robot serves this page in
+// configuration mode, when it opens a Wi-Fi network for its owner to join.
 type portal struct {
 	url    *url.URL
 	client *http.Client
@@ -29,13 +30,13 @@ const (
 	portalTimeout = 30 * time.Second
 	// pageTimeout bounds the wait for the page after this machine has joined the network.
 	pageTimeout = 10 * time.Second
-	// maxForm is the maximum size of a form in bytes, a limit of the firmware.
+	// maxForm is the maximum size of a form in bytes. The firmware sets this limit.
 	maxForm = 1024
 )
 
-// openPortal returns a client of a robot's page. It uses no proxy, because a proxy could not
-// reach a robot's network. It follows no redirects, because these come from other captive
-// portals.
+// openPortal returns a client of a robot's page. The client uses no proxy, because a proxy could
+// not reach a robot's network. It follows no redirects: a robot sends none, so a redirect comes
+// from the sign-in page of some other Wi-Fi network.
 func openPortal(address *url.URL) *portal {
 	return &portal{url: address, client: &http.Client{
 		Timeout:       portalTimeout,
@@ -44,7 +45,7 @@ func openPortal(address *url.URL) *portal {
 	}}
 }
 
-// errNoPage is wrapped by the error of call if the robot does not know the path.
+// errNoPage is wrapped by the error that call returns if the robot does not know the path.
 var errNoPage = errors.New("the robot's page has no such address")
 
 // call sends a request with a JSON body, and decodes the JSON response into v.
@@ -90,7 +91,8 @@ type outcome struct {
 	Error   string `json:"error"`
 }
 
-// submit submits a form. It returns an error only if the response is not an outcome.
+// submit submits a form. It returns an error only if the robot sends no valid outcome; the
+// outcome itself may be a failure.
 func (p *portal) submit(ctx context.Context, path string, form any) (outcome, error) {
 	var o outcome
 	err := p.call(ctx, http.MethodPost, path, form, &o)
@@ -113,7 +115,7 @@ func (p *portal) ota(ctx context.Context) (string, error) {
 	return c.OTA, err
 }
 
-// waitForPage calls ota until the robot can be reached, and returns its result.
+// waitForPage calls ota until the robot can be reached, and returns the result of ota.
 func (p *portal) waitForPage(ctx context.Context) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
@@ -166,7 +168,7 @@ func (p *portal) savedNetworks(ctx context.Context) int {
 	return len(list)
 }
 
-// leave ends configuration mode. Older firmware has another path for this.
+// leave makes the robot end configuration mode. Older firmware uses another path for this.
 func (p *portal) leave(ctx context.Context) error {
 	_, err := p.submit(ctx, "/exit", struct{}{})
 	if errors.Is(err, errNoPage) {

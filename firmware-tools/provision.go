@@ -147,7 +147,7 @@ func (f *provisionFlags) configure(ctx context.Context) error {
 const restoreTimeout = 90 * time.Second
 
 // throughWiFi joins the robot's own network, configures the robot there, and always returns
-// to the machine's previous network. A remote login over this Wi-Fi is cut off in the meantime.
+// to the machine's previous network.
 func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	w, err := findWiFi(ctx)
 	if err != nil {
@@ -157,7 +157,8 @@ func (f *provisionFlags) throughWiFi(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	// The program must survive the end of the login session, and writes to a closed output.
+	// A remote login over this Wi-Fi now breaks off. Catch the signals that this causes, because
+	// the program must live to restore the network.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP, syscall.SIGPIPE)
 	defer signal.Stop(hangups)

@@ -20,17 +20,17 @@ type publishFlags struct {
 	apiClient
 	boards    []string
 	signature string
-	percent   int    // of the robots
-	hours     string // FROM-TO
+	percent   int    // share of the robots that are offered the image
+	hours     string // times of day, FROM-TO
 	auto      bool
 	json      bool
 }
 
-// rollout is the body of the admin API's request to start a rollout.
+// rollout is the body of the request to the admin API that starts a rollout.
 type rollout struct {
 	Boards  []string `json:"boards"`
 	Percent int      `json:"percent"`
-	Hours   string   `json:"hours,omitempty"` // FROM-TO; empty for all day
+	Hours   string   `json:"hours,omitempty"` // times of day, FROM-TO; empty for all day
 	Auto    bool     `json:"auto"`
 }
 

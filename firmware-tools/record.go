@@ -19,7 +19,7 @@ import (
 // recordFlags are the options of the command record.
 type recordFlags struct {
 	apiClient
-	out string // path; empty for the standard output
+	out string // path of the file to write; empty for the standard output
 }
 
 // recordCommand returns the command perch-tools robot record.
@@ -76,7 +76,8 @@ func (f *recordFlags) record(ctx context.Context, robot string, stdout io.Writer
 // itself is not limited.
 const startTimeout = 10 * time.Second
 
-// copyUntil copies until from ends or ctx is done. Neither is an error.
+// copyUntil copies from one to the other until from ends or ctx is done. Both are normal ends
+// and return nil.
 func copyUntil(ctx context.Context, to io.Writer, from io.Reader) error {
 	if _, err := io.Copy(to, from); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("the recording broke off: %w", err)

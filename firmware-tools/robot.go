@@ -23,15 +23,15 @@ import (
 type robotFlags struct {
 	options simrobot.Options
 	say     []string
-	mic     string
-	speaker string
-	script  string
+	mic     string // WAV file to play to the microphone
+	speaker string // WAV file to record the speaker to
+	script  string // file for the transcript
 	robots  int
 	picture bool
 	json    bool
 	network simrobot.Network
 
-	spoken [][]simrobot.Sentence // sentences for the microphone of each robot
+	spoken [][]simrobot.Sentence // sentences that are said to each robot
 }
 
 // robotCommand returns the command that simulates robots.
@@ -207,8 +207,8 @@ func runOne(ctx context.Context, f *robotFlags, out output) (err error) {
 	return err
 }
 
-// startDisplay makes log show a picture, and plays both sides of the conversation. It returns
-// a function that waits until all sound has been played.
+// startDisplay makes log show a picture, and plays the voices of the person and of the robot on
+// this machine. It returns a function that waits until all sound has been played.
 func (f *robotFlags) startDisplay(ctx context.Context, log *liveLog, o *simrobot.Options) (end func()) {
 	log.picture = &picture{screen: command.ScreenOf(log.out.to, os.Getenv)}
 	player := playerOf(os.Getenv, exists)

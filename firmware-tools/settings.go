@@ -15,7 +15,8 @@ import (
 	"perch/limit"
 )
 
-// object is a JSON object from the user's settings. Its members keep their order and spelling.
+// object is a JSON object from the settings of a coding agent. Unlike a map, it keeps the order
+// and the spelling of its members.
 type object []member
 
 // member is a member of an object.
@@ -73,7 +74,7 @@ func (o object) pretty() []byte {
 	return text.Bytes()
 }
 
-// index returns the index of a member, or -1.
+// index returns the index of the member with the given name, or -1.
 func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
@@ -88,9 +89,9 @@ func (o object) withMember(name string, value json.RawMessage) object {
 	return append(o[:len(o):len(o)], member{name, value})
 }
 
-// mergeHooks returns settings where the groups of block, one per event, replace all hooks
-// that this program installed before. An empty block only removes these. Everything else is
-// unchanged.
+// mergeHooks returns a copy of settings without the hooks that this program installed before, and
+// with the hooks in block. block has one group of hooks for each event; it may be empty. All other
+// settings stay unchanged.
 func mergeHooks(settings, block object) (object, error) {
 	hooks := object{}
 	if i := settings.index("hooks"); i >= 0 {
@@ -160,8 +161,8 @@ func isOurs(hook json.RawMessage) bool {
 }
 
 // mergeIntoFile merges hooks into a settings file and replaces the file atomically. If the
-// content changes, the previous content is saved as a backup in the same folder. notes warn of
-// settings that disable hooks.
+// content changes, the previous content is saved in the same folder; backup is the path of that
+// copy. notes warn of settings that disable hooks.
 func mergeIntoFile(file string, block object) (backup string, changed bool, notes []string, err error) {
 	before, mode, err := readSettings(file)
 	if err != nil || before == nil && len(block) == 0 {
@@ -198,7 +199,7 @@ func mergeIntoFile(file string, block object) (backup string, changed bool, note
 	return backup, true, notes, nil
 }
 
-// readSettings reads a settings file and its permissions. A missing file gives a nil text.
+// readSettings reads a settings file and its permissions. If the file does not exist, text is nil.
 func readSettings(file string) (text []byte, mode fs.FileMode, err error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
