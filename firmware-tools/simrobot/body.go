@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// body is the state that the robot's tools change and that is not in the flash.
+// body is the state that the robot's tools use, except for the settings in the flash.
 type body struct {
 	yaw, pitch  int // degrees
 	reminders   []reminder
@@ -87,7 +87,7 @@ func headAngles(s *session, _ time.Time, _ values) (string, error) {
 	return fmt.Sprintf(`{"yaw":%d,"pitch":%d}`, s.r.body.yaw, s.r.body.pitch), nil
 }
 
-// keepAngle is the argument that leaves an angle unchanged.
+// keepAngle is the value of an argument that leaves the angle unchanged.
 const keepAngle = -9999
 
 func setHeadAngles(s *session, _ time.Time, v values) (string, error) {

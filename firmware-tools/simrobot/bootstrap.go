@@ -15,19 +15,19 @@ import (
 // Bootstrap is the response to a check-in, as far as a robot uses it.
 type Bootstrap struct {
 	MQTT    string // endpoint of the MQTT server; empty if the transport is WebSocket
-	URL     string // URL of the WebSocket, now stored in the flash
+	URL     string // URL of the WebSocket, which is also stored in the flash
 	Token   string
 	Framing xiaozhi.Framing
 
-	// Code, Challenge and Message are the activation section. A robot with a code or a
-	// challenge waits for its adoption.
+	// Code, Challenge and Message come from the section activation of the response. A robot that
+	// receives a code or a challenge waits until its owner adopts it.
 	Code, Challenge, Message string
 
 	Upgrade  string   // URL of an image that a real robot would install now; or empty
 	Oddities []string // descriptions of parts that the robot ignores
 }
 
-// Limits of the NVS partition.
+// Limits of NVS, the robot's storage for settings.
 const (
 	maxKey    = 15   // characters in a key
 	maxString = 3999 // bytes in a string, without the final zero
@@ -75,8 +75,8 @@ func (r *Robot) readBootstrap(text []byte) (Bootstrap, error) {
 	return b, checkSocketURL(b.URL)
 }
 
-// checkStorable returns a Crash for a value in a section that makes the firmware abort when it
-// stores the value, at this boot and every later one.
+// checkStorable returns a Crash if the firmware would abort when it stores a value of the section.
+// A robot that receives such a value aborts at every boot.
 func checkStorable(section string, o object) error {
 	for _, m := range o {
 		s, isString := asString(m.value)
@@ -92,7 +92,8 @@ func checkStorable(section string, o object) error {
 	return nil
 }
 
-// storeSection stores the websocket section in the flash. Missing keys keep their values.
+// storeSection stores the websocket section in the flash. The flash keeps its values for keys
+// that are missing in the section.
 func (r *Robot) storeSection(b *Bootstrap, o object) {
 	w := &r.flash.WebSocket
 	if s, ok := o.text("url"); ok {

@@ -15,8 +15,8 @@ import (
 	"perch/limit"
 )
 
-// picture returns the simulated picture of the camera and of the screen: a gradient as JPEG,
-// with a quality of 1 to 100.
+// picture returns a gradient as JPEG. It serves as the photo of the camera and as the content of
+// the screen. quality is 1 to 100.
 func picture(quality int) []byte {
 	const width, height = 320, 240
 	m := image.NewRGBA(image.Rect(0, 0, width, height))
@@ -30,8 +30,8 @@ func picture(quality int) []byte {
 	return b.Bytes()
 }
 
-// takePhoto posts a photo to the URL that the server sent with initialize. The tool returns
-// the body of the response if its status is 200.
+// takePhoto posts a photo to the URL that the server sent with the MCP request initialize. It
+// returns the body of the response if the status is 200.
 func takePhoto(ctx context.Context, r *Robot, v values) (string, error) {
 	if r.body.visionURL == "" {
 		return "", failure("Image explain URL or token is not set")

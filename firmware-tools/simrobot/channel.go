@@ -27,8 +27,8 @@ type channel interface {
 // wait for the server's hello after that.
 const helloTimeout = 10 * time.Second
 
-// redialDelay is the time between the three attempts of dotty's firmware to open a channel for
-// an event.
+// redialDelay is the time between attempts to open a channel for an event. The firmware of dotty,
+// a fork, makes three attempts.
 const redialDelay = 500 * time.Millisecond
 
 // connect opens a channel with the transport that the last bootstrap selected.
@@ -57,7 +57,7 @@ func (r *Robot) connect(ctx context.Context, op opening, framing xiaozhi.Framing
 	return nil, err
 }
 
-// dial opens a WebSocket. It is the default of Options.dial.
+// dial opens a WebSocket. It is the default value of Options.dial.
 func dial(ctx context.Context, url string, h http.Header) (channel, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 // httpTimeout bounds an HTTP request of the firmware.
 const httpTimeout = 30 * time.Second
 
-// newHTTPClient returns a client that behaves like the firmware's.
+// newHTTPClient returns a client that behaves like the HTTP client in the firmware.
 func newHTTPClient() *http.Client {
 	return &http.Client{
 		Timeout: httpTimeout,
@@ -27,8 +27,8 @@ func newHTTPClient() *http.Client {
 	}
 }
 
-// Boot starts the robot: it installs firmware and assets that are due, and checks in. While the
-// robot is not adopted, it checks in again and again.
+// Boot starts the robot. With Options.Upgrades the robot first installs the firmware and the assets
+// that the server offered. It then checks in, repeatedly until its owner has adopted it.
 func (r *Robot) Boot(ctx context.Context) error {
 	r.wakeOff, r.lastSession = false, ""
 	r.rollBack()
@@ -74,8 +74,8 @@ func (r *Robot) Boot(ctx context.Context) error {
 }
 
 // CheckIn sends one check-in request (the firmware tries up to ten times). The error is a Crash
-// if the response would make a robot reboot for ever, and ErrMQTT if it selects MQTT without an
-// endpoint.
+// if the response would make a robot reboot for ever, and ErrMQTT if the response selects MQTT
+// without an endpoint.
 func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := checkOTA(r.o.OTA); err != nil {
 		return Bootstrap{}, err

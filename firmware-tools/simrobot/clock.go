@@ -10,7 +10,7 @@ const (
 	checkInterval = 30 * time.Second
 )
 
-// staleAt returns the time at which the channel becomes stale, or zero if it already is.
+// staleAt returns the time at which the channel becomes stale, or zero if it is stale already.
 func (s *session) staleAt() time.Time {
 	if s.stale {
 		return time.Time{}

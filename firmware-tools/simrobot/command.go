@@ -6,7 +6,7 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// command is an action of a person or of the robot's sensors.
+// command is something that a person does to the robot, or that the robot's sensors notice.
 type command struct {
 	do     action
 	phrase string          // wake word; empty unless do is doWake
@@ -17,11 +17,11 @@ type command struct {
 type action int
 
 const (
-	doTap action = iota
-	doWake
-	doPress
-	doRelease
-	doSense
+	doTap     action = iota
+	doWake           // say a wake word
+	doPress          // press the push-to-talk button
+	doRelease        // release the button
+	doSense          // send events of the sensors
 )
 
 // Tap touches the robot's face. A speaking robot asks the server to stop, a listening one
@@ -44,8 +44,8 @@ func (r *Robot) PressButton() { r.command(command{do: doPress}) }
 // Release releases the button. A listening robot stops listening and waits for the answer.
 func (r *Robot) Release() { r.command(command{do: doRelease}) }
 
-// SendEvents makes the robot send an event. Only dotty's firmware opens a channel if none is
-// open.
+// SendEvents makes the robot send an event. If no channel is open, dotty's firmware opens a
+// channel, and other firmware does not send the event.
 func (r *Robot) SendEvents(e xiaozhi.Event) {
 	r.command(command{do: doSense, events: []xiaozhi.Event{e}})
 }
@@ -81,7 +81,7 @@ func (s *session) tap(now time.Time) error {
 	switch s.state {
 	case Speaking:
 		s.recordInterruption(now)
-		return s.send(now, xiaozhi.Abort{}) // the robot goes on speaking until tts stop
+		return s.send(now, xiaozhi.Abort{}) // the robot goes on speaking until the server sends tts stop
 	case Listening:
 		return errTapped
 	}
@@ -114,7 +114,7 @@ func (s *session) handleWakeWord(now time.Time, phrase string) error {
 	return s.wakeUp(now, phrase)
 }
 
-// reportWakeLost counts and observes a wake word that the robot missed.
+// reportWakeLost counts a wake word that the robot missed, and passes it to Options.Observe.
 func (r *Robot) reportWakeLost(phrase string) {
 	r.stats.WakeWordsLost++
 	r.o.Observe(WakeLost{Phrase: phrase})
@@ -166,7 +166,8 @@ func (s *session) release(now time.Time) error {
 	return err
 }
 
-// opensChannel reports whether a command opens a channel if none is open.
+// opensChannel reports whether a command opens a channel if no channel is open. If the command is
+// a wake word that the robot misses, opensChannel also records that.
 func (r *Robot) opensChannel(c command) bool {
 	switch {
 	case c.do == doRelease, c.do == doSense && !r.firmware.events:

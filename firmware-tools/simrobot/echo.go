@@ -16,7 +16,7 @@ type AEC string
 const (
 	AECOff    AEC = "off"    // nowhere; by default the microphone is closed while the robot speaks
 	AECDevice AEC = "device" // on the robot, which sends no echo
-	AECServer AEC = "server" // on the server; hello has the feature aec, and sent packets have the timestamp of a played one
+	AECServer AEC = "server" // on the server: the robot stamps its packets with the timestamps of packets that it played
 )
 
 // mode returns the listening mode after a tap or a wake word.
@@ -40,7 +40,7 @@ type echo struct {
 	resampler *voice.Resampler
 	rate      int       // rate of the latest played sound in Hz
 	start     time.Time // time of the first sample in line
-	line      []int16   // played sound at voice.MicRate
+	line      []int16   // delay line: the sound that was played last, at voice.MicRate
 }
 
 // path is the path of the direct sound or of a reflection from the speaker to the microphone.
@@ -49,8 +49,8 @@ type path struct {
 	gain  float32
 }
 
-// newEcho returns the echo in a room that is random, but always the same for the same seed. The
-// echo consists of the direct sound, and a decaying reflection about every millisecond.
+// newEcho returns the echo in a random room, which is always the same for the same seed. The echo
+// consists of the direct sound and of reflections, about one per millisecond, which grow weaker.
 func newEcho(seed uint64) *echo {
 	e := &echo{}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -114,9 +114,9 @@ func (e *echo) mix(frame []int16, from time.Time) {
 // forget drops the first n samples of e.line, whose echo is over.
 func (e *echo) forget(n int) {
 	switch n = min(n, len(e.line)); {
-	case n < voice.MicRate: // drop whole seconds only, to copy the rest less often
+	case n < voice.MicRate: // wait until a second or more can be dropped, since dropping copies the rest
 	case n == len(e.line):
-		e.line = nil // play then starts a new one
+		e.line = nil // play then starts a new line
 	default:
 		e.start = e.start.Add(time.Duration(n) * time.Second / voice.MicRate)
 		e.line = append(e.line[:0], e.line[n:]...)
@@ -140,7 +140,7 @@ func (s *stamps) played(stamp uint32) {
 }
 
 // next removes the first timestamp and returns it for a packet of the microphone. It returns 0
-// if none exists.
+// if the queue is empty.
 func (s *stamps) next() (stamp uint32) {
 	if len(*s) == 0 {
 		return 0

@@ -13,7 +13,7 @@ type firmware struct {
 	board   string // BOARD_NAME, the first part of User-Agent
 	project string
 	version string // version of the application
-	elf     string // SHA-256 of the ELF file; empty for the factory's build
+	elf     string // SHA-256 of the ELF file; empty for the firmware from the factory
 
 	drains bool // the queue is played to its end before the robot listens again; otherwise the rest is dropped
 	blocks bool // the main loop is blocked while the queue drains
@@ -37,8 +37,9 @@ const (
 	wakeWorks                      // the robot listens at once
 )
 
-// firmwares returns the simulated versions: xiaozhi before it drained its queue, the base of
-// M5's stock Stack-chan 1.2, the last two releases, and dotty's fork of 2.2.4.
+// firmwares returns the simulated versions of the Xiaozhi firmware: 2.1, which does not drain its
+// queue, 2.2.4, on which M5Stack's own Stack-chan firmware is based, the last two releases, and
+// dotty, a fork of 2.2.4.
 func firmwares() []firmware {
 	const stackChan = "m5stack-stack-chan"
 	avatar := []string{"neutral", "happy", "laughing", "angry", "sad", "crying", "sleepy", "doubtful"}

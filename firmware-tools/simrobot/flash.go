@@ -25,9 +25,9 @@ type flash struct {
 	MQTT       mqttSettings      `json:"mqtt,omitzero"`
 	AssetsURL  string            `json:"assets_url,omitempty"` // assets to download at the next start
 
-	Running *build `json:"running,omitempty"` // nil for the factory's firmware
-	Before  *build `json:"before,omitempty"`  // firmware for a rollback; nil for the factory's
-	Pending bool   `json:"pending,omitempty"` // Running is not confirmed yet
+	Running *build `json:"running,omitempty"` // nil for the firmware from the factory
+	Before  *build `json:"before,omitempty"`  // firmware to roll back to; nil for the firmware from the factory
+	Pending bool   `json:"pending,omitempty"` // Running is not confirmed yet: the next boot starts Before
 }
 
 // build identifies a firmware image.
@@ -36,14 +36,14 @@ type build struct {
 	ELF     string `json:"elf_sha256"`
 }
 
-// webSocketSettings is the namespace "websocket" of the flash.
+// webSocketSettings are the settings in the namespace "websocket" of the flash.
 type webSocketSettings struct {
 	URL     string          `json:"url"`
 	Token   string          `json:"token"`
 	Version xiaozhi.Framing `json:"version"`
 }
 
-// framing returns the framing for the version. It is 1 if the version is 0 or invalid.
+// framing returns the framing for the version. If the version is 0 or invalid, the framing is 1.
 func (w webSocketSettings) framing() xiaozhi.Framing {
 	if w.Version.Valid() {
 		return w.Version
@@ -76,7 +76,7 @@ func loadFlash(path string, id device.ID) (*flash, error) {
 	return f, f.save()
 }
 
-// save writes the flash to its file, if it has one.
+// save writes the flash to its file, if Options.FlashFile names a file.
 func (f *flash) save() error {
 	if f.path == "" {
 		return nil

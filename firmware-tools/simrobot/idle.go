@@ -7,7 +7,7 @@ import (
 )
 
 // idle runs the robot while no channel is open. It returns the command that opens the next
-// channel. With MQTT it keeps the control connection open.
+// channel. With MQTT it stays connected to the server.
 func (r *Robot) idle(ctx context.Context) (opening, error) {
 	for ctx.Err() == nil {
 		var op *opening

@@ -13,7 +13,8 @@ func (s *session) recordInterruption(now time.Time) {
 	p.interruptedAt, p.interruptedTurn = now, len(s.r.stats.Turns)
 }
 
-// recordStop records the tts stop that follows an interruption.
+// recordStop records that the server has sent tts stop. After an interruption this ends the wait
+// for silence.
 func (s *session) recordStop(now time.Time) {
 	p := &s.r.person
 	s.stoppedEarly = false

@@ -16,7 +16,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// parseObject parses a JSON object. It returns nil if the text is not one.
+// parseObject parses a JSON object. It returns nil if the text is not a JSON object.
 func parseObject(text []byte) object {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -41,8 +41,8 @@ func parseObject(text []byte) object {
 	return o
 }
 
-// lookup returns the first value of a key, or nil if none exists. Like cJSON_GetObjectItem it
-// ignores case.
+// lookup returns the first value of a key, or nil if the object has no such key. Like
+// cJSON_GetObjectItem it ignores case.
 func (o object) lookup(key string) json.RawMessage {
 	for _, m := range o {
 		if strings.EqualFold(m.key, key) {

@@ -97,8 +97,8 @@ func (m *mic) advance(now time.Time, out func(packet []byte) error) error {
 // detects a wake word.
 const prerollPackets = 33
 
-// preroll passes the packets before the detection of a wake word to out: the last two seconds
-// of pcm, which is padded with silence at its beginning.
+// preroll passes the packets that precede the detection of a wake word to out: the last two seconds
+// of pcm. If pcm is shorter, silence is added before it.
 func preroll(pcm []int16, seed uint64, out func(packet []byte) error) error {
 	m, err := newMic(seed)
 	if err != nil {

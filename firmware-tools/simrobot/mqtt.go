@@ -19,8 +19,8 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// mqttSettings is the namespace "mqtt" of the flash. It has no topic to subscribe to, because the
-// server sends messages to a robot without a subscription.
+// mqttSettings are the settings in the namespace "mqtt" of the flash. They contain no topic to
+// subscribe to, because the server sends messages to a robot without a subscription.
 type mqttSettings struct {
 	Endpoint string `json:"endpoint"` // host:port; TLS if the port is missing or 8883
 	Client   string `json:"client_id"`
@@ -30,8 +30,8 @@ type mqttSettings struct {
 	Topic    string `json:"publish_topic"`
 }
 
-// storeMQTT stores the mqtt section of a bootstrap in the flash. Missing keys keep their
-// values.
+// storeMQTT stores the mqtt section of a bootstrap in the flash. The flash keeps its values for
+// keys that are missing in the section.
 func (r *Robot) storeMQTT(o object) {
 	m := &r.flash.MQTT
 	for key, field := range map[string]*string{"endpoint": &m.Endpoint, "client_id": &m.Client, "username": &m.User, "password": &m.Password,

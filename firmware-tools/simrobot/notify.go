@@ -130,8 +130,8 @@ func fetchNotification(ctx context.Context, transport http.RoundTripper, url str
 	}
 }
 
-// notificationInput returns the channel of packets if the player's queue has room for one, and
-// nil otherwise.
+// notificationInput returns the Go channel to receive packets from, or nil while the player's queue
+// has no room for a packet.
 func (s *session) notificationInput() <-chan notificationPacket {
 	if n := &s.notification; n.cancel == nil || n.ended || len(s.play.queue) >= s.play.size || time.Now().Before(n.popupEnd) {
 		return nil
@@ -139,8 +139,8 @@ func (s *session) notificationInput() <-chan notificationPacket {
 	return s.notification.packets
 }
 
-// nextStart returns the end of the popup sound while that is being played, and the zero time
-// otherwise.
+// nextStart returns the end of the popup sound while this sound is being played, and the zero
+// time otherwise.
 func (n *notification) nextStart() time.Time {
 	if n.cancel == nil || !time.Now().Before(n.popupEnd) {
 		return time.Time{}

@@ -10,8 +10,9 @@ import (
 	"perch/ota/espimage"
 )
 
-// Observation is an event that an observer of the robot would notice: one of the types below.
-// Options.Observe is called on the goroutine that runs the robot, and must not block.
+// Observation is something that happened to the simulated robot: a value of one of the types below.
+// The robot passes observations to Options.Observe, which is called on the goroutine that runs the
+// robot, and must not block.
 type Observation interface {
 	// Line returns the log line of the observation, or the zero Line if it is not logged.
 	Line() Line
@@ -26,7 +27,8 @@ type CheckedIn struct {
 	Boot Bootstrap
 }
 
-// Connected reports a new connection to the MQTT server. It stays open while no channel is.
+// Connected reports a new connection to the MQTT server. The connection stays open while no
+// channel is open.
 type Connected struct{ Endpoint string }
 
 // Disconnected reports that the connection to the MQTT server was lost.
@@ -81,7 +83,7 @@ type VolumeChanged struct{ Volume int }
 // HeadMoved reports the new direction of the head in degrees, and the speed of the movement.
 type HeadMoved struct{ Yaw, Pitch, Speed int }
 
-// Woken reports a wake word, or another phrase that the firmware reports as one.
+// Woken reports a wake word, or another phrase that the firmware reports as a wake word.
 type Woken struct{ Phrase string }
 
 // WakeLost reports a wake word that the robot missed because of a fault in the firmware.

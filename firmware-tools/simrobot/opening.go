@@ -88,14 +88,14 @@ func (s *session) firstEvents() []xiaozhi.Event {
 	}
 	events := []xiaozhi.Event{{Name: "state_changed", Data: []byte(`{"state":"idle"}`)}}
 	phrase := s.opening.phrase
-	if s.opening.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // these two have their own events
+	if s.opening.do == doWake && phrase != "face" && phrase != "head_pet_hold" { // for these two the robot sends other events
 		events = append(events, xiaozhi.Event{Name: "wake_word_detected",
 			Data: fmt.Appendf(nil, `{"phrase":%s,"direction":"centre","balance":0.02,"energy":910000000,"state":3}`, quote(phrase))})
 	}
 	return append(events, s.opening.events...)
 }
 
-// sendEvents sends and observes events.
+// sendEvents sends events, and passes them to Options.Observe.
 func (s *session) sendEvents(now time.Time, events []xiaozhi.Event) error {
 	for _, e := range events {
 		if err := s.send(now, e); err != nil {

@@ -9,8 +9,8 @@ import (
 
 const (
 	breath       = 300 * time.Millisecond // pause of the person before a sentence
-	pressMargin  = 200 * time.Millisecond // time between the press of the button and the sentence, and before the release
-	quietTimeout = 2 * time.Second        // time without messages after which a robot without sentences hangs up
+	pressMargin  = 200 * time.Millisecond // silence between the press of the button and the sentence, and before the release
+	quietTimeout = 2 * time.Second        // if Options.Say is empty, the robot hangs up after this time without messages
 )
 
 // person is the person who talks to the robot. The person says each sentence after the answer
@@ -43,7 +43,7 @@ const (
 // isDone reports whether all sentences were said and answered.
 func (p *person) isDone() bool { return p.doing == resting && p.next == len(p.sentences) }
 
-// advancePerson does everything that the person does until now.
+// advancePerson carries out the actions of the person that are due by now.
 func (s *session) advancePerson(now time.Time) error {
 	p := &s.r.person
 	switch p.doing {
@@ -152,7 +152,8 @@ func (s *session) endTurn(now time.Time) {
 	s.r.o.Observe(TurnEnded{Turn: *t})
 }
 
-// nextAction returns the time of the person's next action, or the zero time if none exists.
+// nextAction returns the time of the person's next action, or the zero time if no action is
+// planned.
 func (p *person) nextAction() time.Time {
 	switch {
 	case p.doing != waiting:

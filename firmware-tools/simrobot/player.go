@@ -8,8 +8,8 @@ import (
 	"perch/voice"
 )
 
-// player plays packets. It holds a queue of packets, a few decoded frames, and the frame being
-// played. Its methods take the current time as an argument.
+// player plays the packets of sound from the server. It holds a queue of packets, a few decoded
+// frames, and the frame being played. Its methods take the current time as an argument.
 type player struct {
 	stats   *Stats
 	out     *speaker

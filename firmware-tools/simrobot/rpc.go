@@ -78,7 +78,8 @@ func (s *session) handleList(now time.Time, id int, params object) error {
 	return s.sendResult(now, id, result)
 }
 
-// pageSize is the maximum size of a page of the list in bytes, a limit of the firmware.
+// pageSize is the maximum size in bytes of a page of the list of tools. The firmware sets this
+// limit.
 const pageSize = 8000
 
 // toolPage returns a page of the list of tools as JSON, like the firmware's
@@ -95,7 +96,7 @@ func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, 
 			continue
 		}
 		text := t.json()
-		if b.Len()+len(text)+1+30 > pageSize {
+		if b.Len()+len(text)+1+30 > pageSize { // a comma, and the firmware's reserve of 30 bytes for the end of the page
 			l.Next = t.name
 			break
 		}

@@ -34,11 +34,11 @@ type link struct {
 	ch      channel
 	mqtt    *mqttChannel // ch if the transport is MQTT; nil for a WebSocket
 	framing xiaozhi.Framing
-	frame   []byte // buffer for outgoing frames of sound
-	id      string // session_id
-	in      chan arrival
-	lastIn  time.Time // arrival of the latest message
-	stale   bool      // the channel was quiet for more than staleAfter
+	frame   []byte       // buffer for outgoing frames of sound
+	id      string       // session ID from the server's hello
+	in      chan arrival // received messages
+	lastIn  time.Time    // arrival of the latest message
+	stale   bool         // the channel was quiet for more than staleAfter
 }
 
 // speech is the robot's part in the conversation.
@@ -50,7 +50,7 @@ type speech struct {
 	play         player
 	stamps       stamps
 	draining     bool     // the robot listens again once its queue is empty
-	bargedIn     bool     // the person interrupted the current or the latest speech
+	bargedIn     bool     // the person interrupted what the robot is saying or has said last
 	stoppedEarly bool     // the robot stopped speaking before the server's tts stop
 	cut          int      // packets lost at the latest tts stop
 	gaps         gapMeter // measures the gaps between the packets of the current speech
@@ -199,7 +199,8 @@ func (s *session) greet(ctx context.Context) error {
 	}
 }
 
-// run handles messages, commands and timers until the channel ends. It returns the reason.
+// run handles messages, commands and timers until the channel ends. It returns the reason for
+// the end.
 func (s *session) run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -1,5 +1,5 @@
 // Package simrobot simulates a Stack-chan robot with the Xiaozhi firmware, including the
-// firmware's faults: the robot checks in by OTA, opens its WebSocket only for a conversation,
+// firmware's faults: the robot checks in at its OTA URL, opens its WebSocket only for a conversation,
 // plays sound only in its Speaking state, drops packets when 40 are queued, and is an MCP
 // server with the tools of the real firmware. A message that would crash or hang a real robot
 // ends the simulation with a [Crash].
@@ -50,7 +50,7 @@ type Sentence struct {
 	WakeAfter time.Duration
 }
 
-// Options configure a robot, and what the person says to it.
+// Options configure a robot, and what the person says to it. OTA and MAC are required.
 type Options struct {
 	OTA      string          // bootstrap URL of the appliance
 	MAC      string          // MAC address in any spelling
@@ -76,15 +76,15 @@ type Options struct {
 	Crashes  bool // installed firmware crashes before its check-in
 
 	Network     *Network       // conditions for audio datagrams, with MQTT; nil for a perfect network
-	Authorities *x509.CertPool // trusted by the MQTT client, which then always uses TLS; nil for the system's
+	Authorities *x509.CertPool // authorities that the robot trusts for MQTT, always with TLS; nil for the system's authorities
 
 	AnswerWithin time.Duration               // maximum wait for an answer after the end of a sentence; 0 for 30 s
 	Record       bool                        // record the speaker for Sound
 	Play         func(rate int, pcm []int16) // receives the speaker's sound in real time; must not block
 	MoreTools    []device.Tool               // additional tools, which always return true
 	FlashFile    string                      // file that stores the flash between runs; empty for memory only
-	Transcript   io.Writer                   // receives every frame as a line of JSON, with secrets blanked
-	Observe      func(Observation)           // receives every observation; must not block
+	Transcript   io.Writer                   // receives every frame as a line of JSON, with secrets blanked; may be nil
+	Observe      func(Observation)           // receives every observation; must not block; may be nil
 
 	dial func(ctx context.Context, url string, h http.Header) (channel, error)
 }
@@ -98,13 +98,13 @@ type Robot struct {
 	flash      *flash
 	http       *http.Client
 	imageURL   string // image to install at the next boot, set by the upgrade tool; or empty
-	installs   int    // images installed since the last bootstrap that offered none
+	installs   int    // images installed since the last bootstrap that offered no image
 	body       body
 	tools      []tool
 	person     person
 	stats      Stats
 	speaker    speaker
-	audio      xiaozhi.AudioParams // from the last server hello; the next channel begins with them
+	audio      xiaozhi.AudioParams // sample rate and frame duration in the last server hello; the next channel begins with these
 	commands   chan command
 	notReading atomic.Bool // the robot no longer reads its socket
 	wakeOff    bool        // the wake word detector is off until the next change of state
@@ -112,7 +112,7 @@ type Robot struct {
 	byMQTT      bool      // the transport is MQTT, selected by the last bootstrap
 	control     *control  // nil while disconnected from the MQTT server
 	unhandled   []arrival // texts that arrived by MQTT before the last channel closed
-	lastSession string    // session ID of the last channel by MQTT, sent while no channel is open
+	lastSession string    // session ID of the last channel by MQTT; the robot's messages contain it while no channel is open
 	reconnectAt time.Time // time of the next attempt to connect to the MQTT server
 }
 
@@ -213,10 +213,11 @@ func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(for
 var (
 	// ErrMQTT is returned by CheckIn if the bootstrap selects MQTT but has no endpoint.
 	ErrMQTT = errors.New("the bootstrap selects MQTT, but has no endpoint for it")
-	// ErrTransport is wrapped by CheckIn if the bootstrap does not select Options.Transport.
+	// ErrTransport is wrapped by the error of CheckIn if the bootstrap does not select
+	// Options.Transport.
 	ErrTransport = errors.New("the appliance selects another transport; to change it, run perch robot set ROBOT transport=mqtt")
-	// ErrHello is returned by Talk if the server sends no hello within 10 s.
+	// ErrHello is wrapped by the error of Talk if the server sends no hello within 10 s.
 	ErrHello = errors.New("no hello from the server within 10 s")
-	// ErrUnanswered is wrapped by Talk for a sentence without a spoken answer.
+	// ErrUnanswered is wrapped by the error of Talk if a sentence gets no spoken answer.
 	ErrUnanswered = errors.New("no answer")
 )

@@ -10,10 +10,10 @@ import (
 	"perch/device/xiaozhi"
 )
 
-// Network describes what happens to audio datagrams, in both directions.
+// Network describes what happens to datagrams with sound, in both directions.
 type Network struct {
-	Loss    float64       // fraction that is lost, 0 to 1
-	Reorder float64       // fraction that is delayed by 75 ms, so that later datagrams overtake it, 0 to 1
+	Loss    float64       // fraction of the datagrams that is lost, 0 to 1
+	Reorder float64       // fraction of the datagrams that is delayed by 75 ms, so that later datagrams overtake it, 0 to 1
 	Jitter  time.Duration // maximum random delay of every datagram
 	Rebind  time.Duration // time after the opening of a channel at which the robot changes its port; 0 for never
 	Seed    uint64        // seed of the random decisions
@@ -37,8 +37,8 @@ type sound struct {
 	tasks    sync.WaitGroup
 }
 
-// openSound opens a UDP socket to the server in udp. Received datagrams are sent to datagrams,
-// and are lost while that channel is full.
+// openSound opens a UDP socket to the server in udp. It sends received datagrams to the Go channel
+// datagrams, and drops them while that channel is full.
 func openSound(udp xiaozhi.UDP, n *Network, datagrams chan<- xiaozhi.Datagram) (*sound, error) {
 	s := &sound{server: net.JoinHostPort(udp.Server, strconv.Itoa(udp.Port)), datagrams: datagrams,
 		in: xiaozhi.NewDatagrams(udp.Key, udp.Nonce, true), out: xiaozhi.NewDatagrams(udp.Key, udp.Nonce, false), started: time.Now()}
@@ -84,8 +84,8 @@ func (s *sound) receive(conn net.Conn) {
 	}
 }
 
-// handleDatagram decrypts a datagram and passes it on. Like the firmware it drops a datagram
-// that is older than the previous one.
+// handleDatagram decrypts a datagram and passes it on. Like the firmware it drops a datagram whose
+// sequence number is not higher than the latest accepted number.
 func (s *sound) handleDatagram(datagram []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

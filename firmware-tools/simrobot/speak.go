@@ -14,8 +14,9 @@ import (
 	"perch/voice"
 )
 
-// Speak synthesizes a text with flite and returns 16 kHz PCM. An empty voice selects slt. None
-// of the appliance's speech recognizers was tuned to flite's voices.
+// Speak synthesizes a text with the program flite and returns 16 kHz PCM. voice is a voice of
+// flite; empty means slt. Tests with flite are fair, because none of the appliance's speech
+// recognizers was tuned to the voices of flite.
 func Speak(ctx context.Context, text, voice string) ([]int16, error) {
 	dir, err := os.MkdirTemp("", "simrobot")
 	if err != nil {

@@ -2,7 +2,8 @@ package simrobot
 
 import "time"
 
-// speaker is the robot's speaker. It passes the player's sound on to its observers.
+// speaker is the robot's speaker. It passes the player's sound on to Options.Play, to the echo
+// and to the recording.
 type speaker struct {
 	output func(rate int, pcm []int16) // Options.Play; may be nil
 	echo   *echo                       // nil if the microphone hears no echo

@@ -9,7 +9,7 @@ import (
 // State is a state of the firmware's state machine.
 type State string
 
-// The states of a robot with a channel. Without one it is Idle.
+// The states of a robot with a channel. A robot without a channel is Idle.
 const (
 	Idle       State = "idle"
 	Connecting State = "connecting"
@@ -57,8 +57,8 @@ func (s *session) openMic(now time.Time) error {
 	return nil
 }
 
-// emptyQueue empties the queue and returns the number of discarded packets. After a barge-in
-// they do not count as lost.
+// emptyQueue empties the queue and returns the number of discarded packets. If the person has
+// interrupted the robot, these packets do not count as lost.
 func (s *session) emptyQueue() int {
 	n := s.play.reset()
 	if s.bargedIn {

@@ -8,14 +8,15 @@ import (
 
 // Stats are a robot's counters, added up over all channels.
 type Stats struct {
-	HelloLatency time.Duration // from the robot's hello to the server's, for the latest channel
+	HelloLatency time.Duration // from the robot's hello to the server's hello, for the latest channel
 	Channels     int           // channels that the server accepted with its hello
 	Sent         int           // packets sent by the microphone
 	Stamped      int           // sent packets with the timestamp of a played packet
 	Notified     int           // packets received in notifications
 	Downlink
 
-	// Packets that were not played because of a barge-in. Downlink does not include them.
+	// Packets that were not played because the person interrupted the robot (a barge-in).
+	// Downlink.Cut and Downlink.Ignored do not include them.
 	CutByBargeIn int // packets that were queued when the queue was emptied
 	Late         int // packets that arrived after the robot had stopped speaking
 
@@ -25,8 +26,8 @@ type Stats struct {
 	Underruns int // times the speaker ran out of sound during a speech
 	MaxQueue  int // maximum number of queued packets, without decoded frames
 
-	// Gaps are the times between packets of the same speech, without the initial burst of the
-	// server.
+	// Gaps are the times between packets of the same speech, except for the burst of packets that
+	// the server sends at the beginning.
 	Gaps  []time.Duration
 	Turns []Turn
 }

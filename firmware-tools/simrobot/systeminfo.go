@@ -35,7 +35,7 @@ func systemInfo(id device.ID, client string, f firmware) string {
 		`{"label":"assets","type":1,"subtype":130,"address":10485760,"size":4194304}],` +
 		`"ota":{"label":"ota_0"},"display":{"monochrome":false,"width":320,"height":240},`)
 	manufacturer := ""
-	if f.glyphs { // the versions that report a manufacturer are the same
+	if f.glyphs { // only the firmware versions with glyphs report a manufacturer
 		manufacturer = `"manufacturer":"m5stack",`
 	}
 	fmt.Fprintf(&b, `"board":{"type":"%s","name":"%s",%s"ssid":"%s","rssi":-48,"channel":6,"ip":"%s","mac":"%s"}}`,

@@ -17,7 +17,7 @@ import (
 type tool struct {
 	name, description string
 	arguments         []argument
-	userOnly          bool // the server must ask explicitly to have the tool listed
+	userOnly          bool // the tool is for the user, not for models: the server must ask explicitly to have it listed
 
 	run func(s *session, now time.Time, v values) (string, error)
 	// slow runs a tool that takes time. As in the firmware this blocks the main loop, but not
@@ -140,7 +140,7 @@ func (v values) text(name string) string {
 	return s
 }
 
-// forkTool returns a tool of a firmware fork. It always returns true.
+// forkTool returns a simulated tool of a firmware fork. A call of the tool always returns true.
 func forkTool(d device.Tool) tool {
 	t := tool{name: d.Name, description: d.Description, run: acceptCall}
 	for name, a := range d.Schema.Properties {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	slotSize        = 0x4f0000 // size of a partition for an application, in bytes
-	assetsSize      = 4 << 20  // size of the partition for assets, in bytes
-	chipRevision    = 2
+	slotSize        = 0x4f0000         // size of a partition for an application, in bytes
+	assetsSize      = 4 << 20          // size of the partition for assets, in bytes
+	chipRevision    = 2                // revision 0.2 of the chip
 	downloadTimeout = 10 * time.Minute // the firmware itself only limits each read
 
 	// maxInstalls bounds the images that a robot installs in a row. A loop of installations
@@ -24,7 +24,7 @@ const (
 	maxInstalls = 5
 )
 
-// setBuild makes the robot run a build. If b is nil, the version does not change.
+// setBuild makes the robot run a build, if b is not nil.
 func (r *Robot) setBuild(b *build) {
 	if b != nil {
 		r.firmware.version, r.firmware.elf = b.Version, b.ELF
