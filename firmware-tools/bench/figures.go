@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// figures holds the measured values, one for each round.
+// figures maps each metric to its measured values, one for each round.
 type figures map[figureKey][]float64
 
 // figureKey identifies a metric of a benchmark.
@@ -70,7 +70,7 @@ type result struct {
 // worseFactor is the factor by which a figure must be worse than the baseline to count as an error.
 const worseFactor = 1.25
 
-// judge compares the figure of a row with its goal and with the baseline. Times and rates are
+// judge compares the median of a row with its goal and with the baseline. Times and rates are
 // compared only if the baseline is from the same machine. A figure that is zero in the
 // baseline, such as late packets, must stay zero.
 func (f figures) judge(r row, base baseline, machine string) result {

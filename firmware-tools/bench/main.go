@@ -28,7 +28,8 @@ const (
 	program      = "bin/perch"
 )
 
-// maxLoad is the maximum average number of other running programs with accepted figures.
+// maxLoad is the maximum average number of other running programs. With more of them the figures
+// mean little.
 const maxLoad = 2
 
 // settings are the flags of the program.
@@ -37,8 +38,8 @@ type settings struct {
 	any     bool           // accept any load by other programs
 	all     bool           // include runs without rows
 	count   int            // number of rounds
-	profile bool
-	keep    bool // store the figures as the new baseline
+	profile bool           // write profiles
+	keep    bool           // store the figures as the new baseline
 }
 
 func main() {
@@ -73,7 +74,7 @@ func flags() (s settings) {
 	return s
 }
 
-// selected returns the selected runs, with only the selected rows.
+// selected returns the runs to carry out, each with only the rows that s.only selects.
 func (s settings) selected() (runs []run) {
 	for _, r := range allRuns() {
 		if s.only != nil {
@@ -125,7 +126,8 @@ func bench(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	// Measure figures that are worse twice more, since another program may have disturbed them.
+	// Measure again, two times, what is worse than the baseline: another program may have
+	// disturbed the first measurement.
 	var worse []run
 	for _, r := range runs {
 		if slices.ContainsFunc(r.rows, func(r row) bool { return measured.judge(r, base, machine).worse }) {
@@ -164,8 +166,8 @@ func bench(ctx context.Context, s settings) error {
 	return verdict(results, failed)
 }
 
-// verdict returns an error that lists the rows that are worse and the benchmarks that failed,
-// or nil if none exist.
+// verdict returns an error that lists the rows that are worse than the baseline and the benchmarks
+// that failed. It returns nil if all is well.
 func verdict(results []result, failed []string) error {
 	var worse []string
 	for _, r := range results {
@@ -183,8 +185,8 @@ func verdict(results []result, failed []string) error {
 	return errors.Join(errs...)
 }
 
-// saveBaseline stores the measured figures as the baseline. For other rows it stores the figures
-// in b.
+// saveBaseline stores the measured figures as the new baseline. Rows that were not measured keep
+// their figures in b.
 func saveBaseline(b baseline, results []result) error {
 	for _, r := range results {
 		if !r.absent {

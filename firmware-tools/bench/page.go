@@ -76,7 +76,7 @@ func (f figures) talkTable() string {
 	for _, robots := range talkCounts() {
 		out += fmt.Sprint("| ", robots)
 		for _, m := range [][2]string{{"ms-gap-p99", "ms"}, {"cores", ""}, {"cores-bare", ""}} {
-			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // the other table shows failures
+			v, _ := f.median(fmt.Sprint("BenchmarkTalk/", robots), m[0]) // 0 if the benchmark failed, which the other table shows
 			out += " | " + text(v, m[1])
 		}
 		out += " |\n"

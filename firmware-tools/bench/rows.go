@@ -2,7 +2,7 @@ package main
 
 import "slices"
 
-// run is a run of benchmarks of one package, with the rows of the table that it measures. A run
+// run is a run of benchmarks of one package, with the rows of the table that they fill. A run
 // without rows takes place only if all benchmarks were requested.
 type run struct {
 	folder     string // folder of the package
@@ -96,8 +96,8 @@ func allRuns() []run {
 	}
 }
 
-// paced returns the row for Perch's processor time relative to libopus alone, with a
-// number of robots in conversations.
+// paced returns the row for Perch's processor time while a number of robots talk, divided by the
+// time that libopus, the sound codec, needs alone.
 func paced(robots string) []row {
 	return []row{{"processor time with " + robots + " talking ÷ libopus alone", "BenchmarkTalk/" + robots, "x-bare-opus-cpu", "×", maximum, 1.15,
 		"libopus now encodes the sound as music, and takes less than half of the time that it took when this goal was set"}}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Decode reads a partition. It drops the entries that a robot would drop, which Damaged lists.
-// It keeps items of unknown types unchanged. Errors wrap ErrFormat.
+// Decode reads a partition. It drops the entries that a robot would drop; Partition.Damaged lists
+// them. It keeps items of unknown types unchanged. Errors wrap ErrFormat.
 func Decode(image []byte) (*Partition, error) {
 	if len(image) == 0 || len(image)%PageSize != 0 || len(image) > MaxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes; the size of a partition is a multiple of %d, up to %d", ErrFormat, len(image), PageSize, MaxSize)
@@ -27,7 +27,7 @@ func Decode(image []byte) (*Partition, error) {
 	return &Partition{records: d.assemble(), damaged: d.damaged}, nil
 }
 
-// decoder splits pages into entries, and combines entries to records.
+// decoder splits pages into entries, and combines the entries into records.
 type decoder struct {
 	sorted  []page // by sequence
 	entries []entry
@@ -35,19 +35,19 @@ type decoder struct {
 	damaged []string // descriptions of damaged entries
 }
 
-// page is a page with entries.
+// page is a page that is not empty.
 type page struct {
 	number   int    // index in the partition
 	sequence uint32 // number of the page in the order of writing
 	bytes    []byte
 }
 
-// entry is an entry, with the following entries that hold its content.
+// entry is an entry together with the entries behind it that hold its content.
 type entry struct {
 	entryName
 	data    []byte // data of the first entry, 8 bytes
 	content []byte // content of a string or blob; nil for other types
-	raw     []byte // all bytes
+	raw     []byte // bytes of all these entries
 }
 
 // entryName identifies an entry in the partition.
@@ -110,8 +110,8 @@ func (d *decoder) readPage(p page) {
 
 const badChecksum = "its checksum is wrong"
 
-// readEntry reads entry n and its content. span is the number of entries that they take. damage
-// describes the damage, or is empty.
+// readEntry reads entry n and its content, which together take span entries. damage describes the
+// damage, or is empty.
 func (p page) readEntry(n int) (e entry, span int, damage string) {
 	b := p.bytes[firstEntry+n*entrySize:][:entrySize]
 	if binary.LittleEndian.Uint32(b[4:]) != crc(b[:4], b[8:]) {
@@ -150,8 +150,8 @@ func (p page) readEntry(n int) (e entry, span int, damage string) {
 	return e, span, ""
 }
 
-// assemble combines the entries to records. Of several entries with the same name it uses the
-// newest: the power failed before the robot erased the others.
+// assemble combines the entries into records. Of several entries with the same name it uses the
+// newest: older ones remain if the power fails before the robot erases them.
 func (d *decoder) assemble() []record {
 	newest := map[entryName]int{}
 	for n, e := range d.entries {

@@ -14,7 +14,7 @@ const (
 	pageFull    = 0xFFFFFFFC
 	pageFreeing = 0xFFFFFFF8
 
-	formatVersion2 = 0xFE
+	formatVersion2 = 0xFE // versions count down: version 1 is 0xFF
 	maxChunks      = 127  // chunks of a blob; the firmware needs the other numbers for a new version of the blob
 	anyChunk       = 0xFF // chunk number of entries that are not chunks
 )
@@ -65,7 +65,7 @@ func (e *encoder) startPage() {
 	e.used = 0
 }
 
-// ensureRoom starts the next page if the current one has no room for a number of entries.
+// ensureRoom starts the next page if the current page has no room for a number of entries.
 func (e *encoder) ensureRoom(entries int) error {
 	if e.used+entries <= pageEntries {
 		return nil
@@ -112,16 +112,16 @@ func (e *encoder) entry(r record, t Type, span int, chunk byte, data []byte) []b
 	return b
 }
 
-// lengthAndChecksum returns the data of an entry that is followed by entries with the given
-// bytes.
+// lengthAndChecksum returns the data of the first entry of a string, blob or chunk whose content
+// is data.
 func lengthAndChecksum(data []byte) []byte {
 	b := binary.LittleEndian.AppendUint16(nil, uint16(len(data)))
 	b = append(b, 0xFF, 0xFF)
 	return binary.LittleEndian.AppendUint32(b, crc(data))
 }
 
-// write writes entries, followed by data in further entries. The current page must have room
-// for all of them.
+// write writes complete entries, and then data as the content of further entries. The current
+// page must have room for all of them.
 func (e *encoder) write(entries, data []byte) {
 	dst := e.at(firstEntry + e.used*entrySize)
 	copy(dst, entries)

@@ -1,6 +1,7 @@
-// Package nvs reads and writes the NVS partition, which contains the settings of an ESP robot,
-// in format version 2 of ESP-IDF without encryption. It writes the same bytes as Espressif's
-// generator. It also reads partitions after a robot has erased and moved entries.
+// Package nvs reads and writes the NVS partition (non-volatile storage), which contains the
+// settings of a robot with an Espressif chip. The format is version 2 of ESP-IDF, without
+// encryption. The package writes the same bytes as Espressif's generator. It also reads partitions
+// after a robot has erased and moved entries.
 //
 // A partition consists of pages of 4096 bytes. A page consists of a header of 32 bytes, a
 // bitmap that says which entries are written or erased, and 126 entries of 32 bytes. A number
@@ -33,12 +34,12 @@ const (
 
 // Errors.
 var (
-	// ErrFormat is wrapped by Decode for bytes that are not an NVS partition that this package
-	// supports, and by Encode for an invalid size.
+	// ErrFormat is wrapped by the errors of Decode for bytes that are not an NVS partition or are
+	// not supported, and by the errors of Encode for an invalid size.
 	ErrFormat = errors.New("not an NVS partition")
-	// ErrFull is wrapped by Encode if the items do not fit.
+	// ErrFull is wrapped by the error of Encode if the items do not fit.
 	ErrFull = errors.New("the NVS partition is full")
-	// ErrItem is wrapped by Set for names and values that the format cannot hold.
+	// ErrItem is wrapped by the error of Set for names and values that the format cannot hold.
 	ErrItem = errors.New("not an NVS item")
 )
 
@@ -89,7 +90,7 @@ func (p *Partition) Items() []Item {
 // start: those with a wrong checksum, and incomplete values.
 func (p *Partition) Damaged() []string { return slices.Clone(p.damaged) }
 
-// Get returns a value.
+// Get returns the value of a key, or false if the key does not exist.
 func (p *Partition) Get(namespace, key string) (Value, bool) {
 	number, ok := p.namespaceNumber(namespace)
 	i := p.indexOf(number, key)
@@ -141,7 +142,7 @@ func (p *Partition) indexOf(namespace byte, key string) int {
 	return slices.IndexFunc(p.records, func(r record) bool { return r.namespace == namespace && r.key == key })
 }
 
-// namespaceNumber returns the number of a namespace.
+// namespaceNumber returns the number of a namespace, or false if the namespace does not exist.
 func (p *Partition) namespaceNumber(name string) (byte, bool) {
 	i := p.indexOf(namespaceTable, name)
 	if i < 0 || p.records[i].value.Type != U8 {
@@ -151,7 +152,7 @@ func (p *Partition) namespaceNumber(name string) (byte, bool) {
 }
 
 // freeNamespaceNumber returns the lowest number that no namespace and no item uses, or
-// namespaceTable if none exists.
+// namespaceTable if all numbers are used.
 func (p *Partition) freeNamespaceNumber() byte {
 	var used [256]bool
 	for _, r := range p.records {
@@ -168,8 +169,8 @@ func (p *Partition) freeNamespaceNumber() byte {
 	return namespaceTable
 }
 
-// checkName returns an error for an invalid key or name of a namespace. kind is used in the
-// error.
+// checkName returns an error if name is not valid as a key or as a namespace. kind is the word
+// for it in the error.
 func checkName(kind, name string) error {
 	if name == "" || len(name) > MaxKey || strings.Contains(name, "\x00") {
 		return fmt.Errorf("a %s has 1 to %d bytes", kind, MaxKey)

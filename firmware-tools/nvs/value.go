@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// Type is the type of a value, with its number in the format. The firmware does not find a value
-// if it has another type than the firmware expects.
+// Type is the type of a value, as a number of the format. The firmware finds a value only if the
+// value has the type that the firmware expects.
 type Type byte
 
 // The types.
@@ -125,7 +125,7 @@ func (v Value) String() string {
 	return strconv.FormatUint(n, 10)
 }
 
-// clone returns a copy with its own Data.
+// clone returns a copy that does not share Data with v.
 func (v Value) clone() Value { return Value{v.Type, bytes.Clone(v.Data)} }
 
 // check returns an error if the format cannot hold the value.
