@@ -10,7 +10,8 @@ import (
 	"perch/remote"
 )
 
-// Stages of an Assist pipeline.
+// Stages of an Assist pipeline. Assist is Home Assistant's voice assistant; a pipeline is a
+// combination of its engines.
 const (
 	StageSpeech = "stt"
 	StageIntent = "intent"
@@ -34,11 +35,11 @@ type Start struct {
 	Text         string // the input, unless From is StageSpeech
 	Rate         int    // sample rate of the sound in Hz, if From is StageSpeech
 	Pipeline     string // ID of the pipeline, or entity of a conversation agent; empty for the preferred pipeline
-	Conversation string // ID of the conversation; empty for a new one
+	Conversation string // ID of the conversation; empty for a new conversation
 }
 
-// Run is a run of an Assist pipeline. Only one goroutine may use it, except that another one
-// may call Sound and EndSound.
+// Run is a run of an Assist pipeline. Only one goroutine may use it, but a second goroutine may
+// call Sound and EndSound.
 type Run struct {
 	conn      *Conn
 	responses *responses
@@ -46,13 +47,13 @@ type Run struct {
 	ended     bool
 }
 
-// Run starts a run, which the caller must close. The errors are those of Run.Next.
+// Run starts a run, which the caller must close. It returns the same errors as Run.Next.
 func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 	input := map[string]any{}
 	if s.From == StageSpeech {
 		input["sample_rate"] = s.Rate
-		// The caller detects the end of the utterance. Home Assistant would end it after a
-		// pause of 0.7 s.
+		// The caller detects the end of the utterance. Without no_vad, Home Assistant would end
+		// the utterance after a pause of 0.7 s.
 		input["no_vad"] = true
 	} else {
 		input["text"] = s.Text
@@ -74,7 +75,7 @@ func (c *Conn) Run(ctx context.Context, s Start) (*Run, error) {
 
 // AwaitStart waits until Home Assistant has accepted the run, but at most for the time within.
 // Home Assistant accepts a run at once, so that a short time suffices to detect a dead
-// connection. The errors are those of Next.
+// connection. AwaitStart returns the same errors as Next.
 func (r *Run) AwaitStart(ctx context.Context, within time.Duration) error {
 	limited, cancel := context.WithTimeoutCause(ctx, within, r.conn.client.Silent(within))
 	defer cancel()
@@ -94,8 +95,8 @@ const Unlimited time.Duration = -1
 
 // Next waits for the next event, for at most within or, if within is Unlimited, until ctx
 // ends. It returns io.EOF after the end of the run. If the run has failed, the error is a
-// *Fault with Home Assistant's code. Other errors are a *Fault of this package, or the cause of
-// the end of ctx.
+// *Fault with Home Assistant's code. If the connection has failed, it is a *Fault with another
+// code. If ctx has ended, it is the cause of that.
 func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 	if r.ended {
 		return Event{}, io.EOF

@@ -35,17 +35,17 @@ type Conn struct {
 	done    chan struct{} // closed once err is set
 
 	mu           sync.Mutex
-	err          error // reason for the end of the connection; nil while it is open
-	lastID       int   // ID of the latest command
-	open         map[int]*responses
-	abandoned    []int     // subscriptions to be ended
-	lastReceived time.Time // arrival of the latest message
+	err          error              // reason for the end of the connection; nil while it is open
+	lastID       int                // ID of the latest command
+	open         map[int]*responses // commands whose responses are still awaited; key: ID of the command
+	abandoned    []int              // IDs of subscriptions to be ended
+	lastReceived time.Time          // arrival of the latest message
 }
 
 // outgoing is a message to be sent: a command, or a piece of sound.
 type outgoing struct {
 	command map[string]any
-	to      *responses // receives the responses; nil if none is expected
+	to      *responses // receives the responses; nil if no response is expected
 	sound   []byte
 }
 
@@ -360,8 +360,8 @@ func (r *responses) close(subscribed bool) {
 	c := r.conn
 	c.mu.Lock()
 	if subscribed && !r.closed && r.id != 0 && c.err == nil {
-		// This queue has no limit, so that close never blocks. It stays short, because the
-		// connection ends if the writer is stuck.
+		// abandoned has no maximum length, so that close never blocks. It stays short, because
+		// the connection ends if the goroutine that writes is stuck.
 		c.abandoned = append(c.abandoned, r.id)
 	}
 	r.closed, r.queue = true, nil

@@ -28,7 +28,7 @@ func (e Event) Handler() (byte, error) {
 	return *data.Runner.Handler, nil
 }
 
-// Conversation returns the ID of the conversation from an intent-start event. It is empty with
+// Conversation returns the ID of the conversation from an intent-start event. The ID is empty with
 // older versions of Home Assistant.
 func (e Event) Conversation() string {
 	var data struct {
@@ -79,7 +79,7 @@ type ToolCall struct {
 	Name string `json:"tool_name"`
 }
 
-// Delta returns the delta in an intent-progress event. ok is false if none exists.
+// Delta returns the delta in an intent-progress event. ok is false if the event has no delta.
 func (e Event) Delta() (d Delta, ok bool, err error) {
 	var data struct {
 		Delta *struct {

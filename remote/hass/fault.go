@@ -18,11 +18,12 @@ import (
 // remote.
 const CodeToken = "auth_invalid"
 
-// Fault is the reason why a request failed. Its code is one of Home Assistant, such as
-// "pipeline-not-found", or CodeToken, or one of package remote.
+// Fault is the reason why a request failed. Its code is CodeToken, a code of package remote, or a
+// code that Home Assistant sent, such as "pipeline-not-found".
 type Fault = remote.Fault
 
-// fault returns a fault with a code. The sentence begins with "Home Assistant".
+// fault returns a fault with a code. The fault's sentence is "Home Assistant", followed by the
+// formatted text.
 func (c *Client) fault(code, format string, args ...any) *Fault {
 	f := c.Server.Fault(fmt.Sprintf(format, args...))
 	f.Code = code
@@ -39,7 +40,8 @@ func (c *Client) closed() error {
 	return &Fault{Code: remote.CodeClosed, Sentence: "the connection to Home Assistant is closed"}
 }
 
-// explain returns the cause and, after a semicolon, advice for a code of Home Assistant.
+// explain returns, for an error code of Home Assistant, the cause and advice, with a semicolon
+// between them. The text continues a sentence that begins with "Home Assistant".
 func explain(code string) string {
 	const noSTT = "has no speech to text in this Assist pipeline that works; choose one under Settings, Voice assistants"
 	return cmp.Or(map[string]string{

@@ -1,8 +1,8 @@
 // Package hass is a client of Home Assistant's two APIs: the WebSocket API, including its Assist
-// pipelines, and the REST API. The recognizer, the synthesizer and the agent that use Home
-// Assistant are built on it.
+// pipelines, and the REST API. Perch's recognizer, synthesizer and agent that use Home Assistant
+// are built on this package.
 //
-// A Conn has two goroutines: one reads and one writes. Neither ever waits for a caller:
+// A Conn has two goroutines: one reads and one writes. Neither of the two ever waits for a caller:
 // responses go to bounded queues, and a caller that stops waiting does not affect the
 // connection.
 package hass
@@ -23,7 +23,7 @@ import (
 
 // Options of a Client. URL and Token are required.
 type Options struct {
-	URL   string // such as "http://homeassistant.local:8123"; used unchanged
+	URL   string // such as "http://homeassistant.local:8123"; may have a path
 	Token string // a long-lived access token
 	// ConnectWithin bounds the time to connect and authenticate, and the time of each write; 0 is 5 s.
 	ConnectWithin time.Duration

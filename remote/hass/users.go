@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// User is an account of Home Assistant, without its name.
+// User is an account of Home Assistant.
 type User struct {
 	ID     string   `json:"id"`
 	Owner  bool     `json:"is_owner"` // the user has set up Home Assistant
@@ -24,7 +24,7 @@ func (u User) Administrator() bool {
 const usersTimeout = 5 * time.Second
 
 // Users returns the accounts of Home Assistant. The token must belong to an administrator, like
-// the token that the Supervisor gives to apps. Errors are those of Dial and Call.
+// the token that the Supervisor gives to apps. Users returns the same errors as Dial and Call.
 func (c *Client) Users(ctx context.Context) ([]User, error) {
 	conn, err := c.Dial(ctx)
 	if err != nil {

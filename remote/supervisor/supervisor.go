@@ -1,6 +1,7 @@
-// Package supervisor is a client of Home Assistant's Supervisor, for a Perch that the Supervisor
-// runs as an app. It finds Home Assistant's MQTT broker, announces Perch to Home Assistant, and
-// returns the URL at which the Supervisor proxies Home Assistant's API.
+// Package supervisor is a client of Home Assistant's Supervisor, the program that installs and runs
+// Home Assistant's apps (add-ons). Perch can be such an app. The package finds Home Assistant's MQTT
+// broker, announces Perch to Home Assistant, and returns the URL at which the Supervisor forwards
+// requests to Home Assistant's API.
 package supervisor
 
 import (
@@ -24,19 +25,20 @@ import (
 )
 
 const (
-	// Home is the Supervisor's URL for apps.
+	// Home is the URL at which apps reach the Supervisor.
 	Home = "http://supervisor"
-	// Ingress is the IP address that the Supervisor requests an app's page from.
+	// Ingress is the Supervisor's IP address. When a user opens an app's page in Home Assistant,
+	// the app gets the requests from this address.
 	Ingress = "172.30.32.2"
 	// Gateway is the IP address of the host in the network of apps, and of every app that uses
 	// the host's network.
 	Gateway = "172.30.32.1"
 )
 
-// Options of a Client.
+// Options of a Client. URL and Token are required.
 type Options struct {
-	URL    string // usually Home
-	Token  string
+	URL    string        // usually Home
+	Token  string        // the app's token, which the Supervisor issues
 	Within time.Duration // maximum duration of a request; 0 is 10 s
 }
 
@@ -56,8 +58,8 @@ func FromEnvironment(environ []string) (o Options, ok bool) {
 	return o, o.Token != ""
 }
 
-// Core returns the URL at which the Supervisor proxies Home Assistant's API. The token for it is
-// Options.Token.
+// Core returns the URL at which the Supervisor forwards requests to Home Assistant's API. Such
+// requests also need Options.Token.
 func (o Options) Core() string { return o.URL + "/core" }
 
 // Client is a client of one Supervisor. It is safe for concurrent use.
@@ -96,7 +98,8 @@ func (c *Client) call(ctx context.Context, method, path string, body, data any) 
 	return c.unwrap(text, data)
 }
 
-// unwrap decodes a response of the form {"result":"ok","data":{...}}.
+// unwrap decodes a response of the form {"result":"ok","data":{...}}. It returns an error if the
+// result is "error".
 func (c *Client) unwrap(text []byte, data any) error {
 	var response struct {
 		Result  string          `json:"result"`
@@ -120,15 +123,15 @@ func (c *Client) unwrap(text []byte, data any) error {
 
 // Broker is Home Assistant's MQTT broker.
 type Broker struct {
-	URL            string // "mqtt://core-mosquitto:1883"
+	URL            string // such as "mqtt://core-mosquitto:1883"
 	User, Password string
 }
 
-// ErrNoBroker reports that Home Assistant has no broker.
+// ErrNoBroker reports that no app of Home Assistant offers an MQTT broker.
 var ErrNoBroker = errors.New("no app of Home Assistant offers an MQTT broker")
 
 // MQTT returns the broker that an app of Home Assistant offers. The error is ErrNoBroker only if
-// the Supervisor reports that no app offers one.
+// the Supervisor reports that no app offers a broker.
 func (c *Client) MQTT(ctx context.Context) (Broker, error) {
 	var s service
 	err := c.call(ctx, http.MethodGet, "services/mqtt", nil, &s)

@@ -15,7 +15,7 @@ const (
 	OrdinaryUsers  = "system-users"
 )
 
-// Account is a user of Home Assistant.
+// Account is the account of a user of Home Assistant.
 type Account struct {
 	ID       string
 	Name     string

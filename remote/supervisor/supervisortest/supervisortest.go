@@ -19,7 +19,7 @@ import (
 // Token is the app's token for the Supervisor.
 const Token = "the-supervisor-token-0123456789abcdef0123456789abcdef"
 
-// Announcement is a discovery message.
+// Announcement is an app's announcement of a service. Home Assistant calls it a discovery message.
 type Announcement struct {
 	Service string         `json:"service"`
 	Config  map[string]any `json:"config"`
@@ -38,7 +38,7 @@ type Supervisor struct {
 	Core http.Handler
 
 	mu        sync.Mutex
-	mqtt      map[string]any          // description of the broker; nil if none exists
+	mqtt      map[string]any          // description of the broker; nil if there is no broker
 	answer    http.HandlerFunc        // handles all requests; nil for the normal behaviour
 	announced map[string]Announcement // key: UUID
 	deleted   []string                // services of withdrawn announcements
@@ -183,8 +183,8 @@ func (s *Supervisor) withdraw(w http.ResponseWriter, r *http.Request) {
 	writeData(w, map[string]any{})
 }
 
-// core proxies requests to Home Assistant's API, for the paths and methods that the Supervisor
-// allows.
+// core passes requests to Home Assistant's API on to s.Core, if the Supervisor allows their path
+// and method.
 func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/core")
 	switch {
