@@ -33,7 +33,7 @@ type arrow struct{ from, to string }
 
 // figures are the counts of one package.
 type figures struct {
-	files   []string                  // sorted by order
+	files   []string                  // names of the files, sorted by the method order
 	arrows  map[arrow]map[string]bool // all arrows, with the used names
 	up      []arrow                   // arrows from a file to a later one
 	imports map[string]bool           // imported packages of this module
@@ -67,8 +67,8 @@ func main() {
 	}
 }
 
-// count parses and resolves the files of a package. It does not read imported packages. Names
-// from these stay unresolved, which does not affect the package's own names.
+// count counts the arrows of the package in a folder. It does not read imported packages. Names
+// from imported packages stay unresolved, which does not affect the names of the package itself.
 func count(dir string) (figures, error) {
 	pkg, err := build.ImportDir(dir, 0)
 	if err != nil {
@@ -180,7 +180,7 @@ func (f *figures) upward(order []string) (up []arrow) {
 	return up
 }
 
-// emptyImporter is a types.Importer that finds every package empty.
+// emptyImporter is a types.Importer that returns an empty package for every path.
 type emptyImporter struct{}
 
 // Import implements types.Importer.

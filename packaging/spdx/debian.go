@@ -44,7 +44,8 @@ func (d *document) addDebian(root string) error {
 	return lines.Err()
 }
 
-// addPackage adds a Debian package with the fields of its entry in dpkg's status file.
+// addPackage adds a Debian package. fields are the fields of the package's entry in dpkg's status
+// file.
 func (d *document) addPackage(root string, fields map[string]string) error {
 	name, version, arch := fields["Package"], fields["Version"], fields["Architecture"]
 	p := pkg{ID: "SPDXRef-deb-" + identifier(name), Name: name, Version: version, Declared: unknown}
@@ -108,7 +109,7 @@ func (d *document) declared(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.customLicence(name, "", copyright)
 	}
-	texts, names := map[string]string{}, []string(nil) // texts: by name
+	texts, names := map[string]string{}, []string(nil) // key of texts: name of the licence
 	var short string                                   // name of the current licence
 	inText := false                                    // the line belongs to the text of that licence
 	for line := range strings.Lines(copyright) {

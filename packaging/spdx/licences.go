@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// spdxNames maps Debian's names of licences (in lower case) to SPDX's names.
+// spdxNames maps Debian's names of licences (in lower case) to the names of the same licences in
+// SPDX.
 var spdxNames = map[string]string{
 	"expat": "MIT", "mit": "MIT", "x11": "X11", "isc": "ISC", "zlib": "Zlib", "apache-2.0": "Apache-2.0", "apache-2": "Apache-2.0",
 	"bsd-2-clause": "BSD-2-Clause", "bsd-3-clause": "BSD-3-Clause", "bsd-4-clause": "BSD-4-Clause", "bsd-4-clause-uc": "BSD-4-Clause-UC",
@@ -47,7 +48,7 @@ func expression(debian string) (string, bool) {
 	return named, ok
 }
 
-// phrases are phrases; each occurs only in the text of one licence.
+// phrases lists phrases from the texts of licences. Each phrase identifies its licence.
 var phrases = []struct{ text, licence string }{
 	{"apache license version 2.0", "Apache-2.0"},
 	{"licensed under the apache license version 2.0", "Apache-2.0"},

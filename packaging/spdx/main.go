@@ -1,5 +1,5 @@
-// Command spdx prints an SPDX 2.3 document that lists the Debian packages in a root file system,
-// the Go and npm modules in Perch's programs, and their licences.
+// Command spdx prints a list of the software in a root file system, in the standard format SPDX
+// 2.3: the Debian packages, the Go and npm modules in Perch's programs, and the licences of all.
 //
 //	spdx -name NAME -version VERSION FOLDER
 package main
@@ -53,7 +53,7 @@ func run(args []string, epoch string, w io.Writer) error {
 	return d.print(w)
 }
 
-// document is an SPDX 2.3 document. The JSON names of this and the following types are SPDX's.
+// document is an SPDX 2.3 document. SPDX defines the JSON names in this and the following types.
 type document struct {
 	Version       string         `json:"spdxVersion"`
 	DataLicence   string         `json:"dataLicense"`
@@ -109,12 +109,12 @@ type text struct {
 }
 
 const (
-	unknown    = "NOASSERTION"
+	unknown    = "NOASSERTION"      // SPDX's word for an unknown value
 	productID  = "SPDXRef-whole"    // ID of the package that contains everything
 	documentID = "SPDXRef-DOCUMENT" // ID of the document
 )
 
-// newDocument returns a document for a product without contents.
+// newDocument returns a document that describes a product, but does not list its contents yet.
 func newDocument(name, version string, created time.Time) *document {
 	return &document{
 		Version: "SPDX-2.3", DataLicence: "CC0-1.0", ID: documentID, Name: name + " " + version,
@@ -124,8 +124,9 @@ func newDocument(name, version string, created time.Time) *document {
 	}
 }
 
-// add adds a package, and its relationship to another element, unless the document already
-// contains them. container is the ID of the other element, and locator the package URL.
+// add adds a package, and the relationship of another element to it, unless the document already
+// contains them. container is the ID of the other element, kind the kind of the relationship, and
+// locator the package URL.
 func (d *document) add(p pkg, container, kind, locator string) {
 	if !slices.ContainsFunc(d.Packages, func(existing pkg) bool { return existing.ID == p.ID }) {
 		p.Download, p.Concluded, p.Copyright = unknown, unknown, unknown

@@ -11,8 +11,8 @@ import (
 	"os"
 )
 
-// addModules adds Perch's programs in a root file system, and the Go and npm modules in them. The
-// texts of the modules' licences are in the copyright files of the programs.
+// addModules adds Perch's programs in a root file system, and the Go and npm modules in these
+// programs. It reads the modules' licences from the copyright files of the programs.
 func (d *document) addModules(root string) error {
 	for _, program := range []string{"perch", "perch-tools"} {
 		file := filepath.Join(root, "usr/bin", program)
@@ -58,8 +58,8 @@ func (d *document) addModules(root string) error {
 	return nil
 }
 
-// packageOf returns the ID of the Debian package that contains a program or, if none exists, of
-// the whole product.
+// packageOf returns the ID of the Debian package that contains a program. If the document has no
+// such package, it returns the ID of the whole product.
 func (d *document) packageOf(program string) string {
 	for _, p := range d.Packages {
 		if p.ID == "SPDXRef-deb-"+program {

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// archive writes a folder as a reproducible tar archive: sorted by name, with numeric owners, and
-// without times after latest. It leaves out the paths that match a pattern in exclude.
+// archive writes a folder as a reproducible tar archive: files are sorted by name, owners are
+// numbers, and a time after latest is replaced by latest. archive leaves out the paths that match
+// a pattern in exclude.
 func archive(w io.Writer, folder string, latest time.Time, exclude []string) error {
 	tw := tar.NewWriter(w)
 	links := map[uint64]string{} // first name of each file with several hard links; key: inode

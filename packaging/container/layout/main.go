@@ -1,5 +1,6 @@
-// Command layout packs root file systems for several architectures into one OCI image archive.
-// The archive is reproducible: files are sorted, and no time is later than SOURCE_DATE_EPOCH.
+// Command layout packs root file systems for several architectures into one archive: a container
+// image in the OCI format. The archive is reproducible: its files are sorted, and no file has a
+// time after SOURCE_DATE_EPOCH.
 package main
 
 import (
@@ -58,7 +59,8 @@ func run(args []string) error {
 	return write(*out, f.Args(), o)
 }
 
-// descriptor is an OCI descriptor, which refers to a blob.
+// descriptor is an OCI descriptor, which refers to a blob: a file in the archive, named by its
+// digest.
 type descriptor struct {
 	MediaType   string            `json:"mediaType"`
 	Digest      string            `json:"digest"`
@@ -67,7 +69,7 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// platform is the platform of an image.
+// platform says which machines an image runs on.
 type platform struct {
 	Architecture string `json:"architecture"`
 	OS           string `json:"os"`
@@ -158,7 +160,7 @@ func (b blobs) storeJSON(mediaType string, content any) (descriptor, error) {
 	})
 }
 
-// store stores a blob, whose content the function writeTo writes.
+// store stores a blob. The function writeTo writes the content of the blob.
 func (b blobs) store(mediaType string, writeTo func(io.Writer) error) (descriptor, error) {
 	f, err := os.CreateTemp(b.dir, "new-*")
 	if err != nil {
@@ -257,7 +259,7 @@ func configuration(p platform, layer string, o options) any {
 	return c
 }
 
-// machineFiles matches files that belong to the running machine, not to the image.
+// machineFiles are patterns of files that belong to the running machine, not to the image.
 var machineFiles = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
 
 // isExcluded reports whether a name matches one of the patterns.

@@ -1,5 +1,5 @@
-// Package board changes the settings of a machine that runs the SD card image: its name, the
-// country of its radio, and its networks.
+// Package board changes the settings of a machine that runs Perch's SD card image: the name of the
+// machine, the country of its radio, and its networks.
 package board
 
 import (
@@ -107,7 +107,7 @@ func (m Machine) WriteConnection(n Network, name, uuid string, autoconnect bool)
 	return m.Write(filepath.Join(Connections, name+".nmconnection"), 0o600, text.String())
 }
 
-// escaped returns a value for a key file, with escaped backslashes and leading spaces.
+// escaped escapes the backslashes and the leading spaces in a value for a file of NetworkManager.
 func escaped(value string) string {
 	value = strings.ReplaceAll(value, `\`, `\\`)
 	if trimmed := strings.TrimLeft(value, " "); trimmed != value {

@@ -30,7 +30,7 @@ func (m machine) hostname(name string) error {
 	return errors.Join(m.SetHostname(name), m.setting("name", name))
 }
 
-// setting sets a key of Perch's configuration, unless the owner has already set it.
+// setting sets a key of Perch's configuration, unless the owner has already set that key.
 func (m machine) setting(key, value string) error {
 	const file = "etc/perch/perch.yaml"
 	text, err := os.ReadFile(filepath.Join(m.Root, file))
@@ -47,7 +47,7 @@ func (m machine) setting(key, value string) error {
 	return m.Write(file, info.Mode().Perm(), strings.TrimRight(string(text), "\n")+"\n"+key+": "+strconv.Quote(value)+"\n")
 }
 
-// user creates or changes the user.
+// user creates the user that the preseed names, or changes this user.
 func (m machine) user(p *preseed) error {
 	name := p.User.Name
 	if name == "" {

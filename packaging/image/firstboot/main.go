@@ -19,7 +19,8 @@ import (
 
 const (
 	preseedFile = "rpi-preseed.toml"
-	// reportFile describes an error for a person who opens the card on a computer.
+	// reportFile is a file on the same partition, which tells a person who opens the card on a
+	// computer about an error.
 	reportFile = "perch-problem.txt"
 )
 
@@ -34,7 +35,8 @@ func main() {
 	}
 }
 
-// boot applies the preseed file in folder, the first partition, if it exists.
+// boot applies the preseed file in folder, if that file exists. folder is where the first
+// partition of the card is mounted.
 func boot(m machine, folder string) error {
 	file := filepath.Join(folder, preseedFile)
 	p, err := readPreseed(file)

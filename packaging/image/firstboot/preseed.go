@@ -17,7 +17,8 @@ import (
 )
 
 // preseed is the content of rpi-preseed.toml, as Raspberry Pi Imager 2.0.11 and later writes
-// it. A setting that the user did not choose is empty. Keys for other systems are ignored.
+// it. A setting that the user did not choose is empty. Keys of the file that have no field
+// here are ignored.
 type preseed struct {
 	Version string `toml:"config_version"`
 	System  struct {

@@ -1,6 +1,7 @@
-// Command perch-portal connects a machine that has no network: it opens the Wi-Fi access point
-// Perch-XXXX, on which a person chooses a network with a phone. It does so after the start, and
-// when the network has been lost for ten minutes, unless a conversation is going on.
+// Command perch-portal helps a machine that has no network: it opens the Wi-Fi access point
+// Perch-XXXX. A person joins it with a phone, and chooses the machine's network on a web page. The
+// access point opens soon after the start of the machine, and when the network has been lost for
+// ten minutes, unless a conversation is going on.
 //
 // Anybody nearby can submit the form, without a login. Forms are therefore limited in size and
 // rate, are handled one at a time, and can change nothing but the network, the country, the
@@ -52,7 +53,7 @@ func uptime() time.Duration {
 	return d
 }
 
-// portal runs the access point. Only one goroutine may use it.
+// portal opens and closes the access point. Only one goroutine may use it.
 type portal struct {
 	radio   radio
 	perch   appliance
@@ -66,9 +67,9 @@ type portal struct {
 	stop      func()   // stops serving the page; nil while the page is not served
 	name      string   // name of the access point
 	announced bool     // the robots were asked to announce the access point
-	failed    error    // reason why the latest network was not joined; nil if it was
+	failed    error    // reason why the latest network was not joined; nil if it was joined
 	last      form     // the latest submitted form, without its key
-	form      *form    // a submitted form that is not handled yet; nil if none exists
+	form      *form    // a submitted form that is not handled yet, or nil
 	logged    [2]error // the latest logged error of the radio, and of Perch
 }
 
@@ -86,7 +87,7 @@ type radio interface {
 	cleanUp(ctx context.Context)
 }
 
-// appliance is a client of the Perch that runs on this machine.
+// appliance sends requests to the Perch that runs on this machine.
 type appliance interface {
 	robots(ctx context.Context) (talking, connected bool, err error)
 	identity(ctx context.Context) (name, language string, err error)
@@ -158,7 +159,7 @@ func (p *portal) logOnce(source int, err error) {
 func (p *portal) check(ctx context.Context) {
 	network, raised, err := p.radio.poll(ctx)
 	saved := false
-	if err == nil && !network && p.state.up { // step needs it only in this case
+	if err == nil && !network && p.state.up { // step uses saved only in this case
 		saved, err = p.radio.hasSavedNetworks(ctx)
 	}
 	p.logOnce(radioLog, err)
@@ -227,7 +228,7 @@ func (p *portal) close() {
 	}
 }
 
-// join joins the form's network, and then applies its other fields.
+// join joins the network in the form, and then applies the other fields of the form.
 func (p *portal) join(ctx context.Context, f form) {
 	p.close()
 	p.last = f

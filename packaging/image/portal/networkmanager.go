@@ -26,7 +26,7 @@ import (
 type networkManager struct {
 	board.Machine
 	program string // path or name of nmcli
-	iface   string // network interface of the radio; empty if none exists
+	iface   string // network interface of the radio; empty if the machine has no radio
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 	// apUUID is the UUID of that connection.
 	apUUID = "50455243-4850-4900-8000-000000000002"
 	// apAddress is the machine's address on the access point. The configuration of dnsmasq in
-	// dnsmasq-shared.d contains it, too.
+	// dnsmasq-shared.d contains the same address.
 	apAddress = "10.42.0.1"
 )
 
@@ -179,7 +179,7 @@ func (n *networkManager) raise(ctx context.Context, ssid string) error {
 
 // lower removes the access point, if it exists.
 func (n *networkManager) lower(ctx context.Context) {
-	_, _ = n.call(ctx, nmcliTimeout, "connection", "delete", "uuid", apUUID) // it may not exist
+	_, _ = n.call(ctx, nmcliTimeout, "connection", "delete", "uuid", apUUID) // fails if the connection does not exist
 }
 
 // Reasons why a network was not joined.
@@ -190,14 +190,15 @@ var (
 	errNotJoined = errors.New("the network could not be joined")
 )
 
-// connectionPrefix returns the prefix of the names of this program's connections to a network.
+// connectionPrefix returns a prefix for NetworkManager's names of connections to a network. All
+// connections that this program saves for the network have this prefix.
 func connectionPrefix(ssid string) string {
 	sum := sha256.Sum256([]byte(ssid))
 	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// join joins a network and saves it. It removes older connections to a network with the same
-// name only if that succeeds, because a stranger may have submitted the form with a wrong key.
+// join joins a network and saves the connection. Only after that it removes older connections to a
+// network with the same name: a stranger may have submitted the form with a wrong key.
 func (n *networkManager) join(ctx context.Context, network board.Network) error {
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // cannot fail
@@ -248,8 +249,8 @@ func (n *networkManager) file(name string) string {
 	return filepath.Join(n.Root, board.Connections, name+".nmconnection")
 }
 
-// ownConnections returns the files of this program's connections whose names begin with a
-// prefix.
+// ownConnections returns the files of the connections that this program has saved and whose names
+// begin with a prefix.
 func (n *networkManager) ownConnections(prefix string) []string {
 	files, _ := filepath.Glob(n.file(prefix + "*")) // cannot fail: the pattern is valid
 	return files

@@ -34,7 +34,7 @@ type page struct {
 	token     string // random for each run; forms must contain it
 	template  *template.Template
 	words     language.Catalogue
-	languages []choice                // all languages; Name is in the language itself
+	languages []choice                // all languages, each with its name in that language
 	countries map[language.Tag]string // HTML options for the countries, in each language
 	accepts   func(ctx context.Context, key, value string) (bool, error)
 	forms     chan form // receives an accepted form once the response is on its way
@@ -51,9 +51,9 @@ type page struct {
 type content struct {
 	accessPoint string
 	networks    []scanned
-	failed      error  // reason why the latest network was not joined; nil if none was tried
-	tried       string // name of the latest network
-	country     string
+	failed      error  // reason why the network tried was not joined; nil if no attempt has failed
+	tried       string // name of the network that the machine tried to join last
+	country     string // country in the latest form
 	name        string // name of the appliance
 	language    string // language of the appliance
 }
@@ -106,8 +106,8 @@ func (p *page) tooOften(address string, now time.Time) bool {
 	return !s.AllowN(now, 1)
 }
 
-// ServeHTTP implements http.Handler. It redirects requests for other hosts to the page, which
-// makes Android, iOS, Windows and Firefox detect a captive portal and open the page.
+// ServeHTTP implements http.Handler. It redirects requests for other hosts to the page. From this
+// redirect Android, iOS, Windows and Firefox notice that the network has a page to be opened.
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	host := p.host
@@ -182,8 +182,8 @@ func (p *page) handleForm(w http.ResponseWriter, r *http.Request) {
 	p.forms <- f // cannot block, because p.busy admits only one form
 }
 
-// refuse responds to a refused form with a small page. It needs little time, since there may be
-// many such forms.
+// refuse responds to a refused form with a small page, which takes little time to produce: there
+// may be many such forms.
 func refuse(w http.ResponseWriter, words *language.Words, status int, message string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
@@ -206,7 +206,7 @@ type view struct {
 	Network, SSID, Name, Speaks        string
 	Countries                          template.HTML
 	Languages                          []choice
-	Taken                              string // network of the accepted form; empty if none exists
+	Taken                              string // network in the form that was just accepted, or empty
 	Unspoken                           bool   // Perch does not support the chosen language
 }
 
@@ -265,7 +265,7 @@ func (p *page) render(w http.ResponseWriter, r *http.Request, status int, accept
 	_, _ = w.Write(text.Bytes()) // fails if the phone has disconnected
 }
 
-// plain returns a network's name for display, without control characters and invalid UTF-8.
+// plain returns a network's name for display. It replaces control characters and invalid UTF-8.
 func plain(ssid string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {

@@ -65,7 +65,8 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// serve starts to serve a handler. stop ends this, and waits until the server has stopped.
+// serve starts an HTTP server for a handler. The returned function stops the server, and waits until
+// it has stopped.
 func serve(l net.Listener, h http.Handler) (stop func()) {
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second,
 		IdleTimeout: 15 * time.Second, MaxHeaderBytes: 8 << 10}

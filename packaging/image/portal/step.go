@@ -6,8 +6,8 @@ import "time"
 const (
 	// bootWait is measured from the start of the machine.
 	bootWait = time.Minute
-	// settleWait is the minimum time from the start of this program, for machines that start
-	// slowly. It is also the time after the access point was closed.
+	// settleWait is the minimum wait from the start of this program, for machines that start
+	// slowly. It is also the wait after the access point was closed.
 	settleWait = 45 * time.Second
 	// lostWait is measured from the loss of the network.
 	lostWait = 10 * time.Minute
@@ -24,7 +24,7 @@ const (
 // observation is the result of a check.
 type observation struct {
 	network bool      // the machine is connected to a network
-	raised  bool      // the access point exists; an update of NetworkManager removes it
+	raised  bool      // the access point exists (an update of NetworkManager can remove it)
 	radio   bool      // the machine has a radio
 	talking bool      // a conversation with a robot is going on
 	saved   bool      // there are saved networks that the machine would join by itself
@@ -48,7 +48,7 @@ const (
 type state struct {
 	up           bool          // the access point is open
 	raisedAt     time.Time     // time at which the access point was opened
-	offlineSince time.Time     // start of the time without a network; zero while there is one, and before the first check
+	offlineSince time.Time     // start of the time without a network; zero with a network, and before the first check
 	waitFor      time.Duration // time to wait for a network, from offlineSince
 }
 
