@@ -120,7 +120,7 @@ func (r *apiClient) token() (string, error) {
 func (r *apiClient) post(ctx context.Context, value any, path ...string) error {
 	var body io.Reader
 	if value != nil {
-		text, _ := json.Marshal(value) // cannot fail: strings and numbers
+		text, _ := json.Marshal(value) // cannot fail: strings, numbers and booleans
 		body = bytes.NewReader(text)
 	}
 	request, err := r.request(ctx, http.MethodPost, body, nil, path...)

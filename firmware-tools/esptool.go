@@ -21,7 +21,7 @@ import (
 type serialPort struct {
 	name   string // such as /dev/ttyACM0
 	device string // manufacturer and product reported by the device; may be empty
-	robot  bool   // an Espressif chip is connected to USB directly; any device may have a USB-to-serial bridge
+	robot  bool   // the port belongs to an Espressif chip, not to a USB-to-serial bridge, which any device may have
 }
 
 // espressif is the USB vendor ID of Espressif, which makes the robots' chips.

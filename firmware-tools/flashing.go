@@ -117,8 +117,8 @@ func (f *flasher) checkSecurity(ctx context.Context, chip espimage.Chip) error {
 		return securityError(false, strings.Contains(output, "Flash Encryption: Enabled"), strings.Contains(output, "Secure Boot: Enabled"))
 	}
 	// The loader of an ESP32 does not report the security settings. They are in the chip's eFuses,
-	// bits that are never cleared: the flash is encrypted if an odd number of bits 20 to 26 of the
-	// first word is set.
+	// bits that are never cleared. Flash encryption is on if an odd number of the bits 20 to 26 is
+	// set in the first word, and secure boot is on if bit 4 or 5 is set in the other word.
 	readFuses := func(address string) (uint64, error) {
 		output, err := f.tool.run(ctx, nil, "no_reset", "read_mem", address)
 		found := memoryWord.FindStringSubmatch(output)

@@ -22,7 +22,7 @@ import (
 // Files in the repository.
 const (
 	outputFile   = "bin/bench.txt" // output of all benchmarks
-	profiles     = "bin/profiles"  // folder
+	profiles     = "bin/profiles"  // folder for profiles
 	baselineFile = "firmware-tools/bench/baseline.json"
 	pageFile     = "docs/performance.md"
 	program      = "bin/perch"

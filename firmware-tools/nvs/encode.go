@@ -28,8 +28,8 @@ func crc(parts ...[]byte) uint32 {
 	return c
 }
 
-// Encode returns the partition, without erased entries, in size bytes, a multiple of PageSize.
-// One page stays empty, because the firmware needs it to move entries. The error wraps ErrFull
+// Encode returns the partition as size bytes, without erased entries. size must be a multiple of
+// PageSize. One page stays empty, because the firmware needs it to move entries. The error wraps ErrFull
 // if the items do not fit.
 func (p *Partition) Encode(size int) ([]byte, error) {
 	if size < MinSize || size > MaxSize || size%PageSize != 0 {

@@ -120,7 +120,8 @@ func (p *Partition) Set(namespace, key string, v Value) error {
 		return nil
 	}
 	p.records[i] = r
-	// Older versions of ESP-IDF allowed one value of each type per key. Remove all others.
+	// Older versions of ESP-IDF allowed a key to have one value of each type. Remove the values of
+	// other types.
 	others := slices.DeleteFunc(p.records[i+1:], func(o record) bool { return o.namespace == number && o.key == key })
 	p.records = append(p.records[:i+1], others...)
 	return nil

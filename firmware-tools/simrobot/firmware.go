@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// firmware describes a version of the firmware, as far as an appliance can notice it.
+// firmware describes a version of the firmware: what an appliance can notice about it.
 type firmware struct {
 	name    string // as Options.Firmware spells it
 	board   string // BOARD_NAME, the first part of User-Agent
@@ -18,7 +18,7 @@ type firmware struct {
 	drains bool // the queue is played to its end before the robot listens again; otherwise the rest is dropped
 	blocks bool // the main loop is blocked while the queue drains
 	lazy   bool // the robot starts to speak at sentence_start, not at tts start
-	strict bool // a tts message without a state is ignored; otherwise it is a crash
+	strict bool // a tts message without a state is ignored; otherwise such a message makes the robot crash
 	glyphs bool // hello contains features.glyph_push and a text font
 	events bool // the robot opens a channel to send an event, and sends state_changed when a channel opens
 	wake   wakeBehaviour

@@ -52,7 +52,7 @@ func (s *session) startNotification(now time.Time, o object) {
 	url, ok := o.text("audio_url")
 	n := &s.notification
 	switch {
-	case s.r.firmware.queue > 20: // older than 2.5
+	case s.r.firmware.queue > 20: // firmware before 2.5 has a longer queue
 		s.ignore("unknown message type %q", "notify")
 		return
 	case !ok:

@@ -51,8 +51,8 @@ func (s *session) hello() []byte {
 	return fmt.Appendf(nil, `{"type":"hello","version":%d,"features":{%s},%s"transport":"websocket",`+audio, s.framing, features, font)
 }
 
-// channelOpened handles a channel that has opened: it sends the events of the opening, and
-// carries out its action.
+// channelOpened handles a channel that has opened: it sends the events of the command that opened
+// the channel, and then listens, unless that command is doSense.
 func (s *session) channelOpened(now time.Time) error {
 	s.enterState(Idle)
 	s.lastText = now

@@ -27,7 +27,7 @@ type person struct {
 	firstPacket       time.Time // arrival of the answer's first packet
 	interruptionTried bool      // the time to interrupt the answer has passed
 	overlap           bool      // the robot is still playing the answer to the previous sentence
-	interruptedAt     time.Time // time of an interruption; zero once its tts stop has arrived
+	interruptedAt     time.Time // time of an interruption; zero once the server has responded with tts stop
 	interruptedTurn   int       // index of the interrupted turn in Stats.Turns
 }
 

@@ -32,7 +32,7 @@ type session struct {
 type link struct {
 	ctx     context.Context // ends with the channel and cancels its tools
 	ch      channel
-	mqtt    *mqttChannel // ch if the transport is MQTT; nil for a WebSocket
+	mqtt    *mqttChannel // the same channel as ch if the transport is MQTT; nil for a WebSocket
 	framing xiaozhi.Framing
 	frame   []byte       // buffer for outgoing frames of sound
 	id      string       // session ID from the server's hello

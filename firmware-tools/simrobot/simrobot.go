@@ -39,7 +39,7 @@ type Sentence struct {
 	Text string
 	PCM  []int16 // the sentence as sound, 16 kHz
 
-	// Over is the time at which the sentence interrupts the answer to the previous one: by
+	// Over is the time at which the sentence interrupts the answer to the previous sentence: by
 	// voice alone in realtime mode, with a press of the button in manual mode. It is invalid in
 	// auto mode, where the microphone is closed during answers.
 	Over time.Duration
@@ -79,7 +79,7 @@ type Options struct {
 	Authorities *x509.CertPool // authorities that the robot trusts for MQTT, always with TLS; nil for the system's authorities
 
 	AnswerWithin time.Duration               // maximum wait for an answer after the end of a sentence; 0 for 30 s
-	Record       bool                        // record the speaker for Sound
+	Record       bool                        // record what the speaker plays, for the method Sound
 	Play         func(rate int, pcm []int16) // receives the speaker's sound in real time; must not block
 	MoreTools    []device.Tool               // additional tools, which always return true
 	FlashFile    string                      // file that stores the flash between runs; empty for memory only

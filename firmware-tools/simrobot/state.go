@@ -17,7 +17,7 @@ const (
 	Speaking   State = "speaking"
 )
 
-// enterState changes the state.
+// enterState changes the state, and passes the change to Options.Observe.
 func (s *session) enterState(state State) {
 	if s.state != state {
 		if state == Idle && s.state != Connecting || state == Speaking {

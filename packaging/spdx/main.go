@@ -87,7 +87,7 @@ type pkg struct {
 	References []reference `json:"externalRefs,omitempty"`
 }
 
-// reference is a reference to a package in another system.
+// reference names a package as another system does, for example by a package URL.
 type reference struct {
 	Category string `json:"referenceCategory"`
 	Type     string `json:"referenceType"`

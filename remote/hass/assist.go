@@ -96,7 +96,7 @@ const Unlimited time.Duration = -1
 // Next waits for the next event, for at most within or, if within is Unlimited, until ctx
 // ends. It returns io.EOF after the end of the run. If the run has failed, the error is a
 // *Fault with Home Assistant's code. If the connection has failed, it is a *Fault with another
-// code. If ctx has ended, it is the cause of that.
+// code. If ctx has ended, it is context.Cause(ctx).
 func (r *Run) Next(ctx context.Context, within time.Duration) (Event, error) {
 	if r.ended {
 		return Event{}, io.EOF

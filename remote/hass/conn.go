@@ -75,8 +75,8 @@ type incoming struct {
 	} `json:"error"`
 }
 
-// Dial connects and authenticates. The error is a *Fault, or the error of ctx if ctx has ended.
-// Options.ConnectWithin bounds the time.
+// Dial connects and authenticates, within Options.ConnectWithin. The error is a *Fault, or the
+// error of ctx if ctx has ended.
 func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 	within, cancel := context.WithTimeout(ctx, c.o.ConnectWithin)
 	defer cancel()
@@ -282,7 +282,7 @@ func (c *Conn) transmit(m outgoing) error {
 	return c.ws.SendText(text)
 }
 
-// queue passes a message to write.
+// queue passes a message to the goroutine that runs write.
 func (c *Conn) queue(ctx context.Context, m outgoing) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)

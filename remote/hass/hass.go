@@ -39,8 +39,8 @@ type Client struct {
 	end  context.CancelFunc
 }
 
-// New returns a client, without opening a connection. Its errors contain neither the token nor
-// a password in the URL.
+// New returns a client, without opening a connection. The errors of New contain neither the token
+// nor a password in the URL.
 func New(o Options) (*Client, error) {
 	if err := o.Check(); err != nil {
 		return nil, err

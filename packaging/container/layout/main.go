@@ -1,6 +1,6 @@
 // Command layout packs root file systems for several architectures into one archive: a container
 // image in the OCI format. The archive is reproducible: its files are sorted, and no file has a
-// time after SOURCE_DATE_EPOCH.
+// time after the one in the environment variable SOURCE_DATE_EPOCH.
 package main
 
 import (

@@ -82,7 +82,7 @@ type Network struct {
 	Hidden bool
 }
 
-// Connections is the folder with NetworkManager's connections, relative to the root.
+// Connections is the folder with NetworkManager's connections, relative to Machine.Root.
 const Connections = "etc/NetworkManager/system-connections"
 
 // WriteConnection writes the file of a NetworkManager connection. If autoconnect is false,
@@ -121,7 +121,7 @@ func UUID(b [16]byte) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Write atomically replaces the content of a file. The path is relative to the root.
+// Write atomically replaces the content of a file. The path is relative to m.Root.
 func (m Machine) Write(file string, mode fs.FileMode, text string) error {
 	path := filepath.Join(m.Root, file)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

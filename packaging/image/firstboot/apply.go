@@ -82,7 +82,7 @@ func (m machine) user(p *preseed) error {
 	return errors.Join(errs...)
 }
 
-// ssh enables the SSH server if requested. It is off in the image.
+// ssh enables the SSH server if requested. The server is off in the image.
 func (m machine) ssh(p *preseed) error {
 	if !p.SSH.Enabled {
 		return nil
@@ -131,7 +131,7 @@ func (m machine) locale(p *preseed) error {
 	return errors.Join(errs...)
 }
 
-// chmod sets the permissions of a file, whose path is relative to the root.
+// chmod sets the permissions of a file. The path is relative to m.Root.
 func (m machine) chmod(file string, mode fs.FileMode) error {
 	return os.Chmod(filepath.Join(m.Root, file), mode)
 }

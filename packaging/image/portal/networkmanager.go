@@ -32,7 +32,7 @@ type networkManager struct {
 const (
 	// apName is the name of the access point's connection, which exists only in memory.
 	apName = "perch-access-point"
-	// apUUID is the UUID of that connection.
+	// apUUID is the UUID of the access point's connection.
 	apUUID = "50455243-4850-4900-8000-000000000002"
 	// apAddress is the machine's address on the access point. The configuration of dnsmasq in
 	// dnsmasq-shared.d contains the same address.
@@ -197,7 +197,7 @@ func connectionPrefix(ssid string) string {
 	return "perch-" + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// join joins a network and saves the connection. Only after that it removes older connections to a
+// join joins a network and saves the connection. Only then does it remove older connections to a
 // network with the same name: a stranger may have submitted the form with a wrong key.
 func (n *networkManager) join(ctx context.Context, network board.Network) error {
 	var random [16]byte

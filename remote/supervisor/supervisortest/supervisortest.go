@@ -202,7 +202,7 @@ func (s *Supervisor) core(w http.ResponseWriter, r *http.Request) {
 	s.Core.ServeHTTP(w, inner)
 }
 
-// Endless is a handler that responds with a gigabyte.
+// Endless is a handler that responds with a gigabyte of data.
 func Endless(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"result":"ok","data":"`)
