@@ -51,8 +51,8 @@ func lastingURL(f mdns.Found) string {
 	return u.String()
 }
 
-// otaURL returns the bootstrap URL of an appliance, where robots check in, or "" if the appliance
-// has no IPv4 address. The URL contains the IPv4 address, because this machine may not resolve .local
+// otaURL returns the bootstrap URL of an appliance, or "" if the appliance has no IPv4
+// address. The URL contains the IPv4 address, because this machine may not resolve .local
 // names and robots do not support IPv6.
 func otaURL(f mdns.Found) string {
 	path := f.TXT["ota"]

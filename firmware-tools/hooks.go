@@ -18,7 +18,7 @@ import (
 	"perch/command"
 )
 
-// hooksFlags are the options of the commands below hooks.
+// hooksFlags are the options of the commands hooks install, hooks remove and hooks send.
 type hooksFlags struct {
 	address  string
 	keyFile  string // file that holds the value of skins.key in the appliance's configuration

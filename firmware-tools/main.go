@@ -1,8 +1,8 @@
 // Command perch-tools simulates, flashes, provisions and records robots, publishes the files
 // that robots download, and connects coding agents to an appliance.
 //
-// An appliance is a machine that runs Perch. To provision a robot is to store the URL of an
-// appliance in it.
+// An appliance is a machine that runs Perch. Its bootstrap URL is the address where robots check
+// in when they start. To provision a robot is to store this URL in the robot.
 package main
 
 import (

@@ -94,8 +94,8 @@ func (f figures) judge(r row, base baseline, machine string) result {
 // isPortable reports whether the figure is the same on every machine, unlike times and rates.
 func (r row) isPortable() bool { return !slices.Contains([]string{"ms", "µs", "ns", "/s"}, r.unit) }
 
-// text formats a figure with at most two decimals, and with at most three significant digits unless its integer
-// part has more.
+// text formats a figure with at most two decimals. It shows at most three significant digits, or
+// the integer part if that has more.
 func text(v float64, unit string) string {
 	digits := 0
 	for size := v; digits < 2 && size > 0 && size < 100; size *= 10 {

@@ -27,8 +27,8 @@ type channel interface {
 // wait for the server's hello after that.
 const helloTimeout = 10 * time.Second
 
-// redialDelay is the time between attempts to open a channel for an event. The firmware of dotty,
-// a fork, makes three attempts.
+// redialDelay is the time between attempts to open a channel for an event. Dotty's firmware makes
+// three attempts, other firmware only one.
 const redialDelay = 500 * time.Millisecond
 
 // connect opens a channel with the transport that the last bootstrap selected.

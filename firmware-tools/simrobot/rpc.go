@@ -55,7 +55,8 @@ func (s *session) sendError(now time.Time, id int, message string) error {
 	return s.sendResponse(now, id, `"error":{"message":"`+message+`"}`)
 }
 
-// handleInitialize handles initialize. Of the parameters it uses the URL and the token for photos.
+// handleInitialize handles initialize. The only parameters that it uses are the URL and the token
+// for photos.
 func (s *session) handleInitialize(now time.Time, id int, params object) error {
 	vision := parseObject(parseObject(params.lookup("capabilities")).lookup("vision"))
 	if url, ok := vision.text("url"); ok {
@@ -117,7 +118,8 @@ func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, 
 	return b.String(), l, nil
 }
 
-// handleCall handles tools/call. It can also call tools for the user, which tools/list hides from models.
+// handleCall handles tools/call. The server can also call tools with userOnly, which tools/list
+// hides from models.
 func (s *session) handleCall(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
 	rawArguments := params.lookup("arguments")

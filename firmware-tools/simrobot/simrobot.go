@@ -4,6 +4,10 @@
 // server with the tools of the real firmware. A message that would crash or hang a real robot
 // ends the simulation with a [Crash].
 //
+// A turn is a sentence that the simulated person says, and the answer to it. A channel is the
+// connection for a conversation: a WebSocket, or MQTT with UDP. The bootstrap is the response to a
+// check-in. Dotty is a fork of the firmware.
+//
 // The goroutine that calls [Robot.Talk] owns the conversation. A second goroutine only
 // receives messages. All times come from package time, so a robot can run in a
 // testing/synctest bubble.

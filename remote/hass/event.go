@@ -12,7 +12,8 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// Handler returns the handler ID for Run.Sound from a run-start event.
+// Handler returns the handler ID from a run-start event. Run.Sound needs this ID, which tells Home
+// Assistant the run that a piece of sound belongs to.
 func (e Event) Handler() (byte, error) {
 	var data struct {
 		Runner struct {
