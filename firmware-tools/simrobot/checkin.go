@@ -74,8 +74,8 @@ func (r *Robot) Boot(ctx context.Context) error {
 }
 
 // CheckIn sends one check-in request (the firmware tries up to ten times). The error is a Crash
-// if the response would make a robot reboot for ever, and ErrMQTT if the response selects MQTT
-// without an endpoint.
+// if the response would make a robot reboot for ever. It wraps ErrMQTT or ErrTransport if the robot
+// cannot use the transport that the response selects.
 func (r *Robot) CheckIn(ctx context.Context) (Bootstrap, error) {
 	if err := checkOTA(r.o.OTA); err != nil {
 		return Bootstrap{}, err

@@ -18,7 +18,7 @@ const (
 type mic struct {
 	encoder *voice.Encoder
 	rand    *rand.Rand
-	echo    *echo     // nil if the robot cancels the echo
+	echo    *echo     // nil if the microphone hears no echo
 	next    time.Time // end of the frame being recorded; zero while the microphone is closed
 
 	speech   []int16   // the sentence being spoken

@@ -16,8 +16,8 @@ import (
 // do not wait.
 const mainLoopLag = 5 * time.Millisecond
 
-// session is one channel, from its opening to its end. It is owned by the goroutine that runs
-// the robot.
+// session is the state of the robot during one channel. With MQTT the robot also has a session,
+// without an open channel, while it is idle. The goroutine that runs the robot owns the session.
 type session struct {
 	r         *Robot
 	opening   opening // the command that opened the channel

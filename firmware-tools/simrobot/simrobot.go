@@ -1,6 +1,6 @@
 // Package simrobot simulates a Stack-chan robot with the Xiaozhi firmware, including the
 // firmware's faults: the robot checks in at its OTA URL, opens its WebSocket only for a conversation,
-// plays sound only in its Speaking state, drops packets when 40 are queued, and is an MCP
+// plays sound only in its Speaking state, drops packets while its queue is full, and is an MCP
 // server with the tools of the real firmware. A message that would crash or hang a real robot
 // ends the simulation with a [Crash].
 //
@@ -8,9 +8,9 @@
 // connection for a conversation: a WebSocket, or MQTT with UDP. The bootstrap is the response to a
 // check-in. Dotty is a fork of the firmware.
 //
-// The goroutine that calls [Robot.Talk] owns the conversation. A second goroutine only
-// receives messages. All times come from package time, so a robot can run in a
-// testing/synctest bubble.
+// The goroutine that calls [Robot.Talk] owns the conversation. Other goroutines receive messages,
+// send MQTT pings, download notifications and run slow tools. All times come from package time,
+// so a robot can run in a testing/synctest bubble.
 //
 //	reader ──messages──▶ session ──┬─▶ player   turns packets into sound, on its own clock
 //	                               │     └─▶ echo     from the speaker to the microphone
@@ -215,7 +215,8 @@ func crash(format string, a ...any) error { return &Crash{Cause: fmt.Sprintf(for
 
 // Errors that are not crashes.
 var (
-	// ErrMQTT is returned by CheckIn if the bootstrap selects MQTT but has no endpoint.
+	// ErrMQTT is wrapped by the error of CheckIn if the bootstrap selects MQTT and the robot knows
+	// no endpoint, or if the bootstrap selects no transport at all.
 	ErrMQTT = errors.New("the bootstrap selects MQTT, but has no endpoint for it")
 	// ErrTransport is wrapped by the error of CheckIn if the bootstrap does not select
 	// Options.Transport.

@@ -14,8 +14,8 @@ var (
 	errRebooted    = errors.New("the robot reboots")
 )
 
-// Talk opens a channel by a tap or a wake word, says the sentences (each after the answer to
-// the previous one), and hangs up. If the server hangs up before the last answer, Talk opens
+// Talk opens a channel by a tap, a wake word or an event, says the sentences (each after the answer
+// to the previous one), and hangs up. If the server hangs up before the last answer, Talk opens
 // a new channel. With Options.Stay it returns when the server hangs up after the last
 // sentence, or when ctx ends. With Options.Forever it returns only when ctx ends.
 func (r *Robot) Talk(ctx context.Context) error {

@@ -94,7 +94,7 @@ const (
 )
 
 // write writes the archive to the file out. Each root has the form ARCHITECTURE=FOLDER. After an
-// error the file does not exist.
+// error the file is unchanged.
 func write(out string, roots []string, o options) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(out), ".layout-*")
 	if err != nil {

@@ -93,7 +93,8 @@ const (
 	maxSenders = 256 // number of addresses; the access point has fewer
 )
 
-// tooOften reports whether an address submits forms too often. p.mu must be held.
+// tooOften counts a form from an address, and reports whether the address submits forms too often.
+// p.mu must be held.
 func (p *page) tooOften(address string, now time.Time) bool {
 	s := p.senders[address]
 	if s == nil {
