@@ -25,7 +25,7 @@ type Conn struct {
 	log       *slog.Logger
 	name      string        // name of the conversation that the program has joined
 	session   string        // session ID in the events of that conversation
-	character string        // name of the character that replies; empty for the household's
+	character string        // name of the character that replies; empty for the household's character
 	out       chan []byte   // encoded messages that write sends
 	greeted   chan struct{} // closed once Program.Greet has succeeded
 
@@ -85,7 +85,7 @@ func (c *Conn) read(ctx context.Context) error {
 		case err != nil:
 			return nil
 		case !isText:
-			continue // neither protocol uses binary messages
+			continue // no protocol of avatar programs has binary messages
 		}
 		if err := c.program.Handle(ctx, message); err != nil && ctx.Err() == nil {
 			return err
@@ -121,7 +121,7 @@ func (c *Conn) write(ctx context.Context) {
 	}
 }
 
-// errLate ends write if too many frames are queued for the program.
+// errLate is the error of sendFrames if too many frames were queued for the program.
 var errLate = errors.New("the program does not read fast enough")
 
 // sendFrames sends all queued frames.
@@ -173,9 +173,9 @@ func (c *Conn) StartReply(ctx context.Context, reply func(ctx context.Context) (
 	}()
 }
 
-// Interrupt cancels the current reply and waits for its end. It returns false if there was
-// no reply, or only its last message was still to be sent. Only the goroutine that receives
-// messages may call Interrupt.
+// Interrupt cancels the current reply and waits for its end. It returns false if no reply was in
+// progress, or if only the last message of the reply remained to be sent. Only the goroutine that
+// receives messages may call Interrupt.
 func (c *Conn) Interrupt() (interrupted bool) {
 	if c.cancelReply == nil {
 		return false
@@ -187,14 +187,14 @@ func (c *Conn) Interrupt() (interrupted bool) {
 	return interrupted
 }
 
-// Chat sends text to the agent in the program's conversation, and passes each reply to
-// handle. An error of handle ends the turn.
+// Chat sends text to the agent in the program's conversation, and passes each part of the reply to
+// handle. If handle returns an error, the turn ends.
 func (c *Conn) Chat(ctx context.Context, text string, handle func(agent.Reply) error) error {
 	return c.server.o.Chat.Chat(ctx, c.name, c.character, text, handle)
 }
 
-// ErrorText returns the text that tells the program of an error of Chat. An error that has
-// no Code method is logged, and its text is not disclosed.
+// ErrorText returns the text to send to the program for an error that Chat returned. If the error
+// has no Code method, ErrorText logs it, and returns a text that does not disclose it.
 func (c *Conn) ErrorText(err error) string {
 	var coded interface{ Code() string }
 	if errors.As(err, &coded) {

@@ -1,6 +1,7 @@
-// Package avatar is the common part of the servers for avatar programs. A program connects by
-// WebSocket, joins a named conversation with the agent, and receives the tools and
-// notifications of that conversation. Each protocol is a package below this one.
+// Package avatar is the common part of the servers for avatar programs, which draw a character
+// that speaks for the agent. A program connects by WebSocket, joins a named conversation with the
+// agent, and receives the tool calls and notifications of that conversation. The protocols are in
+// the packages aituber and llmvtuber.
 //
 // Each connection has three goroutines: one receives, one sends, and one produces the
 // current reply. A new question interrupts the current reply. A program that does not read
@@ -24,7 +25,7 @@ import (
 	"perch/socket"
 )
 
-// Limits of the connected programs of one kind.
+// Maximum numbers of connected programs of one kind: in total, and from one IP address.
 const (
 	maxPrograms   = 32
 	maxPerAddress = 8
@@ -32,37 +33,38 @@ const (
 
 // Chat sends text to the agent. *skin.Server implements it.
 type Chat interface {
-	// SessionOf returns the session ID in the events of the named conversation. Its error
-	// has a Code method.
+	// SessionOf returns the session ID that the events of the named conversation carry. The
+	// error, if any, has a Code method.
 	SessionOf(conversation string) (session string, err error)
-	// Chat sends text to a character in the named conversation, and passes each reply to
-	// handle. An empty character is the household's. An error of handle ends the turn.
+	// Chat sends text to a character in the named conversation, and passes each part of the
+	// reply to handle. If character is empty, the household's character replies. If handle
+	// returns an error, the turn ends.
 	Chat(ctx context.Context, conversation, character, text string, handle func(agent.Reply) error) error
 }
 
-// Program speaks the protocol of one connected program.
+// Program implements the protocol for one connected program.
 type Program interface {
 	// Greet sends the first messages. It is called once, before Handle.
 	Greet(ctx context.Context) error
 	// Handle handles a received message. It is called on the goroutine that receives. An
 	// error ends the connection.
 	Handle(ctx context.Context, message []byte) error
-	// MessageFor returns the message that shows a frame, which is a feed.Tool or a
-	// feed.Notice, or nil to skip the frame. It is called on the goroutine that sends, and
-	// must not call Conn.Send.
+	// MessageFor returns the message that shows a frame, whose body is a feed.Tool or a
+	// feed.Notice. It returns nil to skip the frame. It is called on the goroutine that sends,
+	// and must not call Conn.Send.
 	MessageFor(f *feed.Frame) any
 }
 
 // Options are the dependencies of a Server.
 type Options struct {
-	Kind      string // kind of program; also the conversation of a program that names none
+	Kind      string // kind of program; also the conversation of a program that does not name one
 	Path      string // path of the WebSocket
 	Feed      *feed.Feed
 	Chat      Chat
-	PerSecond int // maximum of messages per second from one program
+	PerSecond int // maximum number of messages per second from one program
 	Log       *slog.Logger
 
-	New func(c *Conn) Program // returns the protocol's side of a new connection
+	New func(c *Conn) Program // returns the Program for a new connection
 }
 
 // Server accepts programs of one kind.
@@ -89,7 +91,8 @@ func New(o Options) *Server {
 // (going away), and returns once all connections have ended.
 func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
 
-// Routes mounts the WebSocket. The caller must check keys in a handler before it.
+// Routes mounts the WebSocket. It does not check the program's key: the caller must add a handler to
+// r that does.
 func (s *Server) Routes(r gin.IRouter) {
 	r.GET(s.o.Path, func(c *gin.Context) {
 		if err := s.open(c.Writer, c.Request); err != nil {
@@ -98,13 +101,13 @@ func (s *Server) Routes(r gin.IRouter) {
 	})
 }
 
-// Subprotocol is the WebSocket subprotocol that the response selects. Web pages request it
-// together with a second subprotocol that contains their key (httpserver.InUpgrade).
+// Subprotocol is the WebSocket subprotocol that the response selects. A web page requests it
+// together with a second subprotocol, which contains the page's key (httpserver.InUpgrade).
 const Subprotocol = "vtuber.v1"
 
 // open upgrades a request and serves the program on other goroutines. The query may contain
-// the conversation to join (?talk=, where "robot:" and a robot's name join that robot's
-// conversation) and the character that replies (?character=).
+// the conversation to join (?talk=) and the character that replies (?character=). The conversation
+// of a robot is "robot:" followed by the robot's ID or name.
 func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	query, remote := r.URL.Query(), r.RemoteAddr
 	conversation := cmp.Or(query.Get("talk"), s.o.Kind)
@@ -123,8 +126,8 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Accept counts a connection against the limits of s, upgrades its request, and calls serve on
-// another goroutine, which allows the server to free the request. The caller must send a returned
-// error as the response.
+// another goroutine, so that the HTTP server can free the request. If Accept returns an error, the
+// caller must send it as the response.
 func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o socket.Options,
 	serve func(context.Context, *socket.Conn)) error {
 	ctx, leave, err := s.Enter(r)
@@ -143,8 +146,8 @@ func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o soc
 	return nil
 }
 
-// sessionsOf returns the sessions whose frames a program receives: its conversation's and,
-// if the conversation is a robot's, the robot's own.
+// sessionsOf returns the Filter.Sessions of a program: the session of its conversation and, if it
+// has joined the conversation of a robot, all sessions of the robot.
 func sessionsOf(conversation, session string) []string {
 	if !strings.HasPrefix(conversation, feed.OfRobot) {
 		return []string{session}

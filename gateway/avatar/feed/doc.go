@@ -1,7 +1,9 @@
-// Package feed turns events and agent states into frames for viewers: skins that connect to
-// the server, and avatar programs that the appliance connects to. The frames are those of
-// Tier-2 of the VTuber adapter's RFC, plus extensions; see docs/skins.md.
+// Package feed turns events and agent states into frames: messages that tell viewers what the
+// agent is doing. Viewers are the skins and avatar programs that draw the agent. The frames are
+// defined by an RFC of the OpenAB project (Tier-2 of its VTuber adapter), plus extensions; see
+// docs/skins.md.
 //
-// Each frame is made once for all viewers, from agent.Board and event.Bus. A slow viewer does
-// not delay the others: its outbox is bounded, and discards outdated frames.
+// Each frame is made once for all viewers, from the states of agent.Board and the events of
+// event.Bus. A slow viewer does not delay the others: each viewer has a bounded queue, the outbox,
+// which discards outdated frames.
 package feed

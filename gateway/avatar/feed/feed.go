@@ -28,9 +28,8 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Feed sends frames to all viewers. It has one reader of the bus and one follower of the
-// board. A new viewer gets a snapshot and all later frames: a frame is added to the outboxes
-// under the lock that Join holds.
+// Feed sends frames to all viewers. A new viewer gets a snapshot and all later frames. No frame is
+// lost in between, because Join and the code that queues frames hold the same lock.
 type Feed struct {
 	o Options
 
@@ -40,12 +39,12 @@ type Feed struct {
 	views   map[string]*view // key: agent.State.Key
 	notices []*waitingNotice // oldest first
 	moods   moods
-	reader  *event.Reader // starts after the last event in states
+	reader  *event.Reader // starts after the last event that states includes
 }
 
 // waitingNotice is an open notification that has been neither shown nor spoken.
 type waitingNotice struct {
-	Notice // TS is 0, which makes equal notifications comparable
+	Notice // TS is 0, so that == ignores the time
 	frame  *Frame
 }
 
@@ -98,7 +97,7 @@ func (f *Feed) readNotices(now time.Time) {
 	}
 }
 
-// handleEvent updates the states and sends the frames of an event.
+// handleEvent updates the states with an event, and sends the frames for it.
 func (f *Feed) handleEvent(e event.Envelope) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +159,7 @@ func (f *Feed) apply(c agent.Change, e event.Envelope) {
 	v.state = c.State
 	_, lost := c.By.(event.Missed)
 	if c.State.Tools == 0 || lost {
-		v.tools = nil // after lost events the board has no list of the running tools
+		v.tools = nil // after events were lost, it is unknown which tools are running
 	}
 	if c.State.At(c.At) != agent.Notification || lost {
 		v.questions = nil // the questions were answered or have expired
@@ -198,8 +197,8 @@ func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	}
 }
 
-// sendState sends a session's state to the viewers for whom the state has changed: a change
-// may be visible only to viewers of all ten states.
+// sendState sends a session's state to the viewers that see a change. Some changes are visible only
+// to viewers of all ten states.
 func (f *Feed) sendState(v *view, at time.Time) {
 	changed := [2]*Frame{v.newState(false, at), v.newState(true, at)}
 	if changed != [2]*Frame{} {
@@ -244,7 +243,8 @@ func (f *Feed) notify(at time.Time, n Notice) {
 // maxStored is the maximum of waiting notifications. The store has the same limit.
 const maxStored = 500
 
-// removeNotice removes a waiting notification. It returns false if none exists with the ID.
+// removeNotice removes the waiting notification with an ID. It returns false if there was no such
+// notification.
 func (f *Feed) removeNotice(id string) (removed bool) {
 	before := len(f.notices)
 	f.notices = slices.DeleteFunc(f.notices, func(n *waitingNotice) bool { return n.ID == id })
@@ -256,7 +256,8 @@ func (f *Feed) sendAll(made *Frame) {
 	f.sendEach(func(*Filter) *Frame { return made })
 }
 
-// sendEach sends every viewer the frame that pick returns for the viewer's filter, if any.
+// sendEach sends every viewer the frame that pick returns for the viewer's filter. pick may return
+// nil.
 func (f *Feed) sendEach(pick func(*Filter) *Frame) {
 	for v := range f.viewers {
 		if made := pick(&v.filter); made != nil && v.filter.matches(made) {

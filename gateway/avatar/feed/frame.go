@@ -20,7 +20,7 @@ const (
 	KindFace   = "emotion"
 	KindNotice = "notification"
 
-	// Extensions of the RFC. Skins get these only on request.
+	// Kinds that the RFC does not have. Skins get them only on request.
 	KindStep    = "notification_changed"
 	KindGesture = "gesture"
 	KindLook    = "look_at"
@@ -97,7 +97,7 @@ type Gesture struct {
 	Session  string    `json:"session_id,omitempty"`
 	Robot    device.ID `json:"robot,omitempty"`
 	Name     string    `json:"name"`
-	Duration int64     `json:"duration_ms,omitempty"` // omitted for the gesture's default
+	Duration int64     `json:"duration_ms,omitempty"` // omitted if the gesture lasts for its default time
 	By       string    `json:"by"`
 }
 
@@ -137,16 +137,17 @@ type Frame struct {
 	Body    any       // State, Tool, Face, Notice, Step, Gesture, Look, Mood or Said; nil for a reply
 	Data    []byte    // the body as JSON
 
-	key    string // makes earlier frames with the same key stale, unless empty
+	key    string // earlier frames with the same key are stale, unless the key is empty
 	low    bool   // whether this is a notification of low urgency, which may be dropped
-	notice string // ID of the notification that counts as shown once this frame is sent; or empty
+	notice string // ID of the notification that counts as shown once this frame is sent, or ""
 }
 
 // NewReply returns a frame that replies to a single viewer's command. In a crowded outbox it
 // replaces earlier frames with the same key.
 func NewReply(key string, body any) *Frame { return &Frame{key: key, Data: httpserver.Encode(body)} }
 
-// NewFrame returns a frame without session and robot, for viewers that make frames themselves.
+// NewFrame returns a frame without session and robot. Package relay makes such frames itself, for
+// example to try out a program.
 func NewFrame(kind string, body any) *Frame { return newFrame(kind, "", "", "", body) }
 
 // newFrame returns a frame. session, robot and key may be empty.
@@ -214,8 +215,8 @@ func newSaid(e event.Envelope, s event.Said) *Frame {
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, limit.Text)})
 }
 
-// moodKey returns the robot ID of an event, or the session ID if the event has no robot. It is
-// empty for the household's character.
+// moodKey returns the robot ID of an event, or the session ID if the event has no robot. It returns
+// "" for an event of the household's character, which has neither.
 func moodKey(e event.Envelope) string {
 	return cmp.Or(string(e.Robot), e.Session)
 }

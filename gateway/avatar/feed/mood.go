@@ -7,11 +7,11 @@ import (
 	"perch/limit"
 )
 
-// maxMoods is the maximum of stored moods. The oldest is dropped.
+// maxMoods is the maximum number of stored moods. When it is reached, the oldest mood is dropped.
 const maxMoods = 200
 
-// moods holds the latest mood of each robot, and of each session without a robot. The key is
-// from moodKey.
+// moods holds the latest mood of each robot, and of each session without a robot. moodKey returns
+// the keys.
 type moods map[string]*storedMood
 
 // storedMood is an event.Mood and its frame. The frame is made when the first viewer needs it:
@@ -21,7 +21,7 @@ type storedMood struct {
 	frame *Frame // nil until ensureFrame is called
 }
 
-// ensureFrame returns the frame of the mood.
+// ensureFrame returns the frame of the mood, and makes it if necessary.
 func (m *storedMood) ensureFrame() *Frame {
 	if mood, ok := m.Event.(event.Mood); ok && m.frame == nil {
 		m.frame = newMood(m.Envelope, mood)

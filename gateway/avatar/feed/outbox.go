@@ -7,27 +7,27 @@ import (
 	"perch/limit"
 )
 
-// Limits of the frames that are queued for one viewer.
+// Limits on the number of frames that are queued for one viewer.
 const (
-	crowded      = 32 // stale frames are dropped if more than this number are queued
+	crowded      = 32 // if more frames are queued, stale ones are dropped
 	maxNotices   = 64
 	maxTransient = 64 // for gestures, looks and sentences separately
 )
 
 // outbox queues the frames for one viewer. Adding a frame never blocks. While the outbox is
 // not crowded, it retains all frames in order. In a crowded outbox a frame replaces earlier
-// frames with the same key, such as a session's state or face, or a tool's status. If there
-// are too many notifications, those of low urgency are dropped, oldest first. If there are too
-// many gestures, looks, sentences or moods, the oldest are dropped: a program may use any
-// number of sessions, each with its own keys. A viewer whose outbox is still too full is
-// late, and is disconnected.
+// frames with the same key, such as earlier states of the same session. If there are too many
+// notifications, those of low urgency are dropped, oldest first. If there are too many gestures,
+// looks, sentences or moods, the oldest are dropped; their keys do not bound them, because a
+// program may use any number of sessions. A viewer whose outbox is still too full is called late,
+// and is disconnected.
 type outbox struct {
 	news chan struct{} // receives an element if frames are queued or the viewer is late
 
 	mu     sync.Mutex
 	queue  []*Frame
 	late   bool
-	excess int // number of notifications and tools in the latest snapshot, added to the limits
+	excess int // number of notifications and tools in the latest snapshot; raises the limits
 }
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
@@ -63,7 +63,7 @@ func (o *outbox) enqueue(frames ...*Frame) {
 	o.mu.Unlock()
 	select {
 	case o.news <- struct{}{}:
-	default: // the writer is already notified
+	default: // news already holds an element
 	}
 }
 
@@ -82,9 +82,9 @@ func (o *outbox) pop() (f *Frame, late bool) {
 	return f, false
 }
 
-// dropStale returns the frames that remain after stale and excess frames are dropped, in
-// their order. excess raises the limits of tools and notifications. If late is true, too many
-// frames remain.
+// dropStale drops stale frames, and frames beyond the limits. It returns the remaining frames in
+// order. excess is added to the limits of tools and notifications. If late is true, too many frames
+// remain.
 func dropStale(queue []*Frame, excess int) (remaining []*Frame, late bool) {
 	newest, count := make(map[string]*Frame, len(queue)), map[string]int{}
 	tools, notices := 0, 0
@@ -122,8 +122,8 @@ func dropStale(queue []*Frame, excess int) (remaining []*Frame, late bool) {
 	return remaining, tools > limit.Tools+excess || notices > maxNotices+excess
 }
 
-// maxQueued returns the maximum of queued frames of a kind whose oldest frames may be dropped.
-// It returns 0 for other kinds.
+// maxQueued returns the maximum number of queued frames of a kind, beyond which the oldest are
+// dropped. It returns 0 for a kind whose frames may not be dropped in that way.
 func maxQueued(kind string) int {
 	switch kind {
 	case KindGesture, KindLook, KindSaid:

@@ -11,15 +11,15 @@ import (
 	"perch/plain"
 )
 
-// view is what viewers have been sent about a session.
+// view holds the state of a session, and the frames about the session that viewers were sent.
 type view struct {
 	state     agent.State   // latest state from the board
-	states    [2]shownState // last sent states: of the RFC's seven, and of all ten (see index)
+	states    [2]shownState // states that were last sent to the two groups of viewers; see index
 	tools     []item        // running tools, in the order of their start
 	questions []item        // open questions
-	emotion   event.Emotion // latest face; its Name is empty if there was none
+	emotion   event.Emotion // latest face; its Name is empty before the first face
 	emotionAt event.Envelope
-	faces     map[agent.Vocabulary]*Frame // frames of emotion that have been made
+	faces     map[agent.Vocabulary]*Frame // frames with emotion, each made when a viewer first needs it
 }
 
 // shownState is a state that was sent to viewers.
@@ -35,7 +35,8 @@ type item struct {
 	frame    *Frame
 }
 
-// index returns the index in view.states: 0 for the RFC's seven states, 1 for all ten.
+// index returns the index in view.states: 0 for viewers of the RFC's seven states, 1 for viewers of
+// all ten.
 func index(allStates bool) int {
 	if allStates {
 		return 1
@@ -43,16 +44,16 @@ func index(allStates bool) int {
 	return 0
 }
 
-// isVisible reports whether a session is not idle, has a conversation going on, or has a
-// state that expires after now.
+// isVisible reports whether a snapshot includes a session: if the session is not idle, if a
+// conversation is going on, or if the state expires after now.
 func isVisible(s agent.State, now time.Time) bool {
 	due := s.ExpiresAt()
 	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
 }
 
 // newView returns the view of a new session. It returns nil for an invisible session without a
-// robot, which needs no view. The view of an invisible session of a robot counts as already
-// shown idle.
+// robot, which needs no view. For an invisible session of a robot, the view says that viewers were
+// already sent the state idle, so that they are not sent it again.
 func newView(s agent.State, now time.Time) *view {
 	if isVisible(s, now) {
 		return &view{state: s}
@@ -63,8 +64,8 @@ func newView(s agent.State, now time.Time) *view {
 	return &view{state: s, states: [2]shownState{{state: agent.Idle}, {state: agent.Idle}}}
 }
 
-// newState returns a frame with the state at a time, or nil if that state was already sent to
-// viewers of all states, or of the RFC's seven.
+// newState returns a frame with the state at a time, for viewers of all ten states or for viewers of
+// the RFC's seven. It returns nil if those viewers were already sent that state.
 func (v *view) newState(allStates bool, at time.Time) *Frame {
 	last := &v.states[index(allStates)]
 	now := shownState{state: ShownTo(allStates, v.state.At(at))}
@@ -98,7 +99,7 @@ func (v *view) setTool(t event.ToolStatus, made *Frame) {
 }
 
 // setEmotion sets the latest face. changed reports whether the face or its intensity differs
-// from the previous one, renamed whether the model's own word differs.
+// from the previous one; renamed reports whether the language model wrote another word for the face.
 func (v *view) setEmotion(e event.Envelope, emotion event.Emotion) (changed, renamed bool) {
 	changed = v.emotion.Name != emotion.Name || v.emotion.Intensity != emotion.Intensity
 	renamed = v.emotion.Tag != emotion.Tag
@@ -112,7 +113,8 @@ func (v *view) setEmotion(e event.Envelope, emotion event.Emotion) (changed, ren
 	return changed, renamed
 }
 
-// face returns a frame with the latest face, named in a vocabulary, or nil if there was none.
+// face returns a frame with the word for the latest face in a vocabulary, or nil before the first
+// face.
 func (v *view) face(words agent.Vocabulary, table *agent.Words) *Frame {
 	if v.emotion.Name == "" {
 		return nil

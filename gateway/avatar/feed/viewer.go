@@ -16,7 +16,7 @@ import (
 // Filter selects the frames for one viewer.
 type Filter struct {
 	Kinds     []string         // kinds of frames, such as KindState
-	Sessions  []string         // session IDs, or OfRobot and a robot ID for all sessions of that robot; nil for all
+	Sessions  []string         // session IDs; OfRobot and a robot ID stand for all sessions of that robot; nil selects all sessions
 	AllStates bool             // whether the viewer gets all ten states instead of the RFC's seven
 	Words     agent.Vocabulary // vocabulary of the words for faces
 }
@@ -29,11 +29,11 @@ func AllKinds() []string {
 	return append(RFCKinds(), KindStep, KindGesture, KindLook, KindMood, KindSaid)
 }
 
-// OfRobot is the prefix that makes a robot ID an element of Filter.Sessions.
+// OfRobot is the prefix of a robot ID in Filter.Sessions, and in the name of a robot's conversation.
 const OfRobot = "robot:"
 
-// SafeName returns name if it consists of 1 to 48 ASCII letters, digits and the characters
-// ._:- and otherwise a hash of name. It is used in session IDs.
+// SafeName returns a name that is valid in session IDs: name itself if it has 1 to 48 characters,
+// all of them ASCII letters, digits or one of ._:-, and a hash of name otherwise.
 func SafeName(name string) string {
 	const safe = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
 	if name != "" && len(name) <= 48 && strings.Trim(name, safe) == "" {
@@ -43,11 +43,11 @@ func SafeName(name string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// SessionsOf returns the Filter.Sessions that selects all sessions of a robot.
+// SessionsOf returns the value of Filter.Sessions that selects all sessions of a robot.
 func SessionsOf(id device.ID) []string { return []string{OfRobot + string(id)} }
 
-// matches reports whether the filter selects a frame. A frame without session and robot matches
-// any Sessions.
+// matches reports whether the filter selects a frame. Sessions does not exclude a frame without
+// session and robot.
 func (f *Filter) matches(x *Frame) bool {
 	if x.Kind == "" {
 		return true // a reply to the viewer
@@ -68,8 +68,8 @@ type Viewer struct {
 	filter Filter // protected by feed.mu
 }
 
-// Join adds a viewer. It gets a snapshot of the current state, and then all frames that match w
-// until Leave is called.
+// Join adds a viewer with the filter w. The viewer gets a snapshot of the current state, and then
+// all matching frames until Leave is called.
 func (f *Feed) Join(w Filter) *Viewer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +87,9 @@ func (v *Viewer) Leave() {
 	delete(v.feed.viewers, v)
 }
 
-// Subscribe replaces the filter. It sends those frames of the current state that match the new
-// filter but did not match the old one, and drops queued frames that do not match the new one.
+// Subscribe replaces the filter. The viewer gets the frames of the current state that match the new
+// filter but did not match the old filter. Queued frames that do not match the new filter are
+// dropped.
 func (v *Viewer) Subscribe(w Filter) {
 	f := v.feed
 	f.mu.Lock()
@@ -111,19 +112,19 @@ func (v *Viewer) Send(f *Frame) { v.out.enqueue(f) }
 func (v *Viewer) News() <-chan struct{} { return v.out.news }
 
 // Pop returns the next frame, or nil if no frame is queued. If late is true, too many frames
-// were queued: no more will follow, and the program has to join again.
+// were queued: no more frames will follow, and the program has to join again.
 func (v *Viewer) Pop() (f *Frame, late bool) { return v.out.pop() }
 
-// Late reports whether too many frames were queued. If so, no more will follow.
+// Late reports whether too many frames were queued. If so, no more frames will follow.
 func (v *Viewer) Late() bool {
 	v.out.mu.Lock()
 	defer v.out.mu.Unlock()
 	return v.out.late
 }
 
-// Shown must be called after a frame was sent to the program. It publishes that the frame's
-// notification was shown, unless the frame has no notification that counts as shown when sent,
-// or the notification was already shown.
+// Shown must be called after a frame was sent to the program. If the frame contains a notification
+// that counts as shown once sent, and that was not shown before, Shown publishes the notification's
+// new state.
 func (v *Viewer) Shown(made *Frame) {
 	if made.notice == "" {
 		return
