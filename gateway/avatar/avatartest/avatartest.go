@@ -27,7 +27,8 @@ import (
 // Key is the key that Lock requires.
 const Key = "key-of-the-skins"
 
-// Lock returns a handler that refuses requests without Key. Clients may send it as ?token=.
+// Lock returns a handler that refuses requests without Key. A client may also send the key in the
+// query, as ?token=.
 func Lock() gin.HandlerFunc {
 	return httpserver.Guard(httpserver.InUpgrade(true, httpserver.NewKey(Key, "skins.key", "").Check))
 }
@@ -63,10 +64,10 @@ type Appliance struct {
 	Bus  *event.Bus
 	Feed *feed.Feed
 	URL  string
-	Stop func() // called at the end of the test; may be called earlier, and more than once
+	Stop func() // stops the server; also called at the end of the test, and may be called more than once
 }
 
-// NewFeed returns a feed of a bus and a board, without stored notifications.
+// NewFeed returns a feed that uses a bus and a board, and has no stored notifications.
 func NewFeed(bus *event.Bus, board *agent.Board) *feed.Feed {
 	return feed.New(feed.Options{Bus: bus, Board: board, Notices: notice.NewStore(&storetest.Table[notice.Notification]{}),
 		Words: agent.StockWords(), Log: slog.New(slog.DiscardHandler)})
@@ -100,8 +101,8 @@ type Chats struct {
 	asked []string // as returned by Asked
 }
 
-// SessionOf returns session IDs like skin.Server.SessionOf: "vtb_" with the name of the
-// conversation or with the robot. There is no robot called nobody.
+// SessionOf returns session IDs like skin.Server.SessionOf: "vtb_" followed by the name of the
+// conversation or by the robot. It returns an error for the robot "nobody".
 func (*Chats) SessionOf(conversation string) (string, error) {
 	if conversation == feed.OfRobot+"nobody" {
 		return "", &httpserver.Fault{Word: "unknown_robot", Sentence: "there is no robot nobody", HTTP: http.StatusNotFound}

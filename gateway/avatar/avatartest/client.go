@@ -28,8 +28,8 @@ type Client struct {
 // maxMessage is the maximum size of a message in bytes, enough for a sentence with its sound.
 const maxMessage = 16 << 20
 
-// Dial connects until the test ends. normalize removes the parts of a message that differ in each
-// run; if it returns "", the message is skipped. It may be nil.
+// Dial connects, and closes the connection when the test ends. normalize removes the parts of a
+// message that differ in each run; if it returns "", the message is skipped. normalize may be nil.
 func Dial(t testing.TB, url string, normalize func(message string) string) *Client {
 	t.Helper()
 	conn, err := socket.Dial(context.Background(), url, socket.Options{MaxMessage: maxMessage})
@@ -75,7 +75,8 @@ func (c *Client) Expect(want ...string) {
 	}
 }
 
-// WaitClosed discards messages until the connection has ended, and returns the error of that.
+// WaitClosed discards messages until the connection has ended, and returns the error with which
+// receiving has failed.
 func (c *Client) WaitClosed() error {
 	for {
 		if _, _, err := c.Conn.Receive(); err != nil {
@@ -117,8 +118,8 @@ func (c *Client) record(message string) (line string) {
 	return line
 }
 
-// Redial connects. While the server refuses more connections, because previous ones are still
-// ending, it tries again.
+// Redial connects. If the server refuses because previous connections are still ending, Redial tries
+// again for up to 20 s.
 func Redial(t testing.TB, url string) *socket.Conn {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {

@@ -37,8 +37,8 @@ type audioMessage struct {
 // llmVTuberVariables matches the IDs and times in messages to Open-LLM-VTuber's client.
 var llmVTuberVariables = regexp.MustCompile(`"client_uid":"[a-z0-9]{26}"|"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
 
-// normalizeLLMVTuber returns a message to Open-LLM-VTuber's client without IDs and times, or, if the
-// message has a sound, checks the sound and volumes and returns the message without them.
+// normalizeLLMVTuber returns a message to Open-LLM-VTuber's client without IDs and times. If the
+// message has a sound, it checks the sound and the volumes, and returns the message without them.
 func normalizeLLMVTuber(t testing.TB, message string) string {
 	t.Helper()
 	var s audioMessage
@@ -149,8 +149,8 @@ func Challenged(t testing.TB, url string, normalize func(string) string) (c *Cli
 	return c, nonce
 }
 
-// Connect returns the connect request of Flawed Avatar, after each change has been applied to its
-// parameters.
+// Connect returns the connect request of Flawed Avatar. Each change may modify the parameters of the
+// request.
 func Connect(id string, change ...func(params map[string]any)) string {
 	params := map[string]any{"minProtocol": 3, "maxProtocol": 3,
 		"client": map[string]any{"id": "gateway-client", "displayName": "Flawed Avatar", "version": "0.2.2", "platform": "linux", "mode": "backend"},

@@ -19,15 +19,15 @@ import (
 )
 
 // Raw is the client's side of a WebSocket (RFC 6455). It does nothing by itself: the test decides
-// when it reads a frame, and sees the close frame.
+// when to read a frame, and gets pings and the close frame as well.
 type Raw struct {
 	net.Conn
 	R *bufio.Reader
 	t testing.TB
 }
 
-// DialRaw opens a WebSocket at a path of the server in a URL, until the test ends. headers are
-// lines such as "Authorization: Bearer x".
+// DialRaw opens a WebSocket at a path of the server that url names, and closes the connection when the
+// test ends. headers are lines such as "Authorization: Bearer x".
 func DialRaw(t testing.TB, url, path string, headers ...string) *Raw {
 	t.Helper()
 	_, host, _ := strings.Cut(url, "://")
@@ -127,10 +127,10 @@ func (r *Raw) SendShort(text string) {
 	must.Succeed(r.t, err)
 }
 
-// CheckKeepAlive checks, on virtual time, that the server keeps a connection that responds to pings,
-// and ends it after the time quiet without a message or pong. The last message before that is text.
-// It returns the text messages that were received. connected returns the server's number of
-// connections.
+// CheckKeepAlive checks, on virtual time, that the server keeps a connection while it responds to
+// pings, and ends the connection after the time quiet without a message or pong. The client sends
+// text before it stops responding. connected must return the server's number of connections.
+// CheckKeepAlive returns the text messages that were received.
 func (r *Raw) CheckKeepAlive(quiet time.Duration, text string, connected func() int) (texts []string) {
 	r.t.Helper()
 	var dead atomic.Bool

@@ -56,7 +56,8 @@ func dialHost(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// unreachable converts the error of connecting to a sentence for the owner.
+// unreachable returns an error with a sentence for the owner. err is the error with which connecting
+// to address has failed.
 func unreachable(address string, err error) error {
 	address = redact(address)
 	var refusal *socket.Refusal

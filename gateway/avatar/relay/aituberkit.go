@@ -86,8 +86,8 @@ type aituberLink struct {
 	*httpLink
 	aituberkit
 	receiver string // ID of the page
-	// reply is the speech session ID of the current reply, or "" before its first sentence. A
-	// sentence with the same ID does not interrupt the previous one.
+	// reply is the speech session ID of the current reply, or "" before the reply's first sentence.
+	// A sentence does not interrupt a previous sentence with the same ID.
 	reply string
 }
 
@@ -123,8 +123,9 @@ func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 	return errors.New("AITuberKit has no open page that can speak; open it in a browser, and switch on its Message Receiver")
 }
 
-// aituberChoice returns the ID of a page that can speak: of the wanted one, which may be
-// "", of the previous one if that is open, or else of the first. It returns "" if none exists.
+// aituberChoice returns the ID of a page that can speak, or "" if there is no such page. Unless wanted
+// is empty, it must be an ID or a name of the page. If several pages match, it prefers the one with
+// the ID previous, and otherwise the first.
 func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id string) {
 	for _, r := range receivers {
 		switch {
@@ -159,7 +160,7 @@ func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, scene Scene) err
 	switch b := f.Body.(type) {
 	case feed.State:
 		if b.State != agent.Speaking && cmp.Or(string(b.Robot), b.Session) == scene.place() {
-			l.reply = "" // the next sentence belongs to another reply
+			l.reply = "" // the next sentence will begin another reply
 		}
 	case feed.Face:
 		if scene.Session == trialSession { // the page shows a face only while it speaks

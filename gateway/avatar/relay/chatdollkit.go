@@ -15,9 +15,9 @@ import (
 	"perch/limit"
 )
 
-// chatdollkit is an application made with ChatdollKit whose SocketServer is enabled. It reads one
-// JSON object per line over TCP, and sends no responses. Its ModelRequestBroker performs tags such
-// as [face:Joy] and [anim:wave] in a text, and speaks the rest in the application's voice.
+// chatdollkit is an application that was made with ChatdollKit and has an enabled SocketServer. It
+// reads one JSON object per line over TCP, and sends no responses. Its ModelRequestBroker performs
+// tags such as [face:Joy] and [anim:wave] in a text, and speaks the rest in the application's voice.
 type chatdollkit struct{ *programConfig }
 
 // chatdollkitEvery is the interval at which a face is sent again. The application drops a face after
@@ -88,8 +88,8 @@ func (l *chatdollkitLink) perform(text string) error {
 	return err
 }
 
-// tag returns a tag of a kind, which is face or anim. It returns "" if word is empty, and word if
-// that is already a tag.
+// tag returns a tag of a kind, such as [face:Joy]; kind is face or anim. It returns "" if word is
+// empty, and word itself if that is already a tag.
 func tag(kind, word string) string {
 	word = strings.TrimPrefix(word, kind+":")
 	if word == "" || strings.HasPrefix(word, "[") {
@@ -103,8 +103,8 @@ func spoken(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }
 
-// performed returns the text, with tags, for a change of scene. It is sent as one request, because a
-// request interrupts the previous one.
+// performed returns the text for a change of scene. The text contains all tags, because each request
+// interrupts the previous one.
 func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
 	state, face := tag("anim", l.words.state(scene.State)), tag("face", l.words.face(scene.Expression()))
 	if scene.State != previous.State {
@@ -130,7 +130,7 @@ func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // the name of an animation is often the gesture's
+		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // many animations have the name of a gesture
 	case feed.Notice:
 		if l.words.get("notifications") == "" {
 			return errNotShown
@@ -144,8 +144,8 @@ func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) e
 
 func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitEvery }
 
-// refresh sends the face again, unless the application is configured to speak: the request would
-// interrupt its speech.
+// refresh sends the face again, unless the words have the application speak: the request would
+// interrupt the speech.
 func (l *chatdollkitLink) refresh(_ context.Context, scene Scene) error {
 	if scene.Expression() == neutral || l.words.get("speech")+l.words.get("notifications") != "" {
 		return nil

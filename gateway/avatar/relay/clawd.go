@@ -32,8 +32,8 @@ const (
 	clawdMinPort  = 23333 // the program listens on the first free port of this range
 	clawdMaxPort  = 23337
 	clawdTimeout  = time.Second // of a request
-	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle if none exists for five minutes
-	clawdMaxBytes = 1000        // size of a request: older versions accept 1024
+	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle after five minutes without a message
+	clawdMaxBytes = 1000        // maximum size of a request's body; older versions accept at most 1024 bytes
 )
 
 func clawdKind() kind {
@@ -58,8 +58,9 @@ type clawdState struct {
 	Title   string `json:"session_title,omitempty"`
 }
 
-// newClawdState returns the body for the state of a session, whose previous state is needed to end
-// juggling. It returns false if the words exclude the state.
+// newClawdState returns the body for the state of a session. The session's previous state decides
+// whether the pet must be told that juggling has ended. It returns false if the word for the state is
+// "".
 func newClawdState(w words, session string, state feed.State, previous agent.Shown) (clawdState, bool) {
 	body := clawdState{State: w.state(state.State), Session: "perch:" + plain.Clip(session, 100), Agent: w.get("agent")}
 	if state.Detail != nil {
@@ -74,8 +75,9 @@ func newClawdState(w words, session string, state feed.State, previous agent.Sho
 	return body, body.State != ""
 }
 
-// addresses returns the addresses at which the pet may listen, likeliest first: the configured one
-// or, if none is configured, that in the pet's runtime file and all others of its ports.
+// addresses returns the addresses at which the pet may listen, likeliest first. If an address is
+// configured, it is the only one. Otherwise they are the address in the pet's runtime file, and all
+// others in the range of ports.
 func (p clawd) addresses() []string {
 	if p.URL != clawdURL {
 		return []string{p.URL}
@@ -128,7 +130,7 @@ type clawdLink struct {
 
 var errNotClawd = errors.New("the program at this address is no longer clawd-on-desk")
 
-// call sends a request, and returns the beginning of the response's body.
+// call sends a request, and returns up to 1024 bytes of the body of the response.
 func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
 	prefix, header, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdTimeout}, 1024)
 	if err == nil && header.Get(clawdHeader) != clawdID {

@@ -21,7 +21,8 @@ type httpLink struct {
 	warnings warnings
 }
 
-// newHTTPLink returns a link whose calls have a timeout. note is as in program.open.
+// newHTTPLink returns a link whose calls have a timeout. Warnings are passed to note, as in
+// program.open.
 func newHTTPLink(o remote.Options, timeout time.Duration, note func(error)) *httpLink {
 	o.First, o.Idle = timeout, timeout
 	l := &httpLink{client: remote.NewClient(o)}
@@ -29,8 +30,8 @@ func newHTTPLink(o remote.Options, timeout time.Duration, note func(error)) *htt
 	return l
 }
 
-// call sends a request, whose body is JSON or nil. It returns the first maxBytes bytes of the
-// response's body.
+// call sends a request, whose body is JSON or nil. It returns at most maxBytes bytes of the body of
+// the response, and the response's headers.
 func (l *httpLink) call(ctx context.Context, r remote.Request, maxBytes int64) (text []byte, header http.Header, err error) {
 	if r.Body != nil {
 		r.ContentType = "application/json"
@@ -66,7 +67,7 @@ func (l *httpLink) close()         { l.client.Close() }
 // the next connection.
 type recent struct{ ids []string }
 
-// maxRecent is the maximum of IDs in recent.
+// maxRecent is the maximum number of IDs in recent.
 const maxRecent = 256
 
 // frameID returns an ID that depends only on the content of a frame.

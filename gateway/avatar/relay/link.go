@@ -17,10 +17,10 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// Waits between attempts to connect.
+// Waiting times between attempts to connect.
 const (
-	// firstWait allows a program that restarts to show the current state within a second;
-	// connecting takes 0.3 s.
+	// firstWait is so short that a restarted program shows the current state within a second,
+	// including 0.3 s for connecting.
 	firstWait  = 700 * time.Millisecond
 	maxWait    = time.Minute
 	quickTries = 20 // number of attempts before the wait grows
@@ -35,7 +35,7 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// relay is one program and the connection to it. Maps have Scene.place as keys.
+// relay is one program and the connection to it. The keys of its maps are results of Scene.place.
 type relay struct {
 	o       *Options
 	kind    kind
@@ -45,10 +45,10 @@ type relay struct {
 	log     *slog.Logger
 	trials  chan *trial           // trials that RunTrial starts
 	stop    context.CancelFunc    // cancels the context of run; nil before run
-	busy    map[string]feed.State // busy states that the program was last sent
+	busy    map[string]feed.State // latest states that the program was sent, if they are busy
 	noticed recent                // notifications that the program has shown
-	working map[string]bool       // agents that were busy during the latest wait
-	brief   bool                  // whether the latest connection did not last for workingAfter, which was logged
+	working map[string]bool       // agents that were busy during the latest call of wait
+	brief   bool                  // whether a warning was logged that the latest connection was shorter than workingAfter
 	failed  string                // latest connection error that was logged
 
 	mu    sync.Mutex
@@ -69,7 +69,7 @@ type Status struct {
 	Shows []string  `json:"shows"`           // as in Kind
 	OK    bool      `json:"ok"`              // whether the program is connected
 	Since time.Time `json:"since,omitzero"`  // when OK last changed
-	Note  string    `json:"note,omitempty"`  // an error, a warning, or what Perch is waiting for
+	Note  string    `json:"note,omitempty"`  // an error, a warning, or a sentence about what Perch waits for
 }
 
 // status returns the current status.
@@ -118,7 +118,7 @@ func waitAfter(tries int) time.Duration {
 }
 
 // wait waits until the next attempt to connect. If an agent becomes busy that was not busy during
-// the previous wait, this wait takes only firstWait.
+// the previous call, wait returns as soon as firstWait has passed.
 func (r *relay) wait(ctx context.Context, duration time.Duration) {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
@@ -166,8 +166,9 @@ func (r *relay) hasNewWork(v *feed.Viewer, before map[string]bool) (newWork bool
 	}
 }
 
-// sessions returns the feed.Filter.Sessions for the configured robot, or nil if none exists. If
-// no robot has the configured name, it is feed.SessionsOf("").
+// sessions returns the feed.Filter.Sessions for the configured robot, or nil if no robot is
+// configured. If no robot has the configured name, it returns feed.SessionsOf(""), which selects
+// no session.
 func (r *relay) sessions() []string {
 	if r.target.Robot == "" {
 		return nil
@@ -201,8 +202,8 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 // setNote sets the note of the status.
 func (r *relay) setNote(note error) { r.setStatus(r.status().OK, note) }
 
-// recordOpened sets the status to connected, and logs that. After a brief connection it does not
-// log: recordWorking does so if this connection lasts.
+// recordOpened sets the status to connected, and logs the connection. If the previous connection was
+// brief, it does not log this one: recordWorking does so if this one lasts.
 func (r *relay) recordOpened(note error) {
 	if !r.brief {
 		r.logConnected()
@@ -264,9 +265,9 @@ type connection struct {
 	scenes scenes
 	sent   Scene   // latest scene that was sent
 	mouth  float64 // latest opening of the mouth that was sent
-	lips   *lips   // moves the mouth in sessions whose sound nobody plays
-	end    ending  // how the connection ends if that happens now
-	// unseen holds the entries of busy without a frame since the viewer joined.
+	lips   *lips   // moves the mouth in sessions without known loudness
+	end    ending  // ending of this connection, if it ended now
+	// unseen holds the entries of busy whose session had no frame since the viewer joined.
 	unseen map[string]feed.State
 	trial  *trial // if not nil, its scene is shown instead of a session's
 }
@@ -325,7 +326,7 @@ func (c *connection) run(ctx context.Context) error {
 			c.recordWorking()
 		case <-c.trial.next():
 			if err = c.showStep(ctx); err == nil && c.trial == nil {
-				err = c.rejoin(ctx, filter) // the frames of the time of the trial were not sent
+				err = c.rejoin(ctx, filter) // the frames that arrived during the trial were not sent
 			}
 		case err = <-c.link.disconnected():
 		case <-ctx.Done():
@@ -340,7 +341,8 @@ func (c *connection) run(ctx context.Context) error {
 // robotLookupEvery is the interval at which the configured robot is looked up by name.
 const robotLookupEvery = time.Second
 
-// reportRobot sets the note: that no robot has the configured name, or the link's warning.
+// reportRobot sets the note to the link's warning, or to an error if no robot has the configured
+// name.
 func (c *connection) reportRobot(sessions []string) {
 	if slices.Equal(sessions, feed.SessionsOf("")) {
 		c.setNote(fmt.Errorf("no robot is called %q; adopt one by that name, or correct robot", c.target.Robot))
@@ -357,8 +359,8 @@ func (c *connection) rejoin(ctx context.Context, filter feed.Filter) error {
 }
 
 // catchUp sends the queued frames after joining the feed. It then sends the state idle for sessions
-// that the program shows as busy but that no longer exist. If that fails, they stay in c.busy, and
-// the next call tries again.
+// that the program shows as busy but that no longer exist. If sending fails, these sessions stay in
+// c.busy, and the next call tries again.
 func (c *connection) catchUp(ctx context.Context) error {
 	c.unseen = maps.Clone(c.busy)
 	if err := c.sendQueued(ctx); errors.Is(err, errLate) {
@@ -378,9 +380,9 @@ func (c *connection) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// wasNotified reports whether the program has already shown the notification of a frame. The feed
-// sends a robot's notification on each connection until the robot has spoken. notification
-// identifies the notification; it is empty for other frames.
+// wasNotified reports whether the program has already shown the notification in a frame: until the
+// robot has spoken a notification, the feed sends it to each viewer that joins. The result
+// notification identifies the notification; it is empty for other frames.
 func (c *connection) wasNotified(f *feed.Frame) (notification string, shown bool) {
 	n, ok := f.Body.(feed.Notice)
 	if !ok || n.ID == "" {
@@ -468,7 +470,7 @@ func (c *connection) update(ctx context.Context) error {
 	return c.withTimeout(ctx, func(ctx context.Context) error { return c.link.update(ctx, scene, previous) })
 }
 
-// level returns how far to open the mouth, from 0 to 1. changed is closed when that changes.
+// level returns how far to open the mouth, from 0 to 1. changed is closed when the level changes.
 func (c *connection) level() (level float64, changed <-chan struct{}) {
 	if c.trial != nil || !c.kind.can("mouth") {
 		return c.mouth, nil

@@ -11,13 +11,13 @@ import (
 	"perch/voice"
 )
 
-// lips moves the mouth in sessions whose sound nobody plays: chats whose program speaks with its
-// own voice or not at all. It guesses the movement from the letters of the text.
+// lips moves the mouth in sessions without known loudness: chats whose program speaks with its own
+// voice or not at all. It guesses the movement from the letters of the text.
 type lips struct {
 	voice   voice.Loudness // loudness of the current session; its only key is ""
 	levels  chan []float64 // levels for run to play
 	session string         // ID of the current session
-	until   time.Time      // end of the levels that were sent to run
+	until   time.Time      // when run has played all levels that it was sent
 }
 
 func newLips() *lips { return &lips{levels: make(chan []float64)} }
@@ -25,7 +25,7 @@ func newLips() *lips { return &lips{levels: make(chan []float64)} }
 // run moves the lips until ctx ends.
 func (l *lips) run(ctx context.Context) { l.voice.Mouth("").Run(ctx, l.levels) }
 
-// level returns how far the mouth is open in a session, from 0 to 1. changed is closed when that
+// level returns how far the mouth is open in a session, from 0 to 1. changed is closed when the level
 // changes. The mouth is closed in all sessions except the current one.
 func (l *lips) level(session string) (level float64, changed <-chan struct{}) {
 	level, changed = l.voice.Level("")
@@ -35,12 +35,12 @@ func (l *lips) level(session string) (level float64, changed <-chan struct{}) {
 	return level, changed
 }
 
-// maxAhead is the maximum duration of the levels that wait to be played. Sentences beyond that move
-// no lips.
+// maxAhead is how far ahead sentences are queued. A sentence that would begin later does not move the
+// lips.
 const maxAhead = 30 * time.Second
 
 // handleFrame moves the lips for a sentence of a session without a robot, and closes the mouth when
-// the session's next turn begins. hasSound reports whether somebody plays the session's sound.
+// the session's next turn begins. hasSound reports whether the loudness of the session is known.
 func (l *lips) handleFrame(ctx context.Context, f *feed.Frame, hasSound bool, now time.Time) {
 	switch b := f.Body.(type) {
 	case feed.Said:

@@ -67,11 +67,11 @@ type nizimaLink struct {
 	model    nizimaModel
 	scene    Scene
 	level    float64
-	held     sentParameters
+	held     sentParameters // parameters that were last sent
 }
 
-// nizimaModel describes the current model, and the parameters of all models. In vtubeModel, paths
-// take the place of the files of expressions, and motions the place of hotkeys.
+// nizimaModel describes the current model, and the parameters of all models. Its vtubeModel has the
+// paths of expressions instead of files, and motions instead of hotkeys.
 type nizimaModel struct {
 	vtubeModel
 	id         string // empty if there is no model
@@ -347,7 +347,8 @@ func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	return l.move(ctx, scene)
 }
 
-// move sends the parameters that are due. A parameter that is no longer set gets its value at rest.
+// move sends the parameters that are due. A parameter that the scene no longer sets gets its value at
+// rest.
 func (l *nizimaLink) move(ctx context.Context, scene Scene) error {
 	values := l.model.values(scene, l.level)
 	due := l.held.next(values, time.Now())

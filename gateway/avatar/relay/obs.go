@@ -22,8 +22,8 @@ import (
 )
 
 // obs is OBS Studio, through obs-websocket 5. A text source shows sentences, questions and
-// notifications. One scene item is visible while the agent speaks. Others are visible during a
-// state, face or feeling, if that has the item's name as its word.
+// notifications. One scene item is visible while the agent speaks. If the owner sets the word for a
+// state, face or feeling to the name of a scene item, that item is visible during it.
 type obs struct{ *programConfig }
 
 func obsKind() kind {
@@ -53,7 +53,7 @@ const (
 	obsMissing = 600                       // ResourceNotFound
 
 	noticeFor    = 10 * time.Second // how long a notification is shown, unless a sentence or question replaces it
-	closeTimeout = time.Second      // for clearing the stream
+	closeTimeout = time.Second      // maximum time for clearing the text and hiding the items at the end
 )
 
 // obsMessage is a message of obs-websocket with data of type T.
@@ -201,11 +201,12 @@ func (l *obsLink) request(ctx context.Context, kind string, data map[string]any)
 	return m.D, json.Unmarshal(message, &m)
 }
 
-// obsText returns the text to show: the question, the sentence or the notification, whichever is
-// first not empty.
+// obsText returns the text to show. A question has priority over a sentence, and a sentence over a
+// notification.
 func obsText(scene Scene, notice string) string { return cmp.Or(scene.Question, scene.Said, notice) }
 
-// obsItems returns whether each scene item is visible. The keys are all items that the words name.
+// obsItems returns whether each scene item is visible. The keys are the names of all items in the
+// words.
 func obsItems(w words, scene Scene) map[string]bool {
 	items := map[string]bool{}
 	for key, item := range w.table {
@@ -219,7 +220,7 @@ func obsItems(w words, scene Scene) map[string]bool {
 	return items
 }
 
-// dropStale resets what was sent if sources or scenes have changed in OBS.
+// dropStale resets the record of what was sent if sources or scenes have changed in OBS.
 func (l *obsLink) dropStale() {
 	if l.stale.Swap(false) {
 		l.text, l.shown = nil, map[string]bool{}
@@ -237,7 +238,7 @@ func (l *obsLink) update(ctx context.Context, scene, _ Scene) error {
 	return l.showItems(ctx, obsItems(l.words, scene))
 }
 
-// showText sends the text, unless it was sent last.
+// showText sends the text, unless that is the text that OBS was last sent.
 func (l *obsLink) showText(ctx context.Context, text string) error {
 	input := l.words.get("input")
 	if input == "" || l.text != nil && *l.text == text {

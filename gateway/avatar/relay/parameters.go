@@ -27,9 +27,9 @@ type sentParameters struct {
 	at     time.Time // when they were sent
 }
 
-// next returns the parameters to send now, given the current values. It returns nil if none has
-// changed and no repeat is due. A parameter that is no longer in values is sent once more as 0, at
-// the end of the result.
+// next returns the parameters to send now; values are the current values of all parameters. It
+// returns nil if no value has changed and no repeat is due. A parameter that is no longer in values
+// is sent once more, as 0 at the end of the result.
 func (h *sentParameters) next(values []value, now time.Time) (due []value) {
 	if len(values) == 0 && len(h.values) == 0 || slices.Equal(values, h.values) && now.Sub(h.at) < repeatEvery {
 		return nil

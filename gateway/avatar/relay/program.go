@@ -25,8 +25,8 @@ type Kind struct {
 	// Finds reports whether the address is searched for if none is configured. Target.URL is
 	// then empty.
 	Finds bool
-	// Shows lists what the program can show: states, tools, faces, moods, gestures, speech,
-	// notifications, questions, mouth.
+	// Shows lists what the program can show: states, tools, faces, moods, gestures, looks, speech,
+	// notifications, questions, steps (changes of notifications), mouth.
 	Shows []string
 }
 
@@ -34,11 +34,12 @@ type Kind struct {
 type kind struct {
 	Kind
 	// mute is true if the program sends no responses, so that delivery is uncertain. A
-	// notification that was sent to it then does not count as shown.
+	// notification that was sent to such a program does not count as shown.
 	mute  bool
-	faces agent.Vocabulary // vocabulary of the words for faces that words does not contain
-	// words are the program's names. Keys are such as "state.thinking", "gesture.wave" and
-	// "feeling.concern", or specific to the kind. An owner may change any word.
+	faces agent.Vocabulary // vocabulary with the words for those faces that are not in words; may be empty
+	// words are the program's names for states, faces, gestures and feelings. Keys are such as
+	// "state.thinking", "gesture.wave" and "feeling.concern", or specific to the kind. An owner
+	// may change any word.
 	words   map[string]string
 	schemes []string                              // valid URL schemes
 	port    bool                                  // whether the URL must have a port
@@ -96,8 +97,8 @@ type link interface {
 	// update shows a scene. previous is the scene of the last call, or the zero Scene.
 	update(ctx context.Context, scene, previous Scene) error
 	// frame shows a gesture, sentence, notification or other frame. It is called for every
-	// frame, before update. It returns errNotShown, which does not end the link, if it has not
-	// sent a notification.
+	// frame, before update. If the frame is a notification that it does not send to the program,
+	// it returns errNotShown, which does not end the link.
 	frame(ctx context.Context, f *feed.Frame, scene Scene) error
 	// setMouth opens the mouth; a level of 0 is closed, 1 is wide open.
 	setMouth(ctx context.Context, level float64) error
@@ -118,8 +119,8 @@ var errNotShown = errors.New("the program was not sent this frame")
 
 // warnings holds the warnings about a working link. The key is the subject of a warning.
 type warnings struct {
-	report  func(note error) // called when a warning has changed
-	summary func() error     // returns the note to report; nil reports the warnings only
+	report  func(note error) // called when a warning has changed, to set the relay's Status.Note
+	summary func() error     // returns the note to report; if nil, the result of all is reported
 
 	mu        sync.Mutex
 	bySubject map[string]error
@@ -168,7 +169,7 @@ func (r *warnings) all() (note error) {
 	return note
 }
 
-// join joins two notes; each may be nil.
+// join joins two notes. Each of them may be nil.
 func join(a, b error) error {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)

@@ -42,12 +42,13 @@ type Target struct {
 // address returns the configured address without secrets.
 func (t *Target) address() string { return redact(t.URL) }
 
-// loudness reports the loudness of speech. key is the ID of a robot or of a session.
+// loudness reports the loudness of speech. In its methods, key is the ID of a robot or of a session.
 type loudness interface {
 	// Level returns the loudness of the speech that is being played, from 0 to 1. changed is
 	// closed when the loudness changes.
 	Level(key string) (level float64, changed <-chan struct{})
-	// HasMouth reports whether the loudness of key is known, because something plays its speech.
+	// HasMouth reports whether Level knows the loudness for key. It does not for a chat whose
+	// program makes the sound itself.
 	HasMouth(key string) bool
 }
 

@@ -16,7 +16,7 @@ type Scene struct {
 	Session  string
 	State    agent.Shown
 	Tool     string // name of the latest running tool, or ""
-	Face     string // the agent's face in the conversation, one of the firmware's 21 names
+	Face     string // name of the agent's face in the conversation, one of the firmware's 21, or ""
 	Said     string // sentence that is being spoken, or ""
 	Question string // question that waits for a person's yes or no, or ""
 	Mood     event.Mood
@@ -25,8 +25,8 @@ type Scene struct {
 // place returns the robot ID, or the session ID if there is no robot.
 func (s Scene) place() string { return cmp.Or(string(s.Robot), s.Session) }
 
-// Expression returns the face to show, one of the firmware's 21 names. As on the robot, this is the
-// face of the conversation during a conversation, and of the mood otherwise.
+// Expression returns the name of the face to show, one of the firmware's 21. As on the robot, this is
+// the face of the conversation during a conversation, and the face of the mood otherwise.
 func (s Scene) Expression() string {
 	switch s.State {
 	case agent.Idle, agent.Sleeping, "":
@@ -43,13 +43,13 @@ func (s Scene) isBusy() bool {
 	return s.State != agent.Idle && s.State != agent.Sleeping && s.State != ""
 }
 
-// scenes holds the scene of each session, and chooses one to show. That is the scene that became
-// busy last. When it is no longer busy, another busy scene takes its place, if there is one.
+// scenes holds the scene of each session, and chooses the scene to show: the one that became busy
+// last. When that scene is no longer busy, another busy scene takes its place, if there is one.
 type scenes struct {
 	ordered []Scene // the last one is shown
 }
 
-// maxScenes is the maximum of stored scenes.
+// maxScenes is the maximum number of stored scenes.
 const maxScenes = 100
 
 // front returns the scene to show in a program with one avatar.

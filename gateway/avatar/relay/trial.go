@@ -21,9 +21,9 @@ var (
 	errAnother = errors.New("another trial of the same program has begun")
 )
 
-// RunTrial has a program show everything that it can show, one thing after the other, each for the
-// given time. It calls report before each of these steps, and returns an error if the trial has
-// ended early.
+// RunTrial has a program show everything that it can show, so that the owner can watch whether it
+// works. Each step of the trial shows one thing for the time each. RunTrial calls report before each
+// step, and returns an error if the trial has ended early.
 func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(step string) error) error {
 	for _, one := range r.current() {
 		if one.target.Name != name {
@@ -56,8 +56,8 @@ type trial struct {
 	steps  []step          // remaining steps
 	report func(string) error
 	done   chan error  // receives the result
-	scene  Scene       // current scene
-	timer  *time.Timer // fires when the next step is due; nil before the first
+	scene  Scene       // scene of the current step
+	timer  *time.Timer // fires when the next step is due; nil before the first call of next
 }
 
 // step is a step of a trial.
@@ -144,7 +144,7 @@ func moodOf(feeling string) event.Mood {
 	return m
 }
 
-// next returns a channel that receives when the next step is due. It is nil if t is nil.
+// next returns a channel that receives when the next step is due. It returns nil if t is nil.
 func (t *trial) next() <-chan time.Time {
 	if t == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // unreal is an Unreal Engine project whose Remote Control API is enabled. The HTTP routes of that API
-// are called through a WebSocket. Words that begin with "tell." name the property or function for a
-// value; by default, those of a preset called Stackchan.
+// are called through a WebSocket. The words with keys such as "tell.state" say which property or
+// function receives a value; by default, all of them are in a preset called Stackchan.
 type unreal struct{ *programConfig }
 
 func unrealKind() kind {
@@ -55,7 +55,7 @@ type unrealTarget struct {
 var errUnrealTarget = fmt.Errorf(`it must have the form "property PRESET LABEL", "function PRESET LABEL PARAMETER", "set OBJECT PROPERTY" ` +
 	`or "call OBJECT FUNCTION PARAMETER"; labels have letters, digits, - and _`)
 
-// newUnrealTarget parses a word.
+// newUnrealTarget parses a word whose key begins with "tell.".
 func newUnrealTarget(word string) (t unrealTarget, err error) {
 	parts := strings.Fields(word)
 	switch {
@@ -103,7 +103,7 @@ type unrealResponse struct {
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// request returns the request that sets the property to a value, or calls the function with it.
+// request returns the request that sets the property to a value, or calls the function with the value.
 func (t unrealTarget) request(value any) unrealRequest {
 	switch t.form {
 	case "property", "function":
@@ -122,7 +122,7 @@ func (t unrealTarget) request(value any) unrealRequest {
 		"propertyValue": map[string]any{t.member: value}, "access": "WRITE_ACCESS"}}
 }
 
-// maxPending is the number of latest requests whose responses are handled.
+// maxPending is how many requests are remembered. Responses to earlier ones are ignored.
 const maxPending = 64
 
 // unrealLink is a connection to Unreal Engine.
@@ -198,7 +198,7 @@ func (l *unrealLink) setWarning(n int, a unrealResponse) {
 	}
 }
 
-// setValue sends the value with a key such as state. It does not call a function with "".
+// setValue sends the value with a key such as state. A function is not called with the value "".
 func (l *unrealLink) setValue(key string, value any) error {
 	word := l.words.get("tell." + key)
 	if word == "" {

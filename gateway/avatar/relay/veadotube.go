@@ -18,12 +18,12 @@ import (
 )
 
 // veadotube is veadotube or veadotube mini. A state of veadotube is a complete look of the avatar.
-// States form a stack, whose top is visible. A message consists of the name of a channel, a colon
-// and JSON. Each running instance writes its address to a file in the user's home directory.
+// veadotube has a stack of states, and shows the topmost. A message consists of the name of a channel,
+// a colon and JSON. Each running instance writes its address to a file in the user's home directory.
 type veadotube struct{ *programConfig }
 
 const (
-	maxInstanceAge = 10 * time.Second // of the file of a running instance
+	maxInstanceAge = 10 * time.Second // a running instance has written its file at most this long ago
 	statesEvery    = 10 * time.Second // interval at which the list of states is read
 )
 
@@ -106,7 +106,7 @@ type veadoMessage struct {
 	Payload *veadoPayload `json:"payload,omitempty"`
 }
 
-// veadoNode is an entry of the list of nodes.
+// veadoNode is an entry of the list of nodes: parts of the avatar that programs can control.
 type veadoNode struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`
@@ -206,9 +206,9 @@ func (l *veadoLink) payload(event, state string) veadoMessage {
 	return veadoMessage{Event: "payload", Type: stateEvents, ID: l.node, Payload: &veadoPayload{Event: event, State: state}}
 }
 
-// stateFor returns the ID of the state that shows a scene, or "" if none does, so that the state
-// chosen by the user remains visible. While the agent speaks or is idle, a state for the face is
-// preferred, and otherwise one for the agent's state.
+// stateFor returns the ID of veadotube's state for a scene, or "" if there is no such state; the state
+// that the user has chosen then remains visible. While the agent speaks or is idle, a state for the
+// face has priority; otherwise a state for the agent's state has.
 func (l *veadoLink) stateFor(s Scene) (id string) {
 	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
 	order := [][2]string{state, face, {"feeling", s.Mood.Dominant}}

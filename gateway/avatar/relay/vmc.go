@@ -12,9 +12,10 @@ import (
 	"perch/event"
 )
 
-// vmc is a performer of the Virtual Motion Capture protocol, such as VirtualMotionCapture,
-// VSeeFace or Warudo. It receives weights of blend shapes by Open Sound Control. The weights
-// take effect when it receives an apply message (https://protocol.vmc.info/performer-spec).
+// vmc is a program with the Virtual Motion Capture protocol, such as VirtualMotionCapture, VSeeFace
+// or Warudo, which the protocol calls a performer. It receives weights of blend shapes by Open Sound
+// Control. The weights take effect when it receives an apply message
+// (https://protocol.vmc.info/performer-spec).
 type vmc struct{ *programConfig }
 
 // OSC addresses of the protocol.
@@ -26,14 +27,15 @@ const (
 // Intervals and limits of sending.
 const (
 	vmcTick        = 100 * time.Millisecond // interval while weights move
-	vmcRepeatEvery = 2 * time.Second        // all weights are repeated, because datagrams may be lost
-	vmcStride      = 0.34                   // maximum change of a weight in a tick, so that a face changes in 0.3 s
-	maxShapes      = 64                     // blend shapes
+	vmcRepeatEvery = 2 * time.Second        // interval of repeating all weights, because datagrams may be lost
+	vmcStride      = 0.34                   // maximum change of a weight in a tick: a face changes in 3 ticks, or 0.3 s
+	maxShapes      = 64                     // blend shapes in the words
 	maxPacket      = 1400                   // bytes; the protocol requires less than 1500
 )
 
-// vmcKind returns the kind of programs with the VMC protocol. Its words are names of VRM 0, which the
-// protocol requires; programs convert them to names of VRM 1. Some programs compare names exactly.
+// vmcKind returns the kind of programs with the VMC protocol. Its words are VRM 0's names of blend
+// shapes, which the protocol requires; programs convert them to names of VRM 1. The words have the
+// exact upper and lower case, because some programs distinguish it.
 func vmcKind() kind {
 	k := kind{
 		Kind: Kind{Name: "vmc", Title: "VMC protocol", URL: "udp://127.0.0.1:39540",
@@ -53,13 +55,14 @@ func vmcKind() kind {
 	for morph := range morphs(event.Morphs{}) {
 		k.words["morph."+morph] = capitalize(morph)
 	}
-	// Of these, Apple's 52 blend shapes have one for each side only.
+	// The other morphs have the names of Apple's 52 blend shapes, but Apple has no smile or frown of
+	// both sides together.
 	k.words["morph.mouthSmile"], k.words["morph.mouthFrown"] = "MouthSmileLeft,MouthSmileRight", "MouthFrownLeft,MouthFrownRight"
 	k.words["morph.mouthOpen"], k.words["morph.eyesClosed"] = "", "Blink"
 	return k
 }
 
-// morphs returns the weights of a mood. The keys are their JSON names.
+// morphs returns the weights in a mood. The keys are the JSON names of the fields of event.Morphs.
 func morphs(m event.Morphs) (weights map[string]float64) {
 	text, err := json.Marshal(m)
 	if err == nil {
@@ -85,7 +88,7 @@ func newVMC(o *programConfig) (program, error) {
 	return vmc{o}, nil
 }
 
-// shapesOf returns an iterator over the blend shapes in a word, which are separated by commas.
+// shapesOf returns an iterator over the blend shapes in a word. The word separates them by commas.
 func shapesOf(word string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for name := range strings.SplitSeq(word, ",") {
@@ -136,8 +139,8 @@ func (l *vmcLink) weights(s Scene) map[string]float64 {
 	return weights
 }
 
-// move moves the weights towards their goals: those of the mouth at once, others by at most stride.
-// It returns false if all weights had already reached their goals.
+// move moves the weights towards the goals: weights of the mouth at once, others by at most stride.
+// It returns false if no weight has moved.
 func (l *vmcLink) move(stride float64) (moved bool) {
 	goal := maps.Clone(l.goal)
 	mouth := map[string]bool{}
@@ -146,7 +149,7 @@ func (l *vmcLink) move(stride float64) (moved bool) {
 		goal[name] = max(goal[name], l.level)
 	}
 	for name := range l.current {
-		goal[name] += 0 // add the goal 0 for weights that have no goal any more
+		goal[name] += 0 // a weight that has no goal any more gets the goal 0
 	}
 	for name, to := range goal {
 		from := l.current[name]
@@ -177,8 +180,8 @@ func (l *vmcLink) sendWeights() error {
 	return l.send(append(packets, oscBundle(append(messages, oscMessage(vmcApply))...))...)
 }
 
-// update sets the goals, towards which refresh moves the weights. The first scene of a connection is
-// shown at once.
+// update sets the goals. refresh then moves the weights towards them. The first scene of a connection
+// is shown at once.
 func (l *vmcLink) update(_ context.Context, scene, previous Scene) error {
 	if l.goal = l.weights(scene); previous == (Scene{}) && l.move(1) {
 		return l.sendWeights()
@@ -197,7 +200,7 @@ func (l *vmcLink) setMouth(_ context.Context, level float64) error {
 func (l *vmcLink) refreshEvery() time.Duration { return vmcTick }
 
 func (l *vmcLink) refresh(context.Context, Scene) error {
-	if l.move(vmcStride) || time.Since(l.sent) >= vmcRepeatEvery-vmcTick/2 { // at the tick that is nearest to the interval
+	if l.move(vmcStride) || time.Since(l.sent) >= vmcRepeatEvery-vmcTick/2 { // the tick nearest to the end of the interval
 		return l.sendWeights()
 	}
 	return nil

@@ -39,7 +39,7 @@ const (
 // Intervals of a link to VRChat.
 const (
 	vrchatTick        = 250 * time.Millisecond
-	vrchatRepeatEvery = 2 * time.Second // everything is repeated, because datagrams may be lost and users change avatars
+	vrchatRepeatEvery = 2 * time.Second // interval of repeating everything, because datagrams may be lost and users change avatars
 	emoteFor          = time.Second     // duration of a gesture, after which its parameter is set to 0
 )
 
@@ -83,13 +83,13 @@ type vrchatLink struct {
 	words   words
 	sent    map[string]oscValue // latest parameters that were sent, except for gestures and the mouth; key: name
 	chat    chatbox
-	emote   time.Time // when the current gesture began; zero if none exists
+	emote   time.Time // when the current gesture began; zero if there is no gesture
 	repeat  time.Time // when everything was last repeated
 	talking float64   // how far the mouth is open, from 0 to 1
 }
 
-// parameters returns the parameters for a scene. A word for a state or face is the number to which
-// the state or face parameter is set, or the name of a boolean parameter.
+// parameters returns the parameters for a scene. A word for a state or face is either a number, the
+// value for "parameter.state" or "parameter.face", or the name of a boolean parameter to set.
 func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
 	parameters := map[string]oscValue{}
 	for parameter, word := range map[string]string{"parameter.state": l.words.state(s.State), "parameter.face": l.words.face(s.Expression())} {
@@ -115,7 +115,7 @@ func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
 func hundredths(x float64) float64 { return math.Round(100*min(max(x, 0), 1)) / 100 }
 
 // setParameters sets l.sent, and returns the messages for the parameters that have changed. A boolean
-// parameter that is no longer included is set to false.
+// parameter that parameters no longer contains is set to false.
 func (l *vrchatLink) setParameters(parameters map[string]oscValue) (messages []string) {
 	for _, name := range changedKeys(parameters, l.sent) {
 		v, ok := parameters[name]
@@ -184,8 +184,8 @@ func (l *vrchatLink) mouth() (messages []string) {
 	return messages
 }
 
-// nextChat returns the message with the next text for the chatbox, if there is one and chatEvery has
-// passed.
+// nextChat returns the message with the next text for the chatbox, if a text is queued and chatEvery
+// has passed since the last one.
 func (l *vrchatLink) nextChat() (messages []string) {
 	if text := l.chat.next(time.Now()); text != "" {
 		messages = append(messages, oscMessage(vrchatInput, oscText(text), oscBool(true), oscBool(false)))
@@ -202,7 +202,7 @@ func (l *vrchatLink) refresh(_ context.Context, scene Scene) error {
 		l.emote = time.Time{}
 		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
 	}
-	if time.Since(l.repeat) >= vrchatRepeatEvery-vrchatTick/2 { // at the tick that is nearest to the interval
+	if time.Since(l.repeat) >= vrchatRepeatEvery-vrchatTick/2 { // the tick nearest to the end of the interval
 		l.repeat = time.Now()
 		for _, name := range slices.Sorted(maps.Keys(l.sent)) {
 			messages = append(messages, oscMessage(vrchatParameter+name, l.sent[name]))
@@ -215,8 +215,8 @@ func (l *vrchatLink) refresh(_ context.Context, scene Scene) error {
 	return l.send(append(messages, l.nextChat()...)...)
 }
 
-// close sets the parameters to those of an idle agent, except that all booleans are false, and closes
-// the connection.
+// close sets the parameters as for an idle agent, but all booleans to false, and closes the
+// connection.
 func (l *vrchatLink) close() {
 	rest := l.parameters(Scene{State: agent.Idle})
 	maps.DeleteFunc(rest, func(_ string, v oscValue) bool { return v.tag == 'T' })
@@ -244,13 +244,14 @@ type chatbox struct {
 // setSpeech replaces the sentence.
 func (c *chatbox) setSpeech(text string) { c.said = text }
 
-// notify adds a notification or question. If there are too many, it drops the oldest.
+// notify adds a notification or question. If too many are queued, it drops the oldest.
 func (c *chatbox) notify(text string) {
 	c.notices = append(c.notices, text)
 	c.notices = c.notices[max(0, len(c.notices)-maxChatNotices):]
 }
 
-// next removes and returns the text to write now, or "" if none exists or chatEvery has not passed.
+// next removes and returns the text to write now. It returns "" if no text is queued, or chatEvery has
+// not passed since the last one.
 func (c *chatbox) next(now time.Time) (text string) {
 	if now.Sub(c.wrote) < chatEvery {
 		return ""

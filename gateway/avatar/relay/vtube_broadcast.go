@@ -41,7 +41,7 @@ func findVTube(ctx context.Context, broadcasts string, isLocal func(net.IP) bool
 		switch {
 		case address != "" && isLocal(sender.IP):
 			return address, ""
-		case address != "" && (elsewhere == "" || address < elsewhere): // the smallest, so that the choice does not change
+		case address != "" && (elsewhere == "" || address < elsewhere): // the smallest address, so that the result does not alternate
 			elsewhere = address
 		}
 	}
@@ -71,9 +71,9 @@ func hostOf(address string) net.IP {
 // minPort is the first unprivileged port.
 const minPort = 1024
 
-// parseBroadcast returns the address that a broadcast announces, which is a port of the sender. It
-// returns "" if the packet is not a broadcast of VTube Studio, if the API is switched off, or if the
-// sender is not on the local network.
+// parseBroadcast returns the address that a broadcast announces: the announced port at the sender's
+// IP address. It returns "" if the packet is not a broadcast of VTube Studio, if the API is switched
+// off, if the port is privileged, or if the sender is not on the local network.
 func parseBroadcast(packet []byte, sender net.IP) (address string) {
 	var m struct {
 		API  string `json:"apiName"`

@@ -9,8 +9,8 @@ import (
 	"perch/event"
 )
 
-// vtubeModel describes what the model that is loaded in VTube Studio can show. The JSON is the one of
-// several responses.
+// vtubeModel describes what the model that is loaded in VTube Studio can show. Its exported fields
+// are decoded from several responses.
 type vtubeModel struct {
 	Loaded      bool              `json:"modelLoaded"`
 	Name        string            `json:"modelName"`
@@ -42,8 +42,9 @@ type vtubeParameter struct {
 }
 
 // match returns the file of the expression, or else the ID of the hotkey, that shows a name in a
-// category; both may be "". A hotkey that is not a word of the owner's must play an animation or
-// switch an expression, because other hotkeys may change the background or load another model.
+// category; both may be "". It returns other hotkeys than those that play an animation or switch an
+// expression only if the owner has configured the hotkey's name as the word: such hotkeys may change
+// the background or load another model.
 func (m vtubeModel) match(category, name string) (file, hotkey string) {
 	candidates := m.words.candidates(category, name)
 	if i := findName(namesOf(m.Expressions, func(e vtubeExpression) string { return e.Name }), candidates); i >= 0 {
@@ -158,7 +159,7 @@ func (m vtubeModel) addValues(scene Scene) (values []value) {
 	return values
 }
 
-// hasParameter reports whether a default or custom parameter has the name.
+// hasParameter reports whether there is a default or custom parameter called name.
 func (m vtubeModel) hasParameter(name string) bool {
 	matches := func(p vtubeParameter) bool { return p.Name == name }
 	return slices.ContainsFunc(m.Default, matches) || slices.ContainsFunc(m.Custom, matches)
@@ -216,7 +217,7 @@ func customMax(name string) int {
 // offset is how far the mood moves a part of the face from its rest.
 type offset struct {
 	id string  // name of the parameter in VTube Studio
-	by float64 // from -1 to 1, as a fraction of the parameter's range
+	by float64 // fraction of the parameter's range, from -1 to 1
 }
 
 // maxAngle is the range of a head angle in degrees.

@@ -65,10 +65,10 @@ func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) 
 	return l, nil
 }
 
-// connect dials the configured address. If none is configured, it tries the default address, the
-// latest one that was found, and one from a broadcast. Any machine on the network can send a
-// broadcast, and a program there would learn what the agents do. So connect uses only addresses of
-// this machine, unless the owner has configured another one.
+// connect dials the configured address. If no address is configured, it tries the default address,
+// then p.lastFound, and then an address from a broadcast. Any machine on the network can send a
+// broadcast, and its program would learn what the agents do. Unless the owner has configured an
+// address, connect therefore uses only addresses of this machine.
 func (l *vtubeLink) connect(ctx context.Context) error {
 	p := l.program
 	if p.URL != "" {
@@ -196,8 +196,8 @@ func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) e
 	return nil
 }
 
-// authenticate authenticates with the stored token. If none exists, or it is no longer valid,
-// authenticate requests a new one.
+// authenticate authenticates with the stored token. If no token is stored, or the stored one is no
+// longer valid, it requests a new one.
 func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 	p := l.program
 	plugin := map[string]string{"pluginName": pluginName(p.appliance), "pluginDeveloper": "Perch"}
@@ -265,8 +265,8 @@ func (l *vtubeLink) recordDenial() { l.program.denied, l.program.deniedAt = time
 
 var errDenied = errors.New("somebody has denied Perch access in VTube Studio; Perch asks again in an hour, or when it is restarted")
 
-// pluginName returns the name of an appliance if that is valid as the name of a plugin, which must
-// have 3 to 32 characters, and otherwise "Perch".
+// pluginName returns the name under which Perch registers as a plugin: the name of the appliance if
+// it has 3 to 32 characters, as plugins must, and otherwise "Perch".
 func pluginName(appliance string) string {
 	if n := len([]rune(appliance)); n < 3 || n > 32 {
 		return "Perch"
@@ -347,7 +347,8 @@ func (l *vtubeLink) refresh(ctx context.Context, scene Scene) error {
 	return l.inject(ctx, &l.add, "add", l.model.addValues(scene), now)
 }
 
-// inject sends those parameters that are due. mode is set or add.
+// inject sends the parameters that are due. mode is set or add, and h holds what was last sent in that
+// mode.
 func (l *vtubeLink) inject(ctx context.Context, h *sentParameters, mode string, values []value, now time.Time) error {
 	if values = h.next(values, now); len(values) == 0 {
 		return nil
@@ -357,7 +358,8 @@ func (l *vtubeLink) inject(ctx context.Context, h *sentParameters, mode string, 
 
 func (l *vtubeLink) refreshEvery() time.Duration { return moveEvery }
 
-// warning includes the address if it is from a broadcast, so that the owner can check it.
+// warning implements link. It includes an address that was found by a broadcast, so that the owner
+// can check it.
 func (l *vtubeLink) warning() error {
 	note := l.model.warning("VTube Studio", "hotkeys")
 	if l.foundByBroadcast() {

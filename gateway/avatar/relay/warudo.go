@@ -46,7 +46,8 @@ type warudoAction struct {
 	Data   any    `json:"data"`
 }
 
-// sendAction sends the action with a key, unless the words exclude the action or data is empty.
+// sendAction sends an action. The word for "action." and key is its name; if the word or data is
+// empty, nothing is sent.
 func (l *warudoLink) sendAction(key string, data any) error {
 	name := l.words.get("action." + key)
 	if name == "" || data == "" {

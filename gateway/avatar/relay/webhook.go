@@ -23,20 +23,20 @@ import (
 	"perch/remote"
 )
 
-// webhook is an HTTP server that receives each frame, in the same form as skins do, by a POST
-// request. If a key is configured, requests are signed according to Standard Webhooks 1, for which
-// most languages have libraries.
+// webhook is an HTTP server that receives each frame by a POST request, in the same form as skins
+// receive it. If a key is configured, requests are signed according to Standard Webhooks 1, which
+// libraries for most languages can verify.
 type webhook struct {
 	*programConfig
 	base    *url.URL
 	secret  []byte        // signing key; nil if requests are not signed
 	waiting []*feed.Frame // notifications to send again on the next connection, oldest first
-	sent    recent        // notifications that were delivered: the feed repeats notifications until a viewer confirms them
+	sent    recent        // notifications that were delivered; the feed may send them again on the next connection
 }
 
 const (
-	postTimeout = 4 * time.Second // less than callTimeout, because its error describes the cause
-	maxWaiting  = 64              // notifications
+	postTimeout = 4 * time.Second // less than callTimeout, whose error would not describe the cause
+	maxWaiting  = 64              // maximum number of webhook.waiting
 )
 
 func webhookKind() kind {
@@ -105,8 +105,8 @@ func (l *webhookLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	return l.post(ctx, rand.Text(), f.Data)
 }
 
-// notify sends a notification, unless that was already delivered. If sending fails, the notification
-// is sent again on the next connection.
+// notify sends a notification, unless the notification was already delivered. If sending fails, it is
+// sent again on the next connection.
 func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	id := frameID(f)
 	if l.sent.has(id) {
@@ -126,8 +126,8 @@ func (l *webhookLink) notify(ctx context.Context, f *feed.Frame) error {
 	return err
 }
 
-// post sends a body in a request with an ID. It returns errNotShown if the server refuses this body,
-// but may accept others.
+// post sends a body in a request with an ID. It returns errNotShown if the server refuses this body
+// but may accept another.
 func (l *webhookLink) post(ctx context.Context, id string, body []byte) error {
 	at := strconv.FormatInt(time.Now().Unix(), 10)
 	header := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {at}}

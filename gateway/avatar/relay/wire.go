@@ -35,8 +35,8 @@ type wire struct {
 }
 
 // dial opens a WebSocket. It calls handle for every message, from one goroutine. If a message is the
-// response to a call, handle returns the ID of that call, and otherwise "". It must not retain the
-// message.
+// response to a call, handle must return the ID of that call, and otherwise "". handle must not
+// retain the message.
 func dial(ctx context.Context, url string, handle func(message []byte) (callID string)) (*wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -72,7 +72,7 @@ func (w *wire) receive(handle func([]byte) string) {
 	}
 }
 
-// ping sends pings: a machine that was switched off does not close the connection.
+// ping sends pings. Without them, nobody would notice that the program's machine was switched off.
 func (w *wire) ping() {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
@@ -99,12 +99,13 @@ func (w *wire) send(v any) error {
 
 var errNoAnswer = errors.New("the program does not answer")
 
-// call sends v as JSON, and returns the response to the call with an ID.
+// call sends v as JSON, and waits for the response, which the handle function of dial recognizes by
+// the ID of the call.
 func (w *wire) call(ctx context.Context, id string, v any) ([]byte, error) {
 	return w.exchange(ctx, id, func() error { return w.send(v) })
 }
 
-// exchange calls send, and returns the response to the call with an ID.
+// exchange is call for a message that is sent by the function send.
 func (w *wire) exchange(ctx context.Context, id string, send func() error) ([]byte, error) {
 	response := make(chan []byte, 1)
 	w.mu.Lock()

@@ -11,13 +11,14 @@ import (
 	"perch/limit"
 )
 
-// words maps states, faces, gestures, feelings and the keys of a kind to a program's own names.
+// words holds a program's names for states, faces, gestures and feelings, and the words with other
+// keys of its kind.
 type words struct {
 	table map[string]string // keys are such as "state.thinking"
-	names *agent.Words
+	names *agent.Words      // the words of all vocabularies for faces
 }
 
-// newWords returns the words of a kind, with the words that the owner has configured.
+// newWords returns the words of a kind. Words that the owner has configured replace the others.
 func newWords(k kind, names *agent.Words, configured map[string]string) (words, error) {
 	w := words{maps.Clone(k.words), names}
 	if w.table == nil {
@@ -71,17 +72,17 @@ func ownKeys(k kind) (keys []string) {
 	return keys
 }
 
-// get returns the word for a key such as "state.thinking". It is empty if nothing must be sent.
+// get returns the word for a key such as "state.thinking", or "" if nothing must be sent.
 func (w words) get(key string) string { return w.table[key] }
 
-// state, face, gesture and feeling return the word for a name in their category.
+// state, face, gesture and feeling return the word for a state, a face, a gesture or a feeling.
 func (w words) state(s agent.Shown) string { return w.table["state."+string(s)] }
 func (w words) face(name string) string    { return w.table["face."+name] }
 func (w words) gesture(name string) string { return w.table["gesture."+name] }
 func (w words) feeling(name string) string { return w.table["feeling."+name] }
 
-// orName returns the word for a name in a category, or the name if no word is set. The word may
-// be set to "".
+// orName returns the word for a name in a category, or the name if no word is set. If the word is
+// set to "", it returns "".
 func (w words) orName(category, name string) string {
 	if word, set := w.table[category+"."+name]; set {
 		return word
@@ -89,8 +90,8 @@ func (w words) orName(category, name string) string {
 	return name
 }
 
-// candidates returns the names that a program may use for something, likeliest first. It is for
-// programs that report their names.
+// candidates returns the names that a program may use for a name in a category, likeliest first. It
+// is for programs that report which names they have, for example those of the model's expressions.
 func (w words) candidates(category, name string) (names []string) {
 	add := func(word string) {
 		if word != "" && !slices.ContainsFunc(names, func(other string) bool { return strings.EqualFold(other, word) }) {
@@ -111,9 +112,9 @@ func (w words) candidates(category, name string) (names []string) {
 	return names
 }
 
-// findName returns the index in names of a name that equals a candidate or, if none exists, of
-// one that has a candidate as a part, as "01_Happy" has happy. It prefers earlier candidates and
-// ignores case. It returns -1 if no name matches.
+// findName returns the index in names of a name that equals a candidate. If there is no such name, it
+// returns the index of a name that contains a candidate as a part: "01_Happy" contains happy. It
+// prefers earlier candidates and ignores case. It returns -1 if no name matches.
 func findName(names, candidates []string) int {
 	for _, whole := range []bool{true, false} {
 		for _, candidate := range candidates {
