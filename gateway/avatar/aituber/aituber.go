@@ -1,10 +1,10 @@
 // Package aituber is the server for aituber-kit, a web page with a VRM or Live2D character
-// that has its own voice. The page's external linkage (/ws, protocol version 2) connects to
-// Perch. The agent answers the text that people type or speak to the page, and the page gets
-// each sentence of the reply with the name of a face.
+// that has its own voice. The page connects to Perch by its setting "external linkage" (/ws,
+// protocol version 2). The agent answers the text that people type or speak to the page, and the
+// page gets each sentence of the reply with the name of a face.
 //
-// The protocol is the one of aituber-kit at commit 6be82fe. It has no keys; the page passes
-// Perch's key as httpserver.InUpgrade describes.
+// The protocol is the one of aituber-kit at commit 6be82fe. The protocol has no keys; the page
+// passes Perch's key as httpserver.InUpgrade describes.
 package aituber
 
 import (
@@ -55,7 +55,7 @@ func (c *client) acknowledge(ctx context.Context, m message) error {
 	return c.send(ctx, typeAck, m.id, receipt{m.id, m.kind, "ok", ""})
 }
 
-// Greet sends the version of the protocol. Until then the page uses version 1.
+// Greet sends the version of the protocol. The page uses version 1 until it has received that.
 func (c *client) Greet(ctx context.Context) error {
 	return c.send(ctx, typeReady, "", ready{version, capabilities()})
 }
@@ -129,8 +129,8 @@ func (c *client) reply(ctx context.Context, m message) (last any) {
 // word returns the page's name for a face, as in VRM 1.0.
 func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
-// MessageFor returns a message with a tool or a notification. The page speaks questions and
-// the notifications that are to be spoken, and shows everything else as code.
+// MessageFor returns a message that shows a tool call or a notification. The page speaks questions
+// and the notifications that are to be spoken, and shows everything else as code.
 func (c *client) MessageFor(f *feed.Frame) any {
 	s := delta{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
 	switch b := f.Body.(type) {

@@ -85,7 +85,7 @@ type failure struct {
 	Message string `json:"message"`
 }
 
-// message is a message from the page. kind is one of the types above, or another one.
+// message is a message from the page. kind is one of the types above, or an unknown type.
 type message struct {
 	kind, id, text string
 }

@@ -23,7 +23,7 @@ import (
 
 // robots are the registered robots.
 type robots interface {
-	// Trusts reports whether a robot was adopted by name.
+	// Trusts reports whether a robot is adopted.
 	Trusts(id device.ID) bool
 }
 
@@ -46,7 +46,7 @@ type Options struct {
 
 	Find func(robot string) (device.ID, error) // returns the robot with a MAC address or a name
 
-	// Say has a robot speak. queued is true if the robot will do so once it connects.
+	// Say has a robot speak. queued is true if the robot will speak once it connects.
 	Say func(ctx context.Context, id device.ID, text string) (queued bool, err error)
 
 	// Remember stores a fact, and publishes an event about it.
@@ -71,7 +71,7 @@ type API struct {
 // New returns an API.
 func New(o Options) *API { return &API{o: o, pace: newPace()} }
 
-// Numbers of actions in a list.
+// Default and maximum number of actions in a list.
 const (
 	defaultRecent = 10
 	maxRecent     = 200

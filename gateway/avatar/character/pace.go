@@ -16,8 +16,8 @@ import (
 type pace struct {
 	mu     sync.Mutex
 	rates  *action.Rates[place]
-	all    rateLimit     // for published events: viewers must not displace speech from the bus
-	stored rateLimit     // for events that the memory, the diary or both write to disk
+	all    rateLimit     // for all published events: too many would displace events about speech from the bus
+	stored rateLimit     // for events that are written to disk, as a memory or in the diary
 	wake   chan struct{} // receives an element if an event was delayed
 }
 
@@ -30,8 +30,8 @@ type rateLimit struct {
 	n      int       // number of events in the current period
 }
 
-// check returns an error that wraps action.ErrRate if the limit is reached. of completes the
-// error's text, or is empty.
+// check returns an error that wraps action.ErrRate if the limit is reached. of is a part of the
+// error's text that says which events are limited; it may be empty.
 func (b *rateLimit) check(now time.Time, of string) error {
 	if now.Sub(b.since) >= b.period {
 		b.since, b.n = now, 0

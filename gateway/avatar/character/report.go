@@ -39,8 +39,8 @@ const (
 	outcomeQueued = "queued" // the robot speaks the text once it connects
 )
 
-// rateLimited is the error for too many reports. It has the fields of Perch's errors, and those of
-// a protocol-error of the agent system.
+// rateLimited is the error for too many reports. It has the fields of Perch's errors, and also the
+// fields of an error message of the three.ws agent system.
 type rateLimited struct {
 	Fault struct {
 		Code    string `json:"code"`
@@ -87,7 +87,8 @@ func (a *API) handleReport(ctx context.Context, r report, session string) (repor
 	return reportResponse{err == nil, outcome, character}, err
 }
 
-// carryOut speaks, remembers or performs the action of an event. It publishes other events.
+// carryOut carries out the action of an event: it has the robot speak, stores a fact or performs a
+// skill. For any other action, it publishes the event.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
@@ -110,7 +111,7 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 }
 
 // perform performs a skill. It returns an error if the skill could not begin, for example because
-// its arguments are invalid. The error of a skill that has begun is only published.
+// the arguments are invalid. If a skill fails after it has begun, the error is only published.
 func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
 	if a.o.Perform == nil {
 		return &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}

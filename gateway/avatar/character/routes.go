@@ -18,8 +18,8 @@ import (
 	"perch/limit"
 )
 
-// Routes mounts the API for viewers. isOwner reports whether a request is from the owner, who also
-// sees private actions.
+// Routes mounts the API for viewers. isOwner must report whether a request is from the owner, who
+// also sees private actions.
 func (a *API) Routes(r gin.IRouter, isOwner func(*http.Request) bool) {
 	r.GET("/api/v1/actions", func(c *gin.Context) {
 		n, err := strconv.Atoi(c.DefaultQuery("n", strconv.Itoa(defaultRecent)))
@@ -84,7 +84,7 @@ func (a *API) serveReport(c *gin.Context) {
 			{Err: agent.ErrEntry, Word: "bad_body", HTTP: http.StatusBadRequest},
 		}))
 	default:
-		c.JSON(http.StatusAccepted, response) // the robot may not have begun to speak
+		c.JSON(http.StatusAccepted, response) // not StatusOK, because the robot may not have spoken yet
 	}
 }
 

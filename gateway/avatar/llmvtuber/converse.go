@@ -15,11 +15,11 @@ import (
 
 const (
 	slice = 20 * time.Millisecond // duration of the sound that one volume describes
-	// playedTimeout is how long the server waits for a client's report that it has played all
-	// sound, from the time at which the sound must have ended.
+	// playedTimeout is how long the server waits for the client's report that all sound was
+	// played, counted from the end of the sound.
 	playedTimeout = 10 * time.Second
-	// dropsSoundFor is how long a client drops sound after an interruption. Only replies that
-	// need no language model are ready before this time.
+	// dropsSoundFor is how long a client drops sound after an interruption. Only a reply without
+	// a language model is ready so soon that it has to wait for the end of this time.
 	dropsSoundFor = 500 * time.Millisecond
 )
 
@@ -96,7 +96,7 @@ type speech struct {
 	face    *actions       // face for the next sentence
 	begun   bool           // whether a sentence was sent
 	from    time.Time      // time before which the client would drop sound
-	until   time.Time      // earliest time at which the client has played all sound; zero if there was none
+	until   time.Time      // earliest time at which the client has played all sound; zero before the first sound
 	mouth   chan []float64 // receives the levels of the sound
 }
 
@@ -187,7 +187,7 @@ func newAudio(pcm []int16, d display, face *actions) audio {
 }
 
 // volumes returns the loudness of each slice of pcm: the root mean square of the samples
-// relative to the loudest slice, rounded to two digits.
+// relative to the loudest slice, rounded to two decimal places.
 func volumes(pcm []int16) []float64 {
 	levels := []float64{}
 	for samples := range slices.Chunk(pcm, int(slice*voice.SpeakerRate/time.Second)) {

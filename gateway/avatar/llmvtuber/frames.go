@@ -62,7 +62,7 @@ type audio struct {
 	Type      string    `json:"type"`
 	Sound     *string   `json:"audio"` // WAV in base64, or nil to show the sentence only
 	Volumes   []float64 `json:"volumes"`
-	Slice     int       `json:"slice_length"` // milliseconds of sound that each volume describes
+	Slice     int       `json:"slice_length"` // duration in milliseconds of the sound that each volume describes
 	Display   display   `json:"display_text"`
 	Actions   *actions  `json:"actions"`
 	Forwarded bool      `json:"forwarded"`
@@ -91,7 +91,7 @@ type tool struct {
 	At      string `json:"timestamp"` // RFC 3339
 }
 
-// newTool returns the message for a tool of the character with a name.
+// newTool returns the message for a tool call by the character called name.
 func newTool(t feed.Tool, name string) tool {
 	return tool{"tool_call_status", t.ID, t.Name, name, t.Status, cmp.Or(t.Content, t.Name), time.Unix(t.TS, 0).UTC().Format(time.RFC3339)}
 }

@@ -1,11 +1,11 @@
 // Package llmvtuber is a server for the client of Open-LLM-VTuber, a web page or desktop
-// program that draws a Live2D model. It replaces that project's own server (/client-ws). The
+// program that draws a Live2D model. Perch replaces that project's own server (/client-ws). The
 // agent answers the text or speech that the client sends. The client gets each sentence of the
-// reply with its sound, the loudness for the mouth and the expression for the face. It also
-// shows tools and notifications.
+// reply with its sound, the loudness for the mouth and the expression for the face. The client
+// also shows tool calls and notifications.
 //
-// The protocol is the one of Open-LLM-VTuber 1.2 (commit 19b58b1, client commit d176e7d). It has
-// no keys; the client passes Perch's key as httpserver.InUpgrade describes.
+// The protocol is the one of Open-LLM-VTuber 1.2 (commit 19b58b1, client commit d176e7d). The
+// protocol has no keys; the client passes Perch's key as httpserver.InUpgrade describes.
 package llmvtuber
 
 import (
@@ -41,7 +41,7 @@ type Options struct {
 }
 
 const (
-	maxUtterances = 1   // recognized at a time, for all clients: the robots need the engine too
+	maxUtterances = 1   // utterances of all clients that are recognized at a time: the robots need the recognizer too
 	maxPerSecond  = 100 // messages from one client
 
 	recognizeTimeout = time.Minute
@@ -67,7 +67,7 @@ func New(o Options) *Server {
 }
 
 // Apply replaces the engines, words, model, name and speech options. A reply in progress
-// continues with the previous ones. The previous Hold is not called after Apply has returned.
+// continues with the previous options. The previous Hold is not called after Apply has returned.
 func (s *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
@@ -206,7 +206,7 @@ func (c *client) responseTo(m message) any {
 	return nil
 }
 
-// MessageFor returns a message with a tool or a notification.
+// MessageFor returns a message that shows a tool call or a notification.
 func (c *client) MessageFor(f *feed.Frame) any {
 	switch b := f.Body.(type) {
 	case feed.Tool:

@@ -8,7 +8,7 @@ import (
 	"perch/limit"
 )
 
-// maxSamples is the maximum of samples in a message. The client sends 4096.
+// maxSamples is the maximum number of samples in a message. The client sends 4096.
 const maxSamples = 1 << 16
 
 // message is a message from the client.

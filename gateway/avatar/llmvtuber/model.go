@@ -19,7 +19,7 @@ type Model struct {
 // ErrModel is wrapped by the errors of ReadModel.
 var ErrModel = errors.New("not a description of a Live2D model")
 
-// maxExpressions is the maximum of expressions in a description.
+// maxExpressions is the maximum number of expressions in a description.
 const maxExpressions = 200
 
 // ReadModel decodes an entry of Open-LLM-VTuber's model_dict.json, or the first entry of a
@@ -70,9 +70,9 @@ func DefaultModel() *Model {
 	return m
 }
 
-// expression returns the expression for a face, or nil if the model has none. It looks for the
-// language model's own word, for the name of the face, and for the words of the vocabularies
-// that Live2D models use, in this order.
+// expression returns the expression for a face, or nil if the Live2D model has no such expression. It
+// looks for the word that the language model wrote, for the name of the face, and for the words of
+// the vocabularies that Live2D models use, in this order.
 func (m *Model) expression(words *agent.Words, f agent.Felt) *actions {
 	candidates := []string{f.Tag, f.Emotion.Name}
 	for _, v := range []agent.Vocabulary{agent.VocabularyLive2D, agent.VocabularyRFC, agent.VocabularyVRM} {

@@ -46,9 +46,9 @@ type connectParams struct {
 type identity struct {
 	ID        string `json:"id"`        // SHA-256 of the public key, in hex
 	PublicKey string `json:"publicKey"` // Ed25519 key, 32 bytes in base64url
-	Signature string `json:"signature"` // signature of one of payloads, in base64url
+	Signature string `json:"signature"` // signature of one of the texts that payloads returns, in base64url
 	SignedAt  int64  `json:"signedAt"`  // Unix milliseconds
-	Nonce     string `json:"nonce"`     // nonce of the challenge; empty if the signature is without it
+	Nonce     string `json:"nonce"`     // nonce of the challenge; empty if it is not a part of the signed text
 }
 
 // handshake is the result of a successful connect request.
@@ -61,7 +61,7 @@ type handshake struct {
 // other role, node, which is for programs that offer the use of their machine.
 const operator = "operator"
 
-// maxScopes is the maximum of scopes that a client may request.
+// maxScopes is the maximum number of scopes that a client may request.
 const maxScopes = 32
 
 // refusal is an error after which the connection is closed.
@@ -111,7 +111,7 @@ func (p *connectParams) token() string {
 	return p.Auth.Password
 }
 
-// unauthorized converts the error of checking a token.
+// unauthorized converts the error for a client's token to the gateway's format.
 func unauthorized(token string, err error) *failure {
 	detail := "AUTH_TOKEN_MISMATCH"
 	if token == "" {
@@ -129,11 +129,11 @@ func unauthorized(token string, err error) *failure {
 	return invalid("unauthorized: %s", err).with(failureDetails{Code: detail})
 }
 
-// maxClockSkew is the maximum difference between a device's clock and ours.
+// maxClockSkew is the maximum difference between the clocks of a device and of this machine.
 const maxClockSkew = 2 * time.Minute
 
-// verify checks the identity of a device. If needsNonce is true, the signature must include the
-// nonce of the challenge: any other signature can be replayed.
+// verify checks the identity of a device. If needsNonce is true, the signed text must include the
+// nonce of the challenge: a signature without the nonce could be replayed.
 func (p *connectParams) verify(nonce string, now time.Time, needsNonce bool) *failure {
 	d := p.Device
 	refuse := func(detail, reason, sentence string) *failure {
@@ -162,8 +162,8 @@ func (p *connectParams) verify(nonce string, now time.Time, needsNonce bool) *fa
 	return nil
 }
 
-// payloads returns the texts that a device may have signed: those of versions 2 to 4, which
-// include the nonce, or that of version 1, which does not. Sources:
+// payloads returns the texts that a device may have signed. Versions 2 to 4 of the text include the
+// nonce; version 1 does not, and is valid only if the device has sent no nonce. Sources:
 // packages/gateway-client/src/device-auth.ts of the gateway, and src/main/device-identity.ts of
 // Flawed Avatar.
 func (p *connectParams) payloads() []string {
@@ -212,7 +212,7 @@ const (
 	scopeRead  = "operator.read"
 )
 
-// grant returns the supported ones of the requested scopes.
+// grant returns the requested scopes that are supported.
 func grant(requested []string) scopes {
 	granted := scopes{}
 	for _, scope := range []string{scopeAdmin, scopeRead, scopeWrite} {

@@ -20,14 +20,14 @@ import (
 )
 
 // connection is the connection of one client. One goroutine receives frames. One goroutine for
-// each text that is being answered passes on the replies. The goroutine of serve sends messages,
-// and alone uses the fields from asking on.
+// each text that is being answered passes on the reply. The goroutine of serve sends messages, and
+// is the only one that may use the field asking and the fields after it.
 type connection struct {
 	server *Server
 	conn   *socket.Conn
 	remote string // address of the client, host:port
 	log    *slog.Logger
-	id     string // random
+	id     string // random ID of the connection, for the client
 
 	frames   chan frame     // received frames
 	chats    chan chatEvent // events about replies in progress
@@ -88,7 +88,7 @@ func newConnection(s *Server, conn *socket.Conn, remote string) *connection {
 	return c
 }
 
-// errClosed is returned after the server has closed the connection.
+// errClosed is the error of functions that have closed the connection.
 var errClosed = errors.New("the connection is closed")
 
 // serve serves the client until it disconnects or ctx ends. It returns once all goroutines of the

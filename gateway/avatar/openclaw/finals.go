@@ -10,7 +10,7 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// Values in the two responses to a request agent. They are the gateway's.
+// Values in the two responses to a request agent, as in the gateway's responses.
 const (
 	accepted = "accepted"  // status of the first response
 	summary  = "completed" // summary of the final response
@@ -46,10 +46,10 @@ func (c *connection) agent(ctx context.Context, r request) (any, *failure) {
 	return map[string]any{"runId": p.IdempotencyKey, "status": status}, nil
 }
 
-// finals holds final responses to agent requests until the end of their runs was sent. The events
-// of a run may be behind the reply, because they come from the feed.
+// finals holds the final response to each agent request until the end of the run was sent. The
+// events of a run may arrive after the reply is complete, because they come from the feed.
 type finals struct {
-	ended   []string            // IDs of the runs whose end was sent before their reply was complete, latest last
+	ended   []string            // IDs of the runs whose end was sent before the reply was complete, latest last
 	waiting map[string]response // key: run ID
 	timer   *time.Timer         // fires when all waiting responses must be sent
 }

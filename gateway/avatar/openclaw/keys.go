@@ -8,12 +8,12 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// The key of a session consists of "agent:", an agent and a conversation: "agent:main:desk" is
-// the conversation desk with the household's agent, "agent:leo:desk" the one with the character
-// leo, and "agent:main:robot:a0b1c2d3e4f5" the conversation of that robot.
+// The key of a session consists of "agent:", an agent and a conversation. "agent:main:desk" is
+// the conversation desk with the household's agent, and "agent:leo:desk" the conversation desk with
+// the character leo. "agent:main:robot:a0b1c2d3e4f5" is the conversation of the robot with that ID.
 const (
 	ofAgent   = "agent:"
-	household = "main" // the household's agent; also the conversation of a key that has none
+	household = "main" // the household's agent; also the conversation in a key that names no conversation
 	mainKey   = ofAgent + household + ":" + household
 )
 
@@ -26,8 +26,8 @@ func sessionKey(session string, robot device.ID) string {
 	return ofAgent + household + ":" + strings.TrimPrefix(session, agent.ChatPrefix)
 }
 
-// parseKey returns the agent in a key, and the conversation's name for avatar.Chat. In a key
-// without "agent:", the agent is the household's.
+// parseKey returns the agent in a key, and the conversation's name for avatar.Chat. A key without
+// "agent:" is a conversation with the household's agent.
 func parseKey(key string) (agentID, conversation string) {
 	agentID, conversation = household, key
 	if rest, ok := strings.CutPrefix(key, ofAgent); ok {

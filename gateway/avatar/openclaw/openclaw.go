@@ -28,7 +28,8 @@ import (
 	"perch/socket"
 )
 
-// characters are the characters, which clients see as agents besides the household's.
+// characters are the characters that the owner has defined. Clients see them as agents, in addition to
+// the household's agent.
 type characters interface {
 	Names() []string
 	Exists(name string) bool
@@ -41,8 +42,8 @@ type Options struct {
 	Chat       avatar.Chat
 	Characters characters // may be nil
 
-	// Token checks the token of a client, whose address is remote (host:port). It is nil if
-	// clients need no token, as at a loopback address. Its error has a Code method.
+	// Token checks the token of a client, whose address is remote (host:port). The error has a
+	// Code method. Token is nil if clients need no token, as at a loopback address.
 	Token func(remote, token string) error
 
 	Name    func() string // returns the name of the household's agent
@@ -64,13 +65,13 @@ type paces struct {
 	tick      time.Duration // interval between ticks
 	send      time.Duration // maximum time for sending a frame
 	// finalDelay is the maximum time that the final response to an agent request waits
-	// for the end of the run. That end may never be sent: a robot's run has another ID, and a
-	// turn without visible activity has no run.
+	// for the end of the run to be sent to the client. That may never happen: a robot's run has
+	// another ID, and a turn without visible activity has no run.
 	finalDelay time.Duration
 }
 
-// defaultPaces returns the intervals outside tests. Those that the OpenClaw gateway also has
-// are the same as there.
+// defaultPaces returns the intervals outside tests. Intervals that the OpenClaw gateway also has
+// are as long as there.
 func defaultPaces() paces {
 	return paces{handshake: 15 * time.Second, tick: 15 * time.Second, send: 5 * time.Second, finalDelay: time.Second}
 }

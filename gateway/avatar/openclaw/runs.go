@@ -12,7 +12,7 @@ import (
 	"perch/limit"
 )
 
-// Limits of what a connection records.
+// Maximum numbers of recorded sessions and tools.
 const (
 	maxSessions = 200
 	maxTools    = 64 // running tools of one run
@@ -49,7 +49,7 @@ type toolEvent struct {
 type assistantEvent struct {
 	Text    string `json:"text"`              // text of the run so far
 	Delta   string `json:"delta"`             // the new part of Text
-	Replace bool   `json:"replace,omitempty"` // whether Text no longer includes earlier text
+	Replace bool   `json:"replace,omitempty"` // whether Text begins with Delta, because the text became too long
 }
 
 // errorEvent is the data of an agentEvent of the stream error.
@@ -57,7 +57,7 @@ type errorEvent struct {
 	Error string `json:"error"`
 }
 
-// run is what the gateway calls a turn. It begins and ends with a lifecycle event.
+// run is a turn, which the gateway calls a run. It begins and ends with a lifecycle event.
 type run struct {
 	id      string
 	key     string          // key of the session
@@ -86,9 +86,9 @@ type runs struct {
 	events []agentEvent // events for the current frame
 }
 
-// runNamer returns the key of a session, and the ID of the run that begins in the session. The ID
+// runNamer returns the key of a session, and the ID for the run that begins in the session. The ID
 // is empty unless the run is the answer to a client's text. last is the ID of the latest run in
-// the session that answered a text; its ID is not returned again.
+// the session that answered a text; that ID is not returned again.
 type runNamer func(session string, robot device.ID, last string) (key, run string)
 
 func newRuns(nameRun runNamer) *runs { return &runs{nameRun: nameRun, sessions: map[string]*session{}} }
@@ -221,7 +221,7 @@ func (r *runs) emit(u *run, stream string, data any) {
 	r.events = append(r.events, agentEvent{u.id, u.seq, stream, r.now, u.key, data})
 }
 
-// makeRoom removes the session whose latest frame is the oldest, if there are maxSessions.
+// makeRoom removes the session with the oldest latest frame if maxSessions sessions are recorded.
 func (r *runs) makeRoom() {
 	if len(r.sessions) < maxSessions {
 		return

@@ -7,7 +7,7 @@ import (
 	"perch/limit"
 )
 
-// maxRecorded is the maximum of recorded texts. The oldest is dropped.
+// maxRecorded is the maximum number of recorded texts. Beyond it, the oldest is dropped.
 const maxRecorded = 1000
 
 // texts records the texts that clients have sent. If a text is sent twice with the same
@@ -29,7 +29,7 @@ type textStatus struct {
 	nth    int // number of the text, from 1
 }
 
-// Values of textStatus.status, and of the status in responses. They are the gateway's.
+// Values of textStatus.status, and of the status in responses, as in the gateway's responses.
 const (
 	statusStarted  = "started"
 	statusInFlight = "in_flight"
@@ -72,7 +72,7 @@ func (t *texts) start(session, key, idempotencyKey string) (status string) {
 		if len(t.latest) < maxSessions {
 			break
 		}
-		delete(t.latest, other) // any session will do: it falls back to the key of sessionKey
+		delete(t.latest, other) // any session will do: nameRun then returns the key from sessionKey
 	}
 	t.latest[session] = latestText{key, idempotencyKey}
 	return statusStarted

@@ -58,7 +58,7 @@ func (r request) decodeParams(params any) *failure {
 
 // response is the response to a request.
 type response struct {
-	Type    string   `json:"type"` // res
+	Type    string   `json:"type"` // always res
 	ID      string   `json:"id"`
 	OK      bool     `json:"ok"`
 	Payload any      `json:"payload,omitempty"`
@@ -73,7 +73,7 @@ func newResponse(id string, payload any, bad *failure) response {
 
 // eventMessage is an event that is sent to a client.
 type eventMessage struct {
-	Type    string `json:"type"` // event
+	Type    string `json:"type"` // always event
 	Event   string `json:"event"`
 	Payload any    `json:"payload"`
 	Seq     int    `json:"seq,omitempty"` // number of the event in the connection, from 1; omitted for the challenge
@@ -88,7 +88,7 @@ type failure struct {
 	RetryAfter int             `json:"retryAfterMs,omitempty"`
 }
 
-// failureDetails describe an error for programs.
+// failureDetails describe an error in a form that programs can evaluate.
 type failureDetails struct {
 	Code           string   `json:"code,omitempty"`
 	Reason         string   `json:"reason,omitempty"`

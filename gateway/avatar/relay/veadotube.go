@@ -106,7 +106,7 @@ type veadoMessage struct {
 	Payload *veadoPayload `json:"payload,omitempty"`
 }
 
-// veadoNode is an entry of the list of nodes: parts of the avatar that programs can control.
+// veadoNode is an entry of veadotube's list of nodes. A node of the type stateEvents holds states.
 type veadoNode struct {
 	Type string `json:"type"`
 	ID   string `json:"id"`

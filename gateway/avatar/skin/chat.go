@@ -31,9 +31,9 @@ type busyFault struct{ httpserver.Fault }
 // RetryAfter returns the value of the Retry-After header in seconds.
 func (*busyFault) RetryAfter() int { return 3 }
 
-// start begins a turn in the conversation with a key. The caller must call end, whose argument
-// publishes the end of the turn. No other turn begins during end: a client that receives the
-// end can begin its next turn at once, and the events of that turn follow the end.
+// start begins a turn in the conversation with a key. The caller must call end, which calls publish
+// to publish the end of the turn. No other turn begins before end has returned: the events of the
+// next turn follow, and a client that receives the end can begin its next turn at once.
 func (t *turns) start(key string) (end func(publish func()), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,10 +73,10 @@ func (s *Server) SessionOf(name string) (session string, err error) {
 }
 
 // Chat sends text to a character in the conversation with a name (see SessionOf), and passes each
-// reply to handle. An empty character is the household's. The turn ends early if handle returns an
-// error or ctx ends. Its events are published under the conversation's session. If the turn could
-// not begin, the error has a Code method, which returns a code such as agent_busy, or bad_request
-// for a text that is empty or too long.
+// part of the reply to handle. If character is empty, the household's character replies. The turn
+// ends early if handle returns an error or ctx ends. The events of the turn are published under the
+// conversation's session. If the turn could not begin, the error has a Code method, which returns a
+// code such as agent_busy, or bad_request for a text that is empty or too long.
 func (s *Server) Chat(ctx context.Context, name, character, text string, handle func(agent.Reply) error) error {
 	c, err := s.findConversation(name, "")
 	if err != nil {
@@ -109,7 +109,7 @@ func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Repl
 	defer cancel()
 	turn := agent.Turn{Conversation: q.conversation.key, Robot: q.conversation.robot, Session: q.conversation.session, Text: q.text,
 		Now: time.Now().In(s.o.Zone), Language: s.o.Language(q.conversation.robot), History: q.history}
-	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // a stranger's history must not act in the owner's home
+	turn.Untrusted = turn.Robot != "" && !s.o.Robots.Trusts(turn.Robot) // what somebody said to a robot that nobody has adopted must not act in the home
 	if s.o.Characters != nil && turn.Robot == "" {                      // otherwise the robot's own character replies
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
@@ -143,8 +143,9 @@ func (a *activeTurn) publish(e event.Event) {
 	a.server.o.Bus.Publish("", a.conversation.session, e)
 }
 
-// handleReply publishes the events of a reply, and passes the reply to a.handle. Events of tools,
-// faces and gestures are published only in a robot's conversation; in others the agent does that.
+// handleReply publishes the events of a reply, and passes the reply to a.handle. It publishes events
+// of tools, faces and gestures only in a robot's conversation; in other conversations the agent
+// publishes them.
 func (a *activeTurn) handleReply(r agent.Reply) error {
 	joined := a.conversation.robot != ""
 	switch r := r.(type) {
@@ -170,8 +171,8 @@ func (a *activeTurn) handleReply(r agent.Reply) error {
 	return a.handle(r)
 }
 
-// publishGesture publishes a gesture for skins, and for the conversation's robot unless that is a
-// stranger's robot.
+// publishGesture publishes a gesture for skins, and also for the conversation's robot if the robot is
+// adopted.
 func (a *activeTurn) publishGesture(g event.Gesture) {
 	a.publish(g)
 	if id := a.conversation.robot; a.server.o.Robots.Trusts(id) {

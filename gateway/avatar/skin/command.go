@@ -14,7 +14,7 @@ import (
 	"perch/limit"
 )
 
-// maxSessions is the maximum of sessions in a filter.
+// maxSessions is the maximum number of sessions in a filter.
 const maxSessions = 64
 
 // command is a valid command of a skin.
@@ -47,8 +47,8 @@ type commandBody struct {
 	Allow      *bool     `json:"allow"`
 }
 
-// parseCommand decodes a command. vocabulary applies if the command names none. The command is
-// valid in spite of the error if only some of its events are unknown.
+// parseCommand decodes a command. vocabulary applies if the command does not name one. If some events
+// in the command are unknown, parseCommand returns an error and also a valid command without them.
 func parseCommand(text []byte, vocabulary agent.Vocabulary, words *agent.Words, find findRobot) (command, *commandError) {
 	var b commandBody
 	if err := json.Unmarshal(text, &b); err != nil {

@@ -25,7 +25,8 @@ type completion struct {
 	Usage   *usage   `json:"usage,omitempty"`
 }
 
-// usage is an estimate of the tokens of a chat completion. The brain may have read more.
+// usage is an estimate of the tokens of a chat completion. It does not include the agent's
+// instructions and memories.
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
@@ -132,7 +133,7 @@ type eventStream struct {
 
 	mu    sync.Mutex
 	begun bool // whether the headers and the first event were written
-	ended bool // whether writing is an error
+	ended bool // whether write must return an error
 }
 
 // newStream returns a stream whose first event is first.

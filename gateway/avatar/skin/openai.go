@@ -63,8 +63,8 @@ func retryAfter(status int, err error) int {
 	return 0
 }
 
-// errResponses is the error for requests to OpenAI's newer Responses API, which its libraries use
-// by default.
+// errResponses is the error for requests to the Responses API, OpenAI's newer API, which OpenAI's
+// libraries use by default.
 var errResponses error = &httpserver.Fault{Word: "no_responses_api", HTTP: http.StatusNotFound,
 	Sentence: "the Responses API is not supported; use POST /v1/chat/completions " +
 		"(client.chat.completions.create in OpenAI's libraries, provider.chat(model) in the AI SDK)"}
@@ -98,7 +98,7 @@ func (s *Server) models() models {
 	return list
 }
 
-// model returns the list entry for an ID, which need not exist.
+// model returns the list entry for an ID, without checking that the ID is valid.
 func (s *Server) model(id string) model { return model{id, "model", s.created.Unix(), agentModel} }
 
 // findModel returns the model with an ID.
@@ -114,7 +114,7 @@ func (s *Server) findModel(id string) (model, error) {
 	return model{}, noModel(id)
 }
 
-// hasCharacter reports whether a character has that name.
+// hasCharacter reports whether there is a character called name.
 func (s *Server) hasCharacter(name string) bool {
 	return s.o.Characters != nil && s.o.Characters.Exists(name)
 }

@@ -14,8 +14,8 @@ import (
 // progressHeader is the request header that adds the status of tools to a streamed chat
 // completion. The events have the format of Hermes Agent's API server
 // (NousResearch/hermes-agent, gateway/platforms/api_server_openai_routes.py). Hermes sends the
-// events to all clients, and has a proposal (pull request 49069) to disable them by this header.
-// Perch sends them only on request, because some clients fail on events that are not chunks.
+// events to all clients; its pull request 49069 proposes this header to disable them. Perch sends
+// them only on request, because some clients fail on events that are not chunks.
 const progressHeader = "X-Hermes-Tool-Progress"
 
 // wantsProgress reports whether a value of progressHeader requests the status of tools.
@@ -31,7 +31,8 @@ type progress struct {
 
 func newProgress(send func(string) error) *progress { return &progress{send, map[string]bool{}} }
 
-// toolProgress is the data of an event. Emoji and Label are empty at the end of a call.
+// toolProgress is the data of the event for the start or the end of a tool call. Emoji and Label are
+// empty at the end.
 type toolProgress struct {
 	Tool   string `json:"tool"`
 	Emoji  string `json:"emoji,omitempty"`

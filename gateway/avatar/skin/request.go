@@ -18,7 +18,7 @@ import (
 	"perch/plain"
 )
 
-// maxMessages is the maximum of messages in a chat request.
+// maxMessages is the maximum number of messages in a chat request.
 const maxMessages = 1000
 
 // chatRequest is the body of POST /v1/chat/completions. Other fields of OpenAI's API are
@@ -32,7 +32,7 @@ type chatRequest struct {
 		Usage bool `json:"include_usage"`
 	} `json:"stream_options"`
 
-	// Values that Perch does not support are errors, because the client relies on their effect.
+	// An unsupported value of these fields is an error, because the client relies on its effect.
 	Number *float64 `json:"n"`
 	Format struct {
 		Type string `json:"type"`
@@ -93,13 +93,14 @@ type question struct {
 // conversation identifies a conversation with the agent.
 type conversation struct {
 	session string    // session ID in the published events
-	key     string    // agent.Turn.Conversation
+	key     string    // name of the conversation in an agent.Turn
 	robot   device.ID // the robot whose conversation the client has joined, or ""
 	named   bool      // whether a later request can continue the conversation
 }
 
-// agentModel is the name of the household's agent as a model. It may be followed by a slash and a
-// vocabulary for the tags: most clients allow their users to set only the name of the model.
+// agentModel is the name of the model that stands for the household's agent. A slash and a vocabulary
+// for the tags may follow. The vocabulary is a part of the name because most clients let their users
+// set nothing else.
 const agentModel = "perch"
 
 // parse decodes a chat request. session is the value of X-Session-Id.
@@ -155,8 +156,8 @@ func (s *Server) parse(text []byte, session string) (question, error) {
 	return q, err
 }
 
-// with returns the conversation with a character, which differs from the one with another
-// character. A robot's conversation is always with the robot's own character.
+// with returns the conversation with a character: each character has a separate conversation under
+// the same name. A robot's conversation is always with the robot's own character.
 func (c conversation) with(character string) conversation {
 	if character != "" && c.robot == "" {
 		c.key = characterPrefix + character + "/" + c.key
@@ -195,8 +196,8 @@ func exchanges(messages []message) []agent.Exchange {
 	return list
 }
 
-// findConversation returns the conversation that the X-Session-Id names or, if that is empty, the
-// one of the user. If both are empty, it returns a new conversation.
+// findConversation returns the conversation that the X-Session-Id names or, if session is empty, the
+// conversation of the user. If both are empty, it returns a new conversation.
 func (s *Server) findConversation(session, user string) (conversation, error) {
 	if len(session) > limit.Session || len(user) > limit.Session {
 		return conversation{}, badChat("X-Session-Id and user must have at most %d bytes", limit.Session)
@@ -218,7 +219,7 @@ func (s *Server) findConversation(session, user string) (conversation, error) {
 	switch {
 	case name != "":
 	case user != "":
-		name = "user " + user // SafeName hashes this because of the space: user may be an email address
+		name = "user " + user // SafeName hashes a name with a space: user may be an email address, which must not be shown
 	default:
 		name, named = strings.ToLower(rand.Text()[:16]), false
 	}

@@ -22,9 +22,9 @@ import (
 //go:embed schema/vtuber.v1.json
 var schema []byte
 
-// Routes mounts the API. Each lock checks the key in a request's Authorization header; there are
-// none for programs on this machine. A browser cannot set that header in a WebSocket request, so
-// its key is moved there from the subprotocol or the query before the check.
+// Routes mounts the API. Each lock checks the key in a request's Authorization header. On an address
+// for programs on this machine only, no lock is needed. A browser cannot set that header in a
+// WebSocket request, so the locks also get a key that is in a subprotocol or in the query.
 func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	checks := make([]func(*http.Request) error, len(locks))
 	for i, lock := range locks {
@@ -32,7 +32,7 @@ func (s *Server) Routes(r gin.IRouter, locks ...func(*http.Request) error) {
 	}
 	guard := httpserver.Guard(checks...)
 	s.vtuberRoutes(r.Group("/v1/vtuber", guard))
-	// sendOpenAIError is first, and so also sends the errors of the key checks.
+	// sendOpenAIError comes first, so that it also sends the errors of guard.
 	s.chatRoutes(r.Group("/v1", s.sendOpenAIError, guard, httpserver.Limit(limit.File)))
 }
 
@@ -98,7 +98,7 @@ func (s *Server) chatRoutes(r gin.IRouter) {
 	})
 }
 
-// sessionHeader is the header that identifies the conversation, in requests and responses.
+// sessionHeader is the header of requests and responses that identifies the conversation.
 const sessionHeader = "X-Session-Id"
 
 // sendOpenAIError calls the next handlers, and sends their last error in OpenAI's format.

@@ -32,7 +32,7 @@ type notifier interface {
 // robots are the registered robots.
 type robots interface {
 	Get(id device.ID) (device.Robot, error)
-	// Trusts reports whether a robot was adopted by name.
+	// Trusts reports whether a robot is adopted.
 	Trusts(id device.ID) bool
 }
 
@@ -47,7 +47,7 @@ type questions interface {
 type mind interface {
 	// Answer answers a turn, and passes each reply to out.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
-	// Remembered adds an exchange to a conversation.
+	// Remembered adds an exchange to the agent's memory of a conversation.
 	Remembered(conversation string, e agent.Exchange, now time.Time)
 	Forget(conversation string) error
 }
@@ -56,8 +56,8 @@ type mind interface {
 type characters interface {
 	Names() []string
 	Exists(name string) bool
-	// Play sets the character of a turn; an empty name is the household's character. system
-	// is the text of the client's system messages.
+	// Play sets the character of a turn. If name is empty, that is the household's character.
+	// system is the text of the client's system messages.
 	Play(t *agent.Turn, name, system string)
 }
 
@@ -76,7 +76,7 @@ type Options struct {
 	Characters characters // nil if there is only the household's character
 	System     bool       // whether characters follow the system messages of clients
 	Words      *agent.Words
-	Vocabulary agent.Vocabulary // for skins that select none; empty for the RFC's vocabulary
+	Vocabulary agent.Vocabulary // vocabulary of skins that do not select one; empty means the RFC's
 	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
 	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
 	// is empty. It must not block. It may be nil.
@@ -84,7 +84,7 @@ type Options struct {
 	Zone     *time.Location
 	Log      *slog.Logger
 
-	serving *httpserver.Serving // nil for the default limits; set by the benchmark
+	serving *httpserver.Serving // counts connections; nil means with the default limits; set by the benchmark
 }
 
 // Server accepts skins.
@@ -99,7 +99,7 @@ type Server struct {
 	skins map[*skin]bool // connected skins
 }
 
-// Limits of the connected skins.
+// Maximum numbers of connected skins: in total, and from one IP address.
 const (
 	maxSkins      = 1000
 	maxPerAddress = 100
@@ -138,7 +138,7 @@ func (s *Server) Skins() []Skin {
 	return skins
 }
 
-// setConnected adds one to the connected skins, or removes it.
+// setConnected adds a skin to the connected skins, or removes it.
 func (s *Server) setConnected(one *skin, connected bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func defaultPaces() paces {
 // smallBuffer is the size of a connection's buffer in bytes. Nearly every frame fits in it.
 const smallBuffer = 1024
 
-// maxCommands is the maximum of commands per second from one skin.
+// maxCommands is the maximum number of commands per second from one skin.
 const maxCommands = 50
 
 // open upgrades a request and serves the skin on other goroutines.
@@ -126,8 +126,9 @@ func (s *skin) runCommand(text []byte) {
 	}
 }
 
-// commandError converts the error of a command to the error that the skin is sent. It returns nil
-// if err is nil. An unexpected error is logged as logMessage, and its text is not disclosed.
+// commandError converts the error of carrying out a command to the error that the skin is sent. It
+// returns nil if err is nil. An unexpected error is logged with the message logMessage, and its text
+// is not disclosed.
 func (s *skin) commandError(err error, logMessage string) *commandError {
 	switch {
 	case err == nil:

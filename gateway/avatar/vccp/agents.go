@@ -12,7 +12,8 @@ import (
 	"perch/socket"
 )
 
-// character is a character that a model controls.
+// character performs the actions of a model. It is a robot (robotCharacter) or a program that is
+// connected by WebSocket (client).
 type character interface {
 	// capability returns the data of the character's capability message, or nil before the
 	// character has sent that message.
@@ -29,9 +30,9 @@ type registeredAgent struct {
 	robot     device.ID // the robot that is the character, or ""
 }
 
-// register makes a session an agent. Its character is a robot or, if robot is "", a character
-// that connects by WebSocket. already is true if the session already has that character, which
-// is then not replaced. first is true if the session was not registered before.
+// register registers a session as an agent. The character of the agent is a robot or, if robot is "",
+// a program that connects by WebSocket. If the session already has that character, register returns
+// already and changes nothing. first is true if the session was not registered before.
 func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +54,8 @@ func (s *Server) register(session string, robot device.ID) (already, first bool,
 	return false, !exists, nil
 }
 
-// closeCharacter closes the WebSocket of a character that has one. It does so on another
-// goroutine, because closing blocks if the character does not read.
+// closeCharacter closes the WebSocket of a character, unless the character is a robot. It does so on
+// another goroutine, because closing blocks if the character does not read.
 func (s *Server) closeCharacter(c character, reason string) {
 	if c, ok := c.(*client); ok {
 		s.closing.Go(func() { c.conn.Close(socket.Normal, reason) })
@@ -71,8 +72,8 @@ func (s *Server) unregister(session string) {
 	}
 }
 
-// characterOf returns the character of a session, or nil if none exists. registered reports
-// whether the session is an agent.
+// characterOf returns the character of a session, or nil if the session has no character. registered
+// reports whether the session has registered as an agent.
 func (s *Server) characterOf(session string) (c character, registered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,12 +102,13 @@ func (s *Server) attach(session string, c *client) error {
 	return nil
 }
 
-// referenceError is an error with the text of the reference server, which clients may compare.
+// referenceError is an error with the text that VCCP's reference server uses, and that clients may
+// look for.
 type referenceError string
 
 func (e referenceError) Error() string { return string(e) }
 
-// errInvalid is the error for a character whose session is not an agent.
+// errInvalid is the error for a character that connects to a session without an agent.
 const errInvalid = referenceError("Invalid session ID")
 
 // detach removes a disconnected character from its agent.
@@ -132,8 +134,9 @@ func (s *Server) play(ctx context.Context, session string, action message) error
 	return c.play(ctx, action)
 }
 
-// perceptions returns what get-perception responds for a session's character: the latest
-// perception of each category, or the one of a category, or nil if none exists.
+// perceptions returns the response of get-perception for a session's character. If category is empty,
+// that is a list of the latest perception of each category, and otherwise the latest perception of
+// the category, or nil.
 func (s *Server) perceptions(session, category string) any {
 	c, registered := s.characterOf(session)
 	if !registered {

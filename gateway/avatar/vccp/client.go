@@ -22,8 +22,8 @@ const (
 	sendTimeout   = 5 * time.Second // for sending an action
 )
 
-// subprotocol is the WebSocket subprotocol that the response selects. Web pages request it
-// together with a second subprotocol that contains their key (httpserver.InUpgrade).
+// subprotocol is the WebSocket subprotocol that the response selects. A web page requests it
+// together with a second subprotocol, which contains the page's key (httpserver.InUpgrade).
 const subprotocol = "vccp.v1"
 
 // client is a character that is connected by WebSocket.

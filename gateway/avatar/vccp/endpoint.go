@@ -36,7 +36,7 @@ func NewToolEndpoints(log *slog.Logger) *ToolEndpoints {
 	return &ToolEndpoints{log: log, open: map[[sha256.Size]byte]*ToolEndpoint{}}
 }
 
-// maxConnected is the maximum of MCP sessions of one endpoint.
+// maxConnected is the maximum number of MCP sessions of one endpoint.
 const maxConnected = 8
 
 // ToolEndpoint is the MCP server of one session of a coding agent.
@@ -145,10 +145,10 @@ func mcpTool(tool thinker.Tool, log *slog.Logger) *mcp.Tool {
 	return &mcp.Tool{Name: tool.Name, Description: tool.Description, InputSchema: tool.Schema}
 }
 
-// isObjectSchema reports whether the MCP library accepts a schema. It panics at schemas whose type
-// is not object, whose properties or required have the wrong type, or that contain x-mcp-header.
+// isObjectSchema reports whether the MCP library accepts a schema. The library panics at a schema if
+// type is not object, if properties or required have the wrong JSON type, or if x-mcp-header occurs.
 func isObjectSchema(schema json.RawMessage) bool {
-	var s map[string]any // unlike in a struct, keys are compared exactly
+	var s map[string]any // not a struct, because encoding/json would ignore the case of its keys
 	if json.Unmarshal(schema, &s) != nil || s["type"] != "object" {
 		return false
 	}
@@ -182,11 +182,11 @@ func (t *ToolEndpoint) newHandler(tool thinker.Tool) mcp.ToolHandler {
 	}
 }
 
-// errNoTurn is the error for a call between two turns.
+// errNoTurn is the error for a tool call when no turn is in progress.
 var errNoTurn = errors.New("nobody is being answered now; tools can be called only during an answer")
 
 // startCall returns the tools and the context of the current turn, and adds a call to t.running.
-// It returns nil if there is no turn.
+// It returns nil if no turn is in progress.
 func (t *ToolEndpoint) startCall() (*thinker.TurnTools, context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -49,8 +49,8 @@ func (s *Server) Characters(r gin.IRouter) {
 // sessionHeader is the header that contains the ID of a session.
 const sessionHeader = "Mcp-Session-Id"
 
-// noSession is the response to a request without a session that does not begin one. It is the
-// same as in the reference server.
+// noSession is the response to a request that has no session ID and does not begin a session. VCCP's
+// reference server sends the same.
 const noSession = `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}`
 
 // post serves a POST request. An initialize request begins a session.

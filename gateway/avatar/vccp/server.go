@@ -22,7 +22,7 @@ const instructions = `You control a character. Call register-agent first: with t
 	`get-capability returns examples of what the character can do, play-action has it perform an action, get-perception returns what it senses. ` +
 	`The tools whose name begins with a robot's id are that robot's own, and need no registration.`
 
-// Texts of the reference server, which clients may compare.
+// Texts of the reference server, VCCP's own implementation. Clients may look for these texts.
 const (
 	textRegistered = "Agentは正常に登録されました。 Session ID: "
 	textAlready    = "agentが既に登録されています Session ID: "

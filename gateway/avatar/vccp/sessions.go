@@ -33,9 +33,9 @@ func (s *Server) beginRequest(session string) (end func()) {
 	}
 }
 
-// makeRoom reports whether one more session may be opened, and counts it as opening. If there are
-// too many, makeRoom closes the session that has been idle for longest, but only if that has been
-// idle for minIdle.
+// makeRoom reports whether one more session may be opened, and counts that session in s.opening. If
+// maxSessions are open, it closes the session that has been idle for longest, but only if that
+// session has been idle for at least minIdle.
 func (s *Server) makeRoom() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Server) makeRoom() bool {
 	for session := range s.server.Sessions() {
 		open[session.ID()] = true
 		u := s.used[session.ID()]
-		if u == nil || u.closing { // a session that was not recorded yet is counted in s.opening
+		if u == nil || u.closing { // if u is nil, s.opening includes the session
 			continue
 		}
 		remaining++
@@ -69,7 +69,7 @@ func (s *Server) makeRoom() bool {
 	return true
 }
 
-// recordOpened records a session after makeRoom. session is "" if opening has failed.
+// recordOpened records a session that was opened after makeRoom. session is "" if opening has failed.
 func (s *Server) recordOpened(session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

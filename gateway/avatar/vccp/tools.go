@@ -19,9 +19,9 @@ import (
 	"perch/plain"
 )
 
-// maxOffered is the maximum of robots' tools that are offered. The name of a tool has at most
-// limit.Word bytes, because some model providers refuse longer names, and its schema has at most
-// limit.Result bytes.
+// maxOffered is the maximum number of tools of robots that are offered. In addition, the name of a
+// tool has at most limit.Word bytes, because some model providers refuse longer names, and the schema
+// of a tool has at most limit.Result bytes.
 const maxOffered = 300
 
 // robotTool is a tool of a robot.
@@ -30,7 +30,7 @@ type robotTool struct {
 	tool  device.Tool
 }
 
-// adopted returns the robots that were adopted by name.
+// adopted returns the adopted robots.
 func (s *Server) adopted() (robots []device.ID) {
 	for _, r := range s.o.Robots.List() {
 		if s.o.Robots.Trusts(r.ID) {
@@ -40,9 +40,9 @@ func (s *Server) adopted() (robots []device.ID) {
 	return robots
 }
 
-// toolsToOffer returns the tools to offer. The key is the name under which a tool is offered. It
-// adds the first tool of each robot, then the second of each, and so on, so that no robot uses
-// up the limit.
+// toolsToOffer returns the tools to offer. The key is the name under which a tool is offered. The
+// result has the first tool of each robot, then the second tool of each, and so on, so that no robot
+// alone uses up the limit.
 func (s *Server) toolsToOffer() map[string]robotTool {
 	tools := map[string]robotTool{}
 	robots := s.adopted()
@@ -90,8 +90,8 @@ func (s *Server) updateTools() {
 	}, s.newHandler)
 }
 
-// replaceTools changes the tools of a server, which are those in offered, to those in wanted, and
-// updates offered. It does not add a tool if describe returns nil.
+// replaceTools replaces the tools of a server by the tools in wanted. offered holds the tools that the
+// server has, and is updated. A tool is not added if describe returns nil.
 func replaceTools[T any](server *mcp.Server, offered, wanted map[string]T, describe func(name string, t T) *mcp.Tool,
 	newHandler func(T) mcp.ToolHandler) {
 	var removed []string

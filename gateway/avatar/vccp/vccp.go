@@ -29,17 +29,17 @@ type robotControl interface {
 	Tools(id device.ID) []device.Tool
 	// Call calls a tool, and waits for the result until ctx ends.
 	Call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error)
-	// Speak has a robot speak. queued is true if it will do so once it connects.
+	// Speak has a robot speak. queued is true if the robot will speak once it connects.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
-	// Feel shows a face.
+	// Feel has a robot show a face.
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 }
 
-// registry holds the registered robots. Models can use only the robots that it trusts: models
-// read the descriptions of a robot's tools, which a stranger's robot could abuse as a prompt.
+// registry holds the registered robots. Models can use only adopted robots: models read the
+// descriptions of a robot's tools, where a robot that nobody has adopted could place a prompt.
 type registry interface {
 	List() []device.Robot
-	// Trusts reports whether a robot was adopted by name.
+	// Trusts reports whether a robot is adopted.
 	Trusts(id device.ID) bool
 }
 
@@ -71,11 +71,11 @@ type Options struct {
 
 // Limits of the clients.
 const (
-	maxSessions = 32
+	maxSessions = 32               // MCP sessions
 	minIdle     = time.Minute      // before a session may be closed to make room for another
 	maxCalls    = 16               // tool calls in progress
-	defaultIdle = time.Hour        // for Options.Idle
-	quietFor    = 50 * time.Second // for Server.quiet
+	defaultIdle = time.Hour        // default of Options.Idle
+	quietFor    = 50 * time.Second // value of Server.quiet outside tests
 	maxMessages = 200              // messages per second from one character
 )
 
