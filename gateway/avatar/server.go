@@ -146,8 +146,8 @@ func Accept(s *httpserver.Serving, w http.ResponseWriter, r *http.Request, o soc
 	return nil
 }
 
-// sessionsOf returns the Filter.Sessions of a program: the session of its conversation and, if it
-// has joined the conversation of a robot, all sessions of the robot.
+// sessionsOf returns the feed.Filter.Sessions of a program: the session of its conversation and, if
+// it has joined the conversation of a robot, all sessions of the robot.
 func sessionsOf(conversation, session string) []string {
 	if !strings.HasPrefix(conversation, feed.OfRobot) {
 		return []string{session}

@@ -44,8 +44,7 @@ type client struct {
 	question string // ID of the latest question; used only by the goroutine that receives
 }
 
-// send sends a message of type kind. request is the ID of the message that this one replies to,
-// or "".
+// send sends a message of type kind. request is the ID of the message to reply to, or "".
 func (c *client) send(ctx context.Context, kind, request string, payload any) error {
 	return c.conn.Send(ctx, newEnvelope(c.session, kind, request, payload))
 }

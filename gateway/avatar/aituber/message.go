@@ -44,11 +44,11 @@ type envelope struct {
 	Session   string `json:"sessionId"`
 	At        string `json:"timestamp"` // ISO 8601
 	Payload   any    `json:"payload"`
-	RequestID string `json:"requestId,omitempty"` // ID of the message that this one replies to
+	RequestID string `json:"requestId,omitempty"` // ID of the page's message that this is a reply to
 }
 
-// newEnvelope returns a message of type kind. request is the ID of the message that this one
-// replies to, or "". A nil payload becomes an empty object.
+// newEnvelope returns a message of type kind. request is the ID of the message to reply to, or "".
+// A nil payload becomes an empty object.
 func newEnvelope(session, kind, request string, payload any) envelope {
 	if payload == nil {
 		payload = struct{}{}

@@ -1,6 +1,6 @@
 // Package character serves the API of the three.ws agent system: the actions of characters as
-// a list and as a stream, the passports of characters, and the actions that viewers report or
-// request.
+// a list and as a stream, the passports of characters (name, home page, wallet address and other
+// data about the identity), and the actions that viewers report or request.
 package character
 
 import (
@@ -27,7 +27,7 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// passports are the passports of the characters, by the character's ID.
+// passports holds the passports of the characters. id is the ID of a character.
 type passports interface {
 	Passport(id string) (map[string]any, error)
 	// Change sets the fields of body, which is a JSON object. A field that is null is reset

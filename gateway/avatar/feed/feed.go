@@ -240,7 +240,7 @@ func (f *Feed) notify(at time.Time, n Notice) {
 	f.sendAll(waiting.frame)
 }
 
-// maxStored is the maximum of waiting notifications. The store has the same limit.
+// maxStored is the maximum number of waiting notifications. The store has the same limit.
 const maxStored = 500
 
 // removeNotice removes the waiting notification with an ID. It returns false if there was no such
@@ -310,7 +310,7 @@ func (f *Feed) untilExpiry(now time.Time) time.Duration {
 	return time.Hour
 }
 
-// expire sends the states that follow expired ones.
+// expire sends the new states of sessions whose previous state has expired.
 func (f *Feed) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

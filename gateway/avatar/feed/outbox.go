@@ -18,7 +18,7 @@ const (
 // not crowded, it retains all frames in order. In a crowded outbox a frame replaces earlier
 // frames with the same key, such as earlier states of the same session. If there are too many
 // notifications, those of low urgency are dropped, oldest first. If there are too many gestures,
-// looks, sentences or moods, the oldest are dropped; their keys do not bound them, because a
+// looks, sentences or moods, the oldest are dropped: replacement alone does not limit them, because a
 // program may use any number of sessions. A viewer whose outbox is still too full is called late,
 // and is disconnected.
 type outbox struct {

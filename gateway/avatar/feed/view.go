@@ -15,7 +15,7 @@ import (
 type view struct {
 	state     agent.State   // latest state from the board
 	states    [2]shownState // states that were last sent to the two groups of viewers; see index
-	tools     []item        // running tools, in the order of their start
+	tools     []item        // running tools, oldest first
 	questions []item        // open questions
 	emotion   event.Emotion // latest face; its Name is empty before the first face
 	emotionAt event.Envelope
@@ -90,7 +90,7 @@ func (v *view) newState(allStates bool, at time.Time) *Frame {
 	return now.frame
 }
 
-// setTool adds a running tool, or removes an ended one.
+// setTool adds a tool that is running, or removes a tool that has ended.
 func (v *view) setTool(t event.ToolStatus, made *Frame) {
 	v.tools = slices.DeleteFunc(v.tools, func(running item) bool { return running.id == t.ID })
 	if t.Status == event.ToolRunning {

@@ -51,8 +51,8 @@ func (c *client) fail(ctx context.Context, until time.Time, sentence string) {
 }
 
 // finish sends the last messages of a reply, waits until the client has played the sound, and
-// tells the client that the reply has ended. The sound lasts until the given time; the zero
-// time means that there is no sound.
+// tells the client that the reply has ended. until is when the sound ends, or zero if the reply has
+// no sound.
 func (c *client) finish(ctx context.Context, until time.Time, last ...any) {
 	if c.send(ctx, last...) != nil {
 		return
@@ -63,7 +63,7 @@ func (c *client) finish(ctx context.Context, until time.Time, last ...any) {
 	_ = c.send(ctx, bareMessage{"force-new-message"}, newControl("conversation-chain-end")) // fails only if the client has disconnected
 }
 
-// waitPlayed waits until the client has played all sound, which lasts until the given time. It
+// waitPlayed waits until the client has played all sound. until is when the sound ends. waitPlayed
 // returns false if ctx ends or the client has disconnected.
 func (c *client) waitPlayed(ctx context.Context, until time.Time) bool {
 	select {

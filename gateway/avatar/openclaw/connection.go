@@ -20,8 +20,8 @@ import (
 )
 
 // connection is the connection of one client. One goroutine receives frames. One goroutine for
-// each text that is being answered passes on the reply. The goroutine of serve sends messages, and
-// is the only one that may use the field asking and the fields after it.
+// each text that is being answered passes on the reply. The goroutine of serve sends messages. No
+// other goroutine may use the field asking and the fields after it.
 type connection struct {
 	server *Server
 	conn   *socket.Conn

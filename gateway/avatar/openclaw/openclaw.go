@@ -1,11 +1,11 @@
-// Package openclaw serves the WebSocket protocol of the OpenClaw gateway, versions 3 and 4.
-// Programs for that gateway, such as Flawed Avatar, can show the appliance's agents and chat
-// with them.
+// Package openclaw serves the WebSocket protocol, versions 3 and 4, of the gateway of OpenClaw, an
+// AI assistant. Programs for that gateway, such as Flawed Avatar, can show the appliance's agents
+// and chat with them.
 //
 // The server sends a new client a challenge. The client connects with a token, with a signed
 // device identity, or with neither. The server then sends the activity of all sessions as
-// agent events, lists sessions and agents, and passes texts to an avatar.Chat. It supports no
-// other methods. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
+// agent events, lists sessions and agents, and passes texts to an avatar.Chat. Other methods are
+// not supported. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
 // openclaw/openclaw, and src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
 package openclaw
 

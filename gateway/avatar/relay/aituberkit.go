@@ -124,8 +124,8 @@ func (l *aituberLink) chooseReceiver(ctx context.Context) error {
 }
 
 // aituberChoice returns the ID of a page that can speak, or "" if there is no such page. Unless wanted
-// is empty, it must be an ID or a name of the page. If several pages match, it prefers the one with
-// the ID previous, and otherwise the first.
+// is empty, the page must have wanted as its ID, configured ID or name. If several pages match, the
+// page with the ID previous has priority, and then the first page.
 func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id string) {
 	for _, r := range receivers {
 		switch {

@@ -75,9 +75,9 @@ func newClawdState(w words, session string, state feed.State, previous agent.Sho
 	return body, body.State != ""
 }
 
-// addresses returns the addresses at which the pet may listen, likeliest first. If an address is
-// configured, it is the only one. Otherwise they are the address in the pet's runtime file, and all
-// others in the range of ports.
+// addresses returns the addresses at which the pet may listen, likeliest first. If another address
+// than clawdURL is configured, the result is only that address. Otherwise it is the address in the
+// pet's runtime file, followed by all others in the range of ports.
 func (p clawd) addresses() []string {
 	if p.URL != clawdURL {
 		return []string{p.URL}

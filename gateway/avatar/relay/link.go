@@ -24,8 +24,8 @@ const (
 	firstWait  = 700 * time.Millisecond
 	maxWait    = time.Minute
 	quickTries = 20 // number of attempts before the wait grows
-	// workingAfter is how long a connection must last to count as working. If it is closed
-	// sooner, the program is another one, or refuses Perch.
+	// workingAfter is how long a connection must last to count as working. A program that closes
+	// it sooner is of another kind, or refuses Perch.
 	workingAfter = 5 * time.Second
 )
 

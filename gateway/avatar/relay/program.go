@@ -152,7 +152,7 @@ func (r *warnings) has(subject string) bool {
 	return r.bySubject[subject] != nil
 }
 
-// all returns all different warnings as one error, or nil if none exist.
+// all returns all different warnings as one error, or nil if there are no warnings.
 func (r *warnings) all() (note error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

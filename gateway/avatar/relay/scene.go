@@ -43,8 +43,8 @@ func (s Scene) isBusy() bool {
 	return s.State != agent.Idle && s.State != agent.Sleeping && s.State != ""
 }
 
-// scenes holds the scene of each session, and chooses the scene to show: the one that became busy
-// last. When that scene is no longer busy, another busy scene takes its place, if there is one.
+// scenes holds the scene of each session, and chooses the scene to show: the latest to become busy.
+// When that scene is no longer busy, another busy scene takes its place, if there is any.
 type scenes struct {
 	ordered []Scene // the last one is shown
 }

@@ -22,8 +22,8 @@ var (
 )
 
 // RunTrial has a program show everything that it can show, so that the owner can watch whether it
-// works. Each step of the trial shows one thing for the time each. RunTrial calls report before each
-// step, and returns an error if the trial has ended early.
+// works. Every step of the trial shows one thing, and lasts for the duration each. RunTrial calls
+// report before every step, and returns an error if the trial has ended early.
 func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(step string) error) error {
 	for _, one := range r.current() {
 		if one.target.Name != name {

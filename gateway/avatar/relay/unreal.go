@@ -122,7 +122,7 @@ func (t unrealTarget) request(value any) unrealRequest {
 		"propertyValue": map[string]any{t.member: value}, "access": "WRITE_ACCESS"}}
 }
 
-// maxPending is how many requests are remembered. Responses to earlier ones are ignored.
+// maxPending is how many requests are remembered. Responses to earlier requests are ignored.
 const maxPending = 64
 
 // unrealLink is a connection to Unreal Engine.
@@ -225,7 +225,7 @@ func parseValue(word string) any {
 	return word
 }
 
-// values returns the values for a scene, except those that the words exclude.
+// values returns the values for a scene. It omits a state, face or feeling whose word is "".
 func (l *unrealLink) values(s Scene) map[string]any {
 	values := map[string]any{"tool": s.Tool, "said": s.Said, "question": s.Question}
 	for key, name := range map[string]string{"state": string(s.State), "face": s.Expression(), "feeling": s.Mood.Dominant} {

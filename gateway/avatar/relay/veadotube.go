@@ -23,7 +23,7 @@ import (
 type veadotube struct{ *programConfig }
 
 const (
-	maxInstanceAge = 10 * time.Second // a running instance has written its file at most this long ago
+	maxInstanceAge = 10 * time.Second // an instance whose file is older is not running
 	statesEvery    = 10 * time.Second // interval at which the list of states is read
 )
 
@@ -60,8 +60,8 @@ func (p veadotube) open(ctx context.Context, note func(error)) (link, error) {
 	return l, nil
 }
 
-// address returns the configured address. If none is configured, it returns the one in the newest
-// file of an instance.
+// address returns the configured address. If no address is configured, it returns the address in the
+// newest file of a running instance.
 func (p veadotube) address(now time.Time) (string, error) {
 	if p.URL != "" {
 		return p.URL, nil

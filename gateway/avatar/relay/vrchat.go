@@ -28,7 +28,7 @@ const (
 	vrchatEmote     = "VRCEmote" // parameter of the built-in gestures
 )
 
-// Limits of the chatbox. The first three are those of VRChat, which mutes a user who sends more.
+// Limits of the chatbox. The first three are VRChat's limits: it mutes a user who exceeds them.
 const (
 	maxChatUnits   = 144 // UTF-16 code units
 	maxChatLines   = 9

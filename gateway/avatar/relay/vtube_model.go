@@ -42,9 +42,9 @@ type vtubeParameter struct {
 }
 
 // match returns the file of the expression, or else the ID of the hotkey, that shows a name in a
-// category; both may be "". It returns other hotkeys than those that play an animation or switch an
-// expression only if the owner has configured the hotkey's name as the word: such hotkeys may change
-// the background or load another model.
+// category; both may be "". A hotkey may do anything, such as load another model. match therefore
+// returns it only if it plays an animation or switches an expression, or if the owner has configured
+// its name as the word.
 func (m vtubeModel) match(category, name string) (file, hotkey string) {
 	candidates := m.words.candidates(category, name)
 	if i := findName(namesOf(m.Expressions, func(e vtubeExpression) string { return e.Name }), candidates); i >= 0 {
@@ -71,8 +71,8 @@ func namesOf[T any](elements []T, name func(T) string) (names []string) {
 	return names
 }
 
-// expressions returns the files of expressions and the IDs of hotkeys for a scene: those for the
-// state, the face and the strongest feeling. The zero Scene has none of them.
+// expressions returns the files of expressions and the IDs of hotkeys for the state, the face and the
+// strongest feeling of a scene. It returns nothing for the zero Scene.
 func (m vtubeModel) expressions(s Scene) (files, hotkeys []string) {
 	if s == (Scene{}) {
 		return nil, nil
@@ -133,8 +133,8 @@ type vtubeTrigger struct {
 	Hotkey string `json:"hotkeyID"`
 }
 
-// setValues returns the parameters whose values replace those of a face tracker: the mouth, which is
-// open to a level from 0 to 1, and the custom parameters.
+// setValues returns the parameters whose values replace the values of a face tracker: the mouth, which
+// is open to a level from 0 to 1, and the custom parameters.
 func (m vtubeModel) setValues(scene Scene, level float64) (values []value) {
 	for _, v := range append(customValues(scene), value{"MouthOpen", round(level)}) {
 		if v.Value != 0 && m.hasParameter(v.ID) {
@@ -144,8 +144,8 @@ func (m vtubeModel) setValues(scene Scene, level float64) (values []value) {
 	return values
 }
 
-// addValues returns the parameters whose values are added to the values of a face tracker: those that the
-// mood changes. They are added, because the values of a face at rest differ between trackers.
+// addValues returns the parameters that the mood changes. Their values are added to the values of a
+// face tracker, because trackers differ in the values of a face at rest.
 func (m vtubeModel) addValues(scene Scene) (values []value) {
 	for _, p := range offsets(scene.Mood) {
 		scale := 1.0

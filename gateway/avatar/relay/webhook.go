@@ -36,7 +36,7 @@ type webhook struct {
 
 const (
 	postTimeout = 4 * time.Second // less than callTimeout, whose error would not describe the cause
-	maxWaiting  = 64              // maximum number of webhook.waiting
+	maxWaiting  = 64              // maximum length of webhook.waiting
 )
 
 func webhookKind() kind {

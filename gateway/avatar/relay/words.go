@@ -90,8 +90,9 @@ func (w words) orName(category, name string) string {
 	return name
 }
 
-// candidates returns the names that a program may use for a name in a category, likeliest first. It
-// is for programs that report which names they have, for example those of the model's expressions.
+// candidates returns the words that a program may use for a name in a category, such as happy in the
+// category face, likeliest first. It is for programs that report the names of their expressions or
+// states: findName then finds the name of such an expression or state.
 func (w words) candidates(category, name string) (names []string) {
 	add := func(word string) {
 		if word != "" && !slices.ContainsFunc(names, func(other string) bool { return strings.EqualFold(other, word) }) {

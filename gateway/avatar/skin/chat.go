@@ -22,7 +22,7 @@ type turns struct {
 	busy map[string]bool // keys of the conversations that have a turn
 }
 
-// errBusy is returned if a turn cannot begin before another one has ended.
+// errBusy is returned if a turn cannot begin before another turn has ended.
 var errBusy error = &busyFault{httpserver.Fault{Word: "agent_busy", Sentence: "agent is busy, retry in a moment", HTTP: http.StatusTooManyRequests}}
 
 // busyFault is a fault with a Retry-After header.

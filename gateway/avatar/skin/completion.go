@@ -15,7 +15,7 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// completion is a chat completion of OpenAI's API, or a chunk of a streamed one.
+// completion is a chat completion of OpenAI's API, or a chunk of a streamed completion.
 type completion struct {
 	ID      string   `json:"id"`
 	Object  string   `json:"object"`

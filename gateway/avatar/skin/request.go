@@ -86,7 +86,7 @@ type question struct {
 	text         string
 	history      []agent.Exchange // exchanges that the client has sent before the question
 
-	character string // name of the character that replies; empty for the household's
+	character string // name of the character that replies; empty for the household's character
 	system    string // the client's system messages; empty unless Options.System is set
 }
 

@@ -76,7 +76,7 @@ type Options struct {
 	Characters characters // nil if there is only the household's character
 	System     bool       // whether characters follow the system messages of clients
 	Words      *agent.Words
-	Vocabulary agent.Vocabulary // vocabulary of skins that do not select one; empty means the RFC's
+	Vocabulary agent.Vocabulary // vocabulary of skins that do not select one; empty means agent.VocabularyRFC
 	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
 	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
 	// is empty. It must not block. It may be nil.
@@ -128,7 +128,7 @@ type Skin struct {
 	Since   time.Time
 }
 
-// Skins returns the connected skins in the order of their connection.
+// Skins returns the connected skins, oldest connection first.
 func (s *Server) Skins() []Skin {
 	skins := []Skin{}
 	for _, one := range s.connected() {

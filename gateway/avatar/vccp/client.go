@@ -151,8 +151,7 @@ type Character struct {
 	Since   time.Time
 }
 
-// Connected returns the characters that are connected by WebSocket, in the order of their
-// connection.
+// Connected returns the characters that are connected by WebSocket, oldest connection first.
 func (s *Server) Connected() []Character {
 	s.mu.Lock()
 	defer s.mu.Unlock()

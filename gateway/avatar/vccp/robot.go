@@ -15,7 +15,7 @@ import (
 	"perch/plain"
 )
 
-// robotCharacter is a robot as a character.
+// robotCharacter is a robot that a model controls.
 type robotCharacter struct {
 	server *Server
 	robot  device.ID

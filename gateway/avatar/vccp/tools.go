@@ -182,7 +182,7 @@ func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments 
 	return s.o.Control.Call(ctx, id, tool, arguments)
 }
 
-// addSkills offers the exposed skills. Their calls count towards maxCalls, like those of robots'
+// addSkills offers the exposed skills. Calls of skills count towards maxCalls, like calls of robots'
 // tools.
 func (s *Server) addSkills() {
 	if s.o.Skills == nil {

@@ -1,8 +1,8 @@
-// Package vccp serves the Virtual Character Control Protocol 1.0: a model connects by MCP, a
-// character by WebSocket, and the character performs the model's actions. Robots are
-// characters too, and the models can also call the robots' own tools. ToolEndpoints offers the
-// tools of a turn to coding agents that the appliance has started. docs/vccp.md lists the
-// differences from the specification of the protocol.
+// Package vccp serves the Virtual Character Control Protocol (VCCP) 1.0: a language model connects
+// by MCP, a character by WebSocket, and the character performs the model's actions. A robot can be
+// the character too, and a model can also call the robots' own tools. ToolEndpoints offers the tools
+// of a turn to coding agents that the appliance has started. docs/vccp.md lists the differences from
+// the specification of the protocol.
 package vccp
 
 import (
@@ -62,7 +62,7 @@ type Options struct {
 	// Find returns the robot with a MAC address or a name.
 	Find      func(robot string) (device.ID, error)
 	Bus       *event.Bus
-	Face      func(preset string) (agent.Emotion, bool) // returns the face for a preset of the action expression
+	Face      func(preset string) (agent.Emotion, bool) // returns the face for a preset, the name in an action of the category expression
 	UserTools func() bool                               // whether models may use tools that are for a robot's owner; nil means no
 	Skills    skills                                    // may be nil
 	Idle      time.Duration                             // a session ends after this time without a request; 0 means an hour
