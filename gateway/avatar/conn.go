@@ -95,7 +95,7 @@ func (c *Conn) read(ctx context.Context) error {
 }
 
 // write sends messages and frames until ctx ends or sending fails. It sends no frames
-// before the program is greeted.
+// before Program.Greet has succeeded.
 func (c *Conn) write(ctx context.Context) {
 	ping := time.NewTicker(c.server.paces.ping)
 	defer ping.Stop()

@@ -1,7 +1,7 @@
 // Package aituber is the server for aituber-kit, a web page with a VRM or Live2D character
-// that has its own voice. The page connects to Perch by its setting "external linkage" (/ws,
-// protocol version 2). The agent answers the text that people type or speak to the page, and the
-// page gets each sentence of the reply with the name of a face.
+// that has its own voice. The page's feature "external linkage" connects to Perch (/ws, protocol
+// version 2). The agent answers the text that people type or speak to the page, and the page gets
+// each sentence of the reply with the name of a face.
 //
 // The protocol is the one of aituber-kit at commit 6be82fe. The protocol has no keys; the page
 // passes Perch's key as httpserver.InUpgrade describes.

@@ -70,9 +70,9 @@ type refusal struct {
 	closeCode int // of the WebSocket protocol
 }
 
-// check validates the parameters. If needsToken is true, which is the case for an address that
-// anybody can reach, checkToken must accept the client's token, and a device must have signed the
-// nonce.
+// check validates the parameters. If needsToken is true, as at an address that other machines can
+// reach, checkToken must accept the client's token, and a device that identifies itself must have
+// signed the nonce.
 func (p *connectParams) check(nonce string, now time.Time, needsToken bool, checkToken func(string) error) (handshake, *refusal) {
 	if p.Max < minProtocol || p.Min > maxProtocol || p.Min > p.Max {
 		return handshake{}, &refusal{invalid("protocol mismatch: the supported versions are %d and %d", minProtocol, maxProtocol).

@@ -10,7 +10,7 @@ import (
 	"perch/gateway/avatar/feed"
 )
 
-// Values in the two responses to a request agent, as in the gateway's responses.
+// Values in the two responses to a request of the method agent, as in the gateway's responses.
 const (
 	accepted = "accepted"  // status of the first response
 	summary  = "completed" // summary of the final response

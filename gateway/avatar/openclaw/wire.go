@@ -17,7 +17,7 @@ type request struct {
 }
 
 // parseRequest decodes a frame from a client. needsResponse is false for a frame that cancels an
-// earlier request. If the frame is invalid, r has only the ID for the response.
+// earlier request. If the frame is invalid, only r.ID may be used, as the ID of the response.
 func parseRequest(isText bool, text []byte) (r request, needsResponse bool, bad *failure) {
 	if !isText {
 		return request{ID: noID}, true, invalid("a frame must be a text message, not a binary one")

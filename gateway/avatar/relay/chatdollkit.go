@@ -103,8 +103,8 @@ func spoken(text string) string {
 	return strings.TrimSpace(strings.NewReplacer("[", " ", "]", " ", "\n", " ").Replace(text))
 }
 
-// performed returns the text for a change of scene. The text contains all tags, because each request
-// interrupts the previous one.
+// performed returns the text for a change of scene. It is a single text with all tags, because a
+// second request would interrupt the first.
 func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
 	state, face := tag("anim", l.words.state(scene.State)), tag("face", l.words.face(scene.Expression()))
 	if scene.State != previous.State {

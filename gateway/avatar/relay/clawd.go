@@ -75,9 +75,9 @@ func newClawdState(w words, session string, state feed.State, previous agent.Sho
 	return body, body.State != ""
 }
 
-// addresses returns the addresses at which the pet may listen, likeliest first. If another address
-// than clawdURL is configured, the result is only that address. Otherwise it is the address in the
-// pet's runtime file, followed by all others in the range of ports.
+// addresses returns the addresses at which the pet may listen, likeliest first. If an address other
+// than clawdURL is configured, that is the only address. Otherwise the address in the pet's runtime
+// file comes first, followed by all others in the range of ports.
 func (p clawd) addresses() []string {
 	if p.URL != clawdURL {
 		return []string{p.URL}
@@ -194,7 +194,7 @@ func (l *clawdLink) refresh(ctx context.Context, _ Scene) error {
 		if !ok || !slices.Contains([]agent.Shown{agent.Thinking, agent.Working, agent.Juggling, agent.Speaking}, s.State) {
 			continue
 		}
-		body.Event = "" // nothing has happened since the state was sent first
+		body.Event = "" // nothing has happened since the state was first sent
 		if err := l.post(ctx, body); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ type relay struct {
 	log     *slog.Logger
 	trials  chan *trial           // trials that RunTrial starts
 	stop    context.CancelFunc    // cancels the context of run; nil before run
-	busy    map[string]feed.State // latest states that the program was sent, if they are busy
+	busy    map[string]feed.State // latest states that the program was sent, except idle and sleeping
 	noticed recent                // notifications that the program has shown
 	working map[string]bool       // agents that were busy during the latest call of wait
 	brief   bool                  // whether a warning was logged that the latest connection was shorter than workingAfter

@@ -82,7 +82,7 @@ func (l *lips) send(ctx context.Context, levels []float64) {
 }
 
 // levelsOf returns how far a mouth is open while it says text, one level per voice.LevelDuration.
-// It assumes 14 letters per second, or 7 characters in scripts that write syllables or words.
+// It assumes 14 letters per second, or 7 Chinese, Japanese or Korean characters.
 func levelsOf(text string) (levels []float64) {
 	for _, r := range strings.ToLower(text) {
 		switch {

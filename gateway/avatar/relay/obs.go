@@ -23,7 +23,8 @@ import (
 
 // obs is OBS Studio, through obs-websocket 5. A text source shows sentences, questions and
 // notifications. One scene item is visible while the agent speaks. If the owner sets the word for a
-// state, face or feeling to the name of a scene item, that item is visible during it.
+// state, face or feeling to the name of another item, that item is visible while the agent has the
+// state, face or feeling.
 type obs struct{ *programConfig }
 
 func obsKind() kind {

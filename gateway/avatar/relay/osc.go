@@ -20,7 +20,7 @@ type oscValue struct {
 	data string
 }
 
-// oscInt, oscText, oscFloat and oscBool return arguments.
+// oscInt, oscText, oscFloat and oscBool convert a Go value to an argument.
 func oscInt(n int32) oscValue {
 	return oscValue{'i', string(binary.BigEndian.AppendUint32(nil, uint32(n)))}
 }

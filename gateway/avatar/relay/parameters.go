@@ -9,7 +9,7 @@ import (
 // Intervals of sending parameters.
 const (
 	moveEvery   = 100 * time.Millisecond // while parameters change
-	repeatEvery = 400 * time.Millisecond // while they do not: programs drop a parameter that was not sent for 0.5 to 1 s
+	repeatEvery = 400 * time.Millisecond // while none changes: programs drop a parameter that was not sent for 0.5 to 1 s
 )
 
 // value is the value of one parameter.
@@ -24,7 +24,7 @@ func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 // sentParameters are the parameters that a program was last sent.
 type sentParameters struct {
 	values []value
-	at     time.Time // when they were sent
+	at     time.Time // when the values were sent
 }
 
 // next returns the parameters to send now; values are the current values of all parameters. It

@@ -22,8 +22,7 @@ type Kind struct {
 	Name  string // name in the configuration
 	Title string // the program's own name
 	URL   string // default address; if empty, the owner must configure one unless Finds is true
-	// Finds reports whether the address is searched for if none is configured. Target.URL is
-	// then empty.
+	// Finds is true if Perch searches for the address when Target.URL is empty.
 	Finds bool
 	// Shows lists what the program can show: states, tools, faces, moods, gestures, looks, speech,
 	// notifications, questions, steps (changes of notifications), mouth.

@@ -13,14 +13,14 @@ import (
 	"perch/limit"
 )
 
-// Duration of a step in a trial.
+// Duration of a step in a trial; see RunTrial.
 const (
 	defaultStep = 1500 * time.Millisecond
 	minStep     = 100 * time.Millisecond
 	maxStep     = 10 * time.Second
 )
 
-// Routes mounts the owner's API of the relays.
+// Routes mounts the API for the owner.
 func (r *Relays) Routes(owner gin.IRouter) {
 	owner.GET("/api/v1/relays", func(c *gin.Context) {
 		c.Header("Cache-Control", "no-store")

@@ -94,7 +94,7 @@ func (p veadotube) address(now time.Time) (string, error) {
 // veadoInstance is the content of the file of a running instance.
 type veadoInstance struct {
 	Time   int64  `json:"time"`   // when the file was written, in Unix seconds
-	Server string `json:"server"` // "127.0.0.1:2424"
+	Server string `json:"server"` // address, such as "127.0.0.1:2424"
 }
 
 // veadoMessage is a message of the channel "nodes".

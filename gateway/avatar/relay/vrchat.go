@@ -88,8 +88,9 @@ type vrchatLink struct {
 	talking float64   // how far the mouth is open, from 0 to 1
 }
 
-// parameters returns the parameters for a scene. A word for a state or face is either a number, the
-// value for "parameter.state" or "parameter.face", or the name of a boolean parameter to set.
+// parameters returns the parameters for a scene. A word for a state or face is either the name of a
+// boolean parameter to set, or a number. The number becomes the value of the parameter that the word
+// for "parameter.state" or "parameter.face" names.
 func (l *vrchatLink) parameters(s Scene) map[string]oscValue {
 	parameters := map[string]oscValue{}
 	for parameter, word := range map[string]string{"parameter.state": l.words.state(s.State), "parameter.face": l.words.face(s.Expression())} {

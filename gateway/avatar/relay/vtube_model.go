@@ -25,7 +25,7 @@ type vtubeModel struct {
 // vtubeExpression is an expression of the model.
 type vtubeExpression struct {
 	Name string `json:"name"`
-	File string `json:"file"` // "happy.exp3.json"
+	File string `json:"file"` // such as "happy.exp3.json"
 }
 
 // vtubeHotkey is a hotkey of the model.

@@ -32,8 +32,8 @@ type busyFault struct{ httpserver.Fault }
 func (*busyFault) RetryAfter() int { return 3 }
 
 // start begins a turn in the conversation with a key. The caller must call end, which calls publish
-// to publish the end of the turn. No other turn begins before end has returned: the events of the
-// next turn follow, and a client that receives the end can begin its next turn at once.
+// to publish the end of the turn. While end runs, start waits: a client that receives the published
+// end can begin its next turn at once, and the events of that turn follow.
 func (t *turns) start(key string) (end func(publish func()), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

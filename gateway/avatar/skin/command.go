@@ -17,7 +17,7 @@ import (
 // maxSessions is the maximum number of sessions in a filter.
 const maxSessions = 64
 
-// command is a valid command of a skin.
+// command is a decoded command of a skin.
 type command struct {
 	kind   string      // subscribe, ping, ack or answer; empty if the command is invalid
 	filter feed.Filter // for subscribe

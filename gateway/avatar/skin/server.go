@@ -84,7 +84,7 @@ type Options struct {
 	Zone     *time.Location
 	Log      *slog.Logger
 
-	serving *httpserver.Serving // counts connections; nil means with the default limits; set by the benchmark
+	serving *httpserver.Serving // set only by the benchmark, to raise the limits; otherwise nil
 }
 
 // Server accepts skins.

@@ -31,8 +31,8 @@ type registeredAgent struct {
 }
 
 // register registers a session as an agent. The character of the agent is a robot or, if robot is "",
-// a program that connects by WebSocket. If the session already has that character, register returns
-// already and changes nothing. first is true if the session was not registered before.
+// a program that connects by WebSocket. If the session already has that character, register changes
+// nothing, and already is true. first is true if the session was not registered before.
 func (s *Server) register(session string, robot device.ID) (already, first bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,9 +134,9 @@ func (s *Server) play(ctx context.Context, session string, action message) error
 	return c.play(ctx, action)
 }
 
-// perceptions returns the response of get-perception for a session's character. If category is empty,
-// that is a list of the latest perception of each category, and otherwise the latest perception of
-// the category, or nil.
+// perceptions returns the response of get-perception for a session's character: a list of the latest
+// perception of each category or, unless category is empty, only the latest perception of that
+// category, which may be nil.
 func (s *Server) perceptions(session, category string) any {
 	c, registered := s.characterOf(session)
 	if !registered {

@@ -86,7 +86,7 @@ func (c *client) handleMessage(text []byte, now time.Time) {
 	}
 }
 
-// ping sends a ping at each interval until stop is closed. The pongs show that a silent character
+// ping sends pings until stop is closed; every is the interval. The pongs show that a silent character
 // is still connected.
 func (c *client) ping(every time.Duration, stop <-chan struct{}) {
 	ticker := time.NewTicker(every)

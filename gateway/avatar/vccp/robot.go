@@ -25,7 +25,7 @@ type robotCharacter struct {
 const (
 	headTool  = "set_head_angles"
 	lightTool = "set_led_color"
-	headSpeed = 250 // an argument of headTool
+	headSpeed = 250 // value of the argument speed of headTool
 )
 
 // Categories of actions.
@@ -37,7 +37,7 @@ const (
 	actionMove       = "movement" // robots do not support it
 )
 
-// findTool returns the robot's tool whose name ends with name.
+// findTool returns the robot's tool with name as the last part of its name.
 func (c robotCharacter) findTool(name string) (device.Tool, bool) {
 	for _, t := range c.server.o.Control.Tools(c.robot) {
 		if t.Name == name || strings.HasSuffix(t.Name, "."+name) {
@@ -152,8 +152,7 @@ func (c robotCharacter) speak(ctx context.Context, data json.RawMessage) error {
 	return err
 }
 
-// call calls the firmware's tool whose name ends with name. The firmware checks the ranges of the
-// arguments.
+// call calls the robot's tool that findTool finds. The firmware checks the ranges of the arguments.
 func (c robotCharacter) call(ctx context.Context, name string, arguments map[string]any) error {
 	t, ok := c.findTool(name)
 	if !ok {
@@ -163,8 +162,8 @@ func (c robotCharacter) call(ctx context.Context, name string, arguments map[str
 	return err
 }
 
-// perceptions implements character. The categories are the names of the robot's events, and
-// "state" for the rest of its perception.State.
+// perceptions implements character. The category of a perception is the name of the robot's event. The
+// category "state" has the rest of the robot's perception.State.
 func (c robotCharacter) perceptions(now time.Time) []message {
 	s := c.server.o.Senses.Robot(c.robot, now)
 	var latest []message
