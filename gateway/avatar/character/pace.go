@@ -51,8 +51,8 @@ func isStored(kind action.Type) bool {
 	return false
 }
 
-// admit counts an event, and reports whether the caller must publish it now. If not, the event is
-// delayed or, for a gesture, dropped.
+// admit counts an event, and reports whether the caller must publish it now. Otherwise the event is
+// delayed, or dropped if it is a gesture.
 func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (publish bool, err error) {
 	if err := p.all.check(now, ""); err != nil {
 		return false, err
@@ -85,8 +85,8 @@ func newPace() pace {
 		wake: make(chan struct{}, 1)}
 }
 
-// admit reports whether the caller must publish a viewer's event now. If not, Run publishes the
-// event later, or it is dropped.
+// admit reports whether the caller must publish a viewer's event now. Otherwise Run publishes the
+// event later, or the event is dropped.
 func (a *API) admit(at place, kind action.Type, e event.Event) (publish bool, err error) {
 	a.pace.mu.Lock()
 	publish, err = a.pace.admit(time.Now(), at, kind, e)

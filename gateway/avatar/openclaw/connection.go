@@ -43,7 +43,7 @@ type connection struct {
 	seq       int // number of the latest event
 }
 
-// frame is a frame from the client.
+// frame is a WebSocket message from the client. OpenClaw calls it a frame.
 type frame struct {
 	isText bool
 	text   []byte

@@ -67,16 +67,16 @@ type run struct {
 	tools   map[string]bool // IDs of the running tools
 }
 
-// session is a session whose frames were sent to the client.
+// session is a session that the feed has sent frames about.
 type session struct {
-	key     string // empty before the first run
-	at      int64  // when the latest frame was sent, in Unix milliseconds
+	key     string // key of the session; empty before the first run
+	at      int64  // time of the latest frame, in Unix milliseconds
 	nth     int    // number of the latest frame, counted in all sessions
 	run     *run   // nil between runs
 	textRun string // ID of the latest run that was the answer to a client's text, or ""
 }
 
-// runs converts frames to agent events for one connection.
+// runs converts the frames of the feed to agent events for one connection.
 type runs struct {
 	nameRun  runNamer
 	frames   int                 // number of frames so far
@@ -93,7 +93,7 @@ type runNamer func(session string, robot device.ID, last string) (key, run strin
 
 func newRuns(nameRun runNamer) *runs { return &runs{nameRun: nameRun, sessions: map[string]*session{}} }
 
-// handleFrame returns the events for a frame. They are valid until the next call.
+// handleFrame returns the events for a frame. The result is valid until the next call.
 func (r *runs) handleFrame(f *feed.Frame, now time.Time) []agentEvent {
 	place := cmp.Or(string(f.Robot), f.Session)
 	s := r.sessions[place]

@@ -10,8 +10,8 @@ import (
 // maxRecorded is the maximum number of recorded texts. Beyond it, the oldest is dropped.
 const maxRecorded = 1000
 
-// texts records the texts that clients have sent. If a text is sent twice with the same
-// idempotency key, on any connection, the second one is not answered.
+// texts records the texts that clients have sent. If a text has the same idempotency key as an
+// earlier text, on any connection, it is not answered.
 type texts struct {
 	mu     sync.Mutex
 	latest map[string]latestText  // key: session ID

@@ -109,7 +109,7 @@ const (
 	endWorking               // connected for longer
 )
 
-// waitAfter returns the wait after a number of failed attempts.
+// waitAfter returns how long to wait after a number of failed attempts.
 func waitAfter(tries int) time.Duration {
 	if tries < quickTries {
 		return firstWait
@@ -239,7 +239,8 @@ func (r *relay) recordClosed(end ending, err error) {
 	r.setStatus(false, err)
 }
 
-// setStatus sets whether the program is connected, and the note. It publishes a change.
+// setStatus sets whether the program is connected, and the note. If either has changed, it publishes
+// event.Changed.
 func (r *relay) setStatus(open bool, note error) {
 	r.mu.Lock()
 	openChanged := r.state.open != open
@@ -264,7 +265,7 @@ type connection struct {
 	viewer *feed.Viewer
 	scenes scenes
 	sent   Scene   // latest scene that was sent
-	mouth  float64 // latest opening of the mouth that was sent
+	mouth  float64 // how far the mouth is open, as the program was last sent
 	lips   *lips   // moves the mouth in sessions without known loudness
 	end    ending  // ending of this connection, if it ended now
 	// unseen holds the entries of busy whose session had no frame since the viewer joined.

@@ -79,7 +79,7 @@ func names() (all []string) {
 	return all
 }
 
-// can reports whether programs of this kind can show something that Kind.Shows lists.
+// can reports whether Kind.Shows contains show.
 func (k kind) can(show string) bool { return slices.Contains(k.Shows, show) }
 
 // program is a configured program.
@@ -125,7 +125,8 @@ type warnings struct {
 	bySubject map[string]error
 }
 
-// set sets the warning about a subject, or removes it if warning is nil. It reports a change.
+// set sets the warning about a subject, or removes it if warning is nil. If that is a change, it calls
+// r.report.
 func (r *warnings) set(subject string, warning error) {
 	r.mu.Lock()
 	changed := text(r.bySubject[subject]) != text(warning)

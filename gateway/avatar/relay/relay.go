@@ -211,8 +211,9 @@ type programConfig struct {
 	tokens    tokens
 }
 
-// tokens stores the tokens that programs have issued to Perch. The key of a token includes the
-// address of the program, so that the token is not sent to a program at another address.
+// tokens stores the tokens that programs have issued to Perch. key is the name under which a token is
+// stored, from Target.tokenKey. It includes the address of the program, so that Perch does not send
+// the token to a program at another address.
 type tokens interface {
 	Get(key string) (token string, found bool, err error)
 	// Put stores a token durably.
@@ -222,7 +223,7 @@ type tokens interface {
 // maxToken is the maximum length of a token in bytes. VTube Studio's tokens have at most 64.
 const maxToken = 256
 
-// tokenKey returns the key in tokens for the program at an address.
+// tokenKey returns the name under which tokens stores the token of the program at an address.
 func (t *Target) tokenKey(address string) string {
 	host := address
 	if u, err := url.Parse(address); err == nil {

@@ -225,7 +225,7 @@ func parseValue(word string) any {
 	return word
 }
 
-// values returns the values for a scene. It omits a state, face or feeling whose word is "".
+// values returns the values for a scene. It omits a state, face or feeling whose word is set to "".
 func (l *unrealLink) values(s Scene) map[string]any {
 	values := map[string]any{"tool": s.Tool, "said": s.Said, "question": s.Question}
 	for key, name := range map[string]string{"state": string(s.State), "face": s.Expression(), "feeling": s.Mood.Dominant} {

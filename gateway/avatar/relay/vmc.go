@@ -107,7 +107,7 @@ func (p vmc) open(ctx context.Context, _ func(error)) (link, error) {
 	return &vmcLink{datagrams: d, words: p.words, current: map[string]float64{}, goal: map[string]float64{}}, nil
 }
 
-// vmcLink is a link to a performer.
+// vmcLink is a link to a program with the VMC protocol.
 type vmcLink struct {
 	*datagrams
 	words   words

@@ -136,7 +136,7 @@ type eventStream struct {
 	ended bool // whether write must return an error
 }
 
-// newStream returns a stream whose first event is first.
+// newStream returns a stream that sends first before all other events.
 func newStream(w http.ResponseWriter, first string) *eventStream {
 	s := &eventStream{w: w, control: http.NewResponseController(w), first: first}
 	s.mu.Lock() // the timer may fire before s.timer is set

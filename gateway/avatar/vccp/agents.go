@@ -24,7 +24,7 @@ type character interface {
 	play(ctx context.Context, action message) error
 }
 
-// registeredAgent is a session that has registered as an agent.
+// registeredAgent is an MCP session that has registered as an agent.
 type registeredAgent struct {
 	character character // nil if no character is connected
 	robot     device.ID // the robot that is the character, or ""

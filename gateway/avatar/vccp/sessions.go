@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// sessionUse records when a session was used.
+// sessionUse records when an MCP session was used.
 type sessionUse struct {
 	last     time.Time // when the latest request began or ended
 	requests int       // requests in progress

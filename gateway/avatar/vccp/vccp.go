@@ -69,7 +69,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Limits of the clients.
+// Limits for models and characters.
 const (
 	maxSessions = 32               // MCP sessions
 	minIdle     = time.Minute      // before a session may be closed to make room for another
