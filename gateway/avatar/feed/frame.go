@@ -41,7 +41,7 @@ type State struct {
 // StateDetail adds details to the states working and juggling.
 type StateDetail struct {
 	Tool      string `json:"tool_name,omitempty"` // name of the tool that started last
-	SubAgents int    `json:"subagent_count"`      // number of other agents that work for this one
+	SubAgents int    `json:"subagent_count"`      // number of other agents that work for the session's agent
 }
 
 // Tool is the body of a tool_status frame: the status of a tool call.

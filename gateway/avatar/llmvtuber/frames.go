@@ -31,7 +31,7 @@ type errorMessage struct {
 
 func newErrorMessage(sentence string) errorMessage { return errorMessage{"error", sentence} }
 
-// configuration tells the client which model to load, and the names of the character.
+// configuration tells the client which model to load, the name of the character, and the client's ID.
 type configuration struct {
 	Type   string `json:"type"`
 	Model  any    `json:"model_info"`
@@ -50,7 +50,7 @@ type group struct {
 
 func emptyGroup() group { return group{Type: "group-update", Members: []string{}} }
 
-// history is the response to a request about a history.
+// history is the response to a request that creates or deletes a history, the record of a conversation.
 type history struct {
 	Type    string `json:"type"`
 	History string `json:"history_uid"`

@@ -31,7 +31,7 @@ type Options struct {
 	Chat        avatar.Chat
 	Recognizer  voice.Recognizer     // nil if speech cannot be recognized
 	Synthesizer voice.Synthesizer    // nil if sentences are shown but not spoken
-	Hold        func() (done func()) // keeps both engines open until done is called; nil if they are never closed
+	Hold        func() (done func()) // keeps Recognizer and Synthesizer open until done is called; nil if they are never closed
 	Words       *agent.Words
 	Model       *Model // nil for DefaultModel
 	Name        string // name of the character, which the client shows
@@ -66,8 +66,9 @@ func New(o Options) *Server {
 	return s
 }
 
-// Apply replaces the engines, words, model, name and speech options. A reply in progress
-// continues with the previous options. The previous Hold is not called after Apply has returned.
+// Apply replaces the recognizer, synthesizer, words, model, name and speech options. A reply in
+// progress continues with the previous options. The previous Hold is not called after Apply has
+// returned.
 func (s *Server) Apply(o Options) {
 	o.Model = cmp.Or(o.Model, DefaultModel())
 	if o.Hold == nil {
@@ -78,14 +79,14 @@ func (s *Server) Apply(o Options) {
 	s.o = o
 }
 
-// acquireOptions returns the options, and keeps their engines open until release is called.
+// acquireOptions returns the options, and keeps Recognizer and Synthesizer open until release is called.
 func (s *Server) acquireOptions() (o Options, release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.o, s.o.Hold()
 }
 
-// options returns the options. Their engines must not be used, since they may be closed.
+// options returns the options. Recognizer and Synthesizer must not be used, since they may be closed.
 func (s *Server) options() Options {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ const (
 // paces are the intervals of a connection; tests shorten them.
 type paces struct {
 	handshake time.Duration // maximum time until a client has sent its connect request
-	tick      time.Duration // interval between ticks
+	tick      time.Duration // interval between tick events, and between pings
 	send      time.Duration // maximum time for sending a frame
 	// finalDelay is the maximum time that the final response to an agent request waits
 	// for the end of the run to be sent to the client. That may never happen: a robot's run has

@@ -65,7 +65,8 @@ func oscBundle(messages ...string) string {
 	return string(bundle)
 }
 
-// datagrams is a UDP connection to a program, which sends no responses. Links by UDP embed it.
+// datagrams is a UDP connection to a program that sends no responses. It is embedded by links that
+// use UDP.
 type datagrams struct {
 	nopLink
 	conn    net.Conn

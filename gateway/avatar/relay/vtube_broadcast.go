@@ -15,9 +15,10 @@ import (
 // broadcastTimeout is how long to wait for a broadcast. VTube Studio sends one every two seconds.
 const broadcastTimeout = 2500 * time.Millisecond
 
-// findVTube waits for broadcasts of VTube Studio. It returns the address at which VTube Studio
-// listens on this machine, or else an address on another machine; both are empty if there was no
-// broadcast. It receives no broadcasts while another program uses the port.
+// findVTube waits for broadcasts of VTube Studio. found is an address on this machine that was
+// announced. If only other machines have sent broadcasts, found is empty, and elsewhere is an address
+// on one of these machines. Both are empty if no broadcast was received, for example because another
+// program uses the port.
 func findVTube(ctx context.Context, broadcasts string, isLocal func(net.IP) bool) (found, elsewhere string) {
 	ctx, cancel := context.WithTimeout(ctx, broadcastTimeout)
 	defer cancel()

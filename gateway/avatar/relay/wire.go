@@ -21,7 +21,7 @@ const (
 	maxReceived = 200              // messages per second
 )
 
-// wire is a WebSocket connection to a program. Links by WebSocket embed it.
+// wire is a WebSocket connection to a program. It is embedded by links that use a WebSocket.
 type wire struct {
 	nopLink
 	conn    *socket.Conn

@@ -103,7 +103,7 @@ const sessionHeader = "X-Session-Id"
 
 // sendOpenAIError calls the next handlers, and sends their last error in OpenAI's format.
 func (s *Server) sendOpenAIError(c *gin.Context) {
-	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // web pages cannot read other headers
+	c.Header("Access-Control-Expose-Headers", sessionHeader+", Retry-After") // otherwise web pages cannot read these headers
 	c.Next()
 	if len(c.Errors) == 0 || c.Writer.Written() {
 		return
