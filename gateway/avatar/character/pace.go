@@ -21,8 +21,8 @@ type pace struct {
 	wake   chan struct{} // receives an element if an event was delayed
 }
 
-// rateLimit limits the events in each period, at all places together. It is needed besides
-// action.Rates, which limits each place separately, because a viewer may use any number of places.
+// rateLimit limits the events in each period, at all places together. action.Rates is not enough,
+// because it limits each place separately, and a viewer may use any number of places.
 type rateLimit struct {
 	max    int
 	period time.Duration

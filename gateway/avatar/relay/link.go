@@ -167,8 +167,8 @@ func (r *relay) hasNewWork(v *feed.Viewer, before map[string]bool) (newWork bool
 }
 
 // sessions returns the feed.Filter.Sessions for the configured robot, or nil if no robot is
-// configured. If no robot has the configured name, it returns feed.SessionsOf(""), which selects
-// no session.
+// configured. If the configured value is neither a robot's name nor a MAC address, it returns
+// feed.SessionsOf(""), which selects no session.
 func (r *relay) sessions() []string {
 	if r.target.Robot == "" {
 		return nil

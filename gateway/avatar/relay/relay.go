@@ -47,8 +47,8 @@ type loudness interface {
 	// Level returns the loudness of the speech that is being played, from 0 to 1. changed is
 	// closed when the loudness changes.
 	Level(key string) (level float64, changed <-chan struct{})
-	// HasMouth reports whether Level knows the loudness for key. It does not for a chat whose
-	// program makes the sound itself.
+	// HasMouth reports whether Level knows the loudness for key. It returns false for a chat
+	// whose program makes the sound itself.
 	HasMouth(key string) bool
 }
 

@@ -79,7 +79,7 @@ type Options struct {
 	Vocabulary agent.Vocabulary // vocabulary of skins that do not select one; empty means agent.VocabularyRFC
 	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
 	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
-	// is empty. It must not block. It may be nil.
+	// is empty. It must not block. Language may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location
 	Log      *slog.Logger
