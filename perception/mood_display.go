@@ -107,8 +107,10 @@ func (w *moodDisplay) handleEvent(m moment) (update bool) {
 	case event.TurnEnded, event.ListeningStarted, event.RobotOnline:
 		w.face, w.pausedUntil = "", m.now.Add(moodDelayAfterTurn)
 		return true
-	case event.RobotSeen: // the robot has booted
-		w.light, w.pose, w.base = [3]int{}, Head{}, Head{}
+	case event.RobotSeen:
+		if !e.Waiting { // the robot has booted
+			w.light, w.pose, w.base = [3]int{}, Head{}, Head{}
+		}
 	case event.Emotion:
 		w.handleEmotion(m)
 	case event.Gesture:

@@ -29,6 +29,8 @@ func TestMoodDisplay(t *testing.T) {
 				"4.2s head 0 15; 4.2s face happy; 4.2s lights 56 48 0"},
 		{name: "an expression lies over it, and fades", script: "2s glad 0.8; 4s seems sad; 20s .",
 			want: "2s face happy; 2s lights 56 48 0; 2s head 8 15; 4s face sad; 12s face happy"},
+		{name: "another machine with the robot's address changes nothing", script: "2s glad 0.8; 3s claimed; 4s glad 0; 9s .",
+			want: "2s face happy; 2s lights 56 48 0; 2s head 8 15; 4s face neutral; 4s lights 0 0 0; 4s head 0 15"},
 		{name: "and needs none", script: "2s seems focused; 20s .", want: "2s face thinking; 10s face neutral"},
 	})
 }

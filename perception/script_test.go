@@ -140,6 +140,8 @@ func scriptEvent(t *testing.T, word string) event.Event {
 		return event.ListeningStarted{}
 	case "online":
 		return event.RobotOnline{}
+	case "claimed":
+		return event.RobotSeen{Waiting: true}
 	case "offline":
 		return event.RobotOffline{}
 	case "moves":
