@@ -122,7 +122,7 @@ func TestEndlessModels(t *testing.T) {
 	line := func(text string) string {
 		return `{"message":{"role":"assistant","content":"` + text + `"},"done":false}` + "\n"
 	}
-	const second, noEnd, silent, none = time.Second, "came to no end within 5m0s", "fell silent for 3s", "did not begin to answer"
+	const second, noEnd, silent, none = time.Second, "did not finish within 5m0s", "fell silent for 3s", "did not begin to answer"
 	const slow = "far slower than it is spoken"
 	type row struct {
 		head, piece string
