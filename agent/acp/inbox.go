@@ -22,7 +22,7 @@ type inbox struct {
 	items       []item // text is stored as *joinedText
 	bytes       int    // bytes of text in items
 	permissions int    // permissions in items
-	overflow    bool   // whether text or an item was dropped because the inbox was full
+	overflow    bool   // whether text or an item other than a permission was dropped because the inbox was full
 	closed      bool   // whether close was called
 }
 

@@ -65,9 +65,10 @@ func findIntTool(tools []device.Tool, names []string, arguments ...[]string) (bo
 }
 
 // findTool returns the first tool whose name contains all words of names[0], or else of the
-// next element, and that has all arguments of this JSON type; each argument is given by its
-// possible names. A tool that requires other arguments, such as the number of a light, does
-// not match, unless the caller searches for a tool without arguments.
+// next element, and which has an argument of the JSON type kind for each element of arguments.
+// Such an element lists the possible names of one argument. A tool that requires further
+// arguments, such as the number of a light, does not match. If arguments is empty, the arguments
+// of the tool are not checked.
 func findTool(kind string, tools []device.Tool, names []string, arguments ...[]string) (bodyTool, bool) {
 	for _, words := range names {
 		for _, t := range tools {

@@ -16,8 +16,8 @@ type Refusal struct {
 
 // order sorts skills by name, but after their dependencies. It refuses a skill that lacks a
 // dependency, is in a cycle of dependencies, has a tool with the name of another skill's
-// tool, or has the name of another skill: one in skills, a built-in one, or one for
-// viewers.
+// tool, or has a name that is taken: by an earlier element of skills, by a built-in skill, or
+// by a skill that viewers run, such as present-model.
 func order(skills []Skill, builtin map[string]Skill) (sorted []Skill, refused []Refusal) {
 	o := ordering{byName: map[string]Skill{}, visited: map[string]error{}, builtin: builtin, tools: map[string]string{performTool: "Perch"}}
 	for _, s := range skills {

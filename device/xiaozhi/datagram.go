@@ -38,9 +38,10 @@ type Datagram struct {
 // type in the appliance's headers. The appliance can therefore send other flags, so that the two
 // directions never use the same counter block.
 //
-// Two datagrams of one direction share a part of the key stream if they have the same size and
-// timestamp, and sequence numbers close to each other. The timestamp is 0 in the datagrams of a robot
-// that does not leave echo cancellation to the appliance; it increases in the appliance's datagrams.
+// The cipher counts up from the sequence number, so two datagrams of one direction with the same size and
+// timestamp, and sequence numbers close to each other, share a part of the key stream: a weakness of the
+// protocol. The appliance's datagrams avoid it by timestamps that increase. So do the datagrams of a robot
+// that leaves echo cancellation to the appliance; those of other robots have the timestamp 0.
 //
 // Datagrams is not safe for concurrent use.
 type Datagrams struct {

@@ -17,7 +17,7 @@ const (
 // outbox queues the frames for one viewer. Adding a frame never blocks. While the outbox is
 // not crowded, it retains all frames in order. In a crowded outbox a frame replaces earlier
 // frames with the same key, such as earlier states of the same session. If there are too many
-// notifications, those of low urgency are dropped, oldest first. If there are too many gestures,
+// notifications, the ones of low urgency and steps are dropped, oldest first. If there are too many gestures,
 // looks, sentences or moods, the oldest are dropped: replacement alone does not limit them, because a
 // program may use any number of sessions. A viewer whose outbox is still too full is called late,
 // and is disconnected.
@@ -32,9 +32,9 @@ type outbox struct {
 
 func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
 
-// subscribe drops the queued frames that do not match w, and adds the frames of added.
-// snapshot holds all frames of the current state that match w; a large snapshot does not make
-// the viewer late.
+// subscribe drops the queued frames that do not match w, and queues the frames of added. snapshot
+// holds all frames of the current state that match w. It is only counted, so that a large state
+// does not make the viewer late.
 func (o *outbox) subscribe(w *Filter, snapshot, added []*Frame) {
 	o.mu.Lock()
 	o.queue = slices.DeleteFunc(o.queue, func(f *Frame) bool { return !w.matches(f) })

@@ -19,8 +19,8 @@ import (
 )
 
 // Metrics counts the events of the bus, and serves the counts and the status of the appliance to Prometheus.
-// The values of every label are fixed before the first event is read, so that a text from a robot, a model or an
-// agent can neither create a series nor appear in the name of a series.
+// The values of a label never come from a text of a robot, a model or an agent, which can therefore neither create a
+// series nor appear in one.
 type Metrics struct {
 	api     *API
 	handler http.Handler
@@ -50,8 +50,8 @@ const (
 	other    = "other" // label value of everything else
 )
 
-// stageBuckets returns the bounds of the histogram buckets, in seconds. The short ones tell fast local engines apart,
-// and people do not wait longer than the longest.
+// stageBuckets returns the bounds of the histogram buckets, in seconds. The low bounds tell fast local engines apart.
+// The highest is 30 s, because people do not wait longer.
 func stageBuckets() []float64 {
 	return []float64{.02, .05, .1, .2, .3, .5, .75, 1, 1.5, 2, 3, 5, 8, 15, 30}
 }
