@@ -333,7 +333,7 @@ func (l *nizimaLink) setMouth(ctx context.Context, level float64) error {
 // refresh sends the parameters that are due. If the model has changed, it loads the new one first.
 func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	if l.off.Load() {
-		return errors.New("Perch is switched off in the plugin manager of nizima LIVE")
+		return errors.New("the plugin manager of nizima LIVE has switched Perch off")
 	}
 	if l.changed.Load() {
 		if err := l.loadModel(ctx); err != nil {
