@@ -67,9 +67,9 @@ func TestCommandsWaitForHello(t *testing.T) {
 		e.await(conversation1, has(`"event_type":"queued"`, `"thing":"`+thing+`"`))
 	}
 	e.forget()
-	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // takes the place of the first
+	b.publish("perch/a0b1c2d3e4f4/stop/set", "x")    // it is quiet
+	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // takes the place of the first, and comes after stop
 	e.await(conversation1, has(`"event_type":"queued"`))
-	b.publish("perch/a0b1c2d3e4f4/stop/set", "x") // it is quiet
 	if calls := h.talk.calls(); len(calls) > 0 {
 		t.Fatalf("done with a closed channel: %q", calls)
 	}
