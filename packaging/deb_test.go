@@ -330,7 +330,7 @@ func keys(t *testing.T, r root) {
 	const mend = "chgrp perch /etc/perch/brain.key && sudo chmod g+r /etc/perch/brain.key"
 	for _, command := range []string{"check-config", "doctor"} {
 		out, err := r.run(t, "perch", command)
-		if err == nil || !strings.Contains(out, "the user perch cannot read /etc/perch/brain.key (of root:root, mode 0600); sudo "+mend) {
+		if err == nil || !strings.Contains(out, "the user perch cannot read /etc/perch/brain.key (owner root:root, mode 0600); sudo "+mend) {
 			t.Errorf("%s says %v %s", command, err, out)
 		}
 	}
