@@ -96,6 +96,7 @@ type Refusal struct {
 
 const (
 	maxRefusals        = 10          // stored refusals
+	maxOfAddress       = 3           // stored refusals of one address, so that it cannot displace the others
 	refusalLogInterval = time.Minute // shortest interval between two log lines about a refusal
 )
 
@@ -117,8 +118,8 @@ func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	if i >= 0 {
 		n.Count, n.logged = r.list[i].Count, r.list[i].logged
 		r.list = slices.Delete(r.list, i, i+1)
-	} else if len(r.list) == maxRefusals {
-		r.list = r.list[:maxRefusals-1]
+	} else {
+		r.makeRoom(n.Address)
 	}
 	n.Count++
 	if since := n.At.Sub(n.logged); since >= refusalLogInterval || since < 0 { // negative if the clock was set back
@@ -127,6 +128,23 @@ func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	}
 	r.list = slices.Insert(r.list, 0, n)
 	return log, dropped
+}
+
+// makeRoom drops the oldest refusal of an address that has maxOfAddress of them, or else the oldest of all
+// if the list is full. r.mu must be held.
+func (r *refusals) makeRoom(address string) {
+	ofAddress, oldest := 0, -1
+	for i, refusal := range r.list {
+		if refusal.Address == address {
+			ofAddress, oldest = ofAddress+1, i
+		}
+	}
+	switch {
+	case ofAddress >= maxOfAddress:
+		r.list = slices.Delete(r.list, oldest, oldest+1)
+	case len(r.list) == maxRefusals:
+		r.list = r.list[:maxRefusals-1]
+	}
 }
 
 // Refused returns the latest refusals, newest first.
