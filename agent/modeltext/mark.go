@@ -81,10 +81,7 @@ func squareMarks() []string {
 func newMark(text, body string, square bool) mark {
 	m := mark{text: text, token: square || strings.ContainsAny(body, "|｜‖"), empty: !square && strings.HasSuffix(body, "/")}
 	m.closes = strings.HasPrefix(strings.TrimLeft(body, "|｜‖"), "/") || strings.HasSuffix(body, "|") && !strings.HasPrefix(body, "|")
-	name := strings.Trim(body, "/|｜‖ ")
-	if at := strings.LastIndexAny(name[:len(name)-len(strings.TrimLeft(name, "DSML｜|‖"))], "｜|‖"); at >= 0 {
-		name = strings.TrimLeft(name[at:], "｜|‖") // DeepSeek's namespace
-	}
+	name := strings.Trim(namespace().ReplaceAllString("<"+body, "$1$2"), "</|｜‖ ")
 	name, attributes, _ := strings.Cut(name, " ")
 	name, m.value, _ = strings.Cut(name, "=")
 	if _, value, found := strings.Cut(attributes, "name="); found && m.value == "" {
