@@ -52,8 +52,7 @@ func (r *robots) reconcile(now time.Time) {
 		}
 		adopted[registered.ID] = true
 		old, character := v.Registered, r.o.Characters.Who(registered.ID, "")
-		changed := old.Board != registered.Board || old.Firmware != registered.Firmware || old.BaseURL != registered.BaseURL ||
-			old.Settings.Name != registered.Settings.Name || v.Character != character
+		changed := differ(old, registered) || v.Character != character
 		v.Changed = v.Changed || changed || old.Settings.Transport != registered.Settings.Transport || !old.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
 		if changed || v.Published.IsZero() {
@@ -112,15 +111,25 @@ func (r *robots) readCharacters(now time.Time) {
 	}
 }
 
-// checkIn publishes the registry's data of a robot that has just checked in.
+// checkIn publishes the registry's data of a robot that has just checked in, its discovery only if it changed.
 func (r *robots) checkIn(v *state.Robot, now time.Time) {
 	registered, err := r.o.Robots.Get(v.Registered.ID)
 	if err != nil {
 		return
 	}
+	changed := differ(v.Registered, registered)
 	v.Register(registered)
-	r.publishDiscovery(v)
+	if changed {
+		r.publishDiscovery(v)
+	}
 	r.publishStatus(v, now)
+}
+
+// differ reports whether the discovery of a robot has to be published after its registry data changed from
+// old to current.
+func differ(old, current device.Robot) bool {
+	return old.Board != current.Board || old.Firmware != current.Firmware || old.BaseURL != current.BaseURL ||
+		old.Settings.Name != current.Settings.Name
 }
 
 // tools returns the tools of a robot. After a firmware update these are the tools of the old firmware until
