@@ -48,8 +48,8 @@ type waitingNotice struct {
 	frame  *Frame
 }
 
-// New returns a feed with the board's current states. Run sends the events that follow, also
-// to viewers that joined before Run was called.
+// New returns a feed with the board's current states. Run sends the frames for later events, also to
+// viewers that joined before Run was called.
 func New(o Options) *Feed {
 	now := time.Now()
 	f := &Feed{o: o, viewers: map[*Viewer]bool{}, views: map[string]*view{}, states: o.Board.NewFollower(now), moods: moods{}}

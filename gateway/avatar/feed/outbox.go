@@ -14,13 +14,13 @@ const (
 	maxTransient = 64 // for gestures, looks and sentences separately
 )
 
-// outbox queues the frames for one viewer. Adding a frame never blocks. While the outbox is
-// not crowded, it retains all frames in order. In a crowded outbox a frame replaces earlier
-// frames with the same key, such as earlier states of the same session. If there are too many
-// notifications, the ones of low urgency and steps are dropped, oldest first. If there are too many gestures,
-// looks, sentences or moods, the oldest are dropped: replacement alone does not limit them, because a
-// program may use any number of sessions. A viewer whose outbox is still too full is called late,
-// and is disconnected.
+// outbox queues the frames for one viewer. Adding a frame never blocks. An outbox with at most
+// crowded frames retains all of them in order. In a fuller outbox a frame replaces earlier frames
+// with the same key, such as earlier states of the same session. If there are too many
+// notifications, steps and notifications of low urgency are dropped, oldest first. If there are too
+// many gestures, looks, sentences or moods, the oldest are dropped: replacement alone does not limit
+// them, because a program may use any number of sessions. A viewer whose outbox is still too full is
+// called late, and is disconnected.
 type outbox struct {
 	news chan struct{} // receives an element if frames are queued or the viewer is late
 

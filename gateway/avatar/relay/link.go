@@ -166,7 +166,7 @@ func (r *relay) hasNewWork(v *feed.Viewer, before map[string]bool) (newWork bool
 	}
 }
 
-// sessions returns the feed.Filter.Sessions for the configured robot, or nil if no robot is
+// sessions returns the value of feed.Filter.Sessions for the configured robot, or nil if no robot is
 // configured. If the configured value is neither a robot's name nor a MAC address, it returns
 // feed.SessionsOf(""), which selects no session.
 func (r *relay) sessions() []string {
@@ -203,7 +203,7 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 func (r *relay) setNote(note error) { r.setStatus(r.status().OK, note) }
 
 // recordOpened sets the status to connected, and logs the connection. If the previous connection was
-// brief, it does not log this one: recordWorking does so if this one lasts.
+// brief, recordOpened does not log: recordWorking does so if the new connection lasts.
 func (r *relay) recordOpened(note error) {
 	if !r.brief {
 		r.logConnected()
@@ -268,7 +268,7 @@ type connection struct {
 	mouth  float64 // how far the mouth is open, as the program was last sent
 	lips   *lips   // moves the mouth in sessions without known loudness
 	end    ending  // ending of this connection, if it ended now
-	// unseen holds the entries of busy whose session had no frame since the viewer joined.
+	// unseen holds the entries of busy whose current state was not sent since the viewer joined the feed.
 	unseen map[string]feed.State
 	trial  *trial // if not nil, its scene is shown instead of a session's
 }

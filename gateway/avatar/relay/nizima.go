@@ -67,7 +67,7 @@ type nizimaLink struct {
 	model    nizimaModel
 	scene    Scene
 	level    float64
-	held     sentParameters // parameters that were last sent
+	held     sentParameters // parameters that nizima LIVE was last sent
 }
 
 // nizimaModel describes the current model, and the parameters of all models. Its vtubeModel has the

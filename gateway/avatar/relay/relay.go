@@ -1,7 +1,7 @@
 // Package relay shows agents in avatar programs that have their own protocols, such as VTube
-// Studio, VRChat and OBS. Each program's protocol is implemented in a Go file of this package. Relays connect
-// and reconnect, choose the session to show, and translate states, faces and gestures to the program's
-// words, which the owner can configure.
+// Studio, VRChat and OBS. Each program's protocol is implemented in a Go file of this package. Relays
+// connect and reconnect, choose the session to show, and translate states, faces and gestures to the
+// program's words, which the owner can configure.
 //
 // While a program is slow or not connected, only the latest Scene is stored for it, and
 // notifications stay in the feed. docs/relays.md is for owners, and for developers who add a

@@ -41,10 +41,11 @@ type vtubeParameter struct {
 	Name string `json:"name"`
 }
 
-// match returns the file of the expression, or else the ID of the hotkey, that shows a name in a
-// category; both may be "". A hotkey may do anything, such as load another model. match therefore
-// returns it only if it plays an animation or switches an expression, or if the owner has configured
-// its name as the word.
+// match returns the file of the expression that shows a name in a category of words, such as happy
+// in the category face. If there is no such expression, it returns the ID of a hotkey; both results
+// may be "". A hotkey may do anything, such as load another model. match therefore returns a hotkey
+// only if it plays an animation or switches an expression, or if the owner has configured the
+// hotkey's name as the word.
 func (m vtubeModel) match(category, name string) (file, hotkey string) {
 	candidates := m.words.candidates(category, name)
 	if i := findName(namesOf(m.Expressions, func(e vtubeExpression) string { return e.Name }), candidates); i >= 0 {
