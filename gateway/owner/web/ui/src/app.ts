@@ -1,5 +1,5 @@
-// The dashboard. Each view is a file of its own, which is loaded when it is first
-// opened, and defines the element that is named here.
+// The dashboard. The file of a view is loaded when the view is opened for the first time, and defines the element that
+// is named here.
 
 import { dress } from "./lib/theme.js";
 import "./lib/ui.js";

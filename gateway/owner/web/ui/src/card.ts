@@ -3,8 +3,7 @@
 //   type: custom:perch-card
 //   entity: sensor.stack_chan_e4f5_agent_state
 //
-// It shows the robot's face from the entities that Perch makes by MQTT
-// (docs/home-assistant.md), needs nothing else of Home Assistant, and has no
+// It shows the robot's face from the entities that Perch announces by MQTT (docs/home-assistant.md). It has no
 // connection to Perch. A tap opens the entity.
 
 import { isState, type StackChanFace } from "./face/face.js";
@@ -21,7 +20,7 @@ interface Hass {
   locale?: { language?: string };
 }
 
-// The entities of a robot beside its state, by the ends of their names.
+// The other entities of a robot: their domains, and the ends of their names.
 const others = {
   emotion: ["select", "emotion"], mute: ["switch", "mute"], yaw: ["number", "head_yaw"], pitch: ["number", "head_pitch"], lights: ["light", "lights"],
 } as const;
@@ -67,7 +66,7 @@ class PerchCard extends HTMLElement {
     root.append(card);
   }
 
-  // setConfig is called with what the user wrote. Home Assistant shows what it throws.
+  // setConfig is called by Home Assistant with the user's configuration. Home Assistant shows an error that it throws.
   setConfig(c: Config): void {
     if (typeof c?.entity !== "string" || !c.entity.endsWith(suffix)) {
       throw new Error(`perch-card: entity is the robot's agent state, such as sensor.stack_chan_e4f5${suffix}`);
@@ -77,7 +76,7 @@ class PerchCard extends HTMLElement {
     this.show("en");
   }
 
-  // hass is set at each change of any entity of Home Assistant.
+  // hass is set by Home Assistant whenever any entity changes.
   set hass(h: Hass) {
     if (!this.config) return;
     const language = (h.locale?.language ?? h.language ?? "en").slice(0, 2);
@@ -144,7 +143,7 @@ class PerchCard extends HTMLElement {
   }
 }
 
-// nameOf is the device's name: an entity of a device is called "Kitchen Agent state".
+// nameOf returns the name of an entity's device: "Kitchen" for the entity "Kitchen Agent state".
 function nameOf(e: Entity | undefined): string | undefined {
   const name = e?.attributes["friendly_name"];
   return typeof name === "string" ? name.replace(/ agent state$/i, "") : undefined;

@@ -1,7 +1,6 @@
-// The page /face?robot=ID: only the face, on nothing, for OBS and for a tablet on the
-// wall. The skin socket feeds it. robot is a name or an id, and without it the face
-// is of whatever robot did something last. background=COLOUR, captions=1 and
-// look=robot|screen|bare are for those who put it somewhere.
+// The page /face?robot=ID: only the face, without a background, for OBS and for a tablet on the wall. It shows the
+// frames of the skins' WebSocket. robot is a name or an ID; without it the face shows the latest frame of any robot.
+// Other parameters are background=COLOUR, captions=1 and look=robot|screen|bare.
 
 import { moodOf } from "./face/face.js";
 import { fieldsOf, textOf } from "./robot/wire.js";
@@ -18,7 +17,7 @@ class Fed {
 
   constructor(private readonly face: HTMLElementTagNameMap["stack-chan-face"], private readonly robot: string, private readonly captions: boolean) {}
 
-  // connect goes on for ever; each try waits longer than the one before.
+  // connect connects, and connects again after each end, with increasing delays.
   connect(): void {
     const socket = new WebSocket(socketURL("v1/vtuber/ws"));
     socket.onopen = () => {
@@ -28,7 +27,7 @@ class Fed {
       }));
     };
     socket.onmessage = (e: MessageEvent<unknown>) => {
-      this.delay = 1000; // it was let in
+      this.delay = 1000; // the server has accepted the connection
       if (typeof e.data === "string") this.show(e.data);
     };
     socket.onclose = () => {
@@ -39,7 +38,7 @@ class Fed {
     this.opened(socket);
   }
 
-  // opened wakes the face of a connection that has nothing to say yet.
+  // opened wakes the face when a connection opens, because the first frame may come much later.
   private opened(socket: WebSocket): void {
     socket.addEventListener("open", () => {
       this.face.state = "idle";
@@ -83,12 +82,12 @@ class Fed {
   }
 }
 
-// plain is a tool's name for people: "self.robot.set_led_color" is "set led color".
+// plain returns the name of a tool for people: "set led color" for "self.robot.set_led_color".
 function plain(name: string): string {
   return name.slice(name.lastIndexOf(".") + 1).replaceAll("_", " ");
 }
 
-// dress makes the page as large as its window, and paints nothing unless asked to.
+// dress makes the page as large as its window, and sets the background colour if the parameter is a colour.
 function dress(background: string): void {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync("html, body { margin: 0; height: 100%; overflow: hidden; background: transparent; } " +

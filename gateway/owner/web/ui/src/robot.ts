@@ -1,4 +1,4 @@
-// The page /robot: a robot for everybody who has none.
+// The page /robot: a robot in the browser.
 
 import { dress } from "./lib/theme.js";
 import "./robot/page.js";

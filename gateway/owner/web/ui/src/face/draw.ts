@@ -1,4 +1,4 @@
-// The drawing: an SVG of 320 × 240 made once, and the paths that change.
+// The drawing of the face: an SVG of 320 × 240, made once. Only attributes of its elements change later.
 
 import type { Eye, Face, Mark, Mouth } from "./faces.js";
 
@@ -6,13 +6,13 @@ const eyeY = 102;
 const eyeX = [92, 228] as const;
 const eyeR = 14;
 const mouthY = 158;
-const farthest = [17, 13] as const; // how far the eyes go with the gaze
+const farthest = [17, 13] as const; // maximum movement of the eyes with the gaze: to a side, and up or down
 
-// Pose is a face at one moment: all that moves.
+// Pose is the state of all moving parts at one moment. Fields without a comment are as in Face.
 export interface Pose {
   gaze: [number, number];
   blink: number; // 1 is open
-  mouth: number; // 0 to 1
+  mouth: number; // how far the mouth is open, 0 to 1
   size: number;
   open: [number, number];
   slant: number;
@@ -21,9 +21,9 @@ export interface Pose {
   skew: number;
   brows: [number, number];
   browSlant: number;
-  browsSeen: number; // opacity
-  flush: number; // of the cheeks, 0 to 1
-  wrinkle: number; // of the nose, 0 to 1
+  browsSeen: number; // opacity of the brows
+  flush: number; // colour of the cheeks, 0 to 1
+  wrinkle: number; // wrinkles of the nose, 0 to 1
 }
 
 export function poseOf(f: Face): Pose {
@@ -68,7 +68,7 @@ export class Drawing {
     this.svg.append(this.features, ...signs());
   }
 
-  // parts sets what cannot move gradually. The element does that behind a blink.
+  // parts sets the shapes that cannot change gradually. StackChanFace calls it while the eyes are closed by a blink.
   parts(f: Face): void {
     this.kinds = f.eyes;
     this.lips = f.mouth;
@@ -102,7 +102,7 @@ export class Drawing {
     this.set(this.tongue, "transform", `translate(${n(172 + x * 0.4)} ${n(mouthY + y * 0.3 + 8)})`);
   }
 
-  // set changes only what is different: most of a face stands still in most frames.
+  // set sets an attribute if the value has changed. In most frames most attributes stay the same.
   private readonly last = new Map<SVGElement, Record<string, string>>();
   private set(e: SVGElement, name: string, value: string): void {
     let known = this.last.get(e);
@@ -122,7 +122,7 @@ export class Drawing {
     if (this.lips === "wave" && open < 0.12) {
       return `M${n(-w)} 3Q${n(-w * 0.75)} -7 ${n(-w * 0.5)} 0T0 0T${n(w * 0.5)} 0T${n(w)} -3`;
     }
-    const bend = p.curve * 26; // of the middle, below the corners
+    const bend = p.curve * 26; // how far the middle is below the corners
     const top = bend * (1 - 0.7 * open) - open * 9;
     const bottom = bend + open * 52;
     const l = p.skew, r = -p.skew;
@@ -183,8 +183,8 @@ function marks(): Record<Mark, SVGElement[]> {
   };
 }
 
-// signs are the small pictures of the states, above the eyes. The style shows the
-// one of the state.
+// signs returns the small pictures above the eyes, one for each state. The style sheet shows only the picture of the
+// present state.
 function signs(): SVGElement[] {
   const sign = (state: string, ...parts: SVGElement[]) => {
     const g = node("g", { class: `sign of-${state}` });

@@ -1,13 +1,13 @@
-// <stack-chan-face>: the head of a Stack-chan, drawn by us.
+// <stack-chan-face>: the head of a Stack-chan.
 //
 //   <stack-chan-face state="listening" emotion="happy" yaw="-20" pitch="10" text="Hello"></stack-chan-face>
 //
-// Attributes, each also a property: state, emotion, mood, loudness, gaze, yaw, pitch,
-// leds, text, muted; and look, which is robot (default), screen or bare. What is not
-// known leaves the face as it is, because names come from servers. The loudness may
-// be an AnalyserNode, too; where it is not known, the mouth of one that speaks moves
-// by itself. feels is what it feels, graded, over its face. gesture() moves the head. One that is not seen, because it
-// is scrolled away or its page is hidden, has no timers, frames and animations.
+// Attributes, each also a property: state, emotion, mood, loudness, gaze, yaw, pitch, leds, text and muted. The
+// attribute look is robot (default), screen or bare. Unknown names of states and emotions are ignored, because they
+// come from servers. The property loudness may also be an AnalyserNode; without a loudness, the mouth moves at random
+// while the state is speaking. The property feels is a mood that is drawn over the face. gesture() moves the head.
+// While the element is not visible, because it is scrolled away or its page is hidden, it has no timers, frames or
+// animations.
 
 import { Drawing, poseOf, type Pose } from "./draw.js";
 import { faceOf, inState, isEmotion, isState, type Emotion, type Face, type State } from "./faces.js";
@@ -42,7 +42,7 @@ export class StackChanFace extends HTMLElement {
   private wanted: Face;
   private values: { state: State; emotion: Emotion; mood: Emotion; text: string; muted: boolean; yaw: number; pitch: number } =
     { state: "idle", emotion: "neutral", mood: "neutral", text: "", muted: false, yaw: 0, pitch: 0 };
-  private volume: number | null = null; // null: not known
+  private volume: number | null = null; // null: unknown
   private source: AnalyserNode | null = null;
   private samples = new Float32Array(1024);
   private feeling: Mood | null = null;
@@ -127,7 +127,7 @@ export class StackChanFace extends HTMLElement {
     this.choose();
   }
 
-  // The mood is the face that it has while it shows no emotion.
+  // mood is the face that is shown while the emotion is neutral.
   get mood(): Emotion { return this.values.mood; }
   set mood(e: string) {
     if (!isEmotion(e)) return;
@@ -135,7 +135,7 @@ export class StackChanFace extends HTMLElement {
     this.choose();
   }
 
-  // The feeling lies over the face, and turns the head from where it looks.
+  // feels changes the face that is shown, and turns the head.
   get feels(): Mood | null { return this.feeling; }
   set feels(m: Mood | null) {
     this.feeling = m;
@@ -151,22 +151,22 @@ export class StackChanFace extends HTMLElement {
     this.move();
   }
 
-  // The gaze is from -1 to 1, to the viewer's right and down. Without one it looks
-  // where it likes.
+  // gaze is a direction, each part from -1 to 1, positive to the viewer's right and down. If it is null, the eyes move
+  // at random.
   get gaze(): [number, number] | null { return this.looksAt; }
   set gaze(g: [number, number] | null) {
     this.looksAt = g && [clamp(g[0], -1, 1), clamp(g[1], -1, 1)];
     this.move();
   }
 
-  // Degrees: negative is to the robot's own left, which is the viewer's right.
+  // yaw is in degrees; negative is to the robot's own left, which is the viewer's right.
   get yaw(): number { return this.values.yaw; }
   set yaw(v: number) { this.values.yaw = clamp(v, -128, 128); this.orient(); }
 
   get pitch(): number { return this.values.pitch; }
   set pitch(v: number) { this.values.pitch = clamp(v, 0, 90); this.orient(); }
 
-  // Twelve colours as #rrggbb, or one for all; an empty text is off.
+  // leds are twelve colours as #rrggbb, or one colour for all; an empty text is off.
   get leds(): string[] { return this.colours; }
   set leds(c: string[]) {
     this.colours = c.length === 1 ? Array<string>(ledCount).fill(c[0]!) : c.slice(0, ledCount);
@@ -192,10 +192,10 @@ export class StackChanFace extends HTMLElement {
     this.label();
   }
 
-  // held turns off the slowness of the head, for as long as a finger drags it.
+  // held makes the head turn without delay while a finger drags it.
   set held(h: boolean) { this.stage.classList.toggle("dragged", h); }
 
-  // gesture moves the head once. Nothing moves for those who asked for less motion.
+  // gesture moves the head once, unless the user prefers reduced motion.
   async gesture(g: string): Promise<void> {
     const known = gestures.find((k) => k === g);
     if (!known || !this.awake || this.quiet.matches) return;
@@ -248,7 +248,7 @@ export class StackChanFace extends HTMLElement {
 
   private get awake(): boolean { return this.seen && !document.hidden; }
 
-  // settle starts or ends all that moves by itself.
+  // settle starts the timers and animations if the element is visible, and otherwise stops them.
   private readonly settle = (): void => {
     for (const t of this.timers) clearTimeout(t);
     this.timers.clear();
@@ -275,8 +275,7 @@ export class StackChanFace extends HTMLElement {
     this.timers.add(t);
   }
 
-  // babble moves the mouth of one whose voice is heard elsewhere, as the firmware
-  // does for its own.
+  // babble moves the mouth at random while the state is speaking and the loudness is unknown, as the firmware does.
   private babbles = 0;
   private babbling = false;
   private readonly babble = (): void => {
@@ -309,8 +308,7 @@ export class StackChanFace extends HTMLElement {
     this.move();
   };
 
-  // move runs frames until the face is as it shall be. While an analyser is its
-  // loudness, they go on.
+  // move runs frames until the pose is reached, or as long as an AnalyserNode is the loudness.
   private move(): void {
     if (!this.awake || this.frame) return;
     this.last = performance.now();

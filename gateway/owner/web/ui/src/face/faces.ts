@@ -1,6 +1,5 @@
-// The faces: which eyes, mouth and marks make up each of the 21 emotions of the
-// Xiaozhi firmware, and the one that only a Stack-chan has. They are numbers for
-// draw.ts, in the coordinates of a screen of 320 × 240.
+// The faces: the eyes, mouth and marks of the 21 emotions of the Xiaozhi firmware, and of doubtful, which only
+// Stack-chan's firmware has. draw.ts draws them, in the coordinates of a screen of 320 × 240.
 
 export type Eye = "dot" | "arc" | "closed" | "squeezed" | "heart" | "ring";
 export type Mouth = "curve" | "wave" | "kiss" | "tongue";
@@ -8,17 +7,17 @@ export type Mark = "blush" | "tear" | "streams" | "sweat" | "zzz" | "hearts" | "
 
 export interface Face {
   eyes: [left: Eye, right: Eye]; // as the viewer sees them
-  size: number; // of the eyes
-  open: [left: number, right: number]; // upper lids, 0 to 1
-  slant: number; // of the lids in degrees; positive: the inner ends are lower
-  gaze: [x: number, y: number]; // -1 to 1, added to where it looks
+  size: number; // size of the eyes; 1 is normal
+  open: [left: number, right: number]; // how far the upper lids are open, 0 to 1
+  slant: number; // slant of the lids in degrees; positive: the inner ends are lower
+  gaze: [x: number, y: number]; // -1 to 1, added to the direction in which the face looks
   mouth: Mouth;
-  wide: number; // of the mouth
-  curve: number; // -1 to 1, up is positive
-  skew: number; // of the mouth's corners
-  gap: number; // how far the mouth is open while nothing is said, 0 to 1
+  wide: number; // width of the mouth
+  curve: number; // corners of the mouth: 1 is up (a smile), -1 is down
+  skew: number; // how far the left corner of the mouth is below the middle and the right one above
+  gap: number; // how far the mouth is open while the robot is silent, 0 to 1
   brows: [left: number, right: number] | null; // height in pixels above the eye
-  browSlant: number;
+  browSlant: number; // degrees; positive: the inner ends are lower
   marks: Mark[];
 }
 
@@ -58,7 +57,7 @@ export type Emotion = keyof typeof faces;
 
 export const emotions = Object.keys(faces) as Emotion[];
 
-// isEmotion holds for the names of faces. What a server sends may be any text.
+// isEmotion reports whether a text, such as a server's, is the name of a face.
 export function isEmotion(name: string): name is Emotion {
   return Object.hasOwn(faces, name);
 }
@@ -78,8 +77,8 @@ export function isState(name: string): name is State {
   return (states as readonly string[]).includes(name);
 }
 
-// inState is a face as it looks in a state. A strong emotion keeps its eyes and
-// mouth; a state then shows by its sign above the eyes and where it looks.
+// inState returns a face as it looks in a state. A face other than the plain one keeps its eyes and mouth; the state
+// then shows only in the sign above the eyes and in the gaze.
 export function inState(f: Face, s: State): Face {
   const calm = f === plain;
   switch (s) {

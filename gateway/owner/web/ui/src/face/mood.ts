@@ -1,25 +1,24 @@
-// What an agent feels, on its face: the weights of morph targets and the angles of the
-// head, as the server computes them, become changes of a pose. They lie over whatever
-// face it has.
+// The mood on the face: the server computes weights of morph targets (movable parts of a face) and angles of the head;
+// this file applies them to the pose of any face.
 
 import type { Pose } from "./draw.js";
 
-// Mood is what the face draws of a feeling. Morphs are from 0 to 1, angles in degrees.
+// Mood is the visible form of an agent's feelings. Morphs are from 0 to 1, angles in degrees.
 export interface Mood {
-  dominant: string; // the feeling that shows
+  dominant: string; // name of the strongest feeling
   morphs: Readonly<Record<string, number>>;
-  tilt: number; // to the shoulder
+  tilt: number; // towards a shoulder
   lean: number; // forward
-  yaw: number; // negative is its own left
+  yaw: number; // negative to the robot's own left
 }
 
-const mostName = 20; // characters of a feeling
+const mostName = 20; // maximum length of the name of a feeling
 const most = { tilt: 25, lean: 25, yaw: 45 } as const;
 
-// underEmotion is how much of a mood shows where the face is that of an emotion.
+// underEmotion is the share of a mood that is visible on the face of an emotion.
 const underEmotion = 0.4;
 
-// moodOf reads a mood from what a server sends, or is null where there is none.
+// moodOf reads a mood from the fields of a server's message. It returns null if they contain no mood.
 export function moodOf(fields: Record<string, unknown>): Mood | null {
   const { dominant, morphs, head } = fields;
   if (typeof dominant !== "string") return null;
@@ -33,7 +32,7 @@ export function moodOf(fields: Record<string, unknown>): Mood | null {
 
 const numberOf = (v: unknown): number => (typeof v === "number" && Number.isFinite(v) ? v : 0);
 
-// wear adds a mood to a pose. calm is true for a face that shows no emotion.
+// wear adds a mood to a pose. calm is true if the face shows no emotion.
 export function wear(p: Pose, m: Mood, calm: boolean): void {
   const share = calm ? 1 : underEmotion;
   const w = (name: string): number => (m.morphs[name] ?? 0) * share;
@@ -47,7 +46,7 @@ export function wear(p: Pose, m: Mood, calm: boolean): void {
   const down = both("browDown"), up = w("browInnerUp");
   p.browSlant += 22 * down - 26 * up;
   let seen = Math.max(down, up);
-  // As the viewer sees it, the agent's right is on the left.
+  // The agent's right is on the viewer's left.
   (["Right", "Left"] as const).forEach((side, i) => {
     const outer = w(`browOuterUp${side}`);
     p.open[i] = p.open[i]! * (1 - 0.55 * w(`eyeSquint${side}`)) * (1 - 0.9 * w("eyesClosed"));

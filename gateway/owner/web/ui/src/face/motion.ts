@@ -1,4 +1,4 @@
-// What moves by itself: lids, gaze, and the head's gestures.
+// Movements: blinks, glances, gestures of the head, and gradual changes of a pose.
 
 import type { Pose } from "./draw.js";
 
@@ -9,8 +9,7 @@ export const gestures: readonly Gesture[] = [
   "wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle", "tilt",
 ];
 
-// gestureFrames are movements of the head about its own middle. A head without
-// arms waves by leaning from side to side.
+// gestureFrames returns the animation of a gesture. The head has no arms, so it waves by leaning from side to side.
 export function gestureFrames(g: Gesture): { frames: Keyframe[]; ms: number } {
   const along = (f: (v: number) => string, values: number[], ms: number) => ({ frames: values.map((v) => ({ transform: f(v) })), ms });
   switch (g) {
@@ -30,18 +29,18 @@ export function gestureFrames(g: Gesture): { frames: Keyframe[]; ms: number } {
   }
 }
 
-// Blinks as the firmware does: each 5.2 to 5.7 s, for 200 ms.
+// Intervals between blinks and their duration in ms, as in the firmware.
 export const blinkAfter = (): number => 5200 + Math.random() * 500;
 export const blinkFor = 200;
 
-// A look aside, while it waits for somebody.
+// Intervals in ms between glances aside in the state idle, and the direction of a glance.
 export const glanceAfter = (): number => 2600 + Math.random() * 4200;
 export const glance = (): [number, number] => (Math.random() < 0.45 ? [0, 0] : [(Math.random() - 0.5) * 0.9, (Math.random() - 0.5) * 0.5]);
 
-// Quickness of a value in milliseconds: lids are faster than a gaze.
+// Time constants of gradual changes, in ms. Lids are faster than the gaze.
 const slow = { gaze: 90, blink: 38, mouth: 45, rest: 80 };
 
-// approach moves a pose toward another, and reports whether it has arrived.
+// approach moves the pose p towards the pose to, for ms milliseconds, and reports whether they are equal.
 export function approach(p: Pose, to: Pose, ms: number): boolean {
   let arrived = true;
   const step = (now: number, goal: number, tau: number): number => {
@@ -60,8 +59,7 @@ export function approach(p: Pose, to: Pose, ms: number): boolean {
   return arrived;
 }
 
-// loudnessOf is how far a mouth opens for what an analyser hears: speech has an
-// RMS of 0.02 to 0.3.
+// loudnessOf returns how far the mouth opens for the sound of an analyser, 0 to 1. Speech has an RMS of 0.02 to 0.3.
 export function loudnessOf(a: AnalyserNode, samples: Float32Array<ArrayBuffer>): number {
   a.getFloatTimeDomainData(samples);
   let sum = 0;

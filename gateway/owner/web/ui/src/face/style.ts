@@ -1,5 +1,5 @@
-// The look of the head. One unit (--u) is 1/430 of the element's width, or 1/387
-// of its height where that is less, so that it fits whatever box it is given.
+// The style sheet of the head. One unit (--u) is the smaller of 1/430 of the element's width and 1/387 of its height,
+// so that the head fits any box.
 
 const text = `
 :host { display: block; aspect-ratio: 10 / 9; container-type: size; position: relative; color-scheme: light dark;
@@ -89,7 +89,7 @@ svg { position: absolute; inset: 0; width: 100%; height: 100%; overflow: visible
 
 let sheet: CSSStyleSheet | undefined;
 
-// style is the sheet that all heads of a page share.
+// style returns the style sheet, which all heads of a page share.
 export function style(): CSSStyleSheet {
   if (!sheet) {
     sheet = new CSSStyleSheet();

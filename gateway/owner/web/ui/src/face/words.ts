@@ -1,6 +1,5 @@
-// What a face says of itself to those who do not see it. The words are apart from the
-// page's own, and all languages are in one: the element has no dependencies, and takes
-// its language from the nearest lang attribute.
+// Descriptions of a face for screen readers. All languages are bundled here, apart from the page's words, because the
+// element is also used alone (card.ts) and takes its language from the nearest lang attribute.
 
 import de from "../../../../../../language/de/face.json";
 import en from "../../../../../../language/en/face.json";
@@ -27,7 +26,7 @@ export interface Described {
 
 const wordsOf = (language: string): Words => all[language.slice(0, 2).toLowerCase()] ?? en;
 
-// stateIn is a state in words; undefined is a robot that is not there.
+// stateIn returns a state in words. undefined is the state of a robot that is not connected.
 export function stateIn(s: State | undefined, language: string): string {
   const w = wordsOf(language);
   return s === undefined ? w.said.away : w.states[s];
@@ -35,7 +34,7 @@ export function stateIn(s: State | undefined, language: string): string {
 
 const both = (w: Words, first: string, second: string): string => w.said.both.replace("{first}", () => first).replace("{second}", () => second);
 
-// describe says a face in words.
+// describe returns the description of a face.
 export function describe(d: Described, language: string): string {
   const w = wordsOf(language);
   let label = both(w, w.states[d.state], w.emotions[d.emotion]);
