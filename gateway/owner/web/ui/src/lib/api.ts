@@ -1,8 +1,7 @@
-// Requests to the program that serves the page. Every path is relative to the
-// document's base, because Home Assistant serves the page under a prefix.
+// Requests to the server of the page. Every path is relative to the document's base, because Home Assistant serves the
+// page under a prefix.
 
-// Refusal is an answer that is an error. Its message is the server's sentence, which
-// is written for people. said.ts shows it.
+// Refusal is an error response. Its message is the server's English sentence for people; said.ts translates it.
 export class Refusal extends Error {
   constructor(
     readonly code: string,
@@ -15,8 +14,7 @@ export class Refusal extends Error {
   }
 }
 
-// outOfSession is published on the window when an answer says that there is no
-// session any more; the shell shows the login view then.
+// outOfSession is the event of the window after a response with status 401; the shell then shows the login view.
 export const outOfSession = "perch-out-of-session";
 
 function address(path: string): string {
@@ -41,11 +39,11 @@ function parsed<T>(text: string): T {
   return (text === "" ? undefined : JSON.parse(text)) as T;
 }
 
-// ahead is by how many ms the server's clock is ahead of the browser's. A Pi has no
-// battery for its clock, and times of timers are the Pi's.
+// ahead is the server's time minus the browser's, in ms. The clock of a Raspberry Pi has no battery and may be wrong,
+// and the times of timers are by that clock.
 let ahead = 0;
 
-// serverNow is the time by the server's clock, in ms.
+// serverNow returns the time by the server's clock, in ms since 1970.
 export function serverNow(): number {
   return Date.now() + ahead;
 }
@@ -57,12 +55,11 @@ function setClock(answer: Response): void {
   ahead = Math.abs(off) < 2000 ? 0 : off; // the header has whole seconds
 }
 
-// byScript is the header without which the server lets nobody use the session for what is
-// the owner's. Pages of other ports of this host, which a browser sends the same cookie
-// for, cannot send it.
+// byScript is a header that the server requires in requests with the session's cookie. A browser sends the cookie also
+// with requests of pages on other ports of this host, but those pages cannot set the header.
 const byScript = ["X-Perch-Page", "1"] as const;
 
-// fetchOwned is fetch for what is the owner's.
+// fetchOwned is fetch for the owner's API.
 export function fetchOwned(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set(...byScript);
@@ -82,25 +79,24 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
   return parsed<T>(text);
 }
 
-// get reads JSON.
+// get sends a GET request and returns the JSON of the response.
 export function get<T>(path: string): Promise<T> {
   return request<T>("GET", path);
 }
 
-// send sends JSON, or a Blob as it is, and reads JSON; an empty answer is undefined.
+// send sends a value as JSON, or a Blob unchanged, and returns the JSON of the response, or undefined if it is empty.
 export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: unknown): Promise<T> {
   return request<T>(method, path, body);
 }
 
-// getBlob reads an answer that is no JSON, such as a picture.
+// getBlob returns a response that is not JSON, such as a picture.
 export async function getBlob(path: string, init?: RequestInit): Promise<Blob> {
   const answer = await fetchOwned(path, init);
   if (!answer.ok) throw refusal(answer.status, await answer.text());
   return answer.blob();
 }
 
-// upload sends a file. It uses XMLHttpRequest, because fetch does not report how
-// much of a body has been sent.
+// upload sends a file. It uses XMLHttpRequest, because fetch does not report the progress of an upload.
 export function upload<T>(path: string, file: Blob, progress: (share: number) => void, signal?: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const request = new XMLHttpRequest();
@@ -134,7 +130,7 @@ export function upload<T>(path: string, file: Blob, progress: (share: number) =>
   });
 }
 
-// socketURL is the address of a WebSocket of the same server.
+// socketURL returns the address of a WebSocket on the same server.
 export function socketURL(path: string, query: Record<string, string> = {}): string {
   const url = new URL(path, document.baseURI);
   url.protocol = url.protocol === "https:" ? "wss:" : "ws:";

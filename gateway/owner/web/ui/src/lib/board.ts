@@ -1,7 +1,6 @@
-// What the robots do now, as the feed tells it. It lives as long as the page, so
-// that a view that is opened in the middle of a talk knows the talk's beginning.
-// The server folds the states and sends them; what was heard, said, used and sensed
-// is read from the events.
+// The board: the present state of each robot, from the feed. It lives as long as the page, so that a view that is opened
+// during a conversation can show its beginning. The server sends the states; turns and perceptions are collected here
+// from the events.
 
 import type { ReactiveControllerHost } from "lit";
 import { moodOf, type Mood } from "../face/mood.js";
@@ -22,15 +21,15 @@ export interface ToolUse {
   detail: string;
 }
 
-// Turn is one question and its answer; an announcement is a turn without a question.
+// Turn is a question and its reply, or an announcement, which has no question.
 export interface Turn {
   session: string;
   began: string;
-  at: string; // when it ended, or its latest event
+  at: string; // time of the end, or of the latest event
   heard: string;
   said: string[];
   tools: ToolUse[];
-  end: string; // "" while it goes on
+  end: string; // how the turn ended; "" while it is in progress
   reason: string;
   stages: Record<string, number>;
 }
@@ -44,11 +43,11 @@ export interface Sensed {
 export interface Now {
   robot: string;
   session: string;
-  online: boolean; // it can be reached
-  talking: boolean; // its channel is open
-  state: string; // what it shows
+  online: boolean; // the robot can be reached
+  talking: boolean; // the robot's channel is open
+  state: string; // state of the face
   emotion: string;
-  mood: Mood | null; // what it feels, once it has felt something
+  mood: Mood | null; // null before the first mood
   status: Status | undefined;
   turns: Turn[]; // oldest first
   sensed: Sensed[]; // newest first
@@ -66,7 +65,7 @@ function fresh(robot: string): Now {
 }
 
 export class Board extends EventTarget {
-  // known is true once the feed has said what is now.
+  // known is true once the feed has sent the states of all robots.
   known = false;
   private robots = new Map<string, Now>();
   private told = new Set<string>();
@@ -81,7 +80,7 @@ export class Board extends EventTarget {
     return this.robots.get(robot);
   }
 
-  // learn takes what a device was read with, where the feed has not said it.
+  // learn sets the state from a response of the API, unless the feed has sent it already.
   learn(robot: string, d: { state: string; emotion: string; connected: boolean; talking: boolean; status?: Status }): void {
     const f = this.of(robot);
     f.online = d.connected;
@@ -93,7 +92,7 @@ export class Board extends EventTarget {
     this.tell(robot);
   }
 
-  // report takes what a robot has answered to a question about itself.
+  // report sets the status that a robot's tool has returned.
   report(robot: string, status: Status): void {
     this.of(robot).status = status;
     this.tell(robot);
@@ -107,7 +106,7 @@ export class Board extends EventTarget {
 
   private show(states: State[], anew: boolean): void {
     this.known = true;
-    // What happened in between is not known: a turn that was open may have ended.
+    // Events may have been missed, so an open turn may have ended.
     if (anew) for (const f of this.robots.values()) f.turns = f.turns.filter((t) => t.end !== "");
     for (const s of states) {
       if (!s.robot) continue;
@@ -143,7 +142,7 @@ export class Board extends EventTarget {
     this.tell(e.robot);
   }
 
-  // keep notes what was heard, said, used and sensed.
+  // keep adds an event to the turns, the perceptions or the status of a robot.
   private keep(f: Now, e: Event_): void {
     const d = e.data;
     const session = e.session ?? "";
@@ -205,8 +204,7 @@ export class Board extends EventTarget {
 
 export const board = new Board();
 
-// follow has an element of a robot render again when something about the robot
-// changes, and calls changed, for as long as the element is in the page.
+// follow renders an element again and calls changed when the state of a robot changes, while the element is in the page.
 export function follow(element: ReactiveControllerHost, robot: () => string | undefined, changed?: () => void): void {
   const listen = (e: Event) => {
     if ((e as CustomEvent<string>).detail !== robot()) return;
@@ -219,7 +217,7 @@ export function follow(element: ReactiveControllerHost, robot: () => string | un
   });
 }
 
-// gestures has the face in an element make the robot's gestures.
+// gestures makes the face in an element perform the gestures of a robot.
 export function gestures(element: ReactiveControllerHost & { renderRoot: ParentNode }, robot: () => string | undefined): void {
   let stop: (() => void) | undefined;
   const make = (e: Event_) => {
@@ -231,7 +229,7 @@ export function gestures(element: ReactiveControllerHost & { renderRoot: ParentN
   });
 }
 
-// Record is a turn as the server keeps it.
+// Record_ is a turn in a response of the server.
 export interface Record_ {
   robot: string;
   session: string;
@@ -242,9 +240,8 @@ export interface Record_ {
   stages: Record<string, number> | null;
 }
 
-// join puts the turns that the server keeps and those that the feed has told in one
-// list, the oldest first. One that both know is shown once: its times differ by less
-// than a second, and the feed knows its tools.
+// join merges the turns of the server's list and of the feed, oldest first. A turn that is in both, with times less than
+// a second apart, is returned once, with the tools that only the feed reports.
 export function join(records: Record_[], live: Turn[]): Turn[] {
   const used = new Set<Turn>();
   const kept = records.map((r): Turn => {

@@ -1,5 +1,4 @@
-// What each key of the configuration means. The server says it in English, as the
-// annotated sample does; other languages have it in the folder language, by key.
+// Descriptions of the configuration keys. The server sends them in English; the folder language has translations.
 
 import type { Language } from "./words.js";
 
@@ -13,7 +12,7 @@ const chunks = {
   fr: () => import("../../../../../../language/fr/keys.json", { with: { type: "json" } }),
 } satisfies Record<Exclude<Language, "en">, () => Promise<{ default: Explained }>>;
 
-// explained loads the words of a language. In English there are none.
+// explained loads the translated descriptions by key. For English it returns none.
 export async function explained(l: Language): Promise<Explained> {
   return l === "en" ? {} : (await chunks[l]()).default;
 }

@@ -1,8 +1,7 @@
-// The feed: one stream of events for the whole page. Nothing polls.
+// The feed: one stream of server-sent events for the whole page.
 //
-// The stream is read with fetch and not with EventSource. EventSource hands out
-// only those kinds of events that somebody has named beforehand, and it does not
-// say why it was refused; this page must tell "logged out" from "not reachable".
+// The stream is read with fetch and not with EventSource, because EventSource requires a listener for each kind of event
+// and does not report the status of a refusal, which distinguishes "logged out" from "not reachable".
 
 import { fetchOwned, outOfSession } from "./api.js";
 
@@ -16,7 +15,7 @@ export interface Event_ {
   data: Record<string, unknown>;
 }
 
-// State is what is shown of one session: agent.State with the robot's name.
+// State is the state of one session: agent.State with the robot's name.
 export interface State {
   robot?: string;
   session?: string;
@@ -25,12 +24,12 @@ export interface State {
   [field: string]: unknown;
 }
 
-// silence is how long the stream may be without a byte: the server sends a
-// comment each 15 seconds, so that a broken connection is noticed.
+// silence is the time in ms without a byte after which the connection counts as broken. The server sends a comment every
+// 15 seconds.
 const silence = 45_000;
 const shortestWait = 500;
-// restsAfter is how long a page may be hidden before it gives its connection back:
-// a browser has six for a server, over all its tabs.
+// restsAfter is the time in ms for which a page may be hidden before it closes the stream: a browser allows six
+// connections to a server, over all its tabs.
 const restsAfter = 30_000;
 const longestWait = 10_000;
 
@@ -42,11 +41,11 @@ export class Feed extends EventTarget {
   private shown = new Set<(states: State[], anew: boolean) => void>();
   private running: AbortController | undefined;
   private wake: (() => void) | undefined;
-  private cut: AbortController | undefined; // of the request that is open
+  private cut: AbortController | undefined; // aborts the open request
   private resting = false;
   private restTimer: ReturnType<typeof setTimeout> | undefined;
 
-  // on calls f for each event of these kinds until the function it returns is called.
+  // on calls f for each event of these kinds until the returned function is called.
   on(kinds: string[] | "*", f: (e: Event_) => void): () => void {
     if (kinds === "*") {
       this.everything.add(f);
@@ -60,14 +59,14 @@ export class Feed extends EventTarget {
     return () => kinds.forEach((kind) => this.heard.get(kind)?.delete(f));
   }
 
-  // onStates calls f with what robots show from now on. anew is true when the stream
-  // begins anew: what was known before may be old.
+  // onStates calls f with changed states until the returned function is called. anew is true for the snapshot of all
+  // states at the beginning of a stream; events before it may have been missed.
   onStates(f: (states: State[], anew: boolean) => void): () => void {
     this.shown.add(f);
     return () => this.shown.delete(f);
   }
 
-  // start reads the stream until stop. "connected" and "lost" are published as events.
+  // start reads the stream until stop is called. It dispatches the events "connected" and "lost".
   start(): void {
     if (this.running) return;
     const running = new AbortController();
@@ -84,8 +83,7 @@ export class Feed extends EventTarget {
     void this.run(signal);
   }
 
-  // rest closes the stream of a page that nobody sees. Once it is seen, the stream
-  // goes on where it stopped.
+  // rest closes the stream of a hidden page. When the page becomes visible, the stream resumes after the last event.
   private rest(): void {
     this.resting = true;
     this.cut?.abort();
@@ -114,7 +112,7 @@ export class Feed extends EventTarget {
       try {
         await this.read(signal, () => (wait = shortestWait));
       } catch {
-        // Whatever ended it, the next try says whether it is mended.
+        // The reason does not matter: the next attempt succeeds or fails.
       }
       if (signal.aborted) return;
       if (this.resting) {
@@ -131,7 +129,7 @@ export class Feed extends EventTarget {
     }
   }
 
-  // pause waits until it is hurried, or until so many ms have passed.
+  // pause waits until ms milliseconds have passed, wake is called or the signal is aborted.
   private pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const done = () => {
@@ -197,7 +195,7 @@ export class Feed extends EventTarget {
   }
 }
 
-// call lets each listener have it; one that throws does not keep it from the next.
+// call calls all listeners, even if one of them throws.
 function call<T extends unknown[]>(listeners: Set<(...t: T) => void> | undefined, ...value: T): void {
   for (const f of [...(listeners ?? [])]) {
     try {
@@ -214,7 +212,7 @@ interface Message {
   data: string;
 }
 
-// Lines puts messages together from the text of a stream of server-sent events.
+// Lines parses server-sent events from the text of a stream.
 export class Lines {
   private rest = "";
   private id: string | undefined;

@@ -1,6 +1,5 @@
-// What the server says, in other languages. The server says it in English alone;
-// findings.json of a language has translations by the English format, with {1} for the
-// first value. A sentence without a translation stays English.
+// Translations of the server's sentences, which are English. findings.json of a language has translations by the English
+// format, with {1} for the first value. A sentence without a translation stays English.
 
 import { inWords, translations, type Formats, type Translation } from "./translate.js";
 import { language, languageChanged, languageTarget, type Language } from "./words.js";
@@ -15,15 +14,15 @@ const chunks = {
 
 const loaded = new Map<Language, readonly Translation[]>();
 
-// translated returns an English sentence of the server in the page's language; undefined
-// where that has no words for it, is English, or is not loaded yet. In the last case the
-// language is announced as changed once it is loaded, so that views render again.
+// translated returns an English sentence of the server in the page's language, or undefined if there is no translation,
+// the language is English, or the translations are not loaded yet. In the last case languageChanged is dispatched once
+// they are loaded, so that views render again.
 export function translated(text: string): string | undefined {
   const l = language();
   if (l === "en") return undefined;
   const all = loaded.get(l);
   if (all) return inWords(text, all);
-  loaded.set(l, []); // where it cannot be loaded, sentences stay English
+  loaded.set(l, []); // sentences stay English until the translations are loaded
   chunks[l]().then((m) => {
     loaded.set(l, translations(m.default));
     languageTarget.dispatchEvent(new Event(languageChanged));

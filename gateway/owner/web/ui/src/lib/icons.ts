@@ -1,4 +1,4 @@
-// Signs, drawn by us. They are for the eye only; what they mean stands beside them.
+// Icons. They are hidden from screen readers, because the text beside them says the same.
 
 import { svg, html, type TemplateResult } from "lit";
 

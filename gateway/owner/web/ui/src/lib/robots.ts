@@ -1,4 +1,4 @@
-// A robot as the server shows it: admin.Device.
+// Device is a robot in a response of the server (admin.Device).
 
 import type { Status } from "./board.js";
 
@@ -31,20 +31,20 @@ export interface Device {
   status?: Status;
 }
 
-// Claimant is a client that names itself by a robot's MAC: device.Claimant.
+// Claimant is a client that uses the robot's MAC address (device.Claimant).
 export interface Claimant {
-  client: string; // its Client-Id; empty where it sends none
+  client: string; // Client-Id; empty if the client sends none
   address: string;
   at: string;
   bound: boolean;
 }
 
-// nameOf is what a robot is called by.
+// nameOf returns the name of a robot, or else its ID.
 export function nameOf(d: { name?: string; id: string }): string {
   return d.name || d.id;
 }
 
-// linkTo is the address of a robot's view.
+// linkTo returns the link to a robot's view.
 export function linkTo(id: string): string {
   return `#/robots/${encodeURIComponent(id)}`;
 }

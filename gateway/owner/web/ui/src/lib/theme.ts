@@ -1,5 +1,5 @@
-// Colours, sizes and the choice of light or dark. They are custom properties of
-// the document, which every element's own styles use.
+// Colours, sizes and the choice of light or dark. They are custom properties of the document, which the styles of all
+// elements use.
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -26,7 +26,7 @@ const sheet = `
   html { background: var(--bg); color: var(--text); -webkit-text-size-adjust: 100%; }
   body { margin: 0; font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Hiragino Sans", "Noto Sans CJK JP", "PingFang SC", sans-serif; }`;
 
-// dress gives the document its colours.
+// dress adds the style sheet to the document.
 export function dress(): void {
   const style = new CSSStyleSheet();
   style.replaceSync(sheet);
@@ -34,7 +34,7 @@ export function dress(): void {
   show(theme());
 }
 
-// theme is the kept choice.
+// theme returns the stored choice.
 export function theme(): Theme {
   try {
     const value = localStorage.getItem(kept);
@@ -44,12 +44,12 @@ export function theme(): Theme {
   }
 }
 
-// setTheme changes and keeps it.
+// setTheme changes and stores the choice.
 export function setTheme(t: Theme): void {
   try {
     localStorage.setItem(kept, t);
   } catch {
-    // It holds for this page then.
+    // Without storage, the choice applies until the page is closed.
   }
   show(t);
 }

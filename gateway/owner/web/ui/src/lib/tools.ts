@@ -1,6 +1,5 @@
-// A robot's tools, and which of them turn its head, light its lights and so on. Their
-// names differ between firmwares, so they are found by their words and arguments, as
-// device.FindControl does on the server.
+// A robot's tools, and which of them turn the head, set the lights and so on. Their names differ between firmwares, so
+// they are found by words of the name and by arguments, as device.FindControl does on the server.
 
 import { send } from "./api.js";
 
@@ -26,7 +25,7 @@ export interface Result {
   pictures: { type: string; data: string }[] | null;
 }
 
-// Control is a tool with those of its arguments that were looked for.
+// Control is a tool and the names of the requested arguments.
 export interface Control {
   tool: Tool;
   args: string[];
@@ -36,7 +35,7 @@ function words(name: string): string {
   return ` ${name.toLowerCase().replace(/[^a-z0-9]+/g, " ")} `;
 }
 
-// find is the first tool whose name has these words and that has one of each group of arguments.
+// find returns the first tool whose name contains these words and that has one argument of each group.
 export function find(tools: Tool[], name: string, ...groups: string[][]): Control | undefined {
   for (const tool of tools) {
     if (!words(tool.name).includes(` ${name} `)) continue;
@@ -47,7 +46,7 @@ export function find(tools: Tool[], name: string, ...groups: string[][]): Contro
   return undefined;
 }
 
-// findAny tries several names.
+// findAny is like find for several names, the preferred one first.
 export function findAny(tools: Tool[], names: string[], ...groups: string[][]): Control | undefined {
   for (const name of names) {
     const found = find(tools, name, ...groups);
@@ -59,7 +58,7 @@ export function findAny(tools: Tool[], names: string[], ...groups: string[][]): 
 export interface Controls {
   volume?: Control;
   brightness?: Control;
-  head?: Control; // yaw, and pitch where the head has one
+  head?: Control; // arguments yaw and, if the head can nod, pitch
   angles?: Control;
   lights?: Control;
   photo?: Control;
@@ -78,13 +77,13 @@ export function controlsOf(tools: Tool[]): Controls {
   };
 }
 
-// within brings a number into the range of an argument.
+// within limits a number to the range of an argument.
 export function within(c: Control, arg: string, n: number): number {
   const a = c.tool.schema.properties?.[arg];
   return Math.min(a?.maximum ?? n, Math.max(a?.minimum ?? n, Math.round(n)));
 }
 
-// run runs a tool and waits for its answer.
+// run calls a tool and returns its result.
 export function run(robot: string, tool: string, args: Record<string, unknown>): Promise<Result> {
   return send<Result>("POST", `api/v1/devices/${encodeURIComponent(robot)}/tools/${encodeURIComponent(tool)}`, { arguments: args });
 }

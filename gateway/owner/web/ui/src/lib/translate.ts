@@ -1,9 +1,9 @@
-// Translating the server's English sentences by the formats that they were made with.
+// Translation of the server's English sentences, by the formats with which the server made them.
 
-// Formats has the words of a language by the format of Go's package fmt; {1} is the first value.
+// Formats has the translations by the format of Go's package fmt; {1} stands for the first value.
 export type Formats = Readonly<Record<string, string>>;
 
-// Translation is a format's pattern with its words in a language.
+// Translation is the pattern of a format, and the translation of the format.
 export interface Translation { first: string; last: string; literals: number; pattern: RegExp; words: string }
 
 // translations returns the patterns of a language.
@@ -11,11 +11,11 @@ export function translations(formats: Formats): readonly Translation[] {
   return Object.entries(formats).map(translation);
 }
 
-// verb is a verb of Go's package fmt; its letter is the group.
+// verb matches a verb of Go's package fmt; the group is its letter.
 const verb = /%[-+# 0]*[0-9]*(?:\.[0-9]+)?([a-zA-Z])/;
 
 function translation([format, words]: [string, string]): Translation {
-  const parts = format.split(verb); // literals at even places, verbs' letters at odd ones
+  const parts = format.split(verb); // literals at even indexes, letters of verbs at odd ones
   const literals = parts.filter((_, i) => i % 2 === 0);
   const pattern = parts.map((p, i) => {
     if (i % 2 === 0) return p.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
@@ -24,14 +24,14 @@ function translation([format, words]: [string, string]): Translation {
   return { first: literals[0] ?? "", last: literals.at(-1) ?? "", literals: literals.join("").length, pattern: new RegExp(`^${pattern}$`, "u"), words };
 }
 
-// inWords translates a sentence, and those that are values within it; undefined where no
-// pattern fits. Sentences that the server has joined by a line's end, a semicolon or a colon
-// are translated one by one. Of several ways it chooses the one that leaves the least in English.
+// inWords translates a sentence, and the sentences that are values in it. It returns undefined if no pattern matches.
+// Sentences joined by a line break, a semicolon or a colon are translated one by one. If there are several translations,
+// it chooses the one that leaves the least text in English.
 export function inWords(text: string, all: readonly Translation[]): string | undefined {
   return best(text, all, new Map(), 8)?.words;
 }
 
-// Way is a sentence in other words, and how many letters of the English one these stand for.
+// Way is a translation, and the number of letters of the English sentence that it covers.
 interface Way { words: string; letters: number }
 
 function best(text: string, all: readonly Translation[], known: Map<string, Way | undefined>, depth: number): Way | undefined {

@@ -1,4 +1,4 @@
-// What all views share: the styles `base`, and small elements.
+// The styles `base` and small elements for all views.
 //
 //   <p-card heading="Timers"> ... <p-button slot="actions">..</p-button></p-card>
 //   <p-button kind="main" ?busy=${..} ?disabled=${..} label="for a button that shows only a sign" @click=${..}>Save</p-button>
@@ -72,10 +72,10 @@ export class Button extends LitElement {
   static properties = { kind: {}, type: {}, label: {}, busy: { type: Boolean, reflect: true }, disabled: { type: Boolean, reflect: true }, pressed: {} };
   declare kind: "plain" | "main" | "danger" | undefined;
   declare type: "button" | "submit" | undefined;
-  declare label: string | undefined; // its name where it shows only a sign
+  declare label: string | undefined; // accessible name of a button that shows only an icon
   declare busy: boolean;
   declare disabled: boolean;
-  declare pressed: "true" | "false" | undefined; // for one that is on or off
+  declare pressed: "true" | "false" | undefined; // state of a toggle button
   static styles = [base, css`
     :host { display: inline-block; }
     button {
@@ -93,7 +93,7 @@ export class Button extends LitElement {
 
   constructor() {
     super();
-    // A button in a shadow tree does not submit the form around it by itself.
+    // A button in a shadow tree does not submit the form around it.
     this.addEventListener("click", (e) => {
       if (this.busy || this.disabled) {
         e.stopImmediatePropagation();
@@ -124,8 +124,8 @@ export class Empty extends LitElement {
 
 let fields = 0;
 
-// Field labels the one control in it. The label is put beside the control, in the
-// same tree, because a label cannot name a control of another tree.
+// Field labels the control in it. The label is added beside the control, because a label and its control must be in the
+// same tree.
 export class Field extends LitElement {
   static properties = { label: {}, hint: {}, error: {} };
   declare label: string | undefined;
@@ -217,7 +217,7 @@ export class Dialog extends LitElement {
   }
 }
 
-// ask shows a dialog with two answers.
+// ask shows a dialog with two buttons, and returns whether the button yes was chosen.
 export function ask(q: { heading?: string; text: string; yes: string; no: string; danger?: boolean }): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = document.createElement("p-dialog") as Dialog;

@@ -1,8 +1,7 @@
-// What every view is built on.
+// The base class of views.
 //
-// A view overrides title_ (its h1), load (reads what it shows into reactive
-// properties) and content (what stands below the h1, rendered once load has been
-// through). actions may add buttons beside the h1.
+// A view overrides title_ (text of the h1), load (fetches data into reactive properties) and content (renders the data
+// below the h1, after load). actions may add buttons beside the h1.
 
 import { LitElement, css, html, nothing, type CSSResultArray, type PropertyValues } from "lit";
 import { Refusal } from "./api.js";
@@ -13,17 +12,16 @@ import { catalogue, languageChanged, languageTarget } from "./words.js";
 
 const say = catalogue("view");
 
-// sentence is what is shown of an error.
+// sentence returns the text to show for an error.
 export function sentence(e: unknown): Said {
   if (e instanceof Refusal) return refusal(e);
   if (e instanceof TypeError) return say("away");
   return e instanceof Error ? e.message : String(e);
 }
 
-const sayAgainEvery = 30_000; // ms, for "two minutes ago" is soon three
+const sayAgainEvery = 30_000; // ms; "two minutes ago" must become "three minutes ago"
 
-// Spoken is an element that renders again when the language changes, and now and then
-// because it may say how long ago something was.
+// Spoken is an element that renders again when the language changes, and regularly because it may show relative times.
 export class Spoken extends LitElement {
   private readonly renderAgain = () => this.requestUpdate();
   private sayAgain: ReturnType<typeof setInterval> | undefined;
@@ -39,20 +37,20 @@ export class Spoken extends LitElement {
   }
 }
 
-const together = 300; // ms in which events cause one load
+const together = 300; // ms; events within this time cause a single load
 
 export class View extends Spoken {
   #loaded = false;
   #failure: unknown;
   #loading = false;
-  #wanted = false; // load once more after this one
+  #wanted = false; // load again after the present load
   #timer: ReturnType<typeof setTimeout> | undefined;
   #note: { text: Said; bad: boolean } | undefined;
   #noteTimer: ReturnType<typeof setTimeout> | undefined;
   #wishes: { kinds: string[]; what: string[] }[] = [];
   #ends: (() => void)[] = [];
 
-  // A view with styles of its own has [View.styles, css`...`].
+  // A view that needs more styles uses [View.styles, css`...`].
   static styles: CSSResultArray = [base, viewStyles()];
 
   // ---- for a view to override
@@ -70,15 +68,15 @@ export class View extends Spoken {
 
   // ---- for a view to use
 
-  // reloadOn runs load again when such events come, when something of `what` has
-  // been changed, and when events may have been missed.
+  // reloadOn calls load again after events of these kinds, after the event "changed" for an element of what, and when
+  // events may have been missed.
   protected reloadOn(kinds: string[], what: string[] = []): void {
     const wish = { kinds, what };
     this.#wishes.push(wish);
     if (this.isConnected) this.#subscribe(wish);
   }
 
-  // reload runs load soon.
+  // reload calls load soon.
   protected reload(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
@@ -86,7 +84,7 @@ export class View extends Spoken {
     }, together);
   }
 
-  // act does something for the owner, and shows a refusal's sentence or `done`.
+  // act does work, and shows the text done or the error. It returns whether work has succeeded.
   protected async act(work: () => Promise<unknown>, done?: string): Promise<boolean> {
     try {
       await work();
@@ -98,7 +96,7 @@ export class View extends Spoken {
     }
   }
 
-  // tell shows a sentence in the live region.
+  // tell shows a text in the live region.
   protected tell(text: Said, bad = false): void {
     clearTimeout(this.#noteTimer);
     this.#note = text === "" ? undefined : { text, bad };
@@ -106,18 +104,18 @@ export class View extends Spoken {
     this.requestUpdate();
   }
 
-  // follow is a subscription that ends when the view goes.
+  // follow subscribes to events until the view is removed.
   protected follow(kinds: string[] | "*", f: Parameters<typeof feed.on>[1]): void {
     this.#ends.push(feed.on(kinds, f));
   }
 
-  // focusHeading is called by the shell when the view is opened by a link.
+  // focusHeading is called by the shell when a link has opened the view.
   async focusHeading(): Promise<void> {
     await this.updateComplete;
     this.renderRoot.querySelector<HTMLElement>("h1")?.focus();
   }
 
-  // ---- how it works
+  // ---- implementation
 
   connectedCallback(): void {
     super.connectedCallback();

@@ -1,11 +1,11 @@
-// Words out of the folder language, and times as people say them.
+// The page's texts, from the folder language, and the formats of times.
 
 import type english from "../../../../../../language/en/page.json";
 
 type Words = typeof english;
 
-// Each language is a chunk of its own, of which the page loads one. A language that
-// lacks a sentence of the English one does not compile.
+// Each language is a separate chunk, and the page loads only one. A language without one of the English texts does not
+// compile.
 const chunks = {
   en: () => import("../../../../../../language/en/page.json", { with: { type: "json" } }),
   de: () => import("../../../../../../language/de/page.json", { with: { type: "json" } }),
@@ -18,13 +18,13 @@ const chunks = {
 export type Language = keyof typeof chunks;
 export const languages = Object.keys(chunks) as readonly Language[];
 
-// languageChanged is an event on `languageTarget`.
+// languageChanged is the name of an event of languageTarget.
 export const languageChanged = "language";
 export const languageTarget = new EventTarget();
 
 const kept = "perch.language";
 
-// known is the language of a tag such as "de-AT" or "zh-CN", if the page has it.
+// known returns the page's language for a tag such as "de-AT" or "zh-CN", if there is one.
 export function known(tag: string | null | undefined): Language | undefined {
   const base = tag?.split("-")[0]?.toLowerCase();
   return languages.find((l) => l.split("-")[0] === base);
@@ -35,7 +35,7 @@ function first(): Language {
     const own = known(localStorage.getItem(kept));
     if (own) return own;
   } catch {
-    // Storage may be forbidden; the browser's languages decide then.
+    // Without storage, the browser's languages decide.
   }
   for (const tag of navigator.languages ?? []) {
     const l = known(tag);
@@ -49,45 +49,45 @@ let words: Words = (await chunks[current]()).default;
 let wanted = current;
 document.documentElement.lang = current;
 
-// language is the one in which the page speaks.
+// language returns the page's language.
 export function language(): Language {
   return current;
 }
 
-// locale is the same for Intl, with the country that the browser says.
+// locale returns the page's language for Intl, with the browser's region.
 export function locale(): string {
   return current === "zh-Hans" ? current : navigator.languages.find((t) => known(t) === current) ?? current;
 }
 
-// languageName is what a language is called in the page's.
+// languageName returns the name of a language in the page's language.
 export function languageName(tag: string): string {
   try {
     return new Intl.DisplayNames(locale(), { type: "language" }).of(tag) ?? tag;
   } catch {
-    return tag; // it may have subtags that nobody knows
+    return tag; // the tag is invalid
   }
 }
 
-// setLanguage changes and keeps it; every View renders again. It fails where the
-// language cannot be loaded, and the page stays as it is.
+// setLanguage changes and stores the language; all views render again. It fails, and changes nothing, if the language
+// cannot be loaded.
 export async function setLanguage(l: Language): Promise<void> {
   wanted = l;
   const loaded = (await chunks[l]()).default;
-  if (l !== wanted) return; // another was chosen meanwhile
+  if (l !== wanted) return; // another language was chosen while this one was loading
   words = loaded;
   current = l;
   document.documentElement.lang = l;
   try {
     localStorage.setItem(kept, l);
   } catch {
-    // It holds for this page then.
+    // Without storage, the choice applies until the page is closed.
   }
   languageTarget.dispatchEvent(new Event(languageChanged));
 }
 
 const place = /\{(\w+)(?:,([^{}]*))?\}/g;
 
-// chosen is the form for a number, out of "one: # robot, other: # robots".
+// chosen returns the plural form for a number, from forms such as "one: # robot, other: # robots".
 function chosen(forms: string, n: number): string {
   const rule = new Intl.PluralRules(locale()).select(n);
   let other = "";
@@ -101,9 +101,8 @@ function chosen(forms: string, n: number): string {
   return other;
 }
 
-// catalogue makes the function that says a view's sentences. "{n}" is a value;
-// "{n, one: # robot, other: # robots}" is the form that belongs to a number, in which
-// # is the number.
+// catalogue returns the function that returns a view's texts by key. In a text, "{n}" stands for a value, and
+// "{n, one: # robot, other: # robots}" for the plural form of a number, which replaces #.
 export function catalogue<V extends keyof Words>(view: V): (key: keyof Words[V], values?: Record<string, string | number>) => string {
   return (key, values = {}) =>
     (words[view][key] as string).replace(place, (whole, name: string, forms: string | undefined) => {
@@ -114,7 +113,7 @@ export function catalogue<V extends keyof Words>(view: V): (key: keyof Words[V],
     });
 }
 
-// message is the sentence for what the server calls by a name, if there is one.
+// message returns the text for a name or code of the server, if there is one.
 export function message(view: "refusals" | "parts", name: string): string | undefined {
   return Object.hasOwn(words[view], name) ? (words[view] as Record<string, string>)[name] : undefined;
 }
@@ -129,7 +128,7 @@ const steps: [Intl.RelativeTimeFormatUnit, number][] = [
   ["second", 1],
 ];
 
-// ago is "3 minutes ago", or "in 3 minutes".
+// ago returns a relative time: "3 minutes ago" or "in 3 minutes".
 export function ago(at: string | Date): string {
   const seconds = (new Date(at).getTime() - Date.now()) / 1000;
   if (Number.isNaN(seconds)) return "";
@@ -140,7 +139,7 @@ export function ago(at: string | Date): string {
   return "";
 }
 
-// clock is the time of day; a day before is named with it.
+// clock returns the time of day, with the date unless that is today.
 export function clock(at: string | Date): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return "";
