@@ -1,4 +1,4 @@
-// The robot's body: what its tools move, and what of it the browser keeps.
+// The body of the robot in the page: the state that its tools read and change.
 
 import { CheckIn, systemInfo } from "./checkin.js";
 import { picture, upload } from "./camera.js";
@@ -56,8 +56,8 @@ export class PageBody implements Body {
     this.o.changed();
   }
 
-  // see keeps where photos go. The page's own server is reached as the page was,
-  // whatever name it has for itself.
+  // see sets the address to which photos are sent. If that is on the page's own server, the page's base address is used
+  // instead of the server's name.
   see(url: string, token: string): void {
     const own = this.checkIn.own && URL.canParse(url);
     const to = own ? new URL(new URL(url).pathname.replace(/^\//, "") + new URL(url).search, document.baseURI).href : url;
@@ -88,7 +88,7 @@ export class PageBody implements Body {
     this.o.reboot();
   }
 
-  // reset is what a reboot forgets.
+  // reset clears the state that a reboot clears.
   reset(): void {
     this.leds = Array<string>(12).fill(dark);
     this.head = { yaw: 0, pitch: 0 };

@@ -1,4 +1,4 @@
-// The boot: a robot checks in until a server has taken it.
+// The boot: the robot checks in until a server has accepted it.
 
 import { Unreachable, type Bootstrap, type CheckIn } from "./checkin.js";
 
@@ -7,11 +7,11 @@ export interface Unanswered {
   why: Unreachable["why"];
   url: string;
   status: number;
-  retryAt: number; // milliseconds since 1970; 0: it has given up
+  retryAt: number; // time of the next try, ms since 1970; 0 after the last try
 }
 
 export type Step =
-  | { state: "waits"; code: string; message: string } // for its owner
+  | { state: "waits"; code: string; message: string } // for adoption by its owner
   | { state: "trouble"; trouble: Unanswered | { what: "mqtt" } }
   | { state: "taken" };
 
@@ -22,7 +22,7 @@ export class Boot {
 
   constructor(private readonly checkIn: CheckIn, private readonly tell: (s: Step) => void) {}
 
-  // run ends when a server has taken the robot, or it has given up, or its life ends.
+  // run checks in until a server has accepted the robot, the tries are used up or life is aborted.
   async run(life: AbortSignal): Promise<void> {
     for (let tries = 1; ; ) {
       let b: Bootstrap;
@@ -51,7 +51,7 @@ export class Boot {
     }
   }
 
-  // activate asks ten times before the robot checks in anew.
+  // activate asks up to ten times whether the robot was adopted.
   private async activate(b: Bootstrap, life: AbortSignal): Promise<void> {
     this.tell({ state: "waits", code: b.code, message: b.message });
     for (let i = 0; i < mostTries && !life.aborted; i++) {
@@ -75,7 +75,7 @@ export class Boot {
     });
   }
 
-  // cut ends a wait, and reports whether there was one.
+  // cut ends a wait between tries, and reports whether there was one.
   cut(): boolean {
     const hurry = this.hurry;
     hurry?.();

@@ -1,5 +1,4 @@
-// The camera: the webcam where the browser allows one, and else a drawn picture,
-// which says that it is drawn.
+// The camera: the webcam if the browser allows it, and otherwise a drawn picture, which says that it is drawn.
 
 export interface Picture {
   jpeg: Blob;
@@ -39,8 +38,7 @@ async function webcam(pen: CanvasRenderingContext2D): Promise<boolean> {
   }
 }
 
-// draw makes a picture with its own date and sentence, so that nobody takes it for a
-// photo.
+// draw draws a picture with the date and a note, so that it is not mistaken for a photo.
 function draw(pen: CanvasRenderingContext2D, note: string): void {
   const sky = pen.createLinearGradient(0, 0, 0, height);
   sky.addColorStop(0, "#8ec5ff");
@@ -68,7 +66,7 @@ function jpegOf(canvas: HTMLCanvasElement, quality: number): Promise<Blob> {
   });
 }
 
-// upload posts a form as the firmware does, and returns what the server answers.
+// upload posts a form as the firmware does, and returns the body of the response.
 export async function upload(to: string, jpeg: Blob, question: string, headers: Record<string, string>, signal: AbortSignal): Promise<string> {
   const form = new FormData();
   if (question) form.append("question", question);

@@ -1,11 +1,11 @@
-// The channel: the WebSocket of one conversation, open from hello to its end.
+// The channel: the WebSocket of one conversation.
 
 import type { Flash, Framing } from "./flash.js";
 import type { Frames } from "./frames.js";
 import { frame, parse, textOf, unframe, type Fields } from "./wire.js";
 
-const helloWithin = 10_000; // for the WebSocket, and again for the server's hello
-const staleAfter = 120_000; // without a message
+const helloWithin = 10_000; // ms until the WebSocket is open, and again until the server's hello
+const staleAfter = 120_000; // ms without a message
 
 export interface Handlers {
   text(m: Fields): void;
@@ -13,7 +13,7 @@ export interface Handlers {
   closed(): void;
 }
 
-// Unopened is a channel that could not be opened.
+// Unopened is the error if the channel could not be opened.
 export class Unopened extends Error {
   constructor(readonly why: "socket" | "hello" | "address") {
     super(why);
@@ -23,12 +23,11 @@ export class Unopened extends Error {
 export class Channel {
   session = "";
   private socket: WebSocket | undefined;
-  private heard = 0; // when the latest message came
+  private heard = 0; // time of the latest message, as of performance.now
 
   constructor(private readonly frames: Frames, private readonly framing: Framing, private readonly on: Handlers) {}
 
-  // open connects and says hello. A page cannot set headers: their values go into
-  // the address.
+  // open connects and sends hello. A page cannot set headers, so their values are in the query of the address.
   async open(address: string, f: Flash): Promise<void> {
     let url: URL;
     try {
@@ -117,13 +116,12 @@ export class Channel {
     return this.socket?.readyState === WebSocket.OPEN;
   }
 
-  // isStale reports whether nothing has come for so long that the firmware takes
-  // the channel for dead.
+  // isStale reports whether nothing was received for so long that the firmware would consider the channel broken.
   get isStale(): boolean {
     return performance.now() - this.heard > staleAfter;
   }
 
-  // send prefixes the session, as the firmware does for everything but hello.
+  // send sends a message. As in the firmware, all messages except hello begin with the session.
   send(m: Fields): void {
     if (!this.isOpen) return;
     const text = JSON.stringify(m["type"] === "hello" ? m : { session_id: this.session, ...m });
@@ -138,7 +136,7 @@ export class Channel {
     this.socket?.send(data);
   }
 
-  // drop ends the channel.
+  // drop closes the channel.
   drop(): void {
     const socket = this.socket;
     this.socket = undefined;
@@ -149,7 +147,7 @@ export class Channel {
 }
 
 
-// about says what the first byte of a packet does (RFC 6716, 3.1).
+// about describes a packet by its first byte (RFC 6716 section 3.1).
 function about(packet: Uint8Array): string {
   const toc = packet[0];
   if (toc === undefined) return "Opus, empty";

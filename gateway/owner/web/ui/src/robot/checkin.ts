@@ -1,13 +1,12 @@
-// The check-in at a boot, and the activation of a robot that waits for its owner.
+// The check-in at boot, and the activation of a robot that waits for adoption.
 
 import { locale } from "../lib/words.js";
 import type { Flash } from "./flash.js";
 import type { Frames } from "./frames.js";
 import { fieldsOf, numberOf, parse, textOf, type Fields } from "./wire.js";
 
-// board and version are what it says of itself. The board is no Stack-chan's name,
-// because stock ones know eight of the 21 faces only. The version is the firmware's
-// whose behaviour this is.
+// board and version are sent in the check-in. The board is not the name of a Stack-chan, because the server would send
+// only the eight faces that stock Stack-chans know. The version is of the firmware whose behaviour the page copies.
 export const board = "perch-page";
 export const version = "2.4.2";
 
@@ -15,13 +14,12 @@ export interface Bootstrap {
   code: string;
   challenge: string;
   message: string;
-  socket: boolean; // there is a websocket section
-  mqtt: boolean;
-  offered: string; // version of a firmware that it is offered
+  socket: boolean; // the response has a websocket section
+  mqtt: boolean; // the response has an mqtt section
+  offered: string; // version of the offered firmware, or ""
 }
 
-// Unreachable is a check-in without an answer that may be read. A browser does not
-// say why.
+// Unreachable is the error of a check-in without a usable response. If why is "nothing", the browser hides the reason.
 export class Unreachable extends Error {
   constructor(readonly why: "nothing" | "mixed" | "status" | "nonsense", readonly url: string, readonly status = 0) {
     super(why);
@@ -31,17 +29,17 @@ export class Unreachable extends Error {
 export class CheckIn {
   constructor(private readonly flash: Flash, private readonly frames: Frames) {}
 
-  // url is the address of the check-in.
+  // url returns the address of the check-in.
   get url(): string {
     return this.flash.ota || new URL("xiaozhi/ota/", document.baseURI).href;
   }
 
-  // own reports whether the server is the one that the page came from.
+  // own reports whether the server is the server of the page.
   get own(): boolean {
     return !this.flash.ota;
   }
 
-  // checkIn asks once, and takes over what the answer says of the WebSocket.
+  // checkIn checks in once, and stores the WebSocket's settings from the response.
   async checkIn(signal: AbortSignal): Promise<Bootstrap> {
     const { status, text } = await this.post(this.url, systemInfo(this.flash), signal);
     if (status !== 200) throw new Unreachable("status", this.url, status);
@@ -58,7 +56,7 @@ export class CheckIn {
     };
   }
 
-  // activated asks whether the owner has adopted it: yes, not yet, or no answer.
+  // activated asks whether the owner has adopted the robot: yes, not yet (wait), or another response or none (no).
   async activated(signal: AbortSignal): Promise<"yes" | "wait" | "no"> {
     try {
       const url = new URL(this.url);
@@ -71,7 +69,7 @@ export class CheckIn {
     }
   }
 
-  // take keeps the WebSocket's settings. What is missing stays as it was.
+  // take stores the WebSocket's settings. Missing ones stay unchanged.
   private take(socket: Fields): void {
     const w = this.flash.websocket;
     w.url = textOf(socket["url"]) ?? w.url;
@@ -102,13 +100,13 @@ export class CheckIn {
   }
 }
 
-// lower gives an object its keys in small letters: the firmware finds them in any case.
+// lower converts the keys of an object to lower case, because the firmware ignores their case.
 function lower(o: Fields): Fields {
   return Object.fromEntries(Object.entries(o).map(([k, v]) => [k.toLowerCase(), v]));
 }
 
-// systemInfo is the body of a check-in, in the firmware's order. It names no chip,
-// flash or partition: this robot has none, and no image fits it.
+// systemInfo returns the body of a check-in, in the firmware's order. It has no chip, flash or partitions, so that no
+// firmware image fits.
 export function systemInfo(f: Flash): string {
   return JSON.stringify({
     version: 2, language: locale(), flash_size: 0, minimum_free_heap_size: "0", mac_address: f.mac, uuid: f.uuid, chip_model_name: "browser",

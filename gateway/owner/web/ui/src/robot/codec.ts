@@ -1,14 +1,14 @@
-// Opus, loaded when sound is first needed: it is larger than the rest of the page.
+// Opus. The library is loaded only when sound is needed, because it is larger than the rest of the page.
 
 import type { OpusDecoderHandle, OpusEncoderHandle } from "libopus-wasm";
 
-export const listenRate = 16000; // of the microphone
-export const speakRate = 24000; // of the speaker; the decoder converts what was encoded at another
+export const listenRate = 16000; // Hz, of the microphone
+export const speakRate = 24000; // Hz, of the speaker; the decoder converts other rates
 export const packetMs = 60;
 
 const library = () => import("libopus-wasm");
 
-// encoder is the firmware's: 60 ms, variable bit rate, little work.
+// encoder returns an encoder with the firmware's settings: 60 ms, variable bit rate, low complexity.
 export async function encoder(): Promise<OpusEncoderHandle> {
   const opus = await library();
   return opus.createEncoder({

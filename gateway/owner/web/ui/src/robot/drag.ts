@@ -1,8 +1,8 @@
-// The head follows a finger. A touch that does not move is a tap.
+// Dragging turns the head. A touch that does not move is a tap.
 
-const still = 7; // pixels
+const still = 7; // pixels; a shorter movement is a tap
 const perWidth = 150; // degrees for a drag over the whole width
-const perHeight = 100;
+const perHeight = 100; // degrees for a drag over the whole height
 
 export class Drag {
   moving = false;
@@ -24,7 +24,7 @@ export class Drag {
     if (!this.moving && Math.hypot(dx, dy) < still) return;
     this.moving = true;
     const box = (e.currentTarget as Element).getBoundingClientRect();
-    // To the viewer's right is the robot's left, which is negative.
+    // The viewer's right is the robot's left, which is negative.
     this.head.yaw = f.yaw - (dx / box.width) * perWidth;
     this.head.pitch = f.pitch - (dy / box.height) * perHeight;
   };

@@ -1,6 +1,5 @@
-// What the robot in the page feels, as skins are told of it: a robot's own channel
-// carries only the faces of its firmware. A page that may not know is not told,
-// and its face stays as its robot's firmware has it.
+// The mood of the robot in the page, from the skins' WebSocket, because a robot's channel carries only the faces of the
+// firmware. If the page is not allowed to connect to that WebSocket, the face shows no mood.
 
 import { moodOf, type StackChanFace } from "../face/face.js";
 import { socketURL } from "../lib/api.js";
@@ -14,7 +13,8 @@ export class Feelings {
 
   constructor(private readonly face: () => StackChanFace | null) {}
 
-  // follow tells the face of a robot until stop. One that was never let in is not asked again.
+  // follow shows the mood of a robot on the face until stop is called. It connects again after the end of a connection,
+  // but not if the first connection was refused.
   follow(robot: string): void {
     this.stop();
     const socket = new WebSocket(socketURL("v1/vtuber/ws"));
@@ -50,6 +50,6 @@ export class Feelings {
     if (!face) return;
     if (frame["type"] !== "mood") return;
     const mood = moodOf(frame);
-    face.feels = mood && { ...mood, yaw: 0, lean: 0 }; // its servos do those
+    face.feels = mood && { ...mood, yaw: 0, lean: 0 }; // the robot's head tools move yaw and pitch
   }
 }

@@ -1,5 +1,5 @@
-// What the robot in the page keeps when it is switched off: its identity, its
-// settings, and where its server is. It is the browser's, as a robot's is its flash.
+// The stored state of the robot in the page: its identity, its settings and its server. A real robot stores it in its
+// flash memory, the page in the browser.
 
 export type Mode = "auto" | "manual" | "realtime";
 export type Framing = 1 | 2 | 3;
@@ -11,8 +11,8 @@ export interface Flash {
   brightness: number; // 0 to 100
   theme: "light" | "dark";
   mode: Mode;
-  framing: Framing | 0; // 0 is what the server says
-  ota: string; // another server's address; "" is this one
+  framing: Framing | 0; // 0 for the server's choice
+  ota: string; // address of another server; "" for the page's server
   websocket: { url: string; token: string; version: number };
 }
 
@@ -30,11 +30,11 @@ export class Keeper {
     try {
       localStorage.setItem(key, JSON.stringify(this.flash));
     } catch {
-      // Storage may be forbidden: this robot is a new one at its next start.
+      // Without storage, this is a new robot at the next start.
     }
   }
 
-  // erase makes it another robot, which no server knows.
+  // erase replaces the identity: this is then a new robot.
   erase(): void {
     Object.assign(this.flash, fresh());
     this.save();
@@ -61,16 +61,14 @@ function read(): Partial<Flash> {
 
 const hex = (bytes: Uint8Array): string[] => Array.from(bytes, (b) => b.toString(16).padStart(2, "0"));
 
-// newMAC is a locally administered address (IEEE 802, bit 1 of the first byte), which
-// no maker gives to a device.
+// newMAC returns a locally administered address (IEEE 802, bit 1 of the first byte), which no manufacturer assigns.
 function newMAC(): string {
   const b = crypto.getRandomValues(new Uint8Array(6));
   b[0] = (b[0]! & 0xfc) | 0x02;
   return hex(b).join(":");
 }
 
-// newUUID is a random one (RFC 9562, version 4). crypto.randomUUID is missing where
-// the page came by plain http.
+// newUUID returns a random UUID (RFC 9562, version 4). crypto.randomUUID does not exist in pages from plain http.
 function newUUID(): string {
   const b = crypto.getRandomValues(new Uint8Array(16));
   b[6] = (b[6]! & 0x0f) | 0x40;

@@ -1,14 +1,14 @@
-// The frames that the inspector shows: the last 500, both ways, with sizes and times.
+// The latest 500 frames in both directions, with sizes and times, for the inspector.
 
-export type Way = "out" | "in" | "note"; // from the robot, to it, or what happened to the channel
+export type Way = "out" | "in" | "note"; // from the robot, to the robot, or an event of the channel
 
 export interface Frame {
-  n: number; // counted from the first one
+  n: number; // number of the frame, from 1
   at: number; // milliseconds since 1970
   way: Way;
   kind: "text" | "sound" | "http" | "socket";
   bytes: number;
-  text: string; // of a text, shortened; of sound what is known of it
+  text: string; // the text, shortened, or a description of the sound
 }
 
 export const mostFrames = 500;
@@ -31,13 +31,13 @@ export class Frames extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  // lines are the frames as text to copy.
+  // lines returns the frames as text for the clipboard.
   lines(): string {
     return this.all.map((f) => `${new Date(f.at).toISOString()} ${f.way.padEnd(4)} ${f.kind.padEnd(6)} ${f.bytes} B ${f.text}`).join("\n");
   }
 }
 
-// blank hides tokens: frames are copied into bug reports.
+// blank hides tokens, because users copy frames into bug reports.
 function blank(text: string): string {
   return text.replace(/("token"\s*:\s*")[^"]+/g, "$1••••••").replace(/([?&]token=)[^&\s"]+/g, "$1••••••");
 }

@@ -1,4 +1,4 @@
-// <p-inspector>: the frames as they fly.
+// <p-inspector>: the list of frames.
 
 import { LitElement, css, html } from "lit";
 import { base } from "../lib/ui.js";
@@ -7,7 +7,7 @@ import type { Frame, Frames } from "./frames.js";
 
 const words = catalogue("webRobot");
 
-const showEach = 250; // milliseconds; sound comes 17 times a second
+const showEach = 250; // ms between two renderings; 17 packets of sound arrive in a second
 
 const signs: Record<Frame["way"], string> = { out: "↑", in: "↓", note: "•" };
 
@@ -85,8 +85,7 @@ export class Inspector extends LitElement {
     this.requestUpdate();
   };
 
-  // copy uses the clipboard where there is one: in a secure context. Elsewhere it
-  // copies what it has selected.
+  // copy uses the clipboard API, which exists only in a secure context, or else copies a selection.
   private readonly copy = async (): Promise<void> => {
     const text = this.frames.lines();
     try {

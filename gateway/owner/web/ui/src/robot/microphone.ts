@@ -1,10 +1,10 @@
-// The microphone: 60 ms of sound at 16 kHz become a packet of Opus. Browsers have it
-// in a secure context only: https, or this computer itself.
+// The microphone: 60 ms of sound at 16 kHz become a packet of Opus. Browsers allow it only in a secure context: https,
+// or localhost.
 
 import type { OpusEncoderHandle } from "libopus-wasm";
 import { encoder, listenRate, packetMs } from "./codec.js";
 
-// Deaf is a microphone that cannot be used.
+// Deaf is the error if the microphone cannot be used.
 export class Deaf extends Error {
   constructor(readonly why: "insecure" | "denied" | "missing" | "broken") {
     super(why);
@@ -14,7 +14,7 @@ export class Deaf extends Error {
 export const canHear = (): boolean => window.isSecureContext && !!navigator.mediaDevices?.getUserMedia;
 
 export class Microphone {
-  loudness = 0; // of the last block, for the page to show
+  loudness = 0; // RMS of the latest block
   private context: AudioContext | undefined;
   private stream: MediaStream | undefined;
   private opus: OpusEncoderHandle | undefined;
@@ -24,7 +24,7 @@ export class Microphone {
   private packet: ((p: Uint8Array) => void) | undefined;
   private ready: Promise<void> | undefined;
 
-  // prepare asks for the microphone, once.
+  // prepare requests access to the microphone. Later calls return the same promise, unless it has failed.
   prepare(): Promise<void> {
     this.ready ??= this.connect().catch((e: unknown) => {
       this.ready = undefined;
@@ -34,7 +34,7 @@ export class Microphone {
     return this.ready;
   }
 
-  // start sends packets from now on.
+  // start calls packet with each packet until stop is called.
   start(packet: (p: Uint8Array) => void): void {
     this.filled = 0;
     this.packet = packet;
@@ -49,7 +49,7 @@ export class Microphone {
     return this.packet !== undefined;
   }
 
-  // release gives the microphone back; the browser's sign for it goes out.
+  // release closes the microphone.
   release(): void {
     this.stop();
     for (const t of this.stream?.getTracks() ?? []) t.stop();
@@ -79,8 +79,8 @@ export class Microphone {
     await context.resume();
   }
 
-  // input connects the stream. Firefox refuses a context of another rate than the
-  // microphone's, so it gets that rate, and the samples are converted.
+  // input connects the stream. Firefox requires a context with the rate of the microphone, so the samples are then
+  // converted.
   private input(stream: MediaStream): MediaStreamAudioSourceNode {
     this.context = new AudioContext({ sampleRate: listenRate });
     try {
@@ -106,11 +106,11 @@ export class Microphone {
   }
 }
 
-// Resampler converts a rate by straight lines between samples, after a mean over as
-// many as fall into one of the new ones. That is good enough for speech.
+// Resampler converts the sample rate by linear interpolation, after a moving average over the length of a new sample.
+// That is good enough for speech.
 export class Resampler {
   private readonly step: number;
-  private at = 0; // of the next new sample, in old ones after `last`
+  private at = 0; // position of the next new sample, in old samples after last
   private last = 0;
 
   constructor(from: number, to: number) {

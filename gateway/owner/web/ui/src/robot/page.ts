@@ -1,4 +1,4 @@
-// <p-web-robot>: the page around the robot.
+// <p-web-robot>: the page of the robot.
 
 import { LitElement, html, nothing } from "lit";
 import "../face/face.js";
@@ -64,8 +64,7 @@ export class WebRobot extends LitElement {
     this.requestUpdate();
   };
 
-  // stir wakes its face; it falls asleep after five quiet minutes, as the screen of
-  // a robot does.
+  // stir wakes the face. The face falls asleep after five minutes without changes, like the screen of a robot.
   private stir(): void {
     this.asleep = false;
     clearTimeout(this.sleepTimer);
@@ -79,13 +78,13 @@ export class WebRobot extends LitElement {
     return this.robot.keeper.flash.mode === "manual";
   }
 
-  // act is a click of its face, or Space.
+  // act handles a click on the face, or Space.
   private act(): void {
     if (this.manual && !this.robot.deaf && this.robot.state === "idle") return;
     this.tap();
   }
 
-  // tap without a microphone is for the keyboard.
+  // tap taps the robot. Without a microphone it also focuses the text field.
   private readonly tap = (): void => {
     void this.robot.tap();
     if (this.robot.deaf && this.robot.state !== "speaking") this.renderRoot.querySelector<HTMLInputElement>("#write")!.focus();
@@ -127,7 +126,7 @@ export class WebRobot extends LitElement {
   protected updated(): void {
     const log = this.renderRoot.querySelector(".log");
     if (log) log.scrollTop = log.scrollHeight;
-    if (!this.followed && this.robot.state === "idle") { // a server has taken it
+    if (!this.followed && this.robot.state === "idle") { // a server has accepted the robot
       this.followed = true;
       this.feelings.follow(this.robot.keeper.flash.mac.replaceAll(":", ""));
     }
@@ -140,7 +139,7 @@ export class WebRobot extends LitElement {
     face.style.setProperty("--ink", this.robot.body.theme === "light" ? "#1b2027" : "#f7f9fc");
   }
 
-  // drains reports whether the end of an answer is still heard.
+  // drains reports whether the end of a reply is still being played.
   private get drains(): boolean {
     return this.robot.state === "listening" && !this.robot.microphone.isOpen;
   }
@@ -156,8 +155,8 @@ export class WebRobot extends LitElement {
     return this.asleep ? "sleeping" : "idle";
   }
 
-  // leds has the firmware's sign on the first light: green while it listens, blue
-  // while it speaks.
+  // leds returns the colours of the lights. As in the firmware, the first light is green while the robot listens, and
+  // blue while it speaks.
   private leds(): string[] {
     const sign = { listening: "#00a850", speaking: "#2060d0" }[this.robot.state as string];
     return this.robot.body.leds.map((c, i) => (i === 0 && sign ? sign : c));

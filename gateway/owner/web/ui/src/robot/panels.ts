@@ -1,4 +1,4 @@
-// <p-robot-body> and <p-robot-server>: what can be set of the robot in the page.
+// <p-robot-body> and <p-robot-server>: the settings of the robot in the page.
 
 import { LitElement, css, html, nothing } from "lit";
 import { ask, base } from "../lib/ui.js";
@@ -8,7 +8,7 @@ import type { Robot } from "./robot.js";
 
 const words = catalogue("webRobot");
 
-// Panel shows a robot, and renders again with it.
+// Panel shows a robot, and renders again when the robot changes.
 class Panel extends LitElement {
   static properties = { robot: { attribute: false } };
   declare robot: Robot;
@@ -115,7 +115,7 @@ export class ServerPanel extends Panel {
     if (!this.refused) this.go(text);
   };
 
-  // go boots at a server. What another one has given for the channel is not its business.
+  // go boots with another server. It clears the address and token of the previous server's channel.
   private go(ota: string): void {
     this.set({ ota, websocket: { url: "", token: "", version: 1 } });
     void this.robot.boot();

@@ -1,7 +1,6 @@
-// The robot in the page. It does what the Xiaozhi firmware does: it checks in at its
-// boot, waits for its owner if it must, opens a channel only to talk, and is an MCP
-// server. All of it is on one thread; what waits looks afterwards whether the state
-// is still the one it waited in.
+// The robot in the page. It behaves like the Xiaozhi firmware: it checks in at boot, waits for adoption if the server
+// requires it, opens a channel only for conversations, and is an MCP server. After each await, it must check whether the
+// state has changed.
 //
 //   page ──tap, press, type──▶ Robot ──▶ Boot       http: check-in, activation
 //                               │  ▲──▶ Channel    WebSocket, while it talks
@@ -40,11 +39,11 @@ const listedWithin = 1000;
 
 export class Robot extends EventTarget {
   state: State = "starting";
-  thinking = false; // something was heard, and no answer has begun
-  working = ""; // the tool that is being carried out
+  thinking = false; // speech was recognized, and the reply has not begun
+  working = ""; // name of the running tool
   emotion = "neutral";
   bubble = "";
-  waits: { code: string; message: string } | undefined; // for its owner
+  waits: { code: string; message: string } | undefined; // set while the robot waits for adoption
   trouble: Trouble | undefined;
   deaf: Deaf["why"] | undefined = canHear() ? undefined : "insecure";
   muted = false;
@@ -57,10 +56,10 @@ export class Robot extends EventTarget {
 
   private rpc: RPC;
   private channel: Channel | undefined;
-  private mode: Mode = "auto"; // of this conversation
-  private life = new AbortController(); // from one boot to the next
+  private mode: Mode = "auto"; // mode of this conversation
+  private life = new AbortController(); // aborted at the next boot
   private starts = new Boot(this.checkIn, (s) => this.step(s));
-  private epoch = 0; // counts states
+  private epoch = 0; // number of state changes
   private introduced = Promise.resolve(); // resolves when the server knows the tools
   private listed: (() => void) | undefined;
   private bubbleTimer = 0;
@@ -74,7 +73,7 @@ export class Robot extends EventTarget {
       this.line({ who: "tool", name: c.name, given: c.given, result: c.result, failed: c.failed }));
   }
 
-  // boot checks in, until a server has taken it.
+  // boot starts again, and checks in until a server has accepted the robot.
   async boot(): Promise<void> {
     this.life.abort();
     this.life = new AbortController();
@@ -105,12 +104,12 @@ export class Robot extends EventTarget {
     }
   }
 
-  // retry cuts a wait short, or begins anew where it has given up.
+  // retry ends a wait between tries, or boots again after the last try.
   retry(): void {
     if (!this.starts.cut() && this.trouble) void this.boot();
   }
 
-  // tap is a touch of its face: it listens, is interrupted, or hangs up.
+  // tap handles a touch of the face: it begins to listen, interrupts the reply, or hangs up.
   async tap(): Promise<void> {
     void this.speaker.wake();
     switch (this.state) {
@@ -121,7 +120,7 @@ export class Robot extends EventTarget {
     }
   }
 
-  // wake is what a wake word does. It interrupts an answer at once.
+  // wake does what a wake word does. It interrupts a reply.
   async wake(): Promise<void> {
     void this.speaker.wake();
     if (this.state === "speaking") {
@@ -133,7 +132,7 @@ export class Robot extends EventTarget {
     }
   }
 
-  // press and release are the button of push to talk.
+  // press and release handle the push-to-talk button.
   private pressed = false;
   async press(): Promise<void> {
     this.pressed = true;
@@ -156,21 +155,21 @@ export class Robot extends EventTarget {
     this.enter("idle");
   }
 
-  // type says words without a sound. Clients with a keyboard send them as a detect.
-  // They come sooner than speech could, so the server may first ask for the tools.
+  // type sends a typed text as a wake word, as clients with a keyboard do. It first waits until the server has listed the
+  // tools, because a typed text arrives sooner than speech.
   async type(words: string): Promise<void> {
     void this.speaker.wake();
     if (this.state === "speaking") this.abort();
     if (!(await this.open())) return;
     await Promise.race([this.introduced, new Promise((r) => setTimeout(r, listedWithin))]);
-    this.mode = this.microphone.isOpen ? this.mode : "manual"; // nobody speaks: it does not listen after the answer
+    this.mode = this.microphone.isOpen ? this.mode : "manual"; // after a typed text, it does not listen after the reply
     this.channel?.send({ type: "listen", state: "detect", text: words, source: "text" });
     this.thinking = true;
     this.changed();
   }
 
-  // abort interrupts an answer. The firmware plays on until the server has stopped;
-  // a page may be silent at once, and takes no sound before the next answer.
+  // abort interrupts a reply. Unlike the firmware, it silences the speaker at once, and ignores sound until the next
+  // reply begins.
   private interrupted = false;
   abort(reason?: "wake_word_detected"): void {
     this.interrupted = true;
@@ -192,7 +191,7 @@ export class Robot extends EventTarget {
     return this.keeper.flash.mode;
   }
 
-  // open opens the channel, where it is not.
+  // open opens the channel unless it is open.
   private async open(): Promise<boolean> {
     if (!["idle", "listening", "speaking"].includes(this.state)) return false;
     if (this.channel?.isOpen && !this.channel.isStale) return true;
@@ -222,8 +221,7 @@ export class Robot extends EventTarget {
     }
   }
 
-  // address is where the WebSocket is: of the page's own server where the page came
-  // from, whatever name that server has for itself.
+  // address returns the address of the WebSocket. For the page's own server, it is relative to the page.
   private get address(): string {
     if (!this.checkIn.own) return this.keeper.flash.websocket.url;
     const url = new URL("xiaozhi/v1/", document.baseURI);
@@ -231,7 +229,7 @@ export class Robot extends EventTarget {
     return url.href;
   }
 
-  // listen opens the microphone. In auto mode it plays to the end first.
+  // listen opens the microphone. In the mode auto, it first waits for the end of the sound.
   private async listen(mode: Mode): Promise<void> {
     if (this.deaf || !(await this.hears())) {
       if (this.state === "listening" || this.state === "speaking") this.enter("idle");
@@ -262,7 +260,7 @@ export class Robot extends EventTarget {
     }
   }
 
-  // hearAgain asks for the microphone once more, after a refusal.
+  // hearAgain requests the microphone again, after a refusal.
   async hearAgain(): Promise<void> {
     this.deaf = canHear() ? undefined : "insecure";
     this.changed();
@@ -335,7 +333,7 @@ export class Robot extends EventTarget {
       return;
     }
     const epoch = this.epoch;
-    await this.speaker.drained(); // so that its mouth moves as long as it is heard
+    await this.speaker.drained(); // the mouth moves until the end of the sound
     if (this.epoch === epoch) this.enter("idle");
   }
 
@@ -360,7 +358,7 @@ export class Robot extends EventTarget {
 
   private enter(s: State): void {
     this.epoch++;
-    if (s !== this.state && s !== "speaking") this.emotion = "neutral"; // as the firmware has it
+    if (s !== this.state && s !== "speaking") this.emotion = "neutral"; // as in the firmware
     this.state = s;
     this.changed();
   }

@@ -1,5 +1,5 @@
-// The robot's MCP server, as the firmware has it: JSON-RPC without batches, ids that
-// are numbers, errors without a code, and lists in pages of 8000 bytes.
+// The robot's MCP server, with the restrictions of the firmware: JSON-RPC without batches, numeric IDs, errors without a
+// code, and lists in pages of 8000 bytes.
 
 import { fieldsOf, isFields, numberOf, textOf, type Fields } from "./wire.js";
 
@@ -20,7 +20,7 @@ export interface Tool {
   run(v: Values): string | Promise<string>;
 }
 
-// Failure is an error in the firmware's own words.
+// Failure is an error with the text of the firmware.
 export class Failure extends Error {}
 
 const pageSize = 8000;
@@ -40,7 +40,7 @@ export class RPC {
     private readonly called: (c: Called) => void,
   ) {}
 
-  // answer carries out a request. What the firmware does not answer gets nothing.
+  // answer carries out a request and returns the response, or undefined if the firmware would not respond.
   async answer(request: unknown): Promise<Fields | undefined> {
     if (!isFields(request) || request["jsonrpc"] !== "2.0") return undefined;
     const method = textOf(request["method"]);
@@ -71,7 +71,7 @@ export class RPC {
     return { protocolVersion: "2024-11-05", capabilities: { tools: {} }, serverInfo: this.who };
   }
 
-  // list is one page; the cursor is the name of the next page's first tool.
+  // list returns a page of tools. A cursor is the name of the first tool of a page.
   private list(cursor: string, withUserTools: boolean): Fields {
     const tools: Fields[] = [];
     let size = 0;
@@ -121,7 +121,7 @@ function entryOf(t: Tool): Fields {
   };
 }
 
-// bind takes the arguments of the right type, whatever the case of their names.
+// bind returns the values of a tool's arguments. It ignores the case of names, and values of the wrong type.
 function bind(t: Tool, given: Fields): Values {
   const v: Values = {};
   for (const a of t.arguments) {

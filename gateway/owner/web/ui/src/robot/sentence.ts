@@ -1,4 +1,4 @@
-// What the page says of its robot's state.
+// The sentence about the robot's state.
 
 import type { State as FaceState } from "../face/face.js";
 import { catalogue, clock } from "../lib/words.js";

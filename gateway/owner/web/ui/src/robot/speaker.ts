@@ -1,21 +1,20 @@
-// The speaker: packets of Opus become sound without gaps. Each packet is scheduled
-// at the sample where the one before it ends. The browser's audio thread then plays
-// on whatever the page does, which needs no worklet and so works on plain http, too.
+// The speaker plays packets of Opus without gaps. Each packet is scheduled at the end of the packet before it, so the
+// browser's audio thread plays on while the page is busy. This needs no worklet, so it also works on plain http.
 
 import type { OpusDecoderHandle } from "libopus-wasm";
 import { decoder, speakRate } from "./codec.js";
 
-const lead = 0.15; // seconds that are kept ready before the first sound, and after a gap
-const mostAhead = 24; // seconds; a robot keeps 2.4, and a page may be kinder
-const settle = 0.02; // seconds between "now" and the earliest sound that can be scheduled
+const lead = 0.15; // delay in seconds before the first sound, and after a gap
+const mostAhead = 24; // maximum seconds of scheduled sound; a robot has 2.4
+const settle = 0.02; // minimum seconds from now to the start of a scheduled sound
 
 export interface Played {
   packets: number;
   seconds: number;
-  gaps: number; // times that the sound had to wait for the network
+  gaps: number; // number of interruptions because packets arrived late
   dropped: number;
   bad: number;
-  rms: number; // of the sound that was decoded, 0 to 1
+  rms: number; // RMS of the decoded sound, 0 to 1
 }
 
 export class Speaker {
@@ -25,13 +24,13 @@ export class Speaker {
   private gain: GainNode | undefined;
   private opus: OpusDecoderHandle | undefined;
   private loading: Promise<void> | undefined;
-  private waiting: Uint8Array[] = []; // packets from before there was a decoder
+  private waiting: Uint8Array[] = []; // packets that arrived before the decoder was loaded
   private sources = new Set<AudioBufferSourceNode>();
-  private until = 0; // when the last scheduled sound ends
+  private until = 0; // end of the scheduled sound, as a time of context
   private power = 0;
   private volume = 70;
 
-  // wake makes the sound ready. A browser allows that in a click or key only.
+  // wake enables sound, which browsers allow only in the handler of a click or key. It returns whether sound is enabled.
   async wake(): Promise<boolean> {
     this.context ??= this.connect();
     this.loading ??= decoder().then((d) => void (this.opus = d));
@@ -55,13 +54,13 @@ export class Speaker {
     return context;
   }
 
-  // setVolume is by ear: half of 100 sounds half as loud.
+  // setVolume sets the volume, 0 to 100. The gain is the square, so that 50 sounds half as loud.
   setVolume(v: number): void {
     this.volume = v;
     if (this.gain && this.context) this.gain.gain.setTargetAtTime((v / 100) ** 2, this.context.currentTime, 0.02);
   }
 
-  // push takes a packet that has arrived.
+  // push plays a packet after the packets before it.
   push(packet: Uint8Array): void {
     if (!this.context || !this.opus) {
       this.waiting.push(packet.slice());
@@ -79,7 +78,7 @@ export class Speaker {
 
   private play(packet: Uint8Array): void {
     const context = this.context!;
-    if (context.state !== "running") { // its clock stands still: nothing would ever be played
+    if (context.state !== "running") { // the context's clock stands still, so nothing would be played
       this.played.dropped++;
       return;
     }
@@ -124,7 +123,7 @@ export class Speaker {
     p.rms = Math.sqrt(this.power / (p.seconds * speakRate));
   }
 
-  // reset silences it, and forgets what waits.
+  // reset stops the sound, and discards waiting packets.
   reset(): void {
     for (const s of this.sources) {
       s.onended = null;
@@ -146,7 +145,7 @@ export class Speaker {
     if (left > 0) await new Promise((r) => setTimeout(r, left * 1000));
   }
 
-  // chime is the robot's own sound, for alerts and reminders.
+  // chime plays tones for alerts and reminders.
   async chime(tones: number[]): Promise<void> {
     if (!(await this.wake())) return;
     const context = this.context!;

@@ -1,8 +1,8 @@
-// The robot's tools, by the firmware's names and schemas.
+// The robot's tools, with the firmware's names and schemas.
 
 import type { Argument, Tool, Values } from "./rpc.js";
 
-// Body is what tools see and move.
+// Body is the state that the tools read and change.
 export interface Body {
   volume: number;
   brightness: number;
@@ -24,7 +24,7 @@ export interface Reminder {
   timer: number;
 }
 
-// Reminders ring in the robot itself, with or without a channel. A reboot forgets them.
+// Reminders ring even without a channel. A reboot deletes them.
 export class Reminders {
   private all: Reminder[] = [];
   private last = 0;
@@ -62,7 +62,7 @@ export class Reminders {
   }
 }
 
-const keep = -9999; // the schema's minimum: an angle that stays as it is
+const keep = -9999; // the schema's minimum; leaves an angle unchanged
 
 const integer = (name: string, fallback: number | undefined, ...limits: [number, number] | []): Argument => ({
   name, type: "integer", ...(fallback === undefined ? {} : { fallback }), ...(limits.length === 2 ? { limits } : {}),
@@ -117,7 +117,7 @@ function common(b: Body): Tool[] {
 
 const colours = (...limits: [number, number]): Argument[] => ["red", "green", "blue"].map((c) => integer(c, 0, ...limits));
 
-// hex brings a colour to the screen. The firmware's brightest LED is 168.
+// hex returns a colour as #rrggbb. most is the maximum of the arguments; for the firmware's LEDs it is 168.
 function hex(v: Values, most: number): string {
   return "#" + ["red", "green", "blue"].map((c) => Math.round((int(v, c) / most) * 255).toString(16).padStart(2, "0")).join("");
 }
@@ -170,8 +170,7 @@ function reminders(b: Body): Tool[] {
   }];
 }
 
-// forUsers are tools for a user's program. There are no firmware to upgrade and no
-// assets, and the page is its own screen.
+// forUsers returns the tools for programs of the user. The firmware's tools for upgrades and assets are missing.
 function forUsers(b: Body): Tool[] {
   return [
     { name: "self.get_system_info", userOnly: true, arguments: [], description: "Get the system information", run: () => b.systemInfo() },

@@ -1,10 +1,10 @@
-// The wire: what servers send is read as unknown, and taken over field by field.
+// Decoding of messages from servers, whose fields may be missing or have wrong types.
 
 import type { Framing } from "./flash.js";
 
 export type Fields = Record<string, unknown>;
 
-// fieldsOf reads an object, and has none for everything else.
+// fieldsOf returns the fields of an object, and no fields for any other value.
 export function fieldsOf(v: unknown): Fields {
   return typeof v === "object" && v !== null && !Array.isArray(v) ? (v as Fields) : {};
 }
@@ -21,7 +21,7 @@ export function numberOf(v: unknown): number | undefined {
   return typeof v === "number" && Number.isFinite(v) ? v : undefined;
 }
 
-// parse reads a message; what is no JSON object has no fields.
+// parse decodes a message. A text that is not a JSON object has no fields.
 export function parse(text: string): Fields {
   try {
     return fieldsOf(JSON.parse(text));
@@ -30,8 +30,7 @@ export function parse(text: string): Fields {
   }
 }
 
-// frame wraps a packet of Opus as the firmware does: plain in framing 1, with 16
-// bytes before it in framing 2 and with 4 in framing 3.
+// frame adds the header of a framing to a packet of Opus: none in framing 1, 16 bytes in framing 2, 4 in framing 3.
 export function frame(f: Framing, packet: Uint8Array, timestamp = 0): Uint8Array<ArrayBuffer> {
   const head = f === 2 ? 16 : f === 3 ? 4 : 0;
   const out = new Uint8Array(head + packet.length);
@@ -47,8 +46,7 @@ export function frame(f: Framing, packet: Uint8Array, timestamp = 0): Uint8Array
   return out;
 }
 
-// unframe takes the packet out. The firmware trusts the size in a frame; here one
-// that does not fit is no packet.
+// unframe returns the packet in a frame, or undefined if the size in the header does not fit.
 export function unframe(f: Framing, data: Uint8Array): { packet: Uint8Array; timestamp: number } | undefined {
   if (f === 1) return { packet: data, timestamp: 0 };
   const head = f === 2 ? 16 : 4;

@@ -1,5 +1,5 @@
-// The microphone's end in the audio thread: it hands over blocks of 20 ms. It is a
-// script of its own, because a worklet has no imports from the page.
+// The microphone's part in the audio thread: it sends blocks of 20 ms to the page. A worklet must be a separate script
+// without imports from the page.
 
 interface Port {
   postMessage(message: unknown, transfer: Transferable[]): void;
