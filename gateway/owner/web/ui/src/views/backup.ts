@@ -1,4 +1,4 @@
-// A backup to keep, and one to go back to.
+// The view for downloading and restoring backups.
 
 import { css, html, nothing } from "lit";
 import { Refusal, fetchOwned, upload } from "../lib/api.js";
@@ -31,10 +31,10 @@ interface Work {
 export class BackupView extends View {
   static properties = { work: { state: true }, made: { state: true }, back: { state: true }, refused: { state: true }, wrong: { state: true } };
   declare private work: Work | undefined;
-  declare private made: string; // what was downloaded
-  declare private back: string; // what was restored
-  declare private wrong: Said; // why there is no backup
-  declare private refused: Said; // why nothing was restored
+  declare private made: string; // sentence about the downloaded backup
+  declare private back: string; // sentence about the restored backup
+  declare private wrong: Said; // error of the download
+  declare private refused: Said; // error of the restore
 
   static styles = [View.styles, list, css`p-bar { margin: 0.4rem 0; }`];
 
@@ -79,8 +79,7 @@ export class BackupView extends View {
       ${w.cancel ? html`<p-button @click=${() => w.cancel?.abort()} data-test="cancel">${t("cancel")}</p-button>` : nothing}</div>`;
   }
 
-  // download reads the backup itself instead of giving the browser a link, so that
-  // one that broke off is not kept as if it were whole.
+  // download reads the backup by script and not by a link of the browser, so that an incomplete backup is not saved.
   private async download(): Promise<void> {
     const cancel = new AbortController();
     this.made = this.wrong = "";

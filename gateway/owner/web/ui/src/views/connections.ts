@@ -1,4 +1,4 @@
-// The programs that are connected: skins, avatar programs, coding agents and Home Assistant.
+// The view of connected programs: skins, avatar programs, coding agents and Home Assistant.
 
 import { html, nothing } from "lit";
 import { get } from "../lib/api.js";

@@ -1,4 +1,4 @@
-// A style sheet that is imported as text, for a constructable sheet.
+// A style sheet that is imported as text.
 declare module "*.css" {
   const text: string;
   export default text;

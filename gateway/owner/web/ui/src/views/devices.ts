@@ -1,4 +1,4 @@
-// The robots, as views name them and choose among them.
+// The robots, for lists and for choices in forms.
 
 import { get } from "../lib/api.js";
 
@@ -18,13 +18,13 @@ export async function devices(): Promise<Device[]> {
   return (await get<Device[] | null>("api/v1/devices")) ?? [];
 }
 
-// nameOf is what a robot is called: its name, or else its MAC address.
+// nameOf returns the name or else the MAC address of the robot with an ID.
 export function nameOf(list: readonly Device[], id: string): string {
   const one = list.find((d) => d.id === id);
   return one?.name || one?.mac || id;
 }
 
-// called is the same of one robot.
+// called returns the name or else the MAC address of a robot.
 export function called(d: Device): string {
   return d.name || d.mac || d.id;
 }

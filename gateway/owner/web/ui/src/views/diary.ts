@@ -1,4 +1,4 @@
-// The diary of the characters, and whether anybody has changed it.
+// The diary of the characters, and the result of its verification.
 
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";
@@ -30,7 +30,7 @@ interface Report {
 }
 
 const shown = 30;
-const settles = 300; // ms until what a batch of entries has changed is read
+const settles = 300; // ms; entries within this time cause a single load
 
 export class Diary extends Spoken {
   static properties = { entries: { state: true }, report: { state: true }, failure: { state: true }, busy: { state: true } };
@@ -73,7 +73,7 @@ export class Diary extends Spoken {
     try {
       this.entries = (await get<Entry[] | null>(`api/v1/diary?n=${shown}`)) ?? [];
     } catch {
-      // The list stays as it was; the shell says that the appliance is away.
+      // The list stays unchanged; the shell shows that the connection is lost.
     }
   }
 

@@ -1,4 +1,4 @@
-// The doctor: what works, what does not, and what helps.
+// The view of the doctor: checks of the appliance, and remedies for faults.
 
 import { css, html, nothing } from "lit";
 import { get } from "../lib/api.js";

@@ -1,19 +1,18 @@
-// Sound for the recognizers: whatever the browser can read, as 16-bit mono PCM of
-// 16 kHz in a WAV file of at most 15 s.
+// Sound for trying recognizers: any sound that the browser can decode is converted to a WAV file of 16-bit mono PCM with
+// 16 kHz and at most 15 s.
 
 const rate = 16_000;
 export const longest = 15; // seconds
 
-// recordable says whether this page may use a microphone at all: a browser offers
-// it in a secure context only.
+// recordable reports whether this page can use a microphone. Browsers allow it only in a secure context.
 export function recordable(): boolean {
   return window.isSecureContext && typeof MediaRecorder !== "undefined" && !!navigator.mediaDevices?.getUserMedia;
 }
 
-// asWav reads a sound and gives it as the recognizers take it.
+// asWav converts a sound to a WAV file for recognizers.
 export async function asWav(sound: Blob): Promise<Blob> {
   const bytes = await sound.arrayBuffer();
-  // The context's rate is that to which the browser resamples while it decodes.
+  // The browser resamples to the rate of the context.
   const decoded = await new OfflineAudioContext(1, 1, rate).decodeAudioData(bytes);
   const length = Math.max(1, Math.min(decoded.length, longest * rate));
   const mixer = new OfflineAudioContext(1, length, rate);
@@ -24,7 +23,7 @@ export async function asWav(sound: Blob): Promise<Blob> {
   return wav((await mixer.startRendering()).getChannelData(0));
 }
 
-// wav is a RIFF file of one channel.
+// wav returns a mono WAV file.
 export function wav(samples: Float32Array): Blob {
   const view = new DataView(new ArrayBuffer(44 + samples.length * 2));
   const text = (at: number, s: string) => [...s].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
@@ -44,12 +43,12 @@ export function wav(samples: Float32Array): Blob {
   return new Blob([view], { type: "audio/wav" });
 }
 
-// seconds is how long a sound of a WAV file is.
+// seconds returns the duration of a WAV file.
 export async function seconds(file: Blob): Promise<number> {
   return (await new OfflineAudioContext(1, 1, rate).decodeAudioData(await file.arrayBuffer())).duration;
 }
 
-// Recording is a microphone that is being recorded.
+// Recording is a recording in progress.
 export class Recording {
   private readonly parts: Blob[] = [];
   private constructor(private readonly stream: MediaStream, private readonly recorder: MediaRecorder) {
@@ -63,7 +62,7 @@ export class Recording {
     return recording;
   }
 
-  // end gives what was recorded, and the microphone back.
+  // end closes the microphone and returns the recording.
   end(): Promise<Blob> {
     return new Promise((resolve) => {
       this.recorder.addEventListener("stop", () => resolve(new Blob(this.parts, { type: this.recorder.mimeType })));

@@ -1,5 +1,5 @@
-// <p-try>: tries one engine. A synthesizer speaks a sentence, a recognizer
-// understands a recording, and a brain answers a question.
+// <p-try>: a form for trying an engine. A synthesizer speaks a sentence, a recognizer transcribes a recording, and a
+// brain replies to a question.
 
 import { css, html, nothing } from "lit";
 import { getBlob, send } from "../lib/api.js";
@@ -12,7 +12,7 @@ import { list } from "./list.js";
 
 const t = catalogue("engines");
 
-// lastSpoken is the sentence that a synthesizer has spoken last, for the recognizers.
+// lastSpoken is the latest sound of a synthesizer, with which recognizers can be tried.
 let lastSpoken: Blob | undefined;
 
 export class Try extends Spoken {
@@ -21,13 +21,13 @@ export class Try extends Spoken {
   };
   declare engine: string;
   declare kind: "synthesizer" | "recognizer" | "brain";
-  declare sample: string; // in the language in which robots are spoken to
+  declare sample: string; // sample text in the language of the household
   declare private busy: boolean;
-  declare private note: string; // how long it took
+  declare private note: string; // sentence about the duration
   declare private answer: string;
   declare private refused: Said;
-  declare private sound: string; // address of what was spoken
-  declare private since: number | undefined; // seconds of the recording
+  declare private sound: string; // URL of the synthesized sound
+  declare private since: number | undefined; // duration of the recording in progress, in seconds
   private recording: Recording | undefined;
   private clock: ReturnType<typeof setInterval> | undefined;
 
@@ -87,7 +87,7 @@ export class Try extends Spoken {
       <p-field label=${t("file")}><input type="file" accept="audio/*,.wav" data-test="file" ?disabled=${this.busy || this.since !== undefined} @change=${this.choose} /></p-field>`;
   }
 
-  // attempt runs one try, and shows what it answers or why not.
+  // attempt runs a try, and shows the error if it fails.
   private async attempt(work: () => Promise<void>): Promise<void> {
     this.busy = true;
     this.note = this.answer = this.refused = "";
@@ -120,7 +120,7 @@ export class Try extends Spoken {
     this.sound = URL.createObjectURL(sound);
     this.note = t("spoken", { ms, seconds: Math.round((await seconds(sound)) * 10) / 10 });
     await this.updateComplete;
-    // A browser that does not let a page play by itself shows the player.
+    // If the browser does not allow the page to play the sound, the user can start the player.
     void this.renderRoot.querySelector("audio")?.play().catch(() => undefined);
     this.dispatchEvent(new CustomEvent("spoken", { bubbles: true, composed: true }));
   }

@@ -1,4 +1,4 @@
-// The engines with their condition, each of which can be tried.
+// The view of the engines. Each shows its condition and can be tried.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -28,7 +28,7 @@ const lists = ["recognizer", "brain", "brain_deep", "synthesizer"] as const;
 export class EnginesView extends View {
   static properties = { engines: { state: true }, open: { state: true } };
   declare private engines: Engine[];
-  declare private open: string; // the part that is being tried
+  declare private open: string; // part of the engine whose form is shown
 
   static styles = [View.styles, list, css`.where { color: var(--muted); font-size: 0.875rem; }`];
 

@@ -1,4 +1,4 @@
-// The form in which a rollout is planned, and what it says.
+// The form for the rollout plan of a firmware image.
 
 import { html, nothing } from "lit";
 import { catalogue } from "../lib/words.js";
@@ -33,7 +33,7 @@ export interface Image {
   rollout: Rollout;
   stopped?: string;
   first?: string[];
-  failed?: number; // of the first; none is counted where an earlier Perch has stopped it
+  failed?: number; // how many of the first robots failed; missing if an earlier version of Perch has stopped the rollout
   robots?: Record<string, Trial> | null;
 }
 
@@ -58,7 +58,7 @@ export function planForm(i: Image, all: readonly Device[], submit: (e: Event) =>
   </form>`;
 }
 
-// readPlan is the form's plan. Robots that it does not show stay in it.
+// readPlan returns the plan in the form. Robots of the plan that the form does not show stay in the plan.
 export function readPlan(form: HTMLFormElement, i: Image): Rollout {
   const data = new FormData(form);
   const shownRobots = [...form.querySelectorAll<HTMLInputElement>("input[name=robot]")].map((b) => b.value);

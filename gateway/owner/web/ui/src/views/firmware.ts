@@ -1,4 +1,4 @@
-// The catalogue of firmware: images, how each is rolled out, and what robots run.
+// The view of the firmware catalogue: the images, their rollout, and the versions on the robots.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -76,7 +76,7 @@ export class FirmwareView extends View {
         try {
           return [d.id, await get<Update>(`api/v1/devices/${encodeURIComponent(d.id)}/firmware`)];
         } catch {
-          return undefined; // it may be forgotten just now; its row says what it runs
+          return undefined; // the robot may just have been deleted; its row then shows only the installed version
         }
       }),
     );

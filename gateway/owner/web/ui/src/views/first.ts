@@ -1,4 +1,4 @@
-// The first minutes: what a new Perch has to know, in one pass.
+// The view for the first setup: the settings that a new appliance needs.
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
@@ -21,7 +21,7 @@ export class First extends View {
   declare found: Found | undefined;
   declare busy: "" | "search" | "save";
   declare faults: Fault[];
-  declare chosen: Record<string, string>; // what was typed or chosen, by key
+  declare chosen: Record<string, string>; // typed or chosen values by key
   declare phase: "" | "saved" | "restarting" | "back" | "late";
   private config: Config = { keys: [] };
   static styles = [View.styles, css`
@@ -43,7 +43,7 @@ export class First extends View {
     this.faults = [];
     this.chosen = {};
     this.phase = "";
-    this.reloadOn([], ["settings"]); // another owner's change is shown; what was chosen here stays
+    this.reloadOn([], ["settings"]); // shows changes by other owners; chosen stays
   }
 
   protected title_(): string {
@@ -68,7 +68,7 @@ export class First extends View {
     this.chosen = { ...this.chosen, [key]: value };
   }
 
-  // speak makes a language the usual one, which is the page's too where it knows it.
+  // speak makes a language the household's first language, and the page's language if the page has it.
   private speak(tag: string): void {
     const [usual = tag, ...also] = this.spoken;
     this.choose("language", [tag, ...also.map((l) => (l === tag ? usual : l))].join(", "));
@@ -76,7 +76,7 @@ export class First extends View {
     if (own && own !== language()) setLanguage(own).catch(() => undefined); // the page stays as it is
   }
 
-  // alsoSpeak adds a language to the usual one, or takes it away.
+  // alsoSpeak adds an additional language, or removes it.
   private alsoSpeak(tag: string, is: boolean): void {
     this.choose("language", [...this.spoken.filter((l) => l !== tag), ...(is ? [tag] : [])].join(", "));
   }
@@ -93,9 +93,9 @@ export class First extends View {
     this.busy = "";
   }
 
-  // ---- what can be chosen
+  // ---- choices
 
-  // spoken are the languages of people and robots, the usual one first.
+  // spoken returns the languages of the household, the first language first.
   private get spoken(): string[] {
     return (this.chosen["language"] ?? this.value("language")).split(",").map((l) => l.trim()).filter((l) => l !== "");
   }
@@ -104,23 +104,23 @@ export class First extends View {
     return this.spoken.some((l) => l.split("-")[0]!.toLowerCase() === base);
   }
 
-  // knows reports whether an embedded engine knows a language that is spoken here.
+  // knows reports whether an embedded engine can be used with the household's languages.
   private knows(kind: string): boolean {
     switch (kind) {
       case "sphinx":
         return this.speaks("en");
       case "reflex":
-        return this.spoken.every(known); // with another it is refused
+        return this.spoken.every(known); // the server refuses it with other languages
     }
     return true;
   }
 
-  // withEmbedded lets the embedded engine stand in where the other cannot be reached.
+  // withEmbedded adds the embedded engine as fallback, if it can be used.
   private withEmbedded(first: Record<string, unknown>, kind: string): unknown {
     return this.knows(kind) ? [first, { kind }] : [first];
   }
 
-  // unheard are the languages that no recognizer will know: the embedded one knows English only.
+  // unheard returns the languages without a recognizer. The embedded recognizer supports English only.
   private get unheard(): string[] {
     const id = this.chosen["speech.recognizers"] ?? "";
     const embedded = id === "sphinx" || (id === "" && /^sphinx(, sphinx)*$/.test(this.kinds("speech.recognizers")));
@@ -144,7 +144,7 @@ export class First extends View {
     return [];
   }
 
-  // changes is what is to be set: only what differs from what holds.
+  // changes returns the keys to set: values that differ from the present configuration.
   private changes(): Record<string, unknown> {
     const set: Record<string, unknown> = {};
     for (const key of ["name", "language", "timezone"]) {
@@ -202,14 +202,13 @@ export class First extends View {
     else this.tell(sentence(failure), true);
   }
 
-  // broker is the address of the broker: that which was typed, or that which Home
-  // Assistant's machine has as a rule.
+  // broker returns the typed address of the broker, or else the usual address on Home Assistant's machine.
   private get broker(): string {
     const first = this.found?.homeassistant?.[0]?.url;
     return this.chosen["mqtt.broker"] ?? (first && URL.canParse(first) ? `mqtt://${new URL(first).hostname}:1883` : "");
   }
 
-  // ---- what is shown
+  // ---- rendering
 
   protected content() {
     return html`<div class="stack"><p>${say("intro")}</p>
@@ -278,7 +277,7 @@ export class First extends View {
   }
 }
 
-// zones are those that the browser knows; older ones know none by name.
+// zones returns the browser's time zones. Older browsers list none; then only the present zone and own are returned.
 function zones(own: string): string[] {
   const list = typeof Intl.supportedValuesOf === "function" ? Intl.supportedValuesOf("timeZone") : [];
   const here = Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -1,4 +1,4 @@
-// A robot as the home view shows it: its face, what it does, what was last heard and said.
+// The card of a robot in the home view: its face, its state and the latest exchange.
 
 import { css, html, nothing } from "lit";
 import { board, follow, gestures, type Record_ } from "../lib/board.js";
@@ -15,7 +15,7 @@ const say = catalogue("home");
 
 const busy = ["listening", "thinking", "working", "juggling", "speaking"];
 
-// toneOf is the colour of a state's word.
+// toneOf returns the CSS class for the name of a state.
 export function toneOf(state: string): string {
   if (state === "error") return "bad";
   if (state === "notification") return "warn";
@@ -25,7 +25,7 @@ export function toneOf(state: string): string {
 export class RobotCard extends Spoken {
   static properties = { device: { attribute: false }, last: { attribute: false } };
   declare device: Device;
-  declare last: Record_ | undefined; // its latest turn when the page was read
+  declare last: Record_ | undefined; // latest turn in the server's list
   static styles = [base, css`
     article { position: relative; height: 100%; background: var(--surface); border: 1px solid var(--line); border-radius: 18px; box-shadow: var(--shadow); padding: 1.1rem; display: grid; grid-template-columns: 8rem minmax(0, 1fr); gap: 0.3rem 1.1rem; align-content: start; transition: border-color 0.2s; }
     article:hover { border-color: var(--accent); }
@@ -47,7 +47,7 @@ export class RobotCard extends Spoken {
     gestures(this, () => this.device?.id);
   }
 
-  // talk is the latest of what the server kept and what the feed has told since.
+  // talk returns the latest turn of the feed or of the server's list.
   private talk(): { heard: string; said: string; at: string } | undefined {
     const live = board.now(this.device.id)?.turns.filter((t) => t.heard !== "" || t.said.length > 0).at(-1);
     if (live && (!this.last || Date.parse(live.at) >= Date.parse(this.last.at) - 1000)) {

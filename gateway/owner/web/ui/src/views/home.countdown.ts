@@ -6,7 +6,7 @@ import { catalogue } from "../lib/words.js";
 
 const say = catalogue("home");
 
-// left is a time that is left, as a clock shows it.
+// left formats a remaining time as hours, minutes and seconds.
 export function left(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const two = (n: number) => String(n).padStart(2, "0");
@@ -15,8 +15,8 @@ export function left(ms: number): string {
   return hours > 0 ? `${hours}:${rest}` : rest;
 }
 
-// Countdown counts down to a time by the server's clock. It is no live region: a
-// voice that counts seconds would be no help.
+// Countdown shows the time until due, by the server's clock. It is not a live region, because a screen reader would then
+// read out every second.
 export class Countdown extends Spoken {
   static properties = { due: {} };
   declare due: string;

@@ -1,4 +1,4 @@
-// "Point a robot here": the address that a Stack-chan is given, and its QR code.
+// "Point a robot here": the address to enter in a robot, and its QR code.
 
 import { css, html, nothing, svg } from "lit";
 import { get } from "../lib/api.js";
@@ -52,7 +52,7 @@ export class Point extends Spoken {
   }
 
   private address(url: string) {
-    // Plain http has no clipboard; the address can be selected there.
+    // Pages from plain http have no clipboard API; the address can be selected instead.
     return html`<div class="line"><code data-test="ota">${url}</code>${navigator.clipboard
       ? html`<p-button @click=${() => void this.copy(url)}><span aria-live="polite">${this.copied === url ? say("copied") : say("copy")}</span></p-button>` : nothing}</div>`;
   }
@@ -68,7 +68,7 @@ export class Point extends Spoken {
   }
 }
 
-// qr draws a code: its rows are of 0 and 1.
+// qr draws a QR code. In rows, 1 is a dark module and 0 a light one.
 export function qr(rows: string[], label: string) {
   const size = rows.length;
   const d = rows.flatMap((row, y) => [...row].map((cell, x) => (cell === "1" ? `M${x} ${y}h1v1h-1z` : ""))).join("");

@@ -1,4 +1,4 @@
-// The home view: all robots, and everything that waits for its owner.
+// The home view: all robots, and everything that needs the owner's attention.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -24,7 +24,7 @@ interface Refused { at: string; address: string; device: string; code: string; r
 
 const later = "perch.first.later";
 
-// webLink is an address that may be opened: what a program sent may be of any scheme.
+// webLink returns an address if its scheme is http or https. Programs may send addresses with any scheme.
 export function webLink(url: string | undefined): string | undefined {
   if (!url || !URL.canParse(url)) return undefined;
   return /^https?:$/.test(new URL(url).protocol) ? url : undefined;
@@ -32,7 +32,7 @@ export function webLink(url: string | undefined): string | undefined {
 
 export class HomeView extends View {
   static properties = { busy: { state: true } };
-  declare busy: string; // what is being done
+  declare busy: string; // name of the action in progress, or ""
   private devices: Device[] = [];
   private last = new Map<string, Record_>();
   private notices: Notice[] = [];
@@ -89,7 +89,7 @@ export class HomeView extends View {
     return robot ? nameOf(this.devices.find((d) => d.id === robot) ?? { id: robot }) : say("forAll");
   }
 
-  // does one thing at a time, and reads everything again.
+  // do runs an action unless another one is in progress, and then loads everything again.
   private async do(name: string, work: () => Promise<unknown>, done: string): Promise<void> {
     if (this.busy !== "") return;
     this.busy = name;
@@ -184,7 +184,7 @@ export class HomeView extends View {
   }
 }
 
-// none stands for a list that this server does not have.
+// none returns an empty list if the server has no timers.
 function none(e: unknown): Timer[] {
   if (e instanceof Refusal && e.status === 404) return [];
   throw e;
@@ -202,7 +202,7 @@ function keep(value: string): void {
   try {
     localStorage.setItem(later, value);
   } catch {
-    // It is asked again then.
+    // Without storage, the offer is shown again.
   }
 }
 

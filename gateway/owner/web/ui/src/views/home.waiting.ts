@@ -1,6 +1,5 @@
-// A robot that waits for its owner: adopted by one click where nobody else claims to
-// be it, and by the code on its screen, or by a choice among those who do, where
-// somebody does.
+// A robot that waits for adoption. One click adopts it, unless several clients use its MAC address: then the owner enters
+// the code on its screen, or chooses one of the clients.
 
 import { css, html, nothing } from "lit";
 import { send } from "../lib/api.js";
@@ -13,13 +12,13 @@ import { catalogue, clock } from "../lib/words.js";
 
 const say = catalogue("home");
 
-// Wish is what an owner wants done; the home view does it and says what came of it.
+// Wish is an action that the home view carries out; done is the text to show afterwards.
 export type Wish = { work: () => Promise<unknown>; done: string };
 
 export class Waiting extends Spoken {
   static properties = { device: { attribute: false }, busy: { type: Boolean } };
   declare device: Device;
-  declare busy: boolean; // another is being adopted
+  declare busy: boolean; // a robot is being adopted
   static styles = [base, css`
     article { background: var(--surface); border: 1px solid var(--accent); border-radius: 18px; box-shadow: var(--shadow); padding: 1.1rem; display: grid; gap: 0.7rem; }
     h3 { display: flex; gap: 0.6rem; align-items: center; font-size: 1.1rem; } .icon { color: var(--accent); flex: none; }
@@ -44,7 +43,7 @@ export class Waiting extends Spoken {
     if (yes) this.wish({ robot: this.device.id, replace: true });
   }
 
-  // choice is one of several clients, which its owner may name as the robot.
+  // choice renders one of several clients, which the owner may adopt.
   private choice(c: Claimant) {
     const text = [c.address, clock(c.at), c.client].filter(Boolean).join(" · ");
     return html`<div class="row client"><bdi class="small grow">${text}</bdi>

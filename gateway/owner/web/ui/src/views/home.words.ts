@@ -5,7 +5,7 @@ const say = catalogue("home");
 type Key = Parameters<typeof say>[0];
 const states: readonly string[] = ["idle", "listening", "thinking", "working", "juggling", "speaking", "attention", "notification", "error", "sleeping"];
 
-// stateWord says a state; one that is not known is idle.
+// stateWord returns the name of a state. An unknown state is shown as idle.
 export function stateWord(state: string): string {
   return say((states.includes(state) ? state : "idle") as Key);
 }

@@ -1,4 +1,4 @@
-// The look of lists, tables and filters in these views.
+// Styles of lists, tables and filters.
 
 import { css } from "lit";
 
@@ -23,7 +23,7 @@ export const list = css`
   details > summary { cursor: pointer; font-weight: 600; min-height: 2rem; padding: 0.25rem 0; }
   tbody tr:last-child > * { border-bottom: 0; }
   tbody th { color: var(--text); font-size: inherit; }
-  /* On a phone a row of a table stands as a block, with each cell's heading before it. */
+  /* On a phone, a row of a table becomes a block, with the heading before each cell. */
   @media (max-width: 44rem) {
     table.blocks, .blocks tbody, .blocks tr, .blocks td, .blocks tbody th { display: block; }
     .blocks thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }

@@ -1,4 +1,4 @@
-// The view of somebody who has not come in: whose Perch it is, and how to come in.
+// The login view: the name of the appliance, and how to log in.
 
 import { css, html, nothing } from "lit";
 import { Refusal, send } from "../lib/api.js";
@@ -17,10 +17,10 @@ export interface Session {
   version: string;
 }
 
-// sessionChanged is published on the window when somebody has come in.
+// sessionChanged is the event of the window after a login.
 export const sessionChanged = "perch-session-changed";
 
-const pages = ["robot", "face"]; // that send here whoever has not come in
+const pages = ["robot", "face"]; // pages that redirect to the login
 
 export class Login extends View {
   static properties = { session: { attribute: false }, code: {}, failed_: { state: true }, busy: { state: true } };
@@ -44,15 +44,15 @@ export class Login extends View {
     return say("title", { name: this.session?.name || "perch" });
   }
 
-  // load comes in by the code of a link, which works once. It leaves the address at
-  // once, so that it is not in the browser's history.
+  // load logs in with the code of a one-time link. It removes the code from the address, so that it is not in the
+  // browser's history.
   protected async load(): Promise<void> {
     const code = this.code ?? "";
     if (code === "") return;
     this.code = "";
     history.replaceState(null, "", "#/");
     if (this.session?.in && this.session.how !== "local") {
-      window.dispatchEvent(new Event(sessionChanged)); // one who is in needs no link
+      window.dispatchEvent(new Event(sessionChanged)); // the user is already logged in
       return;
     }
     try {

@@ -1,5 +1,5 @@
-// The log as it is written. The server first sends the last lines that it has kept;
-// a stream that was lost goes on where it ended, unless the server was started anew.
+// The stream of log lines. The server first sends its stored lines. After an interruption the stream resumes with the
+// next line, unless the server was restarted.
 
 import { Refusal, fetchOwned, outOfSession } from "../lib/api.js";
 import { Lines } from "../lib/feed.js";
@@ -14,8 +14,8 @@ export interface Line {
 const shortestWait = 500; // ms
 const longestWait = 10_000;
 
-// follow reads lines until the signal. `opened` is called each time the stream
-// begins, `lost` each time it ends. It fails only where it was refused the first time.
+// follow calls line for each line until the signal is aborted. It calls opened each time the stream begins, and lost each
+// time it ends. It fails only if the first attempt fails.
 export async function follow(level: string, signal: AbortSignal, line: (l: Line) => void, opened: () => void, lost: () => void): Promise<void> {
   let wait = shortestWait;
   const place = { last: "" };
@@ -39,7 +39,7 @@ export async function follow(level: string, signal: AbortSignal, line: (l: Line)
 
 async function read(level: string, place: { last: string }, signal: AbortSignal, line: (l: Line) => void, opened: () => void): Promise<void> {
   const headers: Record<string, string> = { Accept: "text/event-stream" };
-  if (place.last !== "") headers["Last-Event-ID"] = place.last; // it goes on from there
+  if (place.last !== "") headers["Last-Event-ID"] = place.last; // resumes after this line
   const answer = await fetchOwned(`api/v1/logs?level=${encodeURIComponent(level)}`, { headers, signal });
   if (!answer.ok || !answer.body) {
     if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));

@@ -1,4 +1,4 @@
-// The log, followed as it is written.
+// The view of the log.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -10,15 +10,15 @@ import { follow, type Line } from "./logs.stream.js";
 const t = catalogue("logs");
 
 interface Kept {
-  n: number; // counts lines
+  n: number; // number of the line
   line: Line;
-  text: string; // all of it, for the filter
+  text: string; // the whole line in lower case, for the filter
   attrs: string;
 }
 
-const most = 2000; // lines that are kept
-const drawEach = 250; // ms
-const sayEach = 10_000; // ms: what a screen reader is told is a number of lines, not each of them
+const most = 2000; // maximum number of stored lines
+const drawEach = 250; // ms between two renderings
+const sayEach = 10_000; // ms between two announcements for screen readers, which get only the number of lines
 const levels = ["debug", "info", "warn", "error"] as const;
 type Level = (typeof levels)[number];
 
@@ -32,7 +32,7 @@ export class LogsView extends View {
   declare private lost: boolean;
   private lines: Kept[] = [];
   private count = 0;
-  private fresh = false; // the stream has begun anew, and nothing came of it yet
+  private fresh = false; // the stream has begun, and no line was received yet
   private stop: AbortController | undefined;
   private drawing: ReturnType<typeof setTimeout> | undefined;
   private saying: ReturnType<typeof setTimeout> | undefined;
@@ -60,7 +60,7 @@ export class LogsView extends View {
     return t("title");
   }
 
-  // load opens the stream; what it refuses is the view's error.
+  // load opens the stream, and fails if the server refuses it.
   protected load(): Promise<void> {
     this.stop?.abort();
     const stop = (this.stop = new AbortController());
@@ -87,7 +87,7 @@ export class LogsView extends View {
     if (this.fresh) {
       this.fresh = false;
       const from = Date.parse(line.at);
-      this.lines = this.lines.filter((k) => Date.parse(k.line.at) < from); // the rest comes again
+      this.lines = this.lines.filter((k) => Date.parse(k.line.at) < from); // the server sends the others again
     }
     const attrs = Object.entries(line.attrs ?? {}).map(([k, v]) => `${k}=${typeof v === "string" ? v : JSON.stringify(v)}`).join(" ");
     this.lines.push({ n: ++this.count, line, attrs, text: `${line.level} ${line.msg} ${attrs}`.toLowerCase() });

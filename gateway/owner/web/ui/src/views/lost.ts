@@ -4,7 +4,7 @@ import { catalogue } from "../lib/words.js";
 
 const say = catalogue("shell");
 
-// Lost is shown for an address that names no view.
+// Lost is the view for an address without a view.
 export class Lost extends View {
   protected title_(): string {
     return say("nowhere");

@@ -1,4 +1,4 @@
-// What the appliance remembers: searched, added to, edited and forgotten.
+// The view of the memory: entries can be searched, added, edited and deleted.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -24,7 +24,7 @@ interface Entry {
   source?: string;
   created: string;
   expires?: string;
-  score?: number; // the higher, the sooner a model is told of it
+  score?: number; // relevance for the search; set only in the results of a search
 }
 
 interface Edit {
@@ -33,10 +33,10 @@ interface Edit {
   text: string;
 }
 
-const debounce = 200; // ms after the last key
-const atOnce = 100; // entries that are drawn; the memory holds 2000
+const debounce = 200; // ms from the last key to the search
+const atOnce = 100; // entries that are shown at first; the memory has up to 2000
 
-const mostTags = 100; // to choose from
+const mostTags = 100; // maximum number of tags in the filter
 
 const kinds = ["user", "feedback", "project", "reference"] as const;
 
@@ -48,7 +48,7 @@ export class MemoryView extends View {
   declare private busy: boolean;
   private robots: Device[] = [];
   private query = "";
-  private kind = ""; // one of kinds that is shown alone
+  private kind = ""; // filter: one of kinds, or "" for all
   private tag = "";
   private timer_: ReturnType<typeof setTimeout> | undefined;
 
@@ -76,10 +76,10 @@ export class MemoryView extends View {
       get<Entry[] | null>(`api/v1/memory?q=${encodeURIComponent(asked)}`),
       devices(),
     ]);
-    if (asked !== this.query) return this.load(); // words were typed meanwhile
+    if (asked !== this.query) return this.load(); // the query has changed during the request
     this.robots = robots;
     const found = entries ?? [];
-    this.entries = found.some((e) => e.score !== undefined) ? found : found.reverse(); // the best first, or the newest
+    this.entries = found.some((e) => e.score !== undefined) ? found : found.reverse(); // the best match or the newest first
   }
 
   disconnectedCallback(): void {
@@ -87,7 +87,7 @@ export class MemoryView extends View {
     clearTimeout(this.timer_);
   }
 
-  // chosen are the entries of the type and the tag that were chosen.
+  // chosen returns the entries that match the filters.
   private chosen(): Entry[] {
     return this.entries.filter((e) => (this.kind === "" || e.type === this.kind) && (this.tag === "" || e.tags?.includes(this.tag)));
   }
@@ -97,7 +97,7 @@ export class MemoryView extends View {
     this.requestUpdate();
   }
 
-  // filters are shown where there is something to choose between.
+  // filters renders the filters by type and, if there are tags, by tag.
   private filters(): unknown {
     const tags = [...new Set(this.entries.flatMap((e) => e.tags ?? []))].sort().slice(0, mostTags);
     const picked = (e: Event) => (e.target as HTMLSelectElement).value;
@@ -161,7 +161,8 @@ export class MemoryView extends View {
     </li>`;
   }
 
-  // editor shows what somebody else has done to the entry meanwhile.
+  // editor renders the form for editing an entry. now is the entry at present, which somebody else may have changed or
+  // deleted.
   private editor(now: Entry | undefined): unknown {
     const edit = this.edit!;
     const note = !now ? (this.query ? "" : t("goneSince")) : now.body !== edit.was ? t("changedSince", { text: now.body }) : "";
@@ -182,7 +183,7 @@ export class MemoryView extends View {
     this.renderRoot.querySelector<HTMLTextAreaElement>("#edit-text")?.focus();
   }
 
-  // end gives the focus back to where the edit began.
+  // end closes the form, and returns the focus to the button that has opened it.
   private async end(): Promise<void> {
     const id = this.edit?.id;
     this.edit = undefined;
@@ -245,7 +246,7 @@ export class MemoryView extends View {
   }
 }
 
-// short is as much of a text as names a button.
+// short shortens a text for the label of a button.
 function short(text: string): string {
   return text.length > 60 ? text.slice(0, 59) + "…" : text;
 }

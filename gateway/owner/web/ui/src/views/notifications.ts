@@ -1,5 +1,4 @@
-// Notifications that are open, questions that wait for a yes or no, and a form
-// that sends a notification.
+// The view of open notifications and of questions that wait for yes or no, with a form for sending a notification.
 
 import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -42,7 +41,8 @@ const states = ["received", "shown", "spoken", "acknowledged", "expired"] as con
 const validity = { tenMinutes: 10, hour: 60, day: 24 * 60 } as const; // minutes
 const mostDone = 30;
 
-// recent outlives the view: the server lists only what is open.
+// recent holds notifications that were acknowledged or have expired while the page was open, newest first. The server
+// lists only open ones.
 const recent: Done[] = [];
 let known = new Map<string, Notification_>();
 const watchers = new Set<() => void>();
@@ -179,7 +179,7 @@ export class NotificationsView extends View {
   private async answer(q: Question, allow: boolean): Promise<void> {
     const done = await this.act(() => send("POST", `api/v1/permissions/${encodeURIComponent(q.id)}`, { allow }), t(allow ? "answeredYes" : "answeredNo"));
     if (done) this.questions = this.questions.filter((one) => one.id !== q.id);
-    else this.reload(); // it may have ended meanwhile
+    else this.reload(); // the question may have expired
   }
 
   private async acknowledge(n: Notification_): Promise<void> {
@@ -211,7 +211,7 @@ export class NotificationsView extends View {
   }
 }
 
-// safe lets an address of a web page be a link, and nothing else.
+// safe returns an address if its scheme is http or https, and otherwise "".
 function safe(address: string | undefined): string {
   if (!address) return "";
   try {

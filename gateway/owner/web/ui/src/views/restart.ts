@@ -1,5 +1,5 @@
-// Waiting for the appliance's next start. The page's feed says when the appliance
-// goes and when it answers again; only then is it asked whether it was started anew.
+// Waiting for a restart of the appliance. When the feed has connected again, the start time shows whether the appliance
+// was restarted.
 
 import { get } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
@@ -8,15 +8,14 @@ interface Status {
   started: string;
 }
 
-const patience = 120_000; // ms
+const patience = 120_000; // ms to wait for a restart
 
-// started is when the appliance was started, to tell the next start from this one.
+// started returns the start time of the appliance.
 export async function started(): Promise<string> {
   return (await get<Status>("api/v1/status")).started;
 }
 
-// restarted is true once another start than `before` answers, and false where none
-// does for two minutes.
+// restarted waits until the start time differs from before, and returns true, or false after within milliseconds.
 export function restarted(before: string, within = patience): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (back: boolean) => {
@@ -27,10 +26,10 @@ export function restarted(before: string, within = patience): Promise<boolean> {
     const look = () => {
       void started().then(
         (now) => {
-          // The clock of the start is rounded to a second, and moves with the clock.
+          // The start time is rounded to a second, and changes when the appliance's clock is set.
           if (Math.abs(Date.parse(now) - Date.parse(before)) > 1500) end(true);
         },
-        () => undefined, // it goes away just now, or the session has ended: the shell says that
+        () => undefined, // the appliance is stopping, or the session has ended, which the shell shows
       );
     };
     const timer = setTimeout(() => end(false), within);

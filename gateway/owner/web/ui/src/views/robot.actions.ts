@@ -1,4 +1,4 @@
-// What a robot's character has done lately, in the words of its agent system.
+// The latest actions of a robot's character.
 
 import { css, html } from "lit";
 import { get } from "../lib/api.js";
@@ -18,12 +18,12 @@ interface Action {
 }
 
 const shown = 12;
-const settles = 500; // ms until one reads again what several events have changed
+const settles = 500; // ms; events within this time cause a single load
 const kinds = ["said", "gesture", "look_at", "remembered", "signed", "skill_started", "skill_done", "skill_failed", "emote", "validated", "load_ended", "presence"];
 
 export class Actions extends Spoken {
   static properties = { character: {}, actions: { state: true } };
-  declare character: string; // its id; empty: of all
+  declare character: string; // ID of the character, or "" for all characters
   declare actions: Action[];
   private stop: (() => void) | undefined;
   private timer = 0;
@@ -55,7 +55,7 @@ export class Actions extends Spoken {
       const all = await get<Action[] | null>(`api/v1/actions?n=${shown}${of}`);
       this.actions = [...(all ?? [])].sort((a, b) => b.timestamp - a.timestamp);
     } catch {
-      // The list stays as it was; the shell says that the appliance is away.
+      // The list stays unchanged; the shell shows that the connection is lost.
     }
   }
 

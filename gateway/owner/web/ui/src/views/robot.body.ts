@@ -1,5 +1,4 @@
-// A robot's body: its face, which turns its head when it is dragged, and what its
-// tools let an owner do with it.
+// A robot's body: its face, which can be dragged to turn the head, and controls for its tools.
 
 import { css, html, nothing } from "lit";
 import { emotions, type StackChanFace } from "../face/face.js";
@@ -66,7 +65,7 @@ export class Body extends Spoken {
     return board.now(this.device.id)?.online ?? this.device.connected;
   }
 
-  // look asks once in each talk how the robot is, as nobody else may have asked.
+  // look asks the robot for its head angles and its status, once in each session.
   private async look(): Promise<void> {
     const now = board.now(this.device.id);
     const talk = this.online ? now?.session || "on" : "";
@@ -85,7 +84,7 @@ export class Body extends Spoken {
     }
   }
 
-  // read is the answer of a tool that is JSON. That there is none is no failure.
+  // read calls a tool and returns its result, which is JSON, or undefined if that fails.
   private async read<T>(c: Control): Promise<T | undefined> {
     try {
       return JSON.parse((await run(this.device.id, c.tool.name, {})).text) as T;
@@ -98,7 +97,7 @@ export class Body extends Spoken {
     this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work, done }, bubbles: true, composed: true }));
   }
 
-  // turn moves the head. While one call is under way only the latest wish waits.
+  // turn turns the head. While a call is in progress, only the latest request waits.
   private turn(yaw: number, pitch: number): void {
     const head = controlsOf(this.tools).head;
     if (!head || !this.online) return;
@@ -128,8 +127,8 @@ export class Body extends Spoken {
     return run(this.device.id, head.tool.name, args);
   }
 
-  // set sets the volume or the brightness. The robot reports them only at its next
-  // turn, so that what it has accepted is taken for what is.
+  // set sets the volume or the brightness. The new value is shown at once, because the robot reports it only in its next
+  // turn.
   private set(c: Control, what: "volume" | "brightness", value: number): void {
     const arg = c.args[0] ?? "";
     this.wish(async () => {
@@ -148,7 +147,7 @@ export class Body extends Spoken {
     this.wish(() => run(this.device.id, lights.tool.name, args));
   }
 
-  // ---- the face under a finger
+  // ---- dragging the face
 
   private down(e: PointerEvent): void {
     (e.currentTarget as HTMLElement).setPointerCapture(e.pointerId);

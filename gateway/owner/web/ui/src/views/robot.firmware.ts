@@ -1,4 +1,4 @@
-// A robot's firmware, and how far an upgrade has come.
+// A robot's firmware, and the progress of an upgrade.
 
 import { css, html, nothing } from "lit";
 import { send } from "../lib/api.js";
@@ -51,7 +51,7 @@ export class RobotFirmware extends Spoken {
     this.dispatchEvent(new CustomEvent<Wish>("wish", { detail, bubbles: true, composed: true }));
   }
 
-  // going is the progress of a download, from the feed or from when the page was read.
+  // going renders the progress of an upgrade, from the feed or else from the server's response.
   private going() {
     const u = this.update_;
     const now = this.latest ?? (u.stage ? { kind: u.stage, version: u.latest_version, bytes: u.bytes ?? 0, size: u.size ?? 0, back: u.rolled_back ?? false } : undefined);

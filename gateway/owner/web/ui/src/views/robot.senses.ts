@@ -1,4 +1,4 @@
-// What a robot senses, as it happens, and what its camera saw last.
+// The perceptions of a robot, and the latest picture of its camera.
 
 import { css, html, nothing } from "lit";
 import { getBlob } from "../lib/api.js";
@@ -39,7 +39,7 @@ function line(s: Sensed) {
   return html`<li class="small"><time class="muted" datetime=${s.at}>${clock(s.at)}</time><span><bdi>${s.name}</bdi>${data ? html` <code class="muted">${data}</code>` : nothing}</span></li>`;
 }
 
-// Camera asks for the picture only once somebody wants it: most robots have sent none.
+// Camera loads the picture only on request, because most robots have none.
 export class Camera extends Spoken {
   static properties = { device: { attribute: false }, tools: { attribute: false }, src: { state: true }, busy: { state: true } };
   declare device: Device;
@@ -52,7 +52,7 @@ export class Camera extends Spoken {
   connectedCallback(): void {
     super.connectedCallback();
     this.end = feed.on(["tool_status"], (e) => {
-      // A brain has taken a photo.
+      // A brain has used the camera.
       if (e.robot === this.device.id && e.data["status"] === "done" && /photo|camera|snapshot/i.test(String(e.data["name"]))) void this.read().catch(() => undefined);
     });
   }

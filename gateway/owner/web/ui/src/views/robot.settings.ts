@@ -1,5 +1,4 @@
-// A robot's settings. Several owners may edit them at once: what another one changes
-// is shown at once, and what is being typed here stays.
+// A robot's settings. Changes by other owners are shown at once, but do not replace a value that is being typed.
 
 import { css, html } from "lit";
 import { live } from "lit/directives/live.js";
@@ -12,13 +11,13 @@ import type { Wish } from "./robot.body.js";
 
 const say = catalogue("robotSettings");
 
-// Character is one as the appliance lists it.
+// Character is an entry of the server's list of characters.
 export interface Character {
   id: string;
   name: string;
 }
 
-const byDefault = "default"; // the household's own
+const byDefault = "default"; // ID of the household's character
 
 const fields = ["name", "persona", "language", "voice", "brain", "transport"] as const;
 type Name = (typeof fields)[number];
@@ -26,9 +25,9 @@ type Name = (typeof fields)[number];
 export class RobotSettings extends Spoken {
   static properties = { device: { attribute: false }, characters: { attribute: false }, draft: { state: true } };
   declare device: Device;
-  declare characters: Character[]; // that there are to choose from
-  declare draft: Partial<Record<Name, string>>; // what was typed and is not saved
-  private from: Partial<Record<Name, string>> = {}; // what stood there when typing began
+  declare characters: Character[];
+  declare draft: Partial<Record<Name, string>>; // typed values that are not saved
+  private from: Partial<Record<Name, string>> = {}; // saved values when typing began
   static styles = [base, css`form { display: grid; gap: 0.9rem; } .fields { display: grid; gap: 0.9rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 15rem), 1fr)); align-items: start; }`];
 
   constructor() {
@@ -47,7 +46,7 @@ export class RobotSettings extends Spoken {
     this.draft = draft;
   }
 
-  // clash is what another owner has set where this one is typing.
+  // clash returns a warning if another owner has changed the value that is being typed.
   private clash(name: Name): string {
     if (!(name in this.draft) || this.from[name] === this.kept(name) || this.draft[name] === this.kept(name)) return "";
     return say("other", { value: this.kept(name) || say("empty") });
@@ -59,7 +58,7 @@ export class RobotSettings extends Spoken {
     if (Object.keys(change).length === 0) return;
     const work = async () => {
       this.device = await send<Device>("PUT", `api/v1/devices/${encodeURIComponent(this.device.id)}`, change);
-      // What has been typed meanwhile is no part of it.
+      // Values that were typed during the request are not saved.
       this.draft = Object.fromEntries(Object.entries(this.draft).filter(([name, value]) => change[name as Name] !== value));
     };
     this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work, done: say("saved") }, bubbles: true, composed: true }));
@@ -72,13 +71,13 @@ export class RobotSettings extends Spoken {
         <p-button data-test="undo" ?disabled=${!dirty} @click=${() => (this.draft = {})}>${say("undo")}</p-button></div></form>`;
   }
 
-  // choice are the values of a setting and what they are called, where it has only some.
+  // choice returns the values and labels of a setting, or undefined for a setting with any text.
   private choice(name: Name, value: string): [string, string][] | undefined {
     const all: [string, string][] = [["", say("byDefault")]];
     if (name === "transport") return [...all, ["websocket", "WebSocket"], ["mqtt", "MQTT + UDP"]];
     if (name !== "persona") return undefined;
     for (const c of this.characters ?? []) if (c.id !== byDefault) all.push([c.id, c.name === c.id ? c.id : `${c.name} (${c.id})`]);
-    return all.some(([one]) => one === value) ? all : [...all, [value, value]]; // that only the configuration names
+    return all.some(([one]) => one === value) ? all : [...all, [value, value]]; // the character may no longer exist
   }
 
   private field(name: Name) {

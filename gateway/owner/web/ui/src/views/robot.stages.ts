@@ -1,4 +1,4 @@
-// The stages of a turn until its first sound, drawn one after the other.
+// The bar with the stages of a turn until the first sound.
 
 import { css, html, nothing, svg } from "lit";
 import { catalogue } from "../lib/words.js";
@@ -20,13 +20,12 @@ function sum(stages: Record<string, number>): number {
   return order.reduce((n, s) => n + (stages[s] ?? 0), 0);
 }
 
-// totalOf is how long a person waited: from the end of the speech to the first sound.
+// totalOf returns the time from the end of the person's speech to the first sound of the reply.
 export function totalOf(stages: Record<string, number>): number {
   return stages["first_packet"] ?? sum(stages);
 }
 
-// timeline draws the stages; `most` is the length of the whole line in ms, the same
-// for all turns that are compared.
+// timeline renders the bar. most is the length of the whole bar in ms, the same for all turns in a list.
 export function timeline(stages: Record<string, number>, most: number) {
   const total = totalOf(stages);
   if (total <= 0 && sum(stages) <= 0) return nothing;
@@ -44,7 +43,7 @@ export function timeline(stages: Record<string, number>, most: number) {
     <span class="muted" data-test="stages">${say("total", { ms: total })}${(stages["tools"] ?? 0) > 0 ? html` · ${say("stage", { name: say("tools_"), ms: stages["tools"] ?? 0 })}` : nothing}</span></div>`;
 }
 
-// legend says which colour is which stage.
+// legend renders the colours of the stages.
 export function legend() {
   return html`<div class="legend small muted" role="group" aria-label=${say("legend")}>
     ${order.map((name, i) => html`<span><svg viewBox="0 0 10 10" aria-hidden="true"><rect class="s${i}" width="10" height="10" rx="3"></rect></svg>${say(name)}</span>`)}</div>`;

@@ -1,4 +1,4 @@
-// The transcript of a robot's talk, as it goes on.
+// The transcript of a robot's conversation.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -11,12 +11,12 @@ import { legend, stageStyles, timeline, totalOf } from "./robot.stages.js";
 const say = catalogue("robot");
 
 const mostShown = 60;
-const atEnd = 40; // px from the end at which the list is held there
+const atEnd = 40; // the list scrolls with new turns if it is less than this many px from its end
 
 export class Talk extends Spoken {
   static properties = { robot: {}, records: { attribute: false } };
   declare robot: string;
-  declare records: Record_[]; // of this robot, as they were read
+  declare records: Record_[]; // turns of this robot in the server's list
   private held = true;
   static styles = [base, stageStyles, css`
     .log { max-height: 34rem; overflow-y: auto; overscroll-behavior: contain; position: relative; display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; padding: 0.2rem 0.6rem 0.2rem 0.2rem; margin-top: 0.8rem; }

@@ -1,4 +1,4 @@
-// A robot's tools, each with a form that is made from the schema of its arguments.
+// A robot's tools, each with a form for the arguments in its schema.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -12,7 +12,7 @@ const say = catalogue("robot");
 
 const images = ["image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp"];
 
-// pictures shows those of an answer; of another kind than an image none is shown.
+// pictures renders the pictures in a result. Media types that are not images are skipped.
 export function pictures(r: Result | undefined, label: string) {
   return (r?.pictures ?? []).filter((p) => images.includes(p.type)).map((p) => html`<img src="data:${p.type};base64,${p.data}" alt=${label}>`);
 }
@@ -49,7 +49,7 @@ class ToolForm extends Spoken {
     this.busy = false;
   }
 
-  // values are the arguments; what may be empty and is, is left out.
+  // values returns the arguments in the form, without optional ones that are empty.
   private values(form: HTMLFormElement): Record<string, unknown> {
     const values: Record<string, unknown> = {};
     for (const [name, a] of Object.entries(this.tool.schema.properties ?? {})) {
@@ -73,7 +73,7 @@ class ToolForm extends Spoken {
       const value: unknown = JSON.parse(text);
       if (a.type === "object" || Array.isArray(value)) return value;
     } catch {
-      // It is said below.
+      // reported below
     }
     throw new Error(say("badJSON", { name }));
   }

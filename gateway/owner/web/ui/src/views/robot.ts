@@ -1,4 +1,4 @@
-// One robot: its talk, its body, its senses, its tools and its settings.
+// The view of a robot: its conversation, body, perceptions, tools and settings.
 
 import { css, html, nothing } from "lit";
 import { get, send } from "../lib/api.js";
@@ -43,7 +43,7 @@ export class RobotView extends View {
     .say { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; margin-top: 0.9rem; }
     .facts { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; align-items: center; margin-bottom: 1rem; }
     .fact { display: inline-flex; gap: 0.3rem; align-items: center; }
-    /* Narrow, its body comes first and then the talk; what is rarely needed comes last. */
+    /* On narrow screens the body comes first, then the conversation, and rarely needed cards last. */
     @media (max-width: 1099px) {
       .page { grid-template-columns: minmax(0, 1fr); } .column { display: contents; }
       .body { order: 1; } .talk { order: 2; } .senses, .actions { order: 3; } .camera { order: 4; } .own { order: 5; } .firmware { order: 6; } .tools { order: 7; } .details { order: 8; }

@@ -1,5 +1,4 @@
-// What robots perceive, as it happens. Nothing is kept of it but what came since
-// the page was opened.
+// The view of perceptions: all that were received since the page was opened.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -15,16 +14,16 @@ interface Sensed {
   seq: number;
   at: string;
   robot: string;
-  name: string; // the robot's
+  name: string; // name of the robot
   kind: string;
   details: string;
 }
 
-const most = 300;
-const drawEach = 250; // ms: a robot may send 50 events a second
-const knownEach = 2000; // ms
+const most = 300; // maximum number of stored perceptions
+const drawEach = 250; // ms between two renderings; a robot may send 50 events a second
+const knownEach = 2000; // ms between two loads of the robots
 
-// held outlives the view, so that going to another one and back loses nothing.
+// held holds the perceptions, newest first. It is not a field of the view, so that it survives a change of the view.
 const held: Sensed[] = [];
 const watchers = new Set<() => void>();
 feed.on(["perceived"], (e) => {
@@ -71,8 +70,7 @@ export class SensedView extends View {
   connectedCallback(): void {
     super.connectedCallback();
     watchers.add(this.drawSoon);
-    // What is known of a robot follows from what it perceives. It is in words, and
-    // read more rarely than events come.
+    // The server describes in words what a robot perceives. The descriptions are loaded less often than events arrive.
     this.follow(["perceived"], () => {
       this.knownTimer ??= setTimeout(() => {
         this.knownTimer = undefined;
@@ -158,7 +156,7 @@ function sensed(e: Event_): Sensed {
   return { seq: e.seq, at: e.at, robot: e.robot ?? "", name: e.name ?? "", kind: String(e.data["name"] ?? ""), details: inWords(data) };
 }
 
-// inWords is a flat object as "key: value, key: value", and any other as JSON.
+// inWords formats an object as "key: value, key: value"; nested values are JSON.
 function inWords(data: unknown): string {
   if (typeof data !== "object" || data === null) return data === undefined || data === null ? "" : String(data);
   return Object.entries(data)

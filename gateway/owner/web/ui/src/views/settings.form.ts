@@ -1,4 +1,4 @@
-// <p-config-form>: a field for each key of the configuration, grouped by section.
+// <p-config-form>: a form with a field for each key of the configuration, grouped by section.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -12,7 +12,7 @@ import { below, faulty, isSet, plain, type Changes, type Fault, type Key } from 
 
 const t = catalogue("settings");
 
-// Entry is one of a list of sections, such as an engine: its keys are below its path.
+// Entry is an entry of a list of sections, such as an engine. The names of its keys begin with its path.
 interface Entry {
   path: string; // speech.recognizers.0
   list: string; // speech.recognizers
@@ -58,11 +58,11 @@ export class ConfigForm extends Spoken {
     const l = language();
     if (l === this.textsOf) return;
     this.textsOf = l;
-    // Where they cannot be loaded, the server's English words stay.
+    // If the translations cannot be loaded, the server's English texts are shown.
     explained(l).then((texts) => l === this.textsOf && (this.texts = texts), () => (this.texts = {}));
   }
 
-  // doc is what a key means.
+  // doc returns the description of a key.
   private doc(k: Key): Said {
     return this.texts[k.about ?? ""] ?? english(k.doc);
   }
@@ -148,8 +148,8 @@ export class ConfigForm extends Spoken {
     return !!k.by || k.from === "environment" || k.from === "flag";
   }
 
-  // origin says from where a value is, and gives back what was changed here. A key of an entry is
-  // a part of the list's value, and has a default.
+  // origin renders the origin of a value, and a button that resets the value: a changed key to the value in the owner's
+  // file, and a key of an entry to its default.
   private origin(k: Key): unknown {
     const inEntry = ofEntry.test(k.key);
     if (this.isFixed(k)) return html`<p class="small">${this.by(k)}</p>`;
@@ -194,7 +194,7 @@ export class ConfigForm extends Spoken {
         return html`<p-field label=${k.key} .error=${fault}><input type="password" autocomplete="new-password" placeholder=${isSet(k) ? "••••••" : ""}
           .value=${this.changes.has(k.key) ? plain(this.changes.get(k.key)) : ""} ?disabled=${fixed} @change=${(e: Event) => {
             const text = (e.target as HTMLInputElement).value;
-            this.change(k.key, text === "" ? undefined : text); // nothing typed leaves it as it is
+            this.change(k.key, text === "" ? undefined : text); // an empty field leaves the secret unchanged
           }} /></p-field>`;
       case "list":
         return html`<p-field label=${k.key} .error=${fault}><textarea rows="3" .value=${plain(value)} ?disabled=${fixed} spellcheck="false"
@@ -204,14 +204,13 @@ export class ConfigForm extends Spoken {
     }
   }
 
-  // change tells the view; undefined takes a change back.
+  // change dispatches a change; the value undefined reverts it.
   private change(key: string, value: unknown): void {
     this.dispatchEvent(new CustomEvent("changed", { detail: { key, value } }));
   }
 }
 
-// group puts keys into sections by the first word of their path. Keys without a
-// section are general, and stand first.
+// group groups keys by the first part of their path. Keys without a section have the name "", which is first.
 function group(keys: readonly Key[]): Map<string, Key[]> {
   const sections = new Map<string, Key[]>([["", []]]);
   for (const k of keys) {

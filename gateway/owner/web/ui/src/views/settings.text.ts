@@ -1,5 +1,5 @@
-// <p-config-text>: the owner's file as text, with line numbers, and faults at their lines. What
-// is typed or pasted over it is checked and not saved.
+// <p-config-text>: the owner's file as text, with line numbers, and marks at the lines of faults. Edits are checked but
+// not saved.
 
 import { css, html, nothing, type PropertyValues } from "lit";
 import { base } from "../lib/ui.js";
@@ -14,7 +14,7 @@ export class ConfigText extends Spoken {
   static properties = { text: {}, faults: { attribute: false }, checked: { type: Boolean } };
   declare text: string;
   declare faults: readonly Fault[];
-  declare checked: boolean; // what was typed
+  declare checked: boolean; // the edited text was checked
 
   static styles = [base, list, css`
     .editor { display: grid; grid-template-columns: auto minmax(0, 1fr); border: 1px solid var(--control); border-radius: 10px; overflow: hidden; background: var(--surface); }
@@ -67,7 +67,7 @@ export class ConfigText extends Spoken {
 
   protected updated(changed: PropertyValues): void {
     super.updated(changed);
-    // What is being typed keeps its place.
+    // Setting an unchanged value would move the cursor.
     if (this.area.value !== this.text) this.area.value = this.text;
   }
 

@@ -1,5 +1,5 @@
-// The configuration: a form that changes it, and the owner's file as text. What is saved takes
-// effect at once, except where the server says that it needs a restart.
+// The view of the configuration: a form for changes, and the owner's file as text. Changes take effect at once, unless
+// the server reports that a key needs a restart.
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
@@ -15,7 +15,7 @@ import { inWords, plain, type Changes, type Checked, type Done, type Fault, type
 
 const t = catalogue("settings");
 
-const debounce = 700; // ms after the last key, before the text is checked
+const debounce = 700; // ms from the last key to the check of the text
 
 export class SettingsView extends View {
   static properties = {
@@ -24,13 +24,13 @@ export class SettingsView extends View {
   };
   declare private shown: Shown | undefined;
   declare private changes: Changes;
-  declare private text: string | undefined; // what was typed over the file's
-  declare private checked: Checked | undefined; // what was found in it
+  declare private text: string | undefined; // edited text of the file, if it was edited
+  declare private checked: Checked | undefined; // result of checking the edited text
   declare private mode: "form" | "text";
-  declare private faults: Fault[]; // of the form
+  declare private faults: Fault[]; // faults to show in the form
   declare private busy: boolean;
   declare private restarting: boolean;
-  declare private wrong: string; // what became of a restart
+  declare private wrong: string; // error of a restart
   private timer_: ReturnType<typeof setTimeout> | undefined;
 
   static styles = [View.styles, list, css`
@@ -53,7 +53,7 @@ export class SettingsView extends View {
     return t("title");
   }
 
-  // load leaves what is not saved yet as it is.
+  // load keeps changes that are not saved.
   protected async load(): Promise<void> {
     const now = await get<Shown>("api/v1/config");
     this.shown = now;
@@ -113,7 +113,7 @@ export class SettingsView extends View {
     const text = this.text;
     await this.act(async () => {
       const checked = await send<Checked>("POST", "api/v1/config/check", { text });
-      if (text === this.text) this.checked = checked; // else more was typed meanwhile
+      if (text === this.text) this.checked = checked; // otherwise the text was edited during the request
     });
   }
 

@@ -1,4 +1,4 @@
-// The configuration as the server shows it.
+// The configuration in responses of the server.
 
 import { html } from "lit";
 import { english, part, told, type Said } from "../lib/said.js";
@@ -10,16 +10,16 @@ export interface Key {
   key: string;
   type: "duration" | "text" | "number" | "bool" | "choice" | "list" | "secret" | string;
   choices?: string[] | null;
-  value: unknown; // of a secret { set }
+  value: unknown; // for a secret: an object with the field set
   default: unknown;
-  sections?: boolean; // the value is or has sections, and text is it in YAML
+  sections?: boolean; // the value is a section or a list of sections; text is the value in YAML
   text?: string;
   from: "file" | "settings" | "environment" | "flag" | "default" | string;
   by?: string;
   line?: number;
-  doc?: string; // in English
-  about?: string; // the key at which it stands
-  kinds?: Record<string, string[]>; // the keys of an entry, by its kind
+  doc?: string; // description in English
+  about?: string; // key of the description in the translations
+  kinds?: Record<string, string[]>; // for a list of sections: the keys of an entry by its kind
 }
 
 // isSet reports whether a secret has a value.
@@ -40,9 +40,9 @@ export interface Warning {
 
 export interface Shown {
   file: string;
-  settings: string; // the file of what was changed here
-  text: string; // of the owner's file
-  why?: string; // the text is not shown
+  settings: string; // path of the file with the changes of this page
+  text: string; // text of the owner's file
+  why?: string; // why the text is not shown
   keys: Key[] | null;
   faults?: Fault[] | null;
   warnings?: (Warning | string)[] | null;
@@ -54,32 +54,32 @@ export interface Checked {
   warnings?: (Warning | string)[] | null;
 }
 
-// Done is the answer to a change.
+// Done is the response to a change.
 export interface Done {
   restart: boolean;
 }
 
-// Changes are values by their keys; null gives a key back to the file, and of a list's entry removes it.
+// Changes are values by key. null resets a key to the value in the owner's file, or removes an entry of a list.
 export type Changes = ReadonlyMap<string, unknown>;
 
-// faulty is a fault, with its key, within what else is said of its place.
+// faulty returns the text of a fault with its key, embedded by within in another text.
 export function faulty(f: Fault, within = (text: string) => text): Said {
   return told(f.message, (message) => within(f.key ? t("faultOf", { key: f.key, message }) : message));
 }
 
-// below is what the faults of a key say below its field.
+// below returns the text of the faults of a key, to show below its field.
 export function below(faults: readonly Fault[], key: string): Said {
   const own = faults.filter((f) => f.key === key);
   return own.length === 0 ? "" : html`${own.map((f) => html`${told(f.message)} `)}`;
 }
 
-// inWords is a warning, with the part that it is of.
+// inWords returns the text of a warning, with the name of its part.
 export function inWords(w: Warning | string): Said {
   if (typeof w === "string") return english(w);
   return w.part ? html`${part(w.part)}: ${told(w.what)}` : told(w.what);
 }
 
-// plain is a value as a form shows it.
+// plain returns a value as text for a form.
 export function plain(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value) && value.every((one) => typeof one !== "object")) return value.join("\n");

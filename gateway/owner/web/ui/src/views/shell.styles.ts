@@ -1,6 +1,6 @@
 import { css } from "lit";
 
-// The bar of the narrow layout is as high as --bar, which views use to keep clear of it.
+// --bar is the height of the bar in the narrow layout. Views use it to leave space for the bar.
 export const styles = css`
   .skip { position: absolute; inset-inline-start: 1rem; top: -4rem; background: var(--accent); color: var(--on-accent); padding: 0.5rem 1rem; border-radius: 0 0 10px 10px; z-index: 30; }
   .skip:focus { top: 0; }

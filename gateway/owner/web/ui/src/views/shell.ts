@@ -1,9 +1,8 @@
-// The shell: navigation, the view that the address names, and what is said about the
-// connection.
+// The shell: the navigation, the view that the address names, and a banner about the connection.
 
 import { html, nothing } from "lit";
 import { get, outOfSession, send } from "../lib/api.js";
-import "../lib/board.js"; // which follows the feed from its beginning
+import "../lib/board.js"; // must be loaded before the feed starts
 import { feed } from "../lib/feed.js";
 import { icon, type Sign } from "../lib/icons.js";
 import { base, type Dialog } from "../lib/ui.js";
@@ -31,7 +30,7 @@ const groups: { title: Key; views: (Sign & Key)[] }[] = [
 ];
 const bar: (Sign & Key)[] = ["home", "notifications", "turns", "settings"];
 
-const tryAgainAfter = 2000; // ms, where the page came but its server is gone
+const tryAgainAfter = 2000; // ms until the next try if the server is not reachable
 
 function place(): string[] {
   return location.hash.replace(/^#\/?/, "").split("/").map(plain);
@@ -45,7 +44,7 @@ function plain(part: string): string {
   }
 }
 
-// nameIn is what a language calls itself, as a title.
+// nameIn returns the name of a language in that language, with a capital letter.
 function nameIn(l: Language): string {
   const name = new Intl.DisplayNames(l, { type: "language" }).of(l) ?? l;
   return name.slice(0, 1).toLocaleUpperCase(l) + name.slice(1);
@@ -60,8 +59,8 @@ export class Shell extends Spoken {
   declare routes: Record<string, Route>;
   declare session: Session | undefined;
   declare link: "fine" | "lost" | "mended";
-  declare updated_: boolean; // the program is another one than the page came from
-  declare at: string; // the view's name
+  declare updated_: boolean; // the server was updated since the page was loaded
+  declare at: string; // name of the view
   declare starting: boolean;
   private opened = 0;
   private ends = new AbortController();
@@ -91,10 +90,10 @@ export class Shell extends Spoken {
     feed.stop();
   }
 
-  // start finds out whether the owner has come in, and shows what belongs there.
+  // start asks whether the owner is logged in, and shows the view or the login.
   private async start(): Promise<void> {
     const [name = ""] = place();
-    void this.routes[name]?.load().catch(() => undefined); // beside the question, and not after it
+    void this.routes[name]?.load().catch(() => undefined); // loads the view during the request
     try {
       this.session = await get<Session>("session");
       this.starting = false;
@@ -118,7 +117,7 @@ export class Shell extends Spoken {
       (s) => {
         if (s.version !== before) this.updated_ = true;
         if (!s.in) void this.start();
-        else this.session = s; // its name may have been changed
+        else this.session = s; // the appliance's name may have changed
       },
       () => undefined,
     );
@@ -129,7 +128,7 @@ export class Shell extends Spoken {
     document.title = title === "" ? name : `${title} · ${name}`;
   }
 
-  // go shows the view that the address names.
+  // go shows the view for the address.
   private async go(): Promise<void> {
     if (!this.session) return;
     const turn = ++this.opened;
@@ -156,7 +155,7 @@ export class Shell extends Spoken {
       view = this.unloaded();
     }
     await this.updateComplete;
-    if (turn !== this.opened) return; // another was opened in between
+    if (turn !== this.opened) return; // another view was opened while this one was loading
     this.renderRoot.querySelector<Dialog>("p-dialog")?.removeAttribute("open");
     const main = this.renderRoot.querySelector("main");
     const first = !main?.firstElementChild;
@@ -177,7 +176,7 @@ export class Shell extends Spoken {
   }
 
   private skip(e: Event): void {
-    e.preventDefault(); // the address names a view
+    e.preventDefault(); // following the link would change the view
     const view = this.renderRoot.querySelector("main")?.firstElementChild as Partial<View> | null | undefined;
     void view?.focusHeading?.();
   }
@@ -192,8 +191,7 @@ export class Shell extends Spoken {
       <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
   }
 
-  // speak changes the language. What was not loaded is chosen no more; the banner says
-  // where Perch is away or was updated.
+  // speak changes the language. If it cannot be loaded, the previous language stays selected.
   private speak(e: Event): void {
     const select = e.target as HTMLSelectElement;
     setLanguage(select.value as Language).catch(() => (select.value = language()));
@@ -242,7 +240,7 @@ export class Shell extends Spoken {
       ${this.updated_ ? html`<p>${say("updated")} <p-button @click=${() => location.reload()}>${say("reload")}</p-button></p>` : nothing}</div>`;
   }
 
-  // narrow is the bar of a telephone, and the menu behind its last button.
+  // narrow renders the bar for phones, and the menu of its last button.
   private narrow() {
     const dialog = () => this.renderRoot.querySelector<Dialog>("p-dialog");
     return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v, v === "notifications" ? "short" : v))}
@@ -252,7 +250,7 @@ export class Shell extends Spoken {
   }
 }
 
-// mark is Perch's sign: a face on a perch.
+// mark renders Perch's logo: a face on a perch.
 function mark() {
   return html`<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true"><rect x="4" y="3" width="24" height="19" rx="5" fill="var(--face)"></rect>
     <circle cx="12" cy="11.500" r="1.800" fill="#fff"></circle><circle cx="20" cy="11.500" r="1.800" fill="#fff"></circle>

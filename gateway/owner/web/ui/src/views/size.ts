@@ -1,7 +1,6 @@
-// Bytes as people read them.
-
 import { locale } from "../lib/words.js";
 
+// size formats a number of bytes with a unit.
 export function size(bytes: number): string {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
   let n = Math.max(0, bytes);

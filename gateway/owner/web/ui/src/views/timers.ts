@@ -1,4 +1,4 @@
-// The timers that run, each with the time that is left.
+// The view of running timers, with their remaining times.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -14,7 +14,7 @@ const t = catalogue("timers");
 interface Timer {
   id: string;
   robot?: string;
-  name?: string; // of the robot
+  name?: string; // name of the robot
   label?: string;
   text?: string;
   set?: string;
@@ -53,7 +53,7 @@ export class TimersView extends View {
 
   connectedCallback(): void {
     super.connectedCallback();
-    // The clock goes on by itself; what is asked of the server is not asked again.
+    // Renders the remaining times again, without a request to the server.
     this.tick = setInterval(() => {
       if (this.timers.length > 0) this.requestUpdate();
     }, 1000);
@@ -102,7 +102,7 @@ function label(one: Timer): string {
   return one.label || one.text || t(one.reminder ? "reminder" : "timer");
 }
 
-// remaining is hours, minutes and seconds, with the hours only where there are some.
+// remaining formats a remaining time as minutes and seconds, with hours unless they are 0.
 function remaining(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / 1000));
   const two = (n: number) => String(n).padStart(2, "0");

@@ -1,19 +1,19 @@
-// What is computed of turns: the stages in their order, and p50 and p95 of each.
+// Statistics of turns: the stages, and p50 and p95 of each.
 
 import type { Record_ as Turn } from "../lib/board.js";
 
-// The stages that follow each other, and the two that do not: the whole time from
-// the end of speech to the first sound, and that of the tools.
+// inOrder has the stages that follow each other. all also has first_packet, the time from the end of speech to the first
+// sound, and the time of the tools.
 export const inOrder = ["endpoint", "recognize", "first_token", "first_sentence", "first_audio"] as const;
 export const all = ["first_packet", ...inOrder, "tools"] as const;
 export type Stage = (typeof all)[number];
 
-// total is the time from the end of speech to the first sound.
+// total returns the time from the end of speech to the first sound, in ms.
 export function total(turn: Turn): number | undefined {
   return turn.stages?.["first_packet"];
 }
 
-// percentile is the smallest value that p of the values do not exceed.
+// percentile returns the smallest value that a share p of the values do not exceed.
 export function percentile(values: readonly number[], p: number): number | undefined {
   if (values.length === 0) return undefined;
   const sorted = [...values].sort((a, b) => a - b);
@@ -21,7 +21,7 @@ export function percentile(values: readonly number[], p: number): number | undef
 }
 
 export interface Numbers {
-  from: number; // ms since 1970; of an hour
+  from: number; // start of the hour, ms since 1970
   count: number;
   p50: number | undefined;
   p95: number | undefined;
@@ -29,17 +29,17 @@ export interface Numbers {
 
 export const hour = 3600_000;
 
-// values are those of a stage in turns that had it.
+// values returns the durations of a stage in the turns that have it.
 export function values(turns: readonly Turn[], stage: Stage): number[] {
   return turns.map((one) => one.stages?.[stage]).filter((ms): ms is number => typeof ms === "number");
 }
 
-// day gives the turns of the last 24 hours.
+// day returns the turns of the last 24 hours.
 export function day(turns: readonly Turn[], now: number): Turn[] {
   return turns.filter((one) => now - Date.parse(one.at) < 24 * hour);
 }
 
-// byHour gives 24 hours, the last of which is the one that runs.
+// byHour returns the numbers of the last 24 hours. The last one is the present hour.
 export function byHour(turns: readonly Turn[], stage: Stage, now: number): Numbers[] {
   const last = Math.floor(now / hour) * hour;
   return Array.from({ length: 24 }, (_, i) => {

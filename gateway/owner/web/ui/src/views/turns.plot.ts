@@ -1,5 +1,4 @@
-// <p-plot>: lines over a day. It is a module of its own, so that uPlot is loaded
-// only where something is drawn.
+// <p-plot>: a plot of lines over a day. It is a separate module, so that uPlot is loaded only when it is needed.
 
 import { LitElement, css, html, unsafeCSS, type PropertyValues } from "lit";
 import uPlot from "uplot";
@@ -7,7 +6,7 @@ import sheet from "uplot/dist/uPlot.min.css" with { type: "text" };
 import { locale } from "../lib/words.js";
 
 export interface Lines {
-  name: string; // of the time
+  name: string; // label of the time
   at: number[]; // seconds since 1970
   lines: { name: string; values: (number | null)[] }[];
 }
@@ -60,7 +59,7 @@ export class Plot extends LitElement {
     if (this.plot && width > 0 && width !== this.plot.width) this.plot.setSize({ width, height: height(width) });
   }
 
-  // make draws anew: colours are read once, when a plot is made.
+  // make replaces the plot. That is also needed for a change of colours, which uPlot reads only once.
   private make(): void {
     const place = this.renderRoot.querySelector<HTMLElement>("#plot");
     const data = this.data;
@@ -87,7 +86,7 @@ export class Plot extends LitElement {
           label: line.name,
           stroke: colour(`--plot${i + 1}`),
           width: 2,
-          dash: i === 0 ? undefined : [6, 4], // told apart without colours too
+          dash: i === 0 ? undefined : [6, 4], // distinguishes the lines without colours
           spanGaps: true,
           points: { show: true, size: 7, fill: colour(`--plot${i + 1}`) },
           value: (_, ms) => (ms === null || ms === undefined ? "–" : `${number.format(ms)} ms`),

@@ -1,4 +1,4 @@
-// The turns of all robots, the stages of each, and what the stages took over a day.
+// The view of the turns of all robots: their stages, and statistics of the stages over a day.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
@@ -13,7 +13,7 @@ import type { Lines } from "./turns.plot.js";
 
 const t = catalogue("turns");
 
-const atOnce = 30; // turns that are drawn
+const atOnce = 30; // turns that are shown at first
 const ends = ["done", "cancelled", "failed", "hang_up", "sleep"] as const;
 
 export class TurnsView extends View {
@@ -55,7 +55,7 @@ export class TurnsView extends View {
     this.robots = robots;
     this.turns = (turns ?? []).sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
     if (this.turns.length > 0 && !customElements.get("p-plot")) {
-      // A plot that cannot be loaded leaves its table.
+      // If the plot cannot be loaded, the table below it remains.
       void import("./turns.plot.js").then(() => this.requestUpdate(), () => undefined);
     }
   }
