@@ -112,6 +112,7 @@ type refusals struct {
 func (r *refusals) add(n Refusal) (log bool, dropped int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// Only these two errors prove that the robot exists; with any other, the ID may be invented, and one entry per address is enough.
 	i := slices.IndexFunc(r.list, func(other Refusal) bool {
 		return other.Address == n.Address && other.Code == n.Code && (other.Device == n.Device || n.Code != "unknown_host" && n.Code != "no_upgrade")
 	})

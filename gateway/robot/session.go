@@ -23,7 +23,7 @@ import (
 	"perch/voice"
 )
 
-// session is the part of a robot's open channel that its goroutines share. There are four of them:
+// session is the state of a robot's open channel that four goroutines share:
 //
 //	reader  parses the messages that the transport receives (readMessages)
 //	loop    owns the state and never blocks (loop.run)
@@ -72,7 +72,7 @@ type frame struct {
 // posted is an input for the loop. The loop ignores the inputs of a cancelled turn.
 type posted struct {
 	dialogue.Input
-	turn    int           // number of the turn that posts the input; 0 if another part of the appliance posts it
+	turn    int           // loop.number of the turn that posts the input; 0 if another part of the appliance posts it
 	handled chan struct{} // closed once the loop has handled the input; may be nil
 }
 

@@ -14,7 +14,7 @@ type micState struct {
 	openedByFace  bool      // the robot has opened the channel because it detected a face
 	listening     bool      // the appliance listens to the sound
 	voiced        bool      // the end-pointer has found the beginning of speech, and not its end yet
-	resumesUntil  time.Time // until then, a listen start may follow from a tts stop, and not from a person
+	resumesUntil  time.Time // until then, a listen start counts as the robot's reaction to tts stop, and not as a person's
 	resumeAwaited time.Time // when speech ended in auto mode; zero once the robot has sent listen start or stop
 	wokenAt       time.Time // when a wake word came that is not answered yet; zero if there is no such wake word
 	abortedAt     time.Time // when the robot last sent abort
@@ -34,7 +34,7 @@ func (m *micState) recordPacket(now time.Time, d time.Duration, muted bool) {
 		return
 	}
 	if m.packetAt.IsZero() {
-		m.utteranceBegan = now // not from the button: a web page may first ask its user for the microphone
+		m.utteranceBegan = now // and not when the button was pressed: a web page may have to ask its user for the microphone first
 	}
 	m.packetAt = now
 }
