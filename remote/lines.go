@@ -16,9 +16,9 @@ var ErrTooLong = errors.New("a line is too long")
 type Lines struct {
 	R        *bufio.Reader
 	MaxBytes int // maximum length of a line
-	// Ends is the number of bytes at the beginning and at the end of a line that is too
-	// long which Next returns, after reading the line to its end. If Ends is 0, Next
-	// returns nothing of such a line, and does not read it to its end.
+	// Ends applies to a line longer than MaxBytes: Next reads it to its end, and returns its
+	// first Ends and its last Ends bytes. If Ends is 0, Next returns no bytes of the line, and
+	// does not read the rest of it.
 	Ends int
 	// CR means that a CR ends a line too, alone or before an LF. A line that ends with a CR
 	// is returned without waiting for an LF.
@@ -31,7 +31,7 @@ type Lines struct {
 
 // Next returns the next line without its line ending. The line is valid until the next call.
 // Text at the end of the stream without a line ending is a line too. If a line is longer than
-// MaxBytes, Next returns ErrTooLong with the parts of the line that Ends selects, joined.
+// MaxBytes, Next returns ErrTooLong; see Ends.
 func (l *Lines) Next() ([]byte, error) {
 	if l.line = l.line[:0]; cap(l.line) > limit.File {
 		l.line = nil // let the memory of a long line be freed

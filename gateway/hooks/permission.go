@@ -172,8 +172,8 @@ func (h *permission) settledBy(r report) bool {
 	return false
 }
 
-// parallelFor is the maximum time between the question and a new call that counts as parallel. After
-// a denial in the terminal, an agent needs more time to make the next call.
+// parallelFor is the time after the question within which a new call counts as parallel to the call
+// that waits. The end of a later call shows that a person has answered in the terminal.
 const parallelFor = 2 * time.Second
 
 // addParallel records a call that began at the same time as the waiting one.
