@@ -38,28 +38,24 @@ func (b *bridge) setCounts(robots, waiting, strangers int) {
 	}
 }
 
-// countInterval is the minimum time between two published counts of strangers. Any machine on the network
-// can pretend to be many robots.
-const countInterval = time.Second
-
 // strangers tracks the robots that their owner has not adopted. The mirror publishes their count and an
 // event for each new one, but no devices.
 type strangers struct {
 	present   map[device.ID]bool
 	announced map[device.ID]bool // present strangers whose arrival was handled
-	pace      *rate.Limiter      // limits how many arrivals are reported
+	pace      *rate.Limiter      // limits how many arrivals are reported, since any machine can pretend to be many robots
+	counts    *rate.Limiter      // limits how often arrivals change count; the next reconciliation includes the others
 	count     int                // number of strangers to publish
-	changed   time.Time          // when count last changed
-	due       time.Time          // when count has to be updated; zero if it is up to date
 }
 
 func newStrangers() *strangers {
-	return &strangers{present: map[device.ID]bool{}, announced: map[device.ID]bool{}, pace: newLimiter()}
+	return &strangers{present: map[device.ID]bool{}, announced: map[device.ID]bool{}, pace: newLimiter(),
+		counts: rate.NewLimiter(rate.Every(time.Second), 1)}
 }
 
 // set replaces the set of strangers that are present.
 func (s *strangers) set(present map[device.ID]bool) {
-	s.present = present
+	s.present, s.count = present, len(present)
 	maps.DeleteFunc(s.announced, func(id device.ID, _ bool) bool { return !present[id] })
 }
 
@@ -70,18 +66,8 @@ func (s *strangers) arrive(id device.ID, at time.Time) bool {
 		return false
 	}
 	s.announced[id], s.present[id] = true, true
-	return s.pace.AllowN(at, 1)
-}
-
-// update sets count to the number of present strangers, at most once per countInterval.
-func (s *strangers) update(now time.Time) {
-	n := len(s.present)
-	switch {
-	case n == s.count:
-		s.due = time.Time{}
-	case now.Sub(s.changed) >= countInterval:
-		s.count, s.changed, s.due = n, now, time.Time{}
-	default:
-		s.due = s.changed.Add(countInterval)
+	if s.counts.AllowN(at, 1) {
+		s.count = len(s.present)
 	}
+	return s.pace.AllowN(at, 1)
 }

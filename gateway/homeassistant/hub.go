@@ -85,7 +85,7 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	case e.Robot != "":
 		h.onStrangerEvent(e) // robot event of the bridge
 	}
-	h.publishCounts(time.Now()) // info of the bridge
+	h.publishCounts() // info of the bridge
 }
 
 // setState sets the new state of a session. It publishes a state that changed without an event; a state that
@@ -242,12 +242,11 @@ func (h *hub) recoverFromLoss(lost event.Missed, e event.Envelope) {
 	h.notices.reload(e.At)
 	h.robots.readCharacters(e.At) // discovery
 	h.bridge.refresh()
-	h.publishCounts(time.Now()) // info of the bridge
+	h.publishCounts() // info of the bridge
 }
 
 // publishCounts publishes the numbers of robots, strangers and waiting agents if they have changed.
-func (h *hub) publishCounts(now time.Time) {
-	h.strangers.update(now)
+func (h *hub) publishCounts() {
 	h.bridge.setCounts(h.robots.countOnline(), h.agents.countWaiting(), h.strangers.count)
 }
 

@@ -35,7 +35,7 @@ func (h *hub) run(ctx context.Context, l *lanes) {
 			h.onMessage(ctx, m)
 		case call := <-l.calls:
 			call()
-			h.publishCounts(time.Now())
+			h.publishCounts()
 		case <-reconcile.C:
 			h.reconcile(time.Now())
 		case <-timer.C:
@@ -63,7 +63,7 @@ func (h *hub) start(now time.Time) *event.Reader {
 		}
 	}
 	h.agents.resume(h.states.States(), now)
-	h.publishCounts(now)
+	h.publishCounts()
 	return h.states.Reader(h.o.Bus)
 }
 
@@ -72,12 +72,12 @@ func (h *hub) reconcile(now time.Time) {
 	h.robots.reconcile(now)
 	h.agents.forgetRemoved(h.connection.Status(), now)
 	h.bridge.refresh()
-	h.publishCounts(now)
+	h.publishCounts()
 }
 
 // nextChange returns the time at which advance has to be called next. It is at most an hour ahead.
 func (h *hub) nextChange(now time.Time) time.Time {
-	next := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish, h.strangers.due)
+	next := state.Earliest(now.Add(time.Hour), h.states.NextExpiry(), h.republish)
 	for _, v := range h.robots.views {
 		next = state.Earliest(next, h.robots.nextChange(v, now))
 	}
@@ -105,7 +105,7 @@ func (h *hub) advance(now time.Time) {
 			h.agents.remove(v.ID, now)
 		}
 	}
-	h.publishCounts(now)
+	h.publishCounts()
 	if !h.republish.IsZero() && !now.Before(h.republish) {
 		h.republish = time.Time{}
 		h.out.Republish()
