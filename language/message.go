@@ -21,7 +21,7 @@ type part struct {
 	forms map[plural.Form]string // texts for the value as a number, with # for the number; nil for other values
 }
 
-// pluralForms returns the plural forms. key: CLDR's name.
+// pluralForms returns the plural forms by their names in CLDR.
 func pluralForms() map[string]plural.Form {
 	return map[string]plural.Form{"zero": plural.Zero, "one": plural.One, "two": plural.Two, "few": plural.Few, "many": plural.Many,
 		"other": plural.Other}

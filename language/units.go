@@ -12,7 +12,8 @@ type unit struct {
 	many string // form for other numbers
 }
 
-// unitSymbols matches the symbols of units. A symbol precedes its own beginnings.
+// unitSymbols matches the symbols of units. Longer symbols come before those with which they begin, since
+// the first alternative that matches wins.
 const unitSymbols = `km/h|m/s|mph|km²|km2|m²|m2|m³|m3|°C|℃|°F|kWh|kW|hPa|km|cm|mm|kg|mg|ml|mL|GB|MB|°`
 
 // Regular expressions of numbers with a unit or a currency. The currency may precede or follow the number.
@@ -25,12 +26,12 @@ var (
 	})
 )
 
-// keySymbol returns the symbol that allUnits has for the unit of a symbol: "km²" for "km2".
+// keySymbol returns the key in Units for a symbol: "km²" for "km2".
 func keySymbol(symbol string) string {
 	return strings.NewReplacer("km2", "km²", "m2", "m²", "m3", "m³", "℃", "°C", "mL", "ml", "￥", "¥").Replace(symbol)
 }
 
-// Units are the spoken forms of units and currencies in a language. key: symbol.
+// Units holds the spoken forms of a language's units and currencies by their symbols.
 type Units map[string]unit
 
 // UnitsOf returns the units of a language, or nil if the language has no catalogue.
@@ -42,8 +43,8 @@ func UnitsOf(tag string) Units {
 // HasNumber reports whether a sentence has a digit. Speak changes no other sentences.
 func HasNumber(sentence string) bool { return strings.ContainsAny(sentence, "0123456789") }
 
-// Speak returns a sentence with words in place of the symbols of units and currencies next to numbers, because
-// synthesizers would spell the symbols.
+// Speak replaces the symbols of units and currencies next to numbers by words, because synthesizers would
+// spell the symbols.
 func (units Units) Speak(sentence string) string {
 	if units == nil || !HasNumber(sentence) {
 		return sentence

@@ -56,7 +56,7 @@ type Words struct {
 type calendar struct {
 	Weekdays []string       // names of the days, beginning with Sunday
 	Months   []string       // names of the months, beginning with January
-	Parts    map[int]string // parts of the day, such as "in the morning"; key: first hour of the part
+	Parts    map[int]string // parts of the day by their first hours, such as "in the morning"
 }
 
 // file is the format of the files of a catalogue.

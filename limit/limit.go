@@ -38,7 +38,7 @@ const (
 	Calls   = 64  // tool calls in one message of a model
 	Talks   = 64  // conversations that another program holds a session for
 	Named   = 8   // names listed in a sentence
-	Tries   = 5   // attempts of a request; each leaves out the parameters that the server refused before
+	Tries   = 5   // attempts of a request; each attempt leaves out the parameters that the server has refused
 )
 
 // Maximum lengths of texts, in runes.
@@ -58,8 +58,9 @@ const Moment = 2 * time.Second
 // number of failures in a row: 1 s, doubled with each failure, at most a minute.
 func Restart(failures int) time.Duration { return min(time.Second<<min(failures, 10), time.Minute) }
 
-// First returns the key of the smallest value by compare, which callers remove from a full map. If
-// several values are equally small, it returns any of their keys. For an empty map it returns the zero key.
+// First returns the key of the smallest value by compare. Callers use it to choose the entry to remove from
+// a full map. If several values are equally small, it returns any of their keys, and for an empty map the
+// zero key.
 func First[K comparable, V any](m map[K]V, compare func(a, b V) int) (smallest K) {
 	found := false
 	for key, value := range m {

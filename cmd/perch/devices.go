@@ -66,7 +66,7 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	}
 }
 
-// deviceLine is a robot as the admin API returns it and commands print it.
+// deviceLine is a robot as the admin API returns it and commands print it. admin.Device explains the fields.
 type deviceLine struct {
 	device.Settings
 	Given     device.Transport  `json:"transport_given"`

@@ -18,6 +18,7 @@ import (
 // list returns the parts in the order of their conditions in /ready. Run ends the parts in reverse
 // order.
 func (a *Appliance) list() []parts.Part {
+	// fromFirst makes a Part.Run that reads the bus from its first event.
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
 		return parts.Until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
 	}

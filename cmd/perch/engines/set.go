@@ -36,7 +36,7 @@ type Set struct {
 	books     []*reflex.Book                // the sentences in each of the household's languages
 	sentences string                        // path of the file with the owner's sentences; may be empty
 	loads     []func(context.Context) error // load the recognizers that run in this process
-	sources   map[string]thinker.ToolSource // key: the configuration of the server of tools
+	sources   map[string]thinker.ToolSource // servers of tools by their configurations
 	closers   []func()                      // close the engines of the group that is being made
 	groups    [numGroups]*group
 

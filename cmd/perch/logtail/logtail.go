@@ -23,7 +23,7 @@ import (
 const (
 	maxLines     = 500
 	maxBytes     = 512 << 10 // size of all lines
-	maxLine      = 8 << 10   // size of a line in bytes, not counting its last attribute
+	maxLine      = 8 << 10   // bytes of a line after which its further attributes are left out
 	maxFollowers = 16
 )
 
