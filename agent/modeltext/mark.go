@@ -11,15 +11,17 @@ import (
 type mark struct {
 	text   string   // the whole mark, with its brackets
 	words  []string // words of the mark's name, in lower case
-	base   string   // words except for those such as "begin" and "end", joined by underscores
+	base   string   // the words, joined by underscores, without begin, end and similar words
 	value  string   // name of a tool in the mark, or ""
 	closes bool     // whether the mark ends an element
 	token  bool     // whether the mark has bars or square brackets
 	empty  bool     // whether the element has no content, such as <think/>
 }
 
+// markKind is what a mark does in a message.
 type markKind int
 
+// The kinds of marks.
 const (
 	markText    markKind = iota // text for people
 	markThought                 // begins or ends a thought

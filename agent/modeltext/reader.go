@@ -177,9 +177,9 @@ func (r *Reader) consume(n int) string {
 // strippedBase is the base of a Harmony message whose control tokens the server has removed.
 const strippedBase = "stripped"
 
-// onBeginning handles the beginning of a message in Harmony, the template of gpt-oss. If the prompt has begun
-// the header, the message begins with the recipient. If the server has removed the control tokens, a thought
-// begins with the word "analysis". onBeginning returns false if more text is needed.
+// onBeginning handles the beginning of a message in Harmony, the template of gpt-oss. If the prompt ends within
+// a header, the message begins with the recipient that belongs to the header. If the server has removed the
+// control tokens, a thought begins with the word "analysis". onBeginning returns false if more text is needed.
 func (r *Reader) onBeginning(end bool) bool {
 	const recipient, analysis = "to=functions.", "analysis"
 	text := strings.TrimLeft(r.held, " ")
@@ -198,8 +198,8 @@ func (r *Reader) onBeginning(end bool) bool {
 	return true
 }
 
-// inStripped drops a thought up to the header of the next message. Neither has control tokens. inStripped
-// returns false if more text is needed.
+// inStripped drops a thought without control tokens up to the header of the next message. It returns false if
+// more text is needed.
 func (r *Reader) inStripped(end bool) bool {
 	const final, call = "assistantfinal", "assistantcommentary to=functions."
 	for _, header := range []string{final, call} {

@@ -34,7 +34,7 @@ import (
 	"perch/secret"
 )
 
-// maxTemperature is the maxTemperature temperature that the APIs accept.
+// maxTemperature is the maximum temperature that the APIs accept.
 const maxTemperature = 2
 
 // The dialects.

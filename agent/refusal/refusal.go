@@ -11,9 +11,10 @@ import (
 	"sync"
 )
 
-// Meaning is the cause of a refusal, and so the change of the request that may help.
+// Meaning is the cause of a refusal, which determines the change of the request that may help.
 type Meaning int
 
+// The meanings.
 const (
 	Unknown       Meaning = iota // no change of the request helps
 	BadCall                      // the model wrote a call that its server could not parse; the same request may succeed
@@ -39,7 +40,7 @@ type Refusal struct {
 type rule struct {
 	meaning Meaning
 	codes   string   // codes separated by "|", in lower case
-	all     []string // groups of words separated by "|"; the reason contains a word of each group
+	all     []string // groups of words separated by "|"; the reason must contain a word of each group
 }
 
 // rules returns the rules. The first rule that matches a refusal determines its meaning.

@@ -114,7 +114,7 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	return all
 }
 
-// acting is with for a tool that returns nothing but success or an error.
+// acting is like with, for a tool that returns only whether it has succeeded.
 func acting[A any](run func(A) error) func(context.Context, json.RawMessage) (string, error) {
 	return with(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
 }

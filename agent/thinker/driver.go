@@ -33,13 +33,13 @@ type ToolServer struct {
 	Except  []string          `yaml:"except"`
 }
 
-// BrainKeys are the configuration keys of a brain. K are the keys of its model.
+// BrainKeys holds the configuration of a brain. K is the type of its model's options.
 type BrainKeys[K any] struct {
 	MCP   []ToolServer `yaml:"mcp" doc:"MCP servers whose tools the model has, by a command or a url. only or except choose among the tools."`
 	Model K            `yaml:",inline"`
 }
 
-// BrainSetup holds what the driver of a brain needs besides the keys.
+// BrainSetup holds what the driver of a brain needs besides the configuration.
 type BrainSetup struct {
 	Options // without Model and Sources
 	Within  time.Duration
@@ -60,7 +60,7 @@ func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) 
 	return all, nil
 }
 
-// BrainDriver declares the brains of a kind of model with the keys K.
+// BrainDriver declares the brain of a kind of model. K is the type of the model's options.
 func BrainDriver[K any](d ModelDriver) driver.Driver[BrainSetup, agent.Brain] {
 	return driver.Driver[BrainSetup, agent.Brain]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample,
 		Options: func() any { return new(BrainKeys[K]) },

@@ -22,7 +22,7 @@ import (
 // and [pause:...] become a Cue. Markdown, code, addresses and tables become plain words.
 //
 // Speech ignores the text after maxSpoken spoken letters, maxSentences sentences, or
-// limit.Body letters of any kind. Full reports whether it does.
+// limit.Body letters of any kind; Full reports whether the text has reached one of these bounds.
 //
 // A Speech is for one turn and not safe for concurrent use.
 type Speech struct {
@@ -135,6 +135,7 @@ func (s *Speech) Flush() []agent.Reply { return s.flush(false) }
 // Cut is Flush for a message that was cut off, which may end inside a thought or a call.
 func (s *Speech) Cut() []agent.Reply { return s.flush(true) }
 
+// flush is Flush, or Cut if cut is true.
 func (s *Speech) flush(cut bool) []agent.Reply {
 	s.speak(s.reader.Flush(cut))
 	for s.pending != "" {

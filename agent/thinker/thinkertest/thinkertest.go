@@ -1,4 +1,5 @@
-// Package thinkertest is a fake server of a language model, and a listener.
+// Package thinkertest provides a fake server of a language model and helpers for tests of
+// implementations of thinker.Model.
 package thinkertest
 
 import (
@@ -17,24 +18,24 @@ import (
 	"perch/must"
 )
 
-// Canary is a key that no error or log may contain.
+// Canary is an API key for tests, which no error or log may contain.
 const Canary = "canary0123456789abcdef"
 
-// Hello is the shortest prompt.
+// Hello returns a short prompt.
 func Hello() thinker.Prompt {
 	return thinker.Prompt{System: "Be short.", Messages: []thinker.Message{{Role: thinker.RoleUser, Text: "Hello"}}}
 }
 
-// Received is all that came of a message.
+// Received is a message that a model has written.
 type Received struct {
-	Pieces []string // a text, or a call as in Called after "call "
+	Pieces []string // in order: each a text, or a call as in Called with the prefix "call "
 	Text   string
 	Calls  []thinker.ToolCall
 	Stop   thinker.Stop
 	Err    string
 }
 
-// Listen has a model continue a prompt.
+// Listen has a model continue a prompt, and returns its message.
 func Listen(m thinker.Model, p thinker.Prompt) (r Received) {
 	stop, err := m.Continue(context.Background(), p, func(piece thinker.Piece) error {
 		r.Text += piece.Text
@@ -52,7 +53,7 @@ func Listen(m thinker.Model, p thinker.Prompt) (r Received) {
 	return r
 }
 
-// Called returns the calls, each as "name{arguments} id".
+// Called returns the tool calls, each as "name{arguments} id".
 func (r Received) Called() (calls []string) {
 	for _, c := range r.Calls {
 		calls = append(calls, called(c))
@@ -62,36 +63,36 @@ func (r Received) Called() (calls []string) {
 
 func called(c thinker.ToolCall) string { return c.Name + string(c.Arguments) + " " + c.ID }
 
-// Record returns a recorded answer from the folder testdata.
+// Record returns a recorded response from the folder testdata.
 func Record(t testing.TB, name string) []byte {
 	t.Helper()
 	return must.Value(os.ReadFile(filepath.Join("testdata", name)))(t)
 }
 
-// RoundTrip is a transport without a network.
+// RoundTrip is a function that implements http.RoundTripper.
 type RoundTrip func(*http.Request) (*http.Response, error)
 
 func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Streamed returns a successful answer to a request, of server-sent events.
+// Streamed returns a successful response to a request; body holds server-sent events.
 func Streamed(r *http.Request, body io.Reader) *http.Response {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}
 }
 
-// Server records its requests.
+// Server is an HTTP server that records its requests.
 type Server struct {
 	*httptest.Server
 	mu    sync.Mutex
 	asked []Request
 }
 
-// Request is a request to a Server: its method and path, the key in either header, and its JSON.
+// Request is a recorded request.
 type Request struct {
-	Path, Key string
-	Body      map[string]any
+	Path, Key string         // method and path, such as "POST /v1/messages"; the headers X-Api-Key and Authorization, joined
+	Body      map[string]any // decoded JSON
 }
 
-// Serve answers requests until the test ends.
+// Serve starts a server, which answers requests by calling answer until the test ends.
 func Serve(t testing.TB, answer func(w http.ResponseWriter, path string, body map[string]any)) *Server {
 	t.Helper()
 	s := &Server{}
