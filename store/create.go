@@ -105,7 +105,7 @@ func create(path string, dir *os.File, o Options) error {
 }
 
 // neverUsed reports whether the file at path never held data: it is missing, or each of its sectors is empty or equals the
-// same sector of the file pristine, an empty database. A database in use differs from it in the first 80 bytes of a page.
+// same sector of the file pristine, an empty database. A database in use differs from pristine in the first 80 bytes of a page.
 func neverUsed(path, pristine string) bool {
 	got, err := os.ReadFile(path)
 	if err != nil {

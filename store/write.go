@@ -55,8 +55,8 @@ func (db *DB) writeSoon(r row, c *change) {
 	db.queue(e, true)
 }
 
-// queue adds e to the backlog, and wakes the flusher if it is the first entry. If the backlog is full, it returns false,
-// or drops e and returns true if mayDrop is set.
+// queue adds e to the backlog; the first entry wakes the flusher. If the backlog is full, queue returns false, unless
+// mayDrop is set: then it drops e and returns true.
 func (db *DB) queue(e entry, mayDrop bool) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()

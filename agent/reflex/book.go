@@ -47,7 +47,7 @@ type intent struct {
 	fileIntent
 	sentences []sentence
 	source    string // file and line, or the skill
-	bundled   bool   // whether it comes with a skill
+	bundled   bool   // whether the intent comes with a skill
 }
 
 // answer is a possible answer to a yes-or-no question.

@@ -98,8 +98,8 @@ func (s sentence) rule(name string) Rule {
 }
 
 // Answers returns the grammar of answers to a yes-or-no question, including answers that
-// mean neither yes nor no. It is empty if the book has no answers or is not English. No
-// rule has the name of a rule that Rules returns.
+// mean neither yes nor no. It is empty if the book has no answers or is not English. Its
+// rules have other names than the rules that Rules returns.
 func (b *Book) Answers() []Rule {
 	var rules []Rule
 	for i, a := range b.answers {

@@ -157,8 +157,8 @@ func (p *parser) parseBracket(closing string) (node, error) {
 	return n, nil
 }
 
-// accept skips spaces and then s, and returns true, if the rest of the text begins with s
-// after any spaces. Otherwise it skips nothing.
+// accept skips s and the spaces before it, and reports whether the rest of the text began
+// with them.
 func (p *parser) accept(s string) bool {
 	rest, ok := strings.CutPrefix(strings.TrimLeft(p.text, " \t"), s)
 	if ok {

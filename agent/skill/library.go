@@ -318,8 +318,8 @@ func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args js
 	return r.Output, true, nil
 }
 
-// renameSlots returns the arguments for slots, a JSON object of values by slot: it renames
-// slots as Skill.Slots says.
+// renameSlots decodes a JSON object with the values of slots, and renames the slots that
+// Skill.Slots maps to arguments.
 func (s Skill) renameSlots(slots json.RawMessage) (map[string]any, error) {
 	args, err := decodeArguments(slots)
 	for slot, argument := range s.Slots {
