@@ -1,15 +1,16 @@
 #!/bin/sh
-# Runs the arm64 package's program on an emulated machine: a Debian without
-# network, unpacked and booted from memory, in which perch says its version and
-# a simulated robot comes to it and talks. What is seen goes to dist/arm64.log.
+# Runs the program of the arm64 package on an emulated machine: a Debian without
+# network that is booted from memory. There perch prints its version, and a simulated
+# robot connects to perch and talks. The output is written to dist/arm64.log.
 #
 #   packaging/arm64.sh
 set -eu
 cd "$(dirname "$0")/.."
 
 oldest=bookworm
-# What the package depends on, what a simulated robot speaks with, a kernel, and
-# a shell. Nothing is configured: that would take an arm64 machine.
+# Install the dependencies of the package, the program with which the simulated robot
+# speaks, a kernel and a shell. The packages are only unpacked: configuring them would
+# take an arm64 machine.
 packages=base-files,dash,coreutils,sed,grep,gzip,mount,procps,iproute2,libc-bin,libopus0,libspeexdsp1,libpocketsphinx3,libsphinxbase3,pocketsphinx-en-us,espeak-ng,flite,linux-image-cloud-arm64
 
 if [ "$(id -u)" -ne 0 ]; then
@@ -30,7 +31,7 @@ for deb in $debs; do dpkg-deb -x "$deb" "$root"; done
 
 kernel=$(echo "$root"/boot/vmlinuz-*)
 cp "$kernel" dist/arm64.kernel
-# What the packages' own scripts would have made, and no more than fits memory.
+# Create what the maintainer scripts would have created, and remove what is not needed in memory.
 mkdir -p "$root/proc" "$root/sys" "$root/dev" "$root/run" "$root/tmp" "$root/data"
 rm -rf "$root"/boot "$root"/usr/lib/modules "$root"/usr/share/doc "$root"/usr/share/man "$root"/usr/share/locale "$root"/var
 for lib in blas lapack; do

@@ -3,10 +3,10 @@
 #
 #   packaging/deb.sh [FOLDER] [ARCHITECTURE...]
 #
-# Each is built against the libraries of the oldest Debian supported, unpacked
-# into dist: so they run on that one and on the newer, whichever Debian builds
-# them, and no foreign architecture is added to it. The packages are named on
-# standard output, and what it does meanwhile on standard error.
+# The programs are linked against the libraries of the oldest supported Debian, which
+# the script unpacks into dist. The packages therefore run on that Debian and on newer
+# ones, and the building machine needs no foreign architecture in dpkg. The script prints
+# the paths of the packages on standard output, and its progress on standard error.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ mkdir -p dist
 out=$(mkdir -p "${1:-dist}" && cd "${1:-dist}" && pwd)
 [ $# -gt 0 ] && shift
 
-# This machine's come first: they are what most people wait for.
+# The packages for this machine come first, because most people wait for them.
 own=$(dpkg --print-architecture)
 [ $# -gt 0 ] || case $own in
 arm64) set -- arm64 amd64 ;;
@@ -29,8 +29,8 @@ step() { echo "deb: $*" >&2; }
 commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-# 1.2.0 of a tag, 1.2.0+3.gabc1234 after it; before the first tag the time of
-# the commit, so that a later package is an upgrade.
+# The version is 1.2.0 at a tag, and 1.2.0+3.gabc1234 three commits later. Before the first
+# tag it contains the time of the commit, so that a later package counts as an upgrade.
 if described=$(git describe --tags --match 'v[0-9]*' 2>/dev/null); then
 	version=$(echo "${described#v}" | sed 's/-\([0-9]*\)-g/+\1.g/')
 else
@@ -40,7 +40,7 @@ fi
 upstream=$(packaging/upstream.sh)
 ldflags="-s -w -X main.version=$version -X main.commit=$commit -X main.built=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)"
 
-# sysroot unpacks the libraries for one architecture, once. Nothing in it is run.
+# sysroot ARCHITECTURE unpacks the libraries for an architecture into $root, unless they are there.
 sysroot() {
 	[ -d "$root" ] && return
 	step "downloads the libraries of Debian $oldest for $1 into ${root#"$PWD/"}, this once"
@@ -52,7 +52,7 @@ sysroot() {
 		exit 1
 	fi
 	rm "$log"
-	# The loader's is a link to an absolute path, where this machine has one of its own.
+	# Make absolute links relative, such as the one to the loader: they would lead to this machine's files.
 	find "$root.new" -type l -lname '/*' | while read -r link; do
 		ln -sfnr "$root.new$(readlink "$link")" "$link"
 	done
@@ -61,13 +61,13 @@ sysroot() {
 
 gateway/owner/web/bundle.sh >&2
 
-# As in the Makefile, for whoever does not come from there.
+# The Makefile sets the same flags, but this script also runs without make.
 GOFLAGS="-tags=$(cat packaging/tags)"
 export GOFLAGS
 
-# build PROGRAM PACKAGE puts a program into $stage. A foreign compiler would make it
-# position-independent, which Go's code is not: the loader would have to write into it.
-# The linker's own build id would name the folder in which this is.
+# build PROGRAM PACKAGE compiles a program into $stage. -no-pie: by default gcc links
+# position-independent programs, and the loader would have to change Go's code, which is not
+# position-independent. -buildid: the default would depend on the path of this folder.
 build() {
 	step "compiles $1 for $arch"
 	GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
@@ -76,7 +76,7 @@ build() {
 		-o "$stage/usr/bin/$1" "$2"
 }
 
-# licences are those of everything that is linked in, as they ask for.
+# licences PACKAGE prints the licences of Perch and of all Go modules in a program, as these require.
 licences() {
 	cat LICENSE
 	go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' "$1" | sort -u |
@@ -87,7 +87,7 @@ licences() {
 		done
 }
 
-# bundled are the licences of what is in the page.
+# bundled prints the licences of the npm packages in the owner's page.
 bundled() {
 	(cd gateway/owner/web/ui && npm ls --omit=dev --all --parseable --long 2>/dev/null) | grep /node_modules/ | LC_ALL=C sort | while IFS=: read -r dir named _; do
 		for file in "$dir"/LICEN[CS]E* "$dir"/*NOTICE*; do
@@ -96,8 +96,8 @@ bundled() {
 	done
 }
 
-# docs are the pages about the appliance, with their links to what a package
-# has elsewhere. They are not packed, so that the links hold.
+# docs installs the documentation. It changes links to files that the package installs in other
+# folders. The pages are not compressed, because a link to a compressed page would break.
 docs() {
 	doc=$stage/usr/share/doc/perch
 	for page in $(git ls-files 'README*.md' 'docs/*.md') SECURITY.md CONTRIBUTING.md; do
@@ -107,7 +107,7 @@ docs() {
 	for picture in $(git ls-files 'docs/*.svg' 'docs/pictures'); do install -D -m 644 "$picture" "$doc/$picture"; done
 }
 
-# pages PROGRAM are its documents: manual, changes, licences, completion.
+# pages PROGRAM PACKAGE installs the manual page, the changelog, the licences and the completions.
 pages() {
 	doc=$stage/usr/share/doc/$1
 	mkdir -p "$doc" "$stage/usr/share/man/man1"
@@ -120,7 +120,7 @@ pages() {
 	install -D -m 644 "packaging/completion/$1.fish" "$stage/usr/share/fish/vendor_completions.d/$1.fish"
 }
 
-# pack PROGRAM makes its package of what is in $stage.
+# pack PROGRAM builds the package from the files in $stage.
 pack() {
 	size=$(du -sk --apparent-size "$stage" | cut -f1)
 	mkdir "$stage/DEBIAN"

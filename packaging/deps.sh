@@ -1,11 +1,13 @@
 #!/bin/sh
-# Installs the Debian packages that building and running Perch need: as root, or
-# with sudo. Without either it prints the line to run. With "deb" also those that
-# making packages and testing them take, with "browser" the browser that the page is
-# tested in, with "app" what the app of Home Assistant is tested with, with "arm64" an
-# emulated machine, with "image" what makes and boots the image for a card, with
-# "container" what makes and runs the container, with "release" what signs a release
-# and its apt repository.
+# Installs the Debian packages for building, running and testing Perch:
+#
+#   packaging/deps.sh [GROUP...]
+#
+# It needs to be root, or uses sudo; without sudo it prints the command to run. Each group
+# adds packages: deb for building and testing Debian packages, browser for testing the page,
+# app for testing the app of Home Assistant, arm64 for an emulated machine, image for
+# building and booting the SD card image, container for building and running the container,
+# release for signing a release and its apt repository.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -13,10 +15,10 @@ packages="gcc libc6-dev pkg-config libopus-dev libopusfile-dev libspeexdsp-dev l
   open-jtalk open-jtalk-mecab-naist-jdic hts-voice-nitech-jp-atr503-m001
   iproute2 python3 python3-zeroconf curl ca-certificates procps"
 
-# The page's libraries come with npm, whichever Node it is of.
+# npm fetches the libraries of the page. Any version of Node has a suitable npm.
 command -v npm >/dev/null || packages="$packages nodejs npm"
 
-# Packages are made for both architectures, and looked at in roots of their own.
+# Packages are built for both architectures, which takes a cross compiler.
 other=gcc-aarch64-linux-gnu
 [ "$(uname -m)" = aarch64 ] && other=gcc-x86-64-linux-gnu
 for group; do
@@ -32,7 +34,7 @@ for group; do
 	esac
 done
 
-# Go comes first: nothing is installed where it would be for nothing.
+# Check Go first: without it, all other packages would be installed in vain.
 needed=$(sed -n 's/^go //p' go.mod)
 if ! command -v go >/dev/null; then
 	echo "Go $needed or newer is needed, and there is no go on the PATH: https://go.dev/dl has it. Nothing was installed." >&2
@@ -40,7 +42,7 @@ if ! command -v go >/dev/null; then
 fi
 go=$(cd / && GOTOOLCHAIN=local go version | grep -o 'go[0-9][0-9.]*' | head -n 1 | cut -c 3-)
 older() { [ "$1" != "$2" ] && [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
-# From 1.21 on Go fetches the Go that a project needs, unless it is told not to.
+# fetches: Go 1.21 and later downloads the version that a project needs, unless GOTOOLCHAIN forbids that.
 fetches() {
 	case $(cd / && go env GOTOOLCHAIN) in
 	auto | *+auto) ! older "$go" 1.21 ;;
@@ -71,7 +73,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	sudo=sudo
 fi
 echo "installing:$missing"
-# What apt says is of use only where it fails.
+# quietly shows the output of a command only if the command fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 quietly() {
@@ -81,8 +83,8 @@ quietly() {
 	fi
 }
 quietly $sudo apt-get update -qq
-# The Japanese voice is in Debian's contrib. A machine without that gets this one package
-# from there, and its sources stay as they are.
+# The Japanese voice is in Debian's section contrib. If the machine does not use contrib, install
+# only this package from there, without changing the machine's package sources.
 voice=hts-voice-nitech-jp-atr503-m001
 case "$missing " in
 *" $voice "*)
@@ -93,7 +95,7 @@ case "$missing " in
 	fi
 	;;
 esac
-# shellcheck disable=SC2086 # a list of names; sudo passes no variables on
+# shellcheck disable=SC2086 # a list of names; env, because sudo passes no variables on
 quietly $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing
 if [ -n "${contrib:-}" ]; then
 	apart=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fails where the linker has to keep every exported method of every type, and names
-# the functions that are the cause: those that look a method up by a name that is
-# not known when the program is built. They make the program two thirds larger.
+# Fails if the linker has to keep all exported methods of all types in the program, which
+# makes the program two thirds larger. The cause are functions that look up a method by a
+# name that is not known at build time; the script prints these functions.
 set -eu
 cd "$(dirname "$0")/.."
 

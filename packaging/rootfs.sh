@@ -1,8 +1,9 @@
-# What makes root file systems of Debian sources this, from the top folder of the project.
+# Functions for the scripts that build root file systems of Debian. The scripts run in the top
+# folder of the project.
 
-# alone runs the script again where what it mounts is its own, and goes with it however it
-# ends. Whoever is not root becomes root of users of their own, with uidmap and a range of
-# users in /etc/subuid; adduser gives everybody one.
+# alone SCRIPT [ARGUMENT...] runs a script again in its own mount namespace, so that its mounts
+# disappear when it ends. A user who is not root becomes root in a user namespace, which takes
+# the package uidmap and a range of IDs in /etc/subuid (adduser creates one for each user).
 alone() {
 	[ -z "${PERCH_ALONE:-}" ] || return 0
 	export PERCH_ALONE=yes
@@ -14,7 +15,7 @@ alone() {
 	exec unshare --map-root-user --map-auto --mount "$@"
 }
 
-# emulates has this kernel run programs of an architecture, amd64 or arm64.
+# emulates ARCHITECTURE makes this kernel run programs for amd64 or arm64.
 emulates() {
 	[ "$(dpkg --print-architecture)" != "$1" ] || return 0
 	case $1 in amd64) emulator=qemu-x86_64 ;; *) emulator=qemu-aarch64 ;; esac

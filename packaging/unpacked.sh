@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds this machine's package of perch, unpacks it into dist/unpacked, and
-# prints where its program is.
+# Builds the package of perch for this machine, unpacks it into dist/unpacked, and
+# prints the path of the program.
 set -eu
 cd "$(dirname "$0")/.."
 
