@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the container image: Debian 13 without what a container has no use for, and Perch.
+# Builds the container image: Perch, and a Debian 13 without the files that a container does not need.
 #
 #   packaging/container/build.sh [FOLDER] [ARCHITECTURE...]
 #
-# No docker and no registry is needed. Everything comes from Debian's packages and from
-# here. The maintainer scripts of a foreign architecture run emulated. One archive holds the
-# image for all architectures, as the Open Container Initiative has laid down, and one
-# commit makes the same bytes each time. The archive is named on standard output.
+# The script needs neither docker nor a registry, only Debian's packages. It runs the maintainer
+# scripts of a foreign architecture in an emulator. The result is one archive in the format of the
+# Open Container Initiative, with the image for all architectures. The same commit gives the
+# same bytes. The script prints the path of the archive on standard output.
 set -eu
 cd "$(dirname "$0")/../.."
 . packaging/rootfs.sh
@@ -41,7 +41,7 @@ platforms=
 for arch; do
 	perch=$(echo "$debs" | grep "/perch_.*_$arch\.deb\$")
 	version=$(dpkg-deb -f "$perch" Version)
-	# What the package depends on; of alternatives the last, which is the smaller.
+	# The dependencies of the package. The last alternative of each is the smallest.
 	packages=$(dpkg-deb -f "$perch" Depends | tr , '\n' | sed 's/.*|//; s/(.*//; s/ //g' | tr '\n' ,)ca-certificates,tzdata
 	step "installs Debian $suite for $arch"
 	mmdebstrap --variant=minbase --architectures="$arch" --aptopt='APT::Install-Recommends "false"' --dpkgopt=force-confold \

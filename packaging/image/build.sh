@@ -1,18 +1,18 @@
 #!/bin/sh
-# Makes the image for a card: Debian 13 for 64-bit Raspberry Pis, with Perch.
+# Builds the SD card image: Debian 13 for 64-bit Raspberry Pis, with Perch.
 #
 #   packaging/image/build.sh [FOLDER]
 #
-# Everything comes from Debian's packages and from here. The file systems are made by
-# programs of Debian 13 in a folder of their own, so that the bytes are the same on
-# whichever Debian this runs; nothing is mounted and no loop device is taken. The
-# maintainer scripts of the packages are arm64's and run emulated, which takes minutes;
-# what takes most of it is done by this machine's own programs.
+# The script needs only Debian's packages. It creates the file systems with programs of Debian
+# 13, which it unpacks into a folder: the result does not depend on the Debian of this machine.
+# It mounts no file system of the image and uses no loop device. The maintainer scripts of the
+# packages run in an emulator, which takes minutes; the two slowest programs in them are replaced
+# by programs of this machine's architecture.
 #
-# The same commit and the same packages give the same bytes. packages.lock says which
-# packages those were; the versions in it are taken where the mirror still has them, and
-# what differs is told. PERCH_LOCK=write writes the file anew, PERCH_LOCK=strict takes
-# nothing else, and PERCH_MIRROR names another mirror, or a file of apt's sources.
+# The same commit and the same packages give the same bytes. packages.lock lists the packages. The
+# script uses the versions in this list if the mirror still has them, and prints the differences.
+# PERCH_LOCK=write updates the list, and PERCH_LOCK=strict makes the script fail if there are
+# differences. PERCH_MIRROR is another mirror, or a file with package sources for apt.
 set -eu
 cd "$(dirname "$0")/../.."
 . packaging/rootfs.sh
@@ -41,7 +41,7 @@ step "compiles what the first boot and the access point run"
 GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid=" -o "$work/perch-firstboot" ./packaging/image/firstboot
 GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -buildid=" -o "$work/perch-portal" ./packaging/image/portal
 
-# The programs that make file systems: those of Debian 13 heed SOURCE_DATE_EPOCH.
+# The programs that create file systems. In Debian 13 they use SOURCE_DATE_EPOCH.
 tools=$out/image.tools
 if [ ! -d "$tools" ]; then
 	step "unpacks the programs of Debian $suite that make file systems, this once"
@@ -50,20 +50,20 @@ if [ ! -d "$tools" ]; then
 		"$suite" "$tools.new" >"$work/tools.log" 2>&1 || { cat "$work/tools.log" >&2; exit 1; }
 	mv "$tools.new" "$tools"
 fi
-# in_tools runs one of them; it sees the work folder as /image.
+# in_tools runs one of these programs, which finds the work folder at /image.
 in_tools() {
 	mkdir -p "$tools/image"
 	unshare --mount sh -c 'mount --bind "$1" "$2/image" && mount --rbind /proc "$2/proc" && shift && r=$1 && shift && exec chroot "$r" "$@"' sh "$work" "$tools" "$@"
 }
 
-# Two programs take most of the time where they are emulated: one uncompresses each
-# package, the other is started for each module of the first boot's file system. This
-# machine's own, of Debian 13, stand in for them while the packages are installed.
+# Two programs would take most of the time in the emulator: dpkg-deb uncompresses each package,
+# and cp runs for each kernel module in the initrd. While the packages are installed, they are
+# replaced by the programs of Debian 13 for this machine's architecture.
 cat >"$work/own_programs" <<'HOOK'
 #!/bin/sh
 set -eu
 tools=$1 root=$2
-# systemd is installed only where each /lib* is a link.
+# systemd can be installed only if each /lib* is a link.
 mkdir "$root/usr/lib64"
 ln -s usr/lib64 "$root/lib64"
 for program in /usr/bin/dpkg-deb /usr/bin/cp; do
@@ -122,7 +122,7 @@ mmdebstrap --variant=minbase --architectures=arm64 --components="main contrib no
 	--customize-hook="'$work/emulated_programs' '$tools' \"\$1\"" \
 	"$suite" "$root" ${PERCH_MIRROR:+"$PERCH_MIRROR"} >"$work/debian.log" 2>&1 || { tail -n 40 "$work/debian.log" >&2; exit 1; }
 
-# What differs from build to build, or belongs to one machine.
+# Remove files that differ from build to build, or belong to a single machine.
 rm -rf "$root"/etc/ssh/ssh_host_* "$root"/var/log/* "$root"/var/cache/* "$root"/var/lib/apt/lists/* "$root"/tmp/* "$root"/etc/resolv.conf
 rm -f "$root"/etc/machine-id "$root"/var/lib/dbus/machine-id "$root"/var/lib/systemd/random-seed "$root"/usr/bin/qemu-aarch64-static
 : >"$root/etc/machine-id"
@@ -148,7 +148,7 @@ start=8192 # sectors of 512 bytes
 second=$((start + boot_mib * 2048))
 step "makes an image of $((second / 2048 + root_mib)) MiB"
 truncate -s $((second / 2048 + root_mib))M "$work/img"
-# An MBR: the boot ROMs of a Pi 3 and a Zero 2 W read no other.
+# An MBR, because the boot ROMs of a Pi 3 and a Zero 2 W cannot read other partition tables.
 cat >"$work/table" <<TABLE
 label: dos
 label-id: 0x50455243
@@ -159,7 +159,7 @@ uuid=50455243-4850-4900-8000-000000000001
 in_tools sh -euc '
 	export SOURCE_DATE_EPOCH=$1
 	sfdisk -q /image/img </image/table
-	# It warns that the image goes on after this part.
+	# The log contains a warning that the image continues after this partition.
 	mkfs.vfat --invariant -F 32 -s 2 -n PERCHBOOT -i 50455243 --offset "$2" /image/img "$(($3 * 1024))" >/image/vfat.log 2>&1 || { cat /image/vfat.log >&2; exit 1; }
 	export MTOOLS_SKIP_CHECK=1
 	for f in /image/boot/* ; do mcopy -m -s -i "/image/img@@$(($2 * 512))" "$f" ::/; done
@@ -171,7 +171,7 @@ sed "s/>img</>$(basename "$image")</" "$work/img.bmap" >"$out/perch-pi_$version.
 step "packs it"
 xz -T0 --block-size=16MiB -${PERCH_XZ:-6} -kf "$image"
 cp "$work/packages" "$out/perch-pi_$version.packages"
-# What Raspberry Pi Imager wants to know; without the place of a download, where it is here.
+# The manifest for Raspberry Pi Imager. Without PERCH_DOWNLOAD it refers to the local file.
 packaging/image/manifest.py "$image" "${PERCH_DOWNLOAD:-file://$out}" "$SOURCE_DATE_EPOCH" >"$out/perch-pi_$version.rpi-imager-manifest"
 (cd "$out" && sha256sum "$(basename "$image").xz" "perch-pi_$version.bmap" "perch-pi_$version.packages" "perch-pi_$version.spdx.json" >SHA256SUMS)
 echo "$image.xz"

@@ -22,7 +22,7 @@ def digest(path):
 
 
 name = os.path.basename(image)
-# Each with the tags by which Imager knows it. Imager has none of its own for a Zero 2 W.
+# The supported devices, with Imager's tags for them. Imager has no separate tag for the Zero 2 W.
 boards = [
     ("Raspberry Pi 5", "Model B", ["pi5-64bit"]),
     ("Raspberry Pi 4", "Model B and 400", ["pi4-64bit"]),

@@ -6,7 +6,7 @@
 # KEY names the OpenPGP key, as gpg knows it (GNUPGHOME). The folder can be served by any
 # web server. It keeps older packages, so that owners can go back. The same packages, key
 # and SOURCE_DATE_EPOCH give the same bytes. The index is valid for two years from
-# SOURCE_DATE_EPOCH; without a package it is only signed anew.
+# SOURCE_DATE_EPOCH. Without packages the script only renews the signature.
 set -eu
 
 fail() { echo "apt: $*" >&2 && exit 1; }
@@ -30,14 +30,14 @@ mkdir -p "$repository/$pool"
 for deb; do
 	[ -f "$deb" ] || fail "there is no package $deb"
 	at=$repository/$pool/$(basename "$deb")
-	# Who has installed it has its checksum.
+	# Machines that have installed the package know its checksum.
 	if [ -f "$at" ] && ! cmp -s "$deb" "$at"; then fail "$(basename "$deb") is in the repository already, with other bytes; give the new one another version"; fi
 	cp "$deb" "$at"
 done
 
-# A time as apt writes it, from seconds since 1970.
+# Formats a time, in seconds since 1970, as apt does.
 time_of() { LC_ALL=C date -u -d "@$1" '+%a, %d %b %Y %H:%M:%S UTC'; }
-# Exchanges two folders in one step: at no time is either of them missing.
+# Atomically exchanges two folders.
 exchange() {
 	python3 - "$1" "$2" <<'END'
 import ctypes, os, sys
@@ -67,7 +67,7 @@ sign() { gpg --batch --yes --quiet --pinentry-mode loopback --faked-system-time 
 sign --clearsign --output "$new/InRelease" "$new/Release" || fail "gpg cannot sign with $key; is it younger than the release, or has it a passphrase that gpg-agent does not know?"
 sign --armor --detach-sign --output "$new/Release.gpg" "$new/Release"
 gpg --batch --export "$key" >perch-archive-keyring.gpg
-# The other folder is the old one then.
+# After the exchange, the other name refers to the old repository.
 if [ -d dists/$suite ]; then
 	exchange "$new" dists/$suite || fail "the new index cannot be exchanged with the old one in $repository/dists; do this on a file system of this machine, and copy it"
 	rm -rf "$new"

@@ -1,12 +1,13 @@
 #!/bin/sh
-# Makes a release from a clean clone of this commit, into a folder (dist/release/VERSION):
+# Builds a release from a clean clone of this commit into a folder (default: dist/release/VERSION):
 #
 #   packaging/release/build.sh VERSION [FOLDER]
 #
-# VERSION is 1.2.0, or 1.2.0-rc1 before it. Two keys sign it: PERCH_SSH_KEY is a file with
-# a private key of ssh-keygen, for the checksums; PERCH_GPG_KEY is a key of gpg, for the
-# apt repository. PERCH_PARTS, "deb container image", are what is made. The same commit and keys
-# give the same bytes, while Debian's packages stay the same.
+# VERSION is, for example, 1.2.0, or 1.2.0-rc1 for a release candidate. PERCH_SSH_KEY is the file
+# of a private key from ssh-keygen, which signs the checksums. PERCH_GPG_KEY is the name of a key
+# of gpg, which signs the apt repository. PERCH_PARTS selects what is built; the default is
+# "deb container image". As long as Debian's packages do not change, the same commit and keys
+# give the same bytes.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -58,7 +59,7 @@ step "clones $commit"
 git clone -q --no-checkout . "$work/perch"
 git -C "$work/perch" -c advice.detachedHead=false checkout -q "$commit"
 mkdir "$work/perch/dist" "$work/out"
-# What was unpacked of Debian before need not be fetched again.
+# Reuse the parts of Debian that were already unpacked.
 for kept in dist/sysroot-amd64 dist/sysroot-arm64 dist/image.tools; do
 	if [ -d "$kept" ]; then ln -s "$PWD/$kept" "$work/perch/$kept"; fi
 done
@@ -80,7 +81,7 @@ for file in "$made"/*.deb "$made"/*.spdx.json "$made"/*.oci.tar "$made"/perch-pi
 	if [ -f "$file" ]; then mv "$file" "$work/out/"; fi
 done
 packaging/release/notes.sh "$version" >"$work/out/NOTES.md"
-# Repositories with the releases before are given by PERCH_APT; else it begins here.
+# PERCH_APT is the repository with the previous releases; without it, this release begins a new one.
 if [ -n "${PERCH_APT:-}" ]; then cp -r "$(cd "$here" && realpath "$PERCH_APT")" "$work/out/apt"; fi
 packaging/release/apt.sh "$work/out/apt" "$PERCH_GPG_KEY" "$work"/out/*.deb
 

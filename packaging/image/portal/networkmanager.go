@@ -46,7 +46,8 @@ const (
 	nmcliTimeout = 20 * time.Second
 )
 
-// call runs nmcli and returns its output. The locale is C, because callers parse the output.
+// call runs nmcli and returns its output. The locale is C, because callers parse the output. nmcli
+// itself ends after timeout; call stops it if it is still running 5 s later.
 func (n *networkManager) call(ctx context.Context, timeout time.Duration, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+5*time.Second)
 	defer cancel()
