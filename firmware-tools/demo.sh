@@ -1,7 +1,7 @@
 #!/bin/sh
-# A first conversation: the appliance with its defaults, and a simulated robot
-# that finds it, boots, talks, and comes back after the appliance was killed.
-# Nothing is left behind.
+# Shows a first conversation: starts an appliance with its default settings, and a simulated
+# robot that finds the appliance, boots, talks, and reconnects after the appliance was killed.
+# It leaves no files behind.
 set -eu
 
 perch=bin/perch
@@ -29,7 +29,7 @@ if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
 fi
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
-# The default ports, unless another appliance uses them.
+# Use the default ports, unless another appliance uses them.
 port=8003
 local=8004
 while curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$port/" || curl -s -o /dev/null --max-time 1 "http://127.0.0.1:$local/"; do
@@ -48,8 +48,8 @@ start() {
 	done
 }
 
-# Robots browse, if an interface carries multicast. Otherwise they get the
-# address.
+# The robot finds the appliance by mDNS if a network interface supports multicast. Otherwise it
+# gets the address.
 robot() {
 	if "$tools" robot --picture "$@" 2>"$work/robot"; then
 		return 0

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Runs every fuzz target in turn for the time given, or those whose folder and
-# name, such as ./gateway/broker FuzzAfterLogin, hold the text that is given then.
+# Runs all fuzz targets, one after the other, each for the given time. The optional second
+# argument selects the targets whose folder and name, such as "./gateway/broker
+# FuzzAfterLogin", contain a text.
 set -eu
 
 ran=0

@@ -30,7 +30,7 @@ for page in ("docs/firmware.md", "CONTRIBUTING.md", "SECURITY.md"):
     for name in re.findall(r"`((?:Test|Fuzz)[A-Za-z0-9]+|[a-z-]+\.txtar)`", plain[page]):
         if name not in named:
             faults.append(f"{page} names {name}, which does not exist")
-# A walk names functions, as `folder/file.go`: `Type.method`, `function`.
+# The walks in the documentation name functions in the form `folder/file.go`: `Type.method`, `function`.
 for line in plain["docs/architecture.md"].splitlines():
     file, names = "", ()
     for word in re.findall(r"`([^`]+)`", line):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs go test with the arguments given, and prints what it prints, the output of
-tests that fail in full, and at the end what was skipped, with the reason, and the ten
-slowest tests. Ends as go test ends. With -v it prints the output of all tests."""
+"""Runs go test with the given arguments. Prints the whole output of tests that fail, and at
+the end the skipped tests with their reasons, and the ten slowest tests. With -v it prints the
+output of all tests. The exit status is that of go test."""
 
 import collections
 import json
@@ -10,17 +10,17 @@ import subprocess
 import sys
 
 
-def seconds(stamp):  # of the day: "2026-07-27T18:30:00.123456789+02:00"
+def seconds(stamp):  # the time of day in seconds, from a time such as "2026-07-27T18:30:00.123456789+02:00"
     hour, minute, second = stamp[11:].rstrip("Z").split("+")[0].split(":")[:3]
     return int(hour) * 3600 + int(minute) * 60 + float(second.split("-")[0])
 
 
 verbose = "-v" in sys.argv
-output = collections.defaultdict(list)  # by package: what it said, and of which test
+output = collections.defaultdict(list)  # key: package; value: pairs of a test and its output
 failed, began, took, skipped = set(), {}, collections.Counter(), []
 
-# Under the race detector a program that has done its work sleeps for a second before it ends,
-# and tests run hundreds of programs.
+# With the race detector, a program sleeps for a second before it exits. The tests run hundreds
+# of programs.
 os.environ.setdefault("GORACE", "atexit_sleep_ms=0")
 go = subprocess.Popen(["go", "test", "-json", *sys.argv[1:]], stdout=subprocess.PIPE, text=True, errors="replace")
 for line in go.stdout:

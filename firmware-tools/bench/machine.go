@@ -55,6 +55,6 @@ func machine() string {
 			}
 		}
 	}
-	kB, _ := field("/proc/meminfo", "MemTotal") // 0 if unknown
+	kB, _ := field("/proc/meminfo", "MemTotal") // 0 if unknown; rounded to GB below
 	return fmt.Sprintf("%s, %d processors, %d GB, %s/%s", model, runtime.NumCPU(), (kB+1<<19)>>20, runtime.GOOS, runtime.GOARCH)
 }

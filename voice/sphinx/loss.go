@@ -2,8 +2,8 @@ package sphinx
 
 // Parameters of the loss. Sentences with a greater loss are rejected.
 const (
-	// maxLoss is the maximum loss of a command. In the measurements of figures_test.go with
-	// flite's voices, values from 28 to 40 give the same results.
+	// maxLoss is the maximum loss of a command. In measurements with flite's voices, values from
+	// 28 to 40 gave the same results.
 	maxLoss = 36
 	// maxAnswerLoss is the maximum loss of an answer. Answers are short, and the loss of one
 	// short word that is recognized as another is small. In the measurements of
