@@ -36,7 +36,6 @@ type connection struct {
 
 	asking    map[string]bool // IDs of the runs of texts that are being answered
 	finals    *finals
-	nonce     string       // nonce of the challenge
 	handshake handshake    // zero before the client has connected
 	view      *feed.Viewer // nil unless the client has the scope scopeRead
 	runs      *runs
@@ -81,11 +80,9 @@ type chatContent struct {
 }
 
 func newConnection(s *Server, conn *socket.Conn, remote string) *connection {
-	c := &connection{server: s, conn: conn, remote: remote, log: s.o.Log.With("address", remote), id: rand.Text(),
+	return &connection{server: s, conn: conn, remote: remote, log: s.o.Log.With("address", remote), id: rand.Text(),
 		frames: make(chan frame), chats: make(chan chatEvent), ended: make(chan endedText), asking: map[string]bool{}, finals: newFinals(),
-		nonce: rand.Text()}
-	c.runs = newRuns(s.texts.nameRun)
-	return c
+		runs: newRuns(s.texts.nameRun)}
 }
 
 // errClosed is the error of functions that have closed the connection.
@@ -136,7 +133,7 @@ func (c *connection) receive(ctx context.Context) {
 
 // shakeHands sends the challenge, and waits for the connect request.
 func (c *connection) shakeHands(ctx context.Context) error {
-	err := c.send(eventMessage{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": c.nonce, "ts": time.Now().UnixMilli()}})
+	err := c.send(eventMessage{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": rand.Text(), "ts": time.Now().UnixMilli()}})
 	if err != nil {
 		return err
 	}
@@ -168,8 +165,11 @@ func (c *connection) connect(f frame) error {
 		return c.refuse(r.ID, violation(bad))
 	}
 	o := c.server.o
-	checkToken := func(token string) error { return o.Token(c.remote, token) }
-	h, refused := p.check(c.nonce, time.Now(), o.Token != nil, checkToken)
+	var checkToken func(string) error
+	if o.Token != nil {
+		checkToken = func(token string) error { return o.Token(c.remote, token) }
+	}
+	h, refused := p.check(checkToken)
 	if refused != nil {
 		c.log.Info("refusing a client", "err", refused.Message)
 		return c.refuse(r.ID, refused)

@@ -2,10 +2,6 @@ package openclaw
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -214,34 +209,5 @@ func (c *client) gone() {
 	c.t.Helper()
 	if err := c.WaitClosed(); err != io.EOF {
 		c.t.Fatal(err)
-	}
-}
-
-// deviceKey is the identity of a device.
-type deviceKey struct{ key ed25519.PrivateKey }
-
-func newDevice(seed byte) deviceKey {
-	return deviceKey{ed25519.NewKeyFromSeed([]byte(strings.Repeat(string(rune('a'+seed)), ed25519.SeedSize)))}
-}
-
-func (d deviceKey) public() ed25519.PublicKey { return d.key.Public().(ed25519.PublicKey) }
-
-func (d deviceKey) id() string {
-	sum := sha256.Sum256(d.public())
-	return hex.EncodeToString(sum[:])
-}
-
-// signs adds the device's proof to a connect request. format is the format of the signed
-// payload.
-func (d deviceKey) signs(nonce, format string) func(map[string]any) {
-	return func(params map[string]any) {
-		at := time.Now().UnixMilli()
-		payload := strings.NewReplacer("ID", d.id(), "AT", fmt.Sprint(at), "NONCE", nonce).Replace(format)
-		proof := map[string]any{"id": d.id(), "publicKey": base64.RawURLEncoding.EncodeToString(d.public()),
-			"signature": base64.RawURLEncoding.EncodeToString(ed25519.Sign(d.key, []byte(payload))), "signedAt": at}
-		if nonce != "" {
-			proof["nonce"] = nonce
-		}
-		params["device"] = proof
 	}
 }

@@ -2,10 +2,9 @@
 // AI assistant. Programs for that gateway, such as Flawed Avatar, can show the appliance's agents
 // and chat with them.
 //
-// The server sends a new client a challenge. The client connects with a token, with a signed
-// device identity, or with neither. The server then sends the activity of all sessions as
-// agent events, lists sessions and agents, and passes texts to an avatar.Chat. Other methods are
-// not supported. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
+// The server sends a new client a challenge, and the client connects, with a token if Options.Token
+// requires one. The server then sends the activity of all sessions as agent events, lists sessions
+// and agents, and passes texts to an avatar.Chat. Other methods are not supported. Sources: docs/gateway/protocol.md and packages/gateway-protocol of
 // openclaw/openclaw, and src/main/gateway-client.ts of RyuuTheChosen/flawed-openclaw.
 package openclaw
 

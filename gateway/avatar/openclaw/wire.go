@@ -91,7 +91,6 @@ type failure struct {
 // failureDetails describe an error in a form that programs can evaluate.
 type failureDetails struct {
 	Code           string   `json:"code,omitempty"`
-	Reason         string   `json:"reason,omitempty"`
 	Expected       int      `json:"expectedProtocol,omitempty"`
 	MissingScope   string   `json:"missingScope,omitempty"`
 	RequiredScopes []string `json:"requiredScopes,omitempty"`
