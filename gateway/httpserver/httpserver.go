@@ -64,9 +64,15 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// render returns the status and the body of the response for an error. It hides the text of errors that are
-// not meant for clients.
+// render returns the status and the body of the response for an error.
 func render(err error) (status int, b errorBody) {
+	f := Shown(err)
+	b.Error.Code, b.Error.Message = f.Word, f.Sentence
+	return f.HTTP, b
+}
+
+// Shown returns what clients are shown of an error. It hides the text of errors that are not meant for clients.
+func Shown(err error) *Fault {
 	var c coded = &Fault{Word: "internal", Sentence: "internal error; the log says more", HTTP: http.StatusInternalServerError}
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -80,6 +86,5 @@ func render(err error) (status int, b errorBody) {
 		c = &Fault{Word: "disk_read_only", HTTP: http.StatusInsufficientStorage,
 			Sentence: "the appliance's disk can only be read, so this was not stored; a failing SD card does that: remount or replace it"}
 	}
-	b.Error.Code, b.Error.Message = c.Code(), c.Error()
-	return c.Status(), b
+	return &Fault{Word: c.Code(), Sentence: c.Error(), HTTP: c.Status(), Err: err}
 }

@@ -23,32 +23,18 @@ type errorDetail struct {
 	Code    string  `json:"code"`
 }
 
-// codedError is an error with a code and an HTTP status.
-type codedError interface {
-	error
-	Code() string
-	Status() int
-}
-
-// openAIError converts an error to a response of OpenAI's API. The text of an error that is not a
-// codedError is not disclosed.
+// openAIError converts an error to a response of OpenAI's API.
 func openAIError(err error) (status int, shown errorResponse) {
-	status, code, text := http.StatusInternalServerError, "internal", "internal error; the log says more"
-	var c codedError
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &c):
-		status, code, text = c.Status(), c.Code(), c.Error()
-	case errors.As(err, &tooLarge):
-		status, code, text = http.StatusRequestEntityTooLarge, "body_too_large",
-			"the request body is larger than 1 MB; leave out the oldest messages"
+	f := httpserver.Shown(err)
+	if f.HTTP == http.StatusRequestEntityTooLarge {
+		f.Sentence = "the request body is larger than 1 MB; leave out the oldest messages"
 	}
 	kind := map[int]string{http.StatusUnauthorized: "authentication_error", http.StatusForbidden: "permission_error",
-		http.StatusTooManyRequests: "rate_limit_error"}[status]
-	if status >= http.StatusInternalServerError {
+		http.StatusTooManyRequests: "rate_limit_error"}[f.HTTP]
+	if f.HTTP >= http.StatusInternalServerError {
 		kind = "server_error"
 	}
-	return status, errorResponse{errorDetail{text, cmp.Or(kind, "invalid_request_error"), nil, code}}
+	return f.HTTP, errorResponse{errorDetail{f.Sentence, cmp.Or(kind, "invalid_request_error"), nil, f.Word}}
 }
 
 // retryAfter returns the value of the Retry-After header in seconds, or 0 for no header.
