@@ -9,6 +9,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/httpserver"
 )
 
 // announce logs and publishes a check-in. It does so at most maxLogged times per minute for all
@@ -155,8 +156,8 @@ func (s *Service) Refused() []Refusal {
 	return append([]Refusal{}, s.refusals.list...)
 }
 
-// TurnAway stores and logs that a robot's request was refused before it was read: a check-in, or the
-// handshake of a WebSocket. err says why.
+// TurnAway stores and logs that a robot's request was refused: a check-in, or the handshake of a WebSocket.
+// err says why.
 func (s *Service) TurnAway(r *http.Request, err error) {
 	id, _ := identity(r)
 	s.recordRefusal(err, hostOf(r.RemoteAddr), id, time.Now())
@@ -165,18 +166,15 @@ func (s *Service) TurnAway(r *http.Request, err error) {
 // recordRefusal stores and logs a request that has failed with an error.
 func (s *Service) recordRefusal(err error, address, device string, now time.Time) {
 	n := Refusal{At: now, Address: address, Device: clip(device), Code: "failed", Reason: err.Error()}
-	if f, ok := errors.AsType[interface {
-		error
-		Code() string
-	}](err); ok {
-		n.Code = f.Code()
+	if f, ok := errors.AsType[*httpserver.Fault](err); ok {
+		n.Code = f.Word
 	}
 	log, dropped := s.refusals.add(n)
 	if dropped > 0 {
-		s.o.Log.Warn("further check-ins were refused", "count", dropped)
+		s.o.Log.Warn("the requests of further robots were refused", "count", dropped)
 	}
 	if log {
-		s.o.Log.Warn("a check-in was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
+		s.o.Log.Warn("a robot was turned away: its request was refused", "address", n.Address, "name", n.Device, "err", n.Reason)
 		s.o.Bus.Publish("", "", event.Changed{What: "refused"})
 	}
 }

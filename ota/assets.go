@@ -40,9 +40,9 @@ const (
 var assetName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`) })
 
 var (
-	errAssetName = &fault{"bad_name", http.StatusBadRequest,
-		errors.New("the name of an asset file has up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")}
-	errNoAsset = &fault{"unknown_asset", http.StatusNotFound, errors.New("there is no such asset file here")}
+	errAssetName = refuse("bad_name", http.StatusBadRequest,
+		"the name of an asset file has up to 63 letters, digits, dots, hyphens and underscores, and begins with a letter or a digit")
+	errNoAsset = refuse("unknown_asset", http.StatusNotFound, "there is no such asset file here")
 )
 
 // assetFile returns the path of an asset file, or of the folder if name is empty.
@@ -78,8 +78,8 @@ func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (A
 			return "", err
 		}
 		if _, err := os.Lstat(f.assetFile(name)); err != nil && len(list) >= maxAssets {
-			return "", &fault{"assets_full", http.StatusConflict,
-				fmt.Errorf("there are already %d asset files; remove some that are no longer needed", maxAssets)}
+			return "", refuse("assets_full", http.StatusConflict,
+				"there are already %d asset files; remove some that are no longer needed", maxAssets)
 		}
 		n, err := io.Copy(file, io.LimitReader(body, espimage.MaxSize+1))
 		if err != nil {
@@ -130,8 +130,8 @@ func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path stri
 	partition := f.units[id].Assets
 	f.mu.Unlock()
 	if partition > 0 && size > partition {
-		return "", &fault{espimage.TooLarge, http.StatusConflict,
-			fmt.Errorf("%s has %d bytes, but the robot's partition for assets has only %d; the robot would lose its present assets", name, size, partition)}
+		return "", refuse(espimage.TooLarge, http.StatusConflict,
+			"%s has %d bytes, but the robot's partition for assets has only %d; the robot would lose its present assets", name, size, partition)
 	}
 	return assetPath + name + "?r=" + f.ticket(assetTicket+name, id, now), nil
 }

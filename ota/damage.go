@@ -176,8 +176,8 @@ func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	}
 	c := f.check(sha)
 	f.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(ctx, queueTimeout, &fault{"unread_image", http.StatusServiceUnavailable,
-		errors.New("the image cannot be sent: its file cannot be read; check the disk")})
+	ctx, cancel := context.WithTimeoutCause(ctx, queueTimeout, refuse("unread_image", http.StatusServiceUnavailable,
+		"the image cannot be sent: its file cannot be read; check the disk"))
 	defer cancel()
 	select {
 	case <-c.done:
@@ -187,7 +187,7 @@ func (f *Firmware) checkSendable(ctx context.Context, sha string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if damage := f.checked[sha].damage; damage != nil {
-		return &fault{"damaged_image", http.StatusServiceUnavailable, fmt.Errorf("the image cannot be sent: %w", damage)}
+		return refuse("damaged_image", http.StatusServiceUnavailable, "the image cannot be sent: %w", damage)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"net/http"
@@ -77,10 +76,10 @@ func (f *Firmware) isTicketCurrent(until, now time.Time) bool {
 	return isValidAt(now) || isValidAt(f.started.Add(f.running()))
 }
 
-var errTicket = &fault{"bad_ticket", http.StatusForbidden,
-	errors.New("the address does not contain a valid ticket; the appliance gives a robot an address with a ticket for one day")}
+var errTicket = refuse("bad_ticket", http.StatusForbidden,
+	"the address does not contain a valid ticket; the appliance gives a robot an address with a ticket for one day")
 
-var errBusy = &fault{"busy", http.StatusServiceUnavailable, errors.New("too many robots are downloading; the robot tries again at its next start")}
+var errBusy = refuse("busy", http.StatusServiceUnavailable, "too many robots are downloading; the robot tries again at its next start")
 
 // acquireDownload waits until fewer than maxDownloads downloads are running. The caller must
 // call release after the download.

@@ -27,10 +27,10 @@ var errFetchStalled = errors.New("nothing arrived for 30 seconds")
 func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now time.Time) (version string, err error) {
 	u, err := url.Parse(from)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(from) > 2000 {
-		return "", &fault{"bad_url", http.StatusBadRequest, errors.New("url is no address such as http://host/app.bin")}
+		return "", refuse("bad_url", http.StatusBadRequest, "url is no address such as http://host/app.bin")
 	}
 	if !isHash(sha256) {
-		return "", &fault{"bad_sha256", http.StatusBadRequest, errors.New("sha256 is not 64 digits of lower-case hex")}
+		return "", refuse("bad_sha256", http.StatusBadRequest, "sha256 is not 64 digits of lower-case hex")
 	}
 	upload := Upload{Boards: []string{board}, SHA256: sha256}
 	if err := checkBoards(upload.Boards); err != nil {
@@ -51,11 +51,11 @@ func (f *Firmware) Fetch(ctx context.Context, from, sha256, board string, now ti
 	return image.Version, err
 }
 
-// request requests a file and returns the body of the response. The error is a *fault.
+// request requests a file and returns the body of the response. The error is a *httpserver.Fault.
 func (f *Firmware) request(ctx context.Context, u *url.URL) (io.ReadCloser, error) {
 	notFetched := func(format string, values ...any) error {
-		return &fault{"not_fetched", http.StatusBadGateway,
-			fmt.Errorf("the image cannot be downloaded from %s: %s", u.Host, fmt.Sprintf(format, values...))}
+		return refuse("not_fetched", http.StatusBadGateway,
+			"the image cannot be downloaded from %s: %s", u.Host, fmt.Sprintf(format, values...))
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.from.Read(p)
 	w.watch.Reset(stallTimeout)
 	if err != nil && err != io.EOF && w.ctx.Err() != nil {
-		err = &fault{"not_fetched", http.StatusBadGateway, errors.New("the image did not arrive whole: " + context.Cause(w.ctx).Error())}
+		err = refuse("not_fetched", http.StatusBadGateway, "the image did not arrive whole: %w", context.Cause(w.ctx))
 	}
 	return n, err
 }

@@ -94,7 +94,7 @@ func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	return f, f.cleanUp()
 }
 
-var errNoImage = &fault{"unknown_image", http.StatusNotFound, errors.New("there is no such image in the catalogue")}
+var errNoImage = refuse("unknown_image", http.StatusNotFound, "there is no such image in the catalogue")
 
 // records returns the images, newest first, with known damage. The caller holds f.mu.
 func (f *Firmware) records() []Record {
@@ -372,7 +372,7 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 		return "", err
 	}
 	if damage := f.checked[sha].damage; damage != nil {
-		return "", &fault{"damaged_image", http.StatusConflict, fmt.Errorf("the image cannot be installed: %w", damage)}
+		return "", refuse("damaged_image", http.StatusConflict, "the image cannot be installed: %w", damage)
 	}
 	u.setTrial(sha, Trial{Chosen: true, Offered: f.afterChoices(now)})
 	u.Wanted = sha
@@ -385,17 +385,17 @@ func (f *Firmware) Install(id device.ID, sha string, now time.Time) (path string
 }
 
 // installable returns the state of a robot and the hash of the image to install: sha, or the
-// latest image if sha is empty. The error is a *fault. The caller holds f.mu.
+// latest image if sha is empty. The error is a *httpserver.Fault. The caller holds f.mu.
 func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
 	u, ok := f.units[id]
 	if !ok {
-		return Unit{}, "", &fault{"unknown_robot", http.StatusNotFound,
-			errors.New("this robot has not booted since it was adopted; restart it")}
+		return Unit{}, "", refuse("unknown_robot", http.StatusNotFound,
+			"this robot has not booted since it was adopted; restart it")
 	}
 	if sha == "" {
 		r := f.latest(u)
 		if r == nil {
-			return Unit{}, "", &fault{"nothing_newer", http.StatusConflict, errors.New("there is no newer image for this robot in the catalogue")}
+			return Unit{}, "", refuse("nothing_newer", http.StatusConflict, "there is no newer image for this robot in the catalogue")
 		}
 		sha = r.SHA256
 	}
@@ -404,7 +404,7 @@ func (f *Firmware) installable(id device.ID, sha string) (Unit, string, error) {
 		return Unit{}, "", errNoImage
 	}
 	if err := r.checkUnit(u); err != nil {
-		return Unit{}, "", &fault{"wrong_board", http.StatusConflict, err}
+		return Unit{}, "", refuse("wrong_board", http.StatusConflict, "%w", err)
 	}
 	return u, sha, nil
 }

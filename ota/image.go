@@ -3,7 +3,6 @@ package ota
 import (
 	"cmp"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -70,21 +69,21 @@ func newImage(i espimage.Image, boards []string, at time.Time) Image {
 	}
 }
 
-// check returns a *fault if the image would harm a robot although boot loaders accept it.
+// check returns a *httpserver.Fault if the image would harm a robot although boot loaders accept it.
 func (i Image) check() error {
 	if _, ok := espimage.ParseChip(i.Chip); !ok {
-		return &fault{"wrong_chip", http.StatusUnprocessableEntity, fmt.Errorf("the image is built for a chip that no robot has: %s", i.Chip)}
+		return refuse("wrong_chip", http.StatusUnprocessableEntity, "the image is built for a chip that no robot has: %s", i.Chip)
 	}
 	if i.Version == "" {
-		return &fault{"bad_version", http.StatusUnprocessableEntity, errors.New("the image has no version; set PROJECT_VER in its build")}
+		return refuse("bad_version", http.StatusUnprocessableEntity, "the image has no version; set PROJECT_VER in its build")
 	}
 	if _, err := parseVersion(i.Version); err != nil {
-		return &fault{"bad_version", http.StatusUnprocessableEntity, err}
+		return refuse("bad_version", http.StatusUnprocessableEntity, "%w", err)
 	}
 	return nil
 }
 
-// checkUnits returns a *fault if there are robots of the image's boards and none of them could
+// checkUnits returns a *httpserver.Fault if there are robots of the image's boards and none of them could
 // run the image: then the declared board is wrong. If only some of them could not run it, there
 // is no error, but the image is never offered to these robots.
 func (i Image) checkUnits(units map[device.ID]Unit) error {
@@ -97,8 +96,8 @@ func (i Image) checkUnits(units map[device.ID]Unit) error {
 		if err == nil {
 			return nil
 		}
-		lastErr = &fault{"wrong_board", http.StatusUnprocessableEntity, fmt.Errorf("the image is not for the board %s: %v (robot %s)", u.Board, err,
-			id)}
+		lastErr = refuse("wrong_board", http.StatusUnprocessableEntity, "the image is not for the board %s: %v (robot %s)", u.Board, err,
+			id)
 	}
 	return lastErr
 }
@@ -111,11 +110,11 @@ func newestFirst(a, b Record) int {
 	return cmp.Or(slices.Compare(bv, av), b.Added.Compare(a.Added), cmp.Compare(a.SHA256, b.SHA256))
 }
 
-// checkBoards checks the boards that an owner has declared. The error is a *fault.
+// checkBoards checks the boards that an owner has declared. The error is a *httpserver.Fault.
 func checkBoards(boards []string) error {
 	if len(boards) == 0 || len(boards) > maxBoards || slices.ContainsFunc(boards, func(b string) bool { return b == "" || clip(b) != b }) {
-		return &fault{"bad_board", http.StatusBadRequest,
-			errors.New("name the board that the image is for, as in perch robot list: the image itself does not name it, and does not run on other boards")}
+		return refuse("bad_board", http.StatusBadRequest,
+			"name the board that the image is for, as in perch robot list: the image itself does not name it, and does not run on other boards")
 	}
 	return nil
 }

@@ -10,7 +10,6 @@ package ota
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -21,6 +20,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/httpserver"
 	"perch/language"
 	"perch/plain"
 )
@@ -147,17 +147,12 @@ type activation struct {
 	Challenge string `json:"challenge"`      // without a challenge the robot does not call Activate
 }
 
-// fault is an error for a robot's owner.
-type fault struct {
-	code   string // for programs
-	status int    // HTTP status
-	err    error  // the message
+// refuse returns a *httpserver.Fault with a code for programs, an HTTP status and a sentence for the
+// owner.
+func refuse(code string, status int, format string, values ...any) error {
+	err := fmt.Errorf(format, values...)
+	return &httpserver.Fault{Word: code, HTTP: status, Sentence: err.Error(), Err: err}
 }
-
-func (f *fault) Error() string { return f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
-func (f *fault) Code() string  { return f.code }
-func (f *fault) Status() int   { return f.status }
 
 // CheckIn handles the check-in of a robot that has booted.
 func (s *Service) CheckIn(r Request, now time.Time) (Reply, error) {
@@ -271,12 +266,12 @@ func (s *Service) parseRequest(r Request) (device.CheckIn, error) {
 	}, nil
 }
 
-// parseID parses the MAC address of a robot. The error is a *fault.
+// parseID parses the MAC address of a robot. The error is a *httpserver.Fault.
 func parseID(text string) (device.ID, error) {
 	id, err := device.ParseID(text)
 	if err != nil {
-		return "", &fault{"no_device_id", http.StatusBadRequest,
-			fmt.Errorf("the Device-Id header, or device-id in the query, must hold the robot's MAC address: %w", err)}
+		return "", refuse("no_device_id", http.StatusBadRequest,
+			"the Device-Id header, or device-id in the query, must hold the robot's MAC address: %w", err)
 	}
 	return id, nil
 }
@@ -309,8 +304,8 @@ func (s *Service) baseURL(host string, tls bool) (string, error) {
 		name, port = host, defaultPort
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || !device.IsHost(name) {
-		return "", &fault{"bad_host", http.StatusBadRequest, fmt.Errorf("the Host header %q is not a name and port that robots can use",
-			clip(host))}
+		return "", refuse("bad_host", http.StatusBadRequest, "the Host header %q is not a name and port that robots can use",
+			clip(host))
 	}
 	return scheme + net.JoinHostPort(name, port), nil
 }
@@ -351,7 +346,7 @@ func (s *Service) Activate(deviceID, clientID string) (bool, error) {
 	}
 	robot, err := s.o.Robots.Get(id)
 	if err != nil {
-		return false, &fault{"unknown_robot", http.StatusNotFound, errors.New("this robot has not checked in")}
+		return false, refuse("unknown_robot", http.StatusNotFound, "this robot has not checked in")
 	}
 	if clientID == "" { // the body of the check-in may have identified the client
 		return robot.Bound && robot.Claim == nil, nil

@@ -4,8 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -68,9 +66,9 @@ func ParseRollout(body []byte, find func(robot string) (device.ID, error)) (Roll
 	return r, nil
 }
 
-// badRollout returns a *fault for an invalid rollout.
+// badRollout returns a *httpserver.Fault for an invalid rollout.
 func badRollout(format string, values ...any) error {
-	return &fault{"bad_rollout", http.StatusBadRequest, errors.New("the rollout: " + fmt.Sprintf(format, values...))}
+	return refuse("bad_rollout", http.StatusBadRequest, "the rollout: "+format, values...)
 }
 
 // reasonAgainst returns why the rollout does not offer an image to a robot at a time, or "" if

@@ -2,7 +2,6 @@ package ota
 
 import (
 	"cmp"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -73,8 +72,8 @@ func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) 
 	body, _ := io.ReadAll(io.LimitReader(c.Request.Body, limit.Body+1))
 	if len(body) > limit.Body {
 		_, _ = io.CopyN(io.Discard, c.Request.Body, limit.Drained) // a robot that is still sending would see a reset connection instead of the error
-		return Reply{}, &fault{"body_too_large", http.StatusRequestEntityTooLarge,
-			errors.New("the check-in is larger than 64 kB, which no robot sends")}
+		return Reply{}, refuse("body_too_large", http.StatusRequestEntityTooLarge,
+			"the check-in is larger than 64 kB, which no robot sends")
 	}
 	// Any page of the internet could fill the registry by image or script tags with this
 	// address. A browser sends no Origin header for such a tag, but sends it for requests by
@@ -99,8 +98,8 @@ func identity(r *http.Request) (id, client string) {
 	return cmp.Or(r.Header.Get("Device-Id"), query.Get("device-id")), cmp.Or(r.Header.Get("Client-Id"), query.Get("client-id"))
 }
 
-var errNoOrigin = &fault{"no_origin", http.StatusForbidden,
-	errors.New("in a browser, only scripts of pages in allowed_origins may check in a robot; other programs may send device-id in the query")}
+var errNoOrigin = refuse("no_origin", http.StatusForbidden,
+	"in a browser, only scripts of pages in allowed_origins may check in a robot; other programs may send device-id in the query")
 
 // activate handles the request of a robot that waits for its adoption. The status is 200 if the
 // robot is adopted, and otherwise 202: the robot then asks again in 3 s.

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/gateway/httpserver"
 	"perch/ota/espimage"
 	"perch/store"
 )
@@ -130,8 +131,8 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 		return Image{}, uploadFault(err)
 	}
 	if n > espimage.MaxSize {
-		return Image{}, &fault{espimage.TooLarge, http.StatusRequestEntityTooLarge,
-			errors.New("the file is larger than 16 MB, and no robot has a larger partition")}
+		return Image{}, refuse(espimage.TooLarge, http.StatusRequestEntityTooLarge,
+			"the file is larger than 16 MB, and no robot has a larger partition")
 	}
 	read, err := espimage.Read(file, n)
 	if err != nil {
@@ -139,41 +140,41 @@ func receive(file *os.File, body io.Reader, u Upload, now time.Time) (Image, err
 	}
 	image := newImage(read, slices.Clone(u.Boards), now)
 	if u.SHA256 != "" && !strings.EqualFold(u.SHA256, image.SHA256) {
-		return Image{}, &fault{"wrong_sha256", http.StatusUnprocessableEntity,
-			fmt.Errorf("the file's SHA-256 is %s, and not %s: it is another file, or it was damaged on its way",
-				image.SHA256, clip(u.SHA256))}
+		return Image{}, refuse("wrong_sha256", http.StatusUnprocessableEntity,
+			"the file's SHA-256 is %s, and not %s: it is another file, or it was damaged on its way",
+			image.SHA256, clip(u.SHA256))
 	}
 	return image, image.check()
 }
 
 // uploadFault returns an error for the owner about a copy from the network to a file.
 func uploadFault(err error) error {
-	_, isFault := errors.AsType[*fault](err)
+	_, isFault := errors.AsType[*httpserver.Fault](err)
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case isFault, tooLarge:
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &fault{"stalled", http.StatusRequestTimeout, errors.New("nothing arrived for 30 seconds")}
+		return refuse("stalled", http.StatusRequestTimeout, "nothing arrived for 30 seconds")
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &fault{espimage.Truncated, http.StatusBadRequest, errors.New("the upload broke off")}
+		return refuse(espimage.Truncated, http.StatusBadRequest, "the upload broke off")
 	}
 	return diskFault(fmt.Errorf("write the image: %w", err))
 }
 
-// contentFault converts a *espimage.Refusal to a *fault. It returns other errors unchanged.
+// contentFault converts a *espimage.Refusal to a *httpserver.Fault. It returns other errors unchanged.
 func contentFault(err error) error {
 	if refusal, ok := errors.AsType[*espimage.Refusal](err); ok {
-		return &fault{refusal.Word, http.StatusUnprocessableEntity, refusal}
+		return refuse(refusal.Word, http.StatusUnprocessableEntity, "%w", refusal)
 	}
 	return err
 }
 
-// diskFault converts the error of a full disk to a *fault. It returns other errors unchanged.
+// diskFault converts the error of a full disk to a *httpserver.Fault. It returns other errors unchanged.
 func diskFault(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &fault{"disk_full", http.StatusInsufficientStorage,
-			errors.New("the disk has no room for the image; remove some that are not needed any more")}
+		return refuse("disk_full", http.StatusInsufficientStorage,
+			"the disk has no room for the image; remove some that are not needed any more")
 	}
 	return err
 }
@@ -185,26 +186,26 @@ func (f *Firmware) verify(sha, signature string) (bool, error) {
 		return false, nil
 	}
 	if signature == "" {
-		return false, &fault{"no_signature", http.StatusForbidden,
-			errors.New("this appliance requires a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")}
+		return false, refuse("no_signature", http.StatusForbidden,
+			"this appliance requires a signature by the key in firmware.public_key: ed25519, of the 32 bytes of the file's SHA-256")
 	}
 	decoded, err := base64.StdEncoding.DecodeString(signature)
 	digest, _ := hex.DecodeString(sha) // always valid hex
 	if err != nil || !ed25519.Verify(f.o.Signer, digest, decoded) {
-		return false, &fault{"bad_signature", http.StatusForbidden,
-			errors.New("the signature does not match the image and the key in firmware.public_key")}
+		return false, refuse("bad_signature", http.StatusForbidden,
+			"the signature does not match the image and the key in firmware.public_key")
 	}
 	return true, nil
 }
 
-// checkNewImage returns a *fault if the catalogue is full, or if no robot of the declared boards
+// checkNewImage returns a *httpserver.Fault if the catalogue is full, or if no robot of the declared boards
 // could run the image.
 func (f *Firmware) checkNewImage(i Image) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.images[i.SHA256]; !ok && len(f.images) >= maxImages {
-		return &fault{"catalogue_full", http.StatusConflict, fmt.Errorf("there are already %d images; remove some that are no longer needed",
-			maxImages)}
+		return refuse("catalogue_full", http.StatusConflict, "there are already %d images; remove some that are no longer needed",
+			maxImages)
 	}
 	return i.checkUnits(f.units)
 }
