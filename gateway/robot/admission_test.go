@@ -64,7 +64,8 @@ func (b bound) Admit(id device.ID, c device.Client, token string) (device.Robot,
 // TestReasonOfARefusedUpgrade: a token is one client's, and another client gets
 // that error. A client without Client-Id is the one of the token.
 func TestReasonOfARefusedUpgrade(t *testing.T) {
-	s := NewServer(Options{Robots: bound{&registry{}}, Log: slog.New(slog.DiscardHandler)})
+	refused := 0
+	s := NewServer(Options{Robots: bound{&registry{}}, TurnAway: func(*http.Request, error) { refused++ }, Log: slog.New(slog.DiscardHandler)})
 	defer s.Close()
 	server := httptest.NewServer(routesOf(t, s))
 	defer server.Close()
@@ -89,6 +90,9 @@ func TestReasonOfARefusedUpgrade(t *testing.T) {
 		if other := strings.Contains(text, "another Client-Id"); other != (c.says == "Client-Id") {
 			t.Errorf("%s: %s", name, text)
 		}
+	}
+	if refused != 7 { // the two that were let in are no upgrades
+		t.Errorf("the owner is shown %d of them", refused)
 	}
 }
 

@@ -71,32 +71,12 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkAccepting(); err != nil {
 		return err
 	}
-	id, client, token := identity(r)
-	robotID, err := device.ParseID(id)
+	admitted, client, err := s.admit(r)
 	if err != nil {
-		return &httpserver.Fault{Word: "no_device_id",
-			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
+		s.options.TurnAway(r, err)
+		return err
 	}
-	bound, _ := s.options.Robots.Get(robotID)
-	if !client.Sent { // a token is valid for one Client-Id only, so it identifies the client
-		client = bound.Client
-	}
-	admitted, err := s.options.Robots.Admit(robotID, client, token)
-	if err != nil {
-		log := s.options.Log.Debug
-		if s.strangers.refused.shouldLog(robotID, time.Now()) { // a robot that keeps trying must not fill the log
-			log = s.strangers.log.Warn
-		}
-		log("a robot was turned away: its token is missing or wrong; it gets one when it boots, once it is adopted",
-			"robot", robotID, "address", r.RemoteAddr)
-		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
-		if bound.Bound && client != bound.Client && token != "" {
-			why = "the robot with this MAC address has another Client-Id than this request, and its token is valid for that one only; " +
-				"check in with the Client-Id of this request, and have that robot adopted"
-		}
-		return &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
-	}
-	leave, err := s.strangers.reserve(robotID)
+	leave, err := s.strangers.reserve(admitted.ID)
 	if err != nil {
 		return err
 	}
@@ -115,9 +95,9 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return nil // Accept has already responded
 	}
-	s.options.Robots.RecordSeen(robotID, time.Now())
+	s.options.Robots.RecordSeen(admitted.ID, time.Now())
 	admitted.BaseURL = baseURL(r, s.current.Load().PublicURL, admitted.BaseURL)
-	log, bad := s.strangers.logOf(robotID).With("robot", robotID), logOnce{}
+	log, bad := s.strangers.logOf(admitted.ID).With("robot", admitted.ID), logOnce{}
 	f := framing(r)
 	t := transport.NewWebSocket(conn, f, func(err error) {
 		bad.warn(log, "the robot sends frames that do not match its framing; such frames are dropped", err)
@@ -126,6 +106,30 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		log.Error("a robot's session could not be started", "err", err)
 	}
 	return nil
+}
+
+// admit returns the robot that sends a request, and its client. The error is a *httpserver.Fault.
+func (s *Server) admit(r *http.Request) (device.Robot, device.Client, error) {
+	id, client, token := identity(r)
+	robotID, err := device.ParseID(id)
+	if err != nil {
+		return device.Robot{}, client, &httpserver.Fault{Word: "no_device_id",
+			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
+	}
+	bound, _ := s.options.Robots.Get(robotID)
+	if !client.Sent { // a token is valid for one Client-Id only, so it identifies the client
+		client = bound.Client
+	}
+	admitted, err := s.options.Robots.Admit(robotID, client, token)
+	if err != nil {
+		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
+		if bound.Bound && client != bound.Client && token != "" {
+			why = "the robot with this MAC address has another Client-Id than this request, and its token is valid for that one only; " +
+				"check in with the Client-Id of this request, and have that robot adopted"
+		}
+		err = &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
+	}
+	return admitted, client, err
 }
 
 // identity returns the device ID, the client (the installation of the firmware) and the token that a

@@ -3,8 +3,6 @@ package robot
 import (
 	"log/slog"
 	"net/http"
-	"sync"
-	"time"
 
 	"perch/device"
 	"perch/gateway/httpserver"
@@ -36,10 +34,9 @@ func (s slots) acquire() (release func(), ok bool) {
 type strangerLimits struct {
 	options      *Options
 	log          *slog.Logger // log for strangers, with a limited rate
-	refused      loggedRefusals
-	channels     slots // one slot for each channel or MQTT connection
-	utterances   slots // one slot for each utterance, from its beginning until it is recognized
-	turns        slots // one slot for each turn that a brain answers
+	channels     slots        // one slot for each channel or MQTT connection
+	utterances   slots        // one slot for each utterance, from its beginning until it is recognized
+	turns        slots        // one slot for each turn that a brain answers
 	tools        *tools.Budget
 	adoptedTools *tools.Budget // for the tools of adopted robots
 }
@@ -83,30 +80,4 @@ func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 		return s.log
 	}
 	return httpserver.LimitLogger(s.options.Log)
-}
-
-// loggedRefusals limits how often the refusal of a robot is logged.
-type loggedRefusals struct {
-	mu sync.Mutex
-	at map[device.ID]time.Time // when a robot's refusal was last logged
-}
-
-// Limits of loggedRefusals.
-const (
-	refusalLogEvery = time.Minute
-	maxRefusals     = 1000 // robots remembered
-)
-
-// shouldLog reports whether a refusal of the robot should be logged now.
-func (r *loggedRefusals) shouldLog(id device.ID, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now.Sub(r.at[id]) < refusalLogEvery {
-		return false
-	}
-	if r.at == nil || len(r.at) >= maxRefusals {
-		r.at = map[device.ID]time.Time{} // nobody has so many robots, so most of the IDs are invented
-	}
-	r.at[id] = now
-	return true
 }

@@ -325,15 +325,6 @@ func TestStrangersThinkInMeasure(t *testing.T) {
 // TestStrangersFillNoLog: whatever they repeat, and by how many names.
 func TestStrangersFillNoLog(t *testing.T) {
 	for name, annoy := range map[string]func(k *talk){
-		"refused upgrades": func(k *talk) {
-			k.robots.refuses = device.ErrToken
-			engine := routesOf(t, k.server)
-			for i := range 3000 {
-				r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
-				r.Header.Set("Device-Id", fmt.Sprintf("02000000%04x", i))
-				engine.ServeHTTP(httptest.NewRecorder(), r)
-			}
-		},
 		"one hello after the other": func(k *talk) {
 			for range 3000 {
 				k.put(frame{message: xiaozhi.Hello{Version: 1, Transport: "websocket", Features: xiaozhi.Features{AEC: true}}})
