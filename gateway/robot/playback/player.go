@@ -11,6 +11,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/transport"
 	"perch/voice"
 )
 
@@ -24,7 +25,7 @@ type Player struct {
 }
 
 // New returns the player of a robot's session. The tap records what is sent.
-func New(out Output, session string, r device.Robot, t tap, scheduler *Scheduler, loudness *voice.Loudness) (*Player, error) {
+func New(out transport.Transport, session string, r device.Robot, t tap, scheduler *Scheduler, loudness *voice.Loudness) (*Player, error) {
 	codec, err := voice.NewEncoder(voice.SpeakerRate)
 	if err != nil {
 		return nil, err

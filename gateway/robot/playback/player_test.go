@@ -9,12 +9,16 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/transport"
 	"perch/must"
 	"perch/voice"
 )
 
 // channel counts how often a robot is made to speak.
-type channel struct{ starts atomic.Int32 }
+type channel struct {
+	transport.Transport
+	starts atomic.Int32
+}
 
 func (c *channel) SendText(text []byte) error {
 	m, err := xiaozhi.ParseToRobot(text)

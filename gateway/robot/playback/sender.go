@@ -8,16 +8,9 @@ import (
 
 	"perch/agent"
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/transport"
 	"perch/voice"
 )
-
-// Output is the sending side of a robot's channel. Its methods are called by one goroutine only.
-type Output interface {
-	SendText(text []byte) error
-	SendAudio(a xiaozhi.Audio) error
-	// Audible returns a channel that is closed once sound can reach the robot, or nil if it always can.
-	Audible() <-chan struct{}
-}
 
 // tap records messages and packets for a transcript.
 type tap interface {
@@ -81,7 +74,7 @@ func (l *lanes) send(o order) bool {
 // sender sends messages and speech on a channel. Only the goroutine of run uses the fields besides lanes.
 type sender struct {
 	lanes
-	out     Output
+	out     transport.Transport
 	session string
 	board   string
 	depth   int // length of the robot's decode queue, in packets
