@@ -3,7 +3,6 @@ package robot
 import (
 	"iter"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -78,8 +77,7 @@ func NewRecords(sessions table[SessionRecord], turns table[TurnRecord], maxRecor
 		if len(keys) == 0 {
 			continue
 		}
-		text, _, _ := strings.Cut(keys[len(keys)-1], "-") // keys that earlier versions of Perch wrote have a suffix such as "-000001"
-		if at, err := time.Parse(keyLayout, text); err == nil && at.After(r.newest) {
+		if at, err := time.Parse(keyLayout, keys[len(keys)-1]); err == nil && at.After(r.newest) {
 			r.newest = at
 		}
 	}

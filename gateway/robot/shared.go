@@ -83,9 +83,6 @@ type statuses struct {
 	last    map[device.ID]event.RobotStatus
 }
 
-// maxStatuses is how many statuses are stored. It exceeds the number of robots of any household.
-const maxStatuses = 1000
-
 // lookup returns the latest status of a robot, or false if it has reported none.
 func (s *statuses) lookup(id device.ID) (event.RobotStatus, bool) {
 	s.mu.Lock()
@@ -102,9 +99,6 @@ func (s *statuses) set(id device.ID, status event.RobotStatus) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.last) >= maxStatuses { // most entries belong to robots that the owner has removed
-		clear(s.last)
-	}
 	s.last[id] = status
 }
 
