@@ -218,7 +218,7 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 		return
 	}
 	document := state.NewRobot{Type: "came", Robot: e.Robot, MAC: e.Robot.MAC(), Address: discovery.OneLine(seen.Address),
-		Board: discovery.OneLine(seen.Board), Adopt: "perch robot adopt " + string(e.Robot)}
+		Board: discovery.OneLine(seen.Board)}
 	if seen.Waiting {
 		document.Type = "waits"
 	}

@@ -70,7 +70,7 @@ func TestStrangersAreANumber(t *testing.T) {
 		if len(came) < 20 || len(came) > 40 {
 			t.Errorf("%d are published", len(came))
 		}
-		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J","adopt":"perch robot adopt 020000000000"}`
+		want := `{"event_type":"came","robot":"020000000000","mac":"02:00:00:00:00:00","address":"192.168.1.66","board":"m5stack[2J"}`
 		if got := string(came[0].Payload); got != want {
 			t.Errorf("of the first is published %s", got)
 		}
@@ -147,6 +147,48 @@ func TestAStrangerIsAdoptedAndForgotten(t *testing.T) {
 		all := s.on("homeassistant/device/perch_" + string(stranger) + "/config")
 		if last := all[len(all)-1]; len(last.Payload) != 0 || !last.Retained {
 			t.Errorf("forgotten, its card is %s", last.Payload)
+		}
+	})
+}
+
+// TestTheButtonAdoptsNewRobots: those that have just come, and those that come soon after; none
+// that has to show a code, none of long ago, and none of many.
+func TestTheButtonAdoptsNewRobots(t *testing.T) {
+	press := func(s *script) string {
+		s.take(incoming{Topic: "perch/bridge/request/adopt", Payload: []byte(`{"new": true}`)})
+		synctest.Wait()
+		return s.last("perch/bridge/response/adopt")
+	}
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		const early, waits, soon, late = device.ID("020000000001"), device.ID("020000000002"), device.ID("020000000003"), device.ID("020000000004")
+		h.comes(early)
+		time.Sleep(10 * time.Minute)
+		h.comes(stranger)
+		h.comes(waits)
+		h.registry.CheckIn(device.CheckIn{ID: waits, Client: device.NewClient("another"), Board: "x"}, time.Now())
+		if got := press(s); !has(`"status":"ok"`, `"robots":["`+string(stranger)+`"]`)(got) {
+			t.Errorf("pressed: %s", got)
+		}
+		time.Sleep(3 * time.Minute)
+		h.comes(soon)
+		time.Sleep(2 * time.Minute)
+		h.comes(late)
+		synctest.Wait()
+		for id, adopted := range map[device.ID]bool{early: false, waits: false, stranger: true, soon: true, late: false} {
+			if h.registry.Trusts(id) != adopted || (s.last("perch/"+string(id)+"/state") != "") != adopted {
+				t.Errorf("%s is adopted: %t, and a device: %q", id, h.registry.Trusts(id), s.last("perch/"+string(id)+"/state"))
+			}
+		}
+		if c := s.last("homeassistant/device/perch_bridge/config"); !has(`"payload_press":"{\"new\": true}"`, `"Adopt by code"`)(c) {
+			t.Errorf("announced is %s", c)
+		}
+	})
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		for i := range 9 {
+			h.comes(device.ID(fmt.Sprintf("02000000010%x", i)))
+		}
+		if got := press(s); !has(`"status":"error"`, "9 robots have come")(got) || h.registry.Trusts("020000000100") {
+			t.Errorf("nine at once: %s", got)
 		}
 	})
 }

@@ -320,7 +320,7 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 			automations++
 		}
 	}
-	if len(named) < 8 || automations != 6 {
+	if len(named) < 8 || automations != 7 {
 		t.Errorf("the page names %d entities and has %d automations", len(named), automations)
 	}
 	blueprints, err := filepath.Glob("../../../packaging/homeassistant/blueprints/automation/perch/*.yaml")

@@ -21,6 +21,7 @@ type Request struct {
 	Robot       string          `json:"robot"`  // MAC address or name
 	Code        string          `json:"code"`   // the code on the screen of the robot to adopt
 	Client      string          `json:"client"` // Client-Id or IP address of the machine to adopt, if several claim the robot's MAC address
+	New         bool            `json:"new"`    // adopt new robots, whichever they are
 
 	// The following fields describe the image to fetch, for the verb firmware.
 
@@ -81,6 +82,9 @@ func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err 
 	case "notify":
 		return s.notify(r.notice)
 	case "adopt":
+		if r.New {
+			return s.adoptNew(time.Now())
+		}
 		return s.adopt(r)
 	case "firmware":
 		version, err := s.Firmware.Fetch(ctx, r.URL, r.SHA256, r.Board, time.Now())
@@ -134,6 +138,35 @@ func (s Services) adopt(r Request) (data any, err error) {
 		return map[string]any{"claimants": claim.Claimants, "unlisted": claim.Unlisted}, claim.Err
 	}
 	return map[string]device.ID{"robot": robot.ID}, err
+}
+
+// Limits on the adoption of new robots.
+const (
+	adoptPeriod = 4 * time.Minute // before and after the request, so that the owner may switch the robot on first or last
+	maxAdopted  = 8               // robots of the period before; more than a household connects at once
+)
+
+// adoptNew adopts the robots that have come within adoptPeriod, and has the registry adopt those that come within
+// adoptPeriod from now. It adopts only robots that may talk already: one that has to show a code, or whose MAC address
+// several machines claim, is adopted by name.
+func (s Services) adoptNew(now time.Time) (data any, err error) {
+	ids := []device.ID{}
+	for _, r := range s.Robots.List() {
+		if !s.Robots.Trusts(r.ID) && r.Bound && r.Epoch == 0 && !r.Contested() && now.Sub(r.LastSeen) < adoptPeriod {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) > maxAdopted {
+		return nil, fmt.Errorf("%d robots have come within %s, more than %d; adopt yours by its MAC address", len(ids), adoptPeriod, maxAdopted)
+	}
+	for _, id := range ids {
+		if _, err := s.Robots.Adopt(string(id), now); err != nil {
+			return nil, err
+		}
+	}
+	until := now.Add(adoptPeriod)
+	s.Robots.Welcome(until)
+	return map[string]any{"robots": ids, "until": until.UTC()}, nil
 }
 
 // subject returns the robot or the code that the request names.

@@ -50,6 +50,8 @@ type registry interface {
 	// AdoptClient adopts a robot whose MAC address several machines claim. The parameter client is the Client-Id or
 	// the IP address of the machine to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
+	// Welcome makes the registry adopt robots that check in before a time, unless each robot needs a code.
+	Welcome(until time.Time)
 	Forget(id device.ID) error
 }
 

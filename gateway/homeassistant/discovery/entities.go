@@ -228,6 +228,11 @@ func bridgeComponents(n topic.Names) map[string]component {
 		{platform: "sensor", key: "strangers", name: "Robots not adopted", reads: asValue, place: diagnostic, icon: "robot-confused", more: measured},
 		{platform: "sensor", key: "waiting", name: "Agents waiting", reads: asValue, icon: "account-question", more: measured},
 		{platform: "event", key: "robot", name: "New robot", types: []string{"came", "waits", Other}, icon: "robot-confused"},
+		{platform: "button", key: "adopt_new", name: "Adopt new robots", sets: "request/adopt", icon: "robot-happy",
+			more: component{"payload_press": `{"new": true}`}},
+		// The text is a robot's MAC address, or the code that it shows.
+		{platform: "text", key: "adopt", name: "Adopt by code", sets: "request/adopt", place: inConfig, icon: "numeric",
+			more: component{"min": 1, "max": 32}},
 		{platform: "sensor", key: "version", name: "Version", reads: asValue, place: diagnostic, icon: "tag"},
 		{platform: "event", key: "notification", name: "Notification", types: NotificationTypes(), icon: "bell"},
 		// A message to this entity becomes a notification for every robot.

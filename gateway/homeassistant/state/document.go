@@ -175,7 +175,6 @@ type NewRobot struct {
 	MAC     string    `json:"mac"`
 	Address string    `json:"address"`
 	Board   string    `json:"board"`
-	Adopt   string    `json:"adopt"` // the shell command that adopts the robot
 }
 
 // optional returns a pointer to s, or nil if s is empty.
