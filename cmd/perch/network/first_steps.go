@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,7 @@ import (
 type firstSteps struct {
 	name    string // base URL with the appliance's name; empty if the appliance has no name
 	numeric string // base URL with this machine's IP address; empty if others cannot reach this machine
-	page    string // URL of the page for a browser on this machine; empty if the page does not respond
+	page    string // URL of the page for a browser on this machine; empty if the page is off
 	flags   string // flags with which other commands find the same appliance
 }
 
@@ -63,29 +62,9 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 	if ctx.Err() != nil {
 		return
 	}
-	page := pageURL(ctx, slices.Concat(n.o.Local, n.o.Listen))
-	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, flags: flags}) // errors are ignored
-}
-
-// pageURL returns the URL of the page on the first address that serves it to this machine, or "".
-func pageURL(ctx context.Context, addresses []string) string {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	for _, address := range addresses {
-		url := "http://" + listener.Dialable(address) + "/"
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			continue
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			continue
-		}
-		_ = response.Body.Close() // the body is not read
-		if response.StatusCode == http.StatusOK && strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
-			return url
-		}
+	page := ""
+	if addresses := slices.Concat(n.o.Local, n.o.Listen); n.o.Page && len(addresses) > 0 {
+		page = "http://" + listener.Dialable(addresses[0]) + "/"
 	}
-	return ""
+	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, flags: flags}) // errors are ignored
 }

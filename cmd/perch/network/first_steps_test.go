@@ -1,8 +1,6 @@
 package network
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -36,26 +34,6 @@ func TestWhatToDoNext(t *testing.T) {
 			if strings.Contains(text, word) {
 				t.Errorf("%s: %q says %q", name, text, word)
 			}
-		}
-	}
-}
-
-// TestThePageIsNamedWhereItAnswers, and nowhere else.
-func TestThePageIsNamedWhereItAnswers(t *testing.T) {
-	kind, status := "text/html; charset=utf-8", http.StatusOK
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", kind)
-		w.WriteHeader(status)
-	}))
-	defer s.Close()
-	at := []string{strings.TrimPrefix(s.URL, "http://")}
-	if got := pageURL(t.Context(), at); got != s.URL+"/" {
-		t.Errorf("the page is %q", got)
-	}
-	for _, none := range []func(){func() { status = http.StatusNotFound }, func() { status, kind = http.StatusOK, "application/json" }, s.Close} {
-		none()
-		if got := pageURL(t.Context(), at); got != "" {
-			t.Errorf("there is no page, and it is %q", got)
 		}
 	}
 }

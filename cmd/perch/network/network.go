@@ -25,6 +25,7 @@ type Options struct {
 	Listen            []string // open addresses for robots and everybody on the network
 	Local             []string // open addresses for this machine
 	Wyoming           net.Addr // address of the Wyoming server; nil if it is off
+	Page              bool     // whether the owner's page is on
 	Log               *slog.Logger
 }
 
