@@ -13,10 +13,10 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"perch/event"
 	"perch/gateway/owner/admin"
+	"perch/plain"
 )
 
 // Limits of a Log.
@@ -158,21 +158,13 @@ func appendAttr(b []byte, groups string, a slog.Attr) []byte {
 	}
 	b = append(appendText(b, groups+a.Key), ':')
 	switch v.Kind() {
-	case slog.KindString:
-		b = appendText(b, v.String())
-	case slog.KindInt64:
-		b = strconv.AppendInt(b, v.Int64(), 10)
-	case slog.KindUint64:
-		b = strconv.AppendUint(b, v.Uint64(), 10)
-	case slog.KindBool:
-		b = strconv.AppendBool(b, v.Bool())
+	case slog.KindInt64, slog.KindUint64, slog.KindBool:
+		b = append(b, v.String()...)
 	case slog.KindTime:
-		b = append(b, '"')
-		b = v.Time().AppendFormat(b, time.RFC3339Nano)
-		b = append(b, '"')
+		b = appendText(b, v.Time().Format(time.RFC3339Nano))
 	case slog.KindAny:
 		b = appendText(b, textOf(v.Any()))
-	default: // a duration or floating-point number
+	default: // a text, a duration or a floating-point number
 		b = appendText(b, v.String())
 	}
 	return append(b, ',')
@@ -198,26 +190,11 @@ func textOf(v any) (text string) {
 
 // appendText appends a JSON string. It truncates s at maxLine/2 bytes.
 func appendText(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	start := len(b)
-	for _, r := range s {
-		if len(b)-start > maxLine/2 {
-			b = append(b, "…"...)
-			break
-		}
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r < ' ':
-			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
-		default:
-			b = utf8.AppendRune(b, r) // invalid UTF-8 is replaced
-		}
+	if len(s) > maxLine/2 {
+		s = plain.Clip(s, maxLine/2) + "…"
 	}
-	return append(b, '"')
+	text, _ := json.Marshal(s) // encoding a string cannot fail
+	return append(b, text...)
 }
 
 // NewFollower returns a reader of the lines with at least the level minLevel. The reader begins
