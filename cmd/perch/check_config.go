@@ -18,11 +18,11 @@ import (
 
 // checkedConfig is the result of check-config.
 type checkedConfig struct {
-	File     string                `json:"file"`               // path of the configuration file; empty if only the defaults apply
-	Settings string                `json:"settings,omitempty"` // path of settings.yaml, which holds changed settings; empty if there is no such file
-	User     string                `json:"user,omitempty"`     // user of the systemd service, if it can read all configured files
-	Faults   []string              `json:"faults"`
-	Warnings []config.ShownWarning `json:"warnings"`
+	File     string           `json:"file"`               // path of the configuration file; empty if only the defaults apply
+	Settings string           `json:"settings,omitempty"` // path of settings.yaml, which holds changed settings; empty if there is no such file
+	User     string           `json:"user,omitempty"`     // user of the systemd service, if it can read all configured files
+	Faults   []string         `json:"faults"`
+	Warnings []config.Warning `json:"warnings"`
 }
 
 // checkConfigCommand returns the command perch check-config.
@@ -45,7 +45,7 @@ func checkConfigCommand() *cobra.Command {
 // checkConfig returns them as an error of type config.Faults.
 func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	source := s.source()
-	result := checkedConfig{File: source.File, Faults: []string{}, Warnings: []config.ShownWarning{}}
+	result := checkedConfig{File: source.File, Faults: []string{}, Warnings: []config.Warning{}}
 	if store.Exists(source.Overlay) {
 		result.Settings = source.Overlay
 	}
@@ -66,9 +66,7 @@ func checkConfig(c *cobra.Command, s *settings, o *output) error {
 		}
 		return faults
 	}
-	for _, w := range loaded.Warnings(source.File, "", time.Now()) {
-		result.Warnings = append(result.Warnings, config.ShownWarning(w))
-	}
+	result.Warnings = append(result.Warnings, loaded.Warnings(source.File, "", time.Now())...)
 	if source.Service != nil {
 		result.User = source.Service.Name
 	}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,7 +70,7 @@ func (s *settings) overlay() *config.Overlay {
 		}
 	}
 	return &config.Overlay{Source: s.source(), Data: config.Data(s.data), Fixed: fixed, Flags: s.apply,
-		Judge: engines.CheckRecognizers, Now: time.Now}
+		Judge: engines.CheckRecognizers}
 }
 
 // source returns the files and the environment that the configuration is read from.

@@ -43,7 +43,6 @@ type Overlay struct {
 	Flags   func(*Config)         // applies the flags; may be nil
 	Judge   func(c *Config) error // makes slower checks if a configuration has no faults; may be nil
 	Applier Applier               // nil if no appliance runs
-	Now     func() time.Time
 
 	mu      sync.Mutex
 	started *Config         // the configuration at the start; nil if no appliance runs
@@ -53,26 +52,20 @@ type Overlay struct {
 
 // Shown is the configuration as the owner sees it.
 type Shown struct {
-	File     string         `json:"file"`          // path of the owner's file; may be empty
-	Settings string         `json:"settings"`      // path of the overlay
-	Text     string         `json:"text"`          // the owner's file without secrets
-	Why      string         `json:"why,omitempty"` // why Text is empty
-	Keys     []Key          `json:"keys"`
-	Faults   []Fault        `json:"faults"`
-	Warnings []ShownWarning `json:"warnings"`
-	Restart  []string       `json:"restart"` // keys that take effect after a restart
-}
-
-// ShownWarning is a Warning with names for JSON.
-type ShownWarning struct {
-	Part string `json:"part"`
-	What string `json:"what"`
+	File     string    `json:"file"`          // path of the owner's file; may be empty
+	Settings string    `json:"settings"`      // path of the overlay
+	Text     string    `json:"text"`          // the owner's file without secrets
+	Why      string    `json:"why,omitempty"` // why Text is empty
+	Keys     []Key     `json:"keys"`
+	Faults   []Fault   `json:"faults"`
+	Warnings []Warning `json:"warnings"`
+	Restart  []string  `json:"restart"` // keys that take effect after a restart
 }
 
 // Checked is the result of checking a configuration.
 type Checked struct {
-	Faults   []Fault        `json:"faults"`
-	Warnings []ShownWarning `json:"warnings"`
+	Faults   []Fault   `json:"faults"`
+	Warnings []Warning `json:"warnings"`
 }
 
 // Changes is the result of changing keys.
@@ -131,11 +124,11 @@ func (o *Overlay) keys(c checkedConfig) []Key {
 }
 
 // warnings returns the warnings of a configuration, without secrets.
-func (o *Overlay) warnings(c checkedConfig) []ShownWarning {
-	warnings := []ShownWarning{}
-	for _, w := range c.config.Warnings(o.File, o.Data, o.Now()) {
+func (o *Overlay) warnings(c checkedConfig) []Warning {
+	warnings := []Warning{}
+	for _, w := range c.config.Warnings(o.File, o.Data, time.Now()) {
 		w.What = c.hidden.hide(w.What)
-		warnings = append(warnings, ShownWarning(w))
+		warnings = append(warnings, w)
 	}
 	return warnings
 }
@@ -182,7 +175,7 @@ func (o *Overlay) Check(text string) (Checked, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(text) > maxFileSize {
-		return Checked{Faults: []Fault{fault(fmt.Errorf("the text is larger than %d bytes", maxFileSize))}, Warnings: []ShownWarning{}}, nil
+		return Checked{Faults: []Fault{fault(fmt.Errorf("the text is larger than %d bytes", maxFileSize))}, Warnings: []Warning{}}, nil
 	}
 	_, overlay, err := o.readFiles()
 	if err != nil {

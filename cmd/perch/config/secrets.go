@@ -50,8 +50,12 @@ var (
 // are added later and keys of other programs are therefore recognized.
 func isSecretName(name string) bool { return secretKey().MatchString(name) && name != "public_key" }
 
-// isSecret reports whether the value of the key at path is a secret.
+// isSecret reports whether the value of the key at path is a secret. The entries of a list are as secret as
+// the list.
 func isSecret(path []string) bool {
+	for len(path) > 0 && strings.Trim(path[len(path)-1], "0123456789") == "" {
+		path = path[:len(path)-1]
+	}
 	isPath := strings.Join(path, ".") == "tls.key" // the path of a file
 	return len(path) > 0 && isSecretName(path[len(path)-1]) && !isPath
 }
@@ -187,8 +191,7 @@ func secretsOf(c *Config, texts ...[]byte) secretTexts {
 	return newSecretTexts(secrets)
 }
 
-// eachText calls do for every string in v, a part of the configuration. The entries of a list have the
-// path of the list.
+// eachText calls do for every string in v, a part of the configuration.
 func eachText(path []string, v reflect.Value, do func(path []string, value string)) {
 	switch v.Kind() {
 	case reflect.String:
@@ -199,7 +202,7 @@ func eachText(path []string, v reflect.Value, do func(path []string, value strin
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			eachText(path, v.Index(i), do)
+			eachText(append(slices.Clone(path), strconv.Itoa(i)), v.Index(i), do)
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {

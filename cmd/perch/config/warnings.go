@@ -2,20 +2,18 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
-
-	"perch/driver"
 )
 
 // Warning says what should be corrected although the configuration works, and how.
 type Warning struct {
-	Part, What string
+	Part string `json:"part"`
+	What string `json:"what"`
 }
 
 // Warnings returns warnings about languages that no engine supports, about the certificate's expiry, and
@@ -90,9 +88,21 @@ type namedFile struct {
 	secret    bool // whether the file contains a secret
 }
 
-// findSecrets returns where a configuration has its secrets.
+// findSecrets returns where a configuration has its secrets. The name of a key decides whether its value is
+// secret, so keys that are added later are covered.
 func (c *Config) findSecrets() (p secretPlaces) {
-	p.walk("", reflect.ValueOf(c).Elem())
+	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
+		key, name := strings.Join(path, "."), path[len(path)-1]
+		switch {
+		case value == "":
+		case key == "tls.certificate", name == "file", name == "sentences", name == "ca":
+			p.files = append(p.files, namedFile{key, value, false})
+		case key == "tls.key", name == "key_file", name == "token_file", name == "password_file":
+			p.files = append(p.files, namedFile{key, value, true})
+		default: // the environment of a program may contain its secrets
+			p.inConfig = p.inConfig || isSecret(path) || isSecretAddress(path, value) || slices.Contains(path, "env")
+		}
+	})
 	return p
 }
 
@@ -105,50 +115,4 @@ func (p secretPlaces) secretFiles() (paths []string) {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
-}
-
-// walk adds the places in v, the value at path. The name of a key decides whether its value is secret,
-// so keys that are added later are covered.
-func (p *secretPlaces) walk(path string, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Slice:
-		for i := range v.Len() {
-			p.walk(fmt.Sprintf("%s.%d", path, i), v.Index(i))
-		}
-	case reflect.Struct:
-		if c, ok := v.Interface().(TLS); ok { // tls.key is the path of a file
-			p.addFile(path+".certificate", c.Certificate, false)
-			p.addFile(path+".key", c.Key, true)
-			return
-		}
-		for _, f := range driver.Fields(v) {
-			p.addField(strings.TrimPrefix(path+"."+f.Key, "."), f.Key, f.Value)
-		}
-	}
-}
-
-// addFile adds the file that a key names, unless the key is empty.
-func (p *secretPlaces) addFile(key, path string, secret bool) {
-	if path != "" {
-		p.files = append(p.files, namedFile{key, path, secret})
-	}
-}
-
-// addField adds the places in v, the value of the field key at path.
-func (p *secretPlaces) addField(path, key string, v reflect.Value) {
-	switch {
-	case v.Kind() != reflect.String:
-		p.walk(path, v)
-		p.inConfig = p.inConfig || key == "env" && v.Len() > 0 // env may contain secrets of another program
-	case v.String() == "":
-	case key == "key_file" || key == "token_file" || key == "password_file":
-		p.addFile(path, v.String(), true)
-	case key == "file" || key == "sentences" || key == "ca":
-		p.addFile(path, v.String(), false)
-	case isSecretName(key):
-		p.inConfig = true
-	case key == "url":
-		u, err := url.Parse(v.String())
-		p.inConfig = p.inConfig || err == nil && (u.User != nil || u.RawQuery != "")
-	}
 }

@@ -198,7 +198,7 @@ func indiscreetFile(t *testing.T, secrets *canaries) *config.Overlay {
 		"- kind: acp\n  command: [x, --token, " + at("argument") + "]\n  env: {OTHER: " + at("environment") + "}\n# password: " +
 		at("line of comment") + "\nwrong: &a " + at("anchor") + "\nother: {token: *a}\n"
 	data := t.TempDir()
-	return &config.Overlay{Source: config.Source{File: appliancetest.WriteConfig(t, text), Overlay: filepath.Join(data, config.OverlayFile)}, Data: data, Now: time.Now}
+	return &config.Overlay{Source: config.Source{File: appliancetest.WriteConfig(t, text), Overlay: filepath.Join(data, config.OverlayFile)}, Data: data}
 }
 
 // indiscreetEngines are one of each kind, with a secret wherever one can be,
