@@ -12,7 +12,6 @@ import (
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
 	"perch/command/commandtest"
-	"perch/gateway/owner/admin"
 	"perch/must"
 	"perch/store/archive"
 	"perch/voice/espeak"
@@ -63,17 +62,6 @@ func TestTheReportBeginsWithTheFaults(t *testing.T) {
 	}
 	if lines := linesOf(t, finding{Ok: true, Part: "mqtt", Note: "x"}); lines[0] != "Everything works:" || len(lines) != 2 {
 		t.Errorf("it is %q", lines)
-	}
-}
-
-// TestOnePortOneLine: of the broker's port the appliance tells that runs.
-func TestOnePortOneLine(t *testing.T) {
-	d := Examined(t)
-	d.Config.Listen, d.Config.Local, d.Config.MQTT.Broker, d.Config.MQTT.Listen = nil, nil, config.EmbeddedBroker, busy(t)
-	d.runs(admin.Part{Name: "mqtt", Note: "port " + d.Config.MQTT.Listen + " is taken by another program"})
-	d.checkPorts()
-	if len(d.Findings) > 0 {
-		t.Errorf("it found %+v beside what the appliance tells", d.Findings)
 	}
 }
 
