@@ -100,7 +100,6 @@ type Brain struct {
 	failure       error                    // latest failure to start, or reason for the end of the process
 	loginErr      error                    // set while the agent refuses prompts because it needs a login
 	conversations map[string]*conversation // key: conversation ID
-	spare         conversation             // not a conversation: holds a session that Check opened, for the next conversation
 }
 
 // New returns a brain with the options o, or an error if they are invalid. The first turn
@@ -260,10 +259,9 @@ func (b *Brain) think(ctx context.Context, s *session, t agent.Turn, tools *thin
 	return nil
 }
 
-// Check starts the agent if it is not running, and opens a session, which the next
-// conversation uses. It returns an error if one of these fails. Some agents report only on
-// a prompt that they need a login; from then on Check returns this error until a turn
-// succeeds.
+// Check starts the agent if it is not running, and opens and closes a session. It returns an
+// error if one of these fails. Some agents report only on a prompt that they need a login;
+// from then on Check returns this error until a turn succeeds.
 func (b *Brain) Check(ctx context.Context) error {
 	if err := ctx.Err(); err != nil { // enter may succeed although ctx has ended
 		return err
@@ -279,10 +277,8 @@ func (b *Brain) Check(ctx context.Context) error {
 	if loginErr != nil {
 		return loginErr
 	}
-	s, err := b.openSession(ctx, &b.spare, nil)
-	if err == nil && b.o.Lend != nil && s.conn.mcp {
-		b.discard(&b.spare) // this session has no tools, and a conversation needs one with tools
-	}
+	_, err = b.openSession(ctx, conv, nil)
+	b.discard(conv) // it has no tools
 	return err
 }
 

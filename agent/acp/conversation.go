@@ -119,8 +119,7 @@ func (b *Brain) removeOldest() *conversation {
 }
 
 // openSession returns an open session for a turn of a conversation: the conversation's
-// session if it is fresh, else the spare session that Check has opened, else a new one. It
-// makes the turn's tools available.
+// session if it is fresh, else a new one. It makes the turn's tools available.
 func (b *Brain) openSession(ctx context.Context, conv *conversation, tools *thinker.TurnTools) (*session, error) {
 	c, err := b.runningConn(ctx)
 	if err != nil {
@@ -147,11 +146,9 @@ func (b *Brain) openSession(ctx context.Context, conv *conversation, tools *thin
 			return nil, err
 		}
 	}
-	s := b.removeSpare(c)
-	if s == nil {
-		if s, err = c.requestSession(b.o.Dir, b.newEndpoint(ctx, c, tools), b.o.Now()); err != nil {
-			return nil, err
-		}
+	s, err := c.requestSession(b.o.Dir, b.newEndpoint(ctx, c, tools), b.o.Now())
+	if err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	conv.session = s
@@ -164,19 +161,6 @@ func (b *Brain) sessionOf(conv *conversation) *session {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return conv.session
-}
-
-// removeSpare removes and returns the spare session if it is fresh and on the connection c;
-// otherwise it returns nil.
-func (b *Brain) removeSpare(c *conn) *session {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := b.spare.session
-	if s == nil || s.conn != c || !b.isFresh(s) {
-		return nil
-	}
-	b.spare.session = nil
-	return s
 }
 
 // isFresh reports whether a session may be used for another turn.
