@@ -131,7 +131,7 @@ func parseBase(text string) (*url.URL, error) {
 	base, err := url.Parse(strings.TrimSpace(cmp.Or(text, Home)))
 	switch {
 	case err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https":
-		return nil, errors.New("url is no address of a server; leave it out for " + Home)
+		return nil, errors.New("url is not the address of a server; leave it out for " + Home)
 	case base.User != nil || base.RawQuery != "":
 		return nil, errors.New("url holds a password or a query; put the key into key or key_file")
 	}

@@ -201,7 +201,7 @@ func TestInvalidOptions(t *testing.T) {
 	for want, o := range map[string]anthropic.Options{
 		"the key is missing":          {Model: "m"},
 		"model is missing":            {Key: "k"},
-		"no address of a server":      {URL: "proxy", Model: "m"},
+		"not the address of a server": {URL: "proxy", Model: "m"},
 		"holds a password":            {URL: "http://u:" + thinkertest.Canary + "@h", Model: "m"},
 		"temperature is 0 to 1":       {Key: "k", Model: "m", Temperature: &hot},
 		"more than one line":          {Key: thinkertest.Canary + "\nx", Model: "m"},

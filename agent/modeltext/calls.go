@@ -190,8 +190,8 @@ func (t tools) inValue(value any) (calls []Call) {
 		if inner, is := value["function"].(map[string]any); is {
 			return t.inValue(inner)
 		}
-		name := first(value, "name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
-		arguments, given := firstKey(value, "arguments", "parameters", "args", "input", "tool_input", "params", "action_input", "kwargs")
+		name, _ := firstOf(value, "name", "function", "tool", "tool_name", "function_name", "recipient_name", "action")
+		arguments, given := firstOf(value, "arguments", "parameters", "args", "input", "tool_input", "params", "action_input", "kwargs")
 		tool, named := name.(string)
 		if !named || tool == "" || !given || value["description"] != nil || isSchema(arguments) {
 			return nil // not a call, but for example the definition or the result of a tool
@@ -207,14 +207,8 @@ func isSchema(value any) bool {
 	return is && object["type"] == "object" && object["properties"] != nil
 }
 
-// first returns the value of the first key that object has, or nil if it has none of keys.
-func first(object map[string]any, keys ...string) any {
-	value, _ := firstKey(object, keys...)
-	return value
-}
-
-// firstKey is first, and also reports whether object has one of the keys.
-func firstKey(object map[string]any, keys ...string) (any, bool) {
+// firstOf returns the value of the first key that object has, and whether it has one.
+func firstOf(object map[string]any, keys ...string) (any, bool) {
 	for _, key := range keys {
 		if value, is := object[key]; is {
 			return value, true
@@ -313,16 +307,13 @@ func (t tools) inElements(text, name string) (calls []Call) {
 			key = ""
 		case t.has(plain):
 			begin(plain)
-		case name != "" && t.takes(name, plain) && !strings.Contains(value, "<"):
+		case name != "" && t.typeOf(name, plain) != nil && !strings.Contains(value, "<"):
 			arguments[plain] = t.value(name, plain, value)
 		}
 	}
 	finish()
 	return calls
 }
-
-// takes reports whether a tool has a parameter of this name.
-func (t tools) takes(name, parameter string) bool { return t.typeOf(name, parameter) != nil }
 
 // typeOf returns the type of a parameter in the tool's schema, "" if the schema has no type, and nil if the
 // tool has no such parameter.

@@ -6,6 +6,7 @@ package modeltext
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -402,12 +403,8 @@ func (r *Reader) endCall() {
 // isResult reports whether the mark with this base begins the result of a tool, which the model has invented or
 // repeated.
 func isResult(base string) bool {
-	for _, word := range []string{"response", "result", "output", "observation", "available"} {
-		if strings.Contains(base, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"response", "result", "output", "observation", "available"},
+		func(word string) bool { return strings.Contains(base, word) })
 }
 
 // endHeader parses a header, such as "assistant", "analysis" or "commentary to=functions.volume".
@@ -490,18 +487,8 @@ func (r *Reader) codeBlock(whole bool) (n int, calls []Call) {
 		n = len(r.held)
 	}
 	language, code, _ := strings.Cut(body, "\n")
-	if calls = r.tools.calls(code, ""); anyOffered(calls) || strings.Contains(language, "tool") || r.tools.looksLikeCall(code) {
+	if calls = r.tools.calls(code, ""); slices.ContainsFunc(calls, func(c Call) bool { return c.Offered }) || strings.Contains(language, "tool") || r.tools.looksLikeCall(code) {
 		return n, calls
 	}
 	return n, nil
-}
-
-// anyOffered reports whether one of the calls is of an offered tool.
-func anyOffered(calls []Call) bool {
-	for _, c := range calls {
-		if c.Offered {
-			return true
-		}
-	}
-	return false
 }
