@@ -55,7 +55,7 @@ type State struct {
 	connected bool // whether the robot is connected by MQTT
 
 	base      Shown         // what is shown without a transient state or an open question; "" means Idle
-	passing   Shown         // transient state, Attention or Failed; "" means none
+	passing   Shown         // transient state, Attention or Failed, which other states than Listening and Speaking give way to; "" means none
 	until     time.Time     // when passing ends
 	running   []runningTool // in order of their start
 	reports   bool          // whether the agent itself reports what it does, with event.StateTold
@@ -85,7 +85,7 @@ func (s State) At(now time.Time) Shown {
 	switch {
 	case len(s.questions) > 0:
 		return Notification
-	case s.passing != "" && now.Before(s.until) && (s.base == Idle || s.base == Sleeping || s.base == ""):
+	case s.passing != "" && now.Before(s.until) && s.base != Listening && s.base != Speaking:
 		return s.passing
 	case s.base == "":
 		return Idle
@@ -144,7 +144,7 @@ func Fold(s State, e event.Envelope) State {
 		s.reports, s.SubAgents = true, ev.SubAgents
 		return s.withBase(Shown(ev.State))
 	case event.ToolStatus:
-		return s.withTool(ev)
+		return s.withTool(ev, e.At)
 	case event.Emotion:
 		s.Emotion = Emotion{Name: ev.Name, Emoji: ev.Emoji}
 	case event.Asked:
@@ -213,8 +213,8 @@ func (s State) withTurnEnded(e event.TurnEnded, at time.Time) State {
 	return s.withBase(Idle).withPassing(Attention, at.Add(attentionFor))
 }
 
-// withTool returns the state after a tool has started or ended.
-func (s State) withTool(e event.ToolStatus) State {
+// withTool returns the state after a tool has started, ended or failed.
+func (s State) withTool(e event.ToolStatus, at time.Time) State {
 	s.running = without(s.running, func(t runningTool) bool { return t.id == e.ID })
 	if e.Status == event.ToolRunning {
 		s.running = append(s.running, runningTool{e.ID, e.SubAgent})
@@ -226,11 +226,16 @@ func (s State) withTool(e event.ToolStatus) State {
 	s.SubAgents = len(without(s.running, func(t runningTool) bool { return !t.agent }))
 	switch {
 	case s.Tools == 0:
-		return s.withBase(Thinking)
+		s = s.withBase(Thinking)
 	case s.Tools > 1 || s.SubAgents > 0:
-		return s.withBase(Juggling)
+		s = s.withBase(Juggling)
+	default:
+		s = s.withBase(Working)
 	}
-	return s.withBase(Working)
+	if e.Status == event.ToolFailed {
+		return s.withPassing(Failed, at.Add(failedFor))
+	}
+	return s
 }
 
 // without returns a copy of list without the elements where drop is true.

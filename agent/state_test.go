@@ -44,6 +44,10 @@ func done(id string) event.ToolStatus {
 	return event.ToolStatus{ID: id, Name: "x", Status: event.ToolDone}
 }
 
+func failed(id string) event.ToolStatus {
+	return event.ToolStatus{ID: id, Name: "x", Status: event.ToolFailed}
+}
+
 func TestWhatShows(t *testing.T) {
 	online, listening, heard := event.RobotOnline{}, event.ListeningStarted{}, event.Heard{Text: "x"}
 	for name, c := range map[string]struct {
@@ -61,7 +65,11 @@ func TestWhatShows(t *testing.T) {
 		"two tools":           {[]event.Event{online, heard, running("1"), running("2")}, 0, agent.Juggling},
 		"one of two done":     {[]event.Event{online, heard, running("1"), running("2"), done("1")}, 0, agent.Working},
 		"all tools done":      {[]event.Event{online, heard, running("1"), done("1")}, 0, agent.Thinking},
-		"a tool failed":       {[]event.Event{online, heard, running("1"), event.ToolStatus{ID: "1", Status: event.ToolFailed}}, 0, agent.Thinking},
+		"a tool failed":       {[]event.Event{online, heard, running("1"), failed("1")}, 4 * time.Second, agent.Failed},
+		"failed long ago":     {[]event.Event{online, heard, running("1"), failed("1")}, 5 * time.Second, agent.Thinking},
+		"tried again":         {[]event.Event{online, heard, running("1"), failed("1"), running("2")}, 0, agent.Working},
+		"one of two failed":   {[]event.Event{online, heard, running("1"), running("2"), failed("1")}, 0, agent.Failed},
+		"said that it failed": {[]event.Event{online, heard, running("1"), failed("1"), event.SpeakingStarted{}}, 0, agent.Speaking},
 		"a sub-agent":         {[]event.Event{online, heard, event.ToolStatus{ID: "1", Status: event.ToolRunning, SubAgent: true}}, 0, agent.Juggling},
 		"speaking":            {[]event.Event{online, heard, event.SpeakingStarted{}}, 0, agent.Speaking},
 		"a question":          {[]event.Event{online, heard, event.SpeakingStarted{}, event.Asked{ID: "q"}, listening}, 0, agent.Notification},
@@ -172,7 +180,7 @@ func anEvent(t *rapid.T) event.Event {
 	return rapid.SampledFrom([]event.Event{
 		event.RobotOnline{}, event.RobotOffline{}, event.RobotConnected{}, event.RobotDisconnected{},
 		event.ListeningStarted{}, event.Heard{}, event.Misheard{}, event.ThinkingStarted{},
-		running(id), done(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
+		running(id), done(id), failed(id), event.ToolStatus{ID: id, Status: event.ToolRunning, SubAgent: true},
 		event.SpeakingStarted{}, event.Said{}, event.SoundStarted{}, event.SoundEnded{End: event.EndDone}, event.Emotion{Name: "happy"},
 		event.Asked{ID: id}, event.Answered{ID: id},
 		event.TurnEnded{End: event.EndDone}, event.TurnEnded{End: event.EndSleep}, event.TurnEnded{End: event.EndCancelled},
