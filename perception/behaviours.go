@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
@@ -40,15 +39,12 @@ type Options struct {
 
 // Behaviours makes robots react to their perceptions.
 type Behaviours struct {
-	o        Options
-	reader   *event.Reader
-	reactors map[device.ID]*reactor
+	reader  *event.Reader
+	changed chan struct{} // receives a value after Apply or Moves has changed a reactor
 
-	changed chan struct{}           // receives a value after next or moved has changed
-	mu      sync.Mutex              // guards the fields below
-	next    *Options                // set by Apply; nil once Run has applied it
-	moved   map[device.ID]time.Time // when a client, a program that calls tools, last moved a robot's head
-	lit     map[device.ID]time.Time // when a client last set a robot's lights
+	mu       sync.Mutex // guards the fields below
+	o        Options
+	reactors map[device.ID]*reactor
 }
 
 // NewBehaviours checks the tuning and the rules. The result reacts to events that are
@@ -62,8 +58,7 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 	if err := CheckRules(o.Rules); err != nil {
 		return nil, err
 	}
-	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, changed: make(chan struct{}, 1),
-		moved: map[device.ID]time.Time{}, lit: map[device.ID]time.Time{}}, nil
+	return &Behaviours{o: o, reader: o.Bus.Read(), reactors: map[device.ID]*reactor{}, changed: make(chan struct{}, 1)}, nil
 }
 
 // Apply replaces the tuning and the rules. The caller must have checked them. Robots
@@ -71,7 +66,10 @@ func NewBehaviours(o Options) (*Behaviours, error) {
 func (b *Behaviours) Apply(t Tuning, rules []Rule) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.next = &Options{Tuning: t, Rules: rules}
+	b.o.Tuning, b.o.Rules = t, rules
+	for _, c := range b.reactors {
+		c.applyOptions(b.o)
+	}
 	b.notifyRun()
 }
 
@@ -83,24 +81,13 @@ func (b *Behaviours) notifyRun() {
 	}
 }
 
-// applyOptions applies the options set by Apply, if any.
-func (b *Behaviours) applyOptions() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.next == nil {
-		return
-	}
-	b.o.Tuning, b.o.Rules, b.next = b.next.Tuning, b.next.Rules, nil
-	for _, c := range b.reactors {
-		c.applyOptions(b.o)
-	}
-}
-
 // Run reacts to events until ctx ends or the bus is closed. It returns after all acts have
 // ended.
 func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	ctx, cancel := context.WithCancel(ctx)
+	b.mu.Lock()
 	executor := newExecutor(r, o, b.o)
+	b.mu.Unlock()
 	defer executor.lanes.Wait()
 	var pump sync.WaitGroup
 	defer pump.Wait()
@@ -110,7 +97,6 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		b.applyOptions()
 		timer.Reset(time.Until(b.nextStep()))
 		select {
 		case e, open := <-events:
@@ -119,29 +105,29 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 			}
 			b.handleEvent(ctx, executor, e)
 		case <-b.changed:
-			now := time.Now()
-			for id, c := range b.reactors {
-				b.applyMoves(c, id, now)
-			}
 		case <-timer.C:
-			now := time.Now()
-			for id, c := range b.reactors {
-				b.applyMoves(c, id, now)
-				executor.enqueue(ctx, id, now, c.step(now, nil))
-			}
+			b.step(ctx, executor, time.Now())
 		}
+	}
+}
+
+// step makes every robot do what is due.
+func (b *Behaviours) step(ctx context.Context, executor *executor, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, c := range b.reactors {
+		executor.enqueue(ctx, id, now, c.step(now, nil))
 	}
 }
 
 // handleEvent passes an event to its robot's reactor.
 func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e event.Envelope) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if _, missed := e.Event.(event.Missed); missed {
 		for _, c := range b.reactors {
 			c.state = fold(c.state, e)
 		}
-		return
-	}
-	if e.Robot == "" {
 		return
 	}
 	if _, forgotten := e.Event.(event.RobotForgotten); forgotten {
@@ -150,13 +136,12 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	}
 	c := b.reactors[e.Robot]
 	if c == nil {
-		if len(b.reactors) >= maxRobots && !b.makeRoom() {
+		if !startsState(e) {
 			return
 		}
 		c = newReactor(b.o)
 		b.reactors[e.Robot] = c
 	}
-	b.applyMoves(c, e.Robot, e.At)
 	executor.enqueue(ctx, e.Robot, e.At, c.handleEvent(e))
 }
 
@@ -164,41 +149,12 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 // moves the head or sets the lights, behaviours leave these alone for a while, as they do
 // after a tool call by the robot's agent. Moves is safe for concurrent use and never blocks.
 func (b *Behaviours) Moves(id device.ID, tool string) {
-	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if movesHead(tool) {
-		maps.DeleteFunc(b.moved, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= clientHold })
-		b.moved[id] = now
+	if c := b.reactors[id]; c != nil {
+		c.handleTool(tool, time.Now())
 		b.notifyRun()
 	}
-	if setsLights(tool) {
-		maps.DeleteFunc(b.lit, func(_ device.ID, at time.Time) bool { return now.Sub(at) >= foreignLightHold })
-		b.lit[id] = now
-	}
-}
-
-// applyMoves tells a robot's reactor when a client last moved the head and set the lights.
-func (b *Behaviours) applyMoves(c *reactor, id device.ID, now time.Time) {
-	b.mu.Lock()
-	moved, lit := b.moved[id], b.lit[id]
-	b.mu.Unlock()
-	c.reserveHead(now, moved)
-	if lit.After(c.litAt) {
-		c.litAt = lit
-	}
-}
-
-// makeRoom drops a robot that has not sensed anything yet, and reports whether it has found
-// such a robot.
-func (b *Behaviours) makeRoom() bool {
-	for id, c := range b.reactors {
-		if c.state.Sensed.IsZero() {
-			delete(b.reactors, id)
-			return true
-		}
-	}
-	return false
 }
 
 // maxWait is the longest time that Run waits. Timers follow the monotonic clock, but the quiet
@@ -207,6 +163,8 @@ const maxWait = time.Minute
 
 // nextStep returns when Run must call the reactors without an event.
 func (b *Behaviours) nextStep() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	due := time.Now().Add(maxWait)
 	for _, c := range b.reactors {
 		if at := c.nextStep(); !at.IsZero() && at.Before(due) {

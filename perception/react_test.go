@@ -310,19 +310,6 @@ func TestMoodStartsAtFoundHead(t *testing.T) {
 	})
 }
 
-// TestMovesAreBounded, even for unknown robots.
-func TestMovesAreBounded(t *testing.T) {
-	withBehaviours(t, nil, func(t *testing.T, h *running) {
-		for i := range 1000 {
-			h.Moves(device.ID(fmt.Sprintf("a0b1c2%06x", i)), headTool)
-			time.Sleep(100 * time.Millisecond)
-		}
-		if n := len(h.moved); n > 101 {
-			t.Errorf("%d are kept", n)
-		}
-	})
-}
-
 func TestHeadTurnIsPublished(t *testing.T) {
 	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.play(t, "1s sound left; 2s .")
@@ -409,18 +396,17 @@ func TestMissedEventsEndATalk(t *testing.T) {
 	}
 }
 
-// TestRobotsAreBounded in number.
-func TestRobotsAreBounded(t *testing.T) {
-	board := NewStates(nil)
+// TestACheckInStartsNoState: it may come from a stranger, and of strangers there may be many.
+func TestACheckInStartsNoState(t *testing.T) {
+	board := NewStates(newJSONTable())
 	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
-	for n := range maxRobots + 50 {
-		e := envelope(noon, event.RobotOnline{})
-		e.Robot = device.ID(fmt.Sprintf("%012x", n))
+	for n, e := range []event.Event{event.RobotSeen{}, event.RobotDisconnected{}, event.RobotForgotten{}, event.RobotOnline{}} {
+		e := event.Envelope{At: noon, Robot: device.ID(fmt.Sprintf("%012x", n)), Event: e}
 		board.HandleEvent(e)
 		b.handleEvent(t.Context(), newExecutor(nil, nil, b.o), e)
 	}
-	if states, _ := board.Snapshot(noon); len(states) != maxRobots || len(b.reactors) != maxRobots {
-		t.Errorf("%d and %d are followed", len(states), len(b.reactors))
+	if robots := board.Robots(); !slices.Equal(robots, []device.ID{"000000000003"}) || len(b.reactors) != 1 {
+		t.Errorf("%v have a state, %d are followed", robots, len(b.reactors))
 	}
 }
 

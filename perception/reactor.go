@@ -67,11 +67,15 @@ func movesHead(tool string) bool { return strings.Contains(tool, "head") && !has
 // setsLights reports whether a tool may change the robot's lights.
 func setsLights(tool string) bool { return hasWord(tool, "led", "light", "lights", "lamp") }
 
-// reserveHead reserves the head after a move by an agent or a client at the time moved.
-// The zero time means that there was no move.
-func (c *reactor) reserveHead(now, moved time.Time) {
-	if until := moved.Add(clientHold); !moved.IsZero() && now.Before(until) {
+// handleTool handles a tool call by an agent or a client: behaviours leave the head and the
+// lights alone for a while if the tool moves or sets them.
+func (c *reactor) handleTool(tool string, now time.Time) {
+	if movesHead(tool) {
+		until := now.Add(clientHold)
 		c.head, c.findHeadAt = head{PriorityTalk, until}, until
+	}
+	if setsLights(tool) {
+		c.litAt = now
 	}
 }
 
@@ -91,12 +95,7 @@ func (c *reactor) handleEvent(e event.Envelope) []request {
 		c.head = head{} // the position is known again
 	}
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning {
-		if movesHead(t.Name) {
-			c.reserveHead(e.At, e.At)
-		}
-		if setsLights(t.Name) {
-			c.litAt = e.At
-		}
+		c.handleTool(t.Name, e.At)
 	}
 	return c.step(e.At, e.Event)
 }

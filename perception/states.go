@@ -11,7 +11,6 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/limit"
 )
 
 // table stores states by robot ID. The writes are asynchronous: a power cut may lose the
@@ -26,16 +25,10 @@ type table interface {
 // because frequent writes wear out an SD card.
 const storeInterval = 5 * time.Minute
 
-// maxRobots is the largest number of robots with a state.
-const maxRobots = 1000
-
 // States holds the state of every robot. Feeds, the Home Assistant mirror and the agent's
 // prompt read it. It is safe for concurrent use.
 type States struct {
-	table table // nil if states are not stored
-
-	storing sync.Mutex        // held while states are stored or dropped; acquired before mu
-	bytes   map[device.ID]int // size of the stored events of each robot; guarded by storing
+	table table
 
 	mu     sync.Mutex // guards the fields below
 	seq    uint64     // sequence number of the last event
@@ -44,19 +37,12 @@ type States struct {
 }
 
 // NewStates returns the states stored in t. They are marked as stale, because the events
-// since they were stored are unknown. If t is nil, states are not stored.
+// since they were stored are unknown.
 func NewStates(t table) *States {
-	b := &States{table: t, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
-	if t == nil {
-		return b
-	}
+	b := &States{table: t, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
 	for key, s := range t.All() {
-		id, err := device.ParseID(key)
-		if err != nil || len(b.states) >= maxRobots {
-			continue
-		}
-		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = id, true, false, false, false
-		b.states[id], b.bytes[id] = s.forgetSurroundings(), s.size()
+		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = device.ID(key), true, false, false, false
+		b.states[s.Robot] = s.forgetSurroundings()
 	}
 	return b
 }
@@ -79,31 +65,14 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	flusher.Wait()
 }
 
-// Flush stores the changed states. If the events of all robots would exceed limit.Message
-// bytes, a state is stored without its events.
+// Flush stores the changed states.
 func (b *States) Flush() {
-	b.storing.Lock()
-	defer b.storing.Unlock()
 	b.mu.Lock()
-	var changed []State
+	defer b.mu.Unlock()
 	for id := range b.dirty {
-		changed = append(changed, b.states[id])
+		b.table.PutSoon(string(id), b.states[id])
 	}
 	clear(b.dirty)
-	b.mu.Unlock()
-	if b.table == nil {
-		return
-	}
-	for _, s := range changed {
-		before, total := b.bytes[s.Robot], 0
-		for _, n := range b.bytes {
-			total += n
-		}
-		if b.bytes[s.Robot] = s.size(); total-before+s.size() > limit.Message {
-			s.Recent, b.bytes[s.Robot] = nil, 0
-		}
-		b.table.PutSoon(string(s.Robot), s)
-	}
 }
 
 // HandleEvent applies one event to the state of its robot.
@@ -122,10 +91,7 @@ func (b *States) HandleEvent(e event.Envelope) {
 		return
 	}
 	before, hasState := b.states[e.Robot]
-	if _, disconnected := e.Event.(event.RobotDisconnected); disconnected && !hasState {
-		return // the owner has removed the robot
-	}
-	if e.Robot == "" || !hasState && len(b.states) >= maxRobots && !b.makeRoom() {
+	if !hasState && !startsState(e) {
 		return
 	}
 	b.states[e.Robot] = Fold(before, e)
@@ -134,16 +100,14 @@ func (b *States) HandleEvent(e event.Envelope) {
 	}
 }
 
-// makeRoom drops the state of a robot that has not sensed anything yet, and reports
-// whether it has found such a robot. The caller holds b.mu.
-func (b *States) makeRoom() bool {
-	for id, s := range b.states {
-		if s.Sensed.IsZero() {
-			b.drop(id)
-			return true
-		}
+// startsState reports whether an event may be the first of a robot's state. A check-in may
+// come from a stranger, and the end of a connection from a robot that the owner has removed.
+func startsState(e event.Envelope) bool {
+	switch e.Event.(type) {
+	case event.RobotSeen, event.RobotDisconnected:
+		return false
 	}
-	return false
+	return e.Robot != ""
 }
 
 // drop removes a robot's state. The caller holds b.mu.
@@ -197,13 +161,8 @@ func (b *States) Robots() []device.ID {
 
 // Forget deletes the state of a robot, also from the table.
 func (b *States) Forget(id device.ID) {
-	b.storing.Lock()
-	defer b.storing.Unlock()
-	delete(b.bytes, id)
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.drop(id)
-	b.mu.Unlock()
-	if b.table != nil {
-		b.table.DeleteSoon(string(id))
-	}
+	b.table.DeleteSoon(string(id))
 }

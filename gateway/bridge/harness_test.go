@@ -170,7 +170,7 @@ func newHarness(t testing.TB, change ...func(*Options)) *harness {
 		"self.robot.set_face_identified"} {
 		h.robots.tools = append(h.robots.tools, device.Tool{Name: name})
 	}
-	h.intake, h.senses = &fakeIntake{bus: h.bus}, perception.NewStates(nil)
+	h.intake, h.senses = &fakeIntake{bus: h.bus}, perception.NewStates(&storetest.Table[perception.State]{})
 	h.player = &player{robots: h.robots, names: []string{"purr", "Happy Birthday.wav"}}
 	logger := slog.New(slog.NewTextHandler(h.log, nil))
 	o := Options{

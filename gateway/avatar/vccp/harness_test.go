@@ -26,6 +26,7 @@ import (
 	"perch/must"
 	"perch/perception"
 	"perch/socket"
+	"perch/store/storetest"
 	"perch/waittest"
 )
 
@@ -135,7 +136,7 @@ type harness struct {
 // newHarness runs a server that knows two robots, behind its key.
 func newHarness(t testing.TB, change ...func(*Options)) *harness {
 	t.Helper()
-	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(nil),
+	h := &harness{robots: &robots{known: []device.ID{robotA, robotB}, tools: stackChan()}, bus: event.NewBus(), senses: perception.NewStates(&storetest.Table[perception.State]{}),
 		log: &bytes.Buffer{}}
 	o := Options{Control: h.robots, Robots: h.robots, Find: device.ParseID, Senses: h.senses, Bus: h.bus, Face: named,
 		Log: slog.New(slog.NewTextHandler(h.log, nil))}
