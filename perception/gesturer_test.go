@@ -50,7 +50,7 @@ func TestALookTurnsTheHead(t *testing.T) {
 // TestGesturesStayWithinLimits at each pace: the head within the range of its servos, and no
 // keyframe sooner than a robot can follow.
 func TestGesturesStayWithinLimits(t *testing.T) {
-	for _, one := range StockGestures().All() {
+	for _, one := range StockGestures() {
 		for _, lasts := range []int64{-1, 0, 1, 500, 5000, 1 << 62} {
 			c := newReactor(Options{Tuning: DefaultTuning(), Zone: time.UTC, Gestures: StockGestures()})
 			now := noon

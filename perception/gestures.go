@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +23,7 @@ var gesturesFile []byte
 var ErrGesture error = errors.New("not a file of gestures")
 
 // Gestures is an immutable list of gestures.
-type Gestures struct{ list []Gesture }
+type Gestures []Gesture
 
 // Gesture is a movement of the head, with faces and lights.
 type Gesture struct {
@@ -48,7 +47,6 @@ type Keyframe struct {
 // Limits of gestures.
 const (
 	maxGestures         = 200 // in one Gestures value
-	maxGestureFiles     = 100 // in the owner's directory
 	maxKeyframes        = 64  // of one gesture
 	minGestureDuration  = 500 * time.Millisecond
 	maxGestureDuration  = 10 * time.Second
@@ -60,66 +58,60 @@ const (
 
 // StockGestures returns the built-in gestures.
 func StockGestures() Gestures {
-	list, err := readGestures(bytes.NewReader(gesturesFile), nil)
+	list, err := readGestures(gesturesFile, nil)
 	if err != nil {
 		panic(err) // the file is embedded and tested
 	}
-	return Gestures{list}
+	return list
 }
 
 // Named returns the gesture with a name. ok is false if no gesture has this name.
 func (g Gestures) Named(name string) (found Gesture, ok bool) {
-	i := slices.IndexFunc(g.list, func(each Gesture) bool { return each.Name == name })
+	i := slices.IndexFunc(g, func(each Gesture) bool { return each.Name == name })
 	if i < 0 {
 		return Gesture{}, false
 	}
-	return g.list[i], true
+	return g[i], true
 }
 
 // Names returns the names of the gestures.
 func (g Gestures) Names() []string {
-	names := make([]string, len(g.list))
-	for i, gesture := range g.list {
+	names := make([]string, len(g))
+	for i, gesture := range g {
 		names[i] = gesture.Name
 	}
 	return names
 }
 
-// All returns the gestures. Callers must not modify them.
-func (g Gestures) All() []Gesture { return g.list }
-
 // WithOwners returns the gestures of g and of the *.json files in directory, which may be
 // missing. A gesture in a file replaces an earlier one with the same name. Invalid files
-// are skipped; the error names each of them and wraps ErrGesture. isFace reports whether an
-// emotion exists.
+// are skipped; the error names each of them. isFace reports whether an emotion exists.
 func (g Gestures) WithOwners(directory string, isFace func(string) bool) (Gestures, error) {
 	files, err := filepath.Glob(filepath.Join(directory, "*.json"))
 	if err != nil {
 		return g, fmt.Errorf("search for gestures: %w", err)
 	}
 	var faults []error
-	if len(files) > maxGestureFiles {
-		faults = append(faults, fmt.Errorf("%w: %s has more than %d files; those after %s are left out", ErrGesture, directory, maxGestureFiles,
-			filepath.Base(files[maxGestureFiles-1])))
-		files = files[:maxGestureFiles]
-	}
-	list := g.list
 	for _, file := range files {
-		added, err := readGestureFile(file, isFace)
+		text, err := os.ReadFile(file)
+		var added Gestures
 		if err == nil {
-			list, err = merge(list, added)
+			added, err = readGestures(text, isFace)
+		}
+		if err == nil {
+			g, err = g.merge(added)
 		}
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", file, err))
 		}
 	}
-	return Gestures{list}, errors.Join(faults...)
+	return g, errors.Join(faults...)
 }
 
-// merge returns list with the gestures of added, which replace gestures with the same names.
-// If the result would have more than maxGestures, it returns list unchanged and an error.
-func merge(list, added []Gesture) ([]Gesture, error) {
-	merged := slices.Clone(list)
+// merge returns g with the gestures of added, which replace gestures with the same names. If
+// the result would have more than maxGestures, merge returns g unchanged and an error.
+func (g Gestures) merge(added Gestures) (Gestures, error) {
+	merged := slices.Clone(g)
 	for _, gesture := range added {
 		if i := slices.IndexFunc(merged, func(g Gesture) bool { return g.Name == gesture.Name }); i >= 0 {
 			merged[i] = gesture
@@ -128,32 +120,18 @@ func merge(list, added []Gesture) ([]Gesture, error) {
 		merged = append(merged, gesture)
 	}
 	if len(merged) > maxGestures {
-		return list, fmt.Errorf("%w: with these there would be %d gestures, more than %d; take some away", ErrGesture, len(merged), maxGestures)
+		return g, fmt.Errorf("%w: with these there would be %d gestures, more than %d; take some away", ErrGesture, len(merged), maxGestures)
 	}
 	return merged, nil
 }
 
-// readGestureFile reads and checks a file of gestures.
-func readGestureFile(file string, isFace func(string) bool) ([]Gesture, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
-	}
-	defer f.Close()
-	return readGestures(f, isFace)
-}
-
 // readGestures parses and checks a file of gestures. A nil isFace accepts every emotion.
-func readGestures(r io.Reader, isFace func(string) bool) ([]Gesture, error) {
-	text, err := io.ReadAll(io.LimitReader(r, limit.Body+1))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrGesture, err)
-	}
+func readGestures(text []byte, isFace func(string) bool) (Gestures, error) {
 	if len(text) > limit.Body {
 		return nil, fmt.Errorf("%w: it has more than %d bytes; write the gestures into several files", ErrGesture, limit.Body)
 	}
 	var file struct {
-		Gestures []Gesture `json:"gestures"`
+		Gestures Gestures `json:"gestures"`
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields() // reports misspelt keys

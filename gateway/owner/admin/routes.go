@@ -42,7 +42,7 @@ func (a *API) Routes(r gin.IRouter) {
 	a.noticeRoutes(api)
 	api.GET("/status", getHandler(func() (any, error) { return a.status(), nil }))
 	api.GET("/devices", getHandler(func() (any, error) { return a.devices(time.Now()), nil }))
-	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures.All(), nil }))
+	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures, nil }))
 	api.GET("/refused", getHandler(func() (any, error) { return a.o.Refused(), nil }))
 	api.GET("/connections", getHandler(func() (any, error) { return a.o.Connections(), nil }))
 	api.GET("/found", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) { return a.scanNetwork(c.Request.Context()) }))
