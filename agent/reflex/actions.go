@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/device"
 )
 
 // action carries out a command and returns the answer, which may contain placeholders. If
@@ -23,12 +24,12 @@ func actions() map[string]action {
 	return map[string]action{
 		"": func(_ context.Context, c *command) (string, error) { return c.intent.Answer, nil },
 
-		"volume":     setLevel(levelTool("volume")),
-		"brightness": setLevel(levelTool("brightness")),
-		"look":       withTool(headTool, turnHead),
-		"nod":        withTool(headTool, moves("pitch", 45, 15, 45, 20)),
-		"shake":      withTool(headTool, moves("yaw", -25, 25, -25, 0)),
-		"lights":     withTool(lightTool, setLights),
+		"volume":     setLevel("volume"),
+		"brightness": setLevel("brightness"),
+		"look":       withTool(device.FindHead, turnHead),
+		"nod":        withTool(device.FindHead, moves("pitch", 45, 15, 45, 20)),
+		"shake":      withTool(device.FindHead, moves("yaw", -25, 25, -25, 0)),
+		"lights":     withTool(device.FindLights, setLights),
 		"reboot":     reboot,
 		"remember":   remember,
 		"recall":     recall,
@@ -45,9 +46,9 @@ func actions() map[string]action {
 
 // withTool returns an action that calls act with the tool that find returns. If the robot
 // lacks the tool or act fails, the answer is a phrase that says so.
-func withTool(find toolFinder, act func(context.Context, *command, bodyTool) error) action {
+func withTool(find toolFinder, act func(context.Context, *command, device.Control) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
-		var tool bodyTool
+		var tool device.Control
 		ok := false
 		if c.turn.Body != nil {
 			tool, ok = find(c.turn.Body.Tools())
@@ -65,10 +66,13 @@ func withTool(find toolFinder, act func(context.Context, *command, bodyTool) err
 	}
 }
 
-// setLevel returns the action that sets a level from 0 to 100. The command's value is the
-// new level or, with a sign, a step from the current level.
-func setLevel(find toolFinder) action {
-	return withTool(find, func(ctx context.Context, c *command, t bodyTool) error {
+// setLevel returns the action that sets a level from 0 to 100: "volume" or "brightness". The
+// command's value is the new level or, with a sign, a step from the current level.
+func setLevel(level string) action {
+	find := func(tools []device.Tool) (device.Control, bool) {
+		return device.FindControl(tools, "set "+level, []string{level, "level", "value"})
+	}
+	return withTool(find, func(ctx context.Context, c *command, t device.Control) error {
 		value := c.value()
 		n, err := strconv.Atoi(value)
 		if err != nil {
@@ -77,22 +81,22 @@ func setLevel(find toolFinder) action {
 		if strings.HasPrefix(value, "+") || strings.HasPrefix(value, "-") {
 			n += currentLevel(ctx, c, t)
 		}
-		_, err = c.call(ctx, t.Name, map[string]any{t.argument[0]: t.clamp(0, min(max(n, 0), 100))})
+		_, err = c.call(ctx, t.Name, map[string]any{t.Arguments[0]: clamp(t, 0, min(max(n, 0), 100))})
 		return err
 	})
 }
 
 // currentLevel returns the current level of the setting that t sets, or 50 if the robot does
 // not report it.
-func currentLevel(ctx context.Context, c *command, t bodyTool) int {
+func currentLevel(ctx context.Context, c *command, t device.Control) int {
 	var status map[string]map[string]any
-	if tool, ok := findIntTool(c.turn.Body.Tools(), []string{"get device status"}); ok {
+	if tool, ok := device.FindControl(c.turn.Body.Tools(), "get device status"); ok {
 		if text, err := c.call(ctx, tool.Name, nil); err == nil {
 			_ = json.Unmarshal([]byte(text), &status) // on an error, 50 is returned
 		}
 	}
 	for _, part := range status {
-		if n, ok := part[t.argument[0]].(float64); ok {
+		if n, ok := part[t.Arguments[0]].(float64); ok {
 			return int(n)
 		}
 	}
@@ -100,14 +104,14 @@ func currentLevel(ctx context.Context, c *command, t bodyTool) int {
 }
 
 // turnHead turns the head to the yaw and pitch in the command's value, in degrees.
-func turnHead(ctx context.Context, c *command, t bodyTool) error {
+func turnHead(ctx context.Context, c *command, t device.Control) error {
 	n, err := parseNumbers(c.value())
 	if err != nil || len(n) != 2 {
 		return fmt.Errorf("%q is not a direction", c.value())
 	}
-	arguments := map[string]any{t.argument[0]: t.clamp(0, n[0])}
-	if pitch := t.argument[1]; pitch != "" && n[1] != 0 {
-		arguments[pitch] = t.clamp(1, n[1])
+	arguments := map[string]any{t.Arguments[0]: clamp(t, 0, n[0])}
+	if pitch := t.Arguments[1]; pitch != "" && n[1] != 0 {
+		arguments[pitch] = clamp(t, 1, n[1])
 	}
 	_, err = c.call(ctx, t.Name, arguments)
 	return err
@@ -115,14 +119,14 @@ func turnHead(ctx context.Context, c *command, t bodyTool) error {
 
 // moves returns a function that turns the head to these angles on an axis, one after the
 // other, in degrees.
-func moves(axis string, angles ...int) func(context.Context, *command, bodyTool) error {
+func moves(axis string, angles ...int) func(context.Context, *command, device.Control) error {
 	const pause = 350 * time.Millisecond // a servo turns 40 degrees in about 300 ms
-	return func(ctx context.Context, c *command, t bodyTool) error {
+	return func(ctx context.Context, c *command, t device.Control) error {
 		index := 0
 		if axis == "pitch" {
 			index = 1
 		}
-		if t.argument[index] == "" {
+		if t.Arguments[index] == "" {
 			return errors.New("this head does not turn that way")
 		}
 		for i, angle := range angles {
@@ -131,7 +135,7 @@ func moves(axis string, angles ...int) func(context.Context, *command, bodyTool)
 					return err
 				}
 			}
-			arguments := map[string]any{t.argument[index]: t.clamp(index, angle)}
+			arguments := map[string]any{t.Arguments[index]: clamp(t, index, angle)}
 			if speed, ok := t.Schema.Properties["speed"]; ok {
 				arguments["speed"] = speed.Clamp(400)
 			}
@@ -154,14 +158,14 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // setLights sets the lights to the red, green and blue values in the command's value.
-func setLights(ctx context.Context, c *command, t bodyTool) error {
+func setLights(ctx context.Context, c *command, t device.Control) error {
 	rgb, err := parseNumbers(c.value())
 	if err != nil || len(rgb) != 3 {
 		return fmt.Errorf("%q is not a colour", c.value())
 	}
 	arguments := map[string]any{}
 	for i, n := range rgb {
-		arguments[t.argument[i]] = t.clamp(i, n)
+		arguments[t.Arguments[i]] = clamp(t, i, n)
 	}
 	_, err = c.call(ctx, t.Name, arguments)
 	return err

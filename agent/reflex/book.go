@@ -136,7 +136,10 @@ func names(tags []language.Tag) string {
 // addOwnFile adds the owner's file to the book of the language that the file names, or else
 // to the first book.
 func addOwnFile(books []*Book, own string) error {
-	text, err := readOwnFile(own)
+	text, err := os.ReadFile(own)
+	if err == nil && len(text) > limit.File {
+		err = fmt.Errorf("%s is larger than %d bytes", own, limit.File)
+	}
 	if err != nil {
 		return fmt.Errorf("read sentences: %w", err)
 	}
@@ -160,20 +163,6 @@ func addOwnFile(books []*Book, own string) error {
 		book = books[i]
 	}
 	return book.addFile(name, f)
-}
-
-// readOwnFile reads the owner's file, up to limit.File bytes.
-func readOwnFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, limit.File+1))
-	if err == nil && len(text) > limit.File {
-		err = fmt.Errorf("%s is larger than %d bytes", name, limit.File)
-	}
-	return text, err
 }
 
 // OwnPhrase returns the owner's phrase with this name, or "" if the owner has not set it.
@@ -266,7 +255,7 @@ func (b *Book) addSigns(file string, signs map[string]string) error {
 }
 
 // addAnswers adds answers of this kind ("yes", "no" or "neither").
-func (b *Book) addAnswers(file, kind string, fs []fileSentence) error {
+func (b *Book) addAnswers(file, kind string, fs []yaml.Node) error {
 	sentences, err := parseSentences(file, fs)
 	for _, s := range sentences {
 		b.answers = append(b.answers, answer{s, kind})
@@ -291,15 +280,21 @@ func (b *Book) addIntents(file string, fs fileIntents) error {
 
 // parseSentences parses sentences. It returns the valid ones, and an error that joins the
 // faults of the others.
-func parseSentences(file string, fs []fileSentence) (sentences []sentence, err error) {
+func parseSentences(file string, texts []yaml.Node) (sentences []sentence, err error) {
 	var faults []error
-	for _, s := range fs {
-		tree, err := parseSentence(s.text)
+	for _, n := range texts {
+		if n.Kind == yaml.AliasNode {
+			n = *n.Alias
+		}
+		if n.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%s: %w", file, fmt.Errorf("line %d: a sentence must be a text", n.Line))
+		}
+		tree, err := parseSentence(n.Value)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, s.line), s.text, err))
+			faults = append(faults, fmt.Errorf("%s: sentence %q: %w", source(file, n.Line), n.Value, err))
 			continue
 		}
-		sentences = append(sentences, sentence{tree, slots(tree), source(file, s.line)})
+		sentences = append(sentences, sentence{tree, slots(tree), source(file, n.Line)})
 	}
 	return sentences, errors.Join(faults...)
 }

@@ -13,7 +13,7 @@ type file struct {
 	Numbers  string
 	Signs    map[string]string
 	Phrases  map[string]string
-	Answers  struct{ Yes, No, Neither []fileSentence }
+	Answers  struct{ Yes, No, Neither []yaml.Node } // texts
 	Intents  fileIntents
 }
 
@@ -59,12 +59,12 @@ type fileIntents []fileIntent
 type fileIntent struct {
 	name      string
 	line      int
-	Sentences []fileSentence
-	Action    string // name of an action; "" only answers
-	Value     string // value for the action; "" means the value of a slot
-	Type      string // type of the memory entry to store
-	Key       string // key of the memory entry to store or recall
-	Body      string // body of the memory entry to store, or text of a timer
+	Sentences []yaml.Node // texts
+	Action    string      // name of an action; "" only answers
+	Value     string      // value for the action; "" means the value of a slot
+	Type      string      // type of the memory entry to store
+	Key       string      // key of the memory entry to store or recall
+	Body      string      // body of the memory entry to store, or text of a timer
 	Answer    string
 	Missing   string // the answer if nothing was remembered, or no timer is set
 	End       string // agent.End of the turn; "" means agent.Continue
@@ -102,20 +102,5 @@ func checkKeys(n *yaml.Node) error {
 			return fmt.Errorf("line %d: an intent has no %q", n.Content[i].Line, n.Content[i].Value)
 		}
 	}
-	return nil
-}
-
-// fileSentence is a sentence in a file.
-type fileSentence struct {
-	text string
-	line int
-}
-
-// UnmarshalYAML decodes a text.
-func (s *fileSentence) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind != yaml.ScalarNode {
-		return fmt.Errorf("line %d: a sentence must be a text", n.Line)
-	}
-	s.text, s.line = n.Value, n.Line
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/device"
 	"perch/plain"
 )
 
@@ -20,9 +21,9 @@ const (
 
 // takePhoto makes the robot take a picture and answers the person's question about it. The
 // robot sends the picture to a server, and returns the server's answer.
-func takePhoto(ctx context.Context, c *command, t bodyTool) error {
+func takePhoto(ctx context.Context, c *command, t device.Control) error {
 	question := plain.Clip(c.turn.Text, maxQuestion)
-	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.argument[0]: question})
+	result, err := reportingBody{c.turn.Body, c}.Call(ctx, t.Name, map[string]any{t.Arguments[0]: question})
 	if err != nil {
 		return err
 	}

@@ -23,8 +23,7 @@ var noon = time.Date(2026, 11, 20, 12, 5, 0, 0, time.UTC)
 
 func book(t testing.TB) *reflex.Book {
 	t.Helper()
-	b := must.Value(reflex.Load("en-GB", ""))(t)
-	return b
+	return must.Value(reflex.Load("en-GB", ""))(t)
 }
 
 func newMemory() *agent.Memory { return agent.NewMemory(&storetest.Table[agent.Entry]{}) }
