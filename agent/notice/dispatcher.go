@@ -237,7 +237,6 @@ func (d *dispatcher) saveState(w *waiting) {
 func (d *dispatcher) dispatchDue(ctx context.Context) (wait time.Duration, ok bool) {
 	d.storeFailed = false
 	d.followClock()
-	d.logFault(d.o.Timers.correctDueTimes())
 	for _, due := range d.o.Timers.dueTimers() {
 		d.ring(due)
 	}
@@ -254,10 +253,13 @@ func (d *dispatcher) followClock() {
 	wall, running := d.o.Clock.Now(), d.o.Clock.Running()
 	jump := wall.Sub(d.wall) - (running - d.running)
 	if jump.Abs() <= maxClockDrift {
+		jump = 0
+	}
+	d.logFault(d.o.Timers.followClock(jump))
+	if jump == 0 {
 		return
 	}
 	d.wall, d.running = wall, running
-	d.logFault(d.o.Timers.clockJumped(jump))
 	d.o.Store.clockJumped(jump)
 	d.readStore()
 }

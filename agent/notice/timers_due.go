@@ -43,27 +43,35 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 	return min(byWall, byRunning)
 }
 
-// clockJumped moves the reminders of this run after a jump of the wall clock: a reminder for
-// seven o'clock moves to the next seven o'clock.
-func (s *Timers) clockJumped(jump time.Duration) error {
+// followClock corrects the times of this run's timers. jump is how far the wall clock has
+// jumped since the last call: a reminder for seven o'clock moves to the next seven o'clock.
+func (s *Timers) followClock(jump time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
+	now, running := s.clock.Now(), s.clock.Running()
 	var failure error
 	for id, p := range s.pending {
-		if !p.thisRun || p.Length != 0 || p.rang || jump.Abs() <= maxReminderDelay {
+		if !p.thisRun || p.rang {
 			continue
 		}
 		t := p.Timer
-		t.Due, t.Set = nextOccurrence(t.Due, now.Add(-maxReminderDelay)), t.Set.Add(jump)
+		if t.Length == 0 && jump.Abs() > maxReminderDelay {
+			t.Due, t.Set = nextOccurrence(t.Due, now.Add(-maxReminderDelay)), t.Set.Add(jump)
+		}
+		if due := now.Add(p.at - running); t.Length != 0 && due.Sub(p.Due).Abs() > maxDueError {
+			t.Due, t.Set = due, due.Add(-t.Length)
+		}
 		if t.Due.Equal(p.Due) {
 			continue
 		}
-		p.Timer = t
-		s.notifyChanged(id)
 		if err := s.table.Put(id, t); err != nil {
 			failure = fmt.Errorf("store a timer: %w", err)
+			if t.Length != 0 {
+				continue // the next call tries again
+			}
 		}
+		p.Timer = t
+		s.notifyChanged(id)
 	}
 	return failure
 }
@@ -79,33 +87,6 @@ func nextOccurrence(due, after time.Time) time.Time {
 			return at
 		}
 	}
-}
-
-// correctDueTimes corrects the stored Due of this run's timers after a jump of the wall
-// clock, because a later run of the appliance will follow Due.
-func (s *Timers) correctDueTimes() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, running := s.clock.Now(), s.clock.Running()
-	var failure error
-	for id, p := range s.pending {
-		if !p.thisRun || p.Length == 0 || p.rang {
-			continue
-		}
-		due := now.Add(p.at - running)
-		if due.Sub(p.Due).Abs() <= maxDueError {
-			continue
-		}
-		t := p.Timer
-		t.Due, t.Set = due, due.Add(-t.Length)
-		if err := s.table.Put(id, t); err != nil {
-			failure = fmt.Errorf("store a timer: %w", err)
-			continue
-		}
-		p.Timer = t
-		s.notifyChanged(id)
-	}
-	return failure
 }
 
 // dueTimers returns the timers that are due, the earliest first. They remain due until they
