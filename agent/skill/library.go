@@ -25,23 +25,22 @@ import (
 	"perch/remote"
 )
 
-// Options configure a Library. All fields are optional.
+// Options configure a Library. A library that performs no skills needs only Folder and Trust.
 type Options struct {
 	Folder string // folder with a subfolder for each bundle; if empty, there are only built-in skills
 	Trust  Trust
 	// Publish publishes events about skills.
 	Publish func(robot device.ID, session string, e event.Event)
-	// Remember stores a fact for the skill remember. If nil, the skill fails.
+	// Remember stores a fact for the skill remember.
 	Remember func(c Call, name, fact string) error
-	// Sign signs a message with the appliance's key for the skill sign-action. If nil, the
-	// skill fails.
+	// Sign signs a message with the appliance's key for the skill sign-action.
 	Sign func(message string) (event.Signed, error)
 	// Server returns the MCP server at an address. name is the server's key in Skill.Servers.
 	// If nil, tools of MCP servers fail.
 	Server func(name, address string) (thinker.ToolSource, error)
 	// Skills returns the names of a character's bundles. A nil function or result means all.
 	Skills   func(character string) []string
-	Language func() string // returns the household's language as a BCP 47 tag; nil means English
+	Language func() string // returns the household's language as a BCP 47 tag
 	Within   time.Duration // time limit for one tool; 20 s if 0
 	Log      *slog.Logger
 }
@@ -65,19 +64,6 @@ const performTool = "perform_skill"
 // does not affect others. Close releases the resources of the library.
 func New(o Options) (*Library, error) {
 	o.Within = cmp.Or(o.Within, 20*time.Second)
-	if o.Remember == nil {
-		o.Remember = func(Call, string, string) error { return errors.New("this appliance has no memory") }
-	}
-	if o.Sign == nil {
-		o.Sign = func(string) (event.Signed, error) { return event.Signed{}, errors.New("this appliance has no key") }
-	}
-	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	if o.Publish == nil {
-		o.Publish = func(device.ID, string, event.Event) {}
-	}
-	if o.Language == nil {
-		o.Language = func() string { return "" }
-	}
 	l := &Library{o: o, skills: builtins(), servers: map[string]thinker.ToolSource{}, slots: make(chan struct{}, maxRunning)}
 	l.client = remote.NewClient(remote.Options{Server: remote.Server{Service: "the skill's endpoint", Check: "the url in its tools.json"},
 		First: o.Within, Idle: o.Within})

@@ -125,30 +125,22 @@ func fillPattern(pattern string, args map[string]any, r Result) string {
 	if json.Unmarshal(r.Data, &values) != nil || values == nil { // the data is not an object
 		values = map[string]any{"output": r.Output}
 	}
-	var b strings.Builder
-	for {
-		before, rest, opened := strings.Cut(pattern, "{{")
-		b.WriteString(before)
-		name, after, closed := strings.Cut(rest, "}}")
-		if !opened || !closed {
-			break
-		}
-		name = strings.TrimSpace(name)
+	text := variableFormat().ReplaceAllStringFunc(pattern, func(variable string) string {
+		name := strings.TrimSpace(variable[2 : len(variable)-2])
 		value, ok := args[name]
 		if !ok {
 			value = values[name]
 		}
 		switch value := value.(type) {
 		case nil:
+			return ""
 		case float64:
-			b.WriteString(strconv.FormatFloat(value, 'f', -1, 64))
-		default:
-			fmt.Fprint(&b, value)
+			return strconv.FormatFloat(value, 'f', -1, 64)
 		}
-		pattern = after
-	}
+		return fmt.Sprint(value)
+	})
 	// Remove the commas and spaces that a removed name has left before punctuation.
-	return strings.NewReplacer(", !", "!", ", .", ".", ", ?", "?", " ,", ",", " .", ".", " !", "!", " ?", "?").Replace(agent.Speakable(b.String()))
+	return strings.NewReplacer(", !", "!", ", .", ".", ", ?", "?", " ,", ",", " .", ".", " !", "!", " ?", "?").Replace(agent.Speakable(text))
 }
 
 // callTool calls a tool's endpoint or MCP server.

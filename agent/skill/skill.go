@@ -122,5 +122,8 @@ var nameFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // toolNameFormat matches the tool names that all models accept.
 var toolNameFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`) })
 
+// variableFormat matches a variable in Skill.Voice, such as {{name}}.
+var variableFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{.*?\}\}`) })
+
 // isName reports whether name is a valid name of a skill or a gesture.
 func isName(name string) bool { return len(name) <= maxNameLength && nameFormat().MatchString(name) }

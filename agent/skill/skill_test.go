@@ -55,6 +55,12 @@ func (h *heard) kinds() (all []string) {
 
 func library(t *testing.T, o skill.Options) *skill.Library {
 	t.Helper()
+	if o.Publish == nil {
+		o.Publish = new(heard).publish
+	}
+	if o.Language == nil {
+		o.Language = func() string { return "" }
+	}
 	l := must.Value(skill.New(o))(t)
 	t.Cleanup(l.Close)
 	return l

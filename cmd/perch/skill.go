@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,7 +12,6 @@ import (
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
 	"perch/cmd/perch/skills"
-	"perch/event"
 	"perch/plain"
 )
 
@@ -73,12 +71,7 @@ func skillListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			library, err := skill.New(skill.Options{Folder: skills.Folder(&loaded, data), Trust: trust,
-				// Without Remember and Sign the library would refuse skills that need them. This command
-				// calls neither.
-				Remember: func(skill.Call, string, string) error { return nil },
-				Sign:     func(string) (event.Signed, error) { return event.Signed{}, nil },
-				Log:      slog.New(slog.DiscardHandler)})
+			library, err := skill.New(skill.Options{Folder: skills.Folder(&loaded, data), Trust: trust})
 			if err != nil {
 				return err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +61,7 @@ func checkOwnersFiles(c *config.Config, data string) (faults []error, hasFiles b
 	trust, err := skills.Trust(c, data)
 	var library *skill.Library
 	if err == nil {
-		library, err = skill.New(skill.Options{Folder: skills.Folder(c, data), Trust: trust, Log: slog.New(slog.DiscardHandler)})
+		library, err = skill.New(skill.Options{Folder: skills.Folder(c, data), Trust: trust})
 	}
 	if err != nil {
 		add(err, adviseRestart)
