@@ -268,9 +268,6 @@ func bad(format string, args ...any) error {
 // Event returns the event for a viewer's action. Errors wrap ErrBad and name the invalid
 // field.
 func (a Action) Event() (event.Event, error) {
-	if !a.Type.Valid() {
-		return nil, bad("there is no type %.40q; the types are %s", a.Type, typeNames())
-	}
 	e, err := toEvent(a.Type, a.Payload)
 	if g, ok := e.(event.Gesture); ok && a.Skill != nil {
 		g.Skill = plain.Clip(*a.Skill, limit.Name)
@@ -290,9 +287,6 @@ func typeNames() string {
 
 // toEvent returns the event for a type and a payload from a viewer.
 func toEvent(kind Type, payload json.RawMessage) (event.Event, error) {
-	if len(payload) == 0 || payload[0] != '{' {
-		return nil, bad("payload is an object")
-	}
 	switch kind {
 	case Speak:
 		return decodePayload(payload, func(p speech) (event.Event, error) {
@@ -336,12 +330,15 @@ func toEvent(kind Type, payload json.RawMessage) (event.Event, error) {
 			return event.Presence{State: p.State}, requireText("state", p.State, limit.Name)
 		})
 	}
-	return nil, bad("there is no type %.40q", kind)
+	return nil, bad("there is no type %.40q; the types are %s", kind, typeNames())
 }
 
 // decodePayload decodes a payload and converts it to an event.
 func decodePayload[P any](payload json.RawMessage, toEvent func(P) (event.Event, error)) (event.Event, error) {
 	var p P
+	if len(payload) == 0 || payload[0] != '{' {
+		return nil, bad("payload is an object")
+	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		var typeErr *json.UnmarshalTypeError
 		if errors.As(err, &typeErr) && typeErr.Field != "" {
