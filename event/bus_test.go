@@ -28,8 +28,7 @@ func newBus(t testing.TB) *event.Bus {
 
 func next(t testing.TB, r *event.Reader) event.Envelope {
 	t.Helper()
-	e := must.Value(r.Next(t.Context()))(t)
-	return e
+	return must.Value(r.Next(t.Context()))(t)
 }
 
 func TestSlowReaderReceivesMissed(t *testing.T) {
@@ -188,26 +187,19 @@ func TestEnvelopeJSON(t *testing.T) {
 	}
 }
 
-// TestPumpEnds: Pump ends with its context, even if its channel is not read, and
-// with the bus after the last event.
-func TestPumpEnds(t *testing.T) {
+// TestEventsEnd when they are stopped, even if nobody reads them, and with the bus after the
+// last event.
+func TestEventsEnd(t *testing.T) {
 	b := event.NewBus()
 	defer b.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	held := make(chan event.Envelope)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		b.ReadFrom(1).Pump(ctx, held)
-	}()
+	held, stop := b.ReadFrom(1).Events(t.Context())
 	b.Publish("a0b1c2d3e4f5", "", event.Misheard{})
-	cancel()
-	<-ended
+	stop()
 	if _, open := <-held; open {
 		t.Error("an event came after the end")
 	}
-	taken := make(chan event.Envelope)
-	go b.ReadFrom(1).Pump(t.Context(), taken)
+	taken, stop := b.ReadFrom(1).Events(t.Context())
+	defer stop()
 	b.Close()
 	if e, open := <-taken; !open || e.Event != (event.Event)(event.Misheard{}) {
 		t.Errorf("got %+v", e)

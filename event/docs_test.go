@@ -137,8 +137,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // returned is the string that a method returns.
 func returned(t *testing.T, decl *ast.FuncDecl) string {
-	text := must.Value(strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value))(t)
-	return text
+	return must.Value(strconv.Unquote(decl.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit).Value))(t)
 }
 
 // fieldsOf are the fields of a struct that are part of its JSON.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sort"
+	"sync"
 	"time"
 )
 
@@ -52,16 +53,23 @@ func (r *Reader) Each(ctx context.Context, handle func(Envelope)) {
 	}
 }
 
-// Pump sends every event to a channel in order, until ctx ends or the bus is closed, and then closes
-// the channel. It is for callers that wait for other channels as well.
-func (r *Reader) Pump(ctx context.Context, to chan<- Envelope) {
-	defer close(to)
-	r.Each(ctx, func(e Envelope) {
-		select {
-		case to <- e:
-		case <-ctx.Done():
-		}
+// Events returns a channel that receives every event in order, until ctx ends, stop is called or
+// the bus is closed; then the channel is closed. It is for callers that wait for other channels as
+// well. The caller must call stop, which waits for the goroutine that reads the events.
+func (r *Reader) Events(ctx context.Context) (events <-chan Envelope, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	to := make(chan Envelope)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(to)
+		r.Each(ctx, func(e Envelope) {
+			select {
+			case to <- e:
+			case <-ctx.Done():
+			}
+		})
 	})
+	return to, func() { cancel(); reading.Wait() }
 }
 
 // Next waits for the next event. It returns ctx.Err() if ctx ends first, and

@@ -89,11 +89,9 @@ func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	executor := newExecutor(r, o, b.o)
 	b.mu.Unlock()
 	defer executor.lanes.Wait()
-	var pump sync.WaitGroup
-	defer pump.Wait()
 	defer cancel()
-	events := make(chan event.Envelope)
-	pump.Go(func() { b.reader.Pump(ctx, events) })
+	events, stop := b.reader.Events(ctx)
+	defer stop()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {

@@ -143,8 +143,8 @@ func key(seq uint64) string { return fmt.Sprintf("%020d", seq) }
 // Run records the events of a reader until ctx ends or the bus is closed. It then stores the
 // last batch.
 func (d *Diary) Run(ctx context.Context, from *event.Reader) {
-	events := make(chan event.Envelope)
-	go from.Pump(ctx, events) // closes events when it returns
+	events, stop := from.Events(ctx)
+	defer stop()
 	d.cut()
 	d.loadReported()
 	var batch []Entry

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -97,8 +96,7 @@ func live(t *testing.T, d *Diary, n int) {
 
 func verify(t *testing.T, d *Diary) Report {
 	t.Helper()
-	r := must.Value(d.Verify())(t)
-	return r
+	return must.Value(d.Verify())(t)
 }
 
 func TestADiaryOfSeveralRunsIsWhole(t *testing.T) {
@@ -239,7 +237,7 @@ func TestManipulationIsDetected(t *testing.T) {
 			} else {
 				on.heads.Kept[headKey] = *head
 			}
-			r := Check(seed("a").Public(), head, byKey(on))
+			r := Check(seed("a").Public(), head, (&Diary{o: Options{Entries: &on.entries}}).table())
 			if r.Whole || len(r.Faults) == 0 {
 				t.Error("it is not found")
 			}
@@ -419,16 +417,6 @@ func TestSignaturesAndKeys(t *testing.T) {
 	for _, wrong := range []string{"", "zz", strings.Repeat("a", 62)} {
 		if _, err := NewKey(wrong); err == nil {
 			t.Errorf("%q is a key", wrong)
-		}
-	}
-}
-
-func byKey(d *disk) iter.Seq[Entry] {
-	return func(yield func(Entry) bool) {
-		for k, e := range d.entries.All() {
-			if !yield(Placed(k, e)) {
-				return
-			}
 		}
 	}
 }

@@ -55,8 +55,7 @@ func TestDiaristProcess(t *testing.T) {
 
 func key(t *testing.T) diary.Key {
 	t.Helper()
-	k := must.Value(diary.NewKey(strings.Repeat("a", 64)))(t)
-	return k
+	return must.Value(diary.NewKey(strings.Repeat("a", 64)))(t)
 }
 
 // check reads the diary in a database file as it was left.

@@ -62,9 +62,9 @@ type agent struct {
 
 // Run reads the bus until ctx ends or the bus is closed.
 func (m *Moods) Run(ctx context.Context) {
-	events := make(chan event.Envelope)
-	go m.Bus.ReadFrom(1).Pump(ctx, events) // closes events when it returns
-	var next <-chan time.Time              // nil while nothing changes
+	events, stop := m.Bus.ReadFrom(1).Events(ctx)
+	defer stop()
+	var next <-chan time.Time // nil while nothing changes
 	for {
 		select {
 		case e, ok := <-events:

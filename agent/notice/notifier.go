@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"perch/device"
@@ -105,13 +104,8 @@ func (s *Notifier) Acknowledge(id string) error {
 // Run announces notifications until ctx ends or the bus is closed. It logs failures of the
 // store and retries; notifications that cannot be stored are still announced.
 func (s *Notifier) Run(ctx context.Context, r robots) error {
-	ctx, stop := context.WithCancel(ctx)
-	events := make(chan event.Envelope)
-	var pump sync.WaitGroup
-	defer pump.Wait()
+	events, stop := s.o.Bus.Read().Events(ctx)
 	defer stop()
-	reader := s.o.Bus.Read()
-	pump.Go(func() { reader.Pump(ctx, events) })
 	d := newDispatcher(s, r)
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()

@@ -2,7 +2,6 @@ package homeassistant
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"perch/event"
@@ -11,13 +10,8 @@ import (
 
 // run handles events, messages, calls and timers until ctx ends.
 func (h *hub) run(ctx context.Context, l *lanes) {
-	ctx, stop := context.WithCancel(ctx)
-	var pump sync.WaitGroup
-	defer pump.Wait()
+	events, stop := h.start(time.Now()).Events(ctx)
 	defer stop()
-	events := make(chan event.Envelope)
-	reader := h.start(time.Now())
-	pump.Go(func() { reader.Pump(ctx, events) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	reconcile := time.NewTicker(reconcileInterval)

@@ -78,14 +78,9 @@ func (a *API) words(id device.ID) *language.Words { return a.all.In(a.o.Language
 // Run removes sessions without reports, and shows the others on robots, until ctx ends or the bus
 // is closed.
 func (a *API) Run(ctx context.Context) {
-	ctx, stop := context.WithCancel(ctx)
-	events := make(chan event.Envelope)
-	var pump sync.WaitGroup
-	defer pump.Wait()
-	defer stop()
 	f := newFaces(a.o.Board, time.Now())
-	reader := f.robots.Reader(a.o.Bus)
-	pump.Go(func() { reader.Pump(ctx, events) })
+	events, stop := f.robots.Reader(a.o.Bus).Events(ctx)
+	defer stop()
 	alarm := time.NewTimer(0)
 	defer alarm.Stop()
 	for f.await(ctx, a, events, alarm.C) {

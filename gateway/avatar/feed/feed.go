@@ -63,12 +63,8 @@ func New(o Options) *Feed {
 
 // Run sends frames until ctx ends or the bus is closed.
 func (f *Feed) Run(ctx context.Context) {
-	ctx, stop := context.WithCancel(ctx)
-	var pump sync.WaitGroup
-	defer pump.Wait()
+	events, stop := f.reader.Events(ctx)
 	defer stop()
-	events := make(chan event.Envelope)
-	pump.Go(func() { f.reader.Pump(ctx, events) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
