@@ -1,10 +1,9 @@
 package store
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 
@@ -103,7 +102,7 @@ func buildFile(fresh string, o Options, fill func(to *bbolt.DB) error) (to openF
 	}
 	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return to, err
+		return to, unusable(filepath.Dir(fresh), err)
 	}
 	_ = f.Close()
 	o.reached("made")
@@ -114,7 +113,9 @@ func buildFile(fresh string, o Options, fill func(to *bbolt.DB) error) (to openF
 	err = guarded(func() error { return fill(to.bolt) })
 	to.bolt.NoSync, to.bolt.NoGrowSync = false, false
 	if err == nil {
-		err = to.file.Sync()
+		if err = to.file.Sync(); err != nil {
+			err = unusable(fresh, err)
+		}
 	}
 	if err != nil {
 		_ = release(to.bolt, to.file, errors.Is(err, errPanic))
@@ -124,44 +125,29 @@ func buildFile(fresh string, o Options, fill func(to *bbolt.DB) error) (to openF
 
 // sameRecords returns an error unless a file and its copy hold the same records.
 func sameRecords(original, duplicate *bbolt.DB) error {
-	return original.View(func(from *bbolt.Tx) error {
-		return duplicate.View(func(to *bbolt.Tx) error {
-			tables := to.Cursor()
-			next, _ := tables.First()
-			for name, _ := range pairs(from.Cursor()) {
-				if !bytes.Equal(next, name) || !sameTable(from.Bucket(name), to.Bucket(name)) {
-					return fmt.Errorf("the copy of table %q differs", name)
-				}
-				next, _ = tables.Next()
-			}
-			if next != nil {
-				return fmt.Errorf("the copy has a table %q", next)
-			}
-			return nil
+	want, err := digest(original)
+	if err != nil {
+		return err
+	}
+	got, err := digest(duplicate)
+	if err == nil && got != want {
+		err = errors.New("the copy differs")
+	}
+	return err
+}
+
+// digest returns a hash of all records.
+func digest(db *bbolt.DB) (sum [sha256.Size]byte, err error) {
+	hash := sha256.New()
+	err = db.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
+			fmt.Fprintf(hash, "table %q\n", name)
+			return b.ForEach(func(k, v []byte) error {
+				fmt.Fprintf(hash, "%q %d\n%s\n", k, len(v), v)
+				return nil
+			})
 		})
 	})
-}
-
-// pairs yields the keys and values of a cursor. The key of a bucket is its name.
-func pairs(c *bbolt.Cursor) iter.Seq2[[]byte, []byte] {
-	return func(yield func(k, v []byte) bool) {
-		for k, v := c.First(); k != nil; k, v = c.Next() {
-			if !yield(k, v) {
-				return
-			}
-		}
-	}
-}
-
-// sameTable reports whether two tables hold the same records.
-func sameTable(a, b *bbolt.Bucket) bool {
-	c := b.Cursor()
-	k, v := c.First()
-	for key, value := range pairs(a.Cursor()) {
-		if k == nil || !bytes.Equal(k, key) || !bytes.Equal(v, value) {
-			return false
-		}
-		k, v = c.Next()
-	}
-	return k == nil
+	hash.Sum(sum[:0])
+	return sum, err
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"go.etcd.io/bbolt"
 )
 
 // temporary is the suffix of a database file that is being created.
@@ -76,27 +78,19 @@ func mayHoldData(path string) bool {
 func create(path string, dir *os.File, o Options) error {
 	fresh := path + temporary
 	defer os.Remove(fresh)
-	f, err := os.OpenFile(fresh, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return unusable(filepath.Dir(path), err)
-	}
-	_ = f.Close()
-	bolt, file, err := openBolt(fresh, o.Timeout)
+	to, err := buildFile(fresh, o, func(*bbolt.DB) error { return nil })
 	if err != nil {
 		return err
 	}
-	defer bolt.Close()
+	defer to.bolt.Close()
 	if !neverUsed(path, fresh) {
 		return nil // examine reports the damage
 	}
 	if o.Expect {
 		return Missing(path)
 	}
-	if _, err := prepare(bolt, file, o); err != nil {
+	if _, err := prepare(to.bolt, to.file, o); err != nil {
 		return err
-	}
-	if err := file.Sync(); err != nil {
-		return unusable(fresh, err)
 	}
 	if err := os.Rename(fresh, path); err != nil {
 		return unusable(path, err)

@@ -75,6 +75,5 @@ func open(t testing.TB, path string, o Options) *DB {
 
 func read(t testing.TB, path string) []byte {
 	t.Helper()
-	data := must.Value(os.ReadFile(path))(t)
-	return data
+	return must.Value(os.ReadFile(path))(t)
 }

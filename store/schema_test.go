@@ -50,25 +50,15 @@ func TestMigrations(t *testing.T) {
 	wantCommits(t, db, 0, "nothing to migrate")
 	must.Succeed(t, db.Close())
 
-	_, err := Open(path, Options{Migrations: all[:1]})
-	if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), "schema 3, this one knows 1") {
-		t.Errorf("an older program: %v", err)
-	}
-}
-
-func TestNewerIsLeftUntouched(t *testing.T) {
-	path := dbPath(t)
-	db := open(t, path, Options{Migrations: []Migration{{"one", nothing}}})
-	must.Succeed(t, NewTable[int](db, "numbers").Put("a", 1))
-	must.Succeed(t, db.Close())
 	before := read(t, path)
-	for range 2 {
-		if _, err := Open(path, Options{}); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), path) {
-			t.Errorf("Open = %v", err)
+	for range 2 { // the first try lets go of the file
+		_, err := Open(path, Options{Migrations: all[:1]})
+		if !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "schema 3, this one knows 1") {
+			t.Errorf("an older program: %v", err)
 		}
 	}
 	if !bytes.Equal(read(t, path), before) {
-		t.Error("the file was changed")
+		t.Error("an older program has changed the file")
 	}
 }
 

@@ -18,27 +18,6 @@ import (
 	"perch/must"
 )
 
-func TestRoundTripThroughReopening(t *testing.T) {
-	path := dbPath(t)
-	want := robot{Name: "Chan", Count: 3, Tags: []string{"desk"}, Extra: map[string]any{"volume": 70.0}}
-	db := open(t, path, Options{})
-	robots := NewTable[robot](db, "robots")
-	must.Succeed(t, robots.Put("a0", want))
-	robots.PutSoon("a1", want)
-	must.Succeed(t, db.Close())
-	must.Succeed(t, db.Close())
-
-	robots = NewTable[robot](open(t, path, Options{}), "robots")
-	for _, key := range []string{"a0", "a1"} {
-		if got, found, err := robots.Get(key); err != nil || !found || !reflect.DeepEqual(got, want) {
-			t.Errorf("Get(%s) = %+v, %v, %v", key, got, found, err)
-		}
-	}
-	if _, found, err := robots.Get("a2"); found || err != nil {
-		t.Errorf("a record out of nothing: %v, %v", found, err)
-	}
-}
-
 func TestPutSoonKeepsWhatItWasGiven(t *testing.T) {
 	robots := NewTable[robot](open(t, dbPath(t), Options{}), "robots")
 	r := robot{Tags: []string{"before"}}
@@ -46,54 +25,6 @@ func TestPutSoonKeepsWhatItWasGiven(t *testing.T) {
 	r.Tags[0] = "after"
 	if got, _, _ := robots.Get("a"); got.Tags[0] != "before" {
 		t.Errorf("the caller's later change was stored: %v", got)
-	}
-}
-
-func TestOrderWithWaitingRecords(t *testing.T) {
-	db := open(t, dbPath(t), Options{})
-	numbers, other := NewTable[int](db, "numbers"), NewTable[int](db, "other")
-	const n = 3*stepRecords + 5
-	for i := range n {
-		numbers.PutSoon(fmt.Sprintf("%04d", i), i)
-		if i%3 == 0 {
-			must.Succeed(t, db.Flush())
-		}
-	}
-	other.PutSoon("0000", -1)
-	must.Succeed(t, numbers.Delete("0003"))
-	numbers.DeleteSoon("0001")
-	numbers.PutSoon("0002", 1002)
-	numbers.PutSoon("9999", 9999)
-	numbers.PutSoon("0000-", 0)
-	numbers.PutSoon("", 1)
-	numbers.DeleteSoon("none")
-
-	var want []string
-	for i := range n {
-		if key := fmt.Sprintf("%04d", i); key != "0001" && key != "0003" {
-			want = append(want, key)
-		}
-	}
-	want = append(slices.Insert(want, 1, "0000-"), "9999")
-	var got []string
-	for key, v := range numbers.All() {
-		if key == "0002" && v != 1002 {
-			t.Errorf("the stored %d was seen before the waiting value", v)
-		}
-		got = append(got, key)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("All = %v\nwant  %v", got, want)
-	}
-	slices.Reverse(want)
-	for _, n := range []int{0, -1, 1, 2, stepRecords + 1, len(want), len(want) + 9} {
-		got = nil
-		for key := range numbers.Newest(n) {
-			got = append(got, key)
-		}
-		if !slices.Equal(got, want[:min(max(n, 0), len(want))]) {
-			t.Errorf("Newest(%d) = %v", n, got)
-		}
 	}
 }
 
