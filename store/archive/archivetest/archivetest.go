@@ -81,8 +81,7 @@ func Write(t testing.TB, path string, text []byte) {
 // Read reads a file.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
-	text := must.Value(os.ReadFile(path))(t)
-	return text
+	return must.Value(os.ReadFile(path))(t)
 }
 
 // Names returns the paths of all files below a directory, relative to it. Files in subfolders come
