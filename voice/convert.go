@@ -1,7 +1,9 @@
 package voice
 
 import (
+	"context"
 	"errors"
+	"io"
 	"time"
 	"unicode/utf8"
 )
@@ -114,6 +116,29 @@ func (c *Converter) Convert(pcm []int16) error {
 		return ErrEndless
 	}
 	return nil
+}
+
+// ConvertAll converts the samples that read returns, until read returns io.EOF. It returns the
+// errors of read and Convert unchanged.
+func (c *Converter) ConvertAll(ctx context.Context, read func(pcm []int16) (int, error)) error {
+	var pcm [2048]int16
+	for {
+		if err := ctx.Err(); err != nil {
+			return err // checked here, because a lot of sound may be buffered
+		}
+		n, err := read(pcm[:])
+		if n > 0 {
+			if err := c.Convert(pcm[:n]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Sounded reports whether any sound was passed on.

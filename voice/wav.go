@@ -21,6 +21,7 @@ type WAVReader struct {
 	channels    int
 	sampleBytes int // size of a sample of one channel
 	readSample  func(b []byte) int16
+	dataSize    uint32 // of the data chunk, as its header says
 	r           *bufio.Reader
 	buf         [4096]byte
 }
@@ -74,8 +75,10 @@ func sampleFromFloat(v float64) int16 {
 	return int16(math.Round(min(max(v, -1), 1) * math.MaxInt16))
 }
 
-// maxSkipped is the maximum number of bytes before the sound.
-const maxSkipped = 1 << 20
+const (
+	maxSkipped = 1 << 20 // bytes before the sound
+	maxWAVRate = 192000  // Hz; greater than the rates that are Playable, since files of recordings may have it
+)
 
 // NewWAVReader reads the header of a WAV stream, up to the first sample.
 func NewWAVReader(r io.Reader) (*WAVReader, error) {
@@ -101,6 +104,7 @@ func NewWAVReader(r io.Reader) (*WAVReader, error) {
 			if w.Rate == 0 {
 				return nil, fmt.Errorf("%w: data before fmt", ErrWAV)
 			}
+			w.dataSize = size
 			return w, nil
 		case "fmt ":
 			if err := w.readFormat(size); err != nil {
@@ -138,17 +142,21 @@ func (w *WAVReader) readFormat(size uint32) error {
 	if w.channels < 1 || w.channels > 2 {
 		return fmt.Errorf("%w: %d channels", ErrWAV, w.channels)
 	}
-	if !Playable(w.Rate) {
+	if w.Rate < 8000 || w.Rate > maxWAVRate || w.Rate%25 != 0 {
 		return fmt.Errorf("%w: %d Hz", ErrWAV, w.Rate)
 	}
 	return nil
 }
 
+// StopAfterData makes Read return io.EOF at the end of the data chunk. In a file, other chunks may
+// follow. It must be called before Read.
+func (w *WAVReader) StopAfterData() { w.r = bufio.NewReader(io.LimitReader(w.r, int64(w.dataSize))) }
+
 // Channels returns the number of channels of the stream, 1 or 2.
 func (w *WAVReader) Channels() int { return w.channels }
 
-// Read fills pcm with mono samples, or with the left channel of a stereo stream, and returns
-// the number of samples. The error is io.EOF at the end of the stream.
+// Read fills pcm with mono samples, which are the mean of both channels of a stereo stream, and
+// returns the number of samples. The error is io.EOF at the end of the stream.
 func (w *WAVReader) Read(pcm []int16) (int, error) {
 	size := w.sampleBytes * w.channels
 	maxSamples := min(len(pcm), len(w.buf)/size)
@@ -158,12 +166,31 @@ func (w *WAVReader) Read(pcm []int16) (int, error) {
 	}
 	samples := n / size
 	for i := range samples {
-		pcm[i] = w.readSample(w.buf[i*size : i*size+w.sampleBytes])
+		frame := w.buf[i*size : (i+1)*size]
+		pcm[i] = w.readSample(frame[:w.sampleBytes])
+		if w.channels == 2 {
+			pcm[i] = int16((int(pcm[i]) + int(w.readSample(frame[w.sampleBytes:]))) / 2)
+		}
 	}
 	if samples == 0 && err == nil {
 		err = io.EOF
 	}
 	return samples, err
+}
+
+// ReadAll returns the rest of the sound at rate, in Hz.
+func (w *WAVReader) ReadAll(rate int) (pcm []int16, err error) {
+	resampler := NewResampler(w.Rate, rate)
+	for part := make([]int16, 4096); ; {
+		n, err := w.Read(part)
+		pcm = append(pcm, resampler.Resample(part[:n])...)
+		if errors.Is(err, io.EOF) {
+			return pcm, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // WriteWAV writes pcm as a mono WAV file.

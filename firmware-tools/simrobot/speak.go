@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,17 +44,9 @@ func ReadWAV(file string) ([]int16, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read sound from %s: %w", file, err)
 	}
-	resampler := voice.NewResampler(w.Rate, voice.MicRate)
-	var pcm []int16
-	buf := make([]int16, 4096)
-	for {
-		n, err := w.Read(buf)
-		pcm = append(pcm, resampler.Resample(buf[:n])...)
-		if errors.Is(err, io.EOF) {
-			return pcm, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read sound from %s: %w", file, err)
-		}
+	pcm, err := w.ReadAll(voice.MicRate)
+	if err != nil {
+		return nil, fmt.Errorf("read sound from %s: %w", file, err)
 	}
+	return pcm, nil
 }

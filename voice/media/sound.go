@@ -85,7 +85,7 @@ func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOption
 	if !to.Rate(o.Rate) {
 		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", o.Rate))
 	}
-	switch err := convertAll(ctx, read, to); {
+	switch err := to.ConvertAll(ctx, read); {
 	case errors.Is(err, voice.ErrEndless):
 		return c.Fault(fmt.Sprintf("does not stop speaking: %s are enough for this text; check the voice and the model", voice.MaxSpeech(o.Text)))
 	case errors.Is(err, voice.ErrWAV):
@@ -231,26 +231,4 @@ func (w *rawReader) read(pcm []int16) (int, error) {
 		w.buf[0] = w.buf[n-1]
 	}
 	return n / 2, err
-}
-
-// convertAll passes all samples that read returns to a converter.
-func convertAll(ctx context.Context, read func([]int16) (int, error), to *voice.Converter) error {
-	var pcm [2048]int16
-	for {
-		if err := ctx.Err(); err != nil {
-			return err // checked here, because a lot of sound may be buffered
-		}
-		n, err := read(pcm[:])
-		if n > 0 {
-			if err := to.Convert(pcm[:n]); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

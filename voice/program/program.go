@@ -5,7 +5,6 @@ package program
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -73,7 +72,7 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 		return fmt.Errorf("%w: start %s: %w", voice.ErrUnavailable, c.Name, err)
 	}
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, cmd.Process.Pid, niceness) // an error does no harm
-	soundErr := convertWAV(stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
+	soundErr := convertWAV(ctx, stdout, voice.NewConverter(voice.MaxSpeech(c.Text), nil, func(pcm []int16) error {
 		// The time that out takes does not count.
 		timer.Stop()
 		defer timer.Reset(soundTimeout)
@@ -96,25 +95,15 @@ func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 }
 
 // convertWAV reads a WAV stream to its end and converts its sound.
-func convertWAV(r io.Reader, to *voice.Converter) error {
+func convertWAV(ctx context.Context, r io.Reader, to *voice.Converter) error {
 	wav, err := voice.NewWAVReader(r)
 	if err != nil {
 		return fmt.Errorf("read its sound: %w", err)
 	}
-	to.Rate(wav.Rate) // NewWAVReader has checked it
-	var pcm [2048]int16
-	for {
-		n, err := wav.Read(pcm[:])
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read its sound: %w", err)
-		}
-		if err := to.Convert(pcm[:n]); err != nil {
-			return err
-		}
+	if !to.Rate(wav.Rate) {
+		return fmt.Errorf("read its sound: %d Hz cannot be played", wav.Rate)
 	}
+	return to.ConvertAll(ctx, wav.Read)
 }
 
 // maxStderr is how many bytes a Stderr stores.

@@ -1,6 +1,7 @@
 package sounds
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -26,6 +27,20 @@ func tone(rate int, seconds float64) []float64 {
 		out[i] = 0.5 * math.Sin(2*math.Pi*440*float64(i)/float64(rate))
 	}
 	return out
+}
+
+// Formats of a WAV file.
+const (
+	wavPCM        = 1
+	wavFloat      = 3
+	wavExtensible = 0xfffe
+)
+
+// wav is the format of a WAV file.
+type wav struct {
+	format         uint16
+	channels, rate int
+	bits           int
 }
 
 // wavFile writes one. A right channel is silent.
@@ -110,6 +125,13 @@ func TestWAVFiles(t *testing.T) {
 		}
 		wantTone(t, name, pcm, 0.5/float64(c.channels), 500*time.Millisecond)
 	}
+	tagged := wavFile(wav{wavPCM, 1, 24000, 16}, false, tone(24000, 0.5)) // another chunk follows the sound
+	i := bytes.Index(tagged, []byte("data"))
+	binary.LittleEndian.PutUint32(tagged[i+4:], uint32(len(tagged)-i-8))
+	write(t, dir, "tagged.wav", append(append(tagged, "LIST\xff\xff\x00\x00"...), bytes.Repeat([]byte{0x7f}, 48000)...))
+	pcm, err := Open(dir).Load(t.Context(), "tagged")
+	must.Succeed(t, err)
+	wantTone(t, "tagged.wav", pcm, 0.5, 500*time.Millisecond)
 }
 
 func TestNames(t *testing.T) {
@@ -162,7 +184,7 @@ func TestRejectedFiles(t *testing.T) {
 		"other.wav": []byte("<html>not found, and long enough</html>"),
 		"mute.wav":  good[:56],
 		"cut.wav":   good[:46],
-		"bytes.wav": wavFile(wav{wavPCM, 1, 8000, 8}, false, nil),
+		"adpcm.wav": wavFile(wav{2, 1, 8000, 4}, false, nil),
 		"six.wav":   wavFile(wav{wavPCM, 6, 48000, 16}, false, nil),
 		"odd.wav":   wavFile(wav{wavPCM, 1, 44099, 16}, false, tone(8000, 0.5)),
 		"long.wav":  wavFile(wav{wavPCM, 1, 8000, 16}, false, make([]float64, 61*8000)),
@@ -180,8 +202,8 @@ func TestRejectedFiles(t *testing.T) {
 	must.Succeed(t, syscall.Mkfifo(filepath.Join(dir, "pipe.wav"), 0o600))
 	l := Open(dir)
 	for name, want := range map[string]string{
-		"none.wav": "not a WAV file", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "cut short", "bytes.wav": "8 bits",
-		"six.wav": "one or two", "odd.wav": "48000 Hz",
+		"none.wav": "not a WAV", "other.wav": "save it as WAV", "mute.wav": "no sound", "cut.wav": "save it as WAV", "adpcm.wav": "ADPCM of 4 bits",
+		"six.wav": "6 channels", "odd.wav": "44099 Hz",
 		"long.wav": "cut it", "big.wav": "make it an Opus file", "none.opus": "copy it once more", "wav.opus": "copy it once more",
 		"link.wav": "escapes", "up.wav": "escapes", "pipe.wav": "not a regular file",
 	} {

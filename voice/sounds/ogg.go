@@ -129,3 +129,8 @@ func amplify(pcm []int16, gain int16) []int16 {
 	}
 	return pcm
 }
+
+// toPCM converts a sample from -1 to 1 to PCM. It limits greater values.
+func toPCM(v float64) int16 {
+	return int16(max(math.MinInt16, min(math.MaxInt16, math.Round(v*(1<<15)))))
+}

@@ -15,8 +15,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"perch/voice"
 )
 
 // Limits of sounds.
@@ -197,22 +195,3 @@ func readFile(root *os.Root, file string) ([]byte, error) {
 
 // maxSamples returns the number of samples in a sound of maxDuration at a rate.
 func maxSamples(rate int) int { return rate * int(maxDuration/time.Second) }
-
-// resample converts a sound to voice.SpeakerRate. It does so in steps of 0.1 s, and fails if
-// ctx ends.
-func resample(ctx context.Context, pcm []int16, rate int) ([]int16, error) {
-	if rate == voice.SpeakerRate {
-		return pcm, nil
-	}
-	r := voice.NewResampler(rate, voice.SpeakerRate)
-	out := make([]int16, 0, len(pcm)*voice.SpeakerRate/rate+voice.SpeakerFrame)
-	for len(pcm) > 0 {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		n := min(len(pcm), rate/10)
-		out = append(out, r.Resample(pcm[:n])...)
-		pcm = pcm[n:]
-	}
-	return append(out, r.Resample(make([]int16, rate/100))...), nil // silence to get the sound that the filter has delayed
-}

@@ -84,14 +84,9 @@ func ReadWAV(t testing.TB, file []byte, rate int) (pcm []int16) {
 	t.Helper()
 	w, err := voice.NewWAVReader(bytes.NewReader(file))
 	must.Succeed(t, err)
-	to := voice.NewResampler(w.Rate, rate)
-	for part := make([]int16, 4096); ; {
-		n, err := w.Read(part)
-		pcm = append(pcm, to.Resample(part[:n])...)
-		if err != nil {
-			return pcm
-		}
-	}
+	pcm, err = w.ReadAll(rate)
+	must.Succeed(t, err)
+	return pcm
 }
 
 // Sentence checks an engine's error: the error must wrap voice.ErrUnavailable, so that the next
