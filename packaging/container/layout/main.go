@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,8 +14,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -262,10 +263,28 @@ func configuration(p platform, layer string, o options) any {
 // machineFiles are patterns of files that belong to the running machine, not to the image.
 var machineFiles = []string{"dev/*", "proc/*", "run/*", "sys/*", "tmp/*"}
 
-// isExcluded reports whether a name matches one of the patterns.
-func isExcluded(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		matched, err := filepath.Match(pattern, name)
-		return err == nil && matched
-	})
+// archive writes the files in a folder as a tar archive. It is reproducible: the files are sorted by
+// name, owners are numbers, and a time after latest is replaced by latest. Files whose path matches
+// a pattern in exclude are left out.
+func archive(w io.Writer, folder string, latest time.Time, exclude []string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	args := []string{"--create", "--directory=" + folder, "--format=gnu", "--sort=name", "--numeric-owner", "--clamp-mtime",
+		fmt.Sprintf("--mtime=@%d", latest.Unix()), "--anchored"}
+	for _, pattern := range exclude {
+		args = append(args, "--exclude="+pattern)
+	}
+	args = append(args, "--")
+	for _, e := range entries { // without this list, the names in the archive would begin with "./"
+		args = append(args, e.Name())
+	}
+	var stderr bytes.Buffer
+	tar := exec.Command("tar", args...)
+	tar.Stdout, tar.Stderr = w, &stderr
+	if err := tar.Run(); err != nil {
+		return fmt.Errorf("tar: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return nil
 }
