@@ -4,11 +4,11 @@ package sounds
 
 import (
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -24,6 +24,12 @@ const (
 	maxFiles    = 4096 // files in the directory that are listed
 	maxName     = 255  // bytes of a name
 )
+
+// builtIn holds the built-in sounds. The program that computed them is in commit d8b12345, as
+// voice/sounds/builtin.go; opusenc encoded the result.
+//
+//go:embed builtin/*.opus
+var builtIn embed.FS
 
 // Library is a collection of sounds. It is safe for concurrent use.
 type Library struct{ dir string }
@@ -47,7 +53,11 @@ func stem(file string) string { return strings.TrimSuffix(file, filepath.Ext(fil
 // Names returns the names of all sounds, sorted, such as "birthday.wav" and "purr". A file
 // such as "purr.wav" replaces the built-in sound "purr".
 func (l *Library) Names() []string {
-	names := slices.Sorted(maps.Keys(builtIn()))
+	var names []string
+	entries, _ := builtIn.ReadDir("builtin") // cannot fail
+	for _, e := range entries {
+		names = append(names, stem(e.Name()))
+	}
 	root, files, err := l.list()
 	if err != nil {
 		return names // Load returns the error
@@ -101,8 +111,8 @@ func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 			return loadFile(ctx, root, file)
 		}
 	}
-	if sound := builtIn()[name]; sound != nil {
-		return sound().pcm(), nil
+	if data, err := builtIn.ReadFile("builtin/" + name + ".opus"); err == nil {
+		return decodeOgg(ctx, data)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the directory of sounds: %w", err)
