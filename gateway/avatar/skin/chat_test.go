@@ -1,6 +1,7 @@
 package skin
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/agent"
@@ -61,6 +63,30 @@ func TestChat(t *testing.T) {
 	if h := answer.Header; !strings.HasPrefix(h.Get("X-Session-Id"), "vtb_") || h.Get("Access-Control-Allow-Origin") != page ||
 		!strings.Contains(h.Get("Access-Control-Expose-Headers"), "X-Session-Id") {
 		t.Errorf("%v", h)
+	}
+}
+
+// TestStreamedChat compares a stream byte for byte.
+func TestStreamedChat(t *testing.T) {
+	h := newHarness(t)
+	h.brain.replies = said()
+	answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true`))
+	lines := strings.Split(strings.TrimSuffix(body, "\n\n"), "\n\n")
+	head, _, _ := strings.Cut(lines[0], `"choices"`)
+	want := []string{
+		`[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}]}`,
+		`[{"index":0,"delta":{"content":"[happy] Build is green."},"finish_reason":null}]}`,
+		`[{"index":0,"delta":{"content":" [love] [anim:wave] Well done."},"finish_reason":null}]}`,
+		`[{"index":0,"delta":{},"finish_reason":"stop"}]}`,
+	}
+	for i, w := range want {
+		want[i] = head + `"choices":` + w
+	}
+	if want = append(want, "data: [DONE]"); !slices.Equal(lines, want) {
+		t.Errorf("%s", body)
+	}
+	if answer.Header.Get("Content-Type") != "text/event-stream" || !strings.Contains(head, `"object":"chat.completion.chunk","created":`) {
+		t.Errorf("%v %s", answer.Header, head)
 	}
 }
 
@@ -465,6 +491,19 @@ func TestQuestionsAreClosed(t *testing.T) {
 	}
 }
 
+// TestPreflight has the headers that OpenAI's library sends.
+func TestPreflight(t *testing.T) {
+	h := newHarness(t)
+	for origin, want := range map[string]int{page: 204, "https://evil.example": 403} {
+		answer, _ := h.ask(t, http.MethodOptions, chatPath, "", "Origin", origin, "Authorization", "", "Access-Control-Request-Method", "POST",
+			"Access-Control-Request-Headers", "authorization,content-type,x-session-id,x-stainless-os")
+		allowed := answer.Header.Get("Access-Control-Allow-Headers")
+		if answer.StatusCode != want || want == 204 && (!strings.Contains(allowed, "X-Session-Id") || !strings.Contains(allowed, "x-stainless-os")) {
+			t.Errorf("%s: %d %v", origin, answer.StatusCode, answer.Header)
+		}
+	}
+}
+
 // pen is a ResponseWriter that writes to a pipe.
 type pen struct {
 	http.ResponseWriter
@@ -475,6 +514,28 @@ func (p pen) Write(b []byte) (int, error) { return p.Writer.Write(b) }
 func (p pen) Header() http.Header         { return http.Header{} }
 func (p pen) WriteHeader(int)             {}
 func (p pen) Flush()                      {}
+
+// TestStreamIsKeptAlive by comments while the agent thinks.
+func TestStreamIsKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, w := io.Pipe()
+		s := newStream(pen{Writer: w}, ": begins\n\n")
+		began := time.Now()
+		lines := bufio.NewReader(r)
+		for n := 1; n <= 2; n++ {
+			line, err := lines.ReadString('\n')
+			if blank, _ := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, ":") || blank != "\n" ||
+				time.Since(began) != beginWithin+time.Duration(n-1)*keepAlive {
+				t.Errorf("%q after %v (%v)", line, time.Since(began), err)
+			}
+		}
+		s.finish()
+		if err := s.send("x"); err == nil {
+			t.Error("it goes on after its end")
+		}
+		time.Sleep(10 * keepAlive)
+	})
+}
 
 func FuzzChat(f *testing.F) {
 	for _, seed := range []string{chatOf(""), `{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"user":"u","model":"perch/vrm"}`,

@@ -92,6 +92,21 @@ func TestStreamBeginsWithin3Seconds(t *testing.T) {
 	}
 }
 
+// TestDoubledSlash: AniCompanion adds the path to an address that may end with a slash.
+func TestDoubledSlash(t *testing.T) {
+	h := newHarness(t)
+	conn, err := h.dialAt("//v1/vtuber/ws", "Authorization", "Bearer "+secret)
+	must.Succeed(t, err)
+	conn.Drop()
+	if _, err := h.dialAt("//v1/vtuber/ws"); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("without the key: %v", err)
+	}
+	h.brain.replies = said()
+	if answer, body := h.ask(t, http.MethodPost, "/"+chatPath, chatOf("")); answer.StatusCode != 200 {
+		t.Errorf("a chat: %d %s", answer.StatusCode, body)
+	}
+}
+
 // TestUnsupportedParameters are refused, because the client relies on them.
 func TestUnsupportedParameters(t *testing.T) {
 	h := newHarness(t)

@@ -2,7 +2,7 @@ package skin
 
 import (
 	"encoding/base64"
-
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -64,6 +64,69 @@ func TestSkinThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// TestUnreadMoodsAreBounded, and gestures: a slow skin delays no other, and reads the latest.
+func TestUnreadMoodsAreBounded(t *testing.T) {
+	h := newHarness(t)
+	h.server.paces.send = time.Minute // this machine may be slow
+	slow, quick := h.raw(t), h.connect(t)
+	slow.SendShort(`{"type":"subscribe","events":["mood","gesture","notification"]}`)
+	const rounds = 300 // more than the network holds
+	for n := range rounds {
+		for i := range 20 { // each in another session, as a hostile program may name them
+			h.happens("", fmt.Sprint(n, "-", i), event.Gesture{Name: strings.Repeat("x", 200), By: event.ByModel},
+				event.Mood{Dominant: "celebration", Face: "happy", Feelings: event.Feelings{Celebration: float64(n) / rounds}})
+		}
+		quick.until()
+	}
+	must.Succeed(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
+	frames := 0
+	last := fmt.Sprintf(`"session_id":"%d-19"`, rounds-1)
+	for data := ""; !strings.Contains(data, `"type":"mood"`) || !strings.Contains(data, last); frames++ {
+		_, frame, err := slow.Frame()
+		if err != nil {
+			t.Fatalf("after %d frames: %v", frames, err)
+		}
+		data = string(frame)
+	}
+	if frames >= rounds*40 {
+		t.Errorf("%d frames were kept for it", frames)
+	}
+}
+
+// TestSlowSkinGetsLatestFrames: the latest state and face of each session, and every
+// notification that is not of low urgency.
+func TestSlowSkinGetsLatestFrames(t *testing.T) {
+	h := newHarness(t)
+	h.server.paces.send = time.Minute // this machine may be slow
+	slow, quick := h.raw(t), h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{})
+	quick.until()
+	const rounds = 400 // more than the network holds
+	for n := range rounds {
+		h.happens("", "", event.Notification{ID: "news", Text: fmt.Sprint(n, filler), Urgency: "normal"})
+		h.happens(robotA, "s1", event.ThinkingStarted{}, event.Emotion{Name: []string{"happy", "sad"}[n%2]}, event.ListeningStarted{})
+		quick.until()
+	}
+	h.happens("", "", event.Notification{ID: "kept", Text: "kept", Urgency: "normal"})
+	h.happens(robotA, "s1", event.SpeakingStarted{})
+	quick.until()
+	must.Succeed(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
+	var frames []string
+	for kept := false; !kept || !strings.Contains(frames[len(frames)-1], `"state":"thinking"`); {
+		opcode, data, err := slow.Frame()
+		if err != nil {
+			t.Fatalf("after %d frames: %v", len(frames), err)
+		}
+		if opcode == 1 {
+			frames = append(frames, string(data))
+			kept = kept || strings.Contains(string(data), `"id":"kept"`)
+		}
+	}
+	if len(frames) > 3*rounds {
+		t.Errorf("%d frames were sent of %d: nothing gave way", len(frames), 4*rounds)
+	}
+}
+
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := event.NewBus()
@@ -73,10 +136,37 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
+// TestConnectionsFromOneAddress are limited; a skin that leaves makes room.
+func TestConnectionsFromOneAddress(t *testing.T) {
+	h := newHarness(t)
+	var in []*socket.Conn
+	for range 200 {
+		conn, err := h.dial("Authorization", "Bearer "+secret)
+		var refusal *socket.Refusal
+		switch {
+		case err == nil:
+			in = append(in, conn)
+			defer conn.Drop()
+		case !errors.As(err, &refusal) || refusal.Status != http.StatusServiceUnavailable || !strings.Contains(refusal.Text, "too_many_skins"):
+			t.Fatal(err)
+		}
+	}
+	if len(in) != maxPerAddress {
+		t.Errorf("%d were let in", len(in))
+	}
+	in[0].Drop()
+	for {
+		conn, err := h.dial("Authorization", "Bearer "+secret)
+		if err == nil {
+			conn.Drop()
+			break
+		}
+	}
+}
+
 func TestKeys(t *testing.T) {
 	coded := base64.RawURLEncoding.EncodeToString([]byte(secret))
 	padded := base64.URLEncoding.EncodeToString([]byte(secret))
-	byHeader, byQuery := newHarness(t), newHarness(t, func(o *Options) { o.QueryToken = true })
 	for _, c := range []struct {
 		name   string
 		query  bool
@@ -103,10 +193,7 @@ func TestKeys(t *testing.T) {
 		{"a query that is", true, "?token=" + secret, nil, 101, ""},
 		{"a wrong one", true, "?token=x", nil, 401, ""},
 	} {
-		h := byHeader
-		if c.query {
-			h = byQuery
-		}
+		h := newHarness(t, func(o *Options) { o.QueryToken = c.query })
 		r, err := http.NewRequest(http.MethodGet, h.url+"/v1/vtuber/ws"+c.path, nil)
 		must.Succeed(t, err)
 		for key, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",

@@ -41,8 +41,8 @@ func TestToolProgress(t *testing.T) {
 	stream := func(header ...string) string {
 		t.Helper()
 		answer, body := h.ask(t, http.MethodPost, chatPath, chatOf(`,"stream":true`), header...)
-		if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
-			t.Fatal(answer.Header, body)
+		if answer.StatusCode != http.StatusOK {
+			t.Fatal(body)
 		}
 		return ofRun.ReplaceAllStringFunc(body, func(s string) string {
 			if strings.HasPrefix(s, `"id"`) {

@@ -1,6 +1,7 @@
 package skin
 
 import (
+	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
@@ -241,6 +242,36 @@ func TestWrongCommands(t *testing.T) {
 	h.happens(robotA, "s1", event.ThinkingStarted{}, event.ToolStatus{ID: "t", Status: event.ToolRunning})
 	if all := strings.Join(c.settle(), "\n"); !strings.Contains(all, "working") || strings.Contains(all, "tool_status") {
 		t.Error(all)
+	}
+}
+
+// TestManySubscribes: the last one counts.
+func TestManySubscribes(t *testing.T) {
+	h := newHarness(t)
+	c := h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
+	c.until()
+	for i := range 200 { // 50 are taken in a second
+		c.send(fmt.Sprintf(`{"type":"subscribe","events":["emotion","agent_state"],"session_ids":["s%d","s1"]}`, i))
+	}
+	c.send(`{"type":"subscribe","events":["emotion"]}`)
+	h.happens(robotA, "s1", event.SpeakingStarted{}, event.Emotion{Name: "sad"})
+	all := c.settle()
+	if n := len(all); n > 10 || !strings.Contains(all[n-1], `"tag":"sad"`) {
+		t.Errorf("%d frames, the last %s", len(all), all[max(0, n-1)])
+	}
+}
+
+// TestSessionReplacesAnother of the same robot.
+func TestSessionReplacesAnother(t *testing.T) {
+	h := newHarness(t)
+	c := h.connect(t)
+	h.happens(robotA, "s1", event.RobotOnline{}, event.ThinkingStarted{})
+	h.happens(robotA, "s2", event.RobotOnline{})
+	h.happens(robotA, "s1", event.SpeakingStarted{}) // too late
+	want := []string{state("idle", ""), state("thinking", ""), state("idle", ""), strings.Replace(state("idle", ""), "s1", "s2", 1)}
+	if got := c.until(); !slices.Equal(got, want) {
+		t.Errorf("%s", strings.Join(got, "\n"))
 	}
 }
 
