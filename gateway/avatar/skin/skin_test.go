@@ -47,21 +47,21 @@ func theTurn(all bool) []string {
 		`{"type":"tool_status",` + r + `,"tool_id":"t1","tool_name":"Bash","status":"completed"}`,
 		state("working", `,"detail":{"tool_name":"Read","subagent_count":0}`),
 		`{"type":"tool_status",` + r + `,"tool_id":"t2","tool_name":"Read","status":"error","content":"no such file"}`,
-		state("thinking", ""),
+		state("error", ""),
 		`{"type":"emotion",` + r + `,"tag":"happy","intensity":0.8}`,
 		"speaking", state("attention", ""), "listening", state("idle", ""),
 	}
 	for i, f := range frames {
-		if all && (f == "listening" || f == "speaking") {
+		switch {
+		case all && (f == "listening" || f == "speaking"):
 			frames[i] = state(f, "")
+		case f == "listening": // idle as before
+			frames[i] = ""
+		case f == "speaking":
+			frames[i] = state("thinking", "")
 		}
 	}
-	if !all { // listening is idle, and speaking is thinking as before
-		frames = slices.DeleteFunc(frames, func(f string) bool { return f == "speaking" })
-		frames[1] = ""
-		frames[len(frames)-2] = ""
-		frames = slices.DeleteFunc(frames, func(f string) bool { return f == "" })
-	}
+	frames = slices.DeleteFunc(frames, func(f string) bool { return f == "" })
 	return frames
 }
 
