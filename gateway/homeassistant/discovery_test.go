@@ -60,7 +60,8 @@ func stackChan() discovery.Card {
 			integers("self.robot.set_led_color", "red", 0, 168, "green", 0, 168, "blue", 0, 168),
 		},
 		Senses:   discovery.Senses{"battery": true, "charging": true, "signal": true},
-		Gestures: perception.StockGestures().Names(), Characters: []string{"default", "leo"},
+		Gestures: perception.StockGestures().Names(), Characters: []string{"default", "leo"}, Brains: []string{"default", "openai", "reflex"},
+		Languages: append([]string{"default"}, discovery.Languages()...),
 	}
 }
 
@@ -279,7 +280,8 @@ func TestEveryAnnouncementPasses(t *testing.T) {
 			BaseURL: rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"http://192.168.1.2:8003", "ftp://x/", "http://", "http://u:p@x/"})).Draw(
 				t, "url"),
 			Tools: rapid.SliceOfN(anyTool(), 0, 6).Draw(t, "tools"), Senses: discovery.Senses{}, Version: rapid.String().Draw(t, "version"),
-			Gestures: anyIDs().Draw(t, "gestures"), Characters: anyIDs().Draw(t, "characters"),
+			Gestures: anyIDs().Draw(t, "gestures"), Characters: anyIDs().Draw(t, "characters"), Brains: anyIDs().Draw(t, "brains"),
+			Languages: anyIDs().Draw(t, "languages"),
 		}
 		for _, s := range senses {
 			c.Senses[s] = rapid.Bool().Draw(t, s)

@@ -58,8 +58,8 @@ func newHarness() *harness {
 		Version: "1.2.3", Away: 24 * time.Hour,
 		Announced: &storetest.Table[[]string]{}, WaitingCommands: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
-		Characters: &storedCharacters{of: h.registry},
-		URL:        func() string { return "" }, Host: func() (host, taken string) { return "", "" },
+		Characters: &storedCharacters{of: h.registry}, Brains: func() []string { return []string{"openai", "reflex"} },
+		URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	h.options.Options = connection.Options{
 		Broker: "mqtt://broker", Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Started: time.Now(), Log: log,

@@ -63,8 +63,8 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	case event.NotificationChanged:
 		h.notices.publishStep(e, ev, h.robots.views[e.Robot] != nil) // notification
 	case event.Changed:
-		if e.Robot == "" && ev.What == "characters" {
-			h.robots.readCharacters(e.At) // discovery
+		if e.Robot == "" && (ev.What == "characters" || ev.What == "settings") {
+			h.robots.readChoices(e.At) // discovery
 		}
 	}
 	var robot *state.Robot
@@ -240,7 +240,7 @@ func (h *hub) recoverFromLoss(lost event.Missed, e event.Envelope) {
 		h.agents.readQuestions(v, e.At) // state of an agent
 	}
 	h.notices.reload(e.At)
-	h.robots.readCharacters(e.At) // discovery
+	h.robots.readChoices(e.At) // discovery
 	h.bridge.refresh()
 	h.publishCounts() // info of the bridge
 }

@@ -27,6 +27,7 @@ type Options struct {
 	ShareTranscripts bool
 
 	Characters      characters
+	Brains          func() []string // returns the names of the brains that a robot can use
 	Notices         noticeStore
 	Questions       questions
 	Restart         func()           // starts a restart of the appliance, and returns at once

@@ -39,3 +39,26 @@ func TestARobotIsRenamed(t *testing.T) {
 	e.await(config1, has(`"name":"Stack-chan E4F4"`))
 	e.await(state1, has(`"name":null`))
 }
+
+// TestARobotsSettingsAreEntities: brain and language are selects, and the voice a text; what is chosen is the
+// registry's, and default is the household's again.
+func TestARobotsSettingsAreEntities(t *testing.T) {
+	b, h, e, _ := mirrored(t, unchanged)
+	e.await(config1, has(`"options":["default","openai","reflex"]`, `"options":["default","en","de",`,
+		`"command_topic":"perch/a0b1c2d3e4f4/brain/set"`, `"command_topic":"perch/a0b1c2d3e4f4/language/set"`))
+	e.await(state1, has(`"brain":"default","voice":null,"language":"default"`))
+	for thing, value := range map[string]string{"brain": "reflex", "language": "de", "voice": "af_heart"} {
+		b.publish("perch/a0b1c2d3e4f4/"+thing+"/set", value)
+		e.await(state1, has(`"`+thing+`":"`+value+`"`))
+	}
+	if got := h.registry.Settings(chan1); got.Brain != "reflex" || got.Language != "de" || got.Voice != "af_heart" {
+		t.Errorf("the registry has %+v", got)
+	}
+	must.Value(h.registry.Configure(chan1, device.Change{Language: new("de-AT")}))(t) // by a command
+	e.await(config1, has(`"zh-Hans","es","fr","de-AT"]`))
+	e.forget()
+	for thing, value := range map[string]string{"brain": "default", "language": "default", "voice": ""} {
+		b.publish("perch/a0b1c2d3e4f4/"+thing+"/set", value)
+	}
+	e.await(state1, has(`"brain":"default","voice":null,"language":"default"`))
+}

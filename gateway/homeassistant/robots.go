@@ -53,7 +53,7 @@ func (r *robots) reconcile(now time.Time) {
 		adopted[registered.ID] = true
 		old, character := v.Registered, r.o.Characters.Who(registered.ID, "")
 		changed := differ(old, registered) || v.Character != character
-		v.Changed = v.Changed || changed || old.Settings.Transport != registered.Settings.Transport || !old.LastSeen.Equal(registered.LastSeen)
+		v.Changed = v.Changed || changed || !old.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
 		if changed || v.Published.IsZero() {
 			r.publishDiscovery(v)
@@ -102,8 +102,8 @@ func (r *robots) remove(id device.ID) {
 	delete(r.views, id)
 }
 
-// readCharacters reads the list of characters, and announces the robots whose choices have changed.
-func (r *robots) readCharacters(now time.Time) {
+// readChoices reads the list of characters, and announces the robots whose choices have changed.
+func (r *robots) readChoices(now time.Time) {
 	r.characters = r.o.Characters.Names()
 	r.reconcile(now)
 	for _, v := range r.views {
@@ -129,7 +129,7 @@ func (r *robots) checkIn(v *state.Robot, now time.Time) {
 // old to current.
 func differ(old, current device.Robot) bool {
 	return old.Board != current.Board || old.Firmware != current.Firmware || old.BaseURL != current.BaseURL ||
-		old.Settings.Name != current.Settings.Name
+		old.Settings != current.Settings
 }
 
 // tools returns the tools of a robot. After a firmware update these are the tools of the old firmware until
@@ -141,14 +141,14 @@ func (r *robots) tools(v *state.Robot) []device.Tool {
 	return v.Registered.Tools
 }
 
-// choices returns the IDs of the characters that a robot can use: the household's character, all others, and
-// the character that the robot uses now, which may be a file that only the configuration names.
-func (r *robots) choices(v *state.Robot) []string {
-	ids := append([]string{agent.DefaultCharacter}, r.characters...)
-	if v.Character != "" && !slices.Contains(ids, v.Character) {
-		ids = append(ids, v.Character)
+// choices returns the options of a select: the household's choice, all others, and the present one, which may be
+// among neither: only the configuration may name it.
+func choices(present string, others ...string) []string {
+	options := append([]string{discovery.Household}, others...)
+	if present != "" && !slices.Contains(options, present) {
+		options = append(options, present)
 	}
-	return ids
+	return options
 }
 
 // publishDiscovery publishes the discovery of a robot. The outbox skips an unchanged discovery.
@@ -156,7 +156,8 @@ func (r *robots) publishDiscovery(v *state.Robot) {
 	id := v.Registered.ID
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
 		Version: r.o.Version, BaseURL: v.Registered.BaseURL, Tools: r.tools(v), Senses: maps.Clone(v.Senses), Gestures: r.o.Gestures.Names(),
-		Characters: r.choices(v)}
+		Characters: choices(v.Character, r.characters...), Brains: choices(v.Registered.Settings.Brain, r.o.Brains()...),
+		Languages: choices(v.Registered.Settings.Language, discovery.Languages()...)}
 	announced := r.announcedIDs(string(id))
 	d := discovery.Robot(r.topics, card, announced)
 	if !v.Published.IsZero() { // Home Assistant reads the retained state again, so it must fit the new ranges of the sliders

@@ -117,6 +117,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.Announced = store.NewTable[[]string](a.DB, "announced")
 	o.WaitingCommands = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Gestures, o.Characters = a.gestures, a.Agents.Characters
+	o.Brains = func() []string { return a.Config().BrainNames() }
 	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor
 	o.FindBroker = a.homeAssistant.Broker
 	a.Mirror, err = homeassistant.New(o)

@@ -74,7 +74,7 @@ func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, re
 		}
 		return
 	}
-	names, best := c.brainNames(), -1
+	names, best := c.BrainNames(), -1
 	for i, brain := range c.Brains {
 		if providerOf(brain) != b.Provider {
 			continue

@@ -54,7 +54,7 @@ type UnfitSetting struct {
 // without using them. It does not check the persona.
 func (c *Config) Unfit(s device.Settings) (unfit []UnfitSetting) {
 	refuse := func(key string, err error) { unfit = append(unfit, UnfitSetting{key, err}) }
-	if brains := c.brainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
+	if brains := c.BrainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
 		refuse("brain", fmt.Errorf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
 	}
 	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
@@ -69,9 +69,9 @@ func (c *Config) Unfit(s device.Settings) (unfit []UnfitSetting) {
 	return unfit
 }
 
-// brainNames returns the names that a robot's settings use for the brains: the kind of a brain, or
+// BrainNames returns the names that a robot's settings use for the brains: the kind of a brain, or
 // "openai 2" for the second brain of the kind openai.
-func (c *Config) brainNames() (names []string) {
+func (c *Config) BrainNames() (names []string) {
 	counts := map[string]int{}
 	for _, b := range c.Brains {
 		name := b.Kind

@@ -130,6 +130,16 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 		return configure{device.Change{Name: &text}}, nil
 	case "transport":
 		return configure{device.Change{Transport: &text}}, nil
+	case "brain", "language":
+		if text == discovery.Household {
+			text = ""
+		}
+		if thing == "brain" {
+			return configure{device.Change{Brain: &text}}, nil
+		}
+		return configure{device.Change{Language: &text}}, nil
+	case "voice":
+		return configure{device.Change{Voice: &text}}, nil
 	case "character":
 		if text == "" {
 			return nil, errors.New("a character's id is needed; " + agent.DefaultCharacter + " is the household's")

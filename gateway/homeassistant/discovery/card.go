@@ -25,6 +25,8 @@ type Card struct {
 	Senses     Senses
 	Gestures   []string // names of the gestures to choose from
 	Characters []string // IDs of the characters to choose from
+	Brains     []string // names of the brains to choose from
+	Languages  []string // BCP 47 tags of the languages to choose from
 }
 
 // Senses is the set of values and events that a robot is known to report. A sense is named like the entity that

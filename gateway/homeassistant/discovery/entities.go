@@ -24,7 +24,7 @@ type row struct {
 	platform, key, name string
 
 	reads   string   // template that reads the state from the document, with KEY for the entity's key; default: oneOf(options)
-	sets    string   // command topic, relative to the topic of the device
+	sets    string   // command topic, relative to the topic of the device; a select has its key and "/set"
 	options []string // possible values
 	types   []string // event types; the events are published on the topic named like the key
 
@@ -49,6 +49,9 @@ func (o owner) components(rows []row) map[string]component {
 		if r.options != nil {
 			c["options"] = r.options
 			r.reads = cmp.Or(r.reads, oneOf(r.options))
+		}
+		if r.platform == "select" {
+			r.sets = r.key + "/set"
 		}
 		if r.reads != "" {
 			c["state_topic"], c["value_template"] = o.state, strings.Replace(r.reads, "KEY", r.key, 1)
@@ -116,7 +119,7 @@ func robotComponents(n topic.Names, c Card) map[string]component {
 func commonRows(n topic.Names) []row {
 	return []row{
 		{platform: "sensor", key: "agent_state", name: "Agent state", reads: asValue, options: agentStates(), class: "enum", icon: "robot-happy"},
-		{platform: "select", key: "emotion", name: "Emotion", sets: "emotion/set", options: emotions(), icon: "emoticon"},
+		{platform: "select", key: "emotion", name: "Emotion", options: emotions(), icon: "emoticon"},
 		{platform: "event", key: "conversation", name: "Conversation", types: ConversationTypes(), icon: "forum"},
 		{platform: "event", key: "notification", name: "Notification", types: NotificationTypes(), icon: "bell"},
 		{platform: "event", key: "diary", name: "Diary", types: DiaryTypes(), icon: "notebook"},
@@ -126,8 +129,11 @@ func commonRows(n topic.Names) []row {
 		// An empty text removes the owner's name for the robot, so that the device gets its default name again.
 		{platform: "text", key: "name", name: "Name", reads: asText, sets: "name/set", place: inConfig, icon: "rename",
 			more: component{"min": 0, "max": 32}},
+		// Voices are not a select, since no engine lists its voices. An empty text is the household's voice.
+		{platform: "text", key: "voice", name: "Voice", reads: asText, sets: "voice/set", place: inConfig, icon: "account-voice",
+			more: component{"min": 0, "max": 100}},
 		// A change takes effect when the robot boots next.
-		{platform: "select", key: "transport", name: "Transport", sets: "transport/set", place: inConfig, icon: "transit-connection-variant",
+		{platform: "select", key: "transport", name: "Transport", place: inConfig, icon: "transit-connection-variant",
 			options: []string{string(device.WebSocket), string(device.MQTT)}},
 		{platform: "switch", key: "mute", name: "Mute", reads: asBool, sets: "mute/set", icon: "microphone-off"},
 		{platform: "button", key: "stop", name: "Stop", sets: "stop/set", icon: "stop"},
@@ -207,16 +213,14 @@ func sensedRows(o owner) []row {
 	}
 }
 
-// choiceRows returns the entities for choosing a character or a gesture.
-func choiceRows(c Card) (rows []row) {
-	if len(c.Characters) > 0 {
-		rows = append(rows, row{platform: "select", key: "character", name: "Character", sets: "character/set", options: c.Characters, place: inConfig,
-			icon: "account-switch"})
-	}
-	if len(c.Gestures) > 0 {
-		rows = append(rows, row{platform: "select", key: "gesture", name: "Gesture", sets: "gesture/set", options: c.Gestures, icon: "hand-wave"})
-	}
-	return rows
+// choiceRows returns the entities for the choices that this robot has.
+func choiceRows(c Card) []row {
+	return slices.DeleteFunc([]row{
+		{platform: "select", key: "character", name: "Character", options: c.Characters, place: inConfig, icon: "account-switch"},
+		{platform: "select", key: "brain", name: "Brain", options: c.Brains, place: inConfig, icon: "brain"},
+		{platform: "select", key: "language", name: "Language", options: c.Languages, place: inConfig, icon: "translate"},
+		{platform: "select", key: "gesture", name: "Gesture", options: c.Gestures, icon: "hand-wave"},
+	}, func(r row) bool { return len(r.options) == 0 })
 }
 
 // bridgeComponents returns the appliance's own entities. Each entity has its own availability, because the

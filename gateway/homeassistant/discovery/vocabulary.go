@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"perch/agent"
+	"perch/language"
 )
 
 // The functions below return the announced lists of values and event types. Never remove a value from a list,
@@ -27,6 +28,17 @@ func emotions() []string {
 		names = append(names, e.Name)
 	}
 	return names
+}
+
+// Household is the option of a select that leaves a choice of a robot to the household's settings.
+const Household = "default"
+
+// Languages returns the BCP 47 tags of the languages that Perch itself speaks.
+func Languages() (tags []string) {
+	for _, tag := range language.All() {
+		tags = append(tags, string(tag))
+	}
+	return tags
 }
 
 // Other is the event type that replaces a type missing from the announced list.

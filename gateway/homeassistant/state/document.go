@@ -18,6 +18,9 @@ import (
 type Document struct {
 	Name        *string     `json:"name"`
 	Character   *string     `json:"character"` // ID of the character
+	Brain       string      `json:"brain"`     // name of the brain that is asked first, or discovery.Household
+	Voice       *string     `json:"voice"`     // null if it is the household's
+	Language    string      `json:"language"`  // BCP 47 tag, or discovery.Household
 	AgentState  agent.Shown `json:"agent_state"`
 	Emotion     *string     `json:"emotion"`
 	SessionID   *string     `json:"session_id"`
