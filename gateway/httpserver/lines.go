@@ -52,7 +52,9 @@ func (l *lines) sendHeader() error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no")
+	h.Set("Connection", "close") // otherwise the deadline of the last line would apply to the next response
 	l.w.WriteHeader(http.StatusOK)
+	l.setDeadline()
 	return l.control.Flush()
 }
 
@@ -67,11 +69,16 @@ func (l *lines) send(line string) error {
 	if err := l.sendHeader(); err != nil {
 		return err
 	}
+	l.setDeadline()
 	if _, err := io.WriteString(l.w, strings.TrimRight(line, "\r\n")+"\n"); err != nil {
 		return err
 	}
 	return l.control.Flush()
 }
+
+// setDeadline bounds the time that the client may take to read. It ignores the error, which occurs only in
+// tests, with writers that have no deadlines.
+func (l *lines) setDeadline() { _ = l.control.SetWriteDeadline(time.Now().Add(sendTimeout)) }
 
 // finish ends the stream. If write has failed after the headers were sent, it makes further writes fail,
 // so that the server does not mark the response as complete.

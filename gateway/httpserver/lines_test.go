@@ -115,7 +115,23 @@ func TestLinesFromManyGoroutines(t *testing.T) {
 	}
 }
 
-// TestLinesEnd over TCP: all of them end as an answer does, and those that failed break off.
+// TestLinesDisconnectSlowClient: ten seconds is what a client may take to read a
+// line, as with events.
+func TestLinesDisconnectSlowClient(t *testing.T) {
+	letGo(t, "line\n", func(ctx context.Context, w http.ResponseWriter) error {
+		return httpserver.Lines(ctx, w, func(_ context.Context, out sendLine) error {
+			for {
+				if err := out("line"); err != nil {
+					return err
+				}
+			}
+		})
+	})
+}
+
+// TestLinesEnd over TCP: all of them end as an answer does, and those that
+// failed break off. The connection is not used again, or the next answer would
+// be cut off by the deadline of the last line.
 func TestLinesEnd(t *testing.T) {
 	for name, end := range map[string]error{"whole": nil, "broken": errEnd} {
 		e, _ := newEngine(t)
@@ -129,8 +145,8 @@ func TestLinesEnd(t *testing.T) {
 		answer, err := server.Client().Get(server.URL + "/record")
 		must.Succeed(t, err)
 		text, err := io.ReadAll(answer.Body)
-		if string(text) != "line\n" || (err == nil) != (end == nil) {
-			t.Errorf("%s: read %q (%v)", name, text, err)
+		if string(text) != "line\n" || (err == nil) != (end == nil) || !answer.Close {
+			t.Errorf("%s: read %q (%v), the connection closes: %t", name, text, err, answer.Close)
 		}
 		_ = answer.Body.Close()
 		server.Close()

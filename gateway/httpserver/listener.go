@@ -23,7 +23,7 @@ const (
 	maxLocalConns = 1024
 )
 
-// writeTimeout bounds a write to a connection without a deadline. WebSockets set other deadlines.
+// writeTimeout bounds a write to a connection without a deadline. Streams and WebSockets set other deadlines.
 const writeTimeout = time.Minute
 
 // logEvery is how often refused connections are logged.

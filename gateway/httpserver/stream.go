@@ -8,9 +8,14 @@ import (
 	"time"
 )
 
-// keepAlive is how long a stream is silent before it sends a comment. The comment keeps proxies from closing
-// the connection, and shows whether the client still reads.
-const keepAlive = 15 * time.Second
+// Times of a stream.
+const (
+	// keepAlive is how long a stream is silent before it sends a comment. The comment keeps proxies from
+	// closing the connection, and shows whether the client still reads.
+	keepAlive = 15 * time.Second
+	// sendTimeout is how long a client may take to read a message before it is disconnected.
+	sendTimeout = 10 * time.Second
+)
 
 // Message is one server-sent event.
 type Message struct {
@@ -28,6 +33,7 @@ func Stream(ctx context.Context, w http.ResponseWriter, next func(context.Contex
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	write := func(text string) error {
+		_ = control.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails only for a test's writer without deadlines
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return err
 		}

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -163,6 +166,41 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it goes on without its client")
 	}
+}
+
+// wire is a ResponseWriter over a connection, without a server's buffers.
+type wire struct {
+	net.Conn
+	header http.Header
+}
+
+func (w wire) Header() http.Header { return w.header }
+func (w wire) WriteHeader(int)     {}
+func (w wire) Flush()              {}
+
+// letGo has a client read the first piece of a stream after nine seconds, and then
+// nothing: ten seconds is what it may take.
+func letGo(t *testing.T, first string, send func(context.Context, http.ResponseWriter) error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		client, appliance := net.Pipe()
+		defer client.Close()
+		ended := make(chan error)
+		go func() { ended <- send(t.Context(), wire{appliance, http.Header{}}) }()
+		began := time.Now()
+		time.Sleep(9 * time.Second)
+		must.Value(io.ReadFull(client, make([]byte, len(first))))(t) // nine seconds are slow, but not too slow
+		err := <-ended
+		if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took != 19*time.Second {
+			t.Errorf("it ended after %v with %v", took, err)
+		}
+	})
+}
+
+func TestStreamDisconnectsSlowClient(t *testing.T) {
+	letGo(t, ": welcome\n\n", func(ctx context.Context, w http.ResponseWriter) error {
+		return httpserver.Stream(ctx, w, from(errEnd, httpserver.Message{ID: "1"}, httpserver.Message{ID: "2"}))
+	})
 }
 
 func TestStreamNeedsFlushing(t *testing.T) {

@@ -118,8 +118,9 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, q question) 
 
 // Intervals of an eventStream.
 const (
-	beginWithin = 3 * time.Second // some clients give up after 5 s without a byte
-	keepAlive   = 15 * time.Second
+	beginWithin  = 3 * time.Second // some clients give up after 5 s without a byte
+	keepAlive    = 15 * time.Second
+	writeTimeout = 10 * time.Second
 )
 
 // eventStream sends server-sent events. While there is no event to send, it sends the headers
@@ -177,6 +178,7 @@ func (s *eventStream) write(text string) error {
 		text = s.first + text
 	}
 	s.timer.Reset(keepAlive)
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only in tests
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return fmt.Errorf("stream a reply: %w", err)
 	}
@@ -193,10 +195,14 @@ func (s *eventStream) stopKeepAlive() (begun bool) {
 	return s.begun
 }
 
-// finish ends the stream.
+// finish ends the stream, and removes the write deadline, which would apply to the connection's
+// next response.
 func (s *eventStream) finish() {
 	s.timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	if s.begun {
+		_ = s.control.SetWriteDeadline(time.Time{})
+	}
 }

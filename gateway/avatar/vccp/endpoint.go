@@ -115,7 +115,7 @@ func (e *ToolEndpoints) serve(w http.ResponseWriter, r *http.Request) error {
 				Sentence: "too many MCP sessions are open for one coding agent; end one of them"}
 		}
 	}
-	t.http.ServeHTTP(w, r)
+	serveTimed(t.http, w, r)
 	return nil
 }
 

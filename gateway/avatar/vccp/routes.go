@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -86,5 +87,33 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request) error {
 // serve passes a request to the MCP library.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader)
-	s.http.ServeHTTP(w, r)
+	serveTimed(s.http, w, r)
 }
+
+// serveTimed passes a request to h. Each write of the response must take at most writeTimeout.
+func serveTimed(h http.Handler, w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	defer func() { _ = control.SetWriteDeadline(time.Time{}) }() // the connection may have another response
+	h.ServeHTTP(timedWriter{w, control}, r)
+}
+
+// writeTimeout is the maximum time for a write to a client.
+const writeTimeout = 10 * time.Second
+
+// timedWriter sets a deadline for every write.
+type timedWriter struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// Write implements http.ResponseWriter.
+func (t timedWriter) Write(text []byte) (int, error) {
+	_ = t.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only in tests
+	return t.ResponseWriter.Write(text)
+}
+
+// Flush implements http.Flusher.
+func (t timedWriter) Flush() { _ = t.control.Flush() }
+
+// Unwrap allows http.ResponseController to find the original writer.
+func (t timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -32,4 +33,16 @@ type Restored struct {
 	Bytes      int64     `json:"bytes"`
 	Restarting bool      `json:"restarting"`
 	Next       string    `json:"next"` // what remains to be done, as a sentence
+}
+
+// steadyWriter writes a response of any length. A write fails if the client has not read for stallTimeout.
+type steadyWriter struct {
+	io.Writer
+	control *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (s steadyWriter) Write(p []byte) (int, error) {
+	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // fails only if this is not a network connection
+	return s.Writer.Write(p)
 }

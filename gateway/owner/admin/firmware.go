@@ -13,7 +13,7 @@ import (
 	"perch/ota"
 )
 
-// stallTimeout is the maximum pause in an upload.
+// stallTimeout is the maximum pause in an upload or download.
 const stallTimeout = 30 * time.Second
 
 // steadyReader reads a request body of any length. A read fails if nothing has arrived for stallTimeout.

@@ -168,7 +168,8 @@ func (a *API) archiveRoutes(large, api gin.IRouter) {
 		c.Header("Content-Type", "application/x-tar")
 		c.Header("Content-Length", strconv.FormatInt(backup.Size, 10)) // lets a client detect an incomplete backup
 		c.Header("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": backup.Name}))
-		if err := backup.Write(c.Writer); err != nil {
+		c.Header("Connection", "close") // the write deadline would remain for the next response
+		if err := backup.Write(steadyWriter{c.Writer, http.NewResponseController(c.Writer)}); err != nil {
 			_ = c.Error(err) // only logged, since the headers were sent already
 		}
 	})
