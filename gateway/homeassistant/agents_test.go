@@ -92,7 +92,7 @@ func TestAnAgentIsADevice(t *testing.T) {
 		}
 		h.happens("", "coding-1", event.ToolStatus{ID: "t1", Name: "Bash", Status: event.ToolFailed}, event.TurnEnded{End: event.EndDone})
 		synctest.Wait()
-		if got := states(s.texts(coding1 + "state")); !slices.Equal(got, []string{"idle", "thinking", "working", "thinking", "attention"}) {
+		if got := states(s.texts(coding1 + "state")); !slices.Equal(got, []string{"idle", "thinking", "working", "error", "attention"}) {
 			t.Errorf("it was %q", got)
 		}
 		time.Sleep(59 * time.Minute)
