@@ -241,3 +241,21 @@ func TestADownloadLeftInTheMiddle(t *testing.T) {
 		}
 	})
 }
+
+// TestFirmwareNeedsACatalogue: without one there is no entity; it comes with the first image, and goes with the last.
+func TestFirmwareNeedsACatalogue(t *testing.T) {
+	var stores *stock
+	inBubble(t, func(h *harness, _ *script) { stores = stocked(h); stores.runs = nil }, func(t *testing.T, h *harness, s *script) {
+		for _, runs := range []string{"", "2.2.4", ""} {
+			stores.set(func() { stores.runs = map[device.ID]string{chan1: runs} })
+			time.Sleep(reconcileInterval)
+			synctest.Wait()
+			if announced := has(`"payload_install"`)(s.last(config1)); announced != (runs != "") {
+				t.Errorf("it runs %q, and the entity is announced: %t", runs, announced)
+			}
+			if s.last(update1) == "" && runs != "" {
+				t.Error("its versions are not published")
+			}
+		}
+	})
+}

@@ -17,7 +17,7 @@ func TestDiscoveryIsAsItWas(t *testing.T) {
 	const file = "testdata/discovery.json"
 	n, card := discoveryNames(), stackChan()
 	card.Version, card.Senses = "1.2.3", discovery.NewSenses([]string{"sensor/battery", "sensor/charging", "sensor/signal", "sensor/temperature",
-		"sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood"})
+		"sensor/face", "sensor/identity", "event/touch", "event/perception", "sensor/mood", "update/firmware"})
 	var got bytes.Buffer
 	for _, m := range messagesOf(discovery.Robot(n, card, []string{"sensor/gone", "switch/led"}),
 		discovery.Bridge(n, "1.2.3", "http://perch.local:8003/", nil), discovery.Agent(n, "coding-1", "1.2.3", nil),

@@ -52,7 +52,7 @@ func (r *robots) reconcile(now time.Time) {
 		}
 		adopted[registered.ID] = true
 		old, character := v.Registered, r.o.Characters.Who(registered.ID, "")
-		changed := differ(old, registered) || v.Character != character
+		changed := r.findFirmware(v) || differ(old, registered) || v.Character != character
 		v.Changed = v.Changed || changed || !old.LastSeen.Equal(registered.LastSeen)
 		v.Registered, v.Character = registered, character
 		if changed || v.Published.IsZero() {
@@ -210,10 +210,20 @@ func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	r.sendRetained(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
-// publishFirmware publishes the installed and the latest firmware version of a robot.
+// findFirmware records whether the catalogue has firmware for robots, and reports whether that has changed.
+func (r *robots) findFirmware(v *state.Robot) (changed bool) {
+	installed, _ := r.o.Firmware.Update(v.Registered.ID)
+	changed = v.Senses["firmware"] != (installed != "")
+	v.Senses["firmware"] = installed != ""
+	return changed
+}
+
+// publishFirmware publishes the installed and the latest firmware version of a robot, if the catalogue has firmware.
 func (r *robots) publishFirmware(v *state.Robot) {
 	installed, latest := r.o.Firmware.Update(v.Registered.ID)
-	r.sendRetained(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
+	if installed != "" {
+		r.sendRetained(r.topics.Robot(v.Registered.ID, "firmware"), v.Update(installed, latest))
+	}
 }
 
 // advance publishes the changes of a robot that are due at the time now.

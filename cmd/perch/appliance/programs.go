@@ -127,8 +127,11 @@ func (a *Appliance) newMirror(c *config.Config) error {
 // updates is the catalogue of firmware in the form that package homeassistant needs.
 type updates struct{ *ota.Firmware }
 
-// Update returns the installed firmware version of a robot and the latest one.
+// Update returns the installed firmware version of a robot and the latest one, or nothing if the catalogue is empty.
 func (u updates) Update(id device.ID) (installed, latest string) {
+	if len(u.List()) == 0 {
+		return "", ""
+	}
 	update := u.Firmware.Update(id)
 	return update.Installed, update.Latest
 }

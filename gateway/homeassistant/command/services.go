@@ -85,7 +85,7 @@ type intake interface {
 // catalogue stores firmware images. Its errors are sentences for the owner.
 type catalogue interface {
 	// Update returns the version that a robot runs and the newest version for it. The two are equal if there is
-	// no newer version, and empty if the catalogue has no data about the robot.
+	// no newer version, and empty if the catalogue has no images, or no data about the robot.
 	Update(id device.ID) (installed, latest string)
 	// Install offers a robot an image at its next check-in. An empty sha256 selects the newest image. The robot
 	// can also download the image at once from the returned path on the appliance.

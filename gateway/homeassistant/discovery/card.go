@@ -30,14 +30,14 @@ type Card struct {
 }
 
 // Senses is the set of values and events that a robot is known to report. A sense is named like the entity that
-// shows it: one of reportedSenses, "booted", or "firmware", whose state comes from the firmware catalogue.
+// shows it: one of reportedSenses, or "booted". "firmware" is one while the catalogue has images.
 type Senses map[string]bool
 
 // NewSenses returns the senses of a robot that has not reported anything in this run. It includes the senses
 // among the component IDs that were announced before: otherwise the entities would vanish with each start of
 // the appliance, until the robot reports again.
 func NewSenses(announced []string) Senses {
-	s := Senses{"booted": true, "firmware": true}
+	s := Senses{"booted": true}
 	for _, id := range announced {
 		if _, key, ok := splitID(id); ok && slices.Contains(reportedSenses(), key) {
 			s[key] = true
@@ -48,7 +48,7 @@ func NewSenses(announced []string) Senses {
 
 // reportedSenses returns the senses that a robot has only after it has reported them once.
 func reportedSenses() []string {
-	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "mood"}
+	return []string{"battery", "charging", "signal", "temperature", "face", "identity", "touch", "perception", "mood", "firmware"}
 }
 
 // Add records a sense and reports whether it is new.
