@@ -171,3 +171,16 @@ func TestNoMachineDisplacesARobotThatItClaims(t *testing.T) {
 		t.Errorf("the id adopts %+v (%v)", robot.Client, err)
 	}
 }
+
+func TestContestedClaimOfAnEarlierVersion(t *testing.T) {
+	kept := newTable()
+	kept.PutSoon(string(robotA), device.Robot{ID: robotA, LastSeen: noon,
+		Claim: &device.Claim{Client: device.NewClient("last"), Contested: noon}})
+	r := device.NewRegistry(key, device.AdoptCode, kept)
+	if _, err := r.Adopt(string(robotA), noon.Add(time.Hour)); !errors.Is(err, device.ErrContested) {
+		t.Errorf("the id adopts (%v)", err)
+	}
+	if robot, err := r.AdoptClient(robotA, "first"); err != nil || robot.Client != device.NewClient("first") {
+		t.Errorf("the one that is no longer listed: %+v (%v)", robot, err)
+	}
+}

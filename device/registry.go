@@ -71,11 +71,16 @@ func NewRegistry(key Key, adoption Adoption, stored records) *Registry {
 	r := &Registry{key: key, adoption: adoption, records: stored, codes: NewCodes(),
 		robots: map[ID]Robot{}, storedAt: map[ID]time.Time{}, times: map[ID]timesSet{}, tools: map[ID]int{}}
 	for _, robot := range stored.All() {
-		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // from a restored backup: KeepTools stores no such tools
+		if n := size(robot.Tools); len(robot.Tools) > 0 && (n > limit.Body || !robot.Adopted()) { // from another version: this one stores no such tools
 			robot.Tools, robot.ToolsFirmware = nil, ""
 			stored.PutSoon(string(robot.ID), robot)
 		} else if len(robot.Tools) > 0 {
 			r.tools[robot.ID] = n
+		}
+		if robot.Claim != nil && !robot.Claim.Contested.IsZero() { // from an old version, which did not store the client of the replaced claim
+			claim := *robot.Claim
+			claim.Contested = time.Time{}
+			robot.Claim, robot.Unlisted = &claim, true
 		}
 		r.update(robot)
 		r.storedAt[robot.ID] = robot.lastHeard()

@@ -54,6 +54,9 @@ type Claim struct {
 	Address  string    `json:"address,omitempty"`
 	BaseURL  string    `json:"base_url,omitempty"`
 	At       time.Time `json:"at,omitzero"` // latest check-in
+	// Contested is set only in records of old versions, which stored only the latest claim. It is the
+	// time when this claim replaced the claim of another client.
+	Contested time.Time `json:"contested,omitzero"`
 }
 
 // Adopted reports whether the robot is adopted. A robot that is not adopted is a stranger: it may hold
