@@ -70,12 +70,16 @@ func TestCommandsWaitForHello(t *testing.T) {
 	b.publish("perch/a0b1c2d3e4f4/stop/set", "x")    // it is quiet
 	b.publish("perch/a0b1c2d3e4f4/volume/set", "30") // takes the place of the first, and comes after stop
 	e.await(conversation1, has(`"event_type":"queued"`))
+	e.await(state1, has(`"volume":30`)) // what was wished is shown
+	b.publish("perch/a0b1c2d3e4f4/led/set", `{"state":"ON"}`)
+	e.await("perch/a0b1c2d3e4f4/led", has(`"state":"ON"`, `"r":255`))
 	if calls := h.talk.calls(); len(calls) > 0 {
 		t.Fatalf("done with a closed channel: %q", calls)
 	}
 	end() // the appliance is started anew
 	h.start(t, must.Value(New(h.options))(t))
 	e.await("perch/bridge/status", equals("online"))
+	b.listen(state1).await(state1, has(`"volume":30`))
 	e.forget()
 	h.hello(chan1, "s1")
 	h.talk.await(t, "reboot")

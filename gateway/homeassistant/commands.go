@@ -165,6 +165,9 @@ func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 		return
 	}
 	c.publishOutcome(v, o.Thing, event.CommandQueued, "")
+	if wish := command.Wish(o.command); wish != nil {
+		wish(v)
+	}
 	v.Changed = true
 }
 

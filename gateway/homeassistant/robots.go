@@ -8,6 +8,7 @@ import (
 
 	"perch/agent"
 	"perch/device"
+	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/state"
 )
@@ -72,11 +73,18 @@ func (r *robots) reconcile(now time.Time) {
 	r.strangers.set(present)
 }
 
-// addRobot adds the mirrored state of a robot.
+// addRobot adds the mirrored state of a robot, which shows what the commands that wait for the robot ask for.
 func (r *robots) addRobot(registered device.Robot) *state.Robot {
 	v := &state.Robot{
 		Registered: registered, State: agent.NewBoard().Robot(registered.ID), // the initial state, since no event was read yet
 		Shown: agent.Idle, Transport: r.o.Transport, Senses: discovery.NewSenses(r.announcedIDs(string(registered.ID))),
+	}
+	for _, w := range r.waiting.byRobot[registered.ID] {
+		if c, err := command.Parse(registered.ID, w.Thing, []byte(w.Payload), r.o.Robots.Resolve); err == nil {
+			if wish := command.Wish(c); wish != nil {
+				wish(v)
+			}
+		}
 	}
 	r.views[registered.ID] = v
 	return v

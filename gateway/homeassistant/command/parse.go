@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -262,7 +263,7 @@ func parseTurn(text string) (Command, error) {
 }
 
 // parseLight parses the command that Home Assistant sends to a JSON light. It ignores effects and transitions,
-// which no robot supports.
+// which no robot supports. A light that is on without a colour is white.
 func parseLight(text string) (Command, error) {
 	var l state.Light
 	if err := parseObject(text, &l, false); err != nil {
@@ -280,6 +281,11 @@ func parseLight(text string) (Command, error) {
 			return nil, fmt.Errorf("led's colours and brightness go from 0 to 255, not to %d", *n)
 		}
 	}
+	if *l.State == "OFF" {
+		return light{state.Light{State: l.State}}, nil
+	}
+	l.ColorMode, l.Brightness = "rgb", cmp.Or(l.Brightness, new(255))
+	l.Color = cmp.Or(l.Color, &state.Colour{R: 255, G: 255, B: 255})
 	return light{l}, nil
 }
 

@@ -3,7 +3,6 @@
 package command
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -104,7 +103,7 @@ func Offline(err error) bool {
 
 // Effect describes what the mirror has to update after a command. The zero value stands for nothing.
 type Effect struct {
-	Change     func(*state.Robot) // sets values that cannot be read from the robot; may be nil
+	Change     func(*state.Robot) // sets values that some robots have no tool to read; may be nil
 	Read       bool               // the status of the robot has to be read
 	Configured bool               // the settings of the robot have changed
 	Notice     string             // ID of the accepted notification; empty for other commands
@@ -116,6 +115,20 @@ const UpgradeTool = "self.upgrade_firmware"
 
 // installTimeout bounds the wait for the result of UpgradeTool.
 const installTimeout = time.Minute
+
+// Wish returns a function that sets what a command asks for in the state of its robot, or nil if the command does not
+// change the state. The state shows it while the command waits for the robot, and afterwards if the robot cannot be asked.
+func Wish(c Command) func(*state.Robot) {
+	switch c := c.(type) {
+	case level:
+		return func(r *state.Robot) { r.Readings.SetLevel(c.what, c.value) }
+	case turn:
+		return func(r *state.Robot) { r.Readings.SetHead(c.yaw, c.pitch) }
+	case light:
+		return func(r *state.Robot) { r.Light = &c.state }
+	}
+	return nil
+}
 
 // Execute carries out a command for a robot. If Offline is true for its error, the command can be repeated
 // when the robot has connected.
@@ -156,11 +169,11 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 	case gesture:
 		return Effect{}, s.makeGesture(id, c)
 	case level:
-		return Effect{Read: true}, s.setLevel(ctx, id, c)
+		return Effect{Read: true, Change: Wish(c)}, s.setLevel(ctx, id, c)
 	case turn:
-		return s.turnHead(ctx, id, c)
+		return Effect{Read: true, Change: Wish(c)}, s.turnHead(ctx, id, c)
 	case light:
-		return s.setLights(ctx, id, c.state)
+		return Effect{Change: Wish(c)}, s.setLights(ctx, id, c.state)
 	case install:
 		return s.install(ctx, id)
 	}
@@ -208,11 +221,11 @@ func (s Services) setLevel(ctx context.Context, id device.ID, c level) error {
 	return err
 }
 
-// turnHead moves the head. The effect sets the angles, because some robots have no tool that reads the angles.
-func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, error) {
+// turnHead moves the head, and limits the angles of the command to the range of the head.
+func (s Services) turnHead(ctx context.Context, id device.ID, c turn) error {
 	head, found := discovery.HeadControl(s.Talk.Tools(id))
 	if !found {
-		return Effect{}, s.missingTool(id, "head")
+		return s.missingTool(id, "head")
 	}
 	arguments := map[string]any{}
 	for i, angle := range []*int{c.yaw, c.pitch} {
@@ -221,7 +234,7 @@ func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, e
 		}
 		low, high, ok := head.Axis(i)
 		if !ok {
-			return Effect{}, fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
+			return fmt.Errorf("this robot's head has no %s", []string{"yaw", "pitch"}[i])
 		}
 		*angle = min(max(*angle, low), high) // a servo breaks if it is driven beyond its range
 		arguments[head.Arguments[i]] = *angle
@@ -230,25 +243,17 @@ func (s Services) turnHead(ctx context.Context, id device.ID, c turn) (Effect, e
 		arguments[speed] = *c.speed // Call limits the speed to the range of the tool's schema
 	}
 	_, err := s.Talk.Call(ctx, id, head.Name, arguments)
-	return Effect{Read: true, Change: func(r *state.Robot) { r.Readings.SetHead(c.yaw, c.pitch) }}, err
+	return err
 }
 
-// setLights sets the lights. The effect sets the state of the lights, because robots have no tool that reads this state.
-func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) (Effect, error) {
+// setLights sets the lights.
+func (s Services) setLights(ctx context.Context, id device.ID, l state.Light) error {
 	control, found := device.FindLights(s.Talk.Tools(id))
 	if !found {
-		return Effect{}, s.missingTool(id, "lights")
-	}
-	if *l.State == "ON" && l.Color == nil {
-		l.Color = &state.Colour{R: 255, G: 255, B: 255}
+		return s.missingTool(id, "lights")
 	}
 	_, err := s.Talk.Call(ctx, id, control.Name, control.Shine(l.RGB()))
-	if *l.State == "OFF" {
-		l = state.Light{State: l.State}
-	} else {
-		l.ColorMode, l.Brightness = "rgb", cmp.Or(l.Brightness, new(255))
-	}
-	return Effect{Change: func(r *state.Robot) { r.Light = &l }}, err
+	return err
 }
 
 // install makes a robot install the newest firmware: at once if it is connected and has UpgradeTool, and

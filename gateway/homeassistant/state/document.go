@@ -86,6 +86,15 @@ func (r *Readings) ParseAngles(text string) {
 	}
 }
 
+// SetLevel sets the volume or the brightness, whichever what names, in per cent.
+func (r *Readings) SetLevel(what string, value int) {
+	if what == "volume" {
+		r.Volume = &value
+	} else {
+		r.Brightness = &value
+	}
+}
+
 // SetHead sets the angles of the head in degrees. Nil leaves an angle unchanged.
 func (r *Readings) SetHead(yaw, pitch *int) {
 	for field, angle := range map[**float64]*int{&r.HeadYaw: yaw, &r.HeadPitch: pitch} {
