@@ -197,6 +197,19 @@ func TestDeviceNamesRepeatNoEntity(t *testing.T) {
 	}
 }
 
+// TestMakersAndModels: a robot is shown by its maker and model where its board names them.
+func TestMakersAndModels(t *testing.T) {
+	for board, want := range map[string][3]any{
+		"m5stack-stack-chan": {"M5Stack", "Stack-chan", "m5stack-stack-chan"}, "esp-box-3": {"Espressif", "Box-3", "esp-box-3"},
+		"bread-compact-wifi": {nil, "bread-compact-wifi", "bread-compact-wifi"}, "m5stack": {nil, "m5stack", "m5stack"}, "": {},
+	} {
+		d := announcedRobot(t, discovery.Card{ID: discovered, Board: board}).Device
+		if got := [3]any{d["manufacturer"], d["model"], d["model_id"]}; got != want {
+			t.Errorf("%q is %q", board, got)
+		}
+	}
+}
+
 // TestAnnouncedStatesAreTheAgents reads the agent's own words: a state that is shown
 // and is in no list would be an error in Home Assistant's log.
 func TestAnnouncedStatesAreTheAgents(t *testing.T) {

@@ -44,7 +44,10 @@ func Robot(n topic.Names, c Card, announced []string) Announcement {
 		"name":        deviceName(cmp.Or(OneLine(c.Name), defaultName(c)), components),
 		"via_device":  bridgeIdentifier(n),
 	}
-	setText(d, "model", OneLine(c.Board))
+	maker, model := product(OneLine(c.Board))
+	setText(d, "manufacturer", maker)
+	setText(d, "model", model)
+	setText(d, "model_id", OneLine(c.Board))
 	setText(d, "sw_version", OneLine(c.Firmware))
 	setText(d, "configuration_url", pageURL(c.BaseURL))
 	return announce(n.Config(string(c.ID)), payload{
@@ -61,9 +64,10 @@ func Robot(n topic.Names, c Card, announced []string) Announcement {
 func Bridge(n topic.Names, version, url string, announced []string) Announcement {
 	components := bridgeComponents(n)
 	d := map[string]any{
-		"identifiers": []string{bridgeIdentifier(n)},
-		"name":        "Perch",
-		"model":       "Perch",
+		"identifiers":  []string{bridgeIdentifier(n)},
+		"name":         "Perch",
+		"manufacturer": "Perch",
+		"model":        "Voice server",
 	}
 	setText(d, "sw_version", OneLine(version))
 	setText(d, "configuration_url", pageURL(url))
@@ -75,10 +79,11 @@ func Bridge(n topic.Names, version, url string, announced []string) Announcement
 func Agent(n topic.Names, id, version string, announced []string) Announcement {
 	components := agentComponents(n, id)
 	d := map[string]any{
-		"identifiers": []string{agentIdentifier(n, id)},
-		"name":        deviceName(agentName(id), components),
-		"model":       "Agent",
-		"via_device":  bridgeIdentifier(n),
+		"identifiers":  []string{agentIdentifier(n, id)},
+		"name":         deviceName(agentName(id), components),
+		"manufacturer": "Perch",
+		"model":        "Agent",
+		"via_device":   bridgeIdentifier(n),
 	}
 	return announce(n.Config(topic.AgentPrefix+id), payload{
 		Device: d, Origin: origin(version), Components: components, QoS: 1,
@@ -157,6 +162,17 @@ func (p payload) encode() []byte {
 		panic(err) // cannot happen: the payload has only texts, numbers, lists and maps
 	}
 	return b
+}
+
+// product returns the maker and the model of a robot by the name of its board, such as "m5stack-stack-chan". maker is
+// empty if the name does not begin with a known one; model is then the whole name.
+func product(board string) (maker, model string) {
+	prefix, rest, _ := strings.Cut(board, "-")
+	maker = map[string]string{"m5stack": "M5Stack", "esp": "Espressif", "waveshare": "Waveshare", "lilygo": "LILYGO", "atk": "ALIENTEK"}[prefix]
+	if maker == "" || rest == "" {
+		return "", board
+	}
+	return maker, strings.ToUpper(rest[:1]) + rest[1:]
 }
 
 // defaultName returns the name of a robot that its owner has not named: its kind, and the last four digits of
