@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
 	"perch/must"
@@ -277,6 +279,56 @@ func TestANotificationFromBefore(t *testing.T) {
 		reported := s.on("perch/bridge/notification")
 		if len(reported) != 1 || !has(`"spoken"`, `"the wash is done"`, `"normal"`, `"robot":"a0b1c2d3e4f4"`)(string(reported[0].Payload)) {
 			t.Errorf("published is %v", reported)
+		}
+	})
+}
+
+// TestAQuestionIsAnswered: the answer says whether it is yes, no or other words; a robot that is not there answers
+// nothing, at once.
+func TestAQuestionIsAnswered(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		ask := func(payload string, answer agent.Answer) string {
+			h.talk.set(func() { h.talk.answers = answer })
+			s.take(incoming{Topic: "perch/a0b1c2d3e4f4/ask/set", Payload: []byte(payload)})
+			synctest.Wait()
+			return s.last("perch/a0b1c2d3e4f4/answer")
+		}
+		const garage = `{"id":"garage","text":"Shall I close it?","within":30}`
+		for _, c := range []struct {
+			payload string
+			answer  agent.Answer
+			want    string
+		}{
+			{garage, agent.Answer{Outcome: agent.AnswerGiven, Text: "Yes, please."},
+				`{"event_type":"yes","id":"garage","question":"Shall I close it?","text":"Yes, please.","reason":""}`},
+			{garage, agent.Answer{Outcome: agent.AnswerTouch}, `{"event_type":"yes","id":"garage","question":"Shall I close it?","text":"","reason":""}`},
+			{"Shall I close it?", agent.Answer{Outcome: agent.AnswerGiven, Text: "nein"}, `{"event_type":"no","id":"","question":"Shall I close it?","text":"nein","reason":""}`},
+			{"Bright or cosy?", agent.Answer{Outcome: agent.AnswerGiven, Text: "cosy"}, `{"event_type":"words","id":"","question":"Bright or cosy?","text":"cosy","reason":""}`},
+			{"Well?", agent.Answer{Outcome: agent.AnswerExpired}, `{"event_type":"none","id":"","question":"Well?","text":"","reason":"expired"}`},
+		} {
+			if got := ask(c.payload, c.answer); got != c.want {
+				t.Errorf("%s: %s", c.payload, got)
+			}
+		}
+		h.talk.set(func() {
+			if within := time.Until(h.talk.asked.Until); within != time.Minute {
+				t.Errorf("the last had %s", within)
+			}
+		})
+		h.talk.open(chan1, false)
+		if got := ask(garage, agent.Answer{}); !has(`"none"`, `"reason":"the robot's channel is closed"`)(got) {
+			t.Errorf("of a robot that is not there: %s", got)
+		}
+		before := len(s.on("perch/a0b1c2d3e4f4/answer"))
+		for payload, why := range map[string]string{"": "no text to say", `{"id":"x"}`: "no text to say", `{"text":"x","within":9999}`: "5 to 600 seconds",
+			`{"question":"x"}`: "unknown field"} {
+			ask(payload, agent.Answer{})
+			if got := s.last(conversation1); !has(`"command_rejected"`, `"ask"`, why)(got) {
+				t.Errorf("%q: %s", payload, got)
+			}
+		}
+		if n := len(s.on("perch/a0b1c2d3e4f4/answer")); n != before {
+			t.Errorf("%d answers to no question", n-before)
 		}
 	})
 }

@@ -54,11 +54,35 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 		m.Ack()
 		return
 	}
+	if q, isQuestion := parsed.(command.Ask); isQuestion {
+		m.Ack() // a question is of this moment
+		c.ask(ctx, v, q)
+		return
+	}
 	if v.State.Online && thing != "say" && thing != "notify" {
 		m.Ack() // the command is useless later, and a slow robot must not delay messages for other robots
 	}
 	w := &Waiting{Thing: thing, Payload: string(m.Payload), Expires: now.Add(commandLifetime)}
 	c.enqueue(ctx, v, &order{Waiting: w, command: parsed, message: m})
+}
+
+// askLane is the prefix of the lanes that handle questions, which would delay the robot's other commands.
+const askLane = "ask "
+
+// ask makes a robot ask a question, and publishes the answer.
+func (c *commands) ask(ctx context.Context, v *state.Robot, q command.Ask) {
+	id := v.Registered.ID
+	queued := c.lanes.Add(ctx, askLane+id, device.Job{Do: func(ctx context.Context) {
+		answer := c.o.Services.Ask(ctx, id, q)
+		c.lanes.callInHub(ctx, func() {
+			if c.robots.views[id] != nil { // nil if the owner has forgotten the robot
+				c.robots.sendEvent(c.robots.topics.Robot(id, "answer"), answer)
+			}
+		})
+	}})
+	if !queued {
+		c.reportRefusal(v, "ask", errors.New("too many questions came at once"))
+	}
 }
 
 // enqueue adds an order to the lane of its robot, or refuses the order if the lane is full.

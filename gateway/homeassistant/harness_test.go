@@ -228,7 +228,9 @@ type talker struct {
 	yaw, pitch         int
 	refuse             error
 	slow               bool
-	hearing            chan struct{} // closed and replaced with each call
+	asked              agent.Question // the latest question
+	answers            agent.Answer   // what every question is answered with
+	hearing            chan struct{}  // closed and replaced with each call
 }
 
 func (k *talker) set(change func()) {
@@ -289,6 +291,16 @@ func (k *talker) SayKept(_ context.Context, id device.ID, text string) (bool, er
 func (k *talker) Alert(_ context.Context, id device.ID, status, message, emotion string) (bool, error) {
 	err := k.note(id, "alert %s", message)
 	return command.Offline(err), nil
+}
+
+func (k *talker) Ask(_ context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
+	if err := k.note(id, "ask %s", q.Text); err != nil {
+		return agent.Answer{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = q
+	return k.answers, nil
 }
 
 func (k *talker) Feel(_ context.Context, id device.ID, e agent.Emotion) error {

@@ -118,7 +118,7 @@ func TestPayloadsOfHomeAssistantParse(t *testing.T) {
 	}
 	whole := stackChan()
 	whole.Senses["firmware"] = true
-	if got := check(t, discovery.Robot(n, whole, nil), discovery.Bridge(n, "1", "", nil), discovery.Agent(n, "coding-1", "1", nil)); got != 27 {
+	if got := check(t, discovery.Robot(n, whole, nil), discovery.Bridge(n, "1", "", nil), discovery.Agent(n, "coding-1", "1", nil)); got != 28 {
 		t.Errorf("%d entities set something", got)
 	}
 	rapid.Check(t, func(t *rapid.T) {

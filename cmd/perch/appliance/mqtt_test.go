@@ -290,7 +290,7 @@ func TestRestartOverMQTT(t *testing.T) {
 	})
 }
 
-// TestHomeAssistantDocumentationMatches holds docs/home-assistant.md and the blueprints to what is
+// TestHomeAssistantDocumentationMatches holds docs/home-assistant.md, its how-to and the blueprints to what is
 // announced: their YAML can be read, the entities they name come to be, under
 // the names Home Assistant makes of ours, and every input is one.
 func TestHomeAssistantDocumentationMatches(t *testing.T) {
@@ -302,7 +302,7 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 	h.Bus.Publish("", "coding-1", event.ThinkingStarted{})
 	h.Eventually("the agent is announced", func() bool { return l.Has("homeassistant/device/perch_agent_coding-1/config", `"Coding 1"`) })
 	announced := entities(l)
-	page := must.Value(os.ReadFile("../../../docs/home-assistant.md"))(t)
+	page := append(must.Value(os.ReadFile("../../../docs/home-assistant.md"))(t), must.Value(os.ReadFile("../../../docs/how-to/home-assistant-asks.md"))(t)...)
 	named := regexp.MustCompile(`\b[a-z_]+\.(?:stack_chan_e4f5|coding_1|perch)_[a-z_]+`).FindAllString(string(page), -1)
 	for _, id := range named {
 		if _, there := announced[id]; !there {
@@ -320,8 +320,8 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 			automations++
 		}
 	}
-	if len(named) < 8 || automations != 7 {
-		t.Errorf("the page names %d entities and has %d automations", len(named), automations)
+	if len(named) < 8 || automations != 9 {
+		t.Errorf("the pages name %d entities and have %d automations", len(named), automations)
 	}
 	blueprints, err := filepath.Glob("../../../packaging/homeassistant/blueprints/automation/perch/*.yaml")
 	if err != nil || len(blueprints) != 3 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"perch/agent"
@@ -58,6 +59,11 @@ type (
 	}
 	// configure changes the settings of the robot.
 	configure struct{ change device.Change }
+	// Ask makes the robot ask people a question. It is carried out by Services.Ask, because it takes as long as people do.
+	Ask struct {
+		id, text string
+		within   time.Duration
+	}
 	// stop ends what the robot is saying.
 	stop struct{}
 	// reboot restarts the robot.
@@ -98,6 +104,8 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 	case "notify":
 		n, err := parseNotification(robot, text, find)
 		return notify{n}, err
+	case "ask":
+		return parseAsk(text)
 	case "perception":
 		return parseSense(text)
 	}
@@ -156,12 +164,12 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 }
 
 // parseSay checks the text that a robot is to speak.
-func parseSay(text string) (Command, error) {
+func parseSay(text string) (say, error) {
 	switch {
 	case text == "":
-		return nil, errors.New("there is no text to say")
+		return say{}, errors.New("there is no text to say")
 	case len(text) > limit.Said:
-		return nil, fmt.Errorf("the text has %d bytes, more than %d", len(text), limit.Said)
+		return say{}, fmt.Errorf("the text has %d bytes, more than %d", len(text), limit.Said)
 	}
 	return say{text}, nil
 }
@@ -192,6 +200,36 @@ func parseNotification(robot device.ID, text string, find func(string) (device.I
 		n.Robot = robot
 	}
 	return n, nil
+}
+
+// Times for the answer to a question, in seconds.
+const (
+	minAskTime     = 5
+	defaultAskTime = 60
+	maxAskTime     = 600
+)
+
+// parseAsk parses a question, which is a plain text, or an object with the text, an ID and the time for the answer.
+func parseAsk(text string) (Command, error) {
+	q := struct {
+		ID     string `json:"id"`
+		Text   string `json:"text"`
+		Within int    `json:"within"`
+	}{Text: text, Within: defaultAskTime}
+	if strings.HasPrefix(text, "{") {
+		q.Text = ""
+		if err := parseObject(text, &q, true); err != nil {
+			return nil, fmt.Errorf(`ask is a question, or {"id":"..","text":"..","within":60}: %w`, err)
+		}
+	}
+	if q.Within < minAskTime || q.Within > maxAskTime || len(q.ID) > limit.ID {
+		return nil, fmt.Errorf("within is %d to %d seconds, and an id has at most %d bytes", minAskTime, maxAskTime, limit.ID)
+	}
+	said, err := parseSay(strings.TrimSpace(q.Text))
+	if err != nil {
+		return nil, err
+	}
+	return Ask{q.ID, said.text, time.Duration(q.Within) * time.Second}, nil
 }
 
 // parseEmotion parses the name of an emotion.

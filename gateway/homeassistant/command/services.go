@@ -18,6 +18,7 @@ import (
 	"perch/event"
 	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/state"
+	"perch/language"
 	"perch/perception"
 	"perch/plain"
 )
@@ -61,6 +62,8 @@ type talk interface {
 	// stored.
 	SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
+	// Ask makes a robot ask a question, and waits for the answer until the question expires.
+	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error
 	Mute(id device.ID, on bool)
 	Abort(ctx context.Context, id device.ID) error
@@ -178,6 +181,31 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 		return s.install(ctx, id)
 	}
 	return Effect{}, fmt.Errorf("unknown command %T", c)
+}
+
+// Ask makes a robot ask a question, waits for the answer, and returns the event that reports the answer.
+func (s Services) Ask(ctx context.Context, id device.ID, q Ask) state.Answer {
+	reply := state.Answer{Type: "none", ID: q.id, Question: q.text}
+	a, err := s.Talk.Ask(ctx, id, agent.Question{Text: q.text, Until: time.Now().Add(q.within)})
+	switch a.Outcome {
+	case agent.AnswerTouch, agent.AnswerAllowed:
+		reply.Type = "yes"
+	case agent.AnswerDenied:
+		reply.Type = "no"
+	case agent.AnswerGiven:
+		reply.Text, reply.Type = a.Text, "words"
+		if yes, understood := agent.YesOrNo(new(language.Catalogue), a.Text); understood && yes {
+			reply.Type = "yes"
+		} else if understood {
+			reply.Type = "no"
+		}
+	default:
+		reply.Reason = string(a.Outcome)
+	}
+	if err != nil {
+		reply.Reason = plain.Clip(err.Error(), 300)
+	}
+	return reply
 }
 
 // missingTool returns the error for a robot without the tool that controls the given part. If the robot has

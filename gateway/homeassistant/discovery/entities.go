@@ -124,6 +124,8 @@ func commonRows(n topic.Names) []row {
 		{platform: "event", key: "notification", name: "Notification", types: NotificationTypes(), icon: "bell"},
 		{platform: "event", key: "diary", name: "Diary", types: DiaryTypes(), icon: "notebook"},
 		{platform: "notify", key: "say", name: "Say", sets: "say/set", icon: "bullhorn"},
+		{platform: "notify", key: "ask", name: "Ask", sets: "ask/set", icon: "chat-question"},
+		{platform: "event", key: "answer", name: "Answer", types: AnswerTypes(), icon: "chat-processing"},
 		// This entity is for dashboards. Its text has at most MaxText characters, while the notify entity above has no limit.
 		{platform: "text", key: "say_text", name: "Say text", sets: "say/set", icon: "message-text", more: component{"min": 1, "max": MaxText}},
 		// An empty text removes the owner's name for the robot, so that the device gets its default name again.

@@ -60,6 +60,9 @@ func ConversationTypes() []string {
 	}
 }
 
+// AnswerTypes returns the types of answers to questions that were asked over MQTT: words are neither yes nor no.
+func AnswerTypes() []string { return []string{"yes", "no", "words", "none", Other} }
+
 // NotificationTypes returns the types of notification events.
 func NotificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", Other}

@@ -141,6 +141,15 @@ type Event struct {
 	Agent string `json:"agent,omitempty"` // ID of the character that has the diary
 }
 
+// Answer is the event with the answer to a question that was asked over MQTT.
+type Answer struct {
+	Type     string `json:"event_type"` // one of discovery.AnswerTypes
+	ID       string `json:"id"`         // as the question had it; may be empty
+	Question string `json:"question"`
+	Text     string `json:"text"`   // the words that were heard; empty if the answer was a touch, or none
+	Reason   string `json:"reason"` // why there is no answer; empty if there is one
+}
+
 // Tool is the status of a tool call, in the form that skins receive too (docs/skins.md).
 type Tool struct {
 	Type    string `json:"type"`
