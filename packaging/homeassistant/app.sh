@@ -12,13 +12,13 @@ mkdir -p "${1:-dist}"
 out=$(cd "${1:-dist}" && pwd)
 image=${IMAGE:-local/perch}
 
-# A tag of an image has neither + nor ~.
+# The version of the packages of this commit, which the container has: its image's tag has neither + nor ~.
 if [ -n "${PERCH_VERSION:-}" ]; then
 	version=$PERCH_VERSION
 elif version=$(git describe --tags --match 'v[0-9]*' 2>/dev/null); then
-	version=${version#v}
+	version=$(echo "${version#v}" | sed 's/-\([0-9]*\)-g/+\1.g/')
 else
-	version=0-$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S)-g$(git rev-parse --short HEAD)
+	version="0~$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y%m%d%H%M%S).g$(git rev-parse --short HEAD)"
 fi
 version=$(echo "$version" | tr '+~' '--')
 case $version in
