@@ -88,7 +88,7 @@ func (r routes) network(e *gin.Engine, lingering *httpserver.Lingering) {
 	l, p := r.locks, r.parts
 	owner, skins, viewers := l.refused.OnRefusal(l.Owner.Check), l.refused.OnRefusal(l.skins.Check), l.refused.OnRefusal(l.Owner.Or(l.skins))
 	if p.Web != nil {
-		p.Web.CardRoute(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
+		p.Web.HomeAssistantRoutes(e.Group("", httpserver.Guard(l.refused.CheckSlowly)))
 		e.Use(p.Web.Authenticate(), web.UnlessBy(web.ByIngress, l.origins.Admit()), web.UnlessBy(web.ByIngress, httpserver.Guard(r.checkHost)))
 		p.Web.Routes(e.Group("", httpserver.Guard(web.OrOwner(l.refused.CheckSlowly))), e.Group("", httpserver.Guard(l.Pace.Check)))
 		owner, skins, viewers = web.OrOwner(owner), web.OrOwner(skins), web.OrOwner(viewers) // a logged-in owner needs no key

@@ -328,12 +328,15 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 		t.Fatalf("blueprints %v, %v", blueprints, err)
 	}
 	for _, name := range blueprints {
-		checkBlueprint(t, name)
+		checkBlueprint(t, name, "http://perch.local:8003/blueprints/"+filepath.Base(name))
+		h.Expect(200, string(must.Value(os.ReadFile(name))(t)), "GET", "/blueprints/"+filepath.Base(name), "")
 	}
 }
 
-func checkBlueprint(t *testing.T, name string) {
+// checkBlueprint checks the file of a blueprint, which is imported from a URL.
+func checkBlueprint(t *testing.T, name, source string) {
 	t.Helper()
+	h.Expect(404, "no such blueprint", "GET", "/blueprints/..%2F..%2Fconfig.yaml", "")
 	text := must.Value(os.ReadFile(name))(t)
 	var b struct {
 		Blueprint struct {
@@ -342,8 +345,9 @@ func checkBlueprint(t *testing.T, name string) {
 		}
 		Triggers, Actions any
 	}
+			Source       string `yaml:"source_url"`
 	if err := yaml.Unmarshal(text, &b); err != nil || b.Blueprint.Domain != "automation" || b.Blueprint.Name == "" || b.Triggers == nil ||
-		b.Actions == nil {
+		b.Actions == nil || b.Blueprint.Source != source {
 		t.Errorf("%s: %v, %+v", name, err, b)
 	}
 	used := map[string]bool{}

@@ -15,6 +15,7 @@ import (
 
 	"perch/gateway/httpserver"
 	"perch/limit"
+	"perch/packaging/homeassistant"
 )
 
 // Authenticate returns a handler that authenticates the owner. It must come before all handlers that use OrOwner,
@@ -122,9 +123,18 @@ func UnlessBy(how AuthMethod, handler gin.HandlerFunc) gin.HandlerFunc {
 	}
 }
 
-// CardRoute mounts the script of the card for Home Assistant's dashboards, which are pages of another origin. The script
-// needs no authentication, because it contains no data of this appliance.
-func (s *Server) CardRoute(r gin.IRouter) {
+// HomeAssistantRoutes mounts the script of the card for Home Assistant's dashboards, which are pages of another origin,
+// and the blueprints that Home Assistant imports. They need no authentication, because they contain no data of this
+// appliance.
+func (s *Server) HomeAssistantRoutes(r gin.IRouter) {
+	r.GET("/blueprints/:name", func(c *gin.Context) {
+		text, err := homeassistant.Blueprint(c.Param("name"))
+		if err != nil {
+			_ = c.Error(&httpserver.Fault{Word: "unknown_file", Sentence: "there is no such blueprint", HTTP: http.StatusNotFound})
+			return
+		}
+		c.Data(http.StatusOK, "text/yaml; charset=utf-8", text)
+	})
 	r.GET("/perch-card.js", func(c *gin.Context) {
 		c.Header("Access-Control-Allow-Origin", "*")
 		c.Header("Cross-Origin-Resource-Policy", "cross-origin")

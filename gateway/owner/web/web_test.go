@@ -67,7 +67,7 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
 	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
-	d.CardRoute(e)
+	d.HomeAssistantRoutes(e)
 	e.Use(d.Authenticate(), web.UnlessBy(web.ByIngress, httpserver.Origins{}.Admit()))
 	d.Routes(e, e)
 	owned := e.Group("", httpserver.Guard(web.OrOwner(owner.Check)))
