@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -146,8 +147,11 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 	h.Eventually("the touch is announced", func() bool { return entities(l)["event.stack_chan_e4f5_touch"].StateTopic != "" })
 	of := func(id string) entity { return entities(l)[id] }
 
-	h.Publish(of("notify.stack_chan_e4f5_say").CommandTopic, "😊 The washing is done.")
-	h.Eventually("it waits", func() bool { return l.Has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"say"`) })
+	expiring := func(rest string, after time.Duration) string { // as Home Assistant writes what isoformat returns
+		return fmt.Sprintf(`{%s, "expires_at": %q}`, rest, time.Now().UTC().Add(after).Format("2006-01-02T15:04:05.000000+00:00"))
+	}
+	h.Publish(appliancetest.RobotTopic+"notify/set", expiring(`"id": "washing", "text": "😊 The washing is done."`, 3*time.Hour))
+	h.Eventually("it waits", func() bool { return l.Has(of("event.stack_chan_e4f5_conversation").StateTopic, `"queued"`, `"notify"`) })
 
 	h.Eventually("the hand is held there", func() bool { return l.Has(of("event.stack_chan_e4f5_touch").StateTopic, `"long_press_start"`) })
 	h.Bus.Publish("a0b1c2d3e4f5", "", event.Perceived{Name: "head_pet_ended"})
@@ -174,7 +178,7 @@ func TestTheAutomationsOfThePage(t *testing.T) {
 		return l.Has(appliancetest.RobotTopic+"conversation", `"heard"`) && slices.Contains(l.AgentStates(), "speaking")
 	})
 	h.Eventually("it speaks", func() bool { return l.Has(appliancetest.RobotTopic+"conversation", `"replied"`) })
-	h.Publish(appliancetest.RobotTopic+"notify/set", `{"id": "doorbell", "text": "😮 Somebody is at the door.", "urgency": "high"}`)
+	h.Publish(appliancetest.RobotTopic+"notify/set", expiring(`"id": "doorbell", "text": "😮 Somebody is at the door.", "urgency": "high"`, 2*time.Minute))
 	wg.Wait()
 }
 
@@ -331,21 +335,21 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 		checkBlueprint(t, name, "http://perch.local:8003/blueprints/"+filepath.Base(name))
 		h.Expect(200, string(must.Value(os.ReadFile(name))(t)), "GET", "/blueprints/"+filepath.Base(name), "")
 	}
+	h.Expect(404, "no such blueprint", "GET", "/blueprints/..%2F..%2Fconfig.yaml", "")
 }
 
 // checkBlueprint checks the file of a blueprint, which is imported from a URL.
 func checkBlueprint(t *testing.T, name, source string) {
 	t.Helper()
-	h.Expect(404, "no such blueprint", "GET", "/blueprints/..%2F..%2Fconfig.yaml", "")
 	text := must.Value(os.ReadFile(name))(t)
 	var b struct {
 		Blueprint struct {
 			Name, Domain string
+			Source       string `yaml:"source_url"`
 			Input        map[string]any
 		}
 		Triggers, Actions any
 	}
-			Source       string `yaml:"source_url"`
 	if err := yaml.Unmarshal(text, &b); err != nil || b.Blueprint.Domain != "automation" || b.Blueprint.Name == "" || b.Triggers == nil ||
 		b.Actions == nil || b.Blueprint.Source != source {
 		t.Errorf("%s: %v, %+v", name, err, b)
