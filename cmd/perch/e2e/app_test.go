@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -526,6 +527,11 @@ func TestMakeApp(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("config.yaml has no %q: %s", want, text)
 		}
+	}
+	build(again) // the version of the packages and of the container's tag, in any state of the repository
+	version := regexp.MustCompile(`(?m)^version: "(0-\d{14}\.g[0-9a-f]+|[\d.]+(-\d+\.g[0-9a-f]+)?)"$`)
+	if text := must.Value(os.ReadFile(filepath.Join(again, "perch-home-assistant/perch/config.yaml")))(t); !version.Match(text) {
+		t.Errorf("config.yaml has another version than the container: %s", text)
 	}
 	build(again, "PERCH_VERSION=1.4.0+3.gabc1234")
 	packed := func(dir string) []byte {
