@@ -14,6 +14,7 @@ import (
 	"perch/cmd/perch/drivers"
 	"perch/event"
 	"perch/must"
+	"perch/remote"
 )
 
 // TestTimeoutIncludesTheGreeting: an agent that never greets is not waited for
@@ -51,4 +52,15 @@ type passing struct{}
 func (passing) Name() string { return "acp" }
 func (passing) Think(context.Context, agent.Turn, func(agent.Reply) error) error {
 	return agent.ErrStranger
+}
+
+// TestABrainIsWaitedForAsLongAsTheNextCanAnswer: a silent brain is given up after the
+// same time as every engine where another follows it in the list. The last has its driver's time.
+func TestABrainIsWaitedForAsLongAsTheNextCanAnswer(t *testing.T) {
+	list := []config.Engine{{Kind: "reflex"}, {Kind: "openai"}, {Kind: "anthropic"}}
+	for i, want := range []time.Duration{remote.Patience, remote.Patience, 0} {
+		if got := responseTimeout(list, i); got != want {
+			t.Errorf("%d: %s, want %s", i, got, want)
+		}
+	}
 }
