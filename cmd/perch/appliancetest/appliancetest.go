@@ -8,9 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -135,29 +132,10 @@ func Start(t *testing.T, c config.Config, data string, change ...func(*appliance
 	t.Cleanup(h.Stop)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("What an owner would lose: %s\nThe appliance's log:\n%s", TestDoc(t), h.Logged)
+			t.Logf("The appliance's log:\n%s", h.Logged)
 		}
 	})
 	return h
-}
-
-// TestDoc returns the doc comment of a test. The comment describes what an owner would lose if the test
-// fails.
-func TestDoc(t testing.TB) string {
-	name, _, _ := strings.Cut(t.Name(), "/")
-	files, _ := filepath.Glob("*_test.go")
-	for _, file := range files {
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			continue
-		}
-		for _, d := range f.Decls {
-			if test, ok := d.(*ast.FuncDecl); ok && test.Name.Name == name && test.Doc != nil {
-				return test.Doc.Text()
-			}
-		}
-	}
-	return name
 }
 
 // For returns the same appliance for a subtest.

@@ -53,7 +53,7 @@ func begin(t testing.TB, binary, data string, args []string, env ...string) *pro
 	p.profiles = profiles
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("An owner would lose: %s\nThe program's log:\n%s", appliancetest.TestDoc(t), &p.log)
+			t.Logf("The program's log:\n%s", &p.log)
 		}
 	})
 	return p
