@@ -15,11 +15,6 @@ func (a *Appliance) newAgents(*config.Config) (err error) {
 	a.closers = append(a.closers, a.Bus.Close)
 	a.intake = perception.NewIntake(a.Bus, a.Robots, a.Log)
 	a.Senses = perception.NewStates(store.NewTable[perception.State](a.DB, "perception"))
-	for _, id := range a.Senses.Robots() { // earlier versions stored the states of robots that were never adopted
-		if !a.Robots.Trusts(id) {
-			a.Senses.Forget(id)
-		}
-	}
 	a.Agents, err = agents.New(agents.Options{Config: a.Config, Data: a.Data, DB: a.DB, Identity: a.Identity, Robots: a.Robots,
 		Memory: a.Memory, Notices: a.Notices, Timers: a.Timers, Bus: a.Bus, Senses: a.Senses, Recognizers: a.options.Recognizers,
 		URL: a.Listeners.URL(), WyomingServers: a.network.WyomingServers, Log: a.Log})
