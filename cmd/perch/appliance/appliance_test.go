@@ -160,26 +160,6 @@ func TestBadMessagesDisturbNothing(t *testing.T) {
 	ask(other, `{"type":"abort"}`, `"stop"`)
 }
 
-func TestForeignHostsAndOrigins(t *testing.T) {
-	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	for name, c := range map[string]struct {
-		header []string
-		status int
-		says   string
-	}{
-		"its own address":  {nil, 200, "ok"},
-		"a foreign host":   {[]string{"Host", "evil.example"}, 421, "allowed_hosts"},
-		"a foreign origin": {[]string{"Origin", "https://evil.example"}, 403, "allowed_origins"},
-	} {
-		status, text := h.Request(http.MethodGet, "/health", "", c.header...)
-		if status != c.status || !strings.Contains(text, c.says) {
-			t.Errorf("%s: %d %s", name, status, text)
-		}
-	}
-	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/devices", "")
-	h.Expect(http.StatusRequestEntityTooLarge, "", http.MethodPost, "/xiaozhi/ota/", strings.Repeat("x", 10<<20), "Device-Id", "a0:b1:c2:d3:e4:f5")
-}
-
 func TestWhatDoesNotStart(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	file := filepath.Join(t.TempDir(), "file")
