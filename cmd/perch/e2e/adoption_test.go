@@ -22,13 +22,6 @@ func TestAdoption(t *testing.T) {
 			c := appliancetest.Config()
 			c.Adoption = "code"
 			h := open(t, c, t.TempDir())
-			perch := func(args ...string) string {
-				code, out := h.byNetwork(args...)
-				if code != exitDone {
-					t.Errorf("perch %s: %d %s", args, code, out)
-				}
-				return out
-			}
 			waited, booted := 0, 0
 			h.RunRobot(simrobot.Options{Observe: func(e simrobot.Observation) {
 				switch e := e.(type) {
@@ -36,19 +29,17 @@ func TestAdoption(t *testing.T) {
 					booted++
 				case simrobot.AwaitsAdoption:
 					waited++
-					if list := perch("robot list"); len(e.Code) != 6 ||
-						!strings.Contains(list, "perch robot adopt a0b1c2d3e4f5, or the code it shows, "+e.Code) {
-						t.Errorf("it shows %q, and the list is %s", e.Code, list)
+					h.byNetwork("robot list", exitDone, "perch robot adopt a0b1c2d3e4f5, or the code it shows, "+e.Code)
+					if len(e.Code) != 6 {
+						t.Errorf("it shows %q", e.Code)
 					}
-					if told := perch("robot adopt", by(e)); !strings.Contains(told, "a0b1c2d3e4f5 is adopted") {
-						t.Errorf("told %s", told)
-					}
+					h.byNetwork("robot adopt "+by(e), exitDone, "a0b1c2d3e4f5 is adopted")
 				}
 			}})
 			if waited != 1 || booted != 2 || !h.Robots.Trusts("a0b1c2d3e4f5") {
 				t.Errorf("it waited %d times, checked in %d times, and is trusted: %t", waited, booted, h.Robots.Trusts("a0b1c2d3e4f5"))
 			}
-			if list := perch("robot list"); strings.Contains(list, "waits") {
+			if list := h.byNetwork("robot list", exitDone); strings.Contains(list, "waits") {
 				t.Errorf("the list is %s", list)
 			}
 		})

@@ -52,9 +52,7 @@ func TestBackupAndRestore(t *testing.T) {
 	archivetest.Write(t, filepath.Join(data, config.OverlayFile), []byte("name: cottage\n"))
 	archivetest.Write(t, filepath.Join(data, "firmware", ".upload-1"), []byte("half"))
 
-	if code, out, errs := commandLine(t, "backup", "--data", data, file); code != exitDone || !strings.Contains(out, h.ID) {
-		t.Fatalf("backup: %d %s %s", code, out, errs)
-	}
+	h.command("backup "+file, exitDone, h.ID)
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v %v", info, err)
 	}
@@ -75,9 +73,7 @@ func TestBackupAndRestore(t *testing.T) {
 	h.remember("the cat is gone")
 	h.Admin(http.MethodDelete, "/api/v1/firmware/"+kept, "{}", nil)
 	gone := h.publishImage("2.0.0")
-	if code, out := h.byNetwork("restore", "--restart", file); code != exitDone || !strings.Contains(out, "restarts to apply") {
-		t.Fatalf("restore: %d %s", code, out)
-	}
+	h.byNetwork("restore --restart "+file, exitDone, "restarts to apply")
 	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)
 	}
@@ -115,9 +111,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	killed(t, l)
 	before := fmt.Sprint(archivetest.Names(t, data), sha256.Sum256(archivetest.Read(t, archive.DatabasePath(data))))
 	file := filepath.Join(out, "b.tar")
-	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
-		t.Fatal(errs)
-	}
+	h.command("backup "+file, exitDone)
 	if after := fmt.Sprint(archivetest.Names(t, data), sha256.Sum256(archivetest.Read(t, archive.DatabasePath(data)))); after != before {
 		t.Errorf("the data directory was %s and is %s", before, after)
 	}
@@ -147,16 +141,14 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 	} else {
 		archivetest.Contents(t, []byte(text))
 	}
-	if code, _, errs := commandLine(t, "backup", "--data", data, "--force", file); code != exitDone {
-		t.Error(errs)
-	}
+	h.command("backup --force "+file, exitDone)
 	if got := archivetest.Names(t, out); len(got) != 1 {
 		t.Errorf("left over: %v", got)
 	}
 
 	fresh := filepath.Join(t.TempDir(), "elsewhere", "data")
-	if code, told, errs := commandLine(t, "restore", "--data", fresh, file); code != exitDone || strings.Contains(told, "before") {
-		t.Errorf("restored into nothing: %d %s %s", code, told, errs)
+	if told := bare(t, "restore "+file+" --data "+fresh, exitDone); strings.Contains(told, "before") {
+		t.Errorf("restored into nothing: %s", told)
 	}
 	if got := open(t, appliancetest.Config(), fresh); got.ID != h.ID || len(got.Memory.Search("cat", time.Now())) != 1 {
 		t.Error("the appliance did not move")
@@ -185,14 +177,9 @@ func TestABackupNeedsTheDatabaseForItself(t *testing.T) {
 		err = empty.Close()
 	}
 	must.Succeed(t, err)
-	if code, _, errs := commandLine(t, "backup", "--data", other, file); code != exitDone {
-		t.Fatal(errs)
-	}
-	for _, args := range [][]string{{"restore", "--data", data, file}, {"backup", "--data", data, filepath.Join(t.TempDir(), "c.tar")}} {
-		if code, _, errs := commandLine(t, args...); code != exitFailed || !strings.Contains(errs, "is in use by") {
-			t.Errorf("%v: %d %s", args, code, errs)
-		}
-	}
+	bare(t, "backup "+file+" --data "+other, exitDone)
+	bare(t, "restore "+file+" --data "+data, exitFailed, "is in use by")
+	bare(t, "backup "+filepath.Join(t.TempDir(), "c.tar")+" --data "+data, exitFailed, "is in use by")
 	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
@@ -205,25 +192,17 @@ func TestRestoreWhileItRuns(t *testing.T) {
 	h := open(t, appliancetest.Config(), data)
 	h.remember("the cat is called Miso")
 	file := filepath.Join(out, "b.tar")
-	if code, _, errs := commandLine(t, "backup", "--data", data, file); code != exitDone {
-		t.Fatal(errs)
-	}
+	h.command("backup "+file, exitDone)
 	bad := filepath.Join(out, "bad.tar")
 	archivetest.Write(t, bad, append([]byte("hello"), make([]byte, 8<<20)...))
-	for _, reach := range [][]string{{"--data", data}, {"--url", h.URL(""), "--token-file", filepath.Join(data, "admin-token")}} {
-		if code, _, errs := commandLine(t, append([]string{"restore", bad}, reach...)...); code != exitFailed ||
-			!strings.Contains(errs, "not a backup of Perch") {
-			t.Errorf("%d %s", code, errs)
-		}
-	}
+	h.command("restore "+bad, exitFailed, "not a backup of Perch")
+	h.byNetwork("restore "+bad, exitFailed, "not a backup of Perch")
 	if store.Exists(filepath.Join(data, "restore")) {
 		t.Error("it was staged")
 	}
 	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/backup", "")
 	h.Expect(http.StatusUnauthorized, "", http.MethodPost, "/api/v1/restore", "")
-	if code, told, errs := commandLine(t, "restore", "--data", data, file); code != exitDone || !strings.Contains(told, "restart to apply") {
-		t.Errorf("%d %s %s", code, told, errs)
-	}
+	h.command("restore "+file, exitDone, "restart to apply")
 	h.remember("the cat is gone")
 	h.Stop()
 	h = open(t, appliancetest.Config(), data)

@@ -94,11 +94,9 @@ func (h *running) command(line string, code int, says ...string) string {
 }
 
 // byNetwork runs a command against the appliance's address, as its owner.
-func (h *running) byNetwork(args ...string) (code int, out string) {
+func (h *running) byNetwork(line string, code int, says ...string) string {
 	h.T.Helper()
-	args = append(append(strings.Fields(args[0]), args[1:]...), "--url", h.URL(""), "--token-file", filepath.Join(h.Data, "admin-token"))
-	code, out, errs := commandLine(h.T, args...)
-	return code, out + errs
+	return bare(h.T, line+" --url "+h.URL("")+" --token-file "+filepath.Join(h.Data, "admin-token"), code, says...)
 }
 
 // elsewherePorts is a configuration with ports that nobody serves, whatever else

@@ -173,14 +173,14 @@ func TestAPageIsDamagedWhileItRuns(t *testing.T) {
 		t.Errorf("/ready says %+v", p)
 	}
 	h.Expect(http.StatusServiceUnavailable, "", http.MethodGet, "/health", "")
-	if code, out, errs := commandLine(t, "health", "--data", data); code == exitDone || out != "" || !strings.Contains(errs, "store: ") {
-		t.Errorf("perch health says %d %s %s", code, out, errs)
+	if out := h.command("health", exitFailed, "store: "); strings.Count(out, "\n") != 1 {
+		t.Errorf("perch health says %s", out)
 	}
 	h.Expect(http.StatusServiceUnavailable, `"database_damaged"`, http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	h.Stop()
 	h = open(t, c, data)
-	if code, out, errs := commandLine(t, "health", "--data", data); code != exitDone || out != "healthy\n" {
-		t.Errorf("after a restart perch health says %d %s %s", code, out, errs)
+	if out := h.command("health", exitDone); out != "healthy\n" {
+		t.Errorf("after a restart perch health says %s", out)
 	}
 	if p := h.Part("store"); p.OK || p.Vital || len(h.Robots.List()) != knownRobots || len(h.Memory.Search("fact", time.Now())) < knownFacts-20 {
 		t.Errorf("after a restart /ready says %+v", p)
@@ -224,9 +224,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 	t.Parallel()
 	whole, images := usedData(t)
 	saved := filepath.Join(t.TempDir(), "b.tar")
-	if code, _, errs := commandLine(t, "backup", "--data", whole, saved); code != exitDone {
-		t.Fatal(errs)
-	}
+	bare(t, "backup "+saved+" --data "+whole, exitDone)
 	for name, c := range map[string]struct {
 		do    func(path string) error
 		says  string
@@ -273,9 +271,7 @@ func TestNoDatabaseWhereOneWas(t *testing.T) {
 				t.Errorf("the doctor says %s", note)
 			}
 			restored := copyOf(t, data)
-			if code, _, errs := commandLine(t, "restore", "--data", restored, saved); code != exitDone {
-				t.Errorf("restore: %s", errs)
-			}
+			bare(t, "restore "+saved+" --data "+restored, exitDone)
 			if h := open(t, appliancetest.Config(), restored); len(h.Robots.List()) != knownRobots {
 				t.Errorf("restored, there are %d robots", len(h.Robots.List()))
 			}
@@ -341,16 +337,11 @@ func TestBackupOnAFullDisk(t *testing.T) {
 		!strings.Contains(told.Error.Message, "free some space") {
 		t.Errorf("%d %.300s", status, text)
 	}
-	code, _, errs := commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))
-	if code != exitFailed || !strings.Contains(errs, "free some space") {
-		t.Errorf("the command: %d %s", code, errs)
-	}
+	backup := "backup " + filepath.Join(t.TempDir(), "b.tar")
+	h.command(backup, exitFailed, "free some space")
 	must.Succeed(t, os.Remove(filler))
 	h.Expect(http.StatusOK, "", http.MethodGet, "/api/v1/backup", "", "Authorization", "Bearer "+h.OwnerToken())
 	fill(t, data)
 	h.Stop()
-	code, _, errs = commandLine(t, "backup", "--data", data, filepath.Join(t.TempDir(), "b.tar"))
-	if code != exitFailed || !strings.Contains(errs, "free some space") {
-		t.Errorf("without an appliance: %d %s", code, errs)
-	}
+	h.command(backup, exitFailed, "free some space")
 }

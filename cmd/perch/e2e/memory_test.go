@@ -81,9 +81,3 @@ func TestNotificationList(t *testing.T) {
 	}
 	h.Expect(http.StatusUnauthorized, "", http.MethodGet, "/api/v1/notifications", "")
 }
-
-// TestStatusCommand: the owner sees which parts work.
-func TestStatusCommand(t *testing.T) {
-	h := open(t, appliancetest.Config(), t.TempDir())
-	h.command("status", 0, "perch dev, id "+h.ID+", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  ")
-}

@@ -70,9 +70,7 @@ func TestPassports(t *testing.T) {
 	h, _, skin = passports(t, data)
 	h.Expect(200, `"walletAddress":null,"x":{"y":[1.0]}`, "GET", "/api/agents/coach-leo", "", skin...)
 	h.Stop()
-	if code, out, errs := commandLine(t, "restore", "--data", data, file); code != exitDone {
-		t.Fatalf("restore: %d %s%s", code, out, errs)
-	}
+	h.command("restore "+file, exitDone)
 	h, _, skin = passports(t, data)
 	h.Expect(200, `"walletAddress":"`+someWallet+`"`, "GET", "/api/agents/me?robot=a0b1c2d3e4f5", "", skin...)
 	h.Expect(200, `"name":"House"`, "GET", "/api/agents/default", "", skin...)

@@ -51,9 +51,7 @@ func TestAnotherDatabaseEndsSessions(t *testing.T) {
 		},
 		"a restore without an appliance": func(h *running, backup string) *running {
 			h.Stop()
-			if code, _, errs := commandLine(h.T, "restore", "--data", h.Data, backup); code != exitDone {
-				h.T.Fatal(errs)
-			}
+			h.command("restore "+backup, exitDone)
 			return open(h.T, c, h.Data)
 		},
 		"a new database": func(h *running, _ string) *running {
