@@ -12,6 +12,9 @@ type Robot struct {
 	// Named is true if the robot was adopted. Being admitted with AdoptOpen does not set it.
 	Named bool `json:"named,omitempty"`
 
+	// ByHand is true for a robot that makes no check-in, and that its owner has added; see Registry.AddByHand.
+	ByHand bool `json:"by_hand,omitempty"`
+
 	// Settings are the owner's settings. In robots that Registry's methods return, they include the
 	// settings of the configuration file, and are empty if the robot is not adopted.
 	Settings Settings `json:"settings,omitzero"`

@@ -52,7 +52,7 @@ func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 		return Robot{}, "", err
 	case !robot.Adopted():
 		return Robot{}, "", fmt.Errorf("%w, and a stranger has no token", ErrNotAdopted)
-	case c.Sent && c != robot.Client:
+	case c.Sent && c != robot.Client && !robot.ByHand:
 		return Robot{}, "", ErrOtherClient
 	}
 	return robot, r.key.Token(id, robot.Client, robot.Epoch), nil
