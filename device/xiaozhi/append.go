@@ -1,6 +1,7 @@
 package xiaozhi
 
 import (
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ func AppendFromRobot(dst []byte, session string, m FromRobot) []byte {
 
 func (m Hello) fromRobot(w *wire) {
 	*w = wire{Type: "hello", Version: m.Version, Features: &m.Features, Transport: m.Transport, Audio: m.Audio.wire()}
+	w.Audio.Format = cmp.Or(m.Format, opus)
 }
 
 func (m ListenDetect) fromRobot(w *wire) {
@@ -77,9 +79,12 @@ type wireAlert struct {
 	Emotion string `json:"emotion"`
 }
 
+// opus is the format of sound.
+const opus = "opus"
+
 // wire returns the JSON form of a.
 func (a AudioParams) wire() *wireAudio {
-	return &wireAudio{Format: "opus", SampleRate: a.SampleRate, Channels: 1, FrameDuration: a.FrameDuration}
+	return &wireAudio{Format: opus, SampleRate: a.SampleRate, Channels: 1, FrameDuration: a.FrameDuration}
 }
 
 // appendJSON appends v in JSON. It panics if v has a payload that is not JSON, which is a bug.

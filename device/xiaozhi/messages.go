@@ -39,6 +39,7 @@ type Hello struct {
 	Version   int // number of the Framing
 	Features  Features
 	Transport string // "websocket" or "udp"
+	Format    string // format of the robot's sound; empty means Opus, the firmware's only format
 	Audio     AudioParams
 }
 

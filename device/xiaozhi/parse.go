@@ -127,6 +127,9 @@ func (w wire) hello() Hello {
 	if w.Features != nil {
 		h.Features = *w.Features
 	}
+	if w.Audio != nil && w.Audio.Format != opus {
+		h.Format = w.Audio.Format
+	}
 	return h
 }
 
