@@ -38,7 +38,7 @@ type State struct {
 	Robot   device.ID `json:"robot,omitempty"`
 	Session string    `json:"session,omitempty"`
 	Online  bool      `json:"online"`  // whether the robot can be reached: its audio channel is open, or it is connected by MQTT
-	Talking bool      `json:"talking"` // whether its audio channel is open
+	Talking bool      `json:"talking"` // whether its audio channel is open for a talk; see event.RobotOnline
 	Emotion Emotion   `json:"emotion"`
 	Tools   int       `json:"tools"` // number of running tools
 
@@ -112,7 +112,7 @@ func Fold(s State, e event.Envelope) State {
 		s.Mood = &ev
 		return s
 	case event.RobotOnline:
-		return State{Robot: e.Robot, Session: e.Session, Online: true, Talking: true, Emotion: Neutral, base: Idle, connected: s.connected,
+		return State{Robot: e.Robot, Session: e.Session, Online: true, Talking: !ev.Standing, Emotion: Neutral, base: Idle, connected: s.connected,
 			Mood: s.Mood}
 	case event.RobotConnected:
 		return s.withConnected(e.Robot, true)
@@ -129,7 +129,10 @@ func Fold(s State, e event.Envelope) State {
 		return s // the event is of an earlier session
 	}
 	switch ev := e.Event.(type) {
-	case event.ListeningStarted, event.Misheard:
+	case event.ListeningStarted:
+		s.Talking = s.Talking || s.Robot != ""
+		return s.withBase(Listening)
+	case event.Misheard:
 		return s.withBase(Listening)
 	case event.Heard, event.ThinkingStarted:
 		return s.withBase(Thinking)

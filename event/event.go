@@ -74,6 +74,8 @@ type RobotForgotten struct{}
 // response to its hello.
 type RobotOnline struct {
 	Framing int `json:"framing"` // version of the binary framing: 1, 2 or 3
+	// Standing is true for a robot that may stay connected without talking. A talk begins with its first ListeningStarted.
+	Standing bool `json:"standing,omitempty"`
 }
 
 // RobotOffline is published when a robot's channel is closed. It is not published

@@ -30,7 +30,7 @@ type State struct {
 	// robot. The method At sets it.
 	Stale     bool      `json:"stale"`
 	Online    bool      `json:"online"`            // whether the robot's channel is open or the robot is connected by MQTT
-	Talking   bool      `json:"talking,omitempty"` // whether the robot's channel is open
+	Talking   bool      `json:"talking,omitempty"` // whether the robot's channel is open for a talk; see event.RobotOnline
 	Face      Face      `json:"face"`
 	Sound     Sound     `json:"sound,omitzero"`
 	Mode      string    `json:"mode,omitempty"` // the firmware's state: idle, talk, story_time, security, sleep or dance
@@ -155,11 +155,11 @@ func fold(s State, e event.Envelope) State {
 		s = s.forgetSurroundings()
 		s.GoodNight = false
 	case event.RobotOnline:
-		s.Online, s.Talking, s.Listening = true, true, false
+		s.Online, s.Talking, s.Listening, s.speaks = true, !ev.Standing, false, s.speaks || ev.Standing
 		s.conversation = s.conversation.turnEnded(e.At)
 		s.conversation.session = e.Session
 	case event.RobotOffline:
-		s.Online, s.Talking, s.Listening = s.connected, false, false
+		s.Online, s.Talking, s.Listening, s.speaks = s.connected, false, false, s.speaks && s.connected
 		s.conversation = s.conversation.turnEnded(e.At)
 	case event.RobotConnected:
 		s.connected, s.Online, s.speaks = true, true, ev.Speaks
@@ -187,7 +187,7 @@ func (s State) foldConversation(e event.Envelope) State {
 	}
 	switch ev := e.Event.(type) {
 	case event.ListeningStarted:
-		s.Listening, s.conversation.listened = true, e.At
+		s.Talking, s.Listening, s.conversation.listened = true, true, e.At
 	case event.Misheard:
 		s.Listening = true
 	case event.Heard:
