@@ -104,7 +104,7 @@ func (l *loop) sendWelcome(e dialogue.Welcome) {
 	}, UDP: l.udp})
 	if e.First {
 		l.greeted.Store(true)
-		l.publish(event.RobotOnline{Framing: int(l.framing)})
+		l.publish(event.RobotOnline{Framing: int(l.framing), Standing: l.robot.ByHand})
 	}
 	l.unsaved.update(func(u *unsaved) { u.echo = &e.Hello.Features.AEC })
 	l.turns.Go(func() { l.unsaved.save() })

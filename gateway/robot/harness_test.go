@@ -341,6 +341,9 @@ func (r *registry) Admit(id device.ID, _ device.Client, _ string) (device.Robot,
 	robot.ID = id
 	return robot, r.refuses
 }
+
+func (*registry) AdmitByHand(string) (device.Robot, bool) { return device.Robot{}, false }
+
 func (r *registry) KeepTools(_ device.ID, tools []device.Tool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,6 +36,8 @@ type robots interface {
 	// Admit returns a robot, or an error if the robot has another client (installation of the
 	// firmware) or another token.
 	Admit(id device.ID, c device.Client, token string) (device.Robot, error)
+	// AdmitByHand returns the robot that its owner has added by hand and that has the token, or false.
+	AdmitByHand(token string) (device.Robot, bool)
 	// KeepTools stores a robot's list of tools.
 	KeepTools(id device.ID, tools []device.Tool)
 	// KeepEcho stores whether a robot leaves echo cancellation to the appliance.

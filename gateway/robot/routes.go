@@ -28,6 +28,10 @@ import (
 // sound, and with a camera token, respectively.
 func (s *Server) Routes(r gin.IRouter) {
 	open := func(c *gin.Context) {
+		if strings.Contains(c.GetHeader("Accept"), "text/html") && c.GetHeader("Upgrade") == "" && c.GetHeader("Device-Id") == "" {
+			c.Redirect(http.StatusSeeOther, "/xiaozhi/ota/") // a person with a browser: that address has a page
+			return
+		}
 		if err := s.open(c.Writer, c.Request); err != nil {
 			_ = c.Error(err)
 		}
@@ -108,22 +112,31 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// adviceToAdd ends the sentence that refuses an unknown robot.
+const adviceToAdd = "; for a robot that makes no check-in, perch robot add NAME gives the address and the token to enter in it"
+
 // admit returns the robot that sends a request, and its client. The error is a *httpserver.Fault.
 func (s *Server) admit(r *http.Request) (device.Robot, device.Client, error) {
 	id, client, token := identity(r)
+	if robot, ok := s.options.Robots.AdmitByHand(token); ok {
+		return robot, client, nil
+	}
 	robotID, err := device.ParseID(id)
 	if err != nil {
 		return device.Robot{}, client, &httpserver.Fault{Word: "no_device_id",
-			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error(), HTTP: http.StatusBadRequest}
+			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error() + adviceToAdd, HTTP: http.StatusBadRequest}
 	}
-	bound, _ := s.options.Robots.Get(robotID)
+	bound, unknown := s.options.Robots.Get(robotID)
 	if !client.Sent { // a token is valid for one Client-Id only, so it identifies the client
 		client = bound.Client
 	}
 	admitted, err := s.options.Robots.Admit(robotID, client, token)
 	if err != nil {
 		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
-		if bound.Bound && client != bound.Client && token != "" {
+		switch {
+		case unknown != nil:
+			why = "the token is missing or wrong, and no robot with this Device-Id has checked in" + adviceToAdd
+		case bound.Bound && client != bound.Client && token != "":
 			why = "the robot with this MAC address has another Client-Id than this request, and its token is valid for that one only; " +
 				"check in with the Client-Id of this request, and have that robot adopted"
 		}

@@ -1,6 +1,7 @@
 package dialogue
 
 import (
+	"fmt"
 	"net/http"
 	"time"
 
@@ -50,6 +51,13 @@ func (in FromRobot) step(s *stepper) {
 
 // handleHello handles the first hello, or a change of the robot's features by a later hello.
 func handleHello(s *stepper, m xiaozhi.Hello) {
+	if m.Format != "" {
+		format := plain.Clip(plain.Text(m.Format), limit.Word)
+		s.emit(Send{xiaozhi.Alert{Status: "Perch", Message: fmt.Sprintf("Perch understands Opus, and not %q. Set this robot to Opus.", format),
+			Emotion: agent.Neutral.Name}})
+		s.close(fmt.Sprintf("the robot's sound is %q, and not Opus", format))
+		return
+	}
 	first := s.phase == greeting
 	s.emit(Welcome{m, first})
 	s.channel.sentAt, s.channel.introducedAt = s.now, time.Time{}

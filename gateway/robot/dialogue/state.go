@@ -53,6 +53,9 @@ type State struct {
 type Settings struct {
 	Greet bool          // whether a wake word is answered with a phrase
 	Idle  time.Duration // time without an understood utterance after which the channel is closed; 0 means never
+	// Standing keeps the channel open until the robot first opens its microphone: such a robot is connected in order
+	// to be spoken over, and not to talk.
+	Standing bool
 }
 
 // New returns the state of a channel that was opened at a time. Utterances end after maxUtterance at
@@ -342,7 +345,7 @@ func (s *State) endOpenerTime(now time.Time) {
 // idleAt returns when the channel will be closed as idle, or the zero time if it will not be. The channel of
 // a robot that sends sensor events stays open, because the robot would open another one at once.
 func (s *State) idleAt() time.Time {
-	if s.settings.Idle == 0 || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
+	if s.settings.Idle == 0 || s.settings.Standing && !s.mic.everOpened || s.turn.active || s.channel.sensing || s.phase == greeting || s.phase == closing {
 		return time.Time{}
 	}
 	at := s.channel.activeAt.Add(s.settings.Idle)
