@@ -188,6 +188,23 @@ func TestToolsAreRunAndReported(t *testing.T) {
 	}
 }
 
+// TestWhatToolsWorkOn is shown, but no key, and not what is remembered, which only the owner may read.
+func TestWhatToolsWorkOn(t *testing.T) {
+	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{"yaw":5}`), call("2", "remember", `{"fact":"a secret"}`),
+		call("3", "nonsense", `{"command":"curl\n-H api_key=abcdefgh12345678","dirs":["a","b"]}`)}}, {texts: []string{"So."}}}}
+	got := answered(t, thinker.Options{Model: m, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{})}, agent.Turn{Body: &arm{}})
+	var details []string
+	for _, r := range got {
+		if s, ok := r.(agent.ToolStatus); ok {
+			details = append(details, s.Detail)
+		}
+	}
+	want := []string{"5", "5", "", "", "command: curl -H api_key=***, dirs: [\"a\",\"b\"]", "there is no such tool; use one of those offered"}
+	if !slices.Equal(details, want) {
+		t.Errorf("it works on %q, want %q", details, want)
+	}
+}
+
 func TestTheModelReadsAToolsError(t *testing.T) {
 	m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "self_robot_turn", `{}`)}}, {texts: []string{"It is stuck."}}}}
 	got, err := think(t, thinker.Options{Model: m}, agent.Turn{Body: &arm{err: errors.New("the neck is stuck")}})

@@ -28,9 +28,11 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 	}
 	if k.Memory != nil {
 		if k.mayUse(t, "remember") {
-			all = append(all, newTool("remember",
+			tool := newTool("remember",
 				"Keep a fact about the people of the house, for good. Only what they will still want known in a month.", rememberSchema,
-				with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) })))
+				with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) }))
+			tool.private = true // only the owner may read what is remembered
+			all = append(all, tool)
 		}
 		offer("recall", "Look for what was remembered, by words that stand in it. What matters most comes first.",
 			`{"query":{"type":"string","description":"one to three words"}},"required":["query"]`,

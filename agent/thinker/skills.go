@@ -28,7 +28,7 @@ func (k *Brain) withSkills(t agent.Turn, others []turnTool) []turnTool {
 	tools := k.Skills.Tools(t)
 	all := make([]turnTool, 0, len(tools)+len(others))
 	for _, tool := range tools {
-		all = append(all, turnTool{Tool: tool, together: true, run: func(ctx context.Context, args json.RawMessage) (string, error) {
+		all = append(all, turnTool{Tool: tool, together: true, private: true, run: func(ctx context.Context, args json.RawMessage) (string, error) {
 			return k.Skills.Run(ctx, t, tool.Name, args)
 		}})
 	}

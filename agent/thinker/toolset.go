@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,6 +20,7 @@ import (
 	"perch/event"
 	"perch/limit"
 	"perch/plain"
+	"perch/remote"
 )
 
 // ToolSource provides further tools, such as the tools of an MCP server.
@@ -50,6 +53,7 @@ type turnTool struct {
 	together bool   // whether it may run concurrently with others
 	agent    bool   // whether it is another agent
 	shown    string // name on screens
+	private  bool   // whether screens must not show the arguments
 	run      func(ctx context.Context, args json.RawMessage) (string, error)
 }
 
@@ -216,6 +220,9 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 		}
 	}
 	status := event.ToolStatus{ID: rand.Text()[:12], Name: tool.shown, Status: event.ToolRunning, SubAgent: tool.agent}
+	if !tool.private {
+		status.Detail = subject(call.Arguments)
+	}
 	if err := r.send(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return Message{}, err
 	}
@@ -230,6 +237,28 @@ func (r *turnRun) answer(ctx context.Context, call ToolCall) (Message, error) {
 		return Message{}, ctx.Err()
 	}
 	return m, r.send(agent.ToolStatus{ToolStatus: status})
+}
+
+// subject returns what a call works on, as one line for screens: the values of its arguments, without texts that
+// look like keys.
+func subject(args json.RawMessage) string {
+	var values map[string]any
+	if json.Unmarshal(args, &values) != nil {
+		return ""
+	}
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		value, isText := values[key].(string)
+		if !isText {
+			encoded, _ := json.Marshal(values[key]) // cannot fail: the value was decoded from JSON
+			value = string(encoded)
+		}
+		if len(values) > 1 {
+			value = key + ": " + value
+		}
+		parts = append(parts, value)
+	}
+	return plain.Text(plain.Line(remote.Redact(strings.Join(parts, ", "), limit.Name)))
 }
 
 // attempt runs a tool within its time limit.
