@@ -2,7 +2,6 @@ package perception
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -11,15 +10,8 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/store"
 )
-
-// table stores states by robot ID. The writes are asynchronous: a power cut may lose the
-// latest writes.
-type table interface {
-	PutSoon(key string, s State)
-	DeleteSoon(key string)
-	All() iter.Seq2[string, State]
-}
 
 // storeInterval is the interval between two writes of the changed states. It is long
 // because frequent writes wear out an SD card.
@@ -28,7 +20,7 @@ const storeInterval = 5 * time.Minute
 // States holds the state of every robot. Feeds, the Home Assistant mirror and the agent's
 // prompt read it. It is safe for concurrent use.
 type States struct {
-	table table
+	table store.Records[State] // by robot ID; a power cut may lose the latest writes
 
 	mu     sync.Mutex // guards the fields below
 	seq    uint64     // sequence number of the last event
@@ -38,7 +30,7 @@ type States struct {
 
 // NewStates returns the states stored in t. They are marked as stale, because the events
 // since they were stored are unknown.
-func NewStates(t table) *States {
+func NewStates(t store.Records[State]) *States {
 	b := &States{table: t, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
 	for key, s := range t.All() {
 		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = device.ID(key), true, false, false, false

@@ -18,6 +18,19 @@ type Table[T any] struct {
 	name string
 }
 
+// Records are the records of a [Table]. Tests have another implementation, in memory.
+type Records[T any] interface {
+	Get(key string) (v T, found bool, err error)
+	Put(key string, v T) error
+	Change(put map[string]T, remove []string) error
+	PutSoon(key string, v T)
+	Delete(key string) error
+	DeleteSoon(key string)
+	All() iter.Seq2[string, T]
+	Newest(n int) iter.Seq2[string, T]
+	Err() error
+}
+
 // NewTable returns the table with a name. It writes nothing. It panics if the name is empty, "schema", or longer than
 // [MaxKey] bytes.
 func NewTable[T any](db *DB, name string) *Table[T] {

@@ -19,6 +19,7 @@ import (
 	"perch/agent/action"
 	"perch/device"
 	"perch/event"
+	"perch/store"
 )
 
 // headKey is the only key in the table of heads.
@@ -31,26 +32,10 @@ const (
 	writeDelay = 2 * time.Second // time between the first entry of a batch and the write
 )
 
-// entries is the table of entries, sorted by key. The effects of PutSoon and DeleteSoon are
-// not durable at once.
-type entries interface {
-	PutSoon(key string, e Entry)
-	DeleteSoon(key string)
-	All() iter.Seq2[string, Entry]
-	Newest(n int) iter.Seq2[string, Entry]
-	Err() error
-}
-
-// heads is the table of heads. The effect of Put is durable when it returns.
-type heads interface {
-	Get(key string) (Head, bool, error)
-	Put(key string, h Head) error
-}
-
 // Options configure a Diary.
 type Options struct {
-	Entries   entries
-	Heads     heads
+	Entries   store.Records[Entry]
+	Heads     store.Records[Head]
 	Key       Key
 	Begins    bool             // whether Key is new, so that there is no diary yet
 	Keep      int              // largest number of entries of all characters; 0 disables the diary

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/limit"
+	"perch/store"
 )
 
 // The urgencies of a notification.
@@ -71,17 +71,6 @@ func (s *Store) Waits(id string) bool {
 	return err != nil || ok && !n.isAnnounced()
 }
 
-// table stores notifications by ID. The effects of Put and Delete are durable when these
-// return; the effects of PutSoon and DeleteSoon become durable later.
-type table interface {
-	Get(key string) (Notification, bool, error)
-	Put(key string, n Notification) error
-	PutSoon(key string, n Notification)
-	Delete(key string) error
-	DeleteSoon(key string)
-	All() iter.Seq2[string, Notification]
-}
-
 // Errors of the notifications.
 var (
 	// ErrInvalid is wrapped by the errors for an invalid notification.
@@ -98,13 +87,15 @@ const (
 
 // Store stores the notifications. It is safe for concurrent use.
 type Store struct {
-	table   table
+	table   store.Records[Notification] // by ID
 	mu      sync.Mutex
 	thisRun map[string]bool // IDs of the notifications stored in this run of the appliance; guarded by mu
 }
 
 // NewStore returns a store of the notifications in t.
-func NewStore(t table) *Store { return &Store{table: t, thisRun: map[string]bool{}} }
+func NewStore(t store.Records[Notification]) *Store {
+	return &Store{table: t, thisRun: map[string]bool{}}
+}
 
 // Accept stores a notification durably and returns it with its ID. It replaces an earlier
 // notification with the same ID. If too many are stored, it drops the oldest of low

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"perch/agent"
 	"perch/device"
 	"perch/limit"
+	"perch/store"
 )
 
 const (
@@ -27,18 +27,10 @@ const (
 	undoTimeout       = 5 * time.Second // timeout of stopping a reminder on the robot after an error
 )
 
-// timerTable stores timers by ID. The effects of Put and Delete are durable when these
-// return.
-type timerTable interface {
-	Put(key string, t agent.Timer) error
-	Delete(key string) error
-	All() iter.Seq2[string, agent.Timer]
-}
-
 // Timers stores timers and reminders. They survive restarts and jumps of the wall clock.
 // A Notifier announces them. Timers is safe for concurrent use.
 type Timers struct {
-	table   timerTable
+	table   store.Records[agent.Timer] // by ID
 	clock   clock
 	changed chan struct{} // receives a value for the Notifier after a change
 
@@ -56,7 +48,7 @@ type pending struct {
 }
 
 // NewTimers returns the timers in table. A nil clock means the system clock.
-func NewTimers(table timerTable, c clock) *Timers {
+func NewTimers(table store.Records[agent.Timer], c clock) *Timers {
 	c = cmp.Or[clock](c, systemClock{time.Now()})
 	s := &Timers{table: table, clock: c, changed: make(chan struct{}, 1), pending: map[string]*pending{}}
 	running := c.Running()

@@ -18,6 +18,7 @@ import (
 	"perch/cmd/perch/engines"
 	"perch/gateway/mdns"
 	"perch/language"
+	"perch/store"
 	"perch/voice"
 )
 
@@ -81,11 +82,9 @@ func (d *Examination) addTrial(part string, err error, note string) {
 		Note: fmt.Sprintf("the running appliance reports: %s; a trial just now worked: %s", d.reported[i].Note, note)})
 }
 
-// noTimers is a table of timers that stores nothing.
-type noTimers struct{}
+// noTimers is an empty table of timers, in which nothing may be stored.
+type noTimers struct{ store.Records[agent.Timer] }
 
-func (noTimers) Put(string, agent.Timer) error       { return nil }
-func (noTimers) Delete(string) error                 { return nil }
 func (noTimers) All() iter.Seq2[string, agent.Timer] { return func(func(string, agent.Timer) bool) {} }
 
 // trial tries engines.
