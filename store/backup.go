@@ -32,7 +32,7 @@ func BackupFile(path string, timeout time.Duration, w io.Writer) error {
 	if _, _, err = inspect(bolt, file); err != nil {
 		return damaged(path, err)
 	}
-	if err = guarded(func() error { return bolt.View(copyTo(w)) }); err != nil {
+	if err = guardedView(bolt, copyTo(w)); err != nil {
 		return fmt.Errorf("back up %s: %w", path, useError(path, err))
 	}
 	return nil

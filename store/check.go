@@ -36,7 +36,7 @@ func Check(f *os.File, o Options, visit func(table, key string, value []byte) er
 		return Content{}, err
 	}
 	content := Content{Records: map[string]int{}}
-	err = guarded(func() error { return bolt.View(func(tx *bbolt.Tx) error { return content.read(tx, visit) }) })
+	err = guardedView(bolt, func(tx *bbolt.Tx) error { return content.read(tx, visit) })
 	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // bolt's lock would last until f is closed
 	if cerr := release(bolt, file, errors.Is(err, errPanic)); err == nil {
 		err = cerr

@@ -39,11 +39,9 @@ func compact(path string, bolt *bbolt.DB, file *os.File, o Options) (*bbolt.DB, 
 // may be longer, but the rest takes no space on the disk.
 func extent(bolt *bbolt.DB) (size, used int64, err error) {
 	stats := bolt.Stats()
-	err = guarded(func() error {
-		return bolt.View(func(tx *bbolt.Tx) error {
-			size = tx.Size()
-			return nil
-		})
+	err = guardedView(bolt, func(tx *bbolt.Tx) error {
+		size = tx.Size()
+		return nil
 	})
 	return size, size - int64(stats.FreePageN+stats.PendingPageN)*pageSize, err
 }

@@ -174,14 +174,12 @@ func refill(s *salvage.Report, to *bbolt.DB, path string, file io.ReaderAt, size
 // that the report names still exists.
 func readState(bolt *bbolt.DB, path string) (lastTx uint64, s *salvage.Report, err error) {
 	var text []byte
-	err = guarded(func() error {
-		return bolt.View(func(tx *bbolt.Tx) error {
-			lastTx = uint64(tx.ID())
-			if b := tx.Bucket([]byte(schemaTable)); b != nil {
-				text = bytes.Clone(b.Get([]byte(salvagedNote)))
-			}
-			return nil
-		})
+	err = guardedView(bolt, func(tx *bbolt.Tx) error {
+		lastTx = uint64(tx.ID())
+		if b := tx.Bucket([]byte(schemaTable)); b != nil {
+			text = bytes.Clone(b.Get([]byte(salvagedNote)))
+		}
+		return nil
 	})
 	var note salvage.Report
 	if err != nil || text == nil || json.Unmarshal(text, &note) != nil {

@@ -25,6 +25,11 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
+// guardedView runs a read transaction of a file, like guarded.
+func guardedView(bolt *bbolt.DB, fn func(*bbolt.Tx) error) error {
+	return guarded(func() error { return bolt.View(fn) })
+}
+
 // probe returns an error if the disk cannot read the two meta pages; otherwise they are in memory afterwards. Bolt reads
 // them while it holds a lock, which a fault would leave locked for ever. The two bytes that probe reads are the last of
 // the first page and the first of the second.
@@ -42,13 +47,11 @@ func (db *DB) view(fn func(*bbolt.Tx) error) error {
 		return db.recordDamage(err)
 	}
 	minID := db.latest.Load()
-	err := guarded(func() error {
-		return db.bolt.View(func(tx *bbolt.Tx) error {
-			if uint64(tx.ID()) < minID {
-				return errPast
-			}
-			return fn(tx)
-		})
+	err := guardedView(db.bolt, func(tx *bbolt.Tx) error {
+		if uint64(tx.ID()) < minID {
+			return errPast
+		}
+		return fn(tx)
 	})
 	return db.recordDamage(useError(db.path, err))
 }

@@ -60,14 +60,12 @@ func inspect(bolt *bbolt.DB, file *os.File) (version int, found bool, err error)
 	if err != nil {
 		return 0, false, err
 	}
-	err = guarded(func() error {
-		return bolt.View(func(tx *bbolt.Tx) error {
-			if missing := tx.Size() - info.Size(); missing > 0 {
-				return fmt.Errorf("cut short: %d bytes are missing", missing)
-			}
-			version, found, err = schemaVersion(tx)
-			return err
-		})
+	err = guardedView(bolt, func(tx *bbolt.Tx) error {
+		if missing := tx.Size() - info.Size(); missing > 0 {
+			return fmt.Errorf("cut short: %d bytes are missing", missing)
+		}
+		version, found, err = schemaVersion(tx)
+		return err
 	})
 	return version, found, err
 }
