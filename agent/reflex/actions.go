@@ -46,7 +46,7 @@ func actions() map[string]action {
 
 // withTool returns an action that calls act with the tool that find returns. If the robot
 // lacks the tool or act fails, the answer is a phrase that says so.
-func withTool(find toolFinder, act func(context.Context, *command, device.Control) error) action {
+func withTool(find func([]device.Tool) (device.Control, bool), act func(context.Context, *command, device.Control) error) action {
 	return func(ctx context.Context, c *command) (string, error) {
 		var tool device.Control
 		ok := false

@@ -14,11 +14,6 @@ import (
 	"perch/language"
 )
 
-// memory returns the memory for a turn; agent.Memory implements it.
-type memory interface {
-	Of(t agent.Turn) *agent.Memory
-}
-
 // timers are the household's timers and reminders.
 type timers interface {
 	Set(ctx context.Context, body agent.Body, t agent.Timer, now time.Time) (agent.Timer, error)
@@ -34,7 +29,7 @@ type Brain struct {
 	books  []*Book                       // books for the household's languages
 	others map[language.Tag]func() *Book // functions that load the books for other languages
 	name   string                        // name of the robot in answers, unless the persona has one
-	memory memory
+	memory *agent.Memory
 	timers timers // may be nil
 	skills skills // may be nil
 }
@@ -42,7 +37,7 @@ type Brain struct {
 // New returns a brain with these books; at least one is required, and the first is used for
 // turns without a language. name is the robot's name in answers. If t is nil, the brain
 // answers that it has no timers; if s is nil, it does not perform skills.
-func New(books []*Book, name string, m memory, t timers, s skills) *Brain {
+func New(books []*Book, name string, m *agent.Memory, t timers, s skills) *Brain {
 	return &Brain{books: books, name: name, memory: m, timers: t, skills: s}
 }
 

@@ -10,7 +10,7 @@ type Setup struct {
 	Books  func(sentences string) ([]*Book, error) // returns the books for the household's languages, with the owner's file of this name; "" means no file
 	Other  func(tag string) (*Book, error)         // returns the book for another language
 	Name   string                                  // name of the robot in answers
-	Memory memory
+	Memory *agent.Memory
 	Timers timers
 	Skills skills // may be nil
 }

@@ -7,9 +7,6 @@ import (
 	"perch/device"
 )
 
-// toolFinder finds a certain tool among the tools of a robot.
-type toolFinder func([]device.Tool) (tool device.Control, ok bool)
-
 // photoTool finds the tool that takes a picture and answers a question about it. The question
 // is the tool's only required argument.
 func photoTool(tools []device.Tool) (device.Control, bool) {
