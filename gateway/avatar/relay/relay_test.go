@@ -189,21 +189,6 @@ func TestRobotName(t *testing.T) {
 	h.eventually("the other is shown", func() bool { return f.last("listening") != "" })
 }
 
-// TestSessionEndsWhileProgramIsAway, which gets the end when it is back.
-func TestSessionEndsWhileProgramIsAway(t *testing.T) {
-	c := newFakeClawd(t, "127.0.0.1:0")
-	h := newHarness(t, Target{Kind: "clawd", URL: c.URL})
-	h.happens(robotA, "s", turn()[:4]...)
-	h.eventually("it thinks", func() bool { return strings.Contains(c.all(), "thinking") })
-	c.stop()
-	h.happens(robotA, "s", event.TurnEnded{End: event.EndCancelled}, event.RobotOffline{})
-	h.eventually("it is gone", func() bool { return !h.relays.List()[0].OK })
-	back := newFakeClawd(t, c.Listener.Addr().String())
-	h.eventually("it is at rest", func() bool {
-		return strings.Contains(back.all(), `"idle"`) || strings.Contains(back.all(), "SessionEnd")
-	})
-}
-
 // TestRobotNotificationIsSentOnce, also if the program reconnects.
 func TestRobotNotificationIsSentOnce(t *testing.T) {
 	f := newFake(t, "", nil)

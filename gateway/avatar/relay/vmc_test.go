@@ -77,36 +77,6 @@ func TestVMCMoves(t *testing.T) {
 	}
 }
 
-// TestVMCIsQuiet while nothing moves, except for repeats.
-func TestVMCIsQuiet(t *testing.T) {
-	told := newListener(t, "")
-	d, err := openDatagrams(t.Context(), "udp://"+told.address, oscMessage(vmcApply))
-	must.Succeed(t, err)
-	l := newVMCLink(t, nil)
-	l.datagrams = d
-	defer l.close()
-	sent := 0
-	keep := func() {
-		before := l.sent
-		must.Succeed(t, l.refresh(t.Context(), Scene{}))
-		if l.sent != before {
-			sent++
-		}
-	}
-	must.Succeed(t, l.update(t.Context(), Scene{State: agent.Speaking, Face: "happy"}, Scene{State: agent.Idle}))
-	for range 20 {
-		keep()
-	}
-	if sent != 3 {
-		t.Errorf("a face is sent %d times", sent)
-	}
-	l.sent = l.sent.Add(-vmcRepeatEvery)
-	keep()
-	if sent != 4 {
-		t.Errorf("it is sent %d times, two seconds later", sent)
-	}
-}
-
 // TestVMCDatagramsAreSmall even with all weights.
 func TestVMCDatagramsAreSmall(t *testing.T) {
 	told := newListener(t, "")
