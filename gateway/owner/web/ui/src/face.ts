@@ -21,6 +21,9 @@ class Fed {
   connect(): void {
     const socket = new WebSocket(socketURL("v1/vtuber/ws"));
     socket.onopen = () => {
+      // Wakes the face, because the first frame may come much later.
+      this.face.state = "idle";
+      this.face.emotion = "neutral";
       socket.send(JSON.stringify({
         type: "subscribe", events: ["agent_state", "emotion", "mood", "gesture", ...(this.captions ? ["tool_status", "notification"] : [])], states: "all", vocabulary: "xiaozhi",
         ...(this.robot ? { session_ids: [`robot:${this.robot}`] } : {}),
@@ -35,15 +38,6 @@ class Fed {
       setTimeout(() => this.connect(), this.delay * (0.75 + Math.random() / 2));
       this.delay = Math.min(mostDelay, this.delay * 2);
     };
-    this.opened(socket);
-  }
-
-  // opened wakes the face when a connection opens, because the first frame may come much later.
-  private opened(socket: WebSocket): void {
-    socket.addEventListener("open", () => {
-      this.face.state = "idle";
-      this.face.emotion = "neutral";
-    });
   }
 
   private show(text: string): void {

@@ -59,11 +59,20 @@ function setClock(answer: Response): void {
 // with requests of pages on other ports of this host, but those pages cannot set the header.
 const byScript = ["X-Perch-Page", "1"] as const;
 
-// fetchOwned is fetch for the owner's API.
-export function fetchOwned(path: string, init: RequestInit = {}): Promise<Response> {
+// fetchOwned is fetch for the owner's API. An error response is thrown as a Refusal.
+export async function fetchOwned(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set(...byScript);
-  return fetch(address(path), { cache: "no-store", ...init, headers });
+  const answer = await fetch(address(path), { cache: "no-store", ...init, headers });
+  setClock(answer);
+  if (!answer.ok) throw refusal(answer.status, await answer.text());
+  return answer;
+}
+
+// eachPart calls take with each part of a response's body, as it arrives.
+export async function eachPart(answer: Response, take: (part: Uint8Array<ArrayBuffer>) => void): Promise<void> {
+  const reader = answer.body!.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) take(part.value);
 }
 
 async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -72,11 +81,7 @@ async function request<T>(method: string, path: string, body?: unknown): Promise
     init.body = body instanceof Blob ? body : JSON.stringify(body);
     init.headers = { Accept: "application/json", "Content-Type": body instanceof Blob ? body.type || "application/octet-stream" : "application/json" };
   }
-  const answer = await fetchOwned(path, init);
-  setClock(answer);
-  const text = await answer.text();
-  if (!answer.ok) throw refusal(answer.status, text);
-  return parsed<T>(text);
+  return parsed<T>(await (await fetchOwned(path, init)).text());
 }
 
 // get sends a GET request and returns the JSON of the response.
@@ -91,9 +96,7 @@ export function send<T>(method: "POST" | "PUT" | "DELETE", path: string, body?: 
 
 // getBlob returns a response that is not JSON, such as a picture.
 export async function getBlob(path: string, init?: RequestInit): Promise<Blob> {
-  const answer = await fetchOwned(path, init);
-  if (!answer.ok) throw refusal(answer.status, await answer.text());
-  return answer.blob();
+  return (await fetchOwned(path, init)).blob();
 }
 
 // upload sends a file. It uses XMLHttpRequest, because fetch does not report the progress of an upload.

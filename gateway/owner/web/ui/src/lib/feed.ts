@@ -3,7 +3,7 @@
 // The stream is read with fetch and not with EventSource, because EventSource requires a listener for each kind of event
 // and does not report the status of a refusal, which distinguishes "logged out" from "not reachable".
 
-import { fetchOwned, outOfSession } from "./api.js";
+import { eachPart, fetchOwned } from "./api.js";
 
 export interface Event_ {
   seq: number;
@@ -153,21 +153,16 @@ export class Feed extends EventTarget {
     let timer = setTimeout(end, silence);
     try {
       const answer = await fetchOwned("api/v1/events?states=true", { headers, signal: cut.signal });
-      if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
-      if (!answer.ok || !answer.body) throw new Error(`HTTP ${answer.status}`);
       open();
       this.connected = true;
       this.dispatchEvent(new Event("connected"));
       const lines = new Lines((message) => this.take(message));
-      const reader = answer.body.getReader();
       const decoder = new TextDecoder();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) return;
+      await eachPart(answer, (part) => {
         clearTimeout(timer);
         timer = setTimeout(end, silence);
-        lines.push(decoder.decode(value, { stream: true }));
-      }
+        lines.push(decoder.decode(part, { stream: true }));
+      });
     } finally {
       clearTimeout(timer);
       signal.removeEventListener("abort", end);

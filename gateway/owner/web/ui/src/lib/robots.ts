@@ -1,5 +1,6 @@
 // Device is a robot in a response of the server (admin.Device).
 
+import { get } from "./api.js";
 import type { Status } from "./board.js";
 
 export interface Device {
@@ -39,9 +40,20 @@ export interface Claimant {
   bound: boolean;
 }
 
-// nameOf returns the name of a robot, or else its ID.
-export function nameOf(d: { name?: string; id: string }): string {
-  return d.name || d.id;
+// devices returns all robots.
+export async function devices(): Promise<Device[]> {
+  return (await get<Device[] | null>("api/v1/devices")) ?? [];
+}
+
+// nameOf returns the name of a robot, or else its MAC address.
+export function nameOf(d: Device): string {
+  return d.name || d.mac;
+}
+
+// nameIn returns the name of the robot with an ID, or else its MAC address.
+export function nameIn(list: readonly Device[], id: string): string {
+  const one = list.find((d) => d.id === id);
+  return one ? nameOf(one) : id;
 }
 
 // linkTo returns the link to a robot's view.

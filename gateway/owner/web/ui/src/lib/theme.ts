@@ -1,9 +1,11 @@
 // Colours, sizes and the choice of light or dark. They are custom properties of the document, which the styles of all
 // elements use.
 
+import { keep, kept } from "./store.js";
+
 export type Theme = "auto" | "light" | "dark";
 
-const kept = "perch.theme";
+const key = "perch.theme";
 
 const light = `
   --bg: #f5f4f0; --surface: #ffffff; --raised: #faf9f6; --text: #1c2125; --muted: #586068;
@@ -36,21 +38,13 @@ export function dress(): void {
 
 // theme returns the stored choice.
 export function theme(): Theme {
-  try {
-    const value = localStorage.getItem(kept);
-    return value === "light" || value === "dark" ? value : "auto";
-  } catch {
-    return "auto";
-  }
+  const value = kept(key);
+  return value === "light" || value === "dark" ? value : "auto";
 }
 
 // setTheme changes and stores the choice.
 export function setTheme(t: Theme): void {
-  try {
-    localStorage.setItem(kept, t);
-  } catch {
-    // Without storage, the choice applies until the page is closed.
-  }
+  keep(key, t);
   show(t);
 }
 

@@ -21,6 +21,9 @@ export function sentence(e: unknown): Said {
 
 const sayAgainEvery = 30_000; // ms; "two minutes ago" must become "three minutes ago"
 
+// Wish is work that the view around an element does. done returns the text to show afterwards.
+export type Wish = { work: () => Promise<unknown>; done: () => string };
+
 // Spoken is an element that renders again when the language changes, and regularly because it may show relative times.
 export class Spoken extends LitElement {
   private readonly renderAgain = () => this.requestUpdate();
@@ -34,6 +37,10 @@ export class Spoken extends LitElement {
     super.disconnectedCallback();
     languageTarget.removeEventListener(languageChanged, this.renderAgain);
     clearInterval(this.sayAgain);
+  }
+  // wish asks the view around this element to do work.
+  protected wish(work: () => Promise<unknown>, done = () => ""): void {
+    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work, done }, bubbles: true, composed: true }));
   }
 }
 

@@ -1,5 +1,6 @@
 // The page's texts, from the folder language, and the formats of times.
 
+import { keep, kept } from "./store.js";
 import type english from "../../../../../../language/en/page.json";
 
 type Words = typeof english;
@@ -22,7 +23,7 @@ export const languages = Object.keys(chunks) as readonly Language[];
 export const languageChanged = "language";
 export const languageTarget = new EventTarget();
 
-const kept = "perch.language";
+const key = "perch.language";
 
 // known returns the page's language for a tag such as "de-AT" or "zh-CN", if there is one.
 export function known(tag: string | null | undefined): Language | undefined {
@@ -31,13 +32,7 @@ export function known(tag: string | null | undefined): Language | undefined {
 }
 
 function first(): Language {
-  try {
-    const own = known(localStorage.getItem(kept));
-    if (own) return own;
-  } catch {
-    // Without storage, the browser's languages decide.
-  }
-  for (const tag of navigator.languages ?? []) {
+  for (const tag of [kept(key), ...(navigator.languages ?? [])]) {
     const l = known(tag);
     if (l) return l;
   }
@@ -77,11 +72,7 @@ export async function setLanguage(l: Language): Promise<void> {
   words = loaded;
   current = l;
   document.documentElement.lang = l;
-  try {
-    localStorage.setItem(kept, l);
-  } catch {
-    // Without storage, the choice applies until the page is closed.
-  }
+  keep(key, l);
   languageTarget.dispatchEvent(new Event(languageChanged));
 }
 

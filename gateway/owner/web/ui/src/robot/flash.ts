@@ -1,6 +1,8 @@
 // The stored state of the robot in the page: its identity, its settings and its server. A real robot stores it in its
 // flash memory, the page in the browser.
 
+import { keep, kept } from "../lib/store.js";
+
 export type Mode = "auto" | "manual" | "realtime";
 export type Framing = 1 | 2 | 3;
 
@@ -27,11 +29,7 @@ export class Keeper {
   }
 
   save(): void {
-    try {
-      localStorage.setItem(key, JSON.stringify(this.flash));
-    } catch {
-      // Without storage, this is a new robot at the next start.
-    }
+    keep(key, JSON.stringify(this.flash)); // without storage, this is a new robot at the next start
   }
 
   // erase replaces the identity: this is then a new robot.
@@ -50,7 +48,7 @@ function fresh(): Flash {
 
 function read(): Partial<Flash> {
   try {
-    const f: unknown = JSON.parse(localStorage.getItem(key) ?? "{}");
+    const f: unknown = JSON.parse(kept(key) ?? "{}");
     if (typeof f !== "object" || f === null) return {};
     const known = f as Partial<Flash>;
     return /^[0-9a-f]{2}(:[0-9a-f]{2}){5}$/.test(known.mac ?? "") && typeof known.uuid === "string" ? known : {};

@@ -1,7 +1,7 @@
 // The view for downloading and restoring backups.
 
 import { css, html, nothing } from "lit";
-import { Refusal, fetchOwned, upload } from "../lib/api.js";
+import { eachPart, fetchOwned, upload } from "../lib/api.js";
 import { type Said } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
@@ -86,19 +86,15 @@ export class BackupView extends View {
     this.work = { what: "preparing", name: "", done: 0, all: 0, cancel };
     try {
       const answer = await fetchOwned("api/v1/backup", { signal: cancel.signal });
-      if (!answer.ok || !answer.body) throw await refused(answer);
       const name = /filename="?([\w.:-]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "")?.[1] ?? "perch-backup.tar";
       const all = Number(answer.headers.get("Content-Length") ?? 0);
       const parts: BlobPart[] = [];
       let done = 0;
-      const reader = answer.body.getReader();
-      for (;;) {
-        const part = await reader.read();
-        if (part.done) break;
-        parts.push(part.value);
-        done += part.value.length;
+      await eachPart(answer, (part) => {
+        parts.push(part);
+        done += part.length;
         this.work = { what: "downloading", name, done, all, cancel };
-      }
+      });
       if (all > 0 && done !== all) throw new Error(t("broken"));
       save(new Blob(parts, { type: "application/x-tar" }), name);
       this.made = t("downloaded", { name, size: size(done) });
@@ -134,12 +130,6 @@ export class BackupView extends View {
     }
     this.work = undefined;
   }
-}
-
-async function refused(answer: Response): Promise<Refusal> {
-  const body: unknown = await answer.json().catch(() => undefined);
-  const error = (body as { error?: { code?: string; message?: string } } | undefined)?.error;
-  return new Refusal(error?.code ?? "", answer.status, error?.message ?? `HTTP ${answer.status}`, body);
 }
 
 function save(file: Blob, name: string): void {

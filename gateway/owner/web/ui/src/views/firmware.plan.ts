@@ -1,8 +1,8 @@
 // The form for the rollout plan of a firmware image.
 
 import { html, nothing } from "lit";
+import { nameOf, type Device } from "../lib/robots.js";
 import { catalogue } from "../lib/words.js";
-import { called, type Device } from "./devices.js";
 
 const t = catalogue("firmware");
 
@@ -50,7 +50,7 @@ export function planForm(i: Image, all: readonly Device[], submit: (e: Event) =>
           <input type="checkbox" name="board" value=${b} .checked=${(i.rollout.boards ?? []).length === 0 || i.rollout.boards!.includes(b)} /></p-field>`)}</fieldset>`
       : nothing}
     ${robots.length > 0
-      ? html`<fieldset><legend>${t("onlyRobots")}</legend><p class="small muted">${t("onlyRobotsHint")}</p>${robots.map((d) => html`<p-field inline label=${called(d)}>
+      ? html`<fieldset><legend>${t("onlyRobots")}</legend><p class="small muted">${t("onlyRobotsHint")}</p>${robots.map((d) => html`<p-field inline label=${nameOf(d)}>
           <input type="checkbox" name="robot" value=${d.id} .checked=${(i.rollout.robots ?? []).includes(d.id)} /></p-field>`)}</fieldset>`
       : nothing}
     <p-field inline label=${t("force")}><input type="checkbox" name="force" .checked=${i.rollout.force ?? false} /></p-field>

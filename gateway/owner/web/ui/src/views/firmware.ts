@@ -3,11 +3,11 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get, send, upload } from "../lib/api.js";
+import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { type Said } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
-import { called, devices, nameOf, type Device } from "./devices.js";
 import { planForm, readPlan, type Image, type Rollout } from "./firmware.plan.js";
 import { list } from "./list.js";
 import { size } from "./size.js";
@@ -126,17 +126,17 @@ export class FirmwareView extends View {
     const newer = u?.sha256 && u.latest_version !== u.installed_version ? u : undefined;
     const stage = stages.find((s) => s === newer?.stage);
     return html`<tr role="row" data-test="robot" data-id=${d.id}>
-      <th role="rowheader" scope="row">${called(d)}</th>
+      <th role="rowheader" scope="row">${nameOf(d)}</th>
       <td role="cell" data-head=${t("board")}>${d.board}</td>
       <td role="cell" data-head=${t("runs")}>${u?.installed_version || d.firmware}</td>
       <td role="cell" data-head=${t("state")}>${running
-        ? html`<p-bar label=${t("progress", { name: called(d), version: running.version })} .value=${running.share}></p-bar>
-            <span class="small muted">${t("progress", { name: called(d), version: running.version })}</span>`
+        ? html`<p-bar label=${t("progress", { name: nameOf(d), version: running.version })} .value=${running.share}></p-bar>
+            <span class="small muted">${t("progress", { name: nameOf(d), version: running.version })}</span>`
         : stage
           ? html`<span class="tag ${stage === "failed" || stage === "rolled_back" ? "bad" : ""}">${t(stage)}</span>`
           : newer ? html`<span class="tag warn">${newer.latest_version}</span>` : html`<span class="tag ok">${t("current")}</span>`}</td>
       <td role="cell">${newer && d.adopted
-        ? html`<p-button label=${t("installOf", { version: newer.latest_version, name: called(d) })} @click=${() => this.install(d, newer)} data-test="install">
+        ? html`<p-button label=${t("installOf", { version: newer.latest_version, name: nameOf(d) })} @click=${() => this.install(d, newer)} data-test="install">
             ${t("install", { version: newer.latest_version })}</p-button>`
         : nothing}</td>
     </tr>`;
@@ -199,7 +199,7 @@ export class FirmwareView extends View {
       ${trials.length > 0 ? html`<details><summary>${t("tried")} (${trials.length})</summary><ul class="items">
         ${trials.map(([id, trial]) => {
           const stage = stages.find((s) => s === trial.stage);
-          return html`<li><span>${nameOf(this.robots, id)}</span><span class="row">
+          return html`<li><span>${nameIn(this.robots, id)}</span><span class="row">
             ${trial.from ? html`<span class="small muted">${t("from", { version: trial.from })}</span>` : nothing}
             <span class="tag ${trial.stage === "installed" ? "ok" : trial.stage === "failed" || trial.stage === "rolled_back" ? "bad" : ""}">${stage ? t(stage) : trial.stage}</span></span></li>`;
         })}</ul></details>` : nothing}
@@ -231,7 +231,7 @@ export class FirmwareView extends View {
   }
 
   private async install(d: Device, u: Update): Promise<void> {
-    const what = { version: u.latest_version, name: called(d) };
+    const what = { version: u.latest_version, name: nameOf(d) };
     if (!(await ask({ heading: t("installReally", what), text: t("installText"), yes: t("act"), no: t("cancel") }))) return;
     let queued = false;
     const done = await this.act(async () => {

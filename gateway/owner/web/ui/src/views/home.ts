@@ -4,15 +4,16 @@ import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
-import { nameOf, type Device } from "../lib/robots.js";
+import { nameIn, type Device } from "../lib/robots.js";
 import { part, told } from "../lib/said.js";
-import { View } from "../lib/view.js";
+import { keep, kept } from "../lib/store.js";
+import { View, type Wish } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
-import type { Wish } from "./home.waiting.js";
 import "./home.card.js";
 import "./home.countdown.js";
 import "./home.point.js";
 import "./home.waiting.js";
+import { webLink } from "./link.js";
 
 const say = catalogue("home");
 
@@ -23,12 +24,6 @@ interface Timer { id: string; robot?: string; name?: string; text: string; due: 
 interface Refused { at: string; address: string; device: string; code: string; reason: string; count: number }
 
 const later = "perch.first.later";
-
-// webLink returns an address if its scheme is http or https. Programs may send addresses with any scheme.
-export function webLink(url: string | undefined): string | undefined {
-  if (!url || !URL.canParse(url)) return undefined;
-  return /^https?:$/.test(new URL(url).protocol) ? url : undefined;
-}
 
 export class HomeView extends View {
   static properties = { busy: { state: true } };
@@ -86,7 +81,7 @@ export class HomeView extends View {
   }
 
   private named(robot: string | undefined): string {
-    return robot ? nameOf(this.devices.find((d) => d.id === robot) ?? { id: robot }) : say("forAll");
+    return robot ? nameIn(this.devices, robot) : say("forAll");
   }
 
   // do runs an action unless another one is in progress, and then loads everything again.
@@ -111,9 +106,9 @@ export class HomeView extends View {
   }
 
   private offer() {
-    if (kept() === "1") return nothing;
+    if (kept(later) === "1") return nothing;
     const dismiss = () => {
-      keep("1");
+      keep(later, "1");
       this.requestUpdate();
     };
     return html`<aside class="first" aria-label=${say("first")}><div><h2>${say("first")}</h2><p>${say("firstText")}</p></div>
@@ -136,7 +131,7 @@ export class HomeView extends View {
 
   private waiting(list: Device[]) {
     if (list.length === 0) return nothing;
-    const wish = (e: CustomEvent<Wish>) => void this.do("adopt", e.detail.work, e.detail.done);
+    const wish = (e: CustomEvent<Wish>) => void this.do("adopt", e.detail.work, e.detail.done());
     return html`<section aria-labelledby="new"><h2 id="new">${say("newRobots")}</h2><div class="grid" @wish=${wish}>
       ${repeat(list, (d) => d.id, (d) => html`<p-waiting .device=${d} ?busy=${this.busy === "adopt"}></p-waiting>`)}</div></section>`;
   }
@@ -188,22 +183,6 @@ export class HomeView extends View {
 function none(e: unknown): Timer[] {
   if (e instanceof Refusal && e.status === 404) return [];
   throw e;
-}
-
-function kept(): string | null {
-  try {
-    return localStorage.getItem(later);
-  } catch {
-    return null;
-  }
-}
-
-function keep(value: string): void {
-  try {
-    localStorage.setItem(later, value);
-  } catch {
-    // Without storage, the offer is shown again.
-  }
 }
 
 customElements.define("p-home", HomeView);

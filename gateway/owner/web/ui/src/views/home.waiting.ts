@@ -5,15 +5,11 @@ import { css, html, nothing } from "lit";
 import { send } from "../lib/api.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Claimant, type Device } from "../lib/robots.js";
-import { ask } from "../lib/ui.js";
-import { base } from "../lib/ui.js";
+import { ask, base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
 
 const say = catalogue("home");
-
-// Wish is an action that the home view carries out; done is the text to show afterwards.
-export type Wish = { work: () => Promise<unknown>; done: string };
 
 export class Waiting extends Spoken {
   static properties = { device: { attribute: false }, busy: { type: Boolean } };
@@ -27,20 +23,19 @@ export class Waiting extends Spoken {
     form { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; }
   `];
 
-  private wish(body: Record<string, unknown>): void {
-    const detail: Wish = { work: () => send("POST", "api/v1/adopt", body), done: say("adopted", { name: nameOf(this.device) }) };
-    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail, bubbles: true, composed: true }));
+  private adopt(body: Record<string, unknown>): void {
+    this.wish(() => send("POST", "api/v1/adopt", body), () => say("adopted", { name: nameOf(this.device) }));
   }
 
   private byCode(e: Event): void {
     e.preventDefault();
     const code = this.renderRoot.querySelector("input")?.value.trim() ?? "";
-    if (code !== "") this.wish({ code });
+    if (code !== "") this.adopt({ code });
   }
 
   private async replace(): Promise<void> {
     const yes = await ask({ text: say("letInAsk", { name: nameOf(this.device) }), yes: say("letInYes"), no: say("cancel"), danger: true });
-    if (yes) this.wish({ robot: this.device.id, replace: true });
+    if (yes) this.adopt({ robot: this.device.id, replace: true });
   }
 
   // choice renders one of several clients, which the owner may adopt.
@@ -48,7 +43,7 @@ export class Waiting extends Spoken {
     const text = [c.address, clock(c.at), c.client].filter(Boolean).join(" · ");
     return html`<div class="row client"><bdi class="small grow">${text}</bdi>
       <p-button data-test="adopt-client-${c.client || c.address}" label="${say("adopt")}: ${text}" ?busy=${this.busy}
-        @click=${() => this.wish({ robot: this.device.id, client: c.client || c.address })}>${say("adopt")}</p-button></div>`;
+        @click=${() => this.adopt({ robot: this.device.id, client: c.client || c.address })}>${say("adopt")}</p-button></div>`;
   }
 
   render() {
@@ -65,7 +60,7 @@ export class Waiting extends Spoken {
             ${several.filter((c) => !(d.claimed && c.bound)).map((c) => this.choice(c))}
             ${d.claimed && several.length === 2 ? html`<div><p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button></div>` : nothing}`
         : html`<p>${say("waits")}</p><div class="row"><span class="code grow" aria-label=${d.code ? say("shows", { code: d.code }) : nothing} role="text">${d.code}</span>
-            <p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.wish({ robot: d.id })}>${say("adopt")}</p-button></div>`}
+            <p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.adopt({ robot: d.id })}>${say("adopt")}</p-button></div>`}
     </article>`;
   }
 }

@@ -1,7 +1,7 @@
 // The stream of log lines. The server first sends its stored lines. After an interruption the stream resumes with the
 // next line, unless the server was restarted.
 
-import { Refusal, fetchOwned, outOfSession } from "../lib/api.js";
+import { eachPart, fetchOwned } from "../lib/api.js";
 import { Lines } from "../lib/feed.js";
 
 export interface Line {
@@ -41,22 +41,11 @@ async function read(level: string, place: { last: string }, signal: AbortSignal,
   const headers: Record<string, string> = { Accept: "text/event-stream" };
   if (place.last !== "") headers["Last-Event-ID"] = place.last; // resumes after this line
   const answer = await fetchOwned(`api/v1/logs?level=${encodeURIComponent(level)}`, { headers, signal });
-  if (!answer.ok || !answer.body) {
-    if (answer.status === 401) window.dispatchEvent(new CustomEvent(outOfSession));
-    const body: unknown = await answer.json().catch(() => undefined);
-    const error = (body as { error?: { code?: string; message?: string } } | undefined)?.error;
-    throw new Refusal(error?.code ?? "", answer.status, error?.message ?? `HTTP ${answer.status}`, body);
-  }
   opened();
   const lines = new Lines((m) => {
     if (m.id !== undefined) place.last = m.id;
     if (m.event === "line") line(JSON.parse(m.data) as Line);
   });
-  const reader = answer.body.getReader();
   const decoder = new TextDecoder();
-  for (;;) {
-    const part = await reader.read();
-    if (part.done) return;
-    lines.push(decoder.decode(part.value, { stream: true }));
-  }
+  await eachPart(answer, (part) => lines.push(decoder.decode(part, { stream: true })));
 }

@@ -3,10 +3,10 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get, send } from "../lib/api.js";
+import { devices, nameIn, type Device } from "../lib/robots.js";
 import { ask } from "../lib/ui.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
-import { devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
 import "./diary.js";
 
@@ -149,7 +149,7 @@ export class MemoryView extends View {
           <span>${kind ? t(kind) : e.type}</span>
           <time datetime=${e.created}>${ago(e.created)}</time>
           ${e.source ? html`<span>${t("by", { source: e.source })}</span>` : nothing}
-          ${e.robot ? html`<span>${t("ofRobot", { name: nameOf(this.robots, e.robot) })}</span>` : nothing}
+          ${e.robot ? html`<span>${t("ofRobot", { name: nameIn(this.robots, e.robot) })}</span>` : nothing}
           ${e.expires ? html`<span>${t("expires", { time: clock(e.expires) })}</span>` : nothing}
           ${(e.tags ?? []).map((tag) => html`<span class="tag">${tag}</span>`)}
         </p>

@@ -4,9 +4,10 @@ import { html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get, send } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
+import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
-import { called, devices, nameOf, type Device } from "./devices.js";
+import { webLink } from "./link.js";
 import { list } from "./list.js";
 
 const t = catalogue("notifications");
@@ -123,7 +124,7 @@ export class NotificationsView extends View {
       ${repeat(this.questions, (q) => q.id, (q) => html`<li data-test="question">
         <div class="what"><p class="text"><strong>${q.text}</strong></p>
           <p class="meta">${q.robot
-            ? t("questionBy", { name: nameOf(this.robots, q.robot), time: clock(q.until) })
+            ? t("questionBy", { name: nameIn(this.robots, q.robot), time: clock(q.until) })
             : t("questionBySession", { time: clock(q.until) })}</p></div>
         <div class="row">
           <p-button kind="main" label=${t("yesTo", { text: q.text })} @click=${() => this.answer(q, true)} data-test="yes">${t("yes")}</p-button>
@@ -144,7 +145,7 @@ export class NotificationsView extends View {
         </select></p-field>
         <p-field label=${t("robot")}><select name="robot">
           <option value="">${t("all")}</option>
-          ${adopted.map((d) => html`<option value=${d.id}>${called(d)}</option>`)}
+          ${adopted.map((d) => html`<option value=${d.id}>${nameOf(d)}</option>`)}
         </select></p-field>
         <p-field label=${t("until")}><select name="until">
           ${(["tenMinutes", "hour", "day"] as const).map((v) => html`<option value=${v} ?selected=${v === "day"}>${t(v)}</option>`)}
@@ -157,8 +158,8 @@ export class NotificationsView extends View {
 
   private item(n: Notification_, state: string, at: string, open: boolean): unknown {
     const known = states.find((s) => s === state);
-    const target = n.robot ? t("toRobot", { name: nameOf(this.robots, n.robot) }) : t(n.session_id ? "toSession" : "toAll");
-    const link = safe(n.action_url);
+    const target = n.robot ? t("toRobot", { name: nameIn(this.robots, n.robot) }) : t(n.session_id ? "toSession" : "toAll");
+    const link = webLink(n.action_url);
     return html`<li data-test="notification" data-id=${n.id}>
       <div class="what">
         <p class="text">${n.text}</p>
@@ -208,17 +209,6 @@ export class NotificationsView extends View {
     form.reset();
     this.high = false;
     this.reload();
-  }
-}
-
-// safe returns an address if its scheme is http or https, and otherwise "".
-function safe(address: string | undefined): string {
-  if (!address) return "";
-  try {
-    const url = new URL(address);
-    return url.protocol === "http:" || url.protocol === "https:" ? url.href : "";
-  } catch {
-    return "";
   }
 }
 

@@ -18,7 +18,6 @@ const colours = [["off", "#000000"], ["red", "#ff0000"], ["green", "#00ff00"], [
 const gestureNames = ["wave", "nod", "shake", "think", "celebrate", "concern", "bow", "point", "shrug", "fidget", "dance", "idle"] as const;
 const degreesPerPixel = 0.45;
 const keyStep = 8; // degrees
-export type Wish = { work: () => Promise<unknown>; done: string };
 
 export class Body extends Spoken {
   static properties = { device: { attribute: false }, tools: { attribute: false }, yaw: { state: true }, pitch: { state: true }, lit: { state: true } };
@@ -91,10 +90,6 @@ export class Body extends Spoken {
     } catch {
       return undefined;
     }
-  }
-
-  private wish(work: () => Promise<unknown>, done = ""): void {
-    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work, done }, bubbles: true, composed: true }));
   }
 
   // turn turns the head. While a call is in progress, only the latest request waits.
@@ -232,7 +227,7 @@ export class Body extends Spoken {
     const show = (e: Event) => {
       e.preventDefault();
       const emotion = this.renderRoot.querySelector<HTMLSelectElement>("#emotion")?.value ?? "neutral";
-      this.wish(() => send("POST", `api/v1/devices/${encodeURIComponent(this.device.id)}/alert`, { status: nameOf(this.device).slice(0, 20), message: emotion, emotion }), say("shown"));
+      this.wish(() => send("POST", `api/v1/devices/${encodeURIComponent(this.device.id)}/alert`, { status: nameOf(this.device).slice(0, 20), message: emotion, emotion }), () => say("shown"));
     };
     return html`<form @submit=${show}><p-field label=${say("face")}><select id="emotion" data-test="emotion">
       ${emotions.map((name) => html`<option value=${name}>${name}</option>`)}</select></p-field><p-button type="submit" data-test="show-face">${say("show")}</p-button></form><p class="small muted">${say("faceHow")}</p>`;

@@ -6,7 +6,6 @@ import { feed, type Event_ } from "../lib/feed.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
-import type { Wish } from "./robot.body.js";
 
 const say = catalogue("robotFirmware");
 
@@ -44,11 +43,9 @@ export class RobotFirmware extends Spoken {
     e.preventDefault();
     const sha256 = this.renderRoot.querySelector("select")?.value ?? "";
     let queued = false;
-    const work = async () => {
+    this.wish(async () => {
       queued = (await send<{ queued: boolean }>("POST", `api/v1/devices/${encodeURIComponent(this.robot)}/upgrade`, { sha256 })).queued;
-    };
-    const detail: Wish = { work, get done() { return queued ? say("queued") : say("started"); } };
-    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail, bubbles: true, composed: true }));
+    }, () => (queued ? say("queued") : say("started")));
   }
 
   // going renders the progress of an upgrade, from the feed or else from the server's response.

@@ -9,7 +9,6 @@ import { controlsOf, run, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
-import type { Wish } from "./robot.body.js";
 
 const say = catalogue("robot");
 
@@ -68,23 +67,22 @@ export class Camera extends Spoken {
     this.src = URL.createObjectURL(blob);
   }
 
-  private wish(work: () => Promise<unknown>): void {
-    const busily = async () => {
+  private begin(work: () => Promise<unknown>): void {
+    this.wish(async () => {
       this.busy = true;
       try {
         await work();
       } finally {
         this.busy = false;
       }
-    };
-    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work: busily, done: "" }, bubbles: true, composed: true }));
+    });
   }
 
   private take(): void {
     const photo = controlsOf(this.tools).photo?.tool;
     if (!photo) return;
     const args = Object.hasOwn(photo.schema.properties ?? {}, "question") ? { question: say("question") } : {};
-    this.wish(async () => {
+    this.begin(async () => {
       await run(this.device.id, photo.name, args);
       await this.read();
     });
@@ -94,7 +92,7 @@ export class Camera extends Spoken {
     const online = board.now(this.device.id)?.online ?? this.device.connected;
     return html`<div class="stack">${this.src ? html`<img src=${this.src} alt=${say("photo")} data-test="picture">` : nothing}
       <div class="row">${controlsOf(this.tools).photo ? html`<p-button kind="main" data-test="photo" ?busy=${this.busy} ?disabled=${!online} @click=${this.take}>${say("takePhoto")}</p-button>` : nothing}
-        <p-button data-test="latest" ?disabled=${this.busy} @click=${() => this.wish(() => this.read())}>${say("latest")}</p-button></div></div>`;
+        <p-button data-test="latest" ?disabled=${this.busy} @click=${() => this.begin(() => this.read())}>${say("latest")}</p-button></div></div>`;
   }
 }
 

@@ -7,7 +7,6 @@ import type { Device } from "../lib/robots.js";
 import { base } from "../lib/ui.js";
 import { Spoken } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
-import type { Wish } from "./robot.body.js";
 
 const say = catalogue("robotSettings");
 
@@ -56,12 +55,11 @@ export class RobotSettings extends Spoken {
     e.preventDefault();
     const change = { ...this.draft };
     if (Object.keys(change).length === 0) return;
-    const work = async () => {
+    this.wish(async () => {
       this.device = await send<Device>("PUT", `api/v1/devices/${encodeURIComponent(this.device.id)}`, change);
       // Values that were typed during the request are not saved.
       this.draft = Object.fromEntries(Object.entries(this.draft).filter(([name, value]) => change[name as Name] !== value));
-    };
-    this.dispatchEvent(new CustomEvent<Wish>("wish", { detail: { work, done: say("saved") }, bubbles: true, composed: true }));
+    }, () => say("saved"));
   }
 
   render() {

@@ -7,12 +7,11 @@ import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, type Tool } from "../lib/tools.js";
 import { ask } from "../lib/ui.js";
-import { View } from "../lib/view.js";
+import { View, type Wish } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
 import { toneOf } from "./home.card.js";
 import { stateWord } from "./home.words.js";
 import { moodWord } from "./mood.words.js";
-import type { Wish } from "./robot.body.js";
 import type { Image, Update } from "./robot.firmware.js";
 import type { Character } from "./robot.settings.js";
 import "./robot.actions.js";
@@ -85,8 +84,7 @@ export class RobotView extends View {
   }
 
   private async grant(w: Wish): Promise<void> {
-    if (!(await this.act(w.work))) return;
-    if (w.done !== "") this.tell(w.done);
+    if (await this.act(w.work)) this.tell(w.done());
   }
 
   private async do(name: string, work: () => Promise<unknown>, done: () => string): Promise<boolean> {

@@ -3,9 +3,9 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { feed, type Event_ } from "../lib/feed.js";
+import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { View } from "../lib/view.js";
 import { catalogue, locale } from "../lib/words.js";
-import { called, devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
 
 const t = catalogue("sensed");
@@ -105,7 +105,7 @@ export class SensedView extends View {
         <div class="filters">
           <p-field label=${t("robot")}><select id="robot" @change=${(e: Event) => (this.robot = (e.target as HTMLSelectElement).value)}>
             <option value="">${t("everyRobot")}</option>
-            ${this.robots.map((d) => html`<option value=${d.id} ?selected=${d.id === this.robot}>${called(d)}</option>`)}
+            ${this.robots.map((d) => html`<option value=${d.id} ?selected=${d.id === this.robot}>${nameOf(d)}</option>`)}
           </select></p-field>
           <p-field label=${t("kind")}><select id="kind" @change=${(e: Event) => (this.kind = (e.target as HTMLSelectElement).value)}>
             <option value="">${t("everyKind")}</option>
@@ -125,7 +125,7 @@ export class SensedView extends View {
   private known(): unknown {
     const some = this.robots.filter((d) => !this.robot || d.id === this.robot);
     if (some.length === 0) return nothing;
-    return html`<div class="grid">${some.map((d) => html`<p-card heading=${called(d)}>
+    return html`<div class="grid">${some.map((d) => html`<p-card heading=${nameOf(d)}>
       ${(d.senses ?? []).length > 0
         ? html`<ul class="senses">${d.senses!.map((s) => html`<li>${s}</li>`)}</ul>`
         : html`<p class="muted">${t("nothingKnown")}</p>`}
@@ -138,7 +138,7 @@ export class SensedView extends View {
         <th role="columnheader" scope="col">${t("event")}</th><th role="columnheader" scope="col">${t("details")}</th></tr></thead>
       <tbody role="rowgroup">${repeat(rows, (s) => s.seq + s.at, (s) => html`<tr role="row" data-test="sensed">
         <td role="cell"><time datetime=${s.at}>${seconds(s.at)}</time></td>
-        <td role="cell">${s.name || nameOf(this.robots, s.robot)}</td>
+        <td role="cell">${s.name || nameIn(this.robots, s.robot)}</td>
         <td role="cell"><span class="tag">${s.kind}</span></td>
         <td role="cell"><code>${s.details}</code></td>
       </tr>`)}</tbody></table>`;

@@ -2,11 +2,12 @@
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { get, send } from "../lib/api.js";
+import { get, send, serverNow } from "../lib/api.js";
+import { devices, nameIn, type Device } from "../lib/robots.js";
 import { ask } from "../lib/ui.js";
 import { View } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
-import { devices, nameOf, type Device } from "./devices.js";
+import { left } from "./home.countdown.js";
 import { list } from "./list.js";
 
 const t = catalogue("timers");
@@ -72,9 +73,9 @@ export class TimersView extends View {
 
   private item(one: Timer): unknown {
     const text = label(one);
-    const left = Date.parse(one.due) - Date.now();
+    const ms = Date.parse(one.due) - serverNow();
     const length = (one.length ?? 0) / 1e6;
-    const name = one.robot ? one.name || nameOf(this.robots, one.robot) : "";
+    const name = one.robot ? one.name || nameIn(this.robots, one.robot) : "";
     return html`<li data-test="timer" data-id=${one.id}>
       <div class="what">
         <p class="text">${text}</p>
@@ -84,9 +85,9 @@ export class TimersView extends View {
           ${one.on_robot ? html`<span>${t("onRobot")}</span>` : nothing}
         </p>
       </div>
-      <p class="left" role="timer" aria-label=${t("left", { time: remaining(left) })}>${left > 0 ? remaining(left) : t("now")}</p>
+      <p class="left" role="timer" aria-label=${t("left", { time: left(ms) })}>${ms > 0 ? left(ms) : t("now")}</p>
       <p-button kind="danger" label=${t("cancelOf", { text })} @click=${() => this.cancel(one)} data-test="cancel">${t("cancel")}</p-button>
-      ${length > 0 ? html`<p-bar label=${text} .value=${Math.min(1, Math.max(0, 1 - left / length))}></p-bar>` : nothing}
+      ${length > 0 ? html`<p-bar label=${text} .value=${Math.min(1, Math.max(0, 1 - ms / length))}></p-bar>` : nothing}
     </li>`;
   }
 
@@ -100,14 +101,6 @@ export class TimersView extends View {
 
 function label(one: Timer): string {
   return one.label || one.text || t(one.reminder ? "reminder" : "timer");
-}
-
-// remaining formats a remaining time as minutes and seconds, with hours unless they are 0.
-function remaining(ms: number): string {
-  const seconds = Math.max(0, Math.ceil(ms / 1000));
-  const two = (n: number) => String(n).padStart(2, "0");
-  const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
 customElements.define("p-timers", TimersView);

@@ -3,9 +3,9 @@
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get } from "../lib/api.js";
+import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { View } from "../lib/view.js";
 import { ago, catalogue, clock, locale } from "../lib/words.js";
-import { called, devices, nameOf, type Device } from "./devices.js";
 import { list } from "./list.js";
 import { all, byHour, day, inOrder, percentile, total, values, type Stage } from "./turns.numbers.js";
 import type { Record_ as Turn } from "../lib/board.js";
@@ -69,7 +69,7 @@ export class TurnsView extends View {
       <p class="lead">${t("about")}</p>
       <div class="filters"><p-field label=${t("filter")}><select id="robot" @change=${(e: Event) => (this.robot = (e.target as HTMLSelectElement).value)}>
         <option value="">${t("everyRobot")}</option>
-        ${this.robots.map((d) => html`<option value=${d.id} ?selected=${d.id === this.robot}>${called(d)}</option>`)}
+        ${this.robots.map((d) => html`<option value=${d.id} ?selected=${d.id === this.robot}>${nameOf(d)}</option>`)}
       </select></p-field></div>
       ${this.overDay(turns)}
       <p-card heading=${t("latest")}>
@@ -131,7 +131,7 @@ export class TurnsView extends View {
     const stages = inOrder.filter((s) => one.stages?.[s] !== undefined);
     return html`<tr role="row" data-test="turn">
       <td role="cell"><time datetime=${one.at}>${clock(one.at)}</time></td>
-      <td role="cell" class="who">${one.robot ? nameOf(this.robots, one.robot) : t("session")}</td>
+      <td role="cell" class="who">${one.robot ? nameIn(this.robots, one.robot) : t("session")}</td>
       <td role="cell" class="words" data-head=${t("heard")}>${one.heard}</td>
       <td role="cell" class="words" data-head=${t("said")}>${one.said}</td>
       <td role="cell" class="stages">${stages.length === 0
