@@ -184,7 +184,7 @@ func (p *portal) check(ctx context.Context) {
 	case lower:
 		p.close()
 		p.radio.lower(ctx)
-		p.log.Info("the access point is down", "name", p.name)
+		p.log.Info("the access point is down", "name", network)
 	case join:
 		p.join(ctx, *p.form)
 		p.form = nil
