@@ -14,6 +14,7 @@ var startedOtherwise = map[string]string{
 	"gateway/broker/process.go":                "it passes on one variable, by its name",
 	"packaging/image/portal/networkmanager.go": "it passes on none",
 	"packaging/image/board/board.go":           "it is no part of the appliance",
+	"packaging/container/layout/main.go":       "it is no part of the appliance",
 	"command/arguments.go":                     "it runs perch itself, for the completion of a shell",
 	"firmware-tools/nmcli.go":                  "a person runs it in a shell",
 	"firmware-tools/esptool.go":                "a person runs it in a shell",
