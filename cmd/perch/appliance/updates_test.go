@@ -31,7 +31,10 @@ func TestAnUpgradeFromHomeAssistant(t *testing.T) {
 		t.Helper()
 		h.Eventually(fmt.Sprint("the update shows ", parts), func() bool { return mqtt.Has(topic, parts...) })
 	}
-	shows(`"latest_version":"` + robot.Firmware + `"`)
+	h.Eventually("the robot is announced", func() bool { return mqtt.Has("perch/a0b1c2d3e4f5/state") })
+	if mqtt.Has(topic) {
+		t.Error("without a firmware catalogue an update is shown")
+	}
 	h.Publish("perch/bridge/request/firmware", fmt.Sprintf(`{"url":%q,"sha256":"%x","board":%q}`, elsewhere.URL, sha256.Sum256(image), robot.Board))
 	shows(`"installed_version":"`+robot.Firmware+`"`, `"latest_version":"9.9.9"`, `"in_progress":false`)
 	h.Publish(topic+"/set", "install")
