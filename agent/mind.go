@@ -308,12 +308,13 @@ func (s *sink) handleReply(r Reply) error {
 	return s.out(r)
 }
 
-// publish publishes an event of a turn, unless the caller of Answer does it (see
-// Turn.Unpublished).
+// publish publishes an event of a turn.
 func (m *Mind) publish(t Turn, e event.Event) {
-	if !t.Unpublished {
-		m.bus.Publish(t.Robot, t.Session, e)
+	if t.Publish != nil {
+		t.Publish(e)
+		return
 	}
+	m.bus.Publish(t.Robot, t.Session, e)
 }
 
 // marker matches a marker of a fact to remember. It serves brains that do not use

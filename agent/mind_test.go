@@ -437,7 +437,7 @@ func TestAnAnimationOfATextTurnIsAGesture(t *testing.T) {
 		{agent.Turn{Session: "s"}, agent.Cue{Kind: "anim", Value: "wave"}, true},
 		{agent.Turn{Session: "s"}, agent.Cue{Kind: "pause", Value: "1"}, false},
 		{agent.Turn{Session: "s"}, agent.Cue{Kind: "anim"}, false},
-		{agent.Turn{Session: "s", Unpublished: true}, agent.Cue{Kind: "anim", Value: "wave"}, false},
+		{agent.Turn{Session: "s", Publish: func(event.Event) {}}, agent.Cue{Kind: "anim", Value: "wave"}, false},
 	} {
 		p := &published{}
 		m := newMind(p, nil, &brain{name: "b", replies: []agent.Reply{c.cue, agent.Done{}}})

@@ -21,7 +21,6 @@ type Turn struct {
 	Robot        device.ID // "" if no robot takes part
 	Session      string
 	Untrusted    bool       // whether the turn must not act on the home; an untrusted robot is a stranger
-	Unpublished  bool       // whether the caller, instead of the Mind, publishes the events of the turn
 	Text         string     // what the person said
 	Now          time.Time  // the current time, in the household's time zone
 	Language     string     // BCP 47 tag
@@ -30,6 +29,10 @@ type Turn struct {
 	Brain        string     // kind of the brain to ask first, or "openai 2" for the second one of a kind; "" means the first in the list
 	Body         Body       // the robot; nil if no robot takes part
 	History      []Exchange // past turns; the Mind replaces them if it has a history of the conversation
+
+	// Publish publishes the events of the turn. If it is nil, the Mind publishes them for Robot and
+	// Session.
+	Publish func(event.Event)
 }
 
 // Stranger reports whether the turn is with a robot that the owner has not adopted by name.

@@ -15,7 +15,7 @@ type Loudness struct {
 	watched atomic.Bool // somebody has asked for a level
 
 	mu       sync.Mutex
-	mouths   map[string]int           // number of mouths; key: name of the voice
+	ends     map[string]time.Time     // when the sound that a program plays ends; key: name of the voice
 	speaking map[string]*audibleVoice // voices that are not silent; key: name
 	audible  chan struct{}            // closed when a silent voice becomes audible; nil if nobody waits
 }
@@ -47,11 +47,24 @@ func (l *Loudness) Level(name string) (level float64, changed <-chan struct{}) {
 // measured.
 func (l *Loudness) Watched() bool { return l.watched.Load() }
 
-// HasMouth reports whether a Mouth with this name exists, even if it is silent.
-func (l *Loudness) HasMouth(name string) bool {
+// SetEnd sets when the sound of a voice ends that a program plays. The zero time means that no
+// program plays sound of this voice.
+func (l *Loudness) SetEnd(name string, end time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.mouths[name] > 0
+	if l.ends == nil {
+		l.ends = map[string]time.Time{}
+	}
+	if l.ends[name] = end; end.IsZero() {
+		delete(l.ends, name)
+	}
+}
+
+// End returns the time that was set by SetEnd.
+func (l *Loudness) End(name string) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ends[name]
 }
 
 // set changes a voice's level. It does not allocate while the voice speaks.
@@ -95,16 +108,8 @@ type levelChange struct {
 	level float64
 }
 
-// Mouth returns a mouth for a voice. The caller closes it after use.
-func (l *Loudness) Mouth(name string) *Mouth {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.mouths == nil {
-		l.mouths = map[string]int{}
-	}
-	l.mouths[name]++
-	return &Mouth{loudness: l, name: name}
-}
+// Mouth returns a mouth for a voice. The caller shuts it after use.
+func (l *Loudness) Mouth(name string) *Mouth { return &Mouth{loudness: l, name: name} }
 
 // Queue adds the levels of sound that is played up to the time until. Each level lasts
 // LevelDuration. After that time the voice is silent, unless more levels are queued.
@@ -153,20 +158,10 @@ func (m *Mouth) Shut() {
 	m.loudness.set(m.name, 0)
 }
 
-// Close makes the voice silent and removes the mouth.
-func (m *Mouth) Close() {
-	m.Shut()
-	m.loudness.mu.Lock()
-	defer m.loudness.mu.Unlock()
-	if m.loudness.mouths[m.name]--; m.loudness.mouths[m.name] == 0 {
-		delete(m.loudness.mouths, m.name)
-	}
-}
-
 // Run speaks the levels that it receives, one slice after the other, until ctx ends; then it
-// closes the mouth. A nil slice drops the queued levels.
+// shuts the mouth. A nil slice drops the queued levels.
 func (m *Mouth) Run(ctx context.Context, speech <-chan []float64) {
-	defer m.Close()
+	defer m.Shut()
 	timer := time.NewTimer(forever)
 	defer timer.Stop()
 	for {

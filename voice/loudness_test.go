@@ -32,12 +32,13 @@ func TestLoudnessFollowsOnlyWatchedVoices(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, packet); n > 0 {
 		t.Errorf("%g allocations for each packet", n)
 	}
-	if !l.HasMouth("a") {
-		t.Error("nobody speaks")
+	m.Shut()
+	l.SetEnd("a", now)
+	if !l.End("a").Equal(now) {
+		t.Error("the end of a program's sound is not known")
 	}
-	m.Close()
-	if len(l.speaking)+len(l.mouths) > 0 || l.HasMouth("a") {
-		t.Errorf("it keeps %v and %v", l.speaking, l.mouths)
+	if l.SetEnd("a", time.Time{}); len(l.speaking)+len(l.ends) > 0 {
+		t.Errorf("it keeps %v and %v", l.speaking, l.ends)
 	}
 }
 

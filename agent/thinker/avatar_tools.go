@@ -143,15 +143,17 @@ func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	return tools == nil || slices.Contains(tools, name)
 }
 
-// publish publishes an event of a turn. In an unpublished turn, which another session holds with a robot,
-// the event is published for the session and for the robot.
+// publish publishes an event of a turn. If t.Publish publishes it, and the turn has a robot, the event is
+// published for the robot too.
 func (k *Brain) publish(t agent.Turn, e event.Event) {
-	if !t.Unpublished {
+	if t.Publish == nil {
 		k.Publish(t.Robot, t.Session, e)
 		return
 	}
-	k.Publish("", t.Session, e)
-	k.Publish(t.Robot, "", e)
+	t.Publish(e)
+	if t.Robot != "" {
+		k.Publish(t.Robot, "", e)
+	}
 }
 
 // factArguments are the arguments of remember. Fact alone is an alternative to Key, Name, Description, Type and

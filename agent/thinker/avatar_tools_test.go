@@ -88,7 +88,8 @@ func TestToolsOfAJoinedTalk(t *testing.T) {
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", "wave", "{}")}}, {texts: []string{"😊 There."}}}}
 		k := thinker.New(thinker.Options{Model: m, Memory: agent.NewMemory(&storetest.Table[agent.Entry]{}),
 			Publish: func(id device.ID, session string, _ event.Event) { did = append(did, string(id)+"/"+session) }})
-		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "vtb_s", Unpublished: true, Untrusted: untrusted, Text: "go", Now: noon}
+		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "vtb_s", Untrusted: untrusted, Text: "go", Now: noon,
+			Publish: func(event.Event) { did = append(did, "/vtb_s") }}
 		must.Succeed(t, k.Think(t.Context(), turn, func(agent.Reply) error { return nil }))
 		if got := strings.Join(did, " "); got != want {
 			t.Errorf("untrusted %t: %q, not %q", untrusted, got, want)

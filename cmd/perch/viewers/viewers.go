@@ -111,7 +111,7 @@ func New(o Options) (*Viewers, error) {
 	v.feed = feed.New(feed.Options{Board: o.Board, Bus: o.Bus, Notices: o.Notices, Words: v.words, Log: o.Log})
 	v.skins = skin.New(skin.Options{Feed: v.feed, Bus: o.Bus, Notifier: o.Notifier, Robots: o.Registry, Find: o.Registry.Resolve, Mind: o.Mind,
 		Questions: v.Questions, Characters: o.Characters, System: c.Skins.System, Words: v.words, Vocabulary: c.Skins.Vocabulary,
-		QueryToken: c.Skins.QueryToken, Language: o.Characters.Language, Zone: o.Zone, Log: o.Log})
+		QueryToken: c.Skins.QueryToken, Language: o.Characters.Language, Zone: o.Zone, Loudness: o.Loudness, Log: o.Log})
 	if address := c.Skins.OpenClaw; address != "" {
 		openClaw := openclaw.Options{Feed: v.feed, Chat: v.skins, Characters: o.Characters,
 			Name: func() string { return o.Config().Persona.Name }, Version: o.Version, Log: o.Log}

@@ -29,6 +29,7 @@ func (c *client) converse(ctx context.Context, text string) {
 	defer release()
 	s := speech{Options: o, client: c, from: c.interrupted.Add(dropsSoundFor), mouth: make(chan []float64)}
 	mouth := o.Loudness.Mouth(c.conn.Session())
+	defer o.Loudness.SetEnd(c.conn.Session(), time.Time{})
 	var moving sync.WaitGroup
 	mouthCtx, stop := context.WithCancel(ctx)
 	defer moving.Wait()
@@ -129,6 +130,7 @@ func (s *speech) sendReply(ctx context.Context, r agent.Reply) error {
 			return s.client.send(ctx, newSubtitle(r.Text)) // the client shows a subtitle by itself only if there is sound
 		}
 		s.until = slices.MaxFunc([]time.Time{s.until, time.Now()}, time.Time.Compare).Add(time.Duration(len(pcm)) * time.Second / voice.SpeakerRate)
+		s.Loudness.SetEnd(s.client.conn.Session(), s.until)
 		select {
 		case s.mouth <- voice.LevelsOf(pcm):
 			return nil

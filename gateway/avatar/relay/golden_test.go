@@ -171,8 +171,8 @@ type playing struct {
 }
 
 // play starts a program of each kind, relays to them, and the servers with programs that have
-// joined the robot's talk.
-func play(t testing.TB, change func(*Relays)) (*harness, []*playing) {
+// joined a talk.
+func play(t testing.TB, talk string, change func(*Relays)) (*harness, []*playing) {
 	t.Helper()
 	var targets []Target
 	var all []*playing
@@ -182,7 +182,7 @@ func play(t testing.TB, change func(*Relays)) (*harness, []*playing) {
 		targets, all = append(targets, target), append(all, &playing{player: p, told: told})
 	}
 	h := changedHarness(t, slog.DiscardHandler, change, targets...)
-	for kind, told := range visitors(t, h.feed) {
+	for kind, told := range visitors(t, h.feed, talk) {
 		all = append(all, &playing{player: player{kind: kind}, told: told})
 	}
 	slices.SortFunc(all, func(a, b *playing) int { return strings.Compare(a.kind, b.kind) })
@@ -237,12 +237,13 @@ type golden struct {
 	file    string
 	want    map[string][]string // by act and kind
 	rewrite bool
+	wait    time.Duration // until all messages of an act have come, where the file is written
 	written strings.Builder
 }
 
 func newGolden(t testing.TB, file string) *golden {
 	t.Helper()
-	g := &golden{t: t, file: file, rewrite: os.Getenv("PERCH_GOLDEN") == "rewrite"}
+	g := &golden{t: t, file: file, wait: quietAfter, rewrite: os.Getenv("PERCH_GOLDEN") == "rewrite"}
 	text, err := os.ReadFile(file)
 	if err != nil && !g.rewrite {
 		t.Fatal(err)
@@ -260,7 +261,7 @@ func (g *golden) act(what string, all []*playing) (at map[string]time.Time) {
 	g.t.Helper()
 	fmt.Fprintf(&g.written, "== %s\n", what)
 	if g.rewrite {
-		time.Sleep(quietAfter)
+		time.Sleep(g.wait)
 	}
 	at = map[string]time.Time{}
 	for until := time.Now().Add(time.Minute); len(at) < len(all); time.Sleep(2 * time.Millisecond) {
@@ -310,7 +311,7 @@ func TestSpokenTurn(t *testing.T) {
 		t.Errorf("of %d kinds %d have a player", len(kinds()), len(players()))
 	}
 	g := newGolden(t, "testdata/turn.txt")
-	h, all := play(t, func(*Relays) {})
+	h, all := play(t, robotsTalk, func(*Relays) {})
 	g.act("the programs are connected", all)
 	for _, a := range acts() {
 		h.happen(a)
@@ -361,7 +362,7 @@ func (w *watched) since(when time.Time) (n int) {
 func comesBack(t *testing.T) {
 	g := newGolden(t, "testdata/return.txt")
 	tries := map[string]*watched{}
-	h, all := play(t, func(r *Relays) {
+	h, all := play(t, robotsTalk, func(r *Relays) {
 		for _, one := range r.relays {
 			tries[one.kind.Name] = &watched{program: one.program}
 			one.program = tries[one.kind.Name]

@@ -129,20 +129,6 @@ type voiceLevel struct {
 	mu      sync.Mutex
 	level   float64
 	changed chan struct{}
-	sounds  bool // also of sessions without a robot
-}
-
-func (v *voiceLevel) HasMouth(string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.sounds
-}
-
-// speak sets whether it is also the loudness of sessions without a robot.
-func (v *voiceLevel) speak(sounds bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.sounds = sounds
 }
 
 func newVoiceLevel() *voiceLevel { return &voiceLevel{changed: make(chan struct{})} }

@@ -189,12 +189,7 @@ func (r *relay) connect(ctx context.Context) (ending, error) {
 		return endFailed, err
 	}
 	defer link.close()
-	c := &connection{relay: r, link: link, lips: newLips(), end: endBrief}
-	ctx, cancel = context.WithCancel(ctx)
-	var moving sync.WaitGroup
-	moving.Go(func() { c.lips.run(ctx) })
-	defer moving.Wait()
-	defer cancel()
+	c := &connection{relay: r, link: link, end: endBrief}
 	err = c.run(ctx)
 	return c.end, err
 }
@@ -266,7 +261,6 @@ type connection struct {
 	scenes scenes
 	sent   Scene   // latest scene that was sent
 	mouth  float64 // how far the mouth is open, as the program was last sent
-	lips   *lips   // moves the mouth in sessions without known loudness
 	end    ending  // ending of this connection, if it ended now
 	// unseen holds the entries of busy whose current state was not sent since the viewer joined the feed.
 	unseen map[string]feed.State
@@ -412,7 +406,7 @@ func (c *connection) frames() []string {
 	kinds := []string{feed.KindState, feed.KindFace, feed.KindNotice}
 	for show, kind := range map[string]string{"tools": feed.KindTool, "moods": feed.KindMood, "gestures": feed.KindGesture, "speech": feed.KindSaid,
 		"looks": feed.KindLook, "steps": feed.KindStep} {
-		if c.kind.can(show) || kind == feed.KindSaid && c.kind.can("mouth") { // c.lips needs the text
+		if c.kind.can(show) {
 			kinds = append(kinds, kind)
 		}
 	}
@@ -430,7 +424,6 @@ func (c *connection) sendQueued(ctx context.Context) error {
 			return c.update(ctx)
 		}
 		c.scenes.apply(f)
-		c.lips.handleFrame(ctx, f, c.o.Voice.HasMouth(f.Session), time.Now())
 		notification, shown := c.wasNotified(f)
 		if c.trial != nil || shown {
 			continue
@@ -476,11 +469,7 @@ func (c *connection) level() (level float64, changed <-chan struct{}) {
 	if c.trial != nil || !c.kind.can("mouth") {
 		return c.mouth, nil
 	}
-	front := c.scenes.front()
-	if front.Robot == "" && !c.o.Voice.HasMouth(front.Session) {
-		return c.lips.level(front.Session)
-	}
-	return c.o.Voice.Level(front.place())
+	return c.o.Voice.Level(c.scenes.front().place())
 }
 
 // setMouth sends how far the mouth is open, unless the program was already sent that level.

@@ -196,7 +196,7 @@ func TestEndOfSessionIsRetried(t *testing.T) {
 		h, _ := runFake(t, &fakeProgram{connect: func() (link, error) { return nil, errors.New("nothing listens there") }})
 		h.happens("", "still", event.ThinkingStarted{})
 		synctest.Wait()
-		c := &connection{relay: h.relays.relays[0], lips: newLips()}
+		c := &connection{relay: h.relays.relays[0]}
 		h.stop()
 		c.busy = map[string]feed.State{"still": {Session: "still", State: agent.Thinking}, "over": {Session: "over", State: agent.Working}}
 		for _, fails = range []string{"still", "over", "still", ""} {

@@ -42,14 +42,11 @@ type Target struct {
 // address returns the configured address without secrets.
 func (t *Target) address() string { return redact(t.URL) }
 
-// loudness reports the loudness of speech. In its methods, key is the ID of a robot or of a session.
+// loudness reports the loudness of speech.
 type loudness interface {
-	// Level returns the loudness of the speech that is being played, from 0 to 1. changed is
-	// closed when the loudness changes.
+	// Level returns the loudness of the speech that is being played, from 0 to 1. key is the ID of a
+	// robot, or of a session without a robot. changed is closed when the loudness changes.
 	Level(key string) (level float64, changed <-chan struct{})
-	// HasMouth reports whether Level knows the loudness for key. It returns false for a chat
-	// whose program makes the sound itself.
-	HasMouth(key string) bool
 }
 
 // Options are the dependencies of Relays. All are required.

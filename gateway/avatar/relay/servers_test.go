@@ -28,9 +28,11 @@ func (v *visitor) again() {
 	v.Listen()
 }
 
-// visitors returns a program at each server, by name. Programs that can join a talk join the
-// robot's.
-func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
+// robotsTalk is the talk of robotA.
+const robotsTalk = feed.OfRobot + string(robotA)
+
+// visitors returns a program at each server, by name. Programs that can join a talk join this one.
+func visitors(t testing.TB, f *feed.Feed, talk string) map[string]toldProgram {
 	t.Helper()
 	chats, words, log := &avatartest.Chats{}, agent.StockWords(), slog.New(slog.DiscardHandler)
 	serve := func(d avatartest.Server) (url string) {
@@ -40,7 +42,7 @@ func visitors(t testing.TB, f *feed.Feed) map[string]toldProgram {
 	llmVTuberURL := serve(llmvtuber.New(llmvtuber.Options{Feed: f, Chat: chats, Words: words, Name: "Chan", Log: log}))
 	aiTuberURL := serve(aituber.New(aituber.Options{Feed: f, Chat: chats, Words: words, Log: log}))
 	openClawURL := serve(openclaw.New(openclaw.Options{Feed: f, Chat: chats, Name: func() string { return "Chan" }, Log: log}))
-	joined := "?talk=" + feed.OfRobot + string(robotA)
+	joined := "?talk=" + talk
 	all := map[string]toldProgram{}
 	for name, dial := range map[string]func() *avatartest.Client{
 		"aituber":   func() *avatartest.Client { return avatartest.AITuber(t, aiTuberURL, joined) },

@@ -98,11 +98,11 @@ func (s *Server) Chat(ctx context.Context, name, character, text string, handle 
 // runTurn has the agent answer a question, publishes the events of the turn, and passes each reply
 // to handle.
 func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Reply) error) error {
-	a := &activeTurn{server: s, conversation: q.conversation, handle: handle}
 	end, err := s.turns.start(q.conversation.key)
 	if err != nil {
 		return err
 	}
+	a := &activeTurn{server: s, conversation: q.conversation, playback: s.startPlayback(q.conversation), handle: handle}
 	failed := errors.New("the turn was broken off")
 	defer end(func() { a.publishEnd(ctx, failed) })
 	turnCtx, cancel := context.WithTimeout(ctx, turnTimeout)
@@ -113,10 +113,8 @@ func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Repl
 	if s.o.Characters != nil && turn.Robot == "" {                      // otherwise the robot's own character replies
 		s.o.Characters.Play(&turn, q.character, q.system)
 	}
-	// The agent must not publish the events of this turn under the robot, because that would
-	// change the robot's state. activeTurn publishes the events without a robot instead.
-	turn.Unpublished = q.conversation.robot != ""
-	a.publish(event.Heard{Text: q.text})
+	turn.Publish = a.playback.add // without a robot, whose state the events would change
+	a.playback.add(event.Heard{Text: q.text})
 	reply, failed := agent.AnswerText(turnCtx, s.o.Mind, turn, a.handleReply)
 	a.remember(turn, reply.Text)
 	switch {
@@ -134,50 +132,32 @@ func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Repl
 type activeTurn struct {
 	server       *Server
 	conversation conversation
+	playback     *playback
 	handle       func(agent.Reply) error
-	speaking     bool // whether event.SpeakingStarted was published
+	speaking     bool // whether event.SpeakingStarted was added to the playback
 }
 
-// publish publishes an event under the conversation's session.
-func (a *activeTurn) publish(e event.Event) {
-	a.server.o.Bus.Publish("", a.conversation.session, e)
-}
-
-// handleReply publishes the events of a reply, and passes the reply to a.handle. It publishes events
-// of tools, faces and gestures only in a robot's conversation; in other conversations the agent
-// publishes them.
+// handleReply passes a reply to a.handle, and adds its events to the playback, except for the events
+// that the agent adds through agent.Turn.Publish. In the conversation of an adopted robot, the robot
+// makes the gestures too.
 func (a *activeTurn) handleReply(r agent.Reply) error {
-	joined := a.conversation.robot != ""
-	switch r := r.(type) {
-	case agent.ToolStatus:
-		if joined {
-			a.publish(r.ToolStatus)
+	if cue, ok := r.(agent.Cue); ok {
+		id := a.conversation.robot
+		if g, ok := cue.Gesture(); ok && id != "" && a.server.o.Robots.Trusts(id) {
+			a.server.o.Bus.Publish(id, "", g)
 		}
-	case agent.Felt:
-		if joined {
-			a.publish(event.Emotion{Name: r.Emotion.Name, Emoji: r.Emotion.Emoji, Intensity: r.Intensity, Tag: r.Tag})
-		}
-	case agent.Cue:
-		if g, ok := r.Gesture(); ok && joined {
-			a.publishGesture(g)
-		}
-	case agent.Say:
+	}
+	if err := a.handle(r); err != nil { // first, because the client may report how long its sound lasts
+		return err
+	}
+	if say, ok := r.(agent.Say); ok {
 		if !a.speaking {
 			a.speaking = true
-			a.publish(event.SpeakingStarted{})
+			a.playback.add(event.SpeakingStarted{})
 		}
-		a.publish(event.Said{Text: r.Text})
+		a.playback.add(event.Said{Text: say.Text})
 	}
-	return a.handle(r)
-}
-
-// publishGesture publishes a gesture for skins, and also for the conversation's robot if the robot is
-// adopted.
-func (a *activeTurn) publishGesture(g event.Gesture) {
-	a.publish(g)
-	if id := a.conversation.robot; a.server.o.Robots.Trusts(id) {
-		a.server.o.Bus.Publish(id, "", g)
-	}
+	return nil
 }
 
 // remember adds the turn to the agent's memory of the conversation. It deletes that memory instead
@@ -193,15 +173,16 @@ func (a *activeTurn) remember(t agent.Turn, reply string) {
 	}
 }
 
-// publishEnd publishes the end of the turn. ctx is the context of the request.
+// publishEnd adds the end of the turn to the playback. ctx is the context of the request.
 func (a *activeTurn) publishEnd(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
-		a.publish(event.TurnEnded{End: event.EndCancelled})
+		a.playback.add(event.TurnEnded{End: event.EndCancelled})
+		a.playback.skip()
 	case err != nil:
-		a.publish(event.TurnEnded{End: event.EndFailed, Reason: err.Error()})
+		a.playback.add(event.TurnEnded{End: event.EndFailed, Reason: err.Error()})
 	default:
-		a.publish(event.TurnEnded{End: event.EndDone})
+		a.playback.add(event.TurnEnded{End: event.EndDone})
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"perch/event"
 	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
+	"perch/voice"
 )
 
 // notifier accepts notifications.
@@ -82,6 +83,9 @@ type Options struct {
 	// is empty. It must not block. Language may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location
+	// Loudness receives how far mouths are open in chats. If it is nil, the events of a turn are
+	// published at the speed of the agent instead of the speed of speech.
+	Loudness *voice.Loudness
 	Log      *slog.Logger
 
 	serving *httpserver.Serving // set only by the benchmark, to raise the limits; otherwise nil
@@ -95,8 +99,9 @@ type Server struct {
 	paces   paces
 	created time.Time // shown as the creation time of the models
 
-	mu    sync.Mutex
-	skins map[*skin]bool // connected skins
+	mu      sync.Mutex
+	skins   map[*skin]bool       // connected skins
+	playing map[string]*playback // playbacks that have not ended; key: conversation.key
 }
 
 // Maximum numbers of connected skins: in total, and from one IP address.
@@ -112,12 +117,19 @@ func New(o Options) *Server {
 		o.Language = func(device.ID) string { return "" }
 	}
 	return &Server{o: &o, serving: cmp.Or(o.serving, httpserver.NewServing("skins", maxSkins, maxPerAddress)), skins: map[*skin]bool{},
-		turns: &turns{busy: map[string]bool{}}, paces: defaultPaces(), created: time.Now()}
+		playing: map[string]*playback{}, turns: &turns{busy: map[string]bool{}}, paces: defaultPaces(), created: time.Now()}
 }
 
 // Run accepts skins until ctx ends. It then closes every WebSocket with status 1001 (going
 // away), and returns once all connections have ended.
-func (s *Server) Run(ctx context.Context) { s.serving.Run(ctx) }
+func (s *Server) Run(ctx context.Context) {
+	s.serving.Run(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.playing {
+		p.timer.Stop()
+	}
+}
 
 // Connected returns the number of connected skins.
 func (s *Server) Connected() int { return len(s.connected()) }

@@ -92,6 +92,6 @@ func (p *Player) SetEcho(e *voice.Echo) { p.echo.Store(e) }
 // the last tts stop.
 func (p *Player) Run(ctx context.Context) error {
 	p.mouth = p.encoder.loudness.Mouth(string(p.robot))
-	defer p.mouth.Close()
+	defer p.mouth.Shut()
 	return p.run(ctx)
 }

@@ -1,0 +1,156 @@
+package skin
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"perch/event"
+	"perch/voice"
+)
+
+// playback publishes the events of a turn at the speed of speech, as the events of a robot's turn are
+// published while the robot plays its speech. In a chat nothing speaks aloud, or the client does so by
+// itself: a sentence then takes as long as speaking it would take. Events after a sentence wait until
+// the sentence has been spoken.
+type playback struct {
+	server       *Server
+	conversation conversation
+
+	mu      sync.Mutex
+	mouth   *voice.Mouth
+	waiting []playedEvent
+	until   time.Time   // when the published sentences have been spoken
+	timer   *time.Timer // calls advance
+	ended   bool        // whether the end of the turn was published
+}
+
+// playedEvent is an event of a turn.
+type playedEvent struct {
+	event.Event
+	until time.Time // when the client will have played the sound of this sentence; zero if that is unknown
+}
+
+// startPlayback returns the playback of a new turn. It skips the rest of the conversation's previous
+// turn, as when somebody interrupts a robot.
+func (s *Server) startPlayback(c conversation) *playback {
+	p := &playback{server: s, conversation: c, mouth: cmp.Or(s.o.Loudness, &voice.Loudness{}).Mouth(c.session)}
+	p.timer = time.AfterFunc(time.Hour, p.advance)
+	s.mu.Lock()
+	previous := s.playing[c.key]
+	s.playing[c.key] = p
+	s.mu.Unlock()
+	if previous != nil {
+		previous.skip()
+	}
+	return p
+}
+
+// add publishes an event once the sentences before it have been spoken.
+func (p *playback) add(e event.Event) {
+	played := playedEvent{Event: e}
+	if _, ok := e.(event.Said); ok && p.server.o.Loudness != nil {
+		played.until = p.server.o.Loudness.End(p.conversation.session)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = append(p.waiting, played)
+	p.publishDue()
+}
+
+// skip drops the sentences, faces and gestures that wait, and publishes the other events at once.
+func (p *playback) skip() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting = slices.DeleteFunc(p.waiting, func(e playedEvent) bool {
+		switch e.Event.(type) {
+		case event.ToolStatus, event.TurnEnded:
+			return false
+		}
+		return true
+	})
+	p.until = time.Time{}
+	p.publishDue()
+}
+
+// advance publishes the events that are due.
+func (p *playback) advance() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.publishDue()
+}
+
+// publishDue publishes the events that are due, and sets the timer. p.mu must be held.
+func (p *playback) publishDue() {
+	now := time.Now()
+	for len(p.waiting) > 0 && !p.ended && !now.Before(p.until) {
+		e := p.waiting[0]
+		p.waiting = p.waiting[1:]
+		p.server.o.Bus.Publish("", p.conversation.session, e.Event)
+		switch b := e.Event.(type) {
+		case event.Said:
+			p.begin(b.Text, e.until, now)
+		case event.TurnEnded:
+			p.close()
+		}
+	}
+	if p.ended {
+		return
+	}
+	wait := p.mouth.Update(now)
+	if len(p.waiting) > 0 {
+		wait = min(wait, p.until.Sub(now))
+	}
+	p.timer.Reset(wait)
+}
+
+// begin begins a sentence, whose end p.until then is. soundUntil is as in playedEvent.
+func (p *playback) begin(text string, soundUntil, now time.Time) {
+	switch {
+	case p.server.o.Loudness == nil:
+	case soundUntil.After(now):
+		p.until = soundUntil
+	default:
+		levels := levelsOf(text)
+		p.until = now.Add(time.Duration(len(levels)) * voice.LevelDuration)
+		p.mouth.Queue(levels, p.until)
+	}
+}
+
+// close ends the playback. p.mu must be held.
+func (p *playback) close() {
+	p.ended = true
+	p.timer.Stop()
+	p.mouth.Shut()
+	s := p.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.playing[p.conversation.key] == p {
+		delete(s.playing, p.conversation.key)
+	}
+}
+
+// levelsOf returns how far a mouth is open while it says text, one level per voice.LevelDuration.
+// It assumes 14 letters per second, or 7 Chinese, Japanese or Korean characters.
+func levelsOf(text string) (levels []float64) {
+	for _, r := range strings.ToLower(text) {
+		switch {
+		case strings.ContainsRune("aàáâäåæoòóôöø", r):
+			levels = append(levels, 0.8, 0.7)
+		case strings.ContainsRune("eèéêëiìíîïuùúûüy", r):
+			levels = append(levels, 0.5, 0.4)
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			levels = append(levels, 0.4, 0.8, 0.6, 0.2)
+		case unicode.IsLetter(r), unicode.IsDigit(r):
+			levels = append(levels, 0.2, 0.2)
+		case unicode.IsPunct(r):
+			levels = append(levels, 0, 0, 0, 0, 0, 0)
+		default:
+			levels = append(levels, 0, 0)
+		}
+	}
+	return levels
+}

@@ -1,0 +1,91 @@
+package skin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"perch/agent"
+	"perch/event"
+	"perch/must"
+	"perch/store/storetest"
+	"perch/voice"
+)
+
+// TestTurnsArePublishedAtTheSpeedOfSpeech although the agent answers at once.
+func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
+	const one = 360 * time.Millisecond // to say "One." or "Two."
+	replies := []agent.Reply{agent.Felt{Emotion: agent.Emotion{Name: "happy"}}, agent.Say{Text: "One."},
+		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
+		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}},
+		agent.Felt{Emotion: agent.Emotion{Name: "sad"}}, agent.Cue{Kind: "anim", Value: "wave"}, agent.Say{Text: "Two."}, agent.Done{}}
+	const begins = "0s heard, 0s thinking_started, 0s emotion, 0s speaking_started, 0s said"
+	for name, c := range map[string]struct {
+		again time.Duration // time of a second turn; 0 for a single one
+		leave bool          // the client leaves after the last reply
+		sound time.Duration // what the client plays of each sentence; 0 if that is unknown
+		want  string
+	}{
+		"a turn": {0, false, 0, begins + ", 360ms tool_status, 360ms tool_status, 360ms emotion, 360ms gesture, 360ms said, 720ms turn_ended"},
+		"a turn whose client plays its sound": {0, false, 2 * time.Second,
+			begins + ", 2s tool_status, 2s tool_status, 2s emotion, 2s gesture, 2s said, 4s turn_ended"},
+		"a client that leaves": {0, true, 0, begins + ", 0s tool_status, 0s tool_status, 0s turn_ended"},
+		"a turn that ends the one before": {100 * time.Millisecond, false, 0, begins + ", 100ms tool_status, 100ms tool_status, 100ms turn_ended, " +
+			"100ms heard, 100ms thinking_started, 100ms emotion, 100ms speaking_started, 100ms said, " +
+			"460ms tool_status, 460ms tool_status, 460ms emotion, 460ms gesture, 460ms said, 820ms turn_ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bus := event.NewBus()
+				o := bare(bus, agent.NewBoard())
+				o.Loudness = &voice.Loudness{}
+				o.Loudness.Level("vtb_x") // somebody looks
+				o.Mind = agent.NewMind(agent.Always(&brain{replies: replies}), agent.NewMemory(&storetest.Table[agent.Entry]{}), bus, o.Log)
+				s, reader, began, sound := New(o), bus.Read(), time.Now(), time.Now()
+				ask := func() {
+					ctx, leave := context.WithCancel(t.Context())
+					defer leave()
+					err := s.runTurn(ctx, question{conversation: conversation{session: "vtb_x", key: "x", named: true}, text: "hello"}, func(r agent.Reply) error {
+						switch r.(type) {
+						case agent.Say:
+							if sound = sound.Add(c.sound); c.sound > 0 {
+								o.Loudness.SetEnd("vtb_x", sound)
+							}
+						case agent.Done:
+							if c.leave {
+								leave()
+							}
+						}
+						return nil
+					})
+					if !c.leave {
+						must.Succeed(t, err)
+					}
+				}
+				if ask(); c.again > 0 {
+					time.Sleep(c.again)
+					ask()
+				}
+				time.Sleep(one / 4)
+				if level, _ := o.Loudness.Level("vtb_x"); (level > 0) != (!c.leave && c.sound == 0) {
+					t.Errorf("its mouth is open by %g", level)
+				}
+				time.Sleep(time.Minute)
+				if level, _ := o.Loudness.Level("vtb_x"); level != 0 || len(s.playing) > 0 {
+					t.Errorf("in the end its mouth is open by %g, and %d turns are played", level, len(s.playing))
+				}
+				bus.Close()
+				var got []string
+				reader.Each(context.Background(), func(e event.Envelope) {
+					got = append(got, fmt.Sprint(e.At.Sub(began), " ", event.Kind(e.Event)))
+				})
+				if all := strings.Join(got, ", "); all != c.want {
+					t.Errorf("published are\n%s, want\n%s", all, c.want)
+				}
+			})
+		})
+	}
+}
