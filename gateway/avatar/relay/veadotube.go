@@ -134,9 +134,9 @@ const (
 // stateEvents is the type of a node with states.
 const stateEvents = "stateEvents"
 
-// parseVeado decodes a message of the channel "nodes".
+// parseVeado decodes a message of the channel "nodes". Some builds of veadotube append zero bytes.
 func parseVeado(message []byte) (m veadoMessage, ok bool) {
-	channel, text, _ := strings.Cut(string(message), ":")
+	channel, text, _ := strings.Cut(strings.TrimRight(string(message), "\x00"), ":")
 	return m, strings.TrimSpace(channel) == "nodes" && json.Unmarshal([]byte(text), &m) == nil
 }
 

@@ -55,7 +55,7 @@ func (f *fakeVeado) reply(message []byte) []any {
 	switch m.Event + " " + m.Type + " " + m.ID + " " + m.Payload.Event {
 	case "list   ":
 		return []any{rawText(`nodes: {"event":"list","entries":[{"type":"boolean","id":"mini","name":"push-to-talk"},` +
-			`{"type":"stateEvents","id":"mini","name":"avatar state"}]}`)}
+			`{"type":"stateEvents","id":"mini","name":"avatar state"}]}` + "\x00")} // as some builds do
 	case "payload stateEvents mini list":
 		return []any{rawText(`nodes: {"event":"payload","type":"stateEvents","id":"mini","name":"avatar state","payload":` +
 			`{"event":"list","states":` + f.states + `}}`)}
