@@ -67,7 +67,8 @@ type nizimaLink struct {
 	model    nizimaModel
 	scene    Scene
 	level    float64
-	held     sentParameters // parameters that nizima LIVE was last sent
+	set      sentParameters // parameters that replace the values of a face tracker
+	add      sentParameters // parameters that are combined with the values of a face tracker
 }
 
 // nizimaModel describes the current model, and the parameters of all models. Its vtubeModel has the
@@ -261,9 +262,8 @@ func (l *nizimaLink) loadModel(ctx context.Context) error {
 	return nil
 }
 
-// values returns the parameters for a scene, and for a mouth that is open to a level from 0 to 1.
-func (m nizimaModel) values(scene Scene, level float64) []value {
-	values := m.setValues(scene, level)
+// addValues returns the parameters that the mood changes.
+func (m nizimaModel) addValues(scene Scene) (values []value) {
 	for _, p := range offsets(scene.Mood) {
 		if i := slices.IndexFunc(m.parameters, func(q nizimaParameter) bool { return q.ID == p.id }); i >= 0 {
 			q := m.parameters[i]
@@ -305,9 +305,10 @@ func (m nizimaModel) startMotion(path string) nizimaMessage {
 	return nizimaMessage{Method: "StartMotion", Data: map[string]string{"ModelId": m.id, "MotionPath": path}}
 }
 
-func (l *nizimaLink) update(ctx context.Context, scene, previous Scene) error {
+func (l *nizimaLink) update(ctx context.Context, scene, _ Scene) error {
+	calls := l.model.calls(scene, l.scene)
 	l.scene = scene
-	for _, call := range l.model.calls(scene, previous) {
+	for _, call := range calls {
 		if err := l.askOptional(ctx, call.Method, call.Data); err != nil {
 			return err
 		}
@@ -315,9 +316,14 @@ func (l *nizimaLink) update(ctx context.Context, scene, previous Scene) error {
 	return nil
 }
 
-func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
-	if gesture, ok := f.Body.(feed.Gesture); ok {
-		if _, path := l.model.match("gesture", gesture.Name); path != "" {
+func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
+	switch b := f.Body.(type) {
+	case feed.State:
+		if l.model.hasHotkey(b, scene) {
+			return l.update(ctx, scene, l.scene)
+		}
+	case feed.Gesture:
+		if _, path := l.model.match("gesture", b.Name); path != "" {
 			call := l.model.startMotion(path)
 			return l.askOptional(ctx, call.Method, call.Data)
 		}
@@ -340,18 +346,27 @@ func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 			return err
 		}
 		l.warnings.report(l.warning())
-		if err := l.update(ctx, scene, Scene{}); err != nil {
+		l.scene = Scene{} // the new model shows nothing yet
+		if err := l.update(ctx, scene, l.scene); err != nil {
 			return err
 		}
 	}
 	return l.move(ctx, scene)
 }
 
-// move sends the parameters that are due. A parameter that the scene no longer sets gets its value at
-// rest.
+// move sends the parameters that are due.
 func (l *nizimaLink) move(ctx context.Context, scene Scene) error {
-	values := l.model.values(scene, l.level)
-	due := l.held.next(values, time.Now())
+	now := time.Now()
+	if err := l.setParameters(ctx, &l.set, l.model.setValues(scene, l.level), true, now); err != nil {
+		return err
+	}
+	return l.setParameters(ctx, &l.add, l.model.addValues(scene), false, now)
+}
+
+// setParameters sends the parameters that are due. A parameter that is no longer in values gets its
+// value at rest. overwrite tells whether the values replace those of a face tracker.
+func (l *nizimaLink) setParameters(ctx context.Context, h *sentParameters, values []value, overwrite bool, now time.Time) error {
+	due := h.next(values, now)
 	if len(due) == 0 {
 		return nil
 	}
@@ -366,7 +381,7 @@ func (l *nizimaLink) move(ctx context.Context, scene Scene) error {
 		}
 		parameters = append(parameters, parameter(v))
 	}
-	data := map[string]any{"LiveParameterValues": parameters}
+	data := map[string]any{"LiveParameterValues": parameters, "Overwrite": overwrite}
 	if l.model.id != "" {
 		data["ModelId"] = l.model.id
 	}

@@ -191,6 +191,9 @@ func TestNizima(t *testing.T) {
 	h.eventually("the mood", f.is(func() bool {
 		return f.parameters["MouthSmile"] == 1 && f.parameters["StackchanCelebration"] == 1 && f.parameters["FaceAngleY"] == 5
 	}))
+	if mouth := `"Overwrite":true`; !strings.Contains(f.last("StackchanCelebration"), mouth) || strings.Contains(f.last("MouthSmile"), mouth) {
+		t.Error("the mood does not leave a tracker its face, or what is Perch's own is combined with it")
+	}
 	told := func() int { return strings.Count(f.all(), "SetLiveParameterValues") }
 	was := told()
 	h.eventually("it is repeated", func() bool { return told() > was+2 })

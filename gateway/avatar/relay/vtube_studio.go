@@ -89,10 +89,17 @@ func (l *vtubeLink) connect(ctx context.Context) error {
 	return fmt.Errorf("%w; VTube Studio does not announce another address on this machine either", err)
 }
 
-// dial opens the WebSocket at an address.
-func (l *vtubeLink) dial(ctx context.Context, url string) (err error) {
+// dial opens the WebSocket at an address. While access is denied there, it does so only if a token is
+// stored: the user may have given back a permission that was withdrawn.
+func (l *vtubeLink) dial(ctx context.Context, url string) error {
 	l.address = url
-	l.wire, err = dial(ctx, url, l.handleMessage)
+	_, hasToken, err := l.program.tokens.Get(l.program.tokenKey(url))
+	if err == nil && !hasToken && l.isDenied() {
+		err = errDenied
+	}
+	if err == nil {
+		l.wire, err = dial(ctx, url, l.handleMessage)
+	}
 	return err
 }
 
@@ -146,8 +153,8 @@ type vtubeError struct {
 
 // Values of vtubeError.ID.
 const (
-	vtubeOff             = 1 // the API is switched off
-	vtubeUnauthenticated = 8
+	vtubeOff             = 1  // the API is switched off
+	vtubeUnauthenticated = 8  // the token is no longer valid
 	vtubeDenied          = 50 // the user has denied access
 	vtubePopupOpen       = 51
 )
@@ -186,10 +193,10 @@ func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) e
 	case err == nil:
 		l.warnings.set(request, nil)
 		return nil
-	case !ok || refusal.ID == vtubeUnauthenticated || refusal.ID == vtubeOff:
+	case !ok || refusal.ID == vtubeOff:
 		return err
-	case refusal.ID == vtubeDenied: // the user has withdrawn the permission, and should not see a popup now
-		l.recordDenial()
+	case refusal.ID == vtubeDenied, refusal.ID == vtubeUnauthenticated:
+		l.recordDenial() // the user has withdrawn the permission or removed Perch, and should not see a popup now
 		return errDenied
 	}
 	l.warnings.set(request, refusal)
@@ -234,7 +241,7 @@ func (l *vtubeLink) authenticate(ctx context.Context, note func(error)) error {
 // stores and returns the token that VTube Studio then issues.
 func (l *vtubeLink) requestToken(ctx context.Context, plugin map[string]string, note func(error)) (string, error) {
 	p := l.program
-	if p.deniedAt == l.address && time.Since(p.denied) < askAgainAfter {
+	if l.isDenied() {
 		return "", errDenied
 	}
 	note(fmt.Errorf("VTube Studio at %s shows a popup, and asks whether Perch may control it; press Allow there", redact(l.address)))
@@ -262,6 +269,11 @@ func (l *vtubeLink) requestToken(ctx context.Context, plugin map[string]string, 
 
 // recordDenial records that the user has denied access.
 func (l *vtubeLink) recordDenial() { l.program.denied, l.program.deniedAt = time.Now(), l.address }
+
+// isDenied reports whether the user has denied access in the last hour.
+func (l *vtubeLink) isDenied() bool {
+	return l.program.deniedAt == l.address && time.Since(l.program.denied) < askAgainAfter
+}
 
 var errDenied = errors.New("somebody has denied Perch access in VTube Studio; Perch asks again in an hour, or when it is restarted")
 
@@ -303,9 +315,10 @@ func (l *vtubeLink) loadModel(ctx context.Context) error {
 	return nil
 }
 
-func (l *vtubeLink) update(ctx context.Context, scene, previous Scene) error {
+func (l *vtubeLink) update(ctx context.Context, scene, _ Scene) error {
+	steps := l.model.steps(scene, l.scene)
 	l.scene = scene
-	for _, step := range l.model.steps(scene, previous) {
+	for _, step := range steps {
 		if err := l.askOptional(ctx, step.request, step.data); err != nil {
 			return err
 		}
@@ -313,13 +326,16 @@ func (l *vtubeLink) update(ctx context.Context, scene, previous Scene) error {
 	return nil
 }
 
-func (l *vtubeLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
-	gesture, ok := f.Body.(feed.Gesture)
-	if !ok {
-		return nil
-	}
-	if _, hotkey := l.model.match("gesture", gesture.Name); hotkey != "" {
-		return l.askOptional(ctx, "HotkeyTrigger", map[string]string{"hotkeyID": hotkey})
+func (l *vtubeLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
+	switch b := f.Body.(type) {
+	case feed.State:
+		if l.model.hasHotkey(b, scene) {
+			return l.update(ctx, scene, l.scene)
+		}
+	case feed.Gesture:
+		if _, hotkey := l.model.match("gesture", b.Name); hotkey != "" {
+			return l.askOptional(ctx, "HotkeyTrigger", vtubeTrigger{hotkey})
+		}
 	}
 	return nil
 }
@@ -336,7 +352,8 @@ func (l *vtubeLink) refresh(ctx context.Context, scene Scene) error {
 			return err
 		}
 		l.warnings.report(l.warning())
-		if err := l.update(ctx, scene, Scene{}); err != nil {
+		l.scene = Scene{} // the new model shows nothing yet
+		if err := l.update(ctx, scene, l.scene); err != nil {
 			return err
 		}
 	}
