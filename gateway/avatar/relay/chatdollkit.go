@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"perch/agent"
 	"perch/gateway/avatar/feed"
@@ -20,9 +22,11 @@ import (
 // tags such as [face:Joy] and [anim:wave] in a text, and speaks the rest in the application's voice.
 type chatdollkit struct{ *programConfig }
 
-// chatdollkitEvery is the interval at which a face is sent again. The application drops a face after
-// seven seconds.
-const chatdollkitEvery = 5 * time.Second
+// Intervals of refresh.
+const (
+	chatdollkitEvery  = 5 * time.Second        // of sending a face again: the application drops a face after seven seconds
+	chatdollkitSpeaks = 250 * time.Millisecond // if the application speaks: of checking whether it has spoken
+)
 
 func chatdollkitKind() kind {
 	return kind{
@@ -52,6 +56,13 @@ type chatdollkitLink struct {
 	conn  net.Conn
 	words words
 	ended chan error // receives the reason when the connection has ended; closed once watch has returned
+
+	// The fields below are used only if the application speaks. A request stops the speech of the
+	// request before it, and an animation is played only together with speech.
+	queued   Scene     // scene whose texts were queued last
+	gestures string    // tags of gestures, for the next text
+	waiting  string    // texts with tags that were not sent yet
+	until    time.Time // when the application has probably spoken the texts that it was sent
 }
 
 // watch waits until the application has closed the connection.
@@ -123,31 +134,114 @@ func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
 	return text
 }
 
+// speaks reports whether the application speaks the sentences of a scene.
+func (l *chatdollkitLink) speaks(scene Scene) bool {
+	return l.words.get("speech") != "" && scene.Session != trialSession
+}
+
 func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error {
-	return l.perform(l.performed(scene, previous))
+	if !l.speaks(scene) {
+		return l.perform(l.performed(scene, previous))
+	}
+	began := scene.State == agent.Thinking && !slices.Contains([]agent.Shown{agent.Working, agent.Juggling, agent.Speaking}, previous.State)
+	if began || scene.State == agent.Listening { // the next turn begins, and may interrupt the speech of this one
+		l.waiting, l.gestures, l.until = "", "", time.Time{}
+	}
+	if scene.Said == "" {
+		l.queued.Said = ""
+	}
+	if scene.Question == "" {
+		l.queued.Question = ""
+	}
+	return l.queue(scene, time.Now())
+}
+
+// queue queues the texts of a scene that were not queued yet, and sends the texts that wait. It shows
+// the face of an agent at rest.
+func (l *chatdollkitLink) queue(scene Scene, now time.Time) error {
+	hasText := scene.Said != "" && scene.Said != l.queued.Said ||
+		scene.Question != "" && scene.Question != l.queued.Question && l.words.get("notifications") != ""
+	isAtRest := !scene.isBusy() && l.waiting == "" && !now.Before(l.until)
+	if hasText || isAtRest {
+		text := l.performed(scene, l.queued)
+		l.queued = scene
+		if isAtRest && !hasText {
+			l.gestures = ""
+			return l.perform(text)
+		}
+		l.waiting += l.gestures + text
+		l.gestures = ""
+	}
+	return l.sendWaiting(now)
+}
+
+// sendWaiting sends the texts that wait if the application has spoken the texts before.
+func (l *chatdollkitLink) sendWaiting(now time.Time) error {
+	text := l.waiting
+	if text == "" || now.Before(l.until) {
+		return nil
+	}
+	l.waiting, l.until = "", now.Add(speakingTime(text))
+	return l.perform(text)
+}
+
+// speakingTime returns how long a slow voice speaks a text with tags: 10 letters per second, or 5 Chinese,
+// Japanese or Korean characters, and a second until it begins.
+func speakingTime(text string) time.Duration {
+	letters, isTag := 0, false
+	for _, r := range text {
+		switch {
+		case r == '[' || r == ']':
+			isTag = r == '['
+		case isTag:
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+			letters += 2
+		default:
+			letters++
+		}
+	}
+	return time.Second + time.Duration(letters)*100*time.Millisecond
 }
 
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		return l.perform(tag("anim", l.words.orName("gesture", b.Name))) // many animations have the name of a gesture
+		gesture := tag("anim", l.words.orName("gesture", b.Name)) // many animations have the name of a gesture
+		if l.speaks(scene) {
+			l.gestures += gesture
+			return nil
+		}
+		return l.perform(gesture)
 	case feed.Notice:
 		if l.words.get("notifications") == "" {
 			return errNotShown
 		}
 		if b.Question == "" { // update shows questions
-			return l.perform(tag("face", l.words.face(scene.Expression())) + spoken(b.Text))
+			text := tag("face", l.words.face(scene.Expression())) + spoken(b.Text)
+			if l.speaks(scene) {
+				l.waiting += text
+				return l.sendWaiting(time.Now())
+			}
+			return l.perform(text)
 		}
 	}
 	return nil
 }
 
-func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitEvery }
+func (l *chatdollkitLink) refreshEvery() time.Duration {
+	if l.words.get("speech") != "" {
+		return chatdollkitSpeaks
+	}
+	return chatdollkitEvery
+}
 
-// refresh sends the face again, unless the words have the application speak: the request would
-// interrupt the speech.
+// refresh sends the texts that wait, or the face again. If the words have the application speak, it does
+// not send the face: the request would interrupt the speech.
 func (l *chatdollkitLink) refresh(_ context.Context, scene Scene) error {
-	if scene.Expression() == neutral || l.words.get("speech")+l.words.get("notifications") != "" {
+	switch {
+	case l.speaks(scene):
+		return l.queue(scene, time.Now())
+	case scene.Expression() == neutral || l.words.get("speech")+l.words.get("notifications") != "":
 		return nil
 	}
 	return l.perform(tag("face", l.words.face(scene.Expression())))

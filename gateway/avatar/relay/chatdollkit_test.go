@@ -5,13 +5,18 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/avatar/feed"
 	"perch/limit"
+	"perch/must"
 )
 
 // lineServer receives lines by TCP, as ChatdollKit's SocketServer does.
@@ -125,6 +130,66 @@ func TestChatdollKit(t *testing.T) {
 	if strings.Contains(s.texts(t), "nod") || strings.Contains(s.texts(t), "warm") {
 		t.Errorf("it is told %s", s.texts(t))
 	}
+}
+
+// lineConn records the texts that the application is told.
+type lineConn struct {
+	net.Conn
+	texts []string
+}
+
+func (c *lineConn) Write(line []byte) (int, error) {
+	var r chatdollkitRequest
+	err := json.Unmarshal(line, &r)
+	c.texts = append(c.texts, r.Text)
+	return len(line), err
+}
+
+func (*lineConn) SetWriteDeadline(time.Time) error { return nil }
+
+// TestChatdollKitSpeaks: no sentence stops the one before, and animations come with sentences.
+func TestChatdollKitSpeaks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &lineConn{}
+		l := &chatdollkitLink{conn: c, words: wordsOf(t, chatdollkitKind(), map[string]string{"speech": "on", "notifications": "on", "state.idle": "rest"})}
+		wave := feed.NewFrame(feed.KindGesture, feed.Gesture{Name: "wave"})
+		var scene Scene
+		show := func(next Scene) {
+			t.Helper()
+			must.Succeed(t, l.update(t.Context(), next, scene))
+			scene = next
+		}
+		expect := func(after time.Duration, want ...string) {
+			t.Helper()
+			for range after / chatdollkitSpeaks {
+				time.Sleep(chatdollkitSpeaks)
+				must.Succeed(t, l.refresh(t.Context(), scene))
+			}
+			if !slices.Equal(c.texts, want) {
+				t.Errorf("it is told %q, want %q", c.texts, want)
+			}
+			c.texts = nil
+		}
+		show(Scene{State: agent.Thinking})
+		must.Succeed(t, l.frame(t.Context(), wave, scene))
+		show(Scene{State: agent.Speaking, Face: "happy", Said: "One is said."})
+		expect(0, "[anim:wave][face:Joy]One is said.")
+		show(Scene{State: agent.Speaking, Face: "sad", Said: "Two."})
+		show(Scene{State: agent.Working, Face: "sad"})
+		show(Scene{State: agent.Speaking, Face: "sad", Said: "Three."})
+		expect(2 * time.Second) // the first may still be spoken
+		expect(time.Second, "[face:Sorrow]Two.[face:Sorrow]Three.")
+		show(Scene{State: agent.Attention, Face: "sad"})
+		show(Scene{State: agent.Idle})
+		expect(time.Second)
+		expect(3*time.Second, "[anim:rest][face:Neutral]")
+		show(Scene{State: agent.Speaking, Said: "A long sentence that takes its time."})
+		show(Scene{State: agent.Speaking, Said: "And another."})
+		expect(0, "[face:Neutral]A long sentence that takes its time.")
+		show(Scene{State: agent.Listening})
+		show(Scene{State: agent.Speaking, Said: "Yes."})
+		expect(time.Minute, "[face:Neutral]Yes.")
+	})
 }
 
 // TestOtherThanChatdollKit sends text without end, or is absent.
