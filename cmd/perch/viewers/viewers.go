@@ -127,7 +127,7 @@ func New(o Options) (*Viewers, error) {
 	}
 	v.llmvtuber = llmvtuber.New(avatars)
 	v.aituber = aituber.New(aituber.Options{Feed: v.feed, Chat: v.skins, Words: v.words, Log: o.Log})
-	v.relays, err = newRelays(c, relay.Options{Feed: v.feed, Bus: o.Bus, Words: v.words, Find: o.Registry.Resolve, Voice: o.Loudness,
+	v.relays, err = newRelays(c, relay.Options{Feed: v.feed, Bus: o.Bus, Words: v.words, Find: o.Registry.Resolve, Answer: v.Questions.Reply, Voice: o.Loudness,
 		Tokens: store.NewTable[string](o.DB, "relay-tokens"), Gestures: o.Gestures.Names(), Name: c.Name, Log: o.Log})
 	if err != nil {
 		return nil, err

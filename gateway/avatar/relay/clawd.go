@@ -3,6 +3,7 @@ package relay
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"perch/agent"
@@ -33,7 +35,9 @@ const (
 	clawdMaxPort  = 23337
 	clawdTimeout  = time.Second // of a request
 	clawdEvery    = time.Minute // interval of repeats: the pet shows an agent as idle after five minutes without a message
-	clawdMaxBytes = 1000        // maximum size of a request's body; older versions accept at most 1024 bytes
+	clawdMaxBytes = 1000        // maximum size of a state; older versions accept at most 1024 bytes
+
+	permissionTimeout = 10 * time.Minute // how long the pet may take to answer a question
 )
 
 func clawdKind() kind {
@@ -41,7 +45,7 @@ func clawdKind() kind {
 		Kind: Kind{Name: "clawd", Title: "clawd-on-desk", URL: clawdURL,
 			Shows: []string{"states", "notifications", "questions"}},
 		schemes: []string{"http"},
-		words: map[string]string{"agent": "", "state.idle": "idle", "state.listening": "idle", "state.thinking": "thinking",
+		words: map[string]string{"agent": "", "permission": "", "state.idle": "idle", "state.listening": "idle", "state.thinking": "thinking",
 			"state.working": "working", "state.juggling": "juggling", "state.speaking": "working", "state.attention": "attention",
 			"state.notification": "notification", "state.error": "error", "state.sleeping": "sleeping"},
 		make: func(o *programConfig) (program, error) { return clawd{o}, nil },
@@ -104,9 +108,9 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 		if err != nil {
 			return nil, err
 		}
-		l := &clawdLink{clawd: p, states: map[string]feed.State{}, httpLink: newHTTPLink(remote.Options{Base: base,
+		l := &clawdLink{clawd: p, states: map[string]feed.State{}, asking: map[string]*clawdAsking{}, httpLink: newHTTPLink(remote.Options{Base: base,
 			Server: remote.Server{Service: clawdID, Address: address, Check: "words"}}, clawdTimeout, note)}
-		if _, err = l.call(ctx, http.MethodGet, nil); err == nil {
+		if _, err = l.call(ctx, remote.Request{Method: http.MethodGet, Path: "state", Within: clawdTimeout}); err == nil {
 			return l, nil
 		}
 		l.close()
@@ -125,14 +129,22 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 type clawdLink struct {
 	*httpLink
 	clawd
-	states map[string]feed.State // latest states that were sent; key: robot ID, session ID or "home"
+	states    map[string]feed.State   // latest states that were sent; key: robot ID, session ID or "home"
+	asking    map[string]*clawdAsking // sessions with questions that the pet shows; key as in states
+	answering sync.WaitGroup          // counts the goroutines of ask
+}
+
+// clawdAsking holds the context of the questions of a session, which ends with the questions.
+type clawdAsking struct {
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
 var errNotClawd = errors.New("the program at this address is no longer clawd-on-desk")
 
 // call sends a request, and returns up to 1024 bytes of the body of the response.
-func (l *clawdLink) call(ctx context.Context, method string, body []byte) (text string, err error) {
-	prefix, header, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "state", Body: body, Within: clawdTimeout}, 1024)
+func (l *clawdLink) call(ctx context.Context, r remote.Request) (text string, err error) {
+	prefix, header, err := l.httpLink.call(ctx, r, 1024)
 	if err == nil && header.Get(clawdHeader) != clawdID {
 		return "", errNotClawd
 	}
@@ -147,7 +159,7 @@ func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 		s.Tool, s.Title = "", ""
 		body = httpserver.Encode(s)
 	}
-	response, err := l.call(ctx, http.MethodPost, body)
+	response, err := l.call(ctx, remote.Request{Method: http.MethodPost, Path: "state", Body: body, Within: clawdTimeout})
 	if err == nil && response == "" { // HTTP 204
 		l.warnings.set("", errors.New("clawd-on-desk ignores this agent; switch the agent on in its settings, or correct words.agent"))
 		return nil
@@ -163,6 +175,10 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 	switch b := f.Body.(type) {
 	case feed.State:
 		session = cmp.Or(string(b.Robot), b.Session, "home")
+		if asking := l.asking[session]; asking != nil && b.State != agent.Notification { // the questions were answered elsewhere
+			asking.cancel()
+			delete(l.asking, session)
+		}
 		previous := l.states[session].State
 		if l.states[session] = b; b.State == agent.Sleeping || len(l.states) > maxScenes {
 			delete(l.states, session)
@@ -171,8 +187,11 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 			return l.post(ctx, body)
 		}
 	case feed.Notice:
-		if b.Question != "" {
-			return nil // the pet shows the state notification instead
+		if b.Question != "" { // the pet shows the state notification too
+			if l.words.get("permission") != "" {
+				l.ask(session, b)
+			}
+			return nil
 		}
 		if body, ok := newClawdState(l.words, session, feed.State{State: agent.Notification}, ""); ok {
 			if err := l.post(ctx, body); err != nil {
@@ -182,6 +201,50 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 		return errNotShown // the pet shows no text
 	}
 	return nil
+}
+
+// clawdPermission is the body of POST /permission, which shows a question with buttons.
+type clawdPermission struct {
+	Tool    string            `json:"tool_name"`
+	Input   map[string]string `json:"tool_input"`
+	Session string            `json:"session_id"`
+}
+
+// ask has the pet show a question, and passes the answer of the person there to l.answer.
+func (l *clawdLink) ask(session string, n feed.Notice) {
+	asking := l.asking[session]
+	if asking == nil {
+		asking = &clawdAsking{}
+		asking.ctx, asking.cancel = context.WithCancel(context.Background())
+		l.asking[session] = asking
+	}
+	body := httpserver.Encode(clawdPermission{l.appliance, map[string]string{"question": n.Text}, "perch:" + plain.Clip(session, 100)})
+	l.answering.Go(func() {
+		text, err := l.call(asking.ctx, remote.Request{Method: http.MethodPost, Path: "permission", Body: body, Within: permissionTimeout})
+		var response struct {
+			Output struct {
+				Decision struct{ Behavior, Message string }
+			} `json:"hookSpecificOutput"`
+		}
+		if err != nil || json.Unmarshal([]byte(text), &response) != nil {
+			return // the question was answered elsewhere, or the pet does not answer questions
+		}
+		d := response.Output.Decision
+		if allow := d.Behavior == "allow"; allow || d.Behavior == "deny" && d.Message == "" { // a message says why the pet denies by itself
+			if err := l.answer(n.Question, allow); err != nil && !errors.Is(err, agent.ErrNoQuestion) {
+				l.warnings.set("permission", err)
+			}
+		}
+	})
+}
+
+// close ends the questions, and closes the link.
+func (l *clawdLink) close() {
+	for _, asking := range l.asking {
+		asking.cancel()
+	}
+	l.answering.Wait()
+	l.httpLink.close()
 }
 
 // refresh sends the states of working agents again. If no agent is working, it checks that the pet
@@ -203,7 +266,7 @@ func (l *clawdLink) refresh(ctx context.Context, _ Scene) error {
 	if repeated {
 		return nil
 	}
-	_, err := l.call(ctx, http.MethodGet, nil)
+	_, err := l.call(ctx, remote.Request{Method: http.MethodGet, Path: "state", Within: clawdTimeout})
 	return err
 }
 

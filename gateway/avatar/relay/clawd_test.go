@@ -23,7 +23,8 @@ import (
 // 0.5.10.
 type fakeClawd struct {
 	httpFake
-	silent bool // it ignores the agent, which is switched off there
+	silent    bool        // it ignores the agent, which is switched off there
+	decisions chan string // answers of its user to questions
 }
 
 func newFakeClawd(t testing.TB, address string) *fakeClawd {
@@ -32,7 +33,7 @@ func newFakeClawd(t testing.TB, address string) *fakeClawd {
 }
 
 func startFakeClawd(t testing.TB, l net.Listener) *fakeClawd {
-	c := &fakeClawd{httpFake: httpFake{t: t}}
+	c := &fakeClawd{httpFake: httpFake{t: t}, decisions: make(chan string)}
 	c.start(l, http.HandlerFunc(c.serve))
 	return c
 }
@@ -42,6 +43,17 @@ func (c *fakeClawd) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case host != "127.0.0.1" || r.Header["Origin"] != nil:
 		w.WriteHeader(http.StatusForbidden)
+		return
+	case r.URL.Path == "/permission":
+		body, _ := io.ReadAll(r.Body)
+		c.add(string(body))
+		select {
+		case decision := <-c.decisions:
+			w.Header().Set("x-clawd-server", "clawd-on-desk")
+			fmt.Fprintf(w, `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":%s}}`, decision)
+		case <-r.Context().Done():
+			c.add("the question is taken back")
+		}
 		return
 	case r.URL.Path != "/state":
 		w.WriteHeader(http.StatusNotFound)
@@ -124,6 +136,35 @@ func TestClawdTrial(t *testing.T) {
 	told := c.all()
 	if n := strings.Count(told, `"event":"Notification"`); n != 3 || !strings.Contains(told[strings.LastIndex(told, "\n"):], `"event":"SessionEnd"`) {
 		t.Errorf("%d notifications are shown:\n%s", n, told)
+	}
+}
+
+// TestClawdAnswers a question where words say so; a question that was answered elsewhere is taken back.
+func TestClawdAnswers(t *testing.T) {
+	c := newFakeClawd(t, anywhere)
+	h := newConnected(t, Target{Kind: "clawd", URL: c.URL, Words: map[string]string{"permission": "on"}})
+	for id, decision := range map[string]string{"q1": `{"behavior":"allow"}`, "q2": `{"behavior":"deny"}`, "q3": `{"behavior":"deny","message":"auto-denied"}`} {
+		h.happens(robotA, "s", event.ThinkingStarted{}, event.Asked{ID: id, Text: "May I open the window?"})
+		select {
+		case c.decisions <- decision:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s is not asked", id)
+		}
+		want := fmt.Sprint(id, " ", strings.Contains(decision, "allow"))
+		if id == "q3" {
+			h.happens(robotA, "s", event.Answered{ID: id})
+			continue
+		}
+		h.eventually(want, func() bool { return strings.Contains(h.answers(), want) })
+		h.happens(robotA, "s", event.Answered{ID: id})
+	}
+	h.happens(robotA, "s", event.Asked{ID: "q4", Text: "May I shut it?"})
+	want := `{"tool_name":"Perch","tool_input":{"question":"May I shut it?"},"session_id":"perch:a0b1c2d3e4f5"}`
+	h.eventually(want, func() bool { return strings.Contains(c.all(), want) })
+	h.happens(robotA, "s", event.Answered{ID: "q4"})
+	h.eventually("it is taken back", func() bool { return strings.Contains(c.all(), "the question is taken back") })
+	if got := h.answers(); strings.Contains(got, "q3") || strings.Contains(got, "q4") {
+		t.Errorf("answered are %s", got)
 	}
 }
 

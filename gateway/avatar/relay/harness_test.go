@@ -44,8 +44,24 @@ type harness struct {
 	home   string // where programs write their addresses
 	stop   func() // ends the relays; may be called more than once
 
-	mu    sync.Mutex
-	named map[string]device.ID
+	mu       sync.Mutex
+	named    map[string]device.ID
+	answered []string // IDs of questions and their answers
+}
+
+// answer records the answer to a question.
+func (h *harness) answer(id string, allow bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answered = append(h.answered, fmt.Sprint(id, " ", allow))
+	return nil
+}
+
+// answers returns the answers so far.
+func (h *harness) answers() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Join(h.answered, ", ")
 }
 
 // find returns the robot with an id or a name.
@@ -90,7 +106,7 @@ func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets
 	notices := notice.NewStore(&storetest.Table[notice.Notification]{})
 	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
 	var err error
-	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Voice: h.voice,
+	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Answer: h.answer, Voice: h.voice,
 		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Log: log})
 	must.Succeed(t, err)
 	change(h.relays)

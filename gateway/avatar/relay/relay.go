@@ -56,7 +56,9 @@ type Options struct {
 	Bus     *event.Bus
 	Words   *agent.Words
 	// Find returns the robot with a MAC address or a name.
-	Find     func(robot string) (device.ID, error)
+	Find func(robot string) (device.ID, error)
+	// Answer answers the question with an ID. The error is agent.ErrNoQuestion if no such question waits.
+	Answer   func(id string, allow bool) error
 	Voice    loudness
 	Tokens   tokens
 	Gestures []string // names of all gestures, for RunTrial
@@ -191,7 +193,7 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		err = k.checkURL(t.URL)
 	}
 	if err == nil {
-		r.program, err = k.make(&programConfig{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens})
+		r.program, err = k.make(&programConfig{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens, answer: o.Answer})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.Title, err)
@@ -206,6 +208,7 @@ type programConfig struct {
 	home      string // Options.Home
 	appliance string // Options.Name
 	tokens    tokens
+	answer    func(id string, allow bool) error // Options.Answer
 }
 
 // tokens stores the tokens that programs have issued to Perch. key is the name under which a token is
