@@ -74,7 +74,7 @@ type RobotForgotten struct{}
 // response to its hello.
 type RobotOnline struct {
 	Framing int `json:"framing"` // version of the binary framing: 1, 2 or 3
-	// Standing is true for a robot that may stay connected without talking. A talk begins with its first ListeningStarted.
+	// Whether the robot may stay connected without talking; a talk then begins with the first listening_started.
 	Standing bool `json:"standing,omitempty"`
 }
 
