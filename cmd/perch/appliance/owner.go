@@ -22,6 +22,10 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, Find: a.network.Search,
+		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
+			urls := append([]string{""}, a.network.URLs()...)
+			return urls[len(urls)-1]
+		},
 		Connections: func() admin.Connections {
 			c, mqtt := a.viewers.Connections(), a.Mirror.Condition()
 			c.HomeAssistant = admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}

@@ -74,6 +74,11 @@ func (r Owned) AdoptClient(id device.ID, client string) (device.Robot, error) {
 	return r.adopt(func() (device.Robot, error) { return r.Registry.AdoptClient(id, client) })
 }
 
+// AddByHand calls Registry.AddByHand.
+func (r Owned) AddByHand(name, baseURL string, now time.Time) (device.Robot, error) {
+	return r.adopt(func() (device.Robot, error) { return r.Registry.AddByHand(name, baseURL, now) })
+}
+
 // adopt calls adoptRobot, which adopts a robot. If another client was connected with the robot's ID,
 // that client is disconnected; if it was a stranger, its conversation is deleted.
 func (r Owned) adopt(adoptRobot func() (device.Robot, error)) (device.Robot, error) {

@@ -37,6 +37,8 @@ type registry interface {
 	// Token returns a token for a client of an adopted robot.
 	Token(id device.ID, c device.Client) (device.Robot, string, error)
 	Adopt(idOrCode string, now time.Time) (device.Robot, error)
+	// AddByHand registers and adopts a robot whose firmware makes no check-in.
+	AddByHand(name, baseURL string, now time.Time) (device.Robot, error)
 	// AdoptClient adopts a robot whose MAC address several clients claim. The parameter client is the Client-Id or the
 	// IP address of the client to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
@@ -94,6 +96,7 @@ type Options struct {
 	Senses             func(id device.ID, now time.Time) []string // describes what a robot perceives; nil if that is unknown
 	Find               func(ctx context.Context) Found            // searches the network for servers until ctx ends
 	Connections        func() Connections
+	RobotURL           func() string // returns the URL at which a robot that makes no check-in reaches the appliance
 
 	Refused  func() []ota.Refusal // returns the latest refused check-ins, newest first
 	Diary    func(n int) any      // returns the latest n entries of the diary, newest first

@@ -144,7 +144,8 @@ type appliance struct {
 	parts     []admin.Part
 	partsOf   func() []admin.Part // instead of parts
 	metrics   *admin.Metrics
-	most      int // asked of turns
+	most      int    // asked of turns
+	reachedAt string // by robots that make no check-in
 	engine    *gin.Engine
 	log       *bytes.Buffer
 }
@@ -188,9 +189,10 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Acknowledge: notifier{h.notices}.Acknowledge,
 		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(_ device.ID, name string) string { return "😊 " + name },
 		Senses: h.Senses, Firmware: h.firmware,
-		Refused: func() []ota.Refusal { return []ota.Refusal{} },
-		Turns:   func(most int) any { h.most = most; return []string{"a turn"} },
-		Parts:   func() []admin.Part { return h.partsOf() },
+		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
+		RobotURL: func() string { return h.reachedAt },
+		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
+		Parts:    func() []admin.Part { return h.partsOf() },
 		Counters: func() []admin.Counter {
 			return []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}}
 		},

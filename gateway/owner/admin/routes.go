@@ -42,6 +42,10 @@ func (a *API) Routes(r gin.IRouter) {
 	a.noticeRoutes(api)
 	api.GET("/status", getHandler(func() (any, error) { return a.status(), nil }))
 	api.GET("/devices", getHandler(func() (any, error) { return a.devices(time.Now()), nil }))
+	api.POST("/devices", bodyHandler(http.StatusCreated, func(c *gin.Context, b byHand) (any, error) {
+		noStore(c)
+		return a.addByHand(b)
+	}))
 	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures, nil }))
 	api.GET("/refused", getHandler(func() (any, error) { return a.o.Refused(), nil }))
 	api.GET("/connections", getHandler(func() (any, error) { return a.o.Connections(), nil }))

@@ -48,3 +48,27 @@ func TestTokenOfARobotThatHasNotCheckedIn(t *testing.T) {
 	must.Value(h.robots.Adopt(a.Code, met))(t)
 	h.wants(t, http.MethodPost, "/api/v1/devices/a0b1c2d3e4f5/token", `{}`, 409, "has not checked in")
 }
+
+// TestRobotIsAddedByHand: its owner gets an address and a token for a name, nothing of it is logged, and the robot is adopted.
+func TestRobotIsAddedByHand(t *testing.T) {
+	h := newAppliance(t)
+	add := func(body string, status int, says string) {
+		t.Helper()
+		h.wants(t, http.MethodPost, "/api/v1/devices", body, status, says)
+	}
+	add(`{"name":"desk"}`, 409, `"no_address"`)
+	h.reachedAt = "http://192.168.1.2:8003"
+	add(`{"name":""}`, 400, "1 to 32 characters")
+	add(`{"name":"desk"}`, 201, `"address":"ws://192.168.1.2:8003/xiaozhi/v1/","token":"`)
+	add(`{"name":"Desk"}`, 409, "is called")
+	robots := h.robots.List()
+	if len(robots) != 1 || !robots[0].Adopted() || robots[0].Settings.Name != "desk" {
+		t.Fatalf("%+v", robots)
+	}
+	_, token, err := h.robots.Token(robots[0].ID, device.Client{})
+	must.Succeed(t, err)
+	h.wants(t, http.MethodPost, "/api/v1/devices/desk/token", `{"client_id":"any"}`, 200, token)
+	if strings.Contains(h.log.String(), token) {
+		t.Errorf("the log shows it: %s", h.log)
+	}
+}
