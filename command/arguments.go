@@ -2,8 +2,8 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -94,22 +94,24 @@ func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDir
 	return choices(kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// robotLine matches the ID of a robot, or its name, in the output of perch robot list. It does
-// not match names of several words.
-var robotLine = regexp.MustCompile(`(?m)^([0-9a-f]{12}) |^ *called (\S+)$`)
-
-// listRobots returns the IDs and names of the robots of the appliance on this machine, or nil if
-// no appliance is running.
+// listRobots returns the IDs of the robots of the appliance on this machine, and their names unless
+// they have several words. It returns nil if no appliance is running.
 func listRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	output, err := exec.CommandContext(ctx, "perch", "robot", "list").Output()
-	if err != nil {
+	output, err := exec.CommandContext(ctx, "perch", "robot", "list", "--json").Output()
+	var list struct {
+		Robots []struct{ ID, Name string }
+	}
+	if err != nil || json.Unmarshal(output, &list) != nil {
 		return nil
 	}
 	var robots []string
-	for _, match := range robotLine.FindAllStringSubmatch(string(output), -1) {
-		robots = append(robots, match[1]+match[2]) // one of the two is empty
+	for _, r := range list.Robots {
+		robots = append(robots, r.ID)
+		if r.Name != "" && !strings.Contains(r.Name, " ") {
+			robots = append(robots, r.Name)
+		}
 	}
 	return robots
 }

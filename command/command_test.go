@@ -186,7 +186,9 @@ prog say ROBOT TEXT...
 // complete by itself: nothing (4), files (0), folders (16).
 func TestComplete(t *testing.T) {
 	bin := t.TempDir()
-	devices := "#!/bin/sh\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
+	devices := `#!/bin/sh
+echo '{"robots":[{"id":"a0b1c2d3e4f5","name":"kitchen"}]}'
+`
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
 	t.Setenv("PATH", bin)
 	for args, want := range map[string]string{

@@ -50,12 +50,12 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	case len(l.Robots) == 0:
 		fmt.Fprintln(out, "no robot has been here yet")
 	case screen.Terminal:
-		fmt.Fprintf(out, "%-12s  %-24s %-8s %-15s %-13s %s\n", "ROBOT", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN")
+		fmt.Fprintf(out, "%-12s  %-12s %-24s %-8s %-15s %-13s %s\n", "ROBOT", "NAME", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN")
 	}
 	for _, d := range l.Robots {
-		fmt.Fprintf(out, "%s  %-24s %-8s %-15s %-13s seen %s\n", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
-			plain.Text(d.Address), plain.Text(d.state()), d.lastSeen())
-		for _, line := range append([]string{d.called(), strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
+		fmt.Fprintf(out, "%s  %-12s %-24s %-8s %-15s %-13s seen %s\n", plain.Text(d.ID), cmp.Or(plain.Text(d.Name), "-"), plain.Text(d.Board),
+			plain.Text(d.Firmware), plain.Text(d.Address), plain.Text(d.state()), d.lastSeen())
+		for _, line := range append([]string{strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
 			if line != "" {
 				fmt.Fprintf(out, "              %s\n", plain.Text(line))
 			}
@@ -86,8 +86,21 @@ type deviceLine struct {
 	Senses    []string          `json:"senses"`
 }
 
-// lastSeen returns when the robot was last seen, in local time.
-func (d deviceLine) lastSeen() string { return d.LastSeen.Local().Format(time.DateTime) }
+// lastSeen returns when the robot was last seen, in local time, or "never".
+func (d deviceLine) lastSeen() string {
+	if d.LastSeen.IsZero() {
+		return "never" // it was added by hand
+	}
+	return d.LastSeen.Local().Format(time.DateTime)
+}
+
+// isAdopted returns "yes" or "no".
+func (d deviceLine) isAdopted() string {
+	if d.Adopted {
+		return "yes"
+	}
+	return "no"
+}
 
 // state returns the robot's state, or that it is not connected.
 func (d deviceLine) state() string {
@@ -95,14 +108,6 @@ func (d deviceLine) state() string {
 		return "not connected"
 	}
 	return d.State
-}
-
-// called returns the line with the robot's name, or "".
-func (d deviceLine) called() string {
-	if d.Name == "" {
-		return ""
-	}
-	return "called " + d.Name
 }
 
 // advice tells the owner what to do if the robot waits to be adopted, is not adopted, or must reboot,

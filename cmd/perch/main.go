@@ -41,7 +41,7 @@ and unset work on the data directory (--data DIR).`,
 			perch robot say kitchen "dinner is ready"`,
 	}
 	robot := &cobra.Command{Use: "robot", Short: "List, name, adopt and forget robots, and make them speak"}
-	robot.AddCommand(robotListCommand(), robotShowCommand(), robotSayCommand(), robotAdoptCommand(), robotTokenCommand(), robotForgetCommand(), robotRenameCommand(),
+	robot.AddCommand(robotListCommand(), robotShowCommand(), robotSayCommand(), robotAdoptCommand(), robotAddCommand(), robotTokenCommand(), robotForgetCommand(), robotRenameCommand(),
 		robotSetCommand(), robotGestureCommand(), robotRebootCommand())
 	memory := &cobra.Command{Use: "memory", Short: "List, add, show and forget what the agent remembers"}
 	memory.AddCommand(memoryListCommand(), memoryAddCommand(), memoryShowCommand(), memoryForgetCommand(), memoryStatsCommand())

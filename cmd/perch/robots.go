@@ -118,6 +118,7 @@ func (d deviceLine) write(out io.Writer) {
 	lines := [][2]string{
 		{"id", d.ID}, {"name", d.Name}, {"persona", d.Persona}, {"voice", d.Voice}, {"brain", d.Brain}, {"language", d.Language},
 		{"transport", string(d.Transport)}, {"board", d.Board}, {"firmware", d.Firmware}, {"address", d.Address}, {"seen", d.lastSeen()}, {"state", d.state()},
+		{"adopted", d.isAdopted()},
 		{"senses", strings.Join(d.Senses, ", ")}, {"note", strings.TrimSpace(d.advice())},
 	}
 	for _, claim := range d.claims() {

@@ -12,10 +12,7 @@ import (
 func TestBashCompletes(t *testing.T) {
 	bin := t.TempDir()
 	commandtest.WriteProgram(t, bin, "perch", `if [ "$2" = list ]; then
-	echo 'a0b1c2d3e4f5  m5stack  2.2.4'
-	echo '              touch'
-	echo 'a0b1c2d3e4f6  m5stack  2.2.4'
-	echo '              called kitchen'
+	echo '{"robots":[{"id":"a0b1c2d3e4f5"},{"id":"a0b1c2d3e4f6","name":"kitchen"}]}'
 	exit
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
@@ -43,7 +40,7 @@ fi`)
 		"perch robot say a0b1c2d3e4f5 ":               "",
 		"perch robot forget a0b1c2d3e4f6":             "a0b1c2d3e4f6",
 		"perch robot adopt ":                          ids + " kitchen",
-		"perch robot ":                                "adopt forget gesture list reboot rename say set show token",
+		"perch robot ":                                "add adopt forget gesture list reboot rename say set show token",
 		"perch robot fo":                              "forget",
 		"perch robot rename k":                        "kitchen",
 		"perch completion ":                           "bash fish zsh",

@@ -6,18 +6,19 @@ import (
 	"time"
 
 	"perch/command"
+	"perch/device"
 )
 
 // TestTitlesAndColourOnATerminalOnly: titles and colour are for a terminal alone.
 func TestTitlesAndColourOnATerminalOnly(t *testing.T) {
 	list := robotList{Robots: []deviceLine{{ID: "a0b1c2d3e4f5", Board: "m5stack-stack-chan", Firmware: "2.2.4", Address: "192.168.1.20",
-		LastSeen: time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local), Adopted: true}}}
+		Settings: device.Settings{Name: "kitchen"}, LastSeen: time.Date(2026, 11, 22, 12, 0, 0, 0, time.Local), Adopted: true}}}
 	const report = "1 fault, with its cure:\nFAIL  disk  full\n\nThe rest works:\nWARN  tls   old\nok    mqtt  works\n"
 	var plain, titled strings.Builder
 	list.write(&plain, command.Screen{})
 	list.write(&titled, command.Screen{Terminal: true})
-	const titles = "ROBOT         BOARD                    FIRMWARE ADDRESS         STATE         LAST SEEN\n"
-	const robot = "a0b1c2d3e4f5  m5stack-stack-chan       2.2.4    192.168.1.20    not connected seen 2026-11-22 12:00:00\n"
+	const titles = "ROBOT         NAME         BOARD                    FIRMWARE ADDRESS         STATE         LAST SEEN\n"
+	const robot = "a0b1c2d3e4f5  kitchen      m5stack-stack-chan       2.2.4    192.168.1.20    not connected seen 2026-11-22 12:00:00\n"
 	if plain.String() != robot || titled.String() != titles+robot {
 		t.Errorf("it prints\n%s\non a terminal\n%s", &plain, &titled)
 	}

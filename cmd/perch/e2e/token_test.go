@@ -52,6 +52,25 @@ func TestTokenCommand(t *testing.T) {
 	}
 }
 
+// TestAddCommand connects a robot that makes no check-in with what perch robot add prints. Before that it is refused, and listed with
+// the cure.
+func TestAddCommand(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	if _, err := h.dial(t, url.Values{"device-id": {"02:00:00:00:00:07"}, "client-id": {"client-1"}}); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("before: %v", err)
+	}
+	h.command("robot list", exitDone, `"02:00:00:00:00:07"`, "perch robot add NAME")
+	code, text := h.byNetwork("robot add desk")
+	shown := regexp.MustCompile(`(?m)^address +ws://\S+:\d+/xiaozhi/v1/\ntoken +(\S{43})\nDevice-Id +02:\S+\nClient-Id +\S+\n`).FindStringSubmatch(text)
+	if code != exitDone || shown == nil {
+		t.Fatalf("%d %s", code, text)
+	}
+	conn := must.Value(h.dial(t, url.Values{"device-id": {"physical-1"}, "client-id": {"client-1"}, "token": {shown[1]}}))(t)
+	send(t, conn, `{"type":"hello","version":1,"transport":"websocket"}`)
+	next(t, conn, "hello")
+	h.command("robot show desk", exitDone, "desk", "adopted")
+}
+
 // TestARefusedToken: whoever brings a token is told which it was and where the
 // right one is, by a path that means something where they are.
 func TestARefusedToken(t *testing.T) {
