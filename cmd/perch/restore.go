@@ -100,7 +100,7 @@ func writeStaged(out io.Writer, s admin.Restored) {
 	fmt.Fprintf(out, "checked and staged: made %s by Perch %s on appliance %s\n%s", s.Created.Local().Format(time.DateTime), s.Perch,
 		s.Appliance, s.Next)
 	if !s.Restarting {
-		fmt.Fprint(out, ": perch restore --restart does both, systemctl restart perch does it now")
+		fmt.Fprint(out, ": perch restore --restart does both, sudo systemctl restart perch does it now")
 	}
 	fmt.Fprintln(out)
 }

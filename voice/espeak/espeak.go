@@ -95,7 +95,7 @@ func (*Engine) Name() string { return "espeak" }
 // package of the program also installs the library and its data.
 func (*Engine) Check(context.Context) error {
 	if _, err := exec.LookPath("espeak-ng"); err != nil {
-		return fmt.Errorf("%w: espeak-ng is not installed; apt install espeak-ng", voice.ErrUnavailable)
+		return fmt.Errorf("%w: espeak-ng is not installed; sudo apt install espeak-ng", voice.ErrUnavailable)
 	}
 	return nil
 }

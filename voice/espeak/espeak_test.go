@@ -201,7 +201,7 @@ func TestUnusablePrograms(t *testing.T) {
 	const begins = `printf '\042\126\000\000'; head -n 1 >/dev/null; `
 	for text, want := range map[string]string{
 		"echo broken >&2; exit 1":                                           "espeak-ng: broken: exit status 1",
-		`printf '\000\000\000\000libespeak-ng.so.1: cannot open\n'`:         "espeak-ng: libespeak-ng.so.1: cannot open; apt install espeak-ng",
+		`printf '\000\000\000\000libespeak-ng.so.1: cannot open\n'`:         "espeak-ng: libespeak-ng.so.1: cannot open; sudo apt install espeak-ng",
 		begins + "echo cracked >&2; kill -SEGV $$":                          "espeak-ng: cracked: signal: segmentation fault",
 		begins + `printf '\377\377\377\377'`:                                "a piece of sound of 4294967295 bytes",
 		begins + `printf '\000\000\000\000it cannot\n'; cat`:                "espeak-ng: it cannot",

@@ -219,7 +219,7 @@ func startProcess(command []string) (*process, error) {
 		return nil, p.exitError(err)
 	case !voice.Playable(p.rate):
 		_ = p.killAndWait()
-		return nil, fmt.Errorf("%w: espeak-ng: %s; apt install espeak-ng", voice.ErrUnavailable, message)
+		return nil, fmt.Errorf("%w: espeak-ng: %s; sudo apt install espeak-ng", voice.ErrUnavailable, message)
 	}
 	return p, nil
 }

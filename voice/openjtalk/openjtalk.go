@@ -112,7 +112,7 @@ func (e *Engine) Check(context.Context) error {
 	if len(missing) == 0 {
 		return err
 	}
-	cure := "apt install " + strings.Join(missing, " ")
+	cure := "sudo apt install " + strings.Join(missing, " ")
 	if missing[len(missing)-1] == voicePackage {
 		cure += ", the last of which is in Debian's contrib"
 	}

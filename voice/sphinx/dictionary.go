@@ -57,5 +57,5 @@ func sorted(byWord map[string][]pronunciation) []pronunciation {
 // noModel returns the error for a file of the model that cannot be read. action describes what
 // was attempted.
 func noModel(action string, err error) error {
-	return fmt.Errorf("%s: %w: %w (apt install pocketsphinx-en-us)", action, voice.ErrUnavailable, err)
+	return fmt.Errorf("%s: %w: %w (sudo apt install pocketsphinx-en-us)", action, voice.ErrUnavailable, err)
 }

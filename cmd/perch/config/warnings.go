@@ -38,7 +38,7 @@ func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning)
 	if data != "" {
 		if f, err := os.Stat(data); err == nil && f.Mode().Perm()&0o007 != 0 {
 			warnings = append(warnings, Warning{"data",
-				fmt.Sprintf("other users of this machine can open %s; prevent it: chmod o-rwx %s", data, data)})
+				fmt.Sprintf("other users of this machine can open %s; prevent it: sudo chmod o-rwx %s", data, data)})
 		}
 	}
 	return warnings
@@ -61,7 +61,7 @@ func warnIfReadable(path, content string) []Warning {
 	if err != nil || f.Mode().Perm()&0o004 == 0 || !othersCanReach(path) {
 		return nil
 	}
-	return []Warning{{"secrets", fmt.Sprintf("other users of this machine can read %s, and %s; prevent it: chmod o-rwx %s", path, content, path)}}
+	return []Warning{{"secrets", fmt.Sprintf("other users of this machine can read %s, and %s; prevent it: sudo chmod o-rwx %s", path, content, path)}}
 }
 
 // othersCanReach reports whether every user can enter all directories above a file.

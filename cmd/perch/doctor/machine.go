@@ -36,7 +36,7 @@ func (d *Examination) checkDisk() {
 	dir := store.Nearest(d.Data)
 	info, err := os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o002 != 0 && dir == filepath.Clean(d.Data) {
-		d.add("data", fmt.Errorf("anybody on this machine can change %s; chmod o-rwx %s", dir, dir), "")
+		d.add("data", fmt.Errorf("anybody on this machine can change %s; sudo chmod o-rwx %s", dir, dir), "")
 	} else if d.status != nil || d.locked {
 		d.add("data", nil, fmt.Sprintf("%s is used by the running appliance", d.Data))
 	} else if info != nil && d.service != nil && d.service.May(info, dir, 2) {
@@ -101,7 +101,7 @@ func (d *Examination) CheckDatabase() {
 		d.addIfReadable("database", err, "")
 		return
 	case info.Mode().Perm()&0o077 != 0:
-		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and contains conversations; chmod 600 %s", path, info.Mode().Perm(), path),
+		d.add("database", fmt.Errorf("%s can be read by others (mode %#o), and contains conversations; sudo chmod 600 %s", path, info.Mode().Perm(), path),
 			"")
 		return
 	case info.Size() > maxCopied:
@@ -123,13 +123,13 @@ func (d *Examination) checkUnit(ctx context.Context) {
 		return
 	}
 	if target, err := os.Readlink(filepath.Join(d.root, config.OwnUnit)); own && err == nil && target == "/dev/null" {
-		d.add("unit", errors.New("perch.service is masked and cannot start; systemctl unmask perch"), "")
+		d.add("unit", errors.New("perch.service is masked and cannot start; sudo systemctl unmask perch"), "")
 		return
 	}
 	if own && packaged {
 		d.add("unit",
 			fmt.Errorf(
-				"/%s takes the place of the package's unit, which is newer after each update; move it away and run systemctl daemon-reload, or keep only what differs with systemctl edit perch", config.OwnUnit), "")
+				"/%s takes the place of the package's unit, which is newer after each update; move it away and run sudo systemctl daemon-reload, or keep only what differs with sudo systemctl edit perch", config.OwnUnit), "")
 		return
 	}
 	text, err := d.services(ctx)
@@ -170,9 +170,9 @@ func UnitCondition(text string) (note string, err error) {
 	case properties["ActiveState"] == "activating":
 		return "perch.service is starting", nil
 	case properties["NeedDaemonReload"] == "yes":
-		return "", errors.New("the unit has changed since systemd read it; systemctl daemon-reload && systemctl restart perch")
+		return "", errors.New("the unit has changed since systemd read it; sudo systemctl daemon-reload && sudo systemctl restart perch")
 	case properties["ActiveState"] == "active" && properties["UnitFileState"] == "disabled":
-		return "", errors.New("perch.service runs, but will not start at the next boot; systemctl enable perch")
+		return "", errors.New("perch.service runs, but will not start at the next boot; sudo systemctl enable perch")
 	case properties["ActiveState"] == "active" && restarts == 1:
 		return fmt.Sprintf("perch.service is active; it was restarted once so far, and %v", why), nil
 	case properties["ActiveState"] == "active" && restarts > 1:
@@ -180,7 +180,7 @@ func UnitCondition(text string) (note string, err error) {
 	case properties["ActiveState"] == "active":
 		return "perch.service is active", nil
 	}
-	return fmt.Sprintf("perch.service is %s; systemctl start perch starts it", properties["ActiveState"]), nil
+	return fmt.Sprintf("perch.service is %s; sudo systemctl start perch starts it", properties["ActiveState"]), nil
 }
 
 // CheckCertificate checks the certificate for TLS.
@@ -220,7 +220,7 @@ func (d *Examination) CheckSecrets() {
 		}
 		checked++
 		if f.Mode().Perm()&0o077 != 0 {
-			d.add("secrets", fmt.Errorf("other users of this machine can read %s; prevent it: chmod 600 %s", path, path), "")
+			d.add("secrets", fmt.Errorf("other users of this machine can read %s; prevent it: sudo chmod 600 %s", path, path), "")
 			allSecret = false
 		}
 	}

@@ -123,7 +123,7 @@ func (d *Examination) checkAvahi() {
 	}
 	if otherStacks.Match(text) {
 		d.add("avahi",
-			fmt.Errorf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run systemctl restart avahi-daemon",
+			fmt.Errorf("/%s lets no other program answer for names (disallow-other-stacks=yes); set it to no and run sudo systemctl restart avahi-daemon",
 				file), "")
 	}
 }

@@ -264,7 +264,7 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	data := filepath.Join(dir, "data")
 	must.Succeed(t, os.Mkdir(data, 0o755))
 	must.Succeed(t, os.Chmod(data, 0o755))
-	wanted := []string{"it expired on ", "can read " + token + ", and it holds a secret; prevent it: chmod o-rwx " + token,
+	wanted := []string{"it expired on ", "can read " + token + ", and it holds a secret; prevent it: sudo chmod o-rwx " + token,
 		"can read " + expired.Key, "can read " + file + ", and it holds secrets"}
 	c := must.Value(appliancetest.Load(file))(t)
 	out := bare(t, "check-config "+file, exitDone)

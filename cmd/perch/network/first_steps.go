@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ type firstSteps struct {
 	name    string // base URL with the appliance's name; empty if the appliance has no name
 	numeric string // base URL with this machine's IP address; empty if others cannot reach this machine
 	page    string // URL of the page for a browser on this machine; empty if the page is off
+	program string // how this user runs another command: "sudo perch" for the packaged service
 	flags   string // flags with which other commands find the same appliance
 }
 
@@ -38,10 +40,10 @@ func (s firstSteps) String() string {
 	if s.page != "" {
 		fmt.Fprintf(&b, "Open the page in a browser on this machine:\n    %s\n", s.page)
 		if s.name+s.numeric != "" {
-			fmt.Fprintf(&b, "or, in any other browser, with the link that this command prints:\n    perch open%s\n", s.flags)
+			fmt.Fprintf(&b, "or, in any other browser, with the link that this command prints:\n    %s open%s\n", s.program, s.flags)
 		}
 	}
-	fmt.Fprintf(&b, "See what works and what does not:\n    perch doctor%s\n", s.flags)
+	fmt.Fprintf(&b, "See what works and what does not:\n    %s doctor%s\n", s.program, s.flags)
 	return b.String()
 }
 
@@ -62,9 +64,12 @@ func (n *Network) PrintFirstSteps(ctx context.Context, out io.Writer, flags stri
 	if ctx.Err() != nil {
 		return
 	}
-	page := ""
+	page, program := "", "perch"
+	if os.Getenv("STATE_DIRECTORY") != "" { // set by systemd for the packaged service
+		program = "sudo perch"
+	}
 	if addresses := slices.Concat(n.o.Local, n.o.Listen); n.o.Page && len(addresses) > 0 {
 		page = "http://" + listener.Dialable(addresses[0]) + "/"
 	}
-	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, flags: flags}) // errors are ignored
+	fmt.Fprint(out, firstSteps{name: n.URL(), numeric: n.numericURL(), page: page, program: program, flags: flags}) // errors are ignored
 }

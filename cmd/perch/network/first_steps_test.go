@@ -1,12 +1,13 @@
 package network
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 )
 
 // TestWhatToDoNext: the address for the robot's set-up page, a page where there
-// is one, and the doctor.
+// is one, and the doctor, with sudo where the user needs it.
 func TestWhatToDoNext(t *testing.T) {
 	for name, c := range map[string]struct {
 		n    firstSteps
@@ -23,7 +24,10 @@ func TestWhatToDoNext(t *testing.T) {
 			[]string{"perch open"}},
 		"of a folder":    {firstSteps{flags: " --data x"}, []string{"    perch doctor --data x\n", "No robot can connect"}, []string{"OTA"}},
 		"for a loopback": {firstSteps{}, []string{"only this machine reaches", "perch doctor"}, []string{"OTA"}},
+		"for the packaged service": {firstSteps{program: "sudo perch", name: "http://perch.local:8003", page: "http://127.0.0.1:8004/"},
+			[]string{"    sudo perch open\n", "    sudo perch doctor\n"}, nil},
 	} {
+		c.n.program = cmp.Or(c.n.program, "perch")
 		text := c.n.String()
 		for _, word := range c.says {
 			if !strings.Contains(text, word) {
