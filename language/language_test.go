@@ -1,6 +1,7 @@
 package language
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -140,12 +141,13 @@ type texts struct {
 	named  map[string]string // all
 	said   map[string]string // given to Message
 	errors map[string]string // formats of errors
+	notes  map[string]string // formats of the notes of health.Part
 }
 
 // programTexts reads every program of the repository.
 func programTexts(t *testing.T) texts {
 	t.Helper()
-	all := texts{map[string]string{}, map[string]string{}, map[string]string{}}
+	all := texts{map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}}
 	inTemplate := regexp.MustCompile(`\.Message "([a-z_.]+)"`)
 	isKey := regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
@@ -174,6 +176,11 @@ func programTexts(t *testing.T) texts {
 			if e, is := n.(ast.Expr); is {
 				all.named[whole(e)] = name
 			}
+			if field, is := n.(*ast.KeyValueExpr); is {
+				if key, is := field.Key.(*ast.Ident); is && key.Name == "Note" {
+					all.notes[format(field.Value)] = name
+				}
+			}
 			call, is := n.(*ast.CallExpr)
 			if !is || len(call.Args) == 0 {
 				return true
@@ -186,6 +193,8 @@ func programTexts(t *testing.T) texts {
 				all.said[text] = name
 			case called.Sel.Name == "Errorf", called.Sel.Name == "New" && text != "":
 				all.errors[text] = name
+			case called.Sel.Name == "Saying":
+				all.notes[format(call.Args[0])] = name
 			}
 			return true
 		})
@@ -195,11 +204,23 @@ func programTexts(t *testing.T) texts {
 	return all
 }
 
-// whole returns a literal text, which may be put together of several.
+// format returns the format of a text that is put together, or "".
+func format(e ast.Expr) string {
+	if call, is := e.(*ast.CallExpr); is {
+		if called, is := call.Fun.(*ast.SelectorExpr); is && called.Sel.Name == "Sprintf" {
+			return whole(call.Args[0])
+		}
+	}
+	return whole(e)
+}
+
+// whole returns a literal text, which may be put together of several; what is not literal in it is %s.
 func whole(e ast.Node) string {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
-		return whole(e.X) + whole(e.Y)
+		if x, y := whole(e.X), whole(e.Y); e.Op == token.ADD && x+y != "" {
+			return cmp.Or(x, "%s") + cmp.Or(y, "%s")
+		}
 	case *ast.BasicLit:
 		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
 			return text

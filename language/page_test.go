@@ -78,8 +78,9 @@ func TestPageIsUsed(t *testing.T) {
 }
 
 // TestTranslations checks what findings.json of each language says: each value belongs to a
-// verb of the English format. What a language lacks is English on the page and no failure;
-// "make translations" prints it, and what is translated and no longer said.
+// verb of the English format. What a language lacks is English on the page and no failure,
+// unless it is the note of a part; "make translations" prints it, and what is translated and no
+// longer said.
 func TestTranslations(t *testing.T) {
 	verb := regexp.MustCompile(`%[-+# 0]*[0-9]*(?:\.[0-9]+)?[a-zA-Z]`)
 	place := regexp.MustCompile(`\{(\d+)\}`)
@@ -114,9 +115,16 @@ func TestTranslations(t *testing.T) {
 			switch _, has := all[tag][format]; {
 			case programs.named[format] == "" && has:
 				t.Logf("%s: no program says %q", tag, format)
+			case programs.notes[format] != "" && !has:
+				t.Errorf("%s lacks the note %q", tag, format)
 			case programs.named[format] != "" && !has:
 				t.Logf("%s lacks %q", tag, format)
 			}
+		}
+	}
+	for _, note := range slices.Sorted(maps.Keys(programs.notes)) {
+		if !known[note] && note != "" && note != "%s at %s" { // a program's name and address, in any language
+			t.Errorf("no language has the note %q of %s", note, programs.notes[note])
 		}
 	}
 	for _, format := range slices.Sorted(maps.Keys(programs.errors)) {

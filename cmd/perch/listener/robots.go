@@ -3,6 +3,7 @@ package listener
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 
@@ -31,9 +32,9 @@ func OpenRobots(c *config.Config, log *slog.Logger) *Robots {
 	if err := r.open(c, log); err != nil {
 		r.Close()
 		log.Warn("robots cannot connect by MQTT", "err", err)
-		return &Robots{condition: health.Part{Name: "robots-mqtt", Note: err.Error() + "; until then robots use their WebSockets"}}
+		return &Robots{condition: health.Part{Name: "robots-mqtt", Note: fmt.Sprintf("%v; until then robots use their WebSockets", err)}}
 	}
-	r.condition.Note = "on " + r.listeners[0].Addr().String()
+	r.condition = r.condition.Saying(fmt.Sprintf("listens on %s", r.listeners[0].Addr()))
 	return r
 }
 
