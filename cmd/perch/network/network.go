@@ -5,6 +5,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -160,8 +161,10 @@ func (n *Network) Condition() health.Part {
 func nameCondition(s mdns.Status) health.Part {
 	part := health.Part{Name: "mdns"}
 	switch {
+	case errors.Is(s.Reason, mdns.ErrNoMulticast):
+		return part.Saying(fmt.Sprintf("%v; connect this machine to a network; until then no robot finds it", s.Reason))
 	case s.By == "":
-		return part.Saying(s.Reason.Error())
+		return part.Saying(fmt.Sprintf("%v; until then, give robots this machine's IP address instead of its name", s.Reason))
 	case s.Renamed():
 		return part.Saying(fmt.Sprintf("%s, answered by %s: %v", s.Host, s.By, NameTaken(s.Wanted, s.Rival)))
 	}

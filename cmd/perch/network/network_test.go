@@ -23,8 +23,10 @@ func TestANameThatAnotherMachineHas(t *testing.T) {
 		own.Note != "perch.local, answered by system" {
 		t.Errorf("%+v", own)
 	}
-	waits := nameCondition(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: errors.New("no network")})
-	if waits.OK || waits.Note != "no network" {
-		t.Errorf("%+v", waits)
+	for reason, cure := range map[error]string{mdns.ErrNoMulticast: "connect this machine to a network", errors.New("not started"): "IP address"} {
+		waits := nameCondition(mdns.Status{Host: "perch.local", Wanted: "perch.local", Reason: reason})
+		if waits.OK || !strings.HasPrefix(waits.Note, reason.Error()+"; ") || !strings.Contains(waits.Note, cure) {
+			t.Errorf("%+v", waits)
+		}
 	}
 }
