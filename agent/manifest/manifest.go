@@ -101,6 +101,9 @@ type document struct {
 		TTS struct {
 			Provider string `json:"provider"`
 			VoiceID  string `json:"voiceId"`
+			Rate     any    `json:"rate"`
+			Style    any    `json:"style"`
+			ProxyURL any    `json:"proxyURL"`
 		} `json:"tts"`
 		STT struct {
 			Provider string `json:"provider"`
@@ -194,6 +197,18 @@ func (m *Manifest) addRemarks(d document) {
 	}
 	if m.Voice.Provider == "none" {
 		m.addRemark("A character that does not speak is not possible: robots speak with the voice of this appliance.")
+	}
+	if d.Voice.STT.Provider == "none" {
+		m.addRemark("A character that does not hear is not possible: robots are understood by the recognizers of this appliance.")
+	}
+	tts := d.Voice.TTS
+	for _, field := range []struct {
+		name  string
+		value any
+	}{{"rate", tts.Rate}, {"style", tts.Style}, {"proxyURL", tts.ProxyURL}} {
+		if field.value != nil {
+			m.addRemark("voice.tts.%s has no effect: the configuration of the appliance's synthesizer applies.", field.name)
+		}
 	}
 	if strings.HasPrefix(d.Body.URI, "ipfs://") {
 		m.addRemark("body.uri is on IPFS, which this appliance does not read: the body is the robot, or the model of the skin.")

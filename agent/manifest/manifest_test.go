@@ -36,7 +36,10 @@ func TestPublishedManifests(t *testing.T) {
 		t.Errorf("%+v", leo)
 	}
 	remarked(t, leo, "instructions.md, which is missing in the bundle", "football-drills/ is on IPFS", "body.uri is on IPFS",
-		"A browser's voice or speech recognition")
+		"A browser's voice or speech recognition", "voice.tts.proxyURL has no effect")
+	silent := must.Value(manifest.Parse([]byte(`{"spec": "agent-manifest/0.1", "name": "Mo", "voice": `+
+		`{"tts": {"provider": "none", "rate": 1.2, "style": 0}, "stt": {"provider": "none"}}}`), manifest.Alone))(t)
+	remarked(t, silent, "does not speak", "does not hear", "voice.tts.rate has no effect", "voice.tts.style has no effect")
 	for _, m := range []manifest.Manifest{aria, leo} {
 		given := read(t, "testdata/"+map[string]string{"Aria": "aria", "Coach Leo": "leo"}[m.Name]+".json")
 		exported, err := m.Export()
