@@ -10,26 +10,30 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
 // Execute runs the command line args. It returns the full name of the command that it ran, such
-// as "perch robot list", and the error of that command.
+// as "perch robot list", and the error of that command. If the command succeeds although its
+// output could not be written to stdout, the error is that of writing.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) (name string, err error) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { Help(c.OutOrStdout(), c) })
 	root.SetHelpCommand(helpCommand())
 	root.SetFlagErrorFunc(flagError)
-	root.SetOut(stdout)
+	out := &output{Writer: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	prepareCommand(root)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -37,7 +41,32 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 	}
 	root.SetArgs(longFlags(root, args))
 	c, err := root.ExecuteContextC(ctx)
-	return c.CommandPath(), err
+	return c.CommandPath(), cmp.Or(err, out.firstError())
+}
+
+// output is the output of a command. It remembers the first error of writing, which the functions
+// that print do not check. Its methods are safe for concurrent use if those of the Writer are.
+type output struct {
+	io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (n int, err error) {
+	if n, err = o.Writer.Write(p); err != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.err = cmp.Or(o.err, err)
+	}
+	return n, err
+}
+
+// firstError returns the first error of writing.
+func (o *output) firstError() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 // prepareCommand makes a command and its subcommands check and complete arguments as their Use
@@ -111,16 +140,29 @@ func didYouMean(group *cobra.Command, typed string) string {
 	if len(similar) == 0 {
 		for _, c := range group.Commands() {
 			for _, inner := range c.Commands() {
-				words := &cobra.Command{SuggestionsMinimumDistance: 2}
-				for _, word := range append([]string{inner.Name()}, inner.SuggestFor...) {
-					words.AddCommand(&cobra.Command{Use: word, Run: func(*cobra.Command, []string) {}})
-				}
-				if inner.IsAvailableCommand() && len(words.SuggestionsFor(typed)) > 0 {
+				if inner.IsAvailableCommand() && DidYouMean(typed, append([]string{inner.Name()}, inner.SuggestFor...)) != "" {
 					similar = append(similar, c.Name()+" "+inner.Name())
 				}
 			}
 		}
 	}
+	return suggestion(similar)
+}
+
+// DidYouMean returns the end of an error message, which suggests the names that are similar to
+// typed. It returns "" if none is similar.
+func DidYouMean(typed string, names []string) string {
+	group := &cobra.Command{SuggestionsMinimumDistance: 2}
+	oneWord := strings.NewReplacer(" ", "\u00a0") // the name of a command of cobra ends at a space
+	for _, name := range names {
+		group.AddCommand(&cobra.Command{Use: oneWord.Replace(name), Run: func(*cobra.Command, []string) {}})
+	}
+	return strings.ReplaceAll(suggestion(group.SuggestionsFor(oneWord.Replace(typed))), "\u00a0", " ")
+}
+
+// suggestion returns the end of an error message that suggests the similar names, or "" if there
+// are none.
+func suggestion(similar []string) string {
 	if len(similar) == 0 {
 		return ""
 	}
@@ -134,11 +176,9 @@ func flagError(c *cobra.Command, err error) error {
 	if !errors.As(err, &missing) {
 		return Usagef("%w", err)
 	}
-	flags := &cobra.Command{}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		flags.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	return Usagef("%w%s", err, didYouMean(flags, "--"+missing.GetSpecifiedName()))
+	var flags []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
+	return Usagef("%w%s", err, DidYouMean("--"+missing.GetSpecifiedName(), flags))
 }
 
 // longFlags replaces -name by --name: Perch's programs accept both forms, as Go's package flag

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,20 @@ func TestExecute(t *testing.T) {
 		if line != c.err || ExitCode(err) != c.code || !strings.Contains(out.String(), c.out) || c.out == "" && out.Len() > 0 {
 			t.Errorf("%s: %d %s, %q, want %d %s, %q", c.args, ExitCode(err), line, out.String(), c.code, c.err, c.out)
 		}
+	}
+}
+
+// TestOutputThatCannotBeWritten fails a command that would have succeeded, whatever it prints.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	full := must.Value(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
+	defer full.Close()
+	for _, args := range []string{"show a.bin", "help", "robot say --help", "completion bash"} {
+		if _, err := Execute(t.Context(), program(), strings.Fields(args), full, io.Discard); !errors.Is(err, syscall.ENOSPC) || ExitCode(err) != 1 {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	if _, err := Execute(t.Context(), program(), []string{"robot"}, full, io.Discard); ExitCode(err) != 2 {
+		t.Errorf("wrong usage: %v", err)
 	}
 }
 

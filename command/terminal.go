@@ -23,7 +23,7 @@ type Screen struct {
 func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	s := Screen{Width: UnknownWidth}
 	columns := 0
-	if file, ok := w.(*os.File); ok {
+	if file, ok := File(w); ok {
 		columns, s.Terminal = windowOf(file)
 	}
 	if n, err := strconv.Atoi(getenv("COLUMNS")); err == nil && columns == 0 {
@@ -34,6 +34,16 @@ func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	}
 	s.Colour = s.Terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
 	return s
+}
+
+// File returns the file behind an output, such as that of a command that Execute runs, if it is a
+// file.
+func File(w io.Writer) (file *os.File, isFile bool) {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
+	file, isFile = w.(*os.File)
+	return file, isFile
 }
 
 // windowOf reports whether a file is a terminal, and the terminal's width in columns, which is 0

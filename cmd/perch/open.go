@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"perch/child"
+	"perch/command"
 	"perch/gateway/owner/web"
 )
 
@@ -27,7 +28,7 @@ terminal the command also draws it as a QR code for a phone. If this machine has
 		RunE: func(c *cobra.Command, _ []string) error {
 			var l web.Link
 			return r.callAndPrint(c, http.MethodPost, "/api/v1/link", nil, &l, func(out io.Writer) {
-				f, isFile := c.OutOrStdout().(*os.File)
+				f, isFile := command.File(c.OutOrStdout())
 				terminal := isFile && isTerminal(f)
 				fmt.Fprintln(out, strings.Join(l.URLs, "\n"))
 				if terminal {
