@@ -31,7 +31,7 @@ import (
 func Examined(t *testing.T) *Examination {
 	t.Helper()
 	c := config.Default()
-	c.Listen, c.Local, c.MQTT.Broker = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}, "none"
+	c.Listen, c.Local, c.MQTT.Broker, c.Robots.MQTT.Listen = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}, "none", "127.0.0.1:0"
 	d := New(Options{Config: &c, Data: t.TempDir(), Version: "dev", Built: machine.BuiltAt(""), Connect: connect})
 	t.Cleanup(d.Close)
 	d.root, d.now, d.Built = t.TempDir(), time.Now, time.Now().Add(-time.Hour)

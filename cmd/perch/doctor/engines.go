@@ -70,16 +70,21 @@ func (d *Examination) checkEngines(ctx context.Context) {
 // recognizers are tried with the speech of a synthesizer.
 var engineLists = []string{"synthesizer", "recognizer", "brain", "deep", "tools"}
 
-// addTrial adds the result of a trial. If the trial works although the running appliance reports that the
-// engine has failed, the finding contains both.
-func (d *Examination) addTrial(part string, err error, note string) {
-	i := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
-	if err != nil || i < 0 {
-		d.add(part, err, note)
+// addTrial adds the result of a trial. limits is what an engine that works cannot do, or nil. If the trial
+// works although the running appliance reports that the engine has failed, the finding contains both.
+func (d *Examination) addTrial(part string, err, limits error, note string) {
+	if err != nil {
+		d.add(part, err, "")
 		return
 	}
-	d.Findings = append(d.Findings, finding{Ok: true, warn: true, Part: part,
-		Note: fmt.Sprintf("the running appliance reports: %s; a trial just now worked: %s", d.reported[i].Note, note)})
+	if limits != nil {
+		note = fmt.Sprintf("%s; but %v", note, limits)
+	}
+	i := slices.IndexFunc(d.reported, func(f finding) bool { return f.Part == part && !f.Ok })
+	if i >= 0 {
+		note = fmt.Sprintf("the running appliance reports: %s; a trial just now worked: %s", d.reported[i].Note, note)
+	}
+	d.Findings = append(d.Findings, finding{Ok: true, warn: limits != nil || i >= 0, Part: part, Note: note})
 }
 
 // noTimers is an empty table of timers, in which nothing may be stored.
@@ -113,7 +118,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 		case engines.IsWarning(err):
 			limits = err
 		case err != nil:
-			t.addTrial(n.Part, err, "")
+			t.addTrial(n.Part, err, nil, "")
 			return
 		}
 	}
@@ -125,14 +130,17 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	case n.Recognizer != nil:
 		if took, note, err = t.tryRecognizer(ctx, n); errors.Is(err, voice.ErrLanguage) {
 			if t.Config.Hears(t.speech.Language) { // otherwise CheckSecrets has added a warning of the configuration
-				t.addTrial(n.Part, nil, fmt.Sprintf("is not used for %s: %v", t.speech.Language, err))
+				t.addTrial(n.Part, nil, nil, fmt.Sprintf("is not used for %s: %v", t.speech.Language, err))
 			}
 			return
+		}
+		if errors.Is(err, errMisheard) {
+			limits, err = err, nil
 		}
 	case n.Synthesizer != nil:
 		if took, note, err = t.trySynthesizer(ctx, n, t.speech, t.sample); errors.Is(err, voice.ErrLanguage) {
 			if note, speaks := t.otherLanguage(ctx, n); speaks {
-				t.addTrial(n.Part, nil, note)
+				t.addTrial(n.Part, nil, nil, note)
 				return
 			}
 		}
@@ -150,10 +158,7 @@ func (t *trial) run(ctx context.Context, n *engines.Engine) {
 	if err == nil && limits == nil && n.CheckContext != nil {
 		limits = n.CheckContext(ctx)
 	}
-	if err == nil && limits != nil {
-		note = fmt.Sprintf("%s; but %v", note, limits)
-	}
-	t.addTrial(n.Part, err, note)
+	t.addTrial(n.Part, err, limits, note)
 	if _, found := t.working[n.List]; err == nil && !found {
 		t.working[n.List] = stage{n.Part, took}
 	}
@@ -199,8 +204,12 @@ func (t *trial) trySynthesizer(ctx context.Context, n *engines.Engine, o voice.O
 		millis(time.Duration(float64(time.Since(began))/length.Seconds()))), nil
 }
 
+// errMisheard is the limit of a recognizer that works but transcribes the sample wrongly.
+var errMisheard = errors.New("those are other words; if it misunderstands people too, choose a larger model or another recognizer " +
+	"(docs/how-to/nothing-is-heard.md)")
+
 // tryRecognizer sends the spoken sample to a recognizer in real time. It returns the time from the end of
-// the sample to the transcript, and a note.
+// the sample to the transcript, and a note. The error is errMisheard if the transcript has other words.
 func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time.Duration, note string, err error) {
 	if t.spoken == nil {
 		return 0, "works as far as known; it was not tried because no synthesizer works", nil
@@ -232,11 +241,10 @@ func (t *trial) tryRecognizer(ctx context.Context, n *engines.Engine) (took time
 	}
 	took = max(0, time.Since(ended))
 	words := strings.TrimSpace(heard.Text)
-	if words == "" {
-		return took, fmt.Sprintf("responds after %s, but did not understand %q as %s says it", millis(took), t.sample,
-			t.working["synthesizer"].part), nil
+	if !slices.Equal(language.Split(words), language.Split(t.sample)) {
+		err = errMisheard
 	}
-	return took, fmt.Sprintf("understands %q as %q after %s", t.sample, words, millis(took)), nil
+	return took, fmt.Sprintf("understands %q as %q after %s", t.sample, words, millis(took)), err
 }
 
 // prepareEngine checks the sentences of the embedded recognizer and loads it, or warms another engine.

@@ -2,8 +2,10 @@ package doctor
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,9 +13,12 @@ import (
 	"perch/agent/reflex"
 	"perch/agent/thinker"
 	"perch/cmd/perch/config"
+	"perch/cmd/perch/drivers"
+	"perch/cmd/perch/engines"
 	"perch/command/commandtest"
 	"perch/must"
 	"perch/store/archive"
+	"perch/voice"
 	"perch/voice/espeak"
 	"perch/voice/wyoming"
 )
@@ -129,6 +134,32 @@ func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 	}
 	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "with 1 robot, 0 connected") {
 		t.Errorf("it found %+v", d.Findings)
+	}
+}
+
+// mishearing recognizes every utterance as its value.
+type mishearing string
+
+func (mishearing) Name() string { return "mishearing" }
+
+func (m mishearing) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	return voice.Transcript{Text: string(m)}, nil
+}
+
+// TestAWrongTranscriptIsNoSuccess: a recognizer that heard other words than were spoken is a
+// warning with its cure.
+func TestAWrongTranscriptIsNoSuccess(t *testing.T) {
+	for words, mark := range map[string]string{"What time is it?": "ok", "what dime is it": "WARN", "": "WARN"} {
+		d := Examined(t)
+		e := must.Value(engines.New(nil, d.Config, drivers.Brain{}, nil, nil, slog.New(slog.DiscardHandler)))(t)
+		t.Cleanup(e.Close)
+		i := slices.IndexFunc(e.All, func(n *engines.Engine) bool { return n.Recognizer != nil })
+		e.All[i].Recognizer = mishearing(words)
+		tried := trial{Examination: d, sample: "what time is it", spoken: []int16{0}, working: map[string]stage{}}
+		tried.run(t.Context(), e.All[i])
+		if f := d.Findings[0]; f.mark() != mark || strings.Contains(f.Note, "larger model") != f.warn {
+			t.Errorf("%q is %s: %s", words, f.mark(), f.Note)
+		}
 	}
 }
 
