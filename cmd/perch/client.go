@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/doctor"
+	"perch/command"
 	"perch/limit"
 	"perch/plain"
 )
@@ -251,7 +253,32 @@ func (r *target) call(c *cobra.Command, method, path string, body, into any) err
 	if err != nil {
 		return err
 	}
-	return a.call(c.Context(), method, path, body, into)
+	return a.suggestRobot(c.Context(), path, a.call(c.Context(), method, path, body, into))
+}
+
+// suggestRobot adds the robots with similar names to the error of a request to a robot that does not exist.
+func (c *client) suggestRobot(ctx context.Context, path string, err error) error {
+	escaped, isRobot := strings.CutPrefix(path, robotPath(""))
+	if err == nil || !isRobot {
+		return err
+	}
+	escaped, _, _ = strings.Cut(escaped, "/")
+	robot, _ := url.PathUnescape(escaped) // path is from robotPath
+	var list []deviceLine
+	if c.Get(ctx, strings.TrimSuffix(robotPath(""), "/"), &list) != nil {
+		return err
+	}
+	var names []string
+	for _, d := range list {
+		if strings.EqualFold(d.Name, robot) || strings.EqualFold(d.ID, robot) {
+			return err // the error has another cause
+		}
+		names = append(names, d.ID)
+		if d.Name != "" {
+			names = append(names, d.Name)
+		}
+	}
+	return fmt.Errorf("%w%s", err, command.DidYouMean(robot, names))
 }
 
 // callAndPrint sends a request for the command c, decodes the response into the value that into points

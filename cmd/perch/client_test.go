@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -17,6 +18,36 @@ func TestAnotherProgramAtTheAddress(t *testing.T) {
 	defer s.Close()
 	if out := bare(t, "robot list --url "+s.URL, exitFailed); strings.Contains(out, "admin token") {
 		t.Error(out)
+	}
+}
+
+// TestSimilarRobots: of a robot that does not exist, those with similar names are told; of one that
+// exists, the appliance's own words.
+func TestSimilarRobots(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/devices" {
+			_, _ = io.WriteString(w, `[{"id":"a0b1c2d3e4f5","name":"living room"},{"id":"0a0a0a0a0a0a"}]`)
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"error":{"message":"it fails"}}`)
+	}))
+	defer s.Close()
+	for typed, want := range map[string]string{"livin room": "; did you mean living room?", "A0B1C2D3E4F6": "; did you mean a0b1c2d3e4f5?",
+		"Living Room": "", "garage": ""} {
+		if _, _, errs := commandLine(t, "robot", "show", typed, "--url", s.URL); !strings.HasSuffix(errs, ": it fails"+want+"\n") {
+			t.Errorf("%s: %q, want %q", typed, errs, want)
+		}
+	}
+}
+
+// TestEmptyLists say that they are empty.
+func TestEmptyLists(t *testing.T) {
+	url := answersWith(t, http.StatusOK, []string{})
+	for _, list := range []string{"character", "diary", "memory", "notification", "relay", "robot"} {
+		if out := bare(t, list+" list --url "+url, exitDone); strings.TrimSpace(out) == "" {
+			t.Errorf("perch %s list says nothing", list)
+		}
 	}
 }
 

@@ -35,6 +35,9 @@ func relayListCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			var list []relay.Status
 			return r.callAndPrint(c, http.MethodGet, relaysPath, nil, &list, func(out io.Writer) {
+				if len(list) == 0 {
+					fmt.Fprintln(out, "no avatar program is configured under relays")
+				}
 				for _, l := range list {
 					condition := "away"
 					if l.OK {
