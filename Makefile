@@ -95,9 +95,9 @@ bench: build ## measures the appliance and holds it to its goals; see docs/perfo
 	@go run ./firmware-tools/bench -only '$(ONLY)' -load '$(LOAD)' -count $(or $(COUNT),1) $(if $(PROFILE),-profile) $(if $(KEEP),-keep) $(if $(ALL),-all)
 	@$(if $(BASE),go run $(BENCHSTAT) $(BASE) bin/bench.txt)
 
-deb: deps ## builds the Debian packages into dist, this machine's first
+deb: deps ## builds the Debian packages into dist; ARCHITECTURES=arm64 builds for one
 	@packaging/deps.sh deb
-	packaging/deb.sh dist
+	packaging/deb.sh dist $(ARCHITECTURES)
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64
@@ -112,9 +112,6 @@ test-image: image ## boots that image on an emulated machine, also with power cu
 
 app: ## makes the repository of the app of Home Assistant in dist; IMAGE names the container image
 	@packaging/homeassistant/app.sh dist
-
-# What the container is made for; one alone is made in a minute.
-ARCHITECTURES ?= amd64 arm64
 
 container: deps ## makes the container image for arm64 and amd64 in dist; takes some minutes
 	@packaging/deps.sh deb container

@@ -264,7 +264,7 @@ func (r root) exists(path string) bool {
 func installed(t *testing.T, r root, debs ...string) {
 	r.must(t, "apt-get", "update", "-q")
 	said := r.install(t, debs...)
-	for _, next := range []string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", "    sudo perch doctor\n"} {
+	for _, next := range []string{"Custom OTA URL:\n    http://perch.local:8003/xiaozhi/ota/\n", ":8003/\n    sudo perch open\n", "    sudo perch doctor\n"} {
 		if !strings.Contains(said, next) {
 			t.Errorf("the installation does not end with %q:\n%s", next, said)
 		}
