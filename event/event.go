@@ -305,6 +305,7 @@ const (
 	BySkill  = "skill"  // a skill
 	ByOwner  = "owner"  // a person, with a command, the page or Home Assistant
 	ByViewer = "viewer" // a program that shows the agent
+	ByRobot  = "robot"  // a face that the robot sees
 )
 
 // Gesture is published when the agent makes a gesture. A gesture in a spoken reply is
@@ -327,7 +328,7 @@ func GestureName(text string) (string, bool) {
 // LookAt is published when the agent looks somewhere else.
 type LookAt struct {
 	Target string `json:"target"` // user, camera, center or model
-	By     string `json:"by"`     // model, mood, skill, owner or viewer
+	By     string `json:"by"`     // model, mood, skill, owner, viewer or robot (a face that it sees)
 }
 
 // Expression is published when a facial expression is requested. It is shown over the
@@ -409,10 +410,11 @@ type SkillStarted struct {
 
 // SkillDone is published when a skill has succeeded.
 type SkillDone struct {
-	Skill     string   `json:"skill"`               // name of the skill
-	Output    string   `json:"output,omitempty"`    // text for the agent
-	Sentiment *float64 `json:"sentiment,omitempty"` // from -1 to 1; left out if the skill reports none
-	By        string   `json:"by,omitempty"`        // "viewer" if a program that shows the agent has requested or reported it
+	Skill     string          `json:"skill"`               // name of the skill
+	Output    string          `json:"output,omitempty"`    // text for the agent
+	Sentiment *float64        `json:"sentiment,omitempty"` // from -1 to 1; left out if the skill reports none
+	Data      json.RawMessage `json:"data,omitempty"`      // what the skill has returned besides, any JSON of at most 4000 bytes
+	By        string          `json:"by,omitempty"`        // "viewer" if a program that shows the agent has requested or reported it
 }
 
 // SkillFailed is published when a skill has failed.
@@ -457,9 +459,11 @@ type Validated struct {
 	Warnings int `json:"warnings"` // number of warnings
 }
 
-// Presence is published when a viewer reports its presence.
+// Presence is published when a robot can be reached, when it no longer can, and when a
+// viewer reports its presence.
 type Presence struct {
-	State string `json:"state"` // a word of the viewer, such as "online"
+	State string `json:"state"`        // online or offline for a robot; a word of the viewer, such as "online"
+	By    string `json:"by,omitempty"` // "viewer" if a program that shows the agent has reported it; left out for a robot
 }
 
 // States of a command to a robot.

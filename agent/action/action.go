@@ -101,9 +101,10 @@ type (
 		By    string          `json:"by,omitempty"`
 	}
 	result struct {
-		Success   *bool    `json:"success"`
-		Output    string   `json:"output"`
-		Sentiment *float64 `json:"sentiment,omitempty"`
+		Success   *bool           `json:"success"`
+		Output    string          `json:"output"`
+		Sentiment *float64        `json:"sentiment,omitempty"`
+		Data      json.RawMessage `json:"data,omitempty"`
 	}
 	done struct {
 		Skill  string `json:"skill"`
@@ -213,7 +214,7 @@ func fromEvent(e event.Event, sentiment Sentiment) (kind Type, payload any, skil
 		return PerformSkill, p, e.Skill
 	case event.SkillDone:
 		success := true
-		return SkillDone, done{plain.Clip(e.Skill, limit.Name), result{&success, plain.Clip(e.Output, limit.Text), e.Sentiment}, e.By}, e.Skill
+		return SkillDone, done{plain.Clip(e.Skill, limit.Name), result{&success, plain.Clip(e.Output, limit.Text), e.Sentiment, e.Data}, e.By}, e.Skill
 	case event.SkillFailed:
 		return SkillError, failure{plain.Clip(e.Skill, limit.Name), plain.Clip(e.Error, limit.Text), e.By}, e.Skill
 	case event.LoadStarted:
@@ -223,7 +224,7 @@ func fromEvent(e event.Event, sentiment Sentiment) (kind Type, payload any, skil
 	case event.Validated:
 		return Validate, validation{count(e.Errors), count(e.Warnings), event.ByViewer}, ""
 	case event.Presence:
-		return Presence, state{plain.Clip(e.State, limit.Name), event.ByViewer}, ""
+		return Presence, state{plain.Clip(e.State, limit.Name), e.By}, ""
 	}
 	return "", nil, ""
 }
@@ -232,14 +233,14 @@ func fromEvent(e event.Event, sentiment Sentiment) (kind Type, payload any, skil
 // what the agent knows about the household.
 func (t Type) Private() bool { return t == Remember || t == Sign }
 
-// Shown returns the form of the action that a viewer may see: without the arguments and the
-// output of a skill. ok is false if the type is private.
+// Shown returns the form of the action that a viewer may see: without the arguments, the output
+// and the data of a skill. ok is false if the type is private.
 func (a Action) Shown() (shown Action, ok bool) {
 	switch a.Type {
 	case PerformSkill:
 		a.Payload = editPayload(a.Payload, func(p *perform) { p.Args = nil })
 	case SkillDone:
-		a.Payload = editPayload(a.Payload, func(p *done) { p.Result.Output = "" })
+		a.Payload = editPayload(a.Payload, func(p *done) { p.Result.Output, p.Result.Data = "", nil })
 	}
 	return a, !a.Type.Private()
 }
@@ -327,7 +328,7 @@ func toEvent(kind Type, payload json.RawMessage) (event.Event, error) {
 		return decodePayload(payload, validation.event)
 	case Presence:
 		return decodePayload(payload, func(p state) (event.Event, error) {
-			return event.Presence{State: p.State}, requireText("state", p.State, limit.Name)
+			return event.Presence{State: p.State, By: event.ByViewer}, requireText("state", p.State, limit.Name)
 		})
 	}
 	return nil, bad("there is no type %.40q; the types are %s", kind, typeNames())
@@ -404,10 +405,13 @@ func (p done) event() (event.Event, error) {
 	if s := p.Result.Sentiment; s != nil && !(math.Abs(*s) <= 1) {
 		err = errors.Join(err, bad("payload.result.sentiment is a number from -1 to 1"))
 	}
+	if len(p.Result.Data) > limit.Said {
+		err = errors.Join(err, bad("payload.result.data has at most %d bytes", limit.Said))
+	}
 	if p.Result.Success != nil && !*p.Result.Success {
 		return event.SkillFailed{Skill: p.Skill, Error: p.Result.Output, By: event.ByViewer}, err
 	}
-	return event.SkillDone{Skill: p.Skill, Output: p.Result.Output, Sentiment: p.Result.Sentiment, By: event.ByViewer}, err
+	return event.SkillDone{Skill: p.Skill, Output: p.Result.Output, Sentiment: p.Result.Sentiment, Data: p.Result.Data, By: event.ByViewer}, err
 }
 
 func (p memory) event() (event.Event, error) {

@@ -39,8 +39,8 @@ func TestEventsAndActionsMapBothWays(t *testing.T) {
 			event.LookAt{Target: "model", By: event.ByViewer}},
 		{event.SkillStarted{Skill: "greet", Args: json.RawMessage(`{"a":1}`), Gesture: "wave", By: event.ByViewer}, PerformSkill,
 			`{"skill":"greet","args":{"a":1},"animationHint":"wave","by":"viewer"}`, "greet", nil},
-		{event.SkillDone{Skill: "greet", Output: "Hi", Sentiment: number(.6), By: event.ByViewer}, SkillDone,
-			`{"skill":"greet","result":{"success":true,"output":"Hi","sentiment":0.6},"by":"viewer"}`, "greet", nil},
+		{event.SkillDone{Skill: "greet", Output: "Hi", Sentiment: number(.6), Data: json.RawMessage(`[1]`), By: event.ByViewer}, SkillDone,
+			`{"skill":"greet","result":{"success":true,"output":"Hi","sentiment":0.6,"data":[1]},"by":"viewer"}`, "greet", nil},
 		{event.SkillFailed{Skill: "greet", Error: "no voice", By: event.ByViewer}, SkillError,
 			`{"skill":"greet","error":"no voice","by":"viewer"}`, "greet", nil},
 		{event.Remembered{ID: "7", Type: "user", Name: "tea", Body: "likes tea", By: event.ByViewer}, Remember,
@@ -51,7 +51,7 @@ func TestEventsAndActionsMapBothWays(t *testing.T) {
 		{event.LoadStarted{URI: "a.glb"}, LoadStart, `{"uri":"a.glb","by":"viewer"}`, "", nil},
 		{event.LoadEnded{URI: "a.glb", Error: "404"}, LoadEnd, `{"uri":"a.glb","error":"404","by":"viewer"}`, "", nil},
 		{event.Validated{Errors: 2, Warnings: 1}, Validate, `{"errors":2,"warnings":1,"by":"viewer"}`, "", nil},
-		{event.Presence{State: "online"}, Presence, `{"state":"online","by":"viewer"}`, "", nil},
+		{event.Presence{State: "online", By: event.ByViewer}, Presence, `{"state":"online","by":"viewer"}`, "", nil},
 	} {
 		a, ok := Of(event.Envelope{At: at, Event: c.event}, "cook", func(string) float64 { return .5 })
 		if !ok || a.Type != c.kind || string(a.Payload) != c.payload || a.Agent != "cook" || a.Timestamp != 1_790_000_000_123 ||
@@ -99,7 +99,7 @@ func TestAViewerPassesForNobodyElse(t *testing.T) {
 		}
 	}
 	for _, own := range []event.Event{event.Said{}, event.ThinkingStarted{}, event.SkillStarted{}, event.SkillDone{}, event.SkillFailed{},
-		event.Remembered{}, event.Signed{}, event.Gesture{By: event.ByModel}, event.LookAt{By: event.BySkill}} {
+		event.Remembered{}, event.Signed{}, event.Gesture{By: event.ByModel}, event.LookAt{By: event.BySkill}, event.LookAt{By: event.ByRobot}, event.Presence{}} {
 		if a, ok := Of(event.Envelope{Event: own}, "cook", nil); !ok || strings.Contains(string(a.Payload), `viewer`) {
 			t.Errorf("%#v is told as %s", own, a.Payload)
 		}
@@ -109,7 +109,7 @@ func TestAViewerPassesForNobodyElse(t *testing.T) {
 func TestActionJSON(t *testing.T) {
 	a, _ := Of(event.Envelope{At: time.UnixMilli(5), Event: event.Presence{State: "online"}}, "default", nil)
 	text, err := json.Marshal(a)
-	want := `{"type":"presence","payload":{"state":"online","by":"viewer"},"timestamp":5,"agentId":"default","sourceSkill":null}`
+	want := `{"type":"presence","payload":{"state":"online"},"timestamp":5,"agentId":"default","sourceSkill":null}`
 	if err != nil || string(text) != want {
 		t.Errorf("%s, %v", text, err)
 	}
@@ -134,25 +134,26 @@ func TestDefaultsOfViewersActions(t *testing.T) {
 
 func TestBadActions(t *testing.T) {
 	for text, says := range map[string]string{
-		`{"type":"dance"}`:                                                                "there is no type",
-		`{"type":"speak"}`:                                                                "payload is an object",
-		`{"type":"speak","payload":[]}`:                                                   "payload is an object",
-		`{"type":"speak","payload":{"text":" "}}`:                                         "payload.text is needed",
-		`{"type":"speak","payload":{"text":7}}`:                                           "payload.text may not be a JSON number",
-		`{"type":"gesture","payload":{"name":"wave","duration":-1}}`:                      "milliseconds",
-		`{"type":"gesture","payload":{"name":"wave","duration":1e9}}`:                     "milliseconds",
-		`{"type":"emote","payload":{"trigger":"joy"}}`:                                    "payload.trigger",
-		`{"type":"emote","payload":{"trigger":"concern","weight":1.1}}`:                   "payload.weight",
-		`{"type":"look-at","payload":{"target":"moon"}}`:                                  "payload.target",
-		`{"type":"remember","payload":{"type":"diary","content":"x"}}`:                    "payload.type",
-		`{"type":"perform-skill","payload":{"skill":"x","args":[1]}}`:                     "payload.args",
-		`{"type":"skill-done","payload":{"skill":"x","result":{"sentiment":2}}}`:          "payload.result.sentiment",
-		`{"type":"sign","payload":{"message":"m","address":"ed25519:AAAA"}}`:              "the appliance's",
-		`{"type":"sign","payload":{"message":"m","address":" ed25519:AAAA"}}`:             "one word",
-		`{"type":"sign","payload":{"message":"m","address":"\u200bed25519:AAAA"}}`:        "one word",
-		`{"type":"validate","payload":{"errors":-1}}`:                                     "payload.errors",
-		`{"type":"presence","payload":{}}`:                                                "payload.state is needed",
-		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", limit.Text+1) + `"}}`: "at most",
+		`{"type":"dance"}`:                                                                                          "there is no type",
+		`{"type":"speak"}`:                                                                                          "payload is an object",
+		`{"type":"speak","payload":[]}`:                                                                             "payload is an object",
+		`{"type":"speak","payload":{"text":" "}}`:                                                                   "payload.text is needed",
+		`{"type":"speak","payload":{"text":7}}`:                                                                     "payload.text may not be a JSON number",
+		`{"type":"gesture","payload":{"name":"wave","duration":-1}}`:                                                "milliseconds",
+		`{"type":"gesture","payload":{"name":"wave","duration":1e9}}`:                                               "milliseconds",
+		`{"type":"emote","payload":{"trigger":"joy"}}`:                                                              "payload.trigger",
+		`{"type":"emote","payload":{"trigger":"concern","weight":1.1}}`:                                             "payload.weight",
+		`{"type":"look-at","payload":{"target":"moon"}}`:                                                            "payload.target",
+		`{"type":"remember","payload":{"type":"diary","content":"x"}}`:                                              "payload.type",
+		`{"type":"perform-skill","payload":{"skill":"x","args":[1]}}`:                                               "payload.args",
+		`{"type":"skill-done","payload":{"skill":"x","result":{"sentiment":2}}}`:                                    "payload.result.sentiment",
+		`{"type":"skill-done","payload":{"skill":"x","result":{"data":"` + strings.Repeat("x", limit.Said) + `"}}}`: "payload.result.data",
+		`{"type":"sign","payload":{"message":"m","address":"ed25519:AAAA"}}`:                                        "the appliance's",
+		`{"type":"sign","payload":{"message":"m","address":" ed25519:AAAA"}}`:                                       "one word",
+		`{"type":"sign","payload":{"message":"m","address":"\u200bed25519:AAAA"}}`:                                  "one word",
+		`{"type":"validate","payload":{"errors":-1}}`:                                                               "payload.errors",
+		`{"type":"presence","payload":{}}`:                                                                          "payload.state is needed",
+		`{"type":"speak","payload":{"text":"` + strings.Repeat("a", limit.Text+1) + `"}}`:                           "at most",
 	} {
 		var a Action
 		must.Succeed(t, json.Unmarshal([]byte(text), &a))
@@ -178,7 +179,7 @@ func TestTheLogIsBounded(t *testing.T) {
 		t.Errorf("the quietest character is kept: %v", got)
 	}
 	got := l.Recent(fmt.Sprint(maxCharacters+2), []Type{Presence}, 2)
-	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d","by":"viewer"}`, maxActions+4) {
+	if len(got) != 2 || string(got[1].Payload) != fmt.Sprintf(`{"state":"%d"}`, maxActions+4) {
 		t.Errorf("the latest two are %v", got)
 	}
 	if got := l.Recent("", []Type{Speak}, 10); len(got) != 0 {

@@ -98,7 +98,11 @@ func (l *Library) run(ctx context.Context, s Skill, c Call, do func(*performance
 		r.Output = fillPattern(s.Voice, p.args, r)
 	}
 	r.Output = plain.Clip(r.Output, limit.Data)
-	l.o.Publish(c.Robot, c.Session, event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()})
+	done := event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()}
+	if len(r.Data) <= limit.Said {
+		done.Data = r.Data
+	}
+	l.o.Publish(c.Robot, c.Session, done)
 	return r, nil
 }
 

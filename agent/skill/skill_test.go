@@ -367,6 +367,9 @@ func TestAnEndpointCarriesASkillOut(t *testing.T) {
 	if got := h.kinds(); !slices.Equal(got, []string{"skill_started", "gesture", "skill_done"}) {
 		t.Errorf("the events are %v", got)
 	}
+	if d := h.events[2].(event.SkillDone); string(d.Data) != `{"at":"six"}` {
+		t.Errorf("the data is %s", d.Data)
+	}
 	if g := h.events[1].(event.Gesture); g != (event.Gesture{Name: "point", By: event.BySkill, Skill: "tide"}) {
 		t.Errorf("the gesture is %+v", g)
 	}

@@ -181,7 +181,7 @@ func TestPrivateActionsAreHidden(t *testing.T) {
 		h.bus.Publish(adopted, "", event.Remembered{Type: "user", Body: "secret fact"})
 		h.bus.Publish(adopted, "", event.Signed{Message: "secret message", Address: "ed25519:AAAA"})
 		h.bus.Publish(adopted, "", event.SkillStarted{Skill: "greet", Args: json.RawMessage(`{"a":"secret argument"}`)})
-		h.bus.Publish(adopted, "", event.SkillDone{Skill: "greet", Output: "secret output"})
+		h.bus.Publish(adopted, "", event.SkillDone{Skill: "greet", Output: "secret output", Data: json.RawMessage(`"secret data"`)})
 		synctest.Wait()
 		cancel()
 		readers.Wait()
@@ -189,10 +189,10 @@ func TestPrivateActionsAreHidden(t *testing.T) {
 			who, where, text string
 			n, secrets       int
 		}{
-			{"the owner", "list", ask(t.Context(), "/api/v1/actions", ""), 4, 4},
+			{"the owner", "list", ask(t.Context(), "/api/v1/actions", ""), 4, 5},
 			{"a viewer", "list", ask(t.Context(), "/api/v1/actions", viewersKey), 2, 0},
 			{"a viewer", "list of 2", ask(t.Context(), "/api/v1/actions?n=2", viewersKey), 2, 0},
-			{"the owner", "stream", streams[0], 4, 4},
+			{"the owner", "stream", streams[0], 4, 5},
 			{"a viewer", "stream", streams[1], 2, 0},
 		} {
 			if n, secrets := strings.Count(c.text, `"agentId"`), strings.Count(c.text, "secret"); n != c.n || secrets != c.secrets ||
