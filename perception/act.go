@@ -17,6 +17,10 @@ type Say struct {
 	Greeting bool   // the text greets a face
 }
 
+// Look makes the agent look at a target, which programs that show the agent can see. The
+// robot's head does not move.
+type Look struct{ Target string } // see event.LookAt
+
 // Abort stops the robot's speech.
 type Abort struct{}
 
@@ -48,6 +52,7 @@ type RefreshFace struct{}
 type SetState struct{ State string }
 
 func (Say) isAct()         {}
+func (Look) isAct()        {}
 func (Abort) isAct()       {}
 func (TurnHead) isAct()    {}
 func (FindHead) isAct()    {}

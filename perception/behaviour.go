@@ -68,6 +68,7 @@ func enabledBehaviours(t *Tuning, gestures Gestures) []behaviour {
 	add(&purrPlayer{PurrTuning: &t.Purr}, t.Purr.On)
 	add(&danceReflector{DanceTuning: &t.Dance}, t.Dance.On)
 	add(&idleGazer{GazeTuning: &t.Gaze}, t.Gaze.On)
+	add(&faceGazer{}, t.Gaze.On)
 	return append(enabled, &looker{}, &gesturer{gestures: gestures}, &moodDisplay{})
 }
 

@@ -140,7 +140,14 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 		c = newReactor(b.o)
 		b.reactors[e.Robot] = c
 	}
+	wasOnline := c.state.Online
 	executor.enqueue(ctx, e.Robot, e.At, c.handleEvent(e))
+	switch {
+	case c.state.Online && !wasOnline:
+		b.o.Bus.Publish(e.Robot, "", event.Presence{State: "online"})
+	case !c.state.Online && wasOnline:
+		b.o.Bus.Publish(e.Robot, "", event.Presence{State: "offline"})
+	}
 }
 
 // Moves tells the behaviours that a client is about to call a robot's tool. If the tool

@@ -114,6 +114,8 @@ func (h *executor) execute(ctx context.Context, id device.ID, r request) (err er
 	switch a := r.act.(type) {
 	case Say:
 		_, err = h.robots.Speak(ctx, id, h.text(id, a))
+	case Look:
+		h.o.Bus.Publish(id, "", event.LookAt{Target: a.Target, By: event.ByRobot})
 	case Abort:
 		err = h.robots.Abort(ctx, id)
 	case Play:

@@ -201,7 +201,7 @@ const (
 
 func (*looker) step(m moment) []Act {
 	e, ok := m.event.(event.LookAt)
-	if !ok || m.state.isAsleep() && e.By != event.ByOwner || e.By == event.ByMood && m.quiet {
+	if !ok || e.By == event.ByRobot || m.state.isAsleep() && e.By != event.ByOwner || e.By == event.ByMood && m.quiet {
 		return nil
 	}
 	yaw, pitch := 0, restPitch

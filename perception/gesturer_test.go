@@ -43,6 +43,7 @@ func TestALookTurnsTheHead(t *testing.T) {
 		{name: "at who was heard", script: "1s sound left; 2s look user", want: "2s head -35 30"},
 		{name: "ahead", script: "1s look center; 2s look model; 3s look down", want: "1s head 0 15; 2s head 0 15; 3s head 0 5"},
 		{name: "at what only a drawn avatar can see", script: "1s look token", want: ""},
+		{name: "not at a face that it sees, which is before it", script: "1s gazes user", want: ""},
 		{name: "not away from where the model has turned it", script: "1s moves; 2s look center", want: ""},
 	})
 }

@@ -313,7 +313,7 @@ func TestMoodStartsAtFoundHead(t *testing.T) {
 func TestHeadTurnIsPublished(t *testing.T) {
 	withBehaviours(t, nil, func(t *testing.T, h *running) {
 		h.play(t, "1s sound left; 2s .")
-		r := h.bus.ReadFrom(3)
+		r := h.bus.ReadFrom(4)
 		e, err := r.Next(t.Context())
 		if err != nil || e.Robot != chan1 {
 			t.Fatal(err, e)
@@ -324,6 +324,34 @@ func TestHeadTurnIsPublished(t *testing.T) {
 		}
 		if s := Fold(State{}, e); s.Head.Yaw != -45 {
 			t.Errorf("known: %+v", s.Head)
+		}
+	})
+}
+
+// TestPresenceAndGazeArePublished: a robot is online while it can be reached by any channel, and
+// the agent looks at a person whom it sees.
+func TestPresenceAndGazeArePublished(t *testing.T) {
+	withBehaviours(t, nil, func(t *testing.T, h *running) {
+		h.play(t, "1s face; 2s lost")
+		for _, e := range []event.Event{event.RobotConnected{}, event.RobotOffline{}, event.RobotDisconnected{}} {
+			h.bus.Publish(chan1, "s", e)
+		}
+		synctest.Wait()
+		var got []event.Event
+		for r := h.bus.ReadFrom(1); r != nil; {
+			e := must.Value(r.Next(t.Context()))(t)
+			switch e.Event.(type) {
+			case event.Presence, event.LookAt:
+				got = append(got, e.Event)
+			}
+			if e.Seq == h.bus.Seq() {
+				r = nil
+			}
+		}
+		want := []event.Event{event.Presence{State: "online"}, event.LookAt{Target: "user", By: event.ByRobot},
+			event.LookAt{Target: "center", By: event.ByRobot}, event.Presence{State: "offline"}}
+		if !slices.Equal(got, want) {
+			t.Errorf("published: %v\nwant: %v", got, want)
 		}
 	})
 }
@@ -383,7 +411,9 @@ func TestTooManyActs(t *testing.T) {
 
 // TestMissedEventsEndATalk, because its end may be among them.
 func TestMissedEventsEndATalk(t *testing.T) {
-	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
+	bus := event.NewBus()
+	defer bus.Close()
+	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: bus}, reactors: map[device.ID]*reactor{}}
 	executor := newExecutor(nil, nil, b.o)
 	b.handleEvent(t.Context(), executor, envelope(noon, event.RobotOnline{}))
 	b.handleEvent(t.Context(), executor, envelope(noon, event.Heard{Text: "x"}))
@@ -398,8 +428,10 @@ func TestMissedEventsEndATalk(t *testing.T) {
 
 // TestACheckInStartsNoState: it may come from a stranger, and of strangers there may be many.
 func TestACheckInStartsNoState(t *testing.T) {
+	bus := event.NewBus()
+	defer bus.Close()
 	board := NewStates(newJSONTable())
-	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
+	b := &Behaviours{o: Options{Zone: time.UTC, Bus: bus}, reactors: map[device.ID]*reactor{}}
 	for n, e := range []event.Event{event.RobotSeen{}, event.RobotDisconnected{}, event.RobotForgotten{}, event.RobotOnline{}} {
 		e := event.Envelope{At: noon, Robot: device.ID(fmt.Sprintf("%012x", n)), Event: e}
 		board.HandleEvent(e)

@@ -91,6 +91,26 @@ func (g *idleGazer) step(m moment) []Act {
 // returns to the middle, since people are usually in front of the robot.
 func gazePattern() []int { return []int{-60, 0, 40, 100, 0, -100, -20, 0, 70, 0} }
 
+// faceGazer makes the agent's gaze follow a face: it looks at the person who has come, and
+// ahead when the person has left.
+type faceGazer struct {
+	noTimer
+	looking bool // whether the agent looks at a person
+}
+
+func (*faceGazer) name() string { return "face_gaze" }
+
+func (g *faceGazer) step(m moment) []Act {
+	if m.state.Face.Present == g.looking {
+		return nil
+	}
+	g.looking = m.state.Face.Present
+	if g.looking {
+		return []Act{Look{"user"}}
+	}
+	return []Act{Look{"center"}}
+}
+
 // faceLostAborter stops a greeting if the greeted face disappears and does not come back.
 // It does not interrupt a conversation.
 type faceLostAborter struct {

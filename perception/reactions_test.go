@@ -88,6 +88,14 @@ func TestIdleGazer(t *testing.T) {
 	})
 }
 
+func TestFaceGazer(t *testing.T) {
+	act(t, []string{"face_gaze"}, []scene{
+		{"somebody comes, and goes", "", nil, "1s face; 2s known Ann; 3s lost; 4s face", "1s look user; 3s look center; 4s look user"},
+		{"nobody has come", "", nil, "1s lost; 2s sound left", ""},
+		{"at night", "23:00", nightly, "1s face", ""},
+	})
+}
+
 func TestFaceLostAborter(t *testing.T) {
 	act(t, []string{"greeter", "face_lost"}, []scene{
 		{"the face leaves while it is greeted", "", nil, "0s face; 0.2s speaks; 2s lost; 20s .", "0s say Hi!; 6s abort"},

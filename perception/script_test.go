@@ -118,6 +118,8 @@ func scriptEvent(t *testing.T, word string) event.Event {
 		return event.Gesture{Name: rest, By: by}
 	case "look":
 		return event.LookAt{Target: rest, By: event.ByModel}
+	case "gazes": // at a face
+		return event.LookAt{Target: rest, By: event.ByRobot}
 	case "seems":
 		return event.Expression{Preset: rest, Intensity: 1, By: event.ByModel}
 	case "cut":
@@ -154,6 +156,8 @@ func actText(a Act) string {
 	switch a := a.(type) {
 	case Say:
 		return "say " + strings.ReplaceAll(a.Text, "{name}", a.Person)
+	case Look:
+		return "look " + a.Target
 	case Abort:
 		return "abort"
 	case TurnHead:

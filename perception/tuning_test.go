@@ -15,7 +15,7 @@ func TestHoursInTheOwnersZone(t *testing.T) {
 	tuning := DefaultTuning()
 	c := newReactor(Options{Tuning: tuning, Zone: time.FixedZone("far", 9*3600)})
 	c.handleEvent(envelope(noon, event.RobotOnline{}))
-	if requests := c.handleEvent(envelope(noon, scriptEvent(t, "face"))); len(requests) != 0 { // 21:00 there
+	if requests := c.handleEvent(envelope(noon, scriptEvent(t, "face"))); len(requests) != 1 || requests[0].act != (Look{"user"}) { // 21:00 there
 		t.Errorf("it does %v", requests)
 	}
 }

@@ -79,6 +79,7 @@ func TestStimuli(t *testing.T) {
 		"an emote of no weight":   {of(t, event.Emote{Trigger: "concern"}), feels(0, 0, 0, 0, 0, 0)},
 		"an emote of too much":    {of(t, event.Emote{Trigger: "concern", Weight: 99}), feels(1, 0, 0, 0, 0, 0)},
 		"a look":                  {of(t, event.LookAt{Target: "user"}), feels(0, 0, 0, .3, 0, 0)},
+		"a look at a face":        {of(t, event.LookAt{Target: "user", By: event.ByRobot}), feels(0, 0, 0, 0, 0, 0)},
 		"an interruption":         {Step(felt(raise(Patience, 1)), Interrupted(), 0), feels(0, 0, 0, .5, 0, 0)},
 		"a word of a person":      {of(t, event.Heard{}), feels(0, 0, 0, .07, 0, 0)},
 		"a face":                  {of(t, event.Perceived{Name: "face_detected"}), feels(0, 0, 0, 0, 0, 0)},

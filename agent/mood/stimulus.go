@@ -172,7 +172,9 @@ func Of(e event.Event) (s Stimulus, ok bool) {
 	case event.Emote:
 		return emoted(e.Trigger, e.Weight)
 	case event.LookAt:
-		s = raise(Curiosity, .3)
+		if e.By != event.ByRobot { // a face is a stimulus of its own, see below
+			s = raise(Curiosity, .3)
+		}
 		s.looks = true
 		return s, true
 	case event.Expression:
