@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"perch/limit"
 	"perch/must"
@@ -100,6 +101,9 @@ func TestCodexHooks(t *testing.T) {
 		}
 		if ends := event == "SessionEnd" || event == "Interrupt"; ends && h.Timeout > 3 || event == "PermissionRequest" && h.Timeout < 61 {
 			t.Errorf("%s waits for %d s", event, h.Timeout)
+		}
+		if event != "PermissionRequest" && time.Duration(h.Timeout)*time.Second <= stateWithin {
+			t.Errorf("%s is killed after %d s, before its request ends after %s", event, h.Timeout, stateWithin)
 		}
 	}
 	if got := strings.Join(slices.Sorted(maps.Keys(all)), " "); got != "Interrupt PermissionRequest PostToolUse PreCompact PreToolUse "+

@@ -20,8 +20,8 @@ import (
 
 // Maximum duration of a request to the appliance.
 const (
-	stateWithin      = 4 * time.Second
-	permissionWithin = 115 * time.Second // the appliance responds when somebody has allowed or denied the tool
+	stateWithin      = 2500 * time.Millisecond // Codex kills some hooks after 3 s
+	permissionWithin = 115 * time.Second       // the appliance responds when somebody has allowed or denied the tool
 )
 
 // sendHook sends the input of a hook to the appliance. args is one word, state or permission. For
