@@ -184,7 +184,7 @@ func (p *portal) check(ctx context.Context) {
 	case lower:
 		p.close()
 		p.radio.lower(ctx)
-		p.log.Info("the access point is down", "name", network)
+		p.log.Info("the access point is down", "name", p.name)
 	case join:
 		p.join(ctx, *p.form)
 		p.form = nil

@@ -188,6 +188,9 @@ func TestPhoneSubmitsANetwork(t *testing.T) {
 		w.change(func() { w.raised = false })
 		time.Sleep(2 * time.Minute)
 		w.wants(t, "after NetworkManager was updated", "lower", "raise Perch-1A2B")
+		if !strings.Contains(log.String(), `msg="the access point is down" name=Perch-1A2B`) {
+			t.Errorf("the log is\n%s", log)
+		}
 	})
 }
 
