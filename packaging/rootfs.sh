@@ -9,7 +9,7 @@ alone() {
 	export PERCH_ALONE=yes
 	[ "$(id -u)" -ne 0 ] || exec unshare --mount "$@"
 	unshare --map-root-user --map-auto true 2>/dev/null || {
-		echo "whoever is not root needs the package uidmap and a range of users in /etc/subuid and /etc/subgid to unpack a Debian with its owners; or run this with sudo" >&2
+		echo "to unpack a Debian with its owners, run this with sudo, or install uidmap and have a range of users in /etc/subuid and /etc/subgid" >&2
 		exit 1
 	}
 	exec unshare --map-root-user --map-auto --mount "$@"

@@ -133,7 +133,7 @@ grep -v '^perch ' "$work/packages" >"$work/lock"
 if [ "${PERCH_LOCK:-}" = write ]; then
 	cp "$work/lock" "$lock"
 elif ! diff "$lock" "$work/lock" >"$work/lock.diff"; then
-	step "these packages are others than in $lock (<), so that the bytes are others than whoever wrote it has:"
+	step "these packages differ from $lock (<), so the image differs from the one that was built with that list:"
 	grep '^[<>]' "$work/lock.diff" >&2
 	[ "${PERCH_LOCK:-}" != strict ] || exit 1
 fi

@@ -29,7 +29,7 @@ if tagged=$(git rev-parse -q --verify "refs/tags/v$version^{commit}") && [ "$tag
 fi
 packaging/release/notes.sh "$version" >/dev/null
 case " $parts " in *" image "*)
-	[ -n "${PERCH_DOWNLOAD:-}" ] || fail "where will the image be downloaded from? Raspberry Pi Imager is told; PERCH_DOWNLOAD=https://... names the folder"
+	[ -n "${PERCH_DOWNLOAD:-}" ] || fail "where will the image be downloaded from? Raspberry Pi Imager needs the address: PERCH_DOWNLOAD=https://... is the folder"
 	;;
 esac
 [ -n "${PERCH_SSH_KEY:-}" ] || fail "nothing signs the checksums; PERCH_SSH_KEY names the file of a private key: ssh-keygen -t ed25519 -f FILE makes one"
