@@ -94,13 +94,11 @@ func TestScopes(t *testing.T) {
 		{"operator.pairing", "MISSING_SCOPE", "MISSING_SCOPE"},
 	} {
 		cl := h.join(func(p map[string]any) { p["scopes"] = []string{c.scopes} })
-		cl.call("l", "sessions.list", "{}")
-		if got := cl.answer("l"); !strings.Contains(got.whole, c.list) {
-			t.Errorf("%q lists: %s", c.scopes, got.whole)
-		}
-		cl.call("a", "agents.list", "{}")
-		if got := cl.answer("a"); !strings.Contains(got.whole, c.list) {
-			t.Errorf("%q lists agents: %s", c.scopes, got.whole)
+		for _, method := range []string{"sessions.list", "agents.list", "chat.history", "status"} {
+			cl.call("l", method, "{}")
+			if got := cl.answer("l"); !strings.Contains(got.whole, c.list) {
+				t.Errorf("%q calls %s: %s", c.scopes, method, got.whole)
+			}
 		}
 		cl.call("c", "chat.send", `{"sessionKey":"main","message":"hello","idempotencyKey":"`+c.scopes+`"}`)
 		if got := cl.answer("c"); !strings.Contains(got.whole, c.chat) {

@@ -271,10 +271,17 @@ func (c *connection) handleFrame(ctx context.Context, f frame) error {
 	return c.send(newResponse(r.ID, payload, bad))
 }
 
+// method carries out a request, and returns the payload of the response or an error.
+type method func(context.Context, request) (any, *failure)
+
 // methods returns the supported methods by name.
-func (c *connection) methods() map[string]func(context.Context, request) (any, *failure) {
-	return map[string]func(context.Context, request) (any, *failure){
-		"agent": c.agent, "agents.list": c.listAgents, "chat.send": c.chat, "sessions.list": c.listSessions}
+func (c *connection) methods() map[string]method {
+	return map[string]method{
+		"agent": c.agent, "agents.list": c.reads(c.listAgents), "chat.history": c.reads(c.history), "chat.send": c.chat,
+		"commands.list": c.reads(always(map[string]any{"commands": []any{}})), "health": c.reads(c.health),
+		"plugin.approval.list": c.reads(always([]any{})), "question.list": c.reads(always(map[string]any{"questions": []any{}})),
+		"sessions.describe": c.reads(c.describeSession), "sessions.list": c.reads(c.listSessions),
+		"sessions.subscribe": c.reads(always(map[string]any{"subscribed": true})), "status": c.reads(c.status)}
 }
 
 // call carries out a request, and returns the payload of the response or an error.
@@ -286,65 +293,6 @@ func (c *connection) call(ctx context.Context, r request) (payload any, bad *fai
 		return nil, invalid("connect is only valid as the first request")
 	}
 	return nil, invalid("unknown method: %s", plain.Clip(r.Method, limit.ID))
-}
-
-// agentEntry is an entry of the response to agents.list.
-type agentEntry struct {
-	ID   string `json:"id"`
-	Name string `json:"name,omitempty"`
-}
-
-// listAgents implements the method agents.list.
-func (c *connection) listAgents(context.Context, request) (any, *failure) {
-	if bad := c.handshake.scopes.require(scopeRead); bad != nil {
-		return nil, bad
-	}
-	agents := []agentEntry{{household, c.server.o.Name()}}
-	if characters := c.server.o.Characters; characters != nil {
-		for _, name := range characters.Names() {
-			if name != household {
-				agents = append(agents, agentEntry{ID: name})
-			}
-		}
-	}
-	return map[string]any{"defaultId": household, "mainKey": household, "scope": "per-sender", "agents": agents}, nil
-}
-
-// sessionEntry is an entry of the response to sessions.list.
-type sessionEntry struct {
-	Key     string `json:"key"`
-	Kind    string `json:"kind"`
-	Updated int64  `json:"updatedAt"`
-	Status  string `json:"status"` // running or done
-	Active  bool   `json:"hasActiveRun"`
-}
-
-// listSessions implements the method sessions.list.
-func (c *connection) listSessions(_ context.Context, r request) (any, *failure) {
-	if bad := c.handshake.scopes.require(scopeRead); bad != nil {
-		return nil, bad
-	}
-	var p struct {
-		Minutes float64 `json:"activeMinutes"`
-		Limit   int     `json:"limit"`
-	}
-	if bad := r.decodeParams(&p); bad != nil {
-		return nil, bad
-	}
-	now := time.Now()
-	sessions := []sessionEntry{}
-	for _, s := range c.runs.recent() {
-		if p.Limit > 0 && len(sessions) == p.Limit || p.Minutes > 0 && float64(now.UnixMilli()-s.at) > p.Minutes*60_000 {
-			break
-		}
-		entry := sessionEntry{Key: s.key, Kind: "direct", Updated: s.at, Status: "done"}
-		if s.run != nil {
-			entry.Status, entry.Active = "running", true
-		}
-		sessions = append(sessions, entry)
-	}
-	return map[string]any{"ts": now.UnixMilli(), "path": "perch", "count": len(sessions), "sessions": sessions,
-		"defaults": map[string]any{"modelProvider": nil, "model": nil, "contextTokens": nil}}, nil
 }
 
 // chat implements the method chat.send: it sends a text to an agent. The client gets chat events

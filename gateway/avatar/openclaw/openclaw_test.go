@@ -63,8 +63,15 @@ func TestTranscript(t *testing.T) {
 	}
 	say(`{"type":"req","id":"5","method":"sessions.list"}`)
 	note(c.answer("5"))
-	say(`{"type":"req","id":"6","method":"health","params":{}}`)
-	note(c.answer("6"))
+	// What OpenClaw's own terminal client asks for before it lets its user type.
+	for n, call := range []string{`"sessions.subscribe","params":{}`, `"question.list","params":{}`, `"plugin.approval.list","params":{}`,
+		`"chat.history","params":{"sessionKey":"agent:leo:desk","limit":200}`, `"sessions.describe","params":{"key":"agent:leo:desk"}`,
+		`"sessions.describe","params":{"key":"agent:main:main"}`, `"commands.list","params":{"agentId":"leo","scope":"text","includeArgs":false}`,
+		`"health"`, `"status"`} {
+		id := fmt.Sprint(6 + n)
+		say(`{"type":"req","id":"` + id + `","method":` + call + `}`)
+		note(c.answer(id))
+	}
 	if got := h.talks.heard(); len(got) != 1 || got[0] != "vtb_desk leo: What time is it?" {
 		t.Errorf("the talk heard %q", got)
 	}
