@@ -86,21 +86,49 @@ func faceTable() [][]string {
 // of the first row, to the face that they mean.
 func ambiguousWords() map[string]string {
 	return map[string]string{
-		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking",
+		"smirk": "confident", "fun": "relaxed", "face:fun": "relaxed", "doubtful": "thinking", "excited": "laughing",
 	}
 }
 
 // readOnlyWords maps further words for faces, which Words.Face accepts but Words.Word never
 // returns, to the names of the faces.
 func readOnlyWords() map[string]string {
-	return map[string]string{
+	words := map[string]string{
 		"disgusted": "angry", "pain": "crying", "bored": "sleepy", // words of VocabularyRFC
 		"disgust": "angry", // word of VocabularyLive2D
+	}
+	for name, synonyms := range synonyms() {
+		for word := range strings.FieldsSeq(synonyms) {
+			words[word] = name
+		}
+	}
+	return words
+}
 
-		"joyful": "happy", "smile": "happy", "smiling": "happy", "grateful": "happy",
-		"calm": "neutral", "normal": "neutral", "serious": "neutral", "amused": "laughing",
-		"disappointed": "sad", "worried": "sad", "amazed": "surprised", "afraid": "shocked", "scared": "shocked",
-		"annoyed": "angry", "frustrated": "angry", "affectionate": "loving", "focused": "thinking", "tired": "sleepy",
+// synonyms returns words that language models write for the faces, in English and Japanese, separated by spaces.
+func synonyms() map[string]string {
+	return map[string]string{
+		"neutral":     "calm normal serious 普通 通常 無表情 真顔",
+		"happy":       "joyful smile smiling grateful cheerful glad pleased delighted hopeful 笑顔 微笑み 喜び 嬉しい うれしい 楽しい 幸せ 満足",
+		"laughing":    "amused giggle giggling grin grinning chuckle thrilled ecstatic enthusiastic 笑い 笑う 大笑い 爆笑 興奮 わくわく ワクワク",
+		"funny":       "面白い おもしろい",
+		"sad":         "disappointed worried lonely sorry apologetic gloomy hurt 悲しい 悲しみ 寂しい さみしい 残念 落ち込み 心配 申し訳ない",
+		"crying":      "cry sobbing weeping tearful 泣く 泣き 泣き顔 涙 号泣",
+		"angry":       "annoyed frustrated mad furious irritated upset grumpy 怒り 怒る 怒った 不満 イライラ 不機嫌 嫌悪",
+		"loving":      "affectionate adoring tender 愛 愛情 大好き 好き",
+		"embarrassed": "blush blushing bashful ashamed flustered awkward 照れ 照れる 恥ずかしい",
+		"surprised":   "amazed astonished startled wow 驚き 驚く 驚いた びっくり",
+		"shocked":     "afraid scared terrified anxious nervous panicked 恐怖 怖い 不安 焦り 衝撃 ショック",
+		"thinking":    "focused thoughtful pensive pondering wondering 考え中 考える 思考 真剣 好奇心",
+		"confused":    "puzzled unsure perplexed bewildered 困惑 困る 困った 戸惑い 混乱 疑問",
+		"winking":     "wink playful mischievous teasing ウインク ウィンク いたずら",
+		"cool":        "クール かっこいい",
+		"relaxed":     "peaceful relieved comfortable gentle 安心 穏やか 落ち着き リラックス",
+		"confident":   "determined smug 自信 得意 ドヤ顔",
+		"kissy":       "kiss kissing キス 投げキス",
+		"delicious":   "yummy tasty hungry 美味しい おいしい",
+		"sleepy":      "tired exhausted drowsy sleeping 眠い 眠たい 眠気 疲れた",
+		"silly":       "goofy crazy joking おどけ ふざけ",
 	}
 }
 
@@ -218,11 +246,18 @@ func (w *Words) Word(v Vocabulary, face string) string {
 	return words[Neutral.Name]
 }
 
-// Tag returns a vocabulary's word for a face. The tag is the model's own word for it, or "";
-// only VocabularyVerbatim uses it.
+// Tag returns a vocabulary's word for a face. The tag is the model's own word for it, or "".
+// It is used by VocabularyVerbatim, and where it is a word of the vocabulary.
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag
+	}
+	if meant, _ := w.Face(tag); meant.Name == face {
+		for _, word := range w.toWord[v] {
+			if strings.EqualFold(word, tag) {
+				return word
+			}
+		}
 	}
 	return w.Word(v, face)
 }

@@ -47,7 +47,7 @@ func TestWordsMapBothWays(t *testing.T) {
 			if written[word] = true; !slices.Contains(known, word) {
 				t.Errorf("%s: %s is called %s, which is none of its words", v, e.Name, word)
 			}
-			if read, ok := w.Face(word); !ok || w.Word(v, read.Name) != word {
+			if read, ok := w.Face(word); !ok || w.Tag(v, read.Name, word) != word {
 				t.Errorf("%s: %s is called %s, which is read as %s and called %s then", v, e.Name, word, read.Name, w.Word(v, read.Name))
 			}
 		}
@@ -56,7 +56,7 @@ func TestWordsMapBothWays(t *testing.T) {
 			if !ok || !slices.Contains(agent.Emotions(), read) {
 				t.Errorf("%s: %s is read as %v", v, word, read)
 			}
-			if again := w.Word(v, read.Name); again != word && !slices.Contains(readOnly, word) &&
+			if again := w.Tag(v, read.Name, word); again != word && !slices.Contains(readOnly, word) &&
 				!(v == agent.VocabularyStackChan && word == "sleepy") {
 				t.Errorf("%s: %s is read as %s, which is called %s", v, word, read.Name, again)
 			}
@@ -77,9 +77,9 @@ func TestWordsMapBothWays(t *testing.T) {
 func TestTheMeaningOfWords(t *testing.T) {
 	w := newWords(t, nil)
 	for face, words := range map[string]string{
-		"neutral": "neutral calm", "happy": "happy joy JOY smile", "sad": "sad sadness sorrow", "angry": "angry anger disgust disgusted annoyed",
-		"surprised": "surprised surprise", "thinking": "curious focused doubtful", "delicious": "excited", "embarrassed": "shy", "loving": "love",
-		"confident": "smirk", "sleepy": "sleepy bored tired", "cool": "proud", "crying": "pain", "laughing": "laugh", "shocked": "fear scared",
+		"neutral": "neutral calm 普通", "happy": "happy joy JOY smile 笑顔", "sad": "sad sadness sorrow", "angry": "angry anger disgust disgusted annoyed",
+		"surprised": "surprised surprise 驚き", "thinking": "curious focused doubtful", "delicious": "delicious おいしい", "embarrassed": "shy", "loving": "love",
+		"confident": "smirk", "sleepy": "sleepy bored tired", "cool": "proud", "crying": "pain", "laughing": "laugh excited EXCITED giggle 興奮", "shocked": "fear scared",
 		"relaxed": "relaxed fun",
 	} {
 		for word := range strings.FieldsSeq(words) {

@@ -66,7 +66,7 @@ func TestFaces(t *testing.T) {
 		"Hi.":               assumed(),
 		"Hi. 😊":             assumed(),
 		"[happy] Hi.":       tagged("happy", 1, "happy"),
-		"[Excited:0.8] Hi.": tagged("delicious", 0.8, "Excited"),
+		"[Excited:0.8] Hi.": tagged("laughing", 0.8, "Excited"),
 		"[face:Joy]Hi.":     tagged("happy", 1, "Joy"),
 		"[face:Odd]Hi.":     tagged("neutral", 1, "Odd"),
 		"[face:a b]Hi.":     felt("neutral", 1),
@@ -99,8 +99,8 @@ func TestAllFacesAreKept(t *testing.T) {
 func TestAnUnknownFace(t *testing.T) {
 	s := thinker.NewSpeech("en")
 	all := append(s.Write("[sad:0.5] One."), s.Flush()...)
-	all = append(append(all, s.Write("[blush] Two.")...), s.Flush()...)
-	want := []agent.Reply{tagged("sad", 0.5, "sad"), agent.Say{Text: "One."}, tagged("sad", 0.5, "blush"), agent.Say{Text: "Two."}}
+	all = append(append(all, s.Write("[tsundere] Two.")...), s.Flush()...)
+	want := []agent.Reply{tagged("sad", 0.5, "sad"), agent.Say{Text: "One."}, tagged("sad", 0.5, "tsundere"), agent.Say{Text: "Two."}}
 	if !slices.Equal(all, want) {
 		t.Errorf("%+v", all)
 	}

@@ -66,7 +66,8 @@ func TestVerbatimTags(t *testing.T) {
 	for _, c := range []struct{ text, own, rfc string }{
 		{"[Excited:0.8] Hi.", "[Excited] Hi.", "[excited] Hi."},
 		{"[face:Joy] Hi.", "[Joy] Hi.", "[happy] Hi."},
-		{"[blush] Hi.", "[blush] Hi.", "Hi."},
+		{"[blush] Hi.", "[blush] Hi.", "[shy] Hi."},
+		{"[笑顔] Hi.", "[笑顔] Hi.", "[happy] Hi."},
 		{"[face:tsundere_2] Hi.", "[tsundere_2] Hi.", "Hi."},
 		{"😏 Hi.", "[confident] Hi.", "[smirk] Hi."},
 		{"[joy] Hi. [happy] You.", "[joy] Hi. [happy] You.", "[happy] Hi. You."},
@@ -82,7 +83,7 @@ func TestVerbatimTags(t *testing.T) {
 			t.Errorf("of %q the others are given %q", c.text, got)
 		}
 	}
-	h.brain.think = writes("[joy] Hi. [happy] You. [blush] No face of its own.")
+	h.brain.think = writes("[joy] Hi. [happy] You. [tsundere] No face of its own.")
 	own.until()
 	usual.until()
 	h.chats(t, "perch")
