@@ -1,6 +1,7 @@
 package mood
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"testing"
@@ -93,7 +94,7 @@ func TestStimuli(t *testing.T) {
 
 // A second face is nothing new.
 func TestOnlyTheFirstFace(t *testing.T) {
-	s := Step(pass(felt(FaceSeen()), 1), FaceSeen(), 100)
+	s := Step(pass(felt(FaceSeen(nil)), 1), FaceSeen(nil), 100)
 	if s = pass(s, .6); s.feelings != [feelings]float64{} {
 		t.Errorf("a second face raised %v", s.Feelings())
 	}
@@ -199,6 +200,8 @@ func TestHead(t *testing.T) {
 	near(t, "yaw in a frame of 60 a second", pass(of(t, event.ThinkingStarted{}), 1./60).yaw, -.15*180/math.Pi*.08)
 	thinks := run(of(t, event.ThinkingStarted{}), 3)
 	near(t, "the yaw of one who thinks", thinks.Head().Yaw, -.15*180/math.Pi)
+	near(t, "and of one who sees a face", run(Step(thinks, FaceSeen(json.RawMessage(`{"yaw":20}`)), 0), 3).Head().Yaw, 20)
+	near(t, "in front", run(Step(thinks, FaceSeen(json.RawMessage(`{}`)), 0), 3).Head().Yaw, 0)
 	near(t, "and of one who speaks", run(Step(thinks, Spoken(Sentiment{}, 1), 0), 3).Head().Yaw, 0)
 }
 
@@ -324,7 +327,7 @@ func drawn(t *rapid.T) Stimulus {
 	return rapid.SampledFrom([]Stimulus{{},
 		raise(Feeling(rapid.IntRange(0, feelings-1).Draw(t, "feeling")), weight.Draw(t, "weight")),
 		Spoken(Sentiment{sentiment, weight.Draw(t, "arousal"), weight.Draw(t, "uncertain")}, rapid.Float64Range(0, 20).Draw(t, "talk")),
-		Started(), Done(nil), Done(&sentiment), Failed(), Interrupted(), FaceSeen(), Addressed(), loadStarted(), validated(3, 0),
+		Started(), Done(nil), Done(&sentiment), Failed(), Interrupted(), FaceSeen(nil), Addressed(), loadStarted(), validated(3, 0),
 		loadEnded(false), validated(0, 0),
 		Express(Preset(rapid.IntRange(0, int(presets)-1).Draw(t, "preset")), weight.Draw(t, "intensity")),
 		{looks: true, yaw: rapid.Float64Range(-90, 90).Draw(t, "yaw")},

@@ -1,6 +1,7 @@
 package mood
 
 import (
+	"encoding/json"
 	"math"
 
 	"perch/event"
@@ -136,9 +137,13 @@ func Interrupted() Stimulus {
 	return s
 }
 
-// FaceSeen returns the stimulus of a person's face. Only the first face that an agent sees
-// has an effect.
-func FaceSeen() Stimulus { return Stimulus{hasFace: true} }
+// FaceSeen returns the stimulus of a person's face. The gaze follows the face, which is in front of
+// the agent unless data has a yaw in degrees. Only the first face that an agent sees is greeted.
+func FaceSeen(data json.RawMessage) Stimulus {
+	var at struct{ Yaw float64 }
+	_ = json.Unmarshal(data, &at) // a firmware may send no data
+	return Stimulus{hasFace: true, looks: true, yaw: at.Yaw}
+}
 
 // Addressed returns the stimulus of a person who speaks or writes to the agent.
 func Addressed() Stimulus {
@@ -189,7 +194,7 @@ func Of(e event.Event) (s Stimulus, ok bool) {
 	case event.ListeningStarted, event.TurnEnded:
 		return Stimulus{looks: true}, true
 	case event.Perceived:
-		return FaceSeen(), e.Name == "face_detected" || e.Name == "face_recognized"
+		return FaceSeen(e.Data), e.Name == "face_detected" || e.Name == "face_recognized"
 	}
 	return Stimulus{}, false
 }
