@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/action"
+	"perch/agent/skill"
 	"perch/device"
 	"perch/event"
 	"perch/gateway/httpserver"
@@ -273,6 +275,32 @@ func TestReports(t *testing.T) {
 }
 
 // TestRates of one place.
+// TestSkillsSpeak what they say, by the robot or in the session. A skill that fails says nothing.
+func TestSkillsSpeak(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		h.o.Language = func(device.ID) string { return "en" }
+		h.o.Perform = func(_ context.Context, c skill.Call) (skill.Result, error) {
+			if c.Skill == "broken" {
+				return skill.Result{}, errors.New("no tide today")
+			}
+			return skill.Result{Output: "High water\nis at noon."}, nil
+		}
+		for _, at := range []string{`"robot":"` + adopted + `"`, `"session_id":"kitchen"`} {
+			for _, name := range []string{"tide", "broken"} {
+				if status, answer := h.report(t, `{"type":"perform-skill","payload":{"skill":"`+name+`"},`+at+`}`); status != 202 {
+					t.Errorf("%s: %d %s", name, status, answer)
+				}
+			}
+		}
+		if want := []string{adopted + " High water is at noon."}; !slices.Equal(h.said, want) {
+			t.Errorf("the robot says %q", h.said)
+		}
+		if got := h.actions(t, "agent=butler&type=speak"); len(got) != 1 || !strings.Contains(string(got[0].Payload), "High water is at noon.") {
+			t.Errorf("the session says %+v", got)
+		}
+	})
+}
+
 func TestRates(t *testing.T) {
 	bubble(t, func(t *testing.T, h *harness) {
 		wave := `{"type":"gesture","payload":{"name":"wave"}}`

@@ -16,6 +16,7 @@ import (
 	"perch/gateway/avatar/feed"
 	"perch/gateway/httpserver"
 	"perch/limit"
+	"perch/plain"
 )
 
 // report is the JSON of an action that a viewer reports or requests.
@@ -87,8 +88,8 @@ func (a *API) handleReport(ctx context.Context, r report, session string) (repor
 	return reportResponse{err == nil, outcome, character}, err
 }
 
-// carryOut carries out the action of an event: it has the robot speak, stores a fact or performs a
-// skill. For any other action, it publishes the event.
+// carryOut carries out the action of an event: it has the robot speak, stores a fact, or performs a
+// skill and has the robot speak its result. For any other action, it publishes the event.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
@@ -104,19 +105,24 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 			Source: agent.SourceViewer}, time.Now())
 		return outcomeDone, err
 	case event.SkillStarted:
-		return outcomeDone, a.perform(ctx, at, e)
+		said, err := a.perform(ctx, at, e)
+		if said == "" || err != nil {
+			return outcomeDone, err
+		}
+		return a.carryOut(ctx, at, event.Said{Text: said, By: event.ByViewer})
 	}
 	a.o.Bus.Publish(at.robot, at.session, e)
 	return outcomeDone, nil
 }
 
-// perform performs a skill. It returns an error if the skill could not begin, for example because
-// the arguments are invalid. If a skill fails after it has begun, the error is only published.
-func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error {
+// perform performs a skill, and returns what is to be said then. It returns an error if the skill could
+// not begin, for example because the arguments are invalid. If a skill fails after it has begun, the
+// error is only published.
+func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said string, err error) {
 	if a.o.Perform == nil {
-		return &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
+		return "", &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}
 	}
-	_, err := a.o.Perform(ctx, skill.Call{Agent: a.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
+	r, err := a.o.Perform(ctx, skill.Call{Agent: a.o.Who(at.robot, at.session), Robot: at.robot, Session: at.session, Skill: e.Skill, Args: e.Args,
 		Now: time.Now(), Language: a.o.Language(at.robot), Untrusted: at.robot != "" && !a.o.Robots.Trusts(at.robot), Exposed: true})
 	for _, known := range []struct {
 		err            error
@@ -131,10 +137,13 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) error
 		{skill.ErrDenied, "not_adopted", "this robot is not adopted by name, and may not use that skill", http.StatusConflict},
 	} {
 		if errors.Is(err, known.err) {
-			return &httpserver.Fault{Word: known.word, Sentence: cmp.Or(known.sentence, err.Error()), HTTP: known.status}
+			return "", &httpserver.Fault{Word: known.word, Sentence: cmp.Or(known.sentence, err.Error()), HTTP: known.status}
 		}
 	}
-	return nil
+	if err != nil {
+		return "", nil // the error is published
+	}
+	return plain.Clip(agent.Speakable(r.Output), limit.Text), nil
 }
 
 // findPlace returns the place for a viewer's event: an adopted robot, the session of the viewer's
