@@ -1,7 +1,7 @@
 // "Point a robot here": the address to enter in a robot, and its QR code.
 
 import { css, html, nothing, svg } from "lit";
-import { get } from "../lib/api.js";
+import { get, send } from "../lib/api.js";
 import { type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
@@ -9,12 +9,21 @@ import { catalogue } from "../lib/words.js";
 
 const say = catalogue("point");
 
+// Entry is what an owner enters in a robot that makes no check-in.
+interface Entry {
+  address: string;
+  token: string;
+}
+
 export class Point extends Spoken {
-  static properties = { urls: { state: true }, rows: { state: true }, failure: { state: true }, copied: { state: true } };
+  static properties = { urls: { state: true }, rows: { state: true }, failure: { state: true }, copied: { state: true }, entry: { state: true }, entryRows: { state: true }, refused: { state: true } };
   declare urls: string[];
   declare rows: string[];
   declare failure: Said;
   declare copied: string;
+  declare entry: Entry | undefined;
+  declare entryRows: string[];
+  declare refused: Said;
   static styles = [base, css`
     .both { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr) auto; align-items: start; }
     svg { width: 10rem; height: 10rem; background: #fff; border-radius: 10px; padding: 0.6rem; border: 1px solid var(--line); }
@@ -29,6 +38,7 @@ export class Point extends Spoken {
     super();
     this.urls = [];
     this.rows = [];
+    this.entryRows = [];
   }
 
   connectedCallback(): void {
@@ -44,6 +54,29 @@ export class Point extends Spoken {
     } catch (e) {
       this.failure = sentence(e);
     }
+  }
+
+  // add adds a robot by hand, and shows what is entered in it.
+  private async add(e: SubmitEvent): Promise<void> {
+    e.preventDefault();
+    const name = new FormData(e.target as HTMLFormElement).get("name");
+    try {
+      this.entry = await send<Entry>("POST", "api/v1/devices", { name });
+      this.entryRows = (await get<{ rows: string[] }>(`api/v1/qr?text=${encodeURIComponent(`${this.entry.address}\n${this.entry.token}`)}`)).rows;
+      this.refused = "";
+    } catch (e) {
+      this.refused = sentence(e);
+    }
+  }
+
+  private byHand() {
+    if (this.entry) {
+      return html`<div class="both" data-test="by-hand"><div class="words"><p>${say("enter")}</p>${this.address(this.entry.address)}${this.address(this.entry.token)}</div>
+        ${this.entryRows.length > 0 ? qr(this.entryRows, say("code", { url: this.entry.address })) : nothing}</div>`;
+    }
+    return html`<form @submit=${(e: SubmitEvent) => void this.add(e)}><p class="muted small">${say("hand")}</p>
+      <div class="line"><input name="name" required maxlength="32" aria-label=${say("name")}><p-button type="submit">${say("add")}</p-button></div>
+      ${this.refused ? html`<p class="bad">${this.refused}</p>` : nothing}</form>`;
   }
 
   private async copy(url: string): Promise<void> {
@@ -64,7 +97,7 @@ export class Point extends Spoken {
     return html`<div class="both"><div class="words"><p>${say("how")}</p>${this.address(first)}
         ${others.length > 0 ? html`<p class="muted small">${say("other")}</p>${others.map((u) => this.address(u))}` : nothing}
         <div class="small muted">${say("tool")}<code>perch-tools robot provision --ota ${first}</code></div></div>
-      ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>`;
+      ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>${this.byHand()}`;
   }
 }
 
