@@ -23,7 +23,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, Find: a.network.Search,
 		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
-			urls := append([]string{""}, a.network.URLs()...)
+			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)
 			return urls[len(urls)-1]
 		},
 		Connections: func() admin.Connections {

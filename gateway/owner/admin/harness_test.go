@@ -144,8 +144,7 @@ type appliance struct {
 	parts     []admin.Part
 	partsOf   func() []admin.Part // instead of parts
 	metrics   *admin.Metrics
-	most      int    // asked of turns
-	reachedAt string // by robots that make no check-in
+	most      int // asked of turns
 	engine    *gin.Engine
 	log       *bytes.Buffer
 }
@@ -190,7 +189,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(_ device.ID, name string) string { return "😊 " + name },
 		Senses: h.Senses, Firmware: h.firmware,
 		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
-		RobotURL: func() string { return h.reachedAt },
+		RobotURL: func() string { return "http://192.168.1.2:8003" },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },
 		Counters: func() []admin.Counter {

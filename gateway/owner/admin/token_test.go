@@ -56,8 +56,6 @@ func TestRobotIsAddedByHand(t *testing.T) {
 		t.Helper()
 		h.wants(t, http.MethodPost, "/api/v1/devices", body, status, says)
 	}
-	add(`{"name":"desk"}`, 409, `"no_address"`)
-	h.reachedAt = "http://192.168.1.2:8003"
 	add(`{"name":""}`, 400, "1 to 32 characters")
 	add(`{"name":"desk"}`, 201, `"address":"ws://192.168.1.2:8003/xiaozhi/v1/","token":"`)
 	add(`{"name":"Desk"}`, 409, "is called")
