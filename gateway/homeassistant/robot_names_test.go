@@ -61,4 +61,7 @@ func TestARobotsSettingsAreEntities(t *testing.T) {
 		b.publish("perch/a0b1c2d3e4f4/"+thing+"/set", value)
 	}
 	e.await(state1, has(`"brain":"default","voice":null,"language":"default"`))
+	if got := h.registry.Settings(chan1); got.Brain != "" || got.Language != "" || got.Voice != "" {
+		t.Errorf("left to the household, the registry has %+v", got)
+	}
 }
