@@ -176,9 +176,14 @@ func programTexts(t *testing.T) texts {
 			if e, is := n.(ast.Expr); is {
 				all.named[whole(e)] = name
 			}
-			if field, is := n.(*ast.KeyValueExpr); is {
-				if key, is := field.Key.(*ast.Ident); is && key.Name == "Note" {
-					all.notes[format(field.Value)] = name
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				if key, is := n.Key.(*ast.Ident); is && key.Name == "Note" {
+					all.notes[format(n.Value)] = name
+				}
+			case *ast.AssignStmt:
+				if field, is := n.Lhs[0].(*ast.SelectorExpr); is && field.Sel.Name == "Note" {
+					all.notes[format(n.Rhs[0])] = name
 				}
 			}
 			call, is := n.(*ast.CallExpr)
