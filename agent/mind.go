@@ -296,6 +296,9 @@ func (s *sink) handleReply(r Reply) error {
 	case Note:
 		s.mind.rememberNote(r, s.turn)
 		return nil
+	case Thought:
+		s.mind.publish(s.turn, event.Thought{Text: r.Text})
+		return nil
 	case ToolStatus:
 		s.mind.publish(s.turn, r.ToolStatus)
 		return s.out(r)

@@ -126,6 +126,21 @@ func TestFactsAreRememberedAndNotSpoken(t *testing.T) {
 	}
 }
 
+// TestThoughtsArePublished and not spoken.
+func TestThoughtsArePublished(t *testing.T) {
+	p := &published{}
+	m := newMind(p, agent.NewMemory(&storetest.Table[agent.Entry]{}), &brain{replies: []agent.Reply{agent.Thought{Text: "hm"}, agent.Done{}}})
+	err := m.Answer(t.Context(), agent.Turn{Text: "x", Now: noon}, func(r agent.Reply) error {
+		if _, is := r.(agent.Thought); is {
+			t.Errorf("%v is passed on", r)
+		}
+		return nil
+	})
+	if err != nil || !slices.ContainsFunc(p.events, func(e event.Event) bool { return e == event.Thought{Text: "hm"} }) {
+		t.Errorf("%v, %v", p.events, err)
+	}
+}
+
 func TestTurnsOfAConversationWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &brain{wait: time.Second, replies: []agent.Reply{agent.Done{}}}

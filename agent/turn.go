@@ -55,8 +55,8 @@ type Body interface {
 	Reboot(ctx context.Context) error
 }
 
-// Reply is one part of an answer: Felt, Say, Cue, Note, Ask, ToolStatus or Done. The parts
-// of an answer are one sequence, which keeps text, face and gestures in order.
+// Reply is one part of an answer: Felt, Say, Cue, Note, Thought, Ask, ToolStatus or Done. The
+// parts of an answer are one sequence, which keeps text, face and gestures in order.
 type Reply interface{ isReply() }
 
 // Felt changes the face.
@@ -93,6 +93,10 @@ type Note struct {
 	Tags      string // separated by spaces
 	Important bool
 }
+
+// Thought is a thought of the brain, which is not spoken. The Mind publishes it, and does not pass
+// it on.
+type Thought struct{ Text string }
 
 // Ask is a question. The brain waits for the answer before it continues. The receiver of
 // the reply must call Answer exactly once before it returns.
@@ -142,6 +146,7 @@ func (Felt) isReply()       {}
 func (Say) isReply()        {}
 func (Cue) isReply()        {}
 func (Note) isReply()       {}
+func (Thought) isReply()    {}
 func (Ask) isReply()        {}
 func (ToolStatus) isReply() {}
 func (Done) isReply()       {}

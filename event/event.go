@@ -187,9 +187,11 @@ type Said struct {
 	By   string `json:"by,omitempty"` // "viewer" if a program that shows the agent has reported it; left out for the agent's own speech
 }
 
-// Thought is published when a viewer reports a thought of the agent.
+// Thought is published when the brain gives a thought that is not spoken, such as a paragraph
+// of a model's reasoning or a coding agent's plan, and when a viewer reports a thought.
 type Thought struct {
-	Text string `json:"text"` // the thought
+	Text string `json:"text"`         // the thought
+	By   string `json:"by,omitempty"` // "viewer" if a program that shows the agent has reported it; left out for the agent's own thoughts
 }
 
 // SoundStarted is published when the first packet of a sound, such as a chime,

@@ -191,7 +191,7 @@ func fromEvent(e event.Event, sentiment Sentiment) (kind Type, payload any, skil
 	case event.ThinkingStarted:
 		return Think, thought{Brain: e.Brain}, ""
 	case event.Thought:
-		return Think, thought{Thought: plain.Clip(e.Text, limit.Text), By: event.ByViewer}, ""
+		return Think, thought{Thought: plain.Clip(e.Text, limit.Text), By: e.By}, ""
 	case event.Gesture:
 		return Gesture, gesture{plain.Clip(e.Name, limit.Name), float64(e.Duration), e.By}, e.Skill
 	case event.Emote:
@@ -295,7 +295,7 @@ func toEvent(kind Type, payload json.RawMessage) (event.Event, error) {
 		})
 	case Think:
 		return decodePayload(payload, func(p thought) (event.Event, error) {
-			return event.Thought{Text: p.Thought}, requireText("thought", p.Thought, limit.Text)
+			return event.Thought{Text: p.Thought, By: event.ByViewer}, requireText("thought", p.Thought, limit.Text)
 		})
 	case Gesture:
 		return decodePayload(payload, gesture.event)

@@ -30,7 +30,7 @@ func TestEventsAndActionsMapBothWays(t *testing.T) {
 		back    event.Event // nil is the event itself
 	}{
 		{event.Said{Text: "Hello!", By: event.ByViewer}, Speak, `{"text":"Hello!","sentiment":0.5,"by":"viewer"}`, "", nil},
-		{event.Thought{Text: "hm"}, Think, `{"thought":"hm","by":"viewer"}`, "", nil},
+		{event.Thought{Text: "hm", By: event.ByViewer}, Think, `{"thought":"hm","by":"viewer"}`, "", nil},
 		{event.Gesture{Name: "wave", Duration: 1500, By: event.ByViewer}, Gesture, `{"name":"wave","duration":1500,"by":"viewer"}`, "", nil},
 		{event.Gesture{Name: "nod", By: event.ByViewer, Skill: "greet"}, Gesture, `{"name":"nod","by":"viewer"}`, "greet", nil},
 		{event.Emote{Trigger: "curiosity", Weight: .4}, Emote, `{"trigger":"curiosity","weight":0.4,"by":"viewer"}`, "", nil},
@@ -76,6 +76,9 @@ func TestEventsAndActionsMapBothWays(t *testing.T) {
 	thinks, ok := Of(event.Envelope{Event: event.ThinkingStarted{Brain: "openai"}}, "", nil)
 	if !ok || string(thinks.Payload) != `{"thought":"","brain":"openai"}` {
 		t.Errorf("a brain that thinks is %s", thinks.Payload)
+	}
+	if own, ok := Of(event.Envelope{Event: event.Thought{Text: "hm"}}, "", nil); !ok || string(own.Payload) != `{"thought":"hm"}` {
+		t.Errorf("the agent's own thought is %s", own.Payload)
 	}
 	if _, ok := Of(event.Envelope{Event: event.Heard{Text: "hi"}}, "", nil); ok {
 		t.Error("what somebody else says is an action of the agent")

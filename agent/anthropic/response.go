@@ -88,8 +88,12 @@ func (r *response) handleEvent(event sdk.MessageStreamEventUnion) error {
 		}
 		return r.sendText(event.ContentBlock.Text)
 	case "content_block_delta":
-		if event.Delta.Type == "text_delta" {
+		switch event.Delta.Type {
+		case "text_delta":
 			return r.sendText(event.Delta.Text)
+		case "thinking_delta":
+			r.outError = r.out(thinker.Piece{Thought: true, Reasoning: event.Delta.Thinking})
+			return r.outError
 		}
 	case "message_stop":
 		r.ended = true

@@ -38,6 +38,7 @@ type Reader struct {
 	midway  bool            // whether the current line has text before held
 	begun   bool            // whether the message has text or a mark
 	spoken  strings.Builder // text for people since takeSpoken
+	thought strings.Builder // text of thoughts since Thoughts
 	literal int             // number of bytes at the beginning of held where no bracket begins a call
 
 	// The current call, header or possible thought.
@@ -45,6 +46,7 @@ type Reader struct {
 	base   string         // base of the mark that began the call or header
 	tool   string         // name of the tool in this mark or in the header
 	nested map[string]int // number of open marks within a call; key: base of the marks
+	other  bool           // whether the dropped text is not a thought but a message of another role
 
 	calls    []Call // calls since the previous call of Calls
 	opened   bool   // whether a thought had a mark at its beginning
@@ -83,6 +85,27 @@ func (r *Reader) Calls() []Call {
 	return calls
 }
 
+// Thoughts returns the text of thoughts that was read since the previous call of Thoughts. A blank line ends each
+// thought.
+func (r *Reader) Thoughts() string {
+	text := r.thought.String()
+	r.thought.Reset()
+	return text
+}
+
+// think adds text to the thoughts, unless the thoughts that nobody has asked for are too long.
+func (r *Reader) think(text string) {
+	if r.thought.Len()+len(text) <= maxUndecided {
+		r.thought.WriteString(text)
+	}
+}
+
+// endThought ends a thought.
+func (r *Reader) endThought() {
+	r.think("\n\n")
+	r.state = stateText
+}
+
 // Write reads more of the message, and returns the text that is now certain to be for people.
 func (r *Reader) Write(text string) string {
 	text = r.part + text
@@ -115,6 +138,8 @@ func (r *Reader) Flush(cut bool) string {
 	r.part = ""
 	spoken := r.read(true)
 	switch {
+	case cut && r.state == stateMaybe:
+		r.think(r.raw)
 	case cut:
 	case r.state == stateMaybe:
 		r.held, r.raw, r.state = r.raw, "", stateText
@@ -194,6 +219,7 @@ func (r *Reader) onBeginning(end bool) bool {
 		r.enter(stateHeader, mark{})
 	case strings.HasPrefix(text, analysis) && (unicode.IsUpper(next) || next == '\''):
 		r.opened = true
+		r.consume(len(r.held) - len(text) + len(analysis))
 		r.enter(stateThought, mark{base: strippedBase})
 	}
 	return true
@@ -208,16 +234,17 @@ func (r *Reader) inStripped(end bool) bool {
 		if at < 0 {
 			continue
 		}
-		r.consume(at + len(header))
-		if r.state = stateText; header == call {
+		r.think(r.consume(at))
+		r.consume(len(header))
+		if r.endThought(); header == call {
 			r.enter(stateCall, mark{})
 		}
 		return true
 	}
 	if end {
-		r.held = ""
+		r.think(r.consume(len(r.held)))
 	} else if keep := len(call); len(r.held) > keep {
-		r.consume(len(r.held) - keep)
+		r.think(r.consume(len(r.held) - keep))
 	}
 	return end
 }
@@ -264,7 +291,12 @@ func (r *Reader) onText(text string) {
 		r.midway = strings.TrimSpace(line) != "" || r.midway && len(line) == len(text)
 	case stateMaybe:
 		if r.raw += text; len(r.raw) > maxUndecided { // too long for a spoken reply, so it is a thought
+			r.think(r.raw)
 			r.state, r.raw = stateThought, ""
+		}
+	case stateThought:
+		if !r.other {
+			r.think(text)
 		}
 	case stateCall:
 		r.append(text)
@@ -292,14 +324,16 @@ func (r *Reader) onMark(m mark, kind markKind) {
 			return
 		}
 		if m.closes {
-			r.state, r.raw, r.unopened = stateText, "", true
+			r.think(r.raw)
+			r.endThought()
+			r.raw, r.unopened = "", true
 			return
 		}
 		r.held, r.raw, r.state = r.raw+m.text+r.held, "", stateText
 	case stateThought:
 		switch {
 		case kind == markThought && m.closes, kind == markHeader && m.closes, kind == markEnd && r.base == "channel":
-			r.state = stateText
+			r.endThought()
 		case kind == markHeader && r.base == "channel" && isRole(m.base):
 			r.onRole(m.base)
 		case kind == markHeader && r.base == "channel":
@@ -356,12 +390,13 @@ func (r *Reader) onRole(role string) {
 		r.state, r.raw = stateText, ""
 	default:
 		r.enter(stateThought, mark{base: "channel"})
+		r.other = true
 	}
 }
 
 // enter changes to a state that a mark begins.
 func (r *Reader) enter(s state, m mark) {
-	r.state, r.base, r.tool, r.raw, r.nested = s, m.base, m.value, "", map[string]int{}
+	r.state, r.base, r.tool, r.raw, r.nested, r.other = s, m.base, m.value, "", map[string]int{}, false
 }
 
 // inCall handles a mark within a call.

@@ -29,7 +29,7 @@ type chunk struct {
 	} `json:"choices"`
 }
 
-// delta is a part of a message. Thoughts are not passed on, but extend the wait for the next piece.
+// delta is a part of a message.
 type delta struct {
 	Reasoning json.RawMessage `json:"reasoning_content"`
 	Thought   json.RawMessage `json:"reasoning"`
@@ -127,7 +127,7 @@ func (r *messageReader) addDelta(d *delta) error {
 		r.opaque.add("reasoning_content", d.Reasoning)
 		r.opaque.add("reasoning", d.Thought)
 		r.opaque.add("reasoning_details", d.Details)
-		if err := r.out(thinker.Piece{Thought: true}); err != nil {
+		if err := r.out(thinker.Piece{Thought: true, Reasoning: reasoningOf(d.Reasoning, d.Thought, d.Thinking)}); err != nil {
 			return err
 		}
 	}
@@ -151,6 +151,16 @@ func (r *messageReader) addDelta(d *delta) error {
 		}
 	}
 	return nil
+}
+
+// reasoningOf returns the first string that is not empty. A server may send the same thought in several fields.
+func reasoningOf(fields ...json.RawMessage) (text string) {
+	for _, raw := range fields {
+		if json.Unmarshal(raw, &text) == nil && text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 // textOf returns the text in a field content, which is a string, null, or a list of parts.
@@ -218,6 +228,11 @@ func (r *messageReader) addLine(data []byte) (done bool, err error) {
 	}
 	r.markStarted()
 	r.worth += remote.Worth(n.Message.Content) + remote.Worth(n.Message.Thinking)
+	if n.Message.Thinking != "" {
+		if err := r.out(thinker.Piece{Thought: true, Reasoning: n.Message.Thinking}); err != nil {
+			return false, err
+		}
+	}
 	if err := r.sendText(n.Message.Content); err != nil {
 		return false, err
 	}

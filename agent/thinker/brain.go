@@ -267,7 +267,7 @@ type turnRun struct {
 
 	mu    sync.Mutex // guards the fields below: tools may run at the same time, and each sends its status
 	out   func(agent.Reply) error
-	sent  bool // whether a reply was sent
+	sent  bool // whether a reply was sent, other than a thought
 	spoke bool // whether a sentence was sent
 }
 
@@ -279,10 +279,9 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 		if err := r.out(reply); err != nil {
 			return err
 		}
-		r.sent = true
-		if _, ok := reply.(agent.Say); ok {
-			r.spoke = true
-		}
+		_, isThought := reply.(agent.Thought)
+		_, isSay := reply.(agent.Say)
+		r.sent, r.spoke = r.sent || !isThought, r.spoke || isSay
 	}
 	return nil
 }
@@ -308,7 +307,7 @@ func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 			return errEnough
 		}
 		if piece.Thought {
-			if err := r.send(r.speech.Release()...); err != nil {
+			if err := r.send(append(r.speech.Release(), r.speech.Think(piece.Reasoning)...)...); err != nil {
 				return err
 			}
 		}

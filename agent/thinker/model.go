@@ -94,6 +94,8 @@ type Piece struct {
 	Text    string
 	Call    *ToolCall
 	Thought bool // whether the server has sent a thought, in a field separate from the text
+	// Reasoning is the text of the thought. It is empty if the server hides the text.
+	Reasoning string
 }
 
 // TooLongError reports that a prompt has more tokens than the model's context.

@@ -9,6 +9,7 @@ import (
 	"perch/agent/modeltext"
 	"perch/language"
 	"perch/limit"
+	"perch/plain"
 )
 
 // Speech converts the text of a model to replies while the model writes it. It finds the
@@ -19,7 +20,9 @@ import (
 // The face is the emoji at the beginning, or a tag such as [happy] or [excited:0.8]. The
 // reply has one of agent.Emotions, and the tag as the model wrote it. Later emoji are
 // dropped, and later tags change the face. [REMEMBER: ...] becomes a Note, and [anim:...]
-// and [pause:...] become a Cue. Markdown, code, addresses and tables become plain words.
+// and [pause:...] become a Cue. Markdown, code, addresses and tables become plain words. Each
+// paragraph of a thought becomes a Thought; among the other replies of the same Write, it comes
+// first.
 //
 // Speech ignores the text after maxSpoken spoken letters, maxSentences sentences, or
 // limit.Body letters of any kind; Full reports whether the text has reached one of these bounds.
@@ -53,6 +56,10 @@ type Speech struct {
 	spoken    int // number of spoken letters
 	sentences int // number of sentences
 	notes     int // number of notes
+
+	thought  string // the current paragraph of a thought
+	apart    bool   // whether thought came by Think, and ends when text comes
+	thoughts int    // number of paragraphs
 }
 
 // Bounds of a turn's speech. A robot speaks 8000 letters in eight minutes.
@@ -60,6 +67,7 @@ const (
 	maxSpoken    = 8000
 	maxSentences = 100
 	maxNotes     = 20
+	maxThoughts  = 50 // paragraphs of limit.Text bytes
 )
 
 // Full reports whether the turn has reached a bound, so that further text is ignored.
@@ -94,11 +102,49 @@ func (s *Speech) StartMessage(tools []Tool, thinking bool) {
 	s.message.Reset()
 }
 
-// Write adds text of the model, and returns the replies that are complete: Felt, Say,
-// Cue and Note. Thoughts, calls of tools and control tokens are not spoken.
+// Write adds text of the model, and returns the replies that are complete: Thought, Felt, Say,
+// Cue and Note. Calls of tools and control tokens are not spoken.
 func (s *Speech) Write(delta string) []agent.Reply {
-	s.speak(s.reader.Write(delta))
+	if s.apart && strings.TrimSpace(delta) != "" {
+		s.think("\n\n")
+		s.apart = false
+	}
+	text := s.reader.Write(delta)
+	s.think(s.reader.Thoughts())
+	s.speak(text)
 	return s.drain()
+}
+
+// Think adds text of a thought that is separate from the model's text, and returns the
+// paragraphs that are complete.
+func (s *Speech) Think(delta string) []agent.Reply {
+	s.think(delta)
+	s.apart = true
+	return s.drain()
+}
+
+// think adds the paragraphs that are complete to the replies.
+func (s *Speech) think(delta string) {
+	s.thought += delta
+	for {
+		n := strings.Index(s.thought, "\n\n")
+		if n < 0 && len(s.thought) <= limit.Text {
+			return
+		}
+		if n < 0 || n > limit.Text {
+			n = len(plain.Clip(s.thought, limit.Text))
+		}
+		s.addThought(s.thought[:n])
+		s.thought = strings.TrimLeft(s.thought[n:], "\n")
+	}
+}
+
+// addThought adds a paragraph of a thought to the replies.
+func (s *Speech) addThought(text string) {
+	if text = strings.TrimSpace(text); text != "" && s.thoughts < maxThoughts {
+		s.thoughts++
+		s.out = append(s.out, agent.Thought{Text: text})
+	}
 }
 
 // Release returns the replies in text that was held as a possible thought. It is for servers that send thoughts
@@ -137,7 +183,9 @@ func (s *Speech) Cut() []agent.Reply { return s.flush(true) }
 
 // flush is Flush, or Cut if cut is true.
 func (s *Speech) flush(cut bool) []agent.Reply {
-	s.speak(s.reader.Flush(cut))
+	text := s.reader.Flush(cut)
+	s.think(s.reader.Thoughts() + "\n\n")
+	s.speak(text)
 	for s.pending != "" {
 		s.step(true)
 	}

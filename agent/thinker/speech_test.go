@@ -13,13 +13,23 @@ import (
 	"perch/agent/thinker"
 )
 
-// spoken puts a text through Speech, in pieces.
+// spoken puts a text through Speech, in pieces. Thoughts come first, because their place among
+// the other replies depends on the pieces.
 func spoken(language string, deltas ...string) (all []agent.Reply) {
 	s := thinker.NewSpeech(language)
 	for _, d := range deltas {
 		all = append(all, s.Write(d)...)
 	}
-	return append(all, s.Flush()...)
+	all = append(all, s.Flush()...)
+	slices.SortStableFunc(all, func(a, b agent.Reply) int { return thoughtFirst(a) - thoughtFirst(b) })
+	return all
+}
+
+func thoughtFirst(r agent.Reply) int {
+	if _, is := r.(agent.Thought); is {
+		return 0
+	}
+	return 1
 }
 
 func says(replies []agent.Reply) (texts []string) {
@@ -293,6 +303,45 @@ func TestSentencesComeOutAtOnce(t *testing.T) {
 		if got := says(s.Write(" ")); len(got) != 1 {
 			t.Errorf("%q: %q", sentence, got)
 		}
+	}
+}
+
+// TestThoughts are replies, a paragraph each, wherever they came from and however the text is split.
+func TestThoughts(t *testing.T) {
+	thoughts := func(replies []agent.Reply) (all []string) {
+		for _, r := range replies {
+			if thought, is := r.(agent.Thought); is {
+				all = append(all, thought.Text)
+			}
+		}
+		return all
+	}
+	for text, want := range map[string][]string{
+		"<think>Well.\n\nIt is 3 < 4.\n</think>Hello.":                                                {"Well.", "It is 3 < 4."},
+		"Hello. <think>One.</think><think>Two.</think>":                                               {"One.", "Two."},
+		"analysisWe greet.assistantfinalHello.":                                                       {"We greet."},
+		"<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Hello.": {"Hm."},
+		"Hello.<|im_end|><|im_start|>user<|im_sep|>And you?":                                          nil, // a message that the model has invented
+		"<think>" + strings.Repeat("é", 1500) + "</think>Hello.":                                      {strings.Repeat("é", 1000), strings.Repeat("é", 500)},
+	} {
+		for _, size := range []int{len(text), 1} {
+			var deltas []string
+			for rest := text; rest != ""; rest = rest[min(size, len(rest)):] {
+				deltas = append(deltas, rest[:min(size, len(rest))])
+			}
+			if got := thoughts(spoken("en", deltas...)); !slices.Equal(got, want) {
+				t.Errorf("%q in pieces of %d: %q, want %q", text, size, got, want)
+			}
+		}
+	}
+	s := thinker.NewSpeech("en")
+	got := slices.Concat(s.Think("It is "), s.Think("late.\n\nAnd"), s.Write("Hello."), s.Flush())
+	if all := thoughts(got); !slices.Equal(all, []string{"It is late.", "And"}) || len(says(got)) != 1 {
+		t.Errorf("apart from the text: %q", got)
+	}
+	endless := thinker.NewSpeech("en")
+	if n := len(endless.Think(strings.Repeat("On and on.\n\n", 1000))); n != 50 {
+		t.Errorf("%d thoughts of one turn", n)
 	}
 }
 
