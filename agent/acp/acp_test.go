@@ -93,6 +93,8 @@ func (h *received) take(r agent.Reply) error {
 		h.lines = append(h.lines, r.Emotion.Emoji)
 	case agent.Say:
 		h.lines = append(h.lines, r.Text)
+	case agent.Thought:
+		h.lines = append(h.lines, "("+r.Text+")")
 	case agent.ToolStatus:
 		line := fmt.Sprintf("<%s %s %s %s>", r.ID, r.Name, r.Status, r.Detail)
 		if r.SubAgent {
@@ -144,7 +146,7 @@ func TestATurn(t *testing.T) {
 	if r.brain.Name() != "acp" {
 		t.Error(r.brain.Name())
 	}
-	r.want("think hm;words 😊 Hello you. How are;words you today?", "😊|Hello you.|How are you today?|."+string(agent.Continue))
+	r.want("think h;think m;words 😊 Hello you. How are;words you today?", "(hm)|😊|Hello you.|How are you today?|."+string(agent.Continue))
 	r.want("where", "😐|Session s1 turn 2 blocks 1.|.done")
 	if n := strings.Count(r.received(), "exactly one of these emoji"); n != 1 {
 		t.Errorf("the preamble was sent %d times", n)
@@ -161,6 +163,7 @@ func TestATurn(t *testing.T) {
 		}
 	}
 	r.want("tool x search failed Find it", "<x search failed Find it>|😊|Done.|.done")
+	r.want("think So;plan completed Look,in_progress Write,pending Test;say Yes.", "(So)|(Plan: ✓ Look; → Write; Test)|😐|Yes.|.done")
 }
 
 func TestTools(t *testing.T) {

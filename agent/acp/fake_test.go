@@ -274,6 +274,13 @@ func (s *script) step(verb, rest string) bool {
 			"_meta": object{"claudeCode": object{"parentToolUseId": "t"}}})
 	case "think":
 		s.write(chunk(s.session, "agent_thought_chunk", rest))
+	case "plan":
+		var entries []any
+		for entry := range strings.SplitSeq(rest, ",") {
+			status, step, _ := strings.Cut(entry, " ")
+			entries = append(entries, object{"status": status, "content": step, "priority": "medium"})
+		}
+		s.update(s.session, object{"sessionUpdate": "plan", "entries": entries})
 	case "garbage":
 		s.raw([]byte("Starting up...\n\x00\xff\xfe\n{\n[]\nnull\n\"x\"\n{\"jsonrpc\":\"2.0\"}\n{\"id\":99999,\"result\":{}}\n\n\r\n"))
 		s.raw(append(bytes.Repeat([]byte("x"), 9<<20), '\n'))

@@ -22,7 +22,7 @@ type inbox struct {
 	items       []item // text is stored as *joinedText
 	bytes       int    // bytes of text in items
 	permissions int    // permissions in items
-	overflow    bool   // whether text or an item other than a permission was dropped because the inbox was full
+	overflow    bool   // whether text for the person or a tool's update was dropped because the inbox was full
 	closed      bool   // whether close was called
 }
 
@@ -45,18 +45,9 @@ func (in *inbox) enqueue(it item) bool {
 	case pulse:
 		return true
 	case text:
-		if in.bytes+len(it) > limit.List {
-			in.overflow = true
-			return false
-		}
-		in.bytes += len(it)
-		if last := len(in.items) - 1; last >= 0 {
-			if previous, ok := in.items[last].(*joinedText); ok {
-				previous.text = append(previous.text, it...)
-				return true
-			}
-		}
-		return in.add(&joinedText{text: []byte(it)})
+		return in.join(string(it), false)
+	case thought:
+		return in.join(string(it), true)
 	case permission:
 		if in.permissions >= maxPermissions {
 			return false
@@ -69,6 +60,23 @@ func (in *inbox) enqueue(it item) bool {
 	return in.add(it)
 }
 
+// join adds text to the last item, or appends it if the last item is of another kind. Thoughts
+// that do not fit are dropped. The caller holds mu.
+func (in *inbox) join(s string, isThought bool) bool {
+	if in.bytes+len(s) > limit.List || isThought && len(in.items) >= maxItems/2 {
+		in.overflow = in.overflow || !isThought
+		return false
+	}
+	in.bytes += len(s)
+	if last := len(in.items) - 1; last >= 0 {
+		if previous, ok := in.items[last].(*joinedText); ok && previous.isThought == isThought {
+			previous.text = append(previous.text, s...)
+			return true
+		}
+	}
+	return in.add(&joinedText{[]byte(s), isThought})
+}
+
 // add appends an item if there is room, and reports whether there is. The caller holds mu.
 func (in *inbox) add(it item) bool {
 	if len(in.items) >= maxItems {
@@ -79,8 +87,11 @@ func (in *inbox) add(it item) bool {
 	return true
 }
 
-// joinedText is text in an inbox; further text can be appended.
-type joinedText struct{ text []byte }
+// joinedText is text or a thought in an inbox; further text can be appended.
+type joinedText struct {
+	text      []byte
+	isThought bool
+}
 
 func (*joinedText) isItem() {}
 
@@ -96,7 +107,9 @@ func (in *inbox) pop() (it item, overflow bool) {
 	in.items = in.items[1:]
 	switch it := it.(type) {
 	case *joinedText:
-		in.bytes -= len(it.text)
+		if in.bytes -= len(it.text); it.isThought {
+			return thought(it.text), false
+		}
 		return text(it.text), false
 	case permission:
 		in.permissions--

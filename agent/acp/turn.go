@@ -38,7 +38,7 @@ type turnRun struct {
 	tools  *thinker.TurnTools // tools of the endpoint in this turn; nil if none exist
 	seen   []*tool            // tools that the agent has reported
 	face   agent.Felt         // latest emotion sent
-	began  bool               // whether a reply was sent
+	began  bool               // whether a reply was sent, other than a thought
 	spoke  bool               // whether text was sent to be spoken
 
 	// Time spent waiting for the agent.
@@ -79,6 +79,8 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 			if err = r.sendReplies(r.speech.Write(string(it))); err == nil && r.speech.Full() {
 				err = errTooMuch
 			}
+		case thought:
+			err = r.sendReplies(r.speech.Think(string(it)))
 		case toolChange:
 			r.inText, r.textWaited = false, 0
 			err = r.handleTool(it)
@@ -136,7 +138,9 @@ func (r *turnRun) next(ctx context.Context) (item, error) {
 
 // send sends a reply.
 func (r *turnRun) send(reply agent.Reply) error {
-	r.began = true
+	if _, isThought := reply.(agent.Thought); !isThought {
+		r.began = true
+	}
 	return r.out(reply)
 }
 

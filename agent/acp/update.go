@@ -5,16 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"perch/limit"
 	"perch/plain"
 )
 
-// item is an event of a turn: text, toolChange, permission, pulse or ended.
+// item is an event of a turn: text, thought, toolChange, permission, pulse or ended.
 type item interface{ isItem() }
 
 // text is text of the agent for the person.
 type text string
+
+// thought is text of a thought, or the agent's plan.
+type thought string
 
 // toolChange is an update of a tool. Empty fields are unchanged.
 type toolChange struct {
@@ -23,7 +27,7 @@ type toolChange struct {
 	agent                   bool   // whether the tool is another agent
 }
 
-// pulse is a sign of life without further meaning: a thought, a plan, or an unknown update.
+// pulse is a sign of life without further meaning, such as an unknown update.
 type pulse struct{}
 
 // ended is the response to the prompt, which ends the turn.
@@ -34,6 +38,7 @@ type ended struct {
 }
 
 func (text) isItem()       {}
+func (thought) isItem()    {}
 func (toolChange) isItem() {}
 func (permission) isItem() {}
 func (pulse) isItem()      {}
@@ -115,6 +120,7 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 			toolCall
 			Type    string                               `json:"sessionUpdate"`
 			Content lenient[struct{ Type, Text string }] // a list in tool calls, which is ignored
+			Entries []planEntry
 		} `json:"update"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
@@ -128,6 +134,10 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 	case isChunk && content == "": // not even a sign of life
 	case u.Type == "agent_message_chunk" && u.Meta.value.Claude.Parent == "":
 		it = text(content)
+	case u.Type == "agent_thought_chunk" && u.Meta.value.Claude.Parent == "":
+		it = thought(content)
+	case u.Type == "plan" && len(u.Entries) > 0:
+		it = planText(u.Entries)
 	case u.Type == "tool_call" || u.Type == "tool_call_update":
 		if u.ID == "" || len(u.ID) > limit.Session {
 			return "", nil, errors.New("a tool call has no id")
@@ -137,6 +147,19 @@ func parseUpdate(params json.RawMessage) (session string, it item, err error) {
 		it = pulse{} // thoughts and messages of sub-agents are among these
 	}
 	return p.id(), it, nil
+}
+
+// planEntry is a step of the agent's plan.
+type planEntry struct{ Content, Status string }
+
+// planText returns a plan as one paragraph of a thought.
+func planText(entries []planEntry) thought {
+	var steps []string
+	for _, e := range entries {
+		sign := map[string]string{"completed": "✓ ", "in_progress": "→ "}[e.Status]
+		steps = append(steps, sign+plain.Line(plain.Clip(e.Content, limit.Name)))
+	}
+	return thought("\n\nPlan: " + strings.Join(steps, "; ") + "\n\n")
 }
 
 // parseEvent parses the parameters of session/event of the older dialect. Tools have no IDs
