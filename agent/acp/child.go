@@ -217,7 +217,8 @@ func (b *Brain) readCapabilities(c *child, result json.RawMessage) error {
 			Session struct {
 				Close json.RawMessage `json:"close"`
 			} `json:"sessionCapabilities"`
-			MCP lenient[struct{ HTTP bool }] `json:"mcpCapabilities"`
+			MCP    lenient[struct{ HTTP bool }]  `json:"mcpCapabilities"`
+			Prompt lenient[struct{ Image bool }] `json:"promptCapabilities"`
 		} `json:"agentCapabilities"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
@@ -230,7 +231,7 @@ func (b *Brain) readCapabilities(c *child, result json.RawMessage) error {
 	canClose := r.Capabilities.Session.Close
 	c.conn.old = r.Version == nil
 	c.conn.canClose = len(canClose) > 0 && string(canClose) != "null" && string(canClose) != "false"
-	c.conn.mcp = r.Capabilities.MCP.value.HTTP
+	c.conn.mcp, c.conn.images = r.Capabilities.MCP.value.HTTP, r.Capabilities.Prompt.value.Image
 	if b.o.Lend != nil && !c.conn.mcp {
 		b.o.Log.Warn("an agent cannot use the robot's tools, timers and memory, because it does not support MCP over HTTP", "agent", b.name())
 	}

@@ -40,6 +40,7 @@ type conn struct {
 	old      bool // uses the older dialect
 	canClose bool // supports session/close
 	mcp      bool // supports MCP over HTTP
+	images   bool // accepts pictures in prompts
 
 	mu       sync.Mutex
 	endErr   error                                  // why the connection has ended; nil while it is open

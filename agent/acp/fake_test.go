@@ -3,6 +3,7 @@ package acp_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -157,11 +158,15 @@ func (f *fake) take(m rpc) {
 	}
 }
 
-// promptWords are the last block's, or all of a plain string.
+// promptWords are those of the last block with a text, or all of a plain string.
 func promptWords(prompt json.RawMessage) (string, int) {
 	var blocks []struct{ Text string }
 	if json.Unmarshal(prompt, &blocks) == nil {
-		return blocks[len(blocks)-1].Text, len(blocks)
+		words := ""
+		for _, b := range blocks {
+			words = cmp.Or(b.Text, words)
+		}
+		return words, len(blocks)
 	}
 	var words string
 	_ = json.Unmarshal(prompt, &words)
@@ -183,8 +188,11 @@ func (f *fake) initialize(m rpc) {
 		return
 	}
 	can := object{"sessionCapabilities": object{"close": object{}}}
-	if f.mode == "tools" {
+	switch f.mode {
+	case "tools":
 		can["mcpCapabilities"] = object{"http": true, "sse": true}
+	case "eyes":
+		can["promptCapabilities"] = object{"image": true}
 	}
 	f.result(m.ID, object{"protocolVersion": 1, "agentCapabilities": can})
 }

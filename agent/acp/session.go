@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/device"
 	"perch/limit"
 )
 
@@ -105,12 +106,15 @@ func (c *conn) closeSession(s *session) {
 	}
 }
 
-// prompt starts a turn with these texts. The inbox receives all events of the turn,
-// including its end.
-func (c *conn) prompt(s *session, texts []string) (*inbox, error) {
+// prompt starts a turn with these texts and pictures. The inbox receives all events of the
+// turn, including its end.
+func (c *conn) prompt(s *session, texts []string, pictures ...device.Picture) (*inbox, error) {
 	blocks := make([]map[string]any, 0, len(texts))
 	for _, t := range texts {
 		blocks = append(blocks, map[string]any{"type": "text", "text": t})
+	}
+	for _, p := range pictures {
+		blocks = append(blocks, map[string]any{"type": "image", "mimeType": p.Type, "data": p.Data}) // Data is marshalled as base64
 	}
 	params := map[string]any{"sessionId": s.id, "prompt": blocks}
 	if c.old {
