@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -27,20 +28,23 @@ const (
 
 // Entry is a remembered fact.
 type Entry struct {
-	ID          string    `json:"id"`
-	Key         string    `json:"key,omitempty"` // a new entry replaces the entry with the same key; "" means no key
-	Name        string    `json:"name"`
-	Description string    `json:"description,omitempty"`
-	Type        string    `json:"type"`
-	Body        string    `json:"body"`
-	Tags        []string  `json:"tags,omitempty"`
-	Important   bool      `json:"important,omitempty"` // gives the entry the maximum salience
-	Robot       device.ID `json:"robot,omitempty"`
-	Source      string    `json:"source,omitempty"` // origin of the fact, such as "reflex", "bridge" or SourceViewer
-	Created     time.Time `json:"created"`
-	Used        time.Time `json:"used,omitzero"`    // time of the latest Recall; zero before the first
-	Expires     time.Time `json:"expires,omitzero"` // zero means never
-	Session     string    `json:"-"`                // session in whose turn the fact was remembered; not stored
+	ID          string   `json:"id"`
+	Key         string   `json:"key,omitempty"` // a new entry replaces the entry with the same key; "" means no key
+	Name        string   `json:"name"`
+	Description string   `json:"description,omitempty"`
+	Type        string   `json:"type"`
+	Body        string   `json:"body"`
+	Tags        []string `json:"tags,omitempty"`
+	Important   bool     `json:"important,omitempty"` // gives the entry the maximum salience
+	// Context is a JSON object with what the program that reported the fact knows about it. The
+	// memory stores it unread.
+	Context json.RawMessage `json:"context,omitempty"`
+	Robot   device.ID       `json:"robot,omitempty"`
+	Source  string          `json:"source,omitempty"` // origin of the fact, such as "reflex", "bridge" or SourceViewer
+	Created time.Time       `json:"created"`
+	Used    time.Time       `json:"used,omitzero"`    // time of the latest Recall; zero before the first
+	Expires time.Time       `json:"expires,omitzero"` // zero means never
+	Session string          `json:"-"`                // session in whose turn the fact was remembered; not stored
 }
 
 // SourceViewer is the source of facts reported by programs that show an agent. Such entries

@@ -119,10 +119,11 @@ type Query struct {
 	N    int // maximum number of entries, the highest rank first; 0 means all
 }
 
-// Ranked is an entry with its score.
+// Ranked is an entry with its salience and score, both from 0 to 1.
 type Ranked struct {
 	Entry
-	Score float64 `json:"score"` // from 0 to 1
+	Salience float64 `json:"salience"`
+	Score    float64 `json:"score"`
 }
 
 // Query returns the entries that q selects, the highest rank first. An error wraps ErrEntry.
@@ -141,7 +142,7 @@ func (m *Memory) Query(q Query, now time.Time) ([]Ranked, error) {
 	found := m.index.search(q, now)
 	ranked := make([]Ranked, len(found))
 	for i, e := range found {
-		ranked[i] = Ranked{e.Entry, e.Score(now)}
+		ranked[i] = Ranked{e.Entry, e.Salience(), e.Score(now)}
 	}
 	return ranked, nil
 }

@@ -1,17 +1,14 @@
 package thinker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"perch/agent"
 	"perch/event"
-	"perch/limit"
 )
 
 // turnHooks let a tool affect its turn.
@@ -156,15 +153,6 @@ func (k *Brain) publish(t agent.Turn, e event.Event) {
 	}
 }
 
-// factArguments are the arguments of remember. Fact alone is an alternative to Key, Name, Description, Type and
-// Body.
-type factArguments struct {
-	Key, Name, Description, Type, Body string
-	Tags                               []string
-	Important                          bool
-	Fact                               string
-}
-
 const rememberSchema = `{"type":"object","properties":{"key":{"type":"string","description":"short snake_case name, such as user_role; ` +
 	`a newer fact of the same key replaces it"},"name":{"type":"string"},"description":{"type":"string","description":"one line"},` +
 	`"type":{"type":"string","enum":["user","feedback","project","reference"]},` +
@@ -172,19 +160,12 @@ const rememberSchema = `{"type":"object","properties":{"key":{"type":"string","d
 	`"tags":{"type":"array","items":{"type":"string"}},"important":{"type":"boolean"}},"required":["key","name","description","type","body"]}`
 
 // remember runs the tool remember.
-func (k *Brain) remember(t agent.Turn, a factArguments) (string, error) {
-	body := agent.Speakable(cmp.Or(a.Body, a.Fact))
-	switch {
-	case body == "" || len(body) > limit.Line:
-		return "", fmt.Errorf("body is a fact of 1 to %d bytes", limit.Line)
-	case len(a.Key) > limit.Name || len(a.Name) > limit.Name || len(a.Description) > limit.Line:
-		return "", errors.New("key, name and description are short: 200 bytes, 200 and 1000")
-	}
-	e := agent.Entry{Key: strings.TrimSpace(a.Key), Name: cmp.Or(agent.Speakable(a.Name), body), Description: agent.Speakable(a.Description),
-		Type: a.Type, Body: body, Tags: a.Tags, Important: a.Important, Robot: t.Robot, Session: t.Session, Source: "tool"}
-	if err := agent.CheckMemoryType(e.Type); err != nil {
+func (k *Brain) remember(t agent.Turn, f agent.Fact) (string, error) {
+	e, err := f.Entry()
+	if err != nil {
 		return "", err
 	}
+	e.Robot, e.Session, e.Source = t.Robot, t.Session, "tool"
 	if _, err := k.Memory.Of(t).Remember(e, t.Now); err != nil {
 		return "", err
 	}

@@ -30,7 +30,7 @@ func (k *Brain) ownTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		if k.mayUse(t, "remember") {
 			tool := newTool("remember",
 				"Keep a fact about the people of the house, for good. Only what they will still want known in a month.", rememberSchema,
-				with(func(_ context.Context, a factArguments) (string, error) { return k.remember(t, a) }))
+				with(func(_ context.Context, f agent.Fact) (string, error) { return k.remember(t, f) }))
 			tool.private = true // only the owner may read what is remembered
 			all = append(all, tool)
 		}

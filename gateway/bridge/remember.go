@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"time"
 
 	"perch/agent"
 	"perch/gateway/httpserver"
@@ -20,12 +19,8 @@ type done struct {
 
 // fact is the body of POST /api/voice/remember.
 type fact struct {
-	Fact      string    `json:"fact"`
-	SessionID string    `json:"session_id"`
-	Type      string    `json:"type"`
-	Tags      []string  `json:"tags"`
-	Important bool      `json:"important"`
-	Expires   time.Time `json:"expires"`
+	agent.Fact
+	SessionID string `json:"session_id"`
 }
 
 // remember stores a fact durably, even if the client disconnects before the response.
@@ -34,16 +29,13 @@ func (a *API) remember(_ context.Context, body []byte) (done, error) {
 	if err := httpserver.Decode(body, &f); err != nil {
 		return done{}, err
 	}
-	text, err := requiredText("fact", f.Fact, limit.Line)
+	e, err := f.Entry()
 	if err != nil {
 		return done{}, err
 	}
-	if err := agent.CheckMemoryType(f.Type); err != nil {
-		return done{}, err
-	}
-	id, _ := a.robotOf(f.SessionID) // empty for a robot of another voice server
-	_, err = a.o.Memory.Remember(agent.Entry{Name: text, Body: text, Type: f.Type, Tags: f.Tags, Important: f.Important, Expires: f.Expires,
-		Robot: id, Source: "bridge"}, a.now())
+	e.Robot, _ = a.robotOf(f.SessionID) // empty for a robot of another voice server
+	e.Source = "bridge"
+	_, err = a.o.Memory.Remember(e, a.now())
 	return done{err == nil}, err
 }
 

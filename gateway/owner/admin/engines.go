@@ -129,7 +129,7 @@ func readTry(body io.Reader) (string, error) {
 	if err != nil {
 		return "", badBodyError(err)
 	}
-	var input fact
+	var input struct{ Text string }
 	if err := httpserver.Decode(read, &input); err != nil {
 		return "", err
 	}

@@ -64,11 +64,27 @@ func TestEditMemory(t *testing.T) {
 	}
 }
 
+// TestTheNewestMemories come with n alone, with their salience and context.
+func TestTheNewestMemories(t *testing.T) {
+	h := newAppliance(t)
+	for _, body := range []string{`{"text":"first","important":true}`, `{"content":"second","context":{"screen":"desk"}}`, `{"body":"third","type":"reference"}`} {
+		h.wants(t, http.MethodPost, "/api/v1/memory", body, http.StatusCreated, "")
+	}
+	got := get[[]agent.Ranked](t, h, "/api/v1/memory?n=2")
+	if len(got) != 2 || got[0].Body != "third" || got[0].Salience != 0.5 || got[1].Body != "second" || string(got[1].Context) != `{"screen":"desk"}` {
+		t.Errorf("the newest two are %+v", got)
+	}
+	if got := get[[]agent.Ranked](t, h, "/api/v1/memory?n=1&q=first"); len(got) != 1 || got[0].Body != "first" || got[0].Salience != 1 {
+		t.Errorf("found is %+v", got)
+	}
+}
+
 // TestMemoryTypesAndTags: its type, tags and when it expires, by which it is found.
 func TestMemoryTypesAndTags(t *testing.T) {
 	h := newAppliance(t)
 	for body, want := range map[string]int{
 		`{"text":"no bright light","type":"feedback","tags":["#Lamp","evening"],"important":true}`: http.StatusCreated,
+		`{"text":"x","context":"y"}`: http.StatusBadRequest, `{"text":" "}`: http.StatusBadRequest,
 		`{"text":"x","type":"fact"}`:                            http.StatusBadRequest,
 		`{"text":"x","tags":["two words"]}`:                     http.StatusBadRequest,
 		`{"text":"x","expires":"9999-12-31T00:00:00Z"}`:         http.StatusBadRequest,
@@ -77,9 +93,9 @@ func TestMemoryTypesAndTags(t *testing.T) {
 	} {
 		h.wants(t, http.MethodPost, "/api/v1/memory", body, want, "")
 	}
-	for query, want := range map[string]int{"?type=feedback": 1, "?tag=lamp": 2, "?tag=lamp&tag=evening": 1, "?n=1": 1, "?type=user": 0} {
+	for query, want := range map[string]int{"?type=feedback": 1, "?tag=lamp": 2, "?tag=lamp&tag=evening": 1, "?tag=lamp&n=1": 1, "?type=user": 0} {
 		got := get[[]agent.Ranked](t, h, "/api/v1/memory"+query)
-		if len(got) != want || query == "?n=1" && (got[0].Body != "no bright light" || got[0].Score < 0.99) {
+		if len(got) != want || query == "?tag=lamp&n=1" && (got[0].Body != "no bright light" || got[0].Score < 0.99) {
 			t.Errorf("memory%s: %+v, want %d", query, got, want)
 		}
 	}

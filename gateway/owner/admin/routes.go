@@ -79,8 +79,8 @@ func (a *API) memoryRoutes(api gin.IRouter) {
 		return a.recall(c.Request.URL.Query(), time.Now())
 	}))
 	api.GET("/memory/stats", getHandler(func() (any, error) { return a.o.Memory.Stats(time.Now()), a.o.Memory.Err() }))
-	api.POST("/memory", bodyHandler(http.StatusCreated, func(_ *gin.Context, f fact) (any, error) { return a.remember(f) }))
-	api.PUT("/memory/:id", bodyHandler(http.StatusOK, func(c *gin.Context, f fact) (any, error) { return a.editMemory(c.Param("id"), f) }))
+	api.POST("/memory", bodyHandler(http.StatusCreated, func(_ *gin.Context, f agent.Fact) (any, error) { return a.remember(f) }))
+	api.PUT("/memory/:id", bodyHandler(http.StatusOK, func(c *gin.Context, f agent.Fact) (any, error) { return a.editMemory(c.Param("id"), f) }))
 	api.DELETE("/memory/:id", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Memory.Forget(c.Param("id")) }))
 }
 

@@ -1,0 +1,38 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"perch/agent"
+	"perch/must"
+)
+
+// TestFacts: whichever name a program has for the text, the entry is the same.
+func TestFacts(t *testing.T) {
+	for _, name := range []string{"text", "fact", "content", "body"} {
+		var f agent.Fact
+		must.Succeed(t, json.Unmarshal([]byte(`{"`+name+`":" Ann likes\ntea ","key":"ann","name":"Ann","description":"what she likes","type":"user","tags":["tea"],
+			"important":true,"expires":"2027-01-02T03:04:05Z","context":{"screen":"kitchen"}}`), &f))
+		got, err := f.Entry()
+		want := agent.Entry{Key: "ann", Name: "Ann", Description: "what she likes", Type: "user", Body: "Ann likes tea", Tags: []string{"tea"},
+			Important: true, Expires: got.Expires, Context: json.RawMessage(`{"screen":"kitchen"}`)}
+		if err != nil || !reflect.DeepEqual(got, want) || got.Expires.Year() != 2027 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+	for sentence, body := range map[string]string{
+		"needs a text": `{"text":" \n"}`, "at most 1000 bytes": `{"body":"` + strings.Repeat("x", 1001) + `"}`,
+		"are short": `{"text":"x","key":"` + strings.Repeat("k", 201) + `"}`, "type is one of": `{"text":"x","type":"gossip"}`,
+		"context is an object": `{"text":"x","context":[1]}`,
+	} {
+		var f agent.Fact
+		must.Succeed(t, json.Unmarshal([]byte(body), &f))
+		if _, err := f.Entry(); !errors.Is(err, agent.ErrEntry) && !errors.Is(err, agent.ErrTooMuch) || !strings.Contains(err.Error(), sentence) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
