@@ -218,6 +218,11 @@ func (m *Manifest) addRemarks(d document) {
 			m.addRemark("The skill %s is on IPFS, which this appliance does not read: put its folder into the directory of skills.", s.URI)
 		}
 	}
+	for _, name := range m.Tools {
+		if !slices.Contains([]string{"wave", "lookAt", "play_clip", "setExpression", "speak", "remember"}, name) {
+			m.addRemark("The tool %s is not built in, and is left out; a skill brings tools of its own.", name)
+		}
+	}
 	if mode := d.Memory.Mode; mode != "" && mode != "local" {
 		m.addRemark("memory.mode %.60q is not possible: the memory is stored on this appliance, as with local.", mode)
 	}

@@ -49,6 +49,15 @@ func TestPublishedManifests(t *testing.T) {
 	}
 }
 
+// TestUnknownToolsAreRemarked, and only these.
+func TestUnknownToolsAreRemarked(t *testing.T) {
+	m := must.Value(manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","tools":["wave","see_screen","remember"]}`), manifest.Alone))(t)
+	remarked(t, m, "The tool see_screen is not built in")
+	if len(m.Remarks) != 1 {
+		t.Errorf("%q", m.Remarks)
+	}
+}
+
 func remarked(t *testing.T, m manifest.Manifest, want ...string) {
 	t.Helper()
 	all := strings.Join(m.Remarks, "\n")

@@ -177,11 +177,14 @@ func (l *Library) skillOf(character, name string) (s Skill, ok bool) {
 	return skills[i], true
 }
 
-// Check returns nil if there is a skill with this name, and otherwise an error that wraps
-// ErrElsewhere or ErrUnknown.
-func (l *Library) Check(name string) error {
-	if _, ok := l.skills[name]; ok {
-		return nil
+// Check returns nil if there is a skill with this name and a version in the range that a
+// manifest states, and otherwise an error that wraps ErrElsewhere, ErrUnknown or ErrVersion.
+func (l *Library) Check(name, version string) error {
+	if s, ok := l.skills[name]; ok {
+		if s.builtin != nil || s.hasVersion(version) { // the versions of built-in skills are Perch's
+			return nil
+		}
+		return fmt.Errorf("%w %s", ErrVersion, s.Version)
 	}
 	if err := checkElsewhere(name); err != nil {
 		return err

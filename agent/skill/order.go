@@ -84,11 +84,7 @@ func (o *ordering) placeDependencies(s Skill, path []string) error {
 		if !ok {
 			return fmt.Errorf("it needs the skill %s, which is missing or not trusted; put it beside this one, and sign it", name)
 		}
-		inRange, err := parseRange(s.Needs[name])
-		if err != nil {
-			return err
-		}
-		if v, err := parseVersion(other.Version); err != nil || !inRange(v) {
+		if !other.hasVersion(s.Needs[name]) {
 			return fmt.Errorf("it needs %s %s, but the installed version is %s", name, s.Needs[name], other.Version)
 		}
 		if other.builtin != nil {

@@ -101,6 +101,8 @@ const (
 var (
 	// ErrUnknown is wrapped by the error for an unknown skill.
 	ErrUnknown = errors.New("there is no such skill")
+	// ErrVersion is wrapped by the error for a skill of another version than asked for.
+	ErrVersion = errors.New("the installed version is")
 	// ErrBusy is returned while too many skills are running.
 	ErrBusy = errors.New("too many skills are running; wait for one to end")
 	// ErrTrust is wrapped by the errors for bundles that are not trusted.

@@ -57,3 +57,13 @@ func parseRange(text string) (func(version) bool, error) {
 	}
 	return nil, fmt.Errorf("%.40q is not a version range; write 1.2.3, ^1.2.3, ~1.2.3, >=1.2.3 or *", text)
 }
+
+// hasVersion reports whether the skill's version is in a range.
+func (s Skill) hasVersion(text string) bool {
+	inRange, err := parseRange(text)
+	if err != nil {
+		return false
+	}
+	v, err := parseVersion(s.Version)
+	return err == nil && inRange(v)
+}

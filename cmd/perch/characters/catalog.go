@@ -76,12 +76,14 @@ func (k Catalog) describe(char character) admin.Character {
 	shown.Remarks = append([]string{}, char.Remarks...)
 	for _, s := range char.manifest.Skills {
 		shown.Skills = append(shown.Skills, s.URI)
-		switch err := k.skills.Check(s.Name()); {
+		switch err := k.skills.Check(s.Name(), s.Version); {
+		case errors.Is(err, skill.ErrVersion):
+			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The manifest asks for version %s of the skill %s, and %v.", s.Version, s.Name(), err))
 		case errors.Is(err, skill.ErrElsewhere):
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is run by the viewer that shows the character's model.", s.Name()))
 		case err != nil && !strings.HasPrefix(s.URI, "ipfs://"): // the manifest's remarks already mention such a skill
 			shown.Remarks = append(shown.Remarks, fmt.Sprintf("The skill %s is not on this appliance: put its folder into the directory of skills, "+
-				"and restart. perch skill check says whether it is trusted.", s.Name()))
+				"or get it with perch skill get, and restart. perch skill check says whether it is trusted.", s.Name()))
 		}
 	}
 	for _, r := range k.robots.List() {
