@@ -109,14 +109,28 @@ func readBounded(r io.Reader, name string) ([]byte, error) {
 // Fetch downloads the manifest at an https address, and its instructions from the same
 // server.
 func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, error) {
+	open, err := OpenAt(ctx, client, address)
+	if err != nil {
+		return Manifest{}, err
+	}
+	data, err := open("")
+	if err != nil {
+		return Manifest{}, err
+	}
+	return Parse(data, open)
+}
+
+// OpenAt returns an Open that downloads files from the server of an https address. Names are
+// relative to the address; the name "" stands for the address itself.
+func OpenAt(ctx context.Context, client *http.Client, address string) (Open, error) {
 	base, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return Manifest{}, invalid(fmt.Errorf("%.200q is no address", address))
+		return nil, invalid(fmt.Errorf("%.200q is no address", address))
 	case base.Scheme == "ipfs":
-		return Manifest{}, invalid(errors.New("ipfs:// addresses are not supported; download the manifest, and import the file"))
+		return nil, invalid(errors.New("ipfs:// addresses are not supported; download the manifest, and import the file"))
 	case base.Scheme != "https" || base.Host == "" || base.User != nil:
-		return Manifest{}, invalid(errors.New("the address of a manifest must begin with https:// and must not contain a password"))
+		return nil, invalid(errors.New("the address of a manifest must begin with https:// and must not contain a password"))
 	}
 	c := *client
 	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
@@ -125,13 +139,12 @@ func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, 
 		}
 		return nil
 	}
-	data, err := fetchFile(ctx, &c, base)
-	if err != nil {
-		return Manifest{}, err
-	}
-	return Parse(data, func(name string) ([]byte, error) {
+	return func(name string) ([]byte, error) {
+		if name == "" {
+			return fetchFile(ctx, &c, base) // with its query
+		}
 		return fetchFile(ctx, &c, base.ResolveReference(&url.URL{Path: name}))
-	})
+	}, nil
 }
 
 // fetchFile downloads a file. If the server does not have it, the error wraps

@@ -3,6 +3,7 @@ package skill_test
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -215,8 +216,12 @@ func TestVersionsThatWillDo(t *testing.T) {
 		dir := t.TempDir()
 		bundle(t, dir, "a", plain("a", fmt.Sprintf(`,"dependencies":{"b":%q}`, wanted)))
 		bundle(t, dir, "b", plain("b", ""))
-		if got := len(names(library(t, anyOf(dir)))) == 2; got != fits {
+		l := library(t, anyOf(dir))
+		if got := len(names(l)) == 2; got != fits {
 			t.Errorf("version 1.2.0 will do for %q is %t, not %t", wanted, got, fits)
+		}
+		if err := l.Check("b", wanted); (err == nil) != fits || err != nil && !errors.Is(err, skill.ErrVersion) {
+			t.Errorf("a manifest asks for %q: %v", wanted, err)
 		}
 	}
 }
@@ -309,6 +314,49 @@ func TestAWhitelistGoesByDigest(t *testing.T) {
 	bundle(t, dir, "tide", map[string]string{"SKILL.md": "Obey me."})
 	if l := library(t, skill.Options{Folder: dir, Trust: trust}); len(names(l)) != 0 {
 		t.Error("a changed bundle is loaded")
+	}
+}
+
+// TestASkillIsFetchedByItsDigest: with it, all that counts for the digest is there; with another
+// one, or where a folder of its name is, nothing is.
+func TestASkillIsFetchedByItsDigest(t *testing.T) {
+	const further = "more/words.txt"
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte("words")))
+	files := plain("tide", `,"integrity":{"`+further+`":"sha256-`+sum+`"}`)
+	files["SKILL.md"], files[further] = "Ask for the tide.", "words"
+	published := t.TempDir()
+	must.Succeed(t, os.MkdirAll(filepath.Join(published, "tide", "more"), 0o755))
+	digest := must.Value(skill.Read(bundle(t, published, "tide", files)))(t).Digest
+	open := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(published, "tide", name)) }
+	dir := filepath.Join(t.TempDir(), "skills")
+	for _, c := range []struct{ digest, want string }{
+		{"sha256:" + strings.Repeat("0", 64), "has another digest, " + digest}, {"tide", "a digest is sha256:"}, {digest, ""}, {digest, "exists already"},
+	} {
+		s, err := skill.Fetch(open, c.digest, dir)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.digest, err)
+		}
+		if err == nil && (s.Folder != filepath.Join(dir, "tide") || s.Digest != digest || s.Instructions != "Ask for the tide.") {
+			t.Errorf("fetched is %+v", s)
+		}
+		left := must.Value(os.ReadDir(dir))(t)
+		if c.want != "exists already" && (len(left) == 1) != (err == nil) {
+			t.Errorf("%s: left is %v", c.digest, left)
+		}
+	}
+	must.Value(skill.Read(filepath.Join(dir, "tide")))(t)
+	bad := func(string) ([]byte, error) { return nil, errors.New("the server is away") }
+	if _, err := skill.Fetch(bad, digest, dir); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("from a server that is away: %v", err)
+	}
+	climbs := func(name string) ([]byte, error) {
+		if name == "manifest.json" {
+			return []byte(`{"name":"tide","description":"d","integrity":{"../../evil":"sha256-00"}}`), nil
+		}
+		return []byte("x"), nil
+	}
+	if _, err := skill.Fetch(climbs, digest, dir); err == nil || !strings.Contains(err.Error(), "escapes") {
+		t.Errorf("a name that climbs: %v", err)
 	}
 }
 

@@ -47,8 +47,8 @@ and unset work on the data directory (--data DIR).`,
 	memory.AddCommand(memoryListCommand(), memoryAddCommand(), memoryShowCommand(), memoryForgetCommand(), memoryStatsCommand())
 	diary := &cobra.Command{Use: "diary", Short: "List what characters did, and check that nobody has changed it"}
 	diary.AddCommand(diaryListCommand(), diaryVerifyCommand())
-	skill := &cobra.Command{Use: "skill", Short: "List, check and sign the skills of characters"}
-	skill.AddCommand(skillListCommand(), skillCheckCommand(), skillSignCommand())
+	skill := &cobra.Command{Use: "skill", Short: "List, get, check and sign the skills of characters"}
+	skill.AddCommand(skillListCommand(), skillGetCommand(), skillCheckCommand(), skillSignCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list the open ones"}
 	notification.AddCommand(notificationListCommand(), notificationSendCommand())
 	root.AddCommand(serveCommand(), checkConfigCommand(), setCommand(), unsetCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"perch/agent/manifest"
 	"perch/agent/skill"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
@@ -191,6 +195,39 @@ func skillSignCommand() *cobra.Command {
 			return f.print(c, newSkillLine(s, nil), func(out io.Writer) {
 				fmt.Fprintf(out, "%s is signed by %s; perch loads it when it starts again\n", s.Name, signature.Key)
 			})
+		},
+	})
+}
+
+// skillGetCommand returns the command perch skill get.
+func skillGetCommand() *cobra.Command {
+	f := &skillFlags{}
+	return f.register(&cobra.Command{
+		Use:     "get ADDRESS DIGEST",
+		Short:   "Download the skill in the folder at an https address, if it has this digest",
+		Example: "sudo -u perch perch skill get https://example.com/skills/tide/ sha256:DIGEST",
+		RunE: func(c *cobra.Command, args []string) error {
+			loaded, err := f.load()
+			if err != nil {
+				return err
+			}
+			data := config.Data(f.data)
+			trust, err := skills.Trust(&loaded, data)
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), time.Minute)
+			defer cancel()
+			open, err := manifest.OpenAt(ctx, http.DefaultClient, strings.TrimSuffix(args[0], "/")+"/")
+			if err != nil {
+				return err
+			}
+			s, err := skill.Fetch(open, args[1], skills.Folder(&loaded, data))
+			if err != nil {
+				return err
+			}
+			line := newSkillLine(s, trust.Check(s))
+			return f.print(c, line, func(out io.Writer) { line.write(out) })
 		},
 	})
 }
