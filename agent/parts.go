@@ -75,7 +75,7 @@ func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) 
 		parts int // parts that the entry contains
 	}
 	var hits []hit
-	maxParts := 0 // maximum of hit.parts
+	maxParts, complete := 0, 0 // maximum of hit.parts; number of hits with all parts
 	for _, e := range entries {
 		count := 0
 		for i := range patterns {
@@ -85,6 +85,12 @@ func searchParts(entries []*indexed, parts []string, n int, cond func(*indexed) 
 		}
 		if count > 0 && 4*count >= len(parts) && cond(e) {
 			hits, maxParts = append(hits, hit{e, count}), max(maxParts, count)
+			if count == len(parts) {
+				complete++
+			}
+			if complete > 0 && complete == n {
+				break // no entry that follows is better
+			}
 		}
 	}
 	hits = slices.DeleteFunc(hits, func(h hit) bool { return 2*h.parts <= maxParts })

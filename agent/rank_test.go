@@ -343,6 +343,20 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
+// BenchmarkPartsOfFacts searches ten thousand entries, each of which contains every part of the query.
+func BenchmarkPartsOfFacts(b *testing.B) {
+	m := agent.NewMemory(&storetest.Table[agent.Entry]{})
+	m.Bound(10_000)
+	for n := range 10_000 {
+		must.Value(m.Remember(agent.Entry{Body: fmt.Sprint("玄関に鍵があり、妹の誕生日は三月五日です。", n)}, noon))(b)
+	}
+	for b.Loop() {
+		if found, err := m.Query(agent.Query{Text: "玄関の鍵と三月五日の誕生日", N: 20}, noon); err != nil || len(found) != 20 {
+			b.Fatal(len(found), err)
+		}
+	}
+}
+
 // TestFactsWithoutSpaces: facts in Japanese and Chinese are found by questions, by what
 // they have in common, and facts of other scripts as before.
 func TestFactsWithoutSpaces(t *testing.T) {
