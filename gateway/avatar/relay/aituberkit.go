@@ -29,7 +29,8 @@ type aituberkit struct {
 }
 
 const (
-	aituberTimeout = 4 * time.Second  // of a request
+	aituberOpening = 30 * time.Second // of the first requests: a development server compiles each route when it is first used
+	aituberTimeout = 4 * time.Second  // of later requests
 	aituberEvery   = 15 * time.Second // interval of checks that the page is still open
 )
 
@@ -65,8 +66,7 @@ type aituberReceiver struct {
 // aituberSpeech is the body of POST /api/v1/speak/.
 type aituberSpeech struct {
 	Receiver string `json:"receiverId"`
-	Text     string `json:"text"`
-	Emotion  string `json:"emotion,omitempty"`
+	Text     string `json:"text"` // begins with the tag of a face, such as [happy]
 	Priority string `json:"priority"`
 	Session  string `json:"speechSessionId,omitempty"`
 }
@@ -74,7 +74,14 @@ type aituberSpeech struct {
 func (p aituberkit) open(ctx context.Context, note func(error)) (link, error) {
 	l := &aituberLink{aituberkit: p, httpLink: newHTTPLink(remote.Options{Base: p.base, Server: remote.Server{Service: "AITuberKit",
 		Address: remote.Address(p.base), Key: p.Key, Setting: "key", Check: "its version"}}, aituberTimeout, note)}
-	if err := l.chooseReceiver(ctx); err != nil {
+	err := l.chooseReceiver(ctx, aituberOpening)
+	if err == nil {
+		_, err = l.call(ctx, http.MethodGet, "speak", nil, aituberOpening) // has the route compiled
+		if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Code == remote.CodeRefused {
+			err = nil // the route takes only POST
+		}
+	}
+	if err != nil {
 		l.close()
 		return nil, err
 	}
@@ -92,18 +99,21 @@ type aituberLink struct {
 }
 
 // call sends a request to a path of the API, and returns the body of the response.
-func (l *aituberLink) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	text, _, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: aituberTimeout}, limit.List)
+func (l *aituberLink) call(ctx context.Context, method, path string, body []byte, timeout time.Duration) ([]byte, error) {
+	text, _, err := l.httpLink.call(ctx, remote.Request{Method: method, Path: "api/v1/" + path + "/", Body: body, Within: timeout}, limit.List)
 	fault, ok := errors.AsType[*remote.Fault](err)
-	if ok && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key") {
-		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY in its environment, restart it, and set key to the same value")
+	switch {
+	case ok && fault.Status == http.StatusServiceUnavailable && strings.Contains(fault.Reason, "API key"):
+		return nil, errors.New("AITuberKit has no API key; set AITUBERKIT_API_KEY and NEXT_PUBLIC_AITUBERKIT_API_KEY in its .env.local, restart it, and set key to the same value")
+	case ok && fault.Code == remote.CodeSilent:
+		return nil, fmt.Errorf("AITuberKit at %s does not answer within %s; it may still be compiling, or hang", l.address(), timeout)
 	}
 	return text, err
 }
 
 // chooseReceiver sets l.receiver. It returns an error if no suitable page is open.
-func (l *aituberLink) chooseReceiver(ctx context.Context) error {
-	text, err := l.call(ctx, http.MethodGet, "receivers", nil)
+func (l *aituberLink) chooseReceiver(ctx context.Context, timeout time.Duration) error {
+	text, err := l.call(ctx, http.MethodGet, "receivers", nil, timeout)
 	if err != nil {
 		return err
 	}
@@ -147,12 +157,15 @@ func (l *aituberLink) speak(ctx context.Context, kind, text string, scene Scene)
 	if priority == "" || strings.TrimSpace(text) == "" {
 		return errNotShown
 	}
-	s := aituberSpeech{Receiver: l.receiver, Text: text, Emotion: l.words.face(scene.Expression()), Priority: priority}
+	if face := l.words.face(scene.Expression()); face != "" {
+		text = "[" + face + "] " + text // the page ignores the field emotion
+	}
+	s := aituberSpeech{Receiver: l.receiver, Text: text, Priority: priority}
 	if kind == "sentence" {
 		l.reply = cmp.Or(l.reply, rand.Text())
 		s.Session = l.reply
 	}
-	_, err := l.call(ctx, http.MethodPost, "speak", httpserver.Encode(s))
+	_, err := l.call(ctx, http.MethodPost, "speak", httpserver.Encode(s), aituberTimeout)
 	return l.checkRefusal(err)
 }
 
@@ -187,5 +200,8 @@ func (l *aituberLink) frame(ctx context.Context, f *feed.Frame, scene Scene) err
 }
 
 // refresh chooses another page if the current one was closed.
-func (l *aituberLink) refresh(ctx context.Context, _ Scene) error { return l.chooseReceiver(ctx) }
-func (l *aituberLink) refreshEvery() time.Duration                { return aituberEvery }
+func (l *aituberLink) refresh(ctx context.Context, _ Scene) error {
+	return l.chooseReceiver(ctx, aituberTimeout)
+}
+
+func (l *aituberLink) refreshEvery() time.Duration { return aituberEvery }

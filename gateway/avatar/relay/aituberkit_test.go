@@ -75,7 +75,7 @@ func TestAITuberKitRefuses(t *testing.T) {
 	}{
 		{"", func(*fakeAITuber) {}, "wants a key and none is set"},
 		{"wrong-key", func(*fakeAITuber) {}, "refuses the key"},
-		{"a-key", func(f *fakeAITuber) { f.key = "" }, "set AITUBERKIT_API_KEY"},
+		{"a-key", func(f *fakeAITuber) { f.key = "" }, "set AITUBERKIT_API_KEY and NEXT_PUBLIC_AITUBERKIT_API_KEY"},
 		{"a-key", func(f *fakeAITuber) { f.receivers = f.receivers[:1] }, "no open page that can speak"},
 		{"a-key", func(f *fakeAITuber) {
 			f.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
@@ -102,7 +102,7 @@ func TestAITuberKitRefusesText(t *testing.T) {
 			http.Error(w, `{"error":"Text is too long"}`, http.StatusRequestEntityTooLarge)
 			return
 		}
-		if r.Method == http.MethodGet {
+		if r.URL.Path == "/api/v1/receivers/" {
 			opened.Add(1)
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -145,7 +145,7 @@ func TestAITuberKitTrial(t *testing.T) {
 	for range 2 {
 		must.Succeed(t, h.relays.RunTrial(t.Context(), "aituberkit", time.Millisecond, func(string) error { return nil }))
 		told := f.clear()
-		if len(told) != len(agent.Emotions())+3 || !strings.Contains(told[1], `"text":"happy","emotion":"happy"`) {
+		if len(told) != len(agent.Emotions())+3 || !strings.Contains(told[1], `"text":"[happy] happy"`) {
 			t.Errorf("it spoke %d times: %v", len(told), told)
 		}
 	}
