@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,28 @@ func TestVRChatParameters(t *testing.T) {
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%s: %s and not %s", c.what, s, c.want)
 		}
+	}
+}
+
+// TestVRChatFile: the file of parameters for Unity has those of the words, and no others.
+func TestVRChatFile(t *testing.T) {
+	file, err := os.ReadFile("../../../docs/avatars/stackchan-vrchat.asset")
+	must.Succeed(t, err)
+	var names []string
+	for line := range strings.Lines(string(file)) {
+		if name, is := strings.CutPrefix(line, "  - name: "); is {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	var want []string
+	for key, word := range vrchatKind().words {
+		if strings.HasPrefix(key, "parameter.") || strings.HasPrefix(key, "feeling.") {
+			want = append(want, word)
+		}
+	}
+	slices.Sort(names)
+	if slices.Sort(want); !slices.Equal(names, want) {
+		t.Errorf("the file has %q, want %q", names, want)
 	}
 }
 
