@@ -105,10 +105,10 @@ type Options struct {
 	Parts    func() []Part
 	Counters func() []Counter
 	Gauges   []Gauge
-	Settings settings // the configuration
-	Logs     logs
-	Doctor   func(context.Context) ([]Finding, error) // checks the whole appliance
-	Restart  func()                                   // restarts the appliance
+	Settings settings                                 // the configuration; may be nil
+	Logs     logs                                     // may be nil
+	Doctor   func(context.Context) ([]Finding, error) // checks the whole appliance; may be nil
+	Restart  func()                                   // restarts the appliance; may be nil
 	Version  string                                   // version of Perch
 	ID       string                                   // ID of the appliance
 	Started  time.Time

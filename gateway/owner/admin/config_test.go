@@ -96,7 +96,8 @@ func TestConfigRoutes(t *testing.T) {
 	}
 }
 
-// TestDoctorRunsOnceAtATime, and not for ever.
+// TestDoctorRunsOnceAtATime, and not for ever; and what this appliance has not is
+// said so.
 func TestDoctorRunsOnceAtATime(t *testing.T) {
 	begun, end := make(chan context.Context, 1), make(chan struct{})
 	h := newAppliance(t, func(o *admin.Options) {
@@ -117,6 +118,12 @@ func TestDoctorRunsOnceAtATime(t *testing.T) {
 		t.Error(body)
 	}
 	h.wants(t, "GET", "/api/v1/doctor", "", 200, "")
+	none := newAppliance(t)
+	for _, route := range []string{"GET /api/v1/doctor", "GET /api/v1/logs", "GET /api/v1/config", "PUT /api/v1/config/name",
+		"DELETE /api/v1/config/name", "POST /api/v1/config/check", "POST /api/v1/restart"} {
+		method, path, _ := strings.Cut(route, " ")
+		none.wants(t, method, path, "{}", 404, "not_here")
+	}
 }
 
 // logs have some lines, of which two were missed.

@@ -195,27 +195,38 @@ const maxConfigBody = 2<<20 + 64<<10
 // settingsRoutes mounts the routes of the configuration, and the routes that owners need with a change: the restart, the
 // doctor and the log.
 func (a *API) settingsRoutes(large, api gin.IRouter) {
-	config := large.Group("/config", httpserver.Limit(maxConfigBody))
+	config := large.Group("/config", httpserver.Limit(maxConfigBody), requires(a.o.Settings != nil, "its configuration"))
 	config.GET("", getHandler(func() (any, error) { return a.o.Settings.Read() }))
 	config.POST("/check", bodyHandler(http.StatusOK, func(_ *gin.Context, c toCheck) (any, error) { return a.checkConfig(c) }))
 	config.PUT("", changeHandler(a, func(_ string, change struct{ Set map[string]any }) map[string]any { return change.Set }))
 	config.PUT("/:key", changeHandler(a, func(key string, value any) map[string]any { return map[string]any{key: value} }))
 	config.DELETE("/:key", func(c *gin.Context) { a.respondToChange(c, map[string]any{c.Param("key"): nil}) })
-	api.POST("/restart", actionHandler(http.StatusAccepted, func(c *gin.Context) error {
+	api.POST("/restart", requires(a.o.Restart != nil, "what restarts it"), actionHandler(http.StatusAccepted, func(c *gin.Context) error {
 		if _, err := decodeBody[struct{}](c, true); err != nil {
 			return err
 		}
 		return a.restart()
 	}))
-	api.GET("/doctor", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
+	api.GET("/doctor", requires(a.o.Doctor != nil, "a doctor; perch doctor is one"), jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		found, err := a.examine(c.Request.Context())
 		return gin.H{"items": found}, err
 	}))
-	api.GET("/logs", func(c *gin.Context) {
+	api.GET("/logs", requires(a.o.Logs != nil, "a log that is kept"), func(c *gin.Context) {
 		err := a.followLogs(c.Request.Context(), c.Writer, c.Query("level"), c.GetHeader("Last-Event-ID"))
 		if !streamEnded(err) {
 			_ = c.Error(err) // only logged if the headers were sent already
 		}
+	})
+}
+
+// requires returns a handler that refuses requests if isPresent is false: this appliance was then started without
+// the given part, which the requests need.
+func requires(isPresent bool, part string) gin.HandlerFunc {
+	return httpserver.Guard(func(*http.Request) error {
+		if isPresent {
+			return nil
+		}
+		return &httpserver.Fault{Word: "not_here", Sentence: "this appliance was started without " + part, HTTP: http.StatusNotFound}
 	})
 }
 

@@ -67,8 +67,10 @@ func (a *API) changeConfig(values map[string]any) (any, error) {
 // restart restarts the appliance. It refuses to do so with a configuration that prevents a start, because the
 // configuration could then not be corrected by this API.
 func (a *API) restart() error {
-	if err := a.o.Settings.Startable(); err != nil {
-		return err
+	if a.o.Settings != nil {
+		if err := a.o.Settings.Startable(); err != nil {
+			return err
+		}
 	}
 	a.o.Restart()
 	return nil
