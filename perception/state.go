@@ -92,6 +92,14 @@ type Record struct {
 // punctuation, besides the texts.
 func (r Record) size() int { return len(r.Name) + len(r.Data) + 64 }
 
+// size estimates the size of s.Recent as JSON, in bytes.
+func (s State) size() (n int) {
+	for _, r := range s.Recent {
+		n += r.size()
+	}
+	return n
+}
+
 // conversation holds what behaviours need to know about the current conversation. It is
 // not stored.
 type conversation struct {

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"perch/device"
 	"perch/event"
 	"perch/must"
 	"perch/store/storetest"
@@ -343,7 +344,7 @@ func TestStatesSpareTheDisk(t *testing.T) {
 
 // TestStatesAfterMissedEvents: the end of a turn may be among them.
 func TestStatesAfterMissedEvents(t *testing.T) {
-	board := NewStates(newJSONTable())
+	board := NewStates(nil)
 	board.HandleEvent(event.Envelope{Seq: 1, At: noon, Robot: chan1, Event: scriptEvent(t, "face")})
 	board.HandleEvent(event.Envelope{Seq: 2, At: noon, Robot: chan1, Event: event.Heard{Text: "x"}})
 	if !board.Robot(chan1, noon).inConversation(noon, 0) {
@@ -358,5 +359,29 @@ func TestStatesAfterMissedEvents(t *testing.T) {
 	}
 	if s := board.Robot(chan2, noon); !s.Stale || s.Robot != chan2 {
 		t.Errorf("an unknown robot is %+v", s)
+	}
+}
+
+// TestAllSensesAreBounded: so are the stored events of all robots together.
+func TestAllSensesAreBounded(t *testing.T) {
+	kept := newJSONTable()
+	b := NewStates(kept)
+	for n := range 500 {
+		for range 5 {
+			b.HandleEvent(event.Envelope{Robot: device.ID(fmt.Sprintf("a0000000%04x", n)), At: noon,
+				Event: event.Perceived{Name: "big", Data: json.RawMessage(`{"x":"` + strings.Repeat("y", 4000) + `"}`)}})
+		}
+	}
+	b.Flush()
+	bytes, robots := 0, 0
+	for _, s := range kept.All() {
+		bytes += s.size()
+		robots++
+	}
+	if bytes > 4<<20 || bytes < 3<<20 || robots != 500 {
+		t.Errorf("%d bytes of %d robots are kept", bytes, robots)
+	}
+	if again := NewStates(kept); len(again.bytes) != 500 {
+		t.Errorf("after a restart %d robots are counted", len(again.bytes))
 	}
 }

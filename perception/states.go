@@ -2,6 +2,7 @@ package perception
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -10,17 +11,31 @@ import (
 
 	"perch/device"
 	"perch/event"
-	"perch/store"
+	"perch/limit"
 )
+
+// table stores states by robot ID. The writes are asynchronous: a power cut may lose the
+// latest writes.
+type table interface {
+	PutSoon(key string, s State)
+	DeleteSoon(key string)
+	All() iter.Seq2[string, State]
+}
 
 // storeInterval is the interval between two writes of the changed states. It is long
 // because frequent writes wear out an SD card.
 const storeInterval = 5 * time.Minute
 
+// maxRobots is the largest number of robots with a state.
+const maxRobots = 1000
+
 // States holds the state of every robot. Feeds, the Home Assistant mirror and the agent's
 // prompt read it. It is safe for concurrent use.
 type States struct {
-	table store.Records[State] // by robot ID; a power cut may lose the latest writes
+	table table // nil if states are not stored
+
+	storing sync.Mutex        // held while states are stored or dropped; acquired before mu
+	bytes   map[device.ID]int // size of the stored events of each robot; guarded by storing
 
 	mu     sync.Mutex // guards the fields below
 	seq    uint64     // sequence number of the last event
@@ -29,12 +44,19 @@ type States struct {
 }
 
 // NewStates returns the states stored in t. They are marked as stale, because the events
-// since they were stored are unknown.
-func NewStates(t store.Records[State]) *States {
-	b := &States{table: t, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+// since they were stored are unknown. If t is nil, states are not stored.
+func NewStates(t table) *States {
+	b := &States{table: t, bytes: map[device.ID]int{}, states: map[device.ID]State{}, dirty: map[device.ID]bool{}}
+	if t == nil {
+		return b
+	}
 	for key, s := range t.All() {
-		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = device.ID(key), true, false, false, false
-		b.states[s.Robot] = s.forgetSurroundings()
+		id, err := device.ParseID(key)
+		if err != nil || len(b.states) >= maxRobots {
+			continue
+		}
+		s.Robot, s.Stale, s.Online, s.Talking, s.Listening = id, true, false, false, false
+		b.states[id], b.bytes[id] = s.forgetSurroundings(), s.size()
 	}
 	return b
 }
@@ -57,14 +79,31 @@ func (b *States) Run(ctx context.Context, r *event.Reader) {
 	flusher.Wait()
 }
 
-// Flush stores the changed states.
+// Flush stores the changed states. If the events of all robots would exceed limit.Message
+// bytes, a state is stored without its events.
 func (b *States) Flush() {
+	b.storing.Lock()
+	defer b.storing.Unlock()
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	var changed []State
 	for id := range b.dirty {
-		b.table.PutSoon(string(id), b.states[id])
+		changed = append(changed, b.states[id])
 	}
 	clear(b.dirty)
+	b.mu.Unlock()
+	if b.table == nil {
+		return
+	}
+	for _, s := range changed {
+		before, total := b.bytes[s.Robot], 0
+		for _, n := range b.bytes {
+			total += n
+		}
+		if b.bytes[s.Robot] = s.size(); total-before+s.size() > limit.Message {
+			s.Recent, b.bytes[s.Robot] = nil, 0
+		}
+		b.table.PutSoon(string(s.Robot), s)
+	}
 }
 
 // HandleEvent applies one event to the state of its robot.
@@ -83,7 +122,7 @@ func (b *States) HandleEvent(e event.Envelope) {
 		return
 	}
 	before, hasState := b.states[e.Robot]
-	if !hasState && !startsState(e) {
+	if !hasState && (!startsState(e) || len(b.states) >= maxRobots && !b.makeRoom()) {
 		return
 	}
 	b.states[e.Robot] = Fold(before, e)
@@ -100,6 +139,18 @@ func startsState(e event.Envelope) bool {
 		return false
 	}
 	return e.Robot != ""
+}
+
+// makeRoom drops the state of a robot that has not sensed anything yet, and reports
+// whether it has found such a robot. The caller holds b.mu.
+func (b *States) makeRoom() bool {
+	for id, s := range b.states {
+		if s.Sensed.IsZero() {
+			b.drop(id)
+			return true
+		}
+	}
+	return false
 }
 
 // drop removes a robot's state. The caller holds b.mu.
@@ -153,8 +204,13 @@ func (b *States) Robots() []device.ID {
 
 // Forget deletes the state of a robot, also from the table.
 func (b *States) Forget(id device.ID) {
+	b.storing.Lock()
+	defer b.storing.Unlock()
+	delete(b.bytes, id)
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.drop(id)
-	b.table.DeleteSoon(string(id))
+	b.mu.Unlock()
+	if b.table != nil {
+		b.table.DeleteSoon(string(id))
+	}
 }

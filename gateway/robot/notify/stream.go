@@ -143,7 +143,11 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 		}
 		s.planned = slices.Clone(s.starts)
 		for i, sentence := range s.sentences {
-			if i == len(s.planned) {
+			switch {
+			case i < len(s.planned):
+			case i == 0: // nothing is synthesized yet
+				s.planned = append(s.planned, 0)
+			default:
 				s.planned = append(s.planned, max(len(s.packets), s.planned[i-1]+s.estimate(i-1)))
 			}
 			subtitles = append(subtitles, xiaozhi.Subtitle{Start: s.planned[i] * int(voice.FrameDuration/time.Millisecond), Text: sentence})
