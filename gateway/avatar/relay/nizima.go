@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"perch/gateway/avatar/feed"
 )
 
 // nizima is nizima LIVE, through its plugin API 1.0.0. The API issues a token to a new plugin, and
@@ -29,6 +27,7 @@ func nizimaKind() kind {
 
 func (p nizima) open(ctx context.Context, note func(error)) (link, error) {
 	l := &nizimaLink{programConfig: p.programConfig, enabled: make(chan struct{}, 1)}
+	l.api = l
 	l.warnings.report, l.warnings.summary = note, l.warning
 	w, err := dial(ctx, p.URL, l.handleMessage)
 	if err != nil {
@@ -59,24 +58,14 @@ type nizimaMessage struct {
 type nizimaLink struct {
 	*programConfig
 	*wire
-	warnings warnings      // refused requests; the subject is the method
-	enabled  chan struct{} // receives an element when the user enables Perch
-	off      atomic.Bool   // whether the user has disabled Perch
-	changed  atomic.Bool   // whether the current model has changed since loadModel
-	calls    int           // number of requests
-	model    nizimaModel
-	scene    Scene
-	level    float64
-	set      sentParameters // parameters that replace the values of a face tracker
-	add      sentParameters // parameters that are combined with the values of a face tracker
-}
+	enabled chan struct{} // receives an element when the user enables Perch
+	off     atomic.Bool   // whether the user has disabled Perch
+	calls   int           // number of requests
 
-// nizimaModel describes the current model, and the parameters of all models. Its vtubeModel has the
-// paths of expressions instead of files, and motions instead of hotkeys.
-type nizimaModel struct {
-	vtubeModel
-	id         string // empty if there is no model
-	parameters []nizimaParameter
+	// modelLink.model has the paths of expressions instead of files, and motions instead of hotkeys.
+	modelLink
+	modelID    string            // ID of the current model; empty if there is no model
+	parameters []nizimaParameter // parameters of all models
 }
 
 // nizimaParameter is a parameter that a plugin can set.
@@ -210,13 +199,13 @@ func (l *nizimaLink) register(ctx context.Context) error {
 	}
 }
 
-// loadModel sets l.model to what the current model can show.
+// loadModel implements modelAPI.
 func (l *nizimaLink) loadModel(ctx context.Context) error {
 	if err := l.askOptional(ctx, "NotifyCurrentModelChanged", map[string]bool{"Enabled": true}); err != nil {
 		return err
 	}
 	l.changed.Store(false)
-	m := nizimaModel{vtubeModel: vtubeModel{words: l.words, Name: "in front"}}
+	m := vtubeModel{words: l.words, Name: "in front"}
 	var current struct {
 		ModelID string `json:"ModelId"`
 	}
@@ -229,8 +218,8 @@ func (l *nizimaLink) loadModel(ctx context.Context) error {
 	if _, noModel := errors.AsType[nizimaError](err); err != nil && !noModel {
 		return err
 	}
-	if m.id = current.ModelID; m.id != "" {
-		model := map[string]string{"ModelId": m.id}
+	if current.ModelID != "" {
+		model := map[string]string{"ModelId": current.ModelID}
 		if err := errors.Join(l.ask(ctx, "GetExpressions", model, &content), l.ask(ctx, "GetMotions", model, &content)); err != nil {
 			return err
 		}
@@ -238,15 +227,14 @@ func (l *nizimaLink) loadModel(ctx context.Context) error {
 	if err := l.ask(ctx, "GetLiveParameters", struct{}{}, &content); err != nil {
 		return err
 	}
-	m.Loaded = m.id != ""
+	m.Loaded = current.ModelID != ""
 	for _, e := range content.Expressions {
 		m.Expressions = append(m.Expressions, vtubeExpression{e.Name, e.ExpressionPath})
 	}
 	for _, motion := range content.Motions {
 		m.Hotkeys = append(m.Hotkeys, vtubeHotkey{Name: motion.Name, Type: "TriggerAnimation", ID: motion.MotionPath})
 	}
-	m.parameters = content.LiveParameters
-	for _, p := range m.parameters {
+	for _, p := range content.LiveParameters {
 		m.Default = append(m.Default, vtubeParameter{p.ID})
 	}
 	var missing []nizimaParameter
@@ -254,19 +242,18 @@ func (l *nizimaLink) loadModel(ctx context.Context) error {
 		missing = append(missing, nizimaParameter{ID: name, Group: "Stackchan", Max: float64(customMax(name))})
 		m.Default = append(m.Default, vtubeParameter{name})
 	}
-	l.model = m
-	l.model.parameters = append(l.model.parameters, missing...)
+	l.model, l.modelID, l.parameters = m, current.ModelID, append(content.LiveParameters, missing...)
 	if len(missing) > 0 {
 		return l.askOptional(ctx, "InsertLiveParameters", map[string]any{"LiveParameters": missing})
 	}
 	return nil
 }
 
-// addValues returns the parameters that the mood changes.
-func (m nizimaModel) addValues(scene Scene) (values []value) {
+// addValues implements modelAPI.
+func (l *nizimaLink) addValues(scene Scene) (values []value) {
 	for _, p := range offsets(scene.Mood) {
-		if i := slices.IndexFunc(m.parameters, func(q nizimaParameter) bool { return q.ID == p.id }); i >= 0 {
-			q := m.parameters[i]
+		if i := slices.IndexFunc(l.parameters, func(q nizimaParameter) bool { return q.ID == p.id }); i >= 0 {
+			q := l.parameters[i]
 			values = append(values, value{p.id, round(max(q.Min, min(q.Max, q.Base+p.by*(q.Max-q.Min))))})
 		}
 	}
@@ -274,8 +261,8 @@ func (m nizimaModel) addValues(scene Scene) (values []value) {
 }
 
 // base returns the value of a parameter at rest.
-func (m nizimaModel) base(id string) float64 {
-	for _, p := range m.parameters {
+func (l *nizimaLink) base(id string) float64 {
+	for _, p := range l.parameters {
 		if p.ID == id {
 			return p.Base
 		}
@@ -283,112 +270,54 @@ func (m nizimaModel) base(id string) float64 {
 	return 0
 }
 
-// calls returns the requests for a change of scene. They have only a method and data.
-func (m nizimaModel) calls(scene, previous Scene) (calls []nizimaMessage) {
-	for _, step := range m.steps(scene, previous) {
-		switch d := step.data.(type) {
-		case vtubeActivation:
-			method := "StopExpression"
-			if d.Active {
-				method = "StartExpression"
-			}
-			calls = append(calls, nizimaMessage{Method: method, Data: map[string]string{"ModelId": m.id, "ExpressionPath": d.File}})
-		case vtubeTrigger:
-			calls = append(calls, m.startMotion(d.Hotkey))
+// request returns the method and the data of the request for a step.
+func (l *nizimaLink) request(step vtubeStep) (method string, data map[string]string) {
+	switch d := step.data.(type) {
+	case vtubeActivation:
+		method = "StopExpression"
+		if d.Active {
+			method = "StartExpression"
 		}
+		return method, map[string]string{"ModelId": l.modelID, "ExpressionPath": d.File}
+	case vtubeTrigger:
+		return "StartMotion", map[string]string{"ModelId": l.modelID, "MotionPath": d.Hotkey}
 	}
-	return calls
+	return "", nil
 }
 
-// startMotion returns the request that starts a motion.
-func (m nizimaModel) startMotion(path string) nizimaMessage {
-	return nizimaMessage{Method: "StartMotion", Data: map[string]string{"ModelId": m.id, "MotionPath": path}}
+// show implements modelAPI.
+func (l *nizimaLink) show(ctx context.Context, step vtubeStep) error {
+	method, data := l.request(step)
+	return l.askOptional(ctx, method, data)
 }
 
-func (l *nizimaLink) update(ctx context.Context, scene, _ Scene) error {
-	calls := l.model.calls(scene, l.scene)
-	l.scene = scene
-	for _, call := range calls {
-		if err := l.askOptional(ctx, call.Method, call.Data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *nizimaLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
-	switch b := f.Body.(type) {
-	case feed.State:
-		if l.model.hasHotkey(b, scene) {
-			return l.update(ctx, scene, l.scene)
-		}
-	case feed.Gesture:
-		if _, path := l.model.match("gesture", b.Name); path != "" {
-			call := l.model.startMotion(path)
-			return l.askOptional(ctx, call.Method, call.Data)
-		}
-	}
-	return nil
-}
-
-func (l *nizimaLink) setMouth(ctx context.Context, level float64) error {
-	l.level = level
-	return l.move(ctx, l.scene)
-}
-
-// refresh sends the parameters that are due. If the model has changed, it loads the new one first.
+// refresh is modelLink.refresh, unless the user has disabled Perch.
 func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	if l.off.Load() {
 		return errors.New("the plugin manager of nizima LIVE has switched Perch off")
 	}
-	if l.changed.Load() {
-		if err := l.loadModel(ctx); err != nil {
-			return err
-		}
-		l.warnings.report(l.warning())
-		l.scene = Scene{} // the new model shows nothing yet
-		if err := l.update(ctx, scene, l.scene); err != nil {
-			return err
-		}
-	}
-	return l.move(ctx, scene)
+	return l.modelLink.refresh(ctx, scene)
 }
 
-// move sends the parameters that are due.
-func (l *nizimaLink) move(ctx context.Context, scene Scene) error {
-	now := time.Now()
-	if err := l.setParameters(ctx, &l.set, l.model.setValues(scene, l.level), true, now); err != nil {
-		return err
-	}
-	return l.setParameters(ctx, &l.add, l.model.addValues(scene), false, now)
-}
-
-// setParameters sends the parameters that are due. A parameter that is no longer in values gets its
-// value at rest. overwrite tells whether the values replace those of a face tracker.
-func (l *nizimaLink) setParameters(ctx context.Context, h *sentParameters, values []value, overwrite bool, now time.Time) error {
-	due := h.next(values, now)
-	if len(due) == 0 {
-		return nil
-	}
+// sendValues implements modelAPI. The last released parameters of due get their value at rest.
+func (l *nizimaLink) sendValues(ctx context.Context, due []value, released int, add bool) error {
 	type parameter struct {
 		ID    string `json:"Id"`
 		Value float64
 	}
 	var parameters []parameter
 	for i, v := range due {
-		if i >= len(values) {
-			v.Value = l.model.base(v.ID)
+		if i >= len(due)-released {
+			v.Value = l.base(v.ID)
 		}
 		parameters = append(parameters, parameter(v))
 	}
-	data := map[string]any{"LiveParameterValues": parameters, "Overwrite": overwrite}
-	if l.model.id != "" {
-		data["ModelId"] = l.model.id
+	data := map[string]any{"LiveParameterValues": parameters, "Overwrite": !add}
+	if l.modelID != "" {
+		data["ModelId"] = l.modelID
 	}
 	return l.askOptional(ctx, "SetLiveParameterValues", data)
 }
-
-func (l *nizimaLink) refreshEvery() time.Duration { return moveEvery }
 
 func (l *nizimaLink) warning() error {
 	return join(l.model.warning("nizima LIVE", "motions"), l.warnings.all())
@@ -396,9 +325,9 @@ func (l *nizimaLink) warning() error {
 
 // close ends the expressions of the current scene, and closes the connection.
 func (l *nizimaLink) close() {
-	for _, call := range l.model.calls(Scene{}, l.scene) {
-		call.Version, call.Type = "1.0.0", "Request"
-		_ = l.send(call)
+	for _, step := range l.model.steps(Scene{}, l.scene) {
+		method, data := l.request(step)
+		_ = l.send(nizimaMessage{Version: "1.0.0", Type: "Request", Method: method, Data: data})
 	}
 	l.wire.close()
 }

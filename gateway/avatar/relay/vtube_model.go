@@ -1,14 +1,12 @@
 package relay
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"perch/agent"
 	"perch/event"
-	"perch/gateway/avatar/feed"
 )
 
 // vtubeModel describes what the model that is loaded in VTube Studio can show. Its exported fields
@@ -123,13 +121,6 @@ func (m vtubeModel) steps(scene, previous Scene) (steps []vtubeStep) {
 		}
 	}
 	return steps
-}
-
-// hasHotkey reports whether a hotkey shows the state of the scene, which a frame has just changed. It is
-// pressed at once, since the next scene may have another state already.
-func (m vtubeModel) hasHotkey(s feed.State, scene Scene) bool {
-	_, hotkey := m.match("state", string(s.State))
-	return hotkey != "" && s.State == scene.State && cmp.Or(string(s.Robot), s.Session) == scene.place()
 }
 
 // vtubeActivation is the data of a request that activates or deactivates an expression.

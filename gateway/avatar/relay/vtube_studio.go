@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"sync/atomic"
 	"time"
-
-	"perch/gateway/avatar/feed"
 )
 
 // vtubeStudio is VTube Studio, through its public API 1.0. The API recognizes a plugin by a token,
@@ -47,6 +44,7 @@ func vtubeStudioKind() kind {
 
 func (p *vtubeStudio) open(ctx context.Context, note func(error)) (link, error) {
 	l := &vtubeLink{program: p}
+	l.api = l
 	l.warnings.report, l.warnings.summary = note, l.warning
 	if err := l.connect(ctx); err != nil {
 		return nil, err
@@ -111,16 +109,10 @@ func (l *vtubeLink) foundByBroadcast() bool {
 // vtubeLink is a connection to VTube Studio.
 type vtubeLink struct {
 	*wire
-	program  *vtubeStudio
-	address  string
-	warnings warnings    // refused requests; the subject is the kind of request
-	calls    int         // number of requests
-	changed  atomic.Bool // whether the model or its hotkeys have changed since loadModel
-	model    vtubeModel
-	scene    Scene          // latest scene of update
-	level    float64        // how far the mouth is open, from 0 to 1
-	set      sentParameters // parameters in the mode set, whose values replace those of a face tracker
-	add      sentParameters // parameters in the mode add, whose values are added to the values of a face tracker
+	program *vtubeStudio
+	address string
+	calls   int // number of requests
+	modelLink
 }
 
 // vtubeMessage is a request, a response or an event.
@@ -286,7 +278,7 @@ func pluginName(appliance string) string {
 	return appliance
 }
 
-// loadModel sets l.model to what the loaded model can show, and creates missing parameters.
+// loadModel implements modelAPI. It creates missing parameters.
 func (l *vtubeLink) loadModel(ctx context.Context) error {
 	for _, event := range []string{"ModelLoadedEvent", "ModelConfigChangedEvent"} {
 		if err := l.askOptional(ctx, "EventSubscription", map[string]any{"eventName": event, "subscribe": true, "config": struct{}{}}); err != nil {
@@ -315,65 +307,22 @@ func (l *vtubeLink) loadModel(ctx context.Context) error {
 	return nil
 }
 
-func (l *vtubeLink) update(ctx context.Context, scene, _ Scene) error {
-	steps := l.model.steps(scene, l.scene)
-	l.scene = scene
-	for _, step := range steps {
-		if err := l.askOptional(ctx, step.request, step.data); err != nil {
-			return err
-		}
-	}
-	return nil
+// show implements modelAPI.
+func (l *vtubeLink) show(ctx context.Context, step vtubeStep) error {
+	return l.askOptional(ctx, step.request, step.data)
 }
 
-func (l *vtubeLink) frame(ctx context.Context, f *feed.Frame, scene Scene) error {
-	switch b := f.Body.(type) {
-	case feed.State:
-		if l.model.hasHotkey(b, scene) {
-			return l.update(ctx, scene, l.scene)
-		}
-	case feed.Gesture:
-		if _, hotkey := l.model.match("gesture", b.Name); hotkey != "" {
-			return l.askOptional(ctx, "HotkeyTrigger", vtubeTrigger{hotkey})
-		}
-	}
-	return nil
-}
+// addValues implements modelAPI.
+func (l *vtubeLink) addValues(scene Scene) []value { return l.model.addValues(scene) }
 
-func (l *vtubeLink) setMouth(ctx context.Context, level float64) error {
-	l.level = level
-	return l.inject(ctx, &l.set, "set", l.model.setValues(l.scene, level), time.Now())
-}
-
-// refresh sends the parameters that are due. If the model has changed, it loads the new one first.
-func (l *vtubeLink) refresh(ctx context.Context, scene Scene) error {
-	if l.changed.Load() {
-		if err := l.loadModel(ctx); err != nil {
-			return err
-		}
-		l.warnings.report(l.warning())
-		l.scene = Scene{} // the new model shows nothing yet
-		if err := l.update(ctx, scene, l.scene); err != nil {
-			return err
-		}
+// sendValues implements modelAPI.
+func (l *vtubeLink) sendValues(ctx context.Context, due []value, _ int, add bool) error {
+	mode := "set"
+	if add {
+		mode = "add"
 	}
-	now := time.Now()
-	if err := l.inject(ctx, &l.set, "set", l.model.setValues(scene, l.level), now); err != nil {
-		return err
-	}
-	return l.inject(ctx, &l.add, "add", l.model.addValues(scene), now)
+	return l.askOptional(ctx, "InjectParameterData", map[string]any{"faceFound": true, "mode": mode, "parameterValues": due})
 }
-
-// inject sends the parameters that are due. mode is set or add, and h holds what was last sent in that
-// mode.
-func (l *vtubeLink) inject(ctx context.Context, h *sentParameters, mode string, values []value, now time.Time) error {
-	if values = h.next(values, now); len(values) == 0 {
-		return nil
-	}
-	return l.askOptional(ctx, "InjectParameterData", map[string]any{"faceFound": true, "mode": mode, "parameterValues": values})
-}
-
-func (l *vtubeLink) refreshEvery() time.Duration { return moveEvery }
 
 // warning implements link. It includes an address that was found by a broadcast, so that the owner
 // can check it.
