@@ -97,7 +97,7 @@ func (c *Conn) read(ctx context.Context) error {
 // write sends messages and frames until ctx ends or sending fails. It sends no frames
 // before Program.Greet has succeeded.
 func (c *Conn) write(ctx context.Context) {
-	ping := time.NewTicker(c.server.paces.ping)
+	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	greeted, news := c.greeted, (<-chan struct{})(nil)
 	for {

@@ -25,10 +25,13 @@ import (
 	"perch/socket"
 )
 
-// Maximum numbers of connected programs of one kind: in total, and from one IP address.
+// Limits of the connected programs of one kind.
 const (
-	maxPrograms   = 32
-	maxPerAddress = 8
+	maxPrograms   = 32 // in total
+	maxPerAddress = 8  // from one IP address
+	pingEvery     = 20 * time.Second
+	quietFor      = 50 * time.Second // a connection is dropped after this time without a message or pong
+	sendWithin    = 10 * time.Second // maximum time for sending one message
 )
 
 // Chat sends text to the agent. *skin.Server implements it.
@@ -71,20 +74,11 @@ type Options struct {
 type Server struct {
 	o       Options
 	serving *httpserver.Serving
-	paces   paces
-}
-
-// paces are the intervals of a connection; tests shorten them.
-type paces struct {
-	ping  time.Duration // interval between pings
-	quiet time.Duration // the connection is dropped after this time without a message or pong
-	send  time.Duration // maximum time for sending one message
 }
 
 // New returns a server. o.Feed must be running.
 func New(o Options) *Server {
-	return &Server{o: o, serving: httpserver.NewServing("programs", maxPrograms, maxPerAddress),
-		paces: paces{ping: 20 * time.Second, quiet: 50 * time.Second, send: 10 * time.Second}}
+	return &Server{o: o, serving: httpserver.NewServing("programs", maxPrograms, maxPerAddress)}
 }
 
 // Run accepts programs until ctx ends. It then closes every connection with status 1001
@@ -115,7 +109,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Message, SendWithin: s.paces.send, Quiet: s.paces.quiet,
+	return Accept(s.serving, w, r, socket.Options{MaxMessage: limit.Message, SendWithin: sendWithin, Quiet: quietFor,
 		PerSecond: s.o.PerSecond, Subprotocols: []string{Subprotocol}}, func(ctx context.Context, conn *socket.Conn) {
 		c := &Conn{server: s, socket: conn, name: conversation, session: session, character: query.Get("character"),
 			out: make(chan []byte), greeted: make(chan struct{}), log: s.o.Log.With("address", remote),

@@ -254,7 +254,7 @@ func TestProgramThatReadsNothing(t *testing.T) {
 		if _, got, err := r.Frame(); err != nil || string(got) != `"hello"` {
 			t.Errorf("%q (%v)", got, err)
 		}
-		time.Sleep(s.paces.send - 1)
+		time.Sleep(sendWithin - 1)
 		if synctest.Wait(); s.serving.Connected() != 1 {
 			t.Error("it is gone too early")
 		}
@@ -269,7 +269,7 @@ func TestProgramThatReadsNothing(t *testing.T) {
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, r := piped(t, scripted{handle: func(ctx context.Context, c *Conn, _ string) error { return c.Send(ctx, "here") }})
-		if texts := r.CheckKeepAlive(s.paces.quiet, "x", s.serving.Connected); !slices.Equal(texts, []string{`"hello"`, `"here"`}) {
+		if texts := r.CheckKeepAlive(quietFor, "x", s.serving.Connected); !slices.Equal(texts, []string{`"hello"`, `"here"`}) {
 			t.Errorf("it is sent %q", texts)
 		}
 	})
