@@ -65,6 +65,13 @@ func (p *playback) add(e event.Event) {
 func (p *playback) skip() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.until = time.Time{}
+	p.dropSpeech()
+	p.publishDue()
+}
+
+// dropSpeech drops the sentences, faces and gestures that wait. p.mu must be held.
+func (p *playback) dropSpeech() {
 	p.waiting = slices.DeleteFunc(p.waiting, func(e playedEvent) bool {
 		switch e.Event.(type) {
 		case event.ToolStatus, event.TurnEnded:
@@ -72,8 +79,6 @@ func (p *playback) skip() {
 		}
 		return true
 	})
-	p.until = time.Time{}
-	p.publishDue()
 }
 
 // advance publishes the events that are due.
@@ -86,6 +91,10 @@ func (p *playback) advance() {
 // publishDue publishes the events that are due, and sets the timer. p.mu must be held.
 func (p *playback) publishDue() {
 	now := time.Now()
+	if hasSound := func(e playedEvent) bool { return e.until.After(now) }; slices.ContainsFunc(p.waiting, hasSound) &&
+		p.server.o.Loudness.End(p.conversation.session).IsZero() {
+		p.dropSpeech() // somebody has interrupted the client
+	}
 	for len(p.waiting) > 0 && !p.ended && !now.Before(p.until) {
 		e := p.waiting[0]
 		p.waiting = p.waiting[1:]

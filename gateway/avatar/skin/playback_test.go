@@ -27,13 +27,15 @@ func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
 		again time.Duration // time of a second turn; 0 for a single one
 		leave bool          // the client leaves after the last reply
 		sound time.Duration // what the client plays of each sentence; 0 if that is unknown
+		quiet bool          // the client is interrupted while it plays the first
 		want  string
 	}{
-		"a turn": {0, false, 0, begins + ", 360ms tool_status, 360ms tool_status, 360ms emotion, 360ms gesture, 360ms said, 720ms turn_ended"},
-		"a turn whose client plays its sound": {0, false, 2 * time.Second,
+		"a turn": {0, false, 0, false, begins + ", 360ms tool_status, 360ms tool_status, 360ms emotion, 360ms gesture, 360ms said, 720ms turn_ended"},
+		"a turn whose client plays its sound": {0, false, 2 * time.Second, false,
 			begins + ", 2s tool_status, 2s tool_status, 2s emotion, 2s gesture, 2s said, 4s turn_ended"},
-		"a client that leaves": {0, true, 0, begins + ", 0s tool_status, 0s tool_status, 0s turn_ended"},
-		"a turn that ends the one before": {100 * time.Millisecond, false, 0, begins + ", 100ms tool_status, 100ms tool_status, 100ms turn_ended, " +
+		"a client that is interrupted": {0, false, 2 * time.Second, true, begins + ", 2s tool_status, 2s tool_status, 2s turn_ended"},
+		"a client that leaves":         {0, true, 0, false, begins + ", 0s tool_status, 0s tool_status, 0s turn_ended"},
+		"a turn that ends the one before": {100 * time.Millisecond, false, 0, false, begins + ", 100ms tool_status, 100ms tool_status, 100ms turn_ended, " +
 			"100ms heard, 100ms thinking_started, 100ms emotion, 100ms speaking_started, 100ms said, " +
 			"460ms tool_status, 460ms tool_status, 460ms emotion, 460ms gesture, 460ms said, 820ms turn_ended"},
 	} {
@@ -72,6 +74,9 @@ func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
 				time.Sleep(one / 4)
 				if level, _ := o.Loudness.Level("vtb_x"); (level > 0) != (!c.leave && c.sound == 0) {
 					t.Errorf("its mouth is open by %g", level)
+				}
+				if c.quiet {
+					o.Loudness.SetEnd("vtb_x", time.Time{})
 				}
 				time.Sleep(time.Minute)
 				if level, _ := o.Loudness.Level("vtb_x"); level != 0 || len(s.playing) > 0 {
