@@ -71,7 +71,8 @@ var routeLocks = map[lock][]string{
 		"DELETE /api/v1/firmware/:sha256",
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
 		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused",
-		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack",
+		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack", "GET /api/v1/sessions",
+		"GET /api/agent-memory", "GET /api/agent-memory/stats", "POST /api/agent-memory", "PUT /api/agent-memory/:id", "DELETE /api/agent-memory/:id",
 		"POST /api/v1/devices/:id/gesture", "GET /api/v1/gestures",
 		"GET /api/v1/characters", "GET /api/v1/characters/:id", "POST /api/v1/characters",
 		"DELETE /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
@@ -99,7 +100,7 @@ var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaoz
 	"GET /api/v1/devices/:id/record", "GET /api/v1/devices/:id/tools", "GET /api/v1/firmware", "GET /api/v1/assets", "GET /api/v1/refused",
 	"GET /api/v1/gestures", "GET /api/v1/characters", "GET /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
 	"GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "GET /api/v1/timers", "GET /api/v1/relays", "GET /api/v1/doctor",
-	"GET /api/v1/logs"}
+	"GET /api/v1/logs", "GET /api/v1/sessions", "GET /api/agent-memory", "GET /api/agent-memory/stats"}
 
 // sockets are the routes that open a WebSocket.
 var sockets = []string{"GET /xiaozhi/v1", "GET /xiaozhi/v1/", "GET /vccp", "GET /vccp/", "GET /vccp/:session", "GET /v1/vtuber/ws",

@@ -61,11 +61,22 @@ func (a *API) feed(lastID string, withStates bool) *feed {
 
 // send queues a message with states as they are at the given time.
 func (f *feed) send(kind string, states []agent.State, at time.Time) {
+	f.queue(f.sent, kind, map[string]any{"states": f.api.shownStates(states, at)})
+}
+
+// shownStates returns states as they are at the given time.
+func (a *API) shownStates(states []agent.State, at time.Time) []shownState {
 	shown := []shownState{}
 	for _, s := range states {
-		shown = append(shown, shownState{s, f.api.o.Robots.Settings(s.Robot).Name, s.At(at)})
+		shown = append(shown, shownState{s, a.o.Robots.Settings(s.Robot).Name, s.At(at)})
 	}
-	f.queue(f.sent, kind, map[string]any{"states": shown})
+	return shown
+}
+
+// sessions returns the states of all sessions.
+func (a *API) sessions(now time.Time) []shownState {
+	states, _ := a.o.Board.Snapshot()
+	return a.shownStates(states, now)
 }
 
 // queue adds a message to waiting.

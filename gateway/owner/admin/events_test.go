@@ -85,6 +85,7 @@ func TestEventsBeginWithASnapshot(t *testing.T) {
 	if s := m.data.States[0]; s.Robot != string(robotA) || s.Session != "s1" || s.State != "listening" {
 		t.Errorf("state %+v", s)
 	}
+	h.wants(t, http.MethodGet, "/api/v1/sessions", "", 200, `"session":"s1"`)
 	h.publish(t, robotA, "s1", event.Heard{Text: "hello"})
 	if m = l.next(); m.event != "heard" || m.id != h.id(3) || m.data.Kind != "heard" || m.data.Seq != 3 ||
 		m.data.Robot != string(robotA) || m.data.Data["text"] != "hello" {

@@ -24,8 +24,12 @@ func TestMemory(t *testing.T) {
 			t.Errorf("memory%s: %+v, want %d", query, got, want)
 		}
 	}
+	if got := get[[]agent.Entry](t, h, "/api/agent-memory?q=tea"); len(got) != 1 || got[0].ID != tea.ID {
+		t.Errorf("the agent system's memory: %+v", got)
+	}
+	h.wants(t, http.MethodPost, "/api/agent-memory", `{"type":"user","content":"likes tea","tags":["drinks"]}`, 201, `"body":"likes tea"`)
 	h.wants(t, http.MethodDelete, "/api/v1/memory/"+tea.ID, "", 200, `={"ok":true}`)
-	if got := get[[]agent.Entry](t, h, "/api/v1/memory"); len(got) != 1 || got[0].Name != "cat" {
+	if got := get[[]agent.Entry](t, h, "/api/v1/memory"); len(got) != 2 || got[1].Name != "cat" {
 		t.Errorf("after forget: %+v", got)
 	}
 }

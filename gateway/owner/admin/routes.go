@@ -38,9 +38,11 @@ func (a *API) Routes(r gin.IRouter) {
 	a.engineRoutes(r.Group("/api/v1", httpserver.Limit(maxWAV)))
 	a.settingsRoutes(large, api)
 	a.characterRoutes(r.Group("/api/v1", httpserver.Limit(limit.File)))
-	a.memoryRoutes(api)
+	a.memoryRoutes(api.Group("/memory"))
+	a.memoryRoutes(r.Group("/api/agent-memory", httpserver.Limit(limit.Body))) // the address of the three.ws agent system
 	a.noticeRoutes(api)
 	api.GET("/status", getHandler(func() (any, error) { return a.status(), nil }))
+	api.GET("/sessions", getHandler(func() (any, error) { return a.sessions(time.Now()), nil }))
 	api.GET("/devices", getHandler(func() (any, error) { return a.devices(time.Now()), nil }))
 	api.POST("/devices", bodyHandler(http.StatusCreated, func(c *gin.Context, b byHand) (any, error) {
 		noStore(c)
@@ -74,14 +76,14 @@ func (a *API) Routes(r gin.IRouter) {
 }
 
 // memoryRoutes mounts the routes of the memory.
-func (a *API) memoryRoutes(api gin.IRouter) {
-	api.GET("/memory", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
+func (a *API) memoryRoutes(r gin.IRouter) {
+	r.GET("", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
 		return a.recall(c.Request.URL.Query(), time.Now())
 	}))
-	api.GET("/memory/stats", getHandler(func() (any, error) { return a.o.Memory.Stats(time.Now()), a.o.Memory.Err() }))
-	api.POST("/memory", bodyHandler(http.StatusCreated, func(_ *gin.Context, f agent.Fact) (any, error) { return a.remember(f) }))
-	api.PUT("/memory/:id", bodyHandler(http.StatusOK, func(c *gin.Context, f agent.Fact) (any, error) { return a.editMemory(c.Param("id"), f) }))
-	api.DELETE("/memory/:id", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Memory.Forget(c.Param("id")) }))
+	r.GET("/stats", getHandler(func() (any, error) { return a.o.Memory.Stats(time.Now()), a.o.Memory.Err() }))
+	r.POST("", bodyHandler(http.StatusCreated, func(_ *gin.Context, f agent.Fact) (any, error) { return a.remember(f) }))
+	r.PUT("/:id", bodyHandler(http.StatusOK, func(c *gin.Context, f agent.Fact) (any, error) { return a.editMemory(c.Param("id"), f) }))
+	r.DELETE("/:id", actionHandler(http.StatusOK, func(c *gin.Context) error { return a.o.Memory.Forget(c.Param("id")) }))
 }
 
 // characterRoutes mounts the routes of the characters. The router must allow the size of a manifest.
