@@ -83,6 +83,9 @@ func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, re
 			best = i
 		}
 	}
+	if best < 0 && b.Provider == manifest.OpenAI { // a server in the household that speaks OpenAI's API
+		best = slices.IndexFunc(c.Brains, func(brain Engine) bool { return brain.Kind == "openai" })
+	}
 	if best < 0 {
 		remark("This appliance has no brain of the provider %s, so its own brains reply. Add one to brains in the configuration.", b.Provider)
 		return
