@@ -50,11 +50,12 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	case len(l.Robots) == 0:
 		fmt.Fprintln(out, "no robot has been here yet")
 	case screen.Terminal:
-		fmt.Fprintf(out, "%-12s  %-12s %-24s %-8s %-15s %-13s %s\n", "ROBOT", "NAME", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN")
+		fmt.Fprintf(out, "%-12s  %-24s %-8s %-15s %-13s %-24s  %s\n", "ROBOT", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN", "NAME")
 	}
 	for _, d := range l.Robots {
-		fmt.Fprintf(out, "%s  %-12s %-24s %-8s %-15s %-13s seen %s\n", plain.Text(d.ID), cmp.Or(plain.Text(d.Name), "-"), plain.Text(d.Board),
-			plain.Text(d.Firmware), plain.Text(d.Address), plain.Text(d.state()), d.lastSeen())
+		row := fmt.Sprintf("%s  %-24s %-8s %-15s %-13s seen %-19s  %s", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
+			plain.Text(d.Address), plain.Text(d.state()), d.lastSeen(), plain.Text(d.Name))
+		fmt.Fprintln(out, strings.TrimRight(row, " "))
 		for _, line := range append([]string{strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
 			if line != "" {
 				fmt.Fprintf(out, "              %s\n", plain.Text(line))
