@@ -33,6 +33,7 @@ type Persona struct {
 
 	Tools        []string // names of the built-in tools that the character may use; nil means all, and an empty list none
 	MemoryTokens int      // maximum tokens of the memory in the prompt; 0 means the brain's default
+	Memory       string   // what the character knows from the beginning, as Markdown; strangers are not told it
 }
 
 // BrainOptions are the model settings of a persona.

@@ -41,10 +41,11 @@ type Manifest struct {
 	Skills       []Skill  // the enabled skills of the appliance; nil means all
 	Tools        []string // names of the enabled built-in tools; nil means all
 	MemoryTokens int      // largest size of the memory in the prompt; 0 means the brain's default
+	Memory       string   // what the character knows from the beginning, as Markdown; the text of memory.index
 	// Remarks are sentences about parts of the manifest that this appliance does not support.
 	Remarks []string
 
-	raw map[string]json.RawMessage // all fields, with the instructions inlined
+	raw map[string]json.RawMessage // all fields, with the instructions and the memory inlined
 }
 
 // Brain selects and configures the model.
@@ -112,12 +113,13 @@ type document struct {
 	Skills []Skill `json:"skills"`
 	Memory struct {
 		Mode      string `json:"mode"`
+		Index     string `json:"index"`
 		MaxTokens int    `json:"maxTokens"`
 	} `json:"memory"`
 	Tools []string `json:"tools"`
 }
 
-// Parse parses a manifest. If the instructions are in a file, Parse reads it with open. Errors
+// Parse parses a manifest. If the instructions or the memory are in files, Parse reads these with open. Errors
 // wrap Err and name the invalid field.
 func Parse(data []byte, open Open) (Manifest, error) {
 	if len(data) > maxBytes {
@@ -140,6 +142,9 @@ func Parse(data []byte, open Open) (Manifest, error) {
 	}
 	m.Brain = Brain{d.Brain.Provider, d.Brain.Model, d.Brain.Temperature, d.Brain.MaxTokens}
 	if err := m.loadInstructions(d.Brain.Instructions, open); err != nil {
+		return Manifest{}, err
+	}
+	if err := m.loadMemory(d.Memory.Index, open); err != nil {
 		return Manifest{}, err
 	}
 	m.Voice = Voice{d.Voice.TTS.Provider, d.Voice.TTS.VoiceID}
@@ -233,66 +238,81 @@ func (m *Manifest) addRemark(format string, args ...any) {
 	m.Remarks = append(m.Remarks, fmt.Sprintf(format, args...))
 }
 
-// fileFormat matches instructions that are the path of a file in the bundle.
+// fileFormat matches a text that is the path of a file in the bundle.
 var fileFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:]{1,196}\.(md|markdown|txt)$`) })
 
 // loadInstructions sets the instructions. text is brain.instructions: the instructions
 // themselves or the path of a file.
 func (m *Manifest) loadInstructions(text string, open Open) error {
-	file := strings.TrimSpace(text)
-	switch {
-	case file == "":
-		return nil
-	case strings.HasPrefix(file, "ipfs://"):
-		m.addRemark("brain.instructions are on IPFS, which this appliance does not read: the household's instructions apply.")
-		return nil
-	case fileFormat().MatchString(file):
-		name := path.Clean(file)
-		if !fs.ValidPath(name) {
-			return invalid(fmt.Errorf("brain.instructions: %.200q is outside of the bundle", file))
-		}
-		data, err := open(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			m.addRemark("brain.instructions names %s, which is missing in the bundle: the household's instructions apply.", name)
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%w: read %s: %w", Err, name, err)
-		}
-		text = string(data)
-	}
-	return m.setInstructions(text)
-}
-
-// setInstructions sets the instructions and applies their front matter.
-func (m *Manifest) setInstructions(text string) error {
-	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
-	switch {
-	case len(text) > limit.Instructions:
-		return invalid(fmt.Errorf("the instructions have more than %d bytes", limit.Instructions))
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return invalid(errors.New("the instructions are not UTF-8 text"))
+	text, err := m.readText("brain.instructions", text, "the household's instructions apply", open)
+	if text == "" || err != nil {
+		return err
 	}
 	body, err := m.parseFrontMatter(text)
 	if err != nil {
 		return err
 	}
 	m.Instructions = strings.TrimSpace(body)
-	return m.inlineInstructions(text)
+	return m.inline("brain", "instructions", text)
 }
 
-// inlineInstructions replaces brain.instructions in m.raw by a text with front matter.
-func (m *Manifest) inlineInstructions(text string) error {
-	brain := map[string]json.RawMessage{}
-	if err := json.Unmarshal(m.raw["brain"], &brain); err != nil {
-		return invalid(errors.New("brain is not a JSON object"))
+// loadMemory sets the memory. text is memory.index: the memory itself or the path of a file.
+func (m *Manifest) loadMemory(text string, open Open) error {
+	text, err := m.readText("memory.index", text, "the character begins without it", open)
+	if m.Memory = strings.TrimSpace(text); m.Memory == "" || err != nil {
+		return err
+	}
+	return m.inline("memory", "index", text)
+}
+
+// readText returns a text with LF line endings, or the content of the file of the bundle that
+// the text names. If there is no such file, it returns "" and adds a remark. field is the text's
+// field, and otherwise says what happens without the file.
+func (m *Manifest) readText(field, text, otherwise string, open Open) (string, error) {
+	file := strings.TrimSpace(text)
+	switch {
+	case file == "":
+		return "", nil
+	case strings.HasPrefix(file, "ipfs://"):
+		m.addRemark("%s is on IPFS, which this appliance does not read: %s.", field, otherwise)
+		return "", nil
+	case fileFormat().MatchString(file):
+		name := path.Clean(file)
+		if !fs.ValidPath(name) {
+			return "", invalid(fmt.Errorf("%s: %.200q is outside of the bundle", field, file))
+		}
+		data, err := open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			m.addRemark("%s names %s, which is missing in the bundle: %s.", field, name, otherwise)
+			return "", nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: read %s: %w", Err, name, err)
+		}
+		text = string(data)
+	}
+	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	switch {
+	case len(text) > limit.Instructions:
+		return "", invalid(fmt.Errorf("%s has more than %d bytes", field, limit.Instructions))
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return "", invalid(fmt.Errorf("%s is not UTF-8 text", field))
+	}
+	return text, nil
+}
+
+// inline replaces a field of an object in m.raw, which may be the path of a file, by a text.
+func (m *Manifest) inline(object, field, text string) error {
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(m.raw[object], &fields); err != nil {
+		return invalid(fmt.Errorf("%s is not a JSON object", object))
 	}
 	var err error
-	if brain["instructions"], err = json.Marshal(text); err == nil {
-		m.raw["brain"], err = json.Marshal(brain)
+	if fields[field], err = json.Marshal(text); err == nil {
+		m.raw[object], err = json.Marshal(fields)
 	}
 	if err != nil {
-		return fmt.Errorf("inline the instructions: %w", err)
+		return fmt.Errorf("inline %s.%s: %w", object, field, err)
 	}
 	return nil
 }

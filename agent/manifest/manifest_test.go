@@ -112,6 +112,33 @@ func TestABundle(t *testing.T) {
 	}
 }
 
+// TestTheMemoryOfABundle is read, and is in the one file that is exported.
+func TestTheMemoryOfABundle(t *testing.T) {
+	const text = `{"spec":"agent-manifest/0.2","name":"Leo","memory":{"mode":"local","index":"memory/MEMORY.md","maxTokens":99}}`
+	files := map[string]string{"memory/MEMORY.md": "# Memory\r\n- Ann likes tea.\n"}
+	open := func(name string) ([]byte, error) {
+		if data, ok := files[name]; ok {
+			return []byte(data), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	m := must.Value(manifest.Parse([]byte(text), open))(t)
+	if m.Memory != "# Memory\n- Ann likes tea." || m.MemoryTokens != 99 || len(m.Remarks) > 0 {
+		t.Errorf("%q, %d, %q", m.Memory, m.MemoryTokens, m.Remarks)
+	}
+	if again := must.Value(manifest.Parse(must.Value(m.Export())(t), manifest.Alone))(t); again.Memory != m.Memory || again.MemoryTokens != 99 {
+		t.Errorf("exported is %q", again.Memory)
+	}
+	if m := must.Value(manifest.Parse([]byte(text), manifest.Alone))(t); m.Memory != "" || len(m.Remarks) != 1 ||
+		!strings.Contains(m.Remarks[0], "memory.index names memory/MEMORY.md, which is missing") {
+		t.Errorf("without the file: %q, %q", m.Memory, m.Remarks)
+	}
+	files["memory/MEMORY.md"] = strings.Repeat("x", 32<<10+1)
+	if _, err := manifest.Parse([]byte(text), open); !errors.Is(err, manifest.Err) || !strings.Contains(err.Error(), "memory.index has more than 32768 bytes") {
+		t.Error(err)
+	}
+}
+
 // TestSkillsOfABundle are not imported with it, which is said; what is elsewhere is not looked for.
 func TestSkillsOfABundle(t *testing.T) {
 	dir := t.TempDir()
