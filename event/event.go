@@ -116,6 +116,12 @@ type ListeningStarted struct {
 	Mode string `json:"mode"` // auto, manual or realtime: decides who ends the utterance
 }
 
+// Hearing is published while somebody is speaking, each time the recognizer's text has changed, if
+// the recognizer has such texts. None of them is final: heard or misheard follows.
+type Hearing struct {
+	Text string `json:"text"` // the transcript so far
+}
+
 // Heard is published when an utterance has been recognized, or when text has arrived
 // instead of speech.
 type Heard struct {
@@ -542,6 +548,7 @@ func (RobotDisconnected) kind() string   { return "robot_disconnected" }
 func (RobotStatus) kind() string         { return "robot_status" }
 func (ToolsListed) kind() string         { return "tools_listed" }
 func (ListeningStarted) kind() string    { return "listening_started" }
+func (Hearing) kind() string             { return "hearing" }
 func (Heard) kind() string               { return "heard" }
 func (Misheard) kind() string            { return "misheard" }
 func (ThinkingStarted) kind() string     { return "thinking_started" }

@@ -171,7 +171,7 @@ func (l *loop) startUtterance() *voice.Utterance {
 	if l.utterance != nil {
 		l.utterance.Finish() // otherwise its recognizer would wait forever
 	}
-	l.utterance = voice.NewUtterance()
+	l.utterance, l.hearing = voice.NewUtterance(), ""
 	l.mic.writeBuffered(l.utterance.Write)
 	return l.utterance
 }

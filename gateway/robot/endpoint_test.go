@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,33 @@ func TestCompleteSentenceEndsUtterance(t *testing.T) {
 			})
 		})
 	}
+	t.Run("what was heard so far", func(t *testing.T) {
+		talking(t, answer("Late."), func(k *talk) {
+			k.recognizer.supposes = func(heard time.Duration) string {
+				if heard < time.Second {
+					return "what"
+				}
+				return "what time"
+			}
+			for range 2 {
+				k.hears(xiaozhi.Auto, "what time is it")
+				k.pass(3 * time.Second)
+			}
+			var got []string
+			for _, e := range k.envelopes() {
+				switch e := e.Event.(type) {
+				case event.Hearing:
+					got = append(got, e.Text+"...")
+				case event.Heard:
+					got = append(got, e.Text)
+				}
+			}
+			once := []string{"what...", "what time...", "what time is it"}
+			if !slices.Equal(got, slices.Concat(once, once)) {
+				t.Errorf("heard %q", got)
+			}
+		}, ours)
+	})
 	t.Run("push to talk", func(t *testing.T) {
 		talking(t, answer("Late."), func(k *talk) {
 			k.recognizer.supposes = always("what time is it")

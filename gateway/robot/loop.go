@@ -17,6 +17,7 @@ type loop struct {
 	turn      *turn            // nil if no turn is under way
 	number    int              // number of the latest turn, from 1
 	utterance *voice.Utterance // nil if no utterance is under way
+	hearing   string           // the latest published text of an utterance under way
 	spoken    []string         // sentences of the turn that the robot has begun to play
 	turnCount int              // turns so far, without played sounds
 	closedWhy string           // why the channel was closed; empty while the session is open

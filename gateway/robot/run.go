@@ -177,6 +177,10 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 	pcm, echoOnly := l.mic.removeEcho(a.Timestamp, pcm)
 	if l.state.Hearing() && l.utterance != nil {
 		l.utterance.Write(pcm)
+		if text := l.utterance.Partial().Text; text != "" && text != l.hearing {
+			l.hearing = text
+			l.publish(event.Hearing{Text: text})
+		}
 	} else {
 		l.mic.bufferSound(pcm)
 	}
