@@ -22,7 +22,7 @@ SOAK          ?= 3m
 PERCH_PROGRAM ?=
 RACE          ?=
 
-.PHONY: help deps page build run demo test test-all check docs fuzz translations golden bench soak deb test-arm64 image test-image app container test-container release clean
+.PHONY: help deps page build run demo test test-all check docs fuzz translations golden bench soak deb test-peers test-arm64 image test-image app container test-container release clean
 .DEFAULT_GOAL := help
 
 help: ## lists the targets
@@ -98,6 +98,9 @@ bench: build ## measures the appliance and holds it to its goals; see docs/perfo
 deb: deps ## builds the Debian packages into dist; ARCHITECTURES=arm64 builds for one
 	@packaging/deps.sh deb
 	packaging/deb.sh dist $(ARCHITECTURES)
+
+test-peers: build ## runs a real Home Assistant beside Perch; see docs/peers.md
+	packaging/peers/homeassistant.py
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64
