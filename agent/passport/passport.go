@@ -139,6 +139,12 @@ func (p Passport) Change(id string, body []byte) (Passport, error) {
 	return next, nil
 }
 
+// Name returns the name that the owner has set, or "".
+func (p Passport) Name() (name string) {
+	_ = json.Unmarshal(p["name"], &name) // fails only if there is none
+	return name
+}
+
 // Wallet returns a body for Change that links a wallet. It contains the fields walletAddress,
 // chainId and erc8004AgentId of body; only walletAddress is required. Other fields are
 // ignored.

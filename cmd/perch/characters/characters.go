@@ -44,6 +44,7 @@ type Characters struct {
 	household  household
 	characters map[string]character // key: the name in robots' settings, which is an ID or the path of a persona file
 	sessions   map[string]played    // key: session of a skin
+	names      map[string]string    // the names that passports give; key: character ID
 }
 
 // household is the part of the configuration that concerns all robots.
@@ -64,6 +65,7 @@ type played struct {
 type character struct {
 	config.ResolvedCharacter
 	manifest manifest.Manifest // empty for a persona
+	ownName  string            // the name without a passport; empty until Characters.named is called
 	from     string            // fromHousehold, fromFile, fromImport or fromPersonas
 }
 
@@ -100,7 +102,7 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 	}
 	k := &Characters{robots: robots, data: data, log: log,
 		household:  household{config: c, common: robot.Character{Speech: speech}, persona: persona},
-		characters: map[string]character{}, sessions: map[string]played{}}
+		characters: map[string]character{}, sessions: map[string]played{}, names: map[string]string{}}
 	if k.household.fixed, err = k.readFixed(c); err != nil {
 		return nil, err
 	}
@@ -236,7 +238,7 @@ func (k *Characters) readManifest(ctx context.Context, c config.Character) (mani
 // newCharacter returns the character that a manifest describes.
 func (k *Characters) newCharacter(id string, m manifest.Manifest, from string) character {
 	h := k.configured()
-	return character{h.config.ResolveCharacter(id, m, h.persona), m, from}
+	return character{ResolvedCharacter: h.config.ResolveCharacter(id, m, h.persona), manifest: m, from: from}
 }
 
 // PersonaDir returns the directory of personas in a data directory.
@@ -272,7 +274,26 @@ func (k *Characters) store(name string, c character) {
 
 // householdCharacter returns the character of robots whose settings name none.
 func (k *Characters) householdCharacter() character {
-	return character{ResolvedCharacter: config.ResolvedCharacter{Persona: k.configured().persona}, from: fromHousehold}
+	return k.named(character{ResolvedCharacter: config.ResolvedCharacter{Persona: k.configured().persona}, from: fromHousehold})
+}
+
+// Name returns the name of the household's character.
+func (k *Characters) Name() string { return k.householdCharacter().Name }
+
+// rename sets the name that a character's passport gives. An empty name removes it.
+func (k *Characters) rename(id, name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.names[id] = name
+}
+
+// named returns a character with the name that its passport gives.
+func (k *Characters) named(char character) character {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	char.ownName = char.Name
+	char.Name = cmp.Or(k.names[cmp.Or(char.ID, agent.DefaultCharacter)], char.Name)
+	return char
 }
 
 // readCharacter reads a character from its file in the data directory.
@@ -313,8 +334,11 @@ func (k *Characters) Check(c device.Change) error {
 // lookup returns a loaded character by the name that settings use.
 func (k *Characters) lookup(name string) (character, bool) {
 	k.mu.RLock()
-	defer k.mu.RUnlock()
 	char, ok := k.characters[name]
+	k.mu.RUnlock()
+	if ok {
+		char = k.named(char)
+	}
 	return char, ok
 }
 
@@ -329,6 +353,10 @@ func (k *Characters) Of(id device.ID) robot.Character {
 			c.Speech.Language = cmp.Or(spoken, c.Speech.Language)
 		}
 	}
+	household := k.householdCharacter()
+	if renamed := household.Name != household.ownName; renamed {
+		c.Persona = &household.Persona
+	}
 	if s == (device.Settings{}) {
 		return c
 	}
@@ -337,7 +365,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, char.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, char.Voice),
 		DetectLanguage: c.Speech.DetectLanguage && cmp.Or(s.Language, char.Language) == ""}
 	if !loaded {
-		char.Persona, char.Brain = h.persona, agent.BrainOptions{} // the brains have the household's options already
+		char.Persona, char.Brain = household.Persona, agent.BrainOptions{} // the brains have the household's options already
 	}
 	if loaded || s.Language != "" {
 		char.Language = cmp.Or(s.Language, char.Language)
@@ -358,7 +386,7 @@ func (k *Characters) Language(id device.ID) string {
 func (k *Characters) Complete(t *agent.Turn) {
 	char := k.Of(t.Robot)
 	t.Name, t.Persona, t.Brain = char.Name, char.Persona, char.Brain
-	if char.Persona != nil {
+	if p := char.Persona; p != nil && p.ID+p.Language != "" { // otherwise only the household's name differs
 		t.Language = char.Speech.Language
 	}
 }
@@ -404,13 +432,14 @@ func (k *Characters) Exists(name string) bool {
 func (k *Characters) Play(t *agent.Turn, name, system string) {
 	char, loaded := k.lookup(name)
 	if !loaded {
-		char.Persona, char.Brain = k.configured().persona, agent.BrainOptions{} // the brains have the household's options already
+		char = k.householdCharacter()
+		char.Brain = agent.BrainOptions{} // the brains have the household's options already
 	}
 	k.record(t.Session, char.ID)
 	if system != "" {
 		char.Text += "\n\n" + system
 	}
-	if loaded || system != "" {
+	if loaded || system != "" || char.Name != char.ownName {
 		t.Persona, t.Brain, t.Language = &char.Persona, char.First, cmp.Or(char.Language, t.Language)
 	}
 }

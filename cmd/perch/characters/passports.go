@@ -1,6 +1,7 @@
 package characters
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -32,7 +33,11 @@ type Passports struct {
 // NewPassports returns the passports of a database. skills returns the names of a character's skills;
 // installed is used as the creation time of characters whose manifest has none.
 func NewPassports(c *Characters, skills func(character string) []string, db *store.DB, bus *event.Bus, installed time.Time) *Passports {
-	return &Passports{characters: c, skills: skills, table: store.NewTable[passport.Passport](db, "passports"), bus: bus, installed: installed}
+	p := &Passports{characters: c, skills: skills, table: store.NewTable[passport.Passport](db, "passports"), bus: bus, installed: installed}
+	for id, written := range p.table.All() {
+		c.rename(id, written.Name())
+	}
+	return p
 }
 
 // Passport returns the complete passport of a character.
@@ -67,6 +72,7 @@ func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
 	if err := p.table.Put(own.ID, next); err != nil {
 		return nil, err
 	}
+	p.characters.rename(own.ID, next.Name())
 	p.bus.Publish("", "", event.Changed{What: "characters", ID: own.ID})
 	return next.Shown(own), nil
 }
@@ -75,6 +81,7 @@ func (p *Passports) Change(id string, body []byte) (map[string]any, error) {
 func (p *Passports) remove(id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.characters.rename(id, "")
 	return p.table.Delete(id)
 }
 
@@ -85,7 +92,7 @@ func (p *Passports) own(id string) (passport.Own, error) {
 		return passport.Own{}, err
 	}
 	m := c.manifest
-	own := passport.Own{ID: id, Name: c.Name, Description: m.Description, Avatar: m.Text("body", "uri"), Image: passport.Picture(m.Text("image")),
+	own := passport.Own{ID: id, Name: cmp.Or(c.ownName, c.Name), Description: m.Description, Avatar: m.Text("body", "uri"), Image: passport.Picture(m.Text("image")),
 		Skills: p.skills(id), Created: p.installed,
 		Registration: passport.NewRegistration(m.Text("id", "chain"), m.Text("id", "registry"), m.Text("id", "agentId"))}
 	if c.from == fromImport {

@@ -55,6 +55,7 @@ func TestPassports(t *testing.T) {
 		`"https://leo.example/","walletAddress":"`+someWallet+`","chainId":8453,"x":{"y":[1.0]},"meta":{"erc8004":{"agentId":22}}}`, owner...)
 	h.Expect(200, `"name":"Leo"`, "PUT", "/api/agents/me?robot=a0b1c2d3e4f5", `{"name":"Leo","avatar_id":null}`, owner...)
 	h.Expect(200, `"name":"House"`, "PUT", "/api/agents/me", `{"name":"House"}`, owner...)
+	h.command("character list", 0, "House", "Leo") // everywhere, not only in the passport
 	here, _ := httpservertest.Ask(t, http.MethodPut, h.LocalURL()+"api/agents/me", `{"name":"House"}`, owner...)
 	if here.StatusCode != http.StatusOK {
 		t.Errorf("of a program on this machine: %s", here.Status)

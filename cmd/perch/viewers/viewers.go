@@ -114,7 +114,7 @@ func New(o Options) (*Viewers, error) {
 		QueryToken: c.Skins.QueryToken, Language: o.Characters.Language, Zone: o.Zone, Loudness: o.Loudness, Log: o.Log})
 	if address := c.Skins.OpenClaw; address != "" {
 		openClaw := openclaw.Options{Feed: v.feed, Chat: v.skins, Characters: o.Characters,
-			Name: func() string { return o.Config().Persona.Name }, Version: o.Version, Log: o.Log}
+			Name: o.Characters.Name, Version: o.Version, Log: o.Log}
 		if !config.Loopback(address) {
 			openClaw.Token = o.SkinsToken
 		}
