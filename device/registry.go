@@ -56,7 +56,7 @@ type Registry struct {
 	storedAt map[ID]time.Time // lastHeard of the stored record
 	times    map[ID]timesSet  // only of robots that were seen since the start
 	welcome  time.Time        // end of the period of Welcome; may be zero
-	welcomed int              // number of robots that Welcome has adopted, except those on this machine
+	welcomed int              // number of robots adopted since the last call of Welcome, except those on this machine
 	expires  time.Time        // next check for expired strangers
 	tools    map[ID]int       // size of the stored tools in bytes
 }

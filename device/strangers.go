@@ -34,11 +34,15 @@ const (
 )
 
 // Welcome makes the registry adopt up to maxWelcomed robots that check in before a time, if adoption is
-// AdoptOpen. Robots on this machine, such as the simulated one, do not count.
+// AdoptOpen. Robots on this machine, such as the simulated one, do not count. An earlier call that asked for a later
+// time stays in effect; the zero time ends all.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.welcome = until
+	r.welcomed = 0
+	if until.IsZero() || until.After(r.welcome) {
+		r.welcome = until
+	}
 }
 
 // welcomes reports whether an admitted robot is adopted because of Welcome. Robots that were forgotten

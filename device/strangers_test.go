@@ -102,6 +102,10 @@ func TestTheFirstHour(t *testing.T) {
 	if n := len(r.List()) - r.Strangers(); n != 8 {
 		t.Errorf("%d robots are adopted in the first hour, want 8", n)
 	}
+	r.Welcome(noon.Add(24*time.Hour + 4*time.Minute))
+	if !comes(r, 30, "192.168.1.67", noon.Add(24*time.Hour+10*time.Minute)) {
+		t.Error("an owner who asks for robots within the hour gets none beyond the eight, or ends the hour")
+	}
 	if !comes(r, 31, "127.0.0.1", noon.Add(24*time.Hour)) {
 		t.Error("a simulated robot of this machine is not adopted")
 	}
