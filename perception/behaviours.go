@@ -134,7 +134,7 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	}
 	c := b.reactors[e.Robot]
 	if c == nil {
-		if !startsState(e) {
+		if !startsState(e) || len(b.reactors) >= maxRobots && !b.makeRoom() {
 			return
 		}
 		c = newReactor(b.o)
@@ -160,6 +160,18 @@ func (b *Behaviours) Moves(id device.ID, tool string) {
 		c.handleTool(tool, time.Now())
 		b.notifyRun()
 	}
+}
+
+// makeRoom drops a robot that has not sensed anything yet, and reports whether it has found
+// such a robot. The caller holds b.mu.
+func (b *Behaviours) makeRoom() bool {
+	for id, c := range b.reactors {
+		if c.state.Sensed.IsZero() {
+			delete(b.reactors, id)
+			return true
+		}
+	}
+	return false
 }
 
 // maxWait is the longest time that Run waits. Timers follow the monotonic clock, but the quiet

@@ -442,6 +442,21 @@ func TestACheckInStartsNoState(t *testing.T) {
 	}
 }
 
+// TestRobotsAreBounded in number.
+func TestRobotsAreBounded(t *testing.T) {
+	board := NewStates(nil)
+	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
+	for n := range maxRobots + 50 {
+		e := envelope(noon, event.RobotOnline{})
+		e.Robot = device.ID(fmt.Sprintf("%012x", n))
+		board.HandleEvent(e)
+		b.handleEvent(t.Context(), newExecutor(nil, nil, b.o), e)
+	}
+	if states, _ := board.Snapshot(noon); len(states) != maxRobots || len(b.reactors) != maxRobots {
+		t.Errorf("%d and %d are followed", len(states), len(b.reactors))
+	}
+}
+
 // TestBehavioursEnd with their context, even while a robot does not answer, and with the bus.
 func TestBehavioursEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
