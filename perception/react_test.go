@@ -444,8 +444,10 @@ func TestACheckInStartsNoState(t *testing.T) {
 
 // TestRobotsAreBounded in number.
 func TestRobotsAreBounded(t *testing.T) {
+	bus := event.NewBus()
+	defer bus.Close()
 	board := NewStates(nil)
-	b := &Behaviours{o: Options{Zone: time.UTC}, reactors: map[device.ID]*reactor{}}
+	b := &Behaviours{o: Options{Zone: time.UTC, Bus: bus}, reactors: map[device.ID]*reactor{}}
 	for n := range maxRobots + 50 {
 		e := envelope(noon, event.RobotOnline{})
 		e.Robot = device.ID(fmt.Sprintf("%012x", n))
