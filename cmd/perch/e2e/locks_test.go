@@ -50,7 +50,7 @@ const (
 // routeLocks has the routes of each lock. A route that is not here is one whose lock nobody has
 // thought of.
 var routeLocks = map[lock][]string{
-	public: {"GET /perch-card.js"},
+	public: {"GET /perch-card.js", "GET /blueprints/:name"},
 	pages:  {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /session", "POST /session", "DELETE /session"},
 	anyone: {"GET /health", "GET /ready",
 		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
@@ -63,7 +63,7 @@ var routeLocks = map[lock][]string{
 		"GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/diary", "GET /api/v1/diary/verify", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "GET /api/v1/memory/stats", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
-		"GET /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
+		"GET /api/v1/devices", "POST /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
 		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",
 		"POST /api/v1/devices/:id/say", "GET /api/v1/devices/:id/tools", "POST /api/v1/devices/:id/tools/:name",
