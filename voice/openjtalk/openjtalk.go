@@ -159,10 +159,10 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	}
 	command := []string{e.o.Program, "-x", e.o.Dictionary, "-m", file, "-r", strconv.FormatFloat(float64(e.o.Speed)/100, 'f', 2, 64),
 		"-ow", "/dev/stdout"}
-	unreadable := false // whether a piece with letters could not be read, and no sound has followed
+	unreadable, sounded := false, false // whether a piece with letters could not be read; whether any piece made sound
 	for piece := range pieces(text) {
 		err := program.Call{Name: "open_jtalk", Command: command, Text: piece}.Speak(ctx, func(pcm []int16) error {
-			unreadable = false
+			sounded = true
 			return out(pcm)
 		})
 		fault, ok := errors.AsType[*program.Fault](err)
@@ -173,7 +173,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 			return err
 		}
 	}
-	if unreadable {
+	if unreadable && !sounded {
 		return fmt.Errorf("%w: open_jtalk can read nothing of the text", voice.ErrLanguage)
 	}
 	return nil

@@ -80,8 +80,9 @@ func TestLongTextIsSpokenWhole(t *testing.T) {
 func TestHostileTexts(t *testing.T) {
 	e := engine(t, openjtalk.Options{})
 	for text, sounds := range map[string]bool{
-		strings.Repeat(".", 399) + "a":      true,
-		"-h --help /etc/passwd":             true,
+		strings.Repeat(".", 399) + "a": true,
+		"-h --help /etc/passwd":        true,
+		"きょうはよいてんきです。안녕하세요안녕하세요。":           true, // the end cannot be read
 		"\x00\x1b[2J\xff\xfe東\x00京\r\n\t大阪": true,
 		"$(reboot) `reboot` ¥%&<>|":         true,
 		strings.Repeat("゛゜", 90):            false,
