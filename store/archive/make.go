@@ -168,12 +168,8 @@ func unnamedFile(data string) (*os.File, error) {
 // WriteFile calls write to write a backup to a file that only its owner can read. After an error the
 // file is unchanged. An existing file is replaced only if force is true.
 func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error)) (m Manifest, err error) {
-	info, err := os.Lstat(path)
-	switch {
-	case err == nil && info.IsDir():
-		return m, fmt.Errorf("%s is a folder; name a file in it", path)
-	case err == nil && !force:
-		return m, fmt.Errorf("%s exists already; name another file, or replace it with --force", path)
+	if info, err := os.Lstat(path); err == nil && (info.IsDir() || !force) {
+		return m, existsError(path, info.IsDir())
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".perch-backup-*.tmp") // mode 0600
 	if err != nil {
@@ -185,12 +181,41 @@ func WriteFile(path string, force bool, write func(io.Writer) (Manifest, error))
 		return m, errors.Join(err, f.Close())
 	}
 	if err = errors.Join(f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		if force {
+			err = os.Rename(f.Name(), path)
+		} else {
+			err = renameNew(f.Name(), path)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return m, existsError(path, false)
 	}
 	if err != nil {
 		return m, fmt.Errorf("write the backup: %w", err)
 	}
 	return m, store.SyncDirectory(filepath.Dir(path))
+}
+
+// existsError returns the error for a file or folder that is in the way of a backup.
+func existsError(path string, folder bool) error {
+	if folder {
+		return fmt.Errorf("%s is a folder; name a file in it", path)
+	}
+	return fmt.Errorf("%s exists already; name another file, or replace it with --force", path)
+}
+
+// renameNew renames a file, and returns fs.ErrExist if the new name exists. On a file system without
+// hard links, as on most USB sticks, it cannot exclude that another process creates the name at the
+// same moment.
+func renameNew(from, to string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Lstat(to); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(from, to)
 }
 
 // Receive copies a backup from r to w, and checks it.

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -22,7 +24,8 @@ func text(key, value []byte) bool { return len(key) == 4 && bytes.Trim(value, "x
 // openBolt opens a file of bolt, or makes it.
 func openBolt(t testing.TB, path string) *bbolt.DB {
 	t.Helper()
-	return must.Value(bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true}))(t)
+	db := must.Value(bbolt.Open(path, 0o600, &bbolt.Options{PageSize: PageSize, FreelistType: bbolt.FreelistMapType, NoSync: true}))(t)
+	return db
 }
 
 // sample is a file with a table of several pages, one that has no page to itself, one with a record over many pages, and
@@ -78,6 +81,43 @@ func TestCopyOfAWholeFileHasEveryRecord(t *testing.T) {
 	c, holds, err := recovered(t, file)
 	if err != nil || !maps.Equal(holds, want) || !maps.Equal(c.Records, want) || len(c.Lost) > 0 {
 		t.Errorf("Copy = %+v, %v; the copy holds %v", c, err, holds)
+	}
+}
+
+func TestEachZeroedPageIsFoundAndTheOthersCopied(t *testing.T) {
+	file, want := sample(t)
+	found := 0
+	for at := 2 * PageSize; at < len(file); at += PageSize {
+		damaged := bytes.Clone(file)
+		clear(damaged[at : at+PageSize])
+		if _, err := Check(bytes.NewReader(damaged), int64(len(damaged)), text); err == nil {
+			continue // a free page
+		}
+		found++
+		c, holds, err := recovered(t, damaged)
+		if err != nil || !maps.Equal(holds, c.Records) {
+			t.Errorf("page %d: %+v, %v; the copy holds %v", at/PageSize, c, err, holds)
+		}
+		for table, n := range want {
+			lost := n - holds[table]
+			if lost > 0 && !slices.Contains(c.Tables, table) && !slices.Contains(c.Lost, "the last change before that") {
+				t.Errorf("page %d: %d records of %s are missing, and the report is %v", at/PageSize, lost, table, c.Lost)
+			}
+			if table == "many" && lost > 100 && len(c.Lost) > 0 && c.Lost[0] != "the last change before that" {
+				t.Errorf("page %d: %d records are missing for one page", at/PageSize, lost)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("damage was found in %d pages only", found)
+	}
+}
+
+func TestCopyOfWhatIsNoDatabaseFindsNothing(t *testing.T) {
+	for _, content := range []string{"", strings.Repeat("hello\n", 5000), strings.Repeat("\x00", 5*PageSize)} {
+		if _, _, err := recovered(t, []byte(content)); !errors.Is(err, ErrNothing) {
+			t.Errorf("Copy of %.10q = %v", content, err)
+		}
 	}
 }
 

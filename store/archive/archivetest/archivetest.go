@@ -81,7 +81,8 @@ func Write(t testing.TB, path string, text []byte) {
 // Read reads a file.
 func Read(t testing.TB, path string) []byte {
 	t.Helper()
-	return must.Value(os.ReadFile(path))(t)
+	text := must.Value(os.ReadFile(path))(t)
+	return text
 }
 
 // Names returns the paths of all files below a directory, relative to it. Files in subfolders come
