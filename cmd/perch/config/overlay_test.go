@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -281,6 +282,25 @@ func TestAChangeIsApplied(t *testing.T) {
 	must.Succeed(t, os.WriteFile(o.File, []byte("name: house\nrobots: {idle: 5m}\n"), 0o640))
 	if shown, err := o.Read(); err != nil || !reflect.DeepEqual(shown.Restart, []string{"robots.idle"}) {
 		t.Errorf("shown is %q, %v", shown.Restart, err)
+	}
+}
+
+// TestChangesAtOnce by two owners are both there.
+func TestChangesAtOnce(t *testing.T) {
+	o := overlaid(t, "name: house\n")
+	var owners sync.WaitGroup
+	for _, key := range []string{"robots.keep_turns", "memory.most"} {
+		owners.Go(func() {
+			for n := range 20 {
+				if _, faults, err := o.Change(map[string]any{key: float64(100 + n)}); err != nil || len(faults) > 0 {
+					t.Error(faults, err)
+				}
+			}
+		})
+	}
+	owners.Wait()
+	if c, err := o.Load(); err != nil || c.Robots.KeepTurns != 119 || c.Memory.Most != 119 {
+		t.Errorf("%d, %d, %v", c.Robots.KeepTurns, c.Memory.Most, err)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 	h.command("status", 0, "perch dev, id "+h.ID+", runs since ", "robots: 0, connected: 0; notifications that wait: 0\n", "\nok    store  ")
 	h.RunRobot(simrobot.Options{})
 	h.Eventually("the channel is closed", func() bool { return len(h.Talk.List()) == 0 })
-	h.command("robot list", 0, "a0b1c2d3e4f5  -            m5stack-stack-chan")
+	h.command("robot list", 0, "a0b1c2d3e4f5  m5stack-stack-chan")
 	for line, want := range map[string]string{
 		"robot say nobody hello":    "not a MAC address",
 		"robot forget 020000000001": "unknown robot",
