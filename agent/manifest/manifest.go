@@ -244,8 +244,8 @@ var fileFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // loadInstructions sets the instructions. text is brain.instructions: the instructions
 // themselves or the path of a file.
 func (m *Manifest) loadInstructions(text string, open Open) error {
-	text, err := m.readText("brain.instructions", text, "the household's instructions apply", open)
-	if text == "" || err != nil {
+	text, found, err := m.readText("brain.instructions", text, "the household's instructions apply", open)
+	if !found || err != nil {
 		return err
 	}
 	body, err := m.parseFrontMatter(text)
@@ -258,47 +258,48 @@ func (m *Manifest) loadInstructions(text string, open Open) error {
 
 // loadMemory sets the memory. text is memory.index: the memory itself or the path of a file.
 func (m *Manifest) loadMemory(text string, open Open) error {
-	text, err := m.readText("memory.index", text, "the character begins without it", open)
-	if m.Memory = strings.TrimSpace(text); m.Memory == "" || err != nil {
+	text, found, err := m.readText("memory.index", text, "the character begins without it", open)
+	if !found || err != nil {
 		return err
 	}
+	m.Memory = strings.TrimSpace(text)
 	return m.inline("memory", "index", text)
 }
 
 // readText returns a text with LF line endings, or the content of the file of the bundle that
-// the text names. If there is no such file, it returns "" and adds a remark. field is the text's
-// field, and otherwise says what happens without the file.
-func (m *Manifest) readText(field, text, otherwise string, open Open) (string, error) {
+// the text names. found is false for an empty text and for a file that cannot be had, of which it
+// adds a remark. field is the text's field, and otherwise says what happens without the file.
+func (m *Manifest) readText(field, text, otherwise string, open Open) (_ string, found bool, err error) {
 	file := strings.TrimSpace(text)
 	switch {
 	case file == "":
-		return "", nil
+		return "", false, nil
 	case strings.HasPrefix(file, "ipfs://"):
 		m.addRemark("%s is on IPFS, which this appliance does not read: %s.", field, otherwise)
-		return "", nil
+		return "", false, nil
 	case fileFormat().MatchString(file):
 		name := path.Clean(file)
 		if !fs.ValidPath(name) {
-			return "", invalid(fmt.Errorf("%s: %.200q is outside of the bundle", field, file))
+			return "", false, invalid(fmt.Errorf("%s: %.200q is outside of the bundle", field, file))
 		}
 		data, err := open(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			m.addRemark("%s names %s, which is missing in the bundle: %s.", field, name, otherwise)
-			return "", nil
+			return "", false, nil
 		}
 		if err != nil {
-			return "", fmt.Errorf("%w: read %s: %w", Err, name, err)
+			return "", false, fmt.Errorf("%w: read %s: %w", Err, name, err)
 		}
 		text = string(data)
 	}
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	switch {
 	case len(text) > limit.Instructions:
-		return "", invalid(fmt.Errorf("%s has more than %d bytes", field, limit.Instructions))
+		return "", false, invalid(fmt.Errorf("%s has more than %d bytes", field, limit.Instructions))
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		return "", invalid(fmt.Errorf("%s is not UTF-8 text", field))
+		return "", false, invalid(fmt.Errorf("%s is not UTF-8 text", field))
 	}
-	return text, nil
+	return text, true, nil
 }
 
 // inline replaces a field of an object in m.raw, which may be the path of a file, by a text.
