@@ -13,7 +13,7 @@ import (
 func TestBashCompletion(t *testing.T) {
 	bin := t.TempDir()
 	commandtest.WriteProgram(t, bin, "perch-tools", "")
-	devices := "#!/bin/sh\n[ \"$2\" = list ] || exit 1\necho 'a0b1c2d3e4f5  m5stack  2.2.4'\necho '              called kitchen'\n"
+	devices := "#!/bin/sh\n[ \"$2 $3\" = 'list --json' ] || exit 1\necho '{\"robots\":[{\"id\":\"a0b1c2d3e4f5\",\"name\":\"kitchen\"}]}'\n"
 	must.Succeed(t, os.WriteFile(filepath.Join(bin, "perch"), []byte(devices), 0o700))
 	for line, want := range map[string]string{
 		"perch-tools ":                          "completion firmware help hooks robot",
