@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +34,6 @@ type communityRobot struct {
 	session   string
 	uploading bool
 	story     []string
-	closed    bool
 }
 
 // dialAsCommunity connects a robot with a token, and has it send a hello with a format of sound. It returns the status of the
@@ -44,8 +43,8 @@ func dialAsCommunity(t *testing.T, s *Server, token, format string, downlink boo
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}
-	ws, response, err := websocket.NewClient(httpservertest.Serve(t, routesOf(t, s)), &url.URL{Scheme: "ws", Host: "192.168.1.2:8003", Path: "/xiaozhi/v1/"},
-		header, 0, 0)
+	dialer := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return httpservertest.Serve(t, routesOf(t, s)), nil }}
+	ws, response, err := dialer.Dial("ws://192.168.1.2:8003/xiaozhi/v1/", header)
 	if err != nil {
 		return nil, response.StatusCode
 	}
