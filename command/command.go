@@ -24,8 +24,8 @@ import (
 )
 
 // Execute runs the command line args. It returns the full name of the command that it ran, such
-// as "perch robot list", and the error of that command. If the command succeeds although its
-// output could not be written to stdout, the error is that of writing.
+// as "perch robot list", and the command's error. If the command succeeds although its output
+// could not be written to stdout, Execute returns the write error.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) (name string, err error) {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
@@ -160,8 +160,8 @@ func DidYouMean(typed string, names []string) string {
 	return strings.ReplaceAll(suggestion(group.SuggestionsFor(oneWord.Replace(typed))), "\u00a0", " ")
 }
 
-// suggestion returns the end of an error message that suggests the similar names, or "" if there
-// are none.
+// suggestion returns the end of an error message that suggests the similar names, or "" without
+// similar names.
 func suggestion(similar []string) string {
 	if len(similar) == 0 {
 		return ""

@@ -36,8 +36,8 @@ func ScreenOf(w io.Writer, getenv func(string) string) Screen {
 	return s
 }
 
-// File returns the file behind an output, such as that of a command that Execute runs, if it is a
-// file.
+// File returns the file behind an output, such as the output of a command that Execute runs, if it
+// is a file.
 func File(w io.Writer) (file *os.File, isFile bool) {
 	if o, ok := w.(*output); ok {
 		w = o.Writer

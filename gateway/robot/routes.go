@@ -75,7 +75,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 	if err := s.checkAccepting(); err != nil {
 		return err
 	}
-	admitted, client, err := s.admit(r)
+	admitted, client, err := admit(s.options.Robots, r)
 	if err != nil {
 		s.options.TurnAway(r, err)
 		return err
@@ -115,10 +115,10 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 // adviceToAdd ends the sentence that refuses an unknown robot.
 const adviceToAdd = "; for a robot that makes no check-in, perch robot add NAME gives the address and the token to enter in it"
 
-// admit returns the robot that sends a request, and its client. The error is a *httpserver.Fault.
-func (s *Server) admit(r *http.Request) (device.Robot, device.Client, error) {
+// admit returns the robot in the registry that sends a request, and its client. The error is a *httpserver.Fault.
+func admit(robots robots, r *http.Request) (device.Robot, device.Client, error) {
 	id, client, token := identity(r)
-	if robot, ok := s.options.Robots.AdmitByHand(token); ok {
+	if robot, ok := robots.AdmitByHand(token); ok {
 		return robot, client, nil
 	}
 	robotID, err := device.ParseID(id)
@@ -126,11 +126,11 @@ func (s *Server) admit(r *http.Request) (device.Robot, device.Client, error) {
 		return device.Robot{}, client, &httpserver.Fault{Word: "no_device_id",
 			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error() + adviceToAdd, HTTP: http.StatusBadRequest}
 	}
-	bound, unknown := s.options.Robots.Get(robotID)
+	bound, unknown := robots.Get(robotID)
 	if !client.Sent { // a token is valid for one Client-Id only, so it identifies the client
 		client = bound.Client
 	}
-	admitted, err := s.options.Robots.Admit(robotID, client, token)
+	admitted, err := robots.Admit(robotID, client, token)
 	if err != nil {
 		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
 		switch {

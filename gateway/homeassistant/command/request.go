@@ -146,9 +146,9 @@ const (
 	maxAdopted  = 8               // robots of the period before; more than a household connects at once
 )
 
-// adoptNew adopts the robots that have come within adoptPeriod, and has the registry adopt those that come within
-// adoptPeriod from now. It adopts only robots that may talk already: one that has to show a code, or whose MAC address
-// several machines claim, is adopted by name.
+// adoptNew adopts the robots that have come within adoptPeriod, and has the registry adopt the robots that come within
+// adoptPeriod from now. It adopts only robots that may talk already: a robot that has to show a code, or whose MAC
+// address several machines claim, is adopted by name.
 func (s Services) adoptNew(now time.Time) (data any, err error) {
 	ids := []device.ID{}
 	for _, r := range s.Robots.List() {
