@@ -79,6 +79,7 @@ func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
 					o.Loudness.SetEnd("vtb_x", time.Time{})
 				}
 				time.Sleep(time.Minute)
+				synctest.Wait()
 				if level, _ := o.Loudness.Level("vtb_x"); level != 0 || len(s.playing) > 0 {
 					t.Errorf("in the end its mouth is open by %g, and %d turns are played", level, len(s.playing))
 				}
