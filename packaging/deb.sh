@@ -104,7 +104,7 @@ docs() {
 		mkdir -p "$doc/$(dirname "$page")"
 		sed -E 's#\]\(((\.\./)*)packaging/(homeassistant/)?#](\1examples/#g; s#\]\(((\.\./)*)cmd/perch/config/#](\1examples/#g; s#\]\(((\.\./)*)CHANGELOG\.md#](\1changelog.gz#g' "$page" >"$doc/$page"
 	done
-	for picture in $(git ls-files 'docs/*.svg' 'docs/pictures'); do install -D -m 644 "$picture" "$doc/$picture"; done
+	for file in $(git ls-files 'docs/*.svg' 'docs/pictures' 'docs/avatars'); do install -D -m 644 "$file" "$doc/$file"; done
 }
 
 # pages PROGRAM PACKAGE installs the manual page, the changelog, the licences and the completions.
