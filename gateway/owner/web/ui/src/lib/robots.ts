@@ -45,12 +45,12 @@ export async function devices(): Promise<Device[]> {
   return (await get<Device[] | null>("api/v1/devices")) ?? [];
 }
 
-// nameOf returns the name of a robot, or else its MAC address.
+// nameOf returns the name of a robot, or else its ID.
 export function nameOf(d: Device): string {
-  return d.name || d.mac;
+  return d.name || d.id;
 }
 
-// nameIn returns the name of the robot with an ID, or else its MAC address.
+// nameIn returns the name of the robot with an ID, or else the ID.
 export function nameIn(list: readonly Device[], id: string): string {
   const one = list.find((d) => d.id === id);
   return one ? nameOf(one) : id;
