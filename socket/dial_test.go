@@ -73,6 +73,36 @@ func TestDialNobody(t *testing.T) {
 	}
 }
 
+// TestDialReadsNoEndlessAnswer: one whose headers go on is left long before the time is over.
+func TestDialReadsNoEndlessAnswer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must.Succeed(t, err)
+	defer l.Close()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		c, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		header := []byte("X: " + strings.Repeat("x", 1000) + "\r\n")
+		_, err = c.Write([]byte("HTTP/1.1 101 Switching Protocols\r\n"))
+		for range 32 << 10 { // 32 MB
+			if err != nil {
+				return
+			}
+			_, err = c.Write(header)
+		}
+		t.Error("all of it was read")
+	}()
+	if _, err := socket.Dial(t.Context(), "ws://"+l.Addr().String(), socket.Options{}); err == nil || !strings.Contains(err.Error(), "is too long") {
+		t.Errorf("dialled: %v", err)
+	}
+	<-served
+}
+
 // TestDialEndsWithItsContext, at a server that takes the connection and says nothing.
 func TestDialEndsWithItsContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -34,6 +34,42 @@ func (c *pacedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// opening is a connection that Dial makes. During the handshake Read returns one byte at a time, so that the library
+// does not read beyond the response to the upgrade request into frames, which have to be counted. The response is
+// limited to limit.List bytes.
+type opening struct {
+	pacedConn
+	left int  // number of bytes that the response may still have
+	open bool // the handshake is over
+}
+
+func newOpening(c net.Conn, over <-chan struct{}) *opening {
+	paced := pacedConn{Conn: buffered{c, bufio.NewReaderSize(c, defaultBuffer)}, pace: limit.PerSecond(idleFrames), over: over}
+	return &opening{pacedConn: paced, left: limit.List}
+}
+
+// Read implements net.Conn.
+func (c *opening) Read(p []byte) (int, error) {
+	if c.open {
+		return c.pacedConn.Read(p)
+	}
+	if c.left <= 0 {
+		return 0, errResponseTooLong
+	}
+	n, err := c.Conn.Read(p[:min(len(p), 1)])
+	c.left -= n
+	return n, err
+}
+
+// buffered is a connection that is read through a buffer.
+type buffered struct {
+	net.Conn
+	from *bufio.Reader
+}
+
+// Read implements net.Conn.
+func (c buffered) Read(p []byte) (int, error) { return c.from.Read(p) }
+
 // pacing is a ResponseWriter whose hijacked connection is a pacedConn.
 type pacing struct {
 	http.ResponseWriter

@@ -3,10 +3,14 @@ package socket_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"encoding/pem"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -58,64 +62,118 @@ func piped(t *testing.T, o socket.Options) (appliance *socket.Conn, peer *websoc
 	return appliance, peer, theirs
 }
 
-// TestControlFrames: who sends nothing but what costs time is read at a pace, whatever it is; a
-// message behind it still arrives, and a close from here waits for none of it.
+// trusted is a TLS configuration of a server at example.com that this process trusts.
+func trusted(t *testing.T) *tls.Config {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "roots.pem")
+	must.Succeed(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	t.Setenv("SSL_CERT_FILE", file) // which is read once in a process
+	return &tls.Config{Certificates: server.TLS.Certificates}
+}
+
+// dialed returns a socket that Dial has opened in a bubble of virtual time, and the
+// server's end of its connection. It is one of TLS unless secure is nil.
+func dialed(t *testing.T, o socket.Options, secure *tls.Config) (ours *socket.Conn, server net.Conn) {
+	t.Helper()
+	near, far := net.Pipe()
+	url := "ws://example.com/"
+	if secure != nil {
+		url, far = "wss://example.com/", tls.Server(far, secure)
+	}
+	accepted := make(chan struct{})
+	go func() {
+		defer close(accepted)
+		r, err := http.ReadRequest(bufio.NewReader(far))
+		if err == nil {
+			_, err = new(websocket.Upgrader).Upgrade(hijacked{httptest.NewRecorder(), far}, r, nil)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	ours, err := socket.DialOver(t.Context(), near, url, o)
+	must.Succeed(t, err)
+	<-accepted
+	t.Cleanup(ours.Drop)
+	t.Cleanup(func() { _ = far.Close() })
+	return ours, far
+}
+
+// TestControlFrames: who sends nothing but what costs time is read at a pace,
+// whatever it is and at either end; a message behind it still arrives, and a close
+// from here waits for none of it.
 func TestControlFrames(t *testing.T) {
+	secure := trusted(t)
 	const (
 		most = 50 // in a second
 		mask = "\x00\x00\x00\x00"
 	)
-	frame := func(first, length byte, long, payload string) string {
-		return string([]byte{first, 0x80 | length}) + long + mask + payload
-	}
-	word, hi := frame(0x81, 2, "", "hi"), frame(0x80, 2, "", "hi")
-	begun := frame(0x01, 0, "", "")
-	for name, c := range map[string]struct{ first, again, last string }{
-		"pings":            {"", frame(0x89, 0, "", ""), word},
-		"pings with words": {"", frame(0x89, 125, "", strings.Repeat("x", 125)), word},
-		"pongs":            {"", frame(0x8a, 0, "", ""), word},
-		"empty fragments":  {begun, frame(0, 0, "", ""), hi},
-		"a letter each":    {begun, frame(0, 1, "", "x"), hi},
-		"empty, in 64 bit": {begun, frame(0, 127, "\x00\x00\x00\x00\x00\x00\x00\x00", ""), hi},
+	for end, open := range map[string]func(*testing.T, socket.Options) (*socket.Conn, net.Conn){
+		"accepted": func(t *testing.T, o socket.Options) (*socket.Conn, net.Conn) {
+			ours, _, tcp := piped(t, o)
+			return ours, tcp
+		},
+		"dialed":         func(t *testing.T, o socket.Options) (*socket.Conn, net.Conn) { return dialed(t, o, nil) },
+		"dialed, in TLS": func(t *testing.T, o socket.Options) (*socket.Conn, net.Conn) { return dialed(t, o, secure) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				appliance, _, tcp := piped(t, socket.Options{MaxMessage: 100_000, PerSecond: 250})
-				go func() { _, _ = io.Copy(io.Discard, tcp) }() // pongs
-				received := make(chan string, 1)
-				go func() {
-					_, data, _ := appliance.Receive() // until the end
-					received <- string(data)
-				}()
-				_, err := io.WriteString(tcp, c.first)
-				must.Succeed(t, err)
-				var sent atomic.Int64
-				enough := make(chan struct{})
-				go func() {
-					for range 10_000 {
-						select {
-						case <-enough:
-							_, _ = io.WriteString(tcp, c.last)
-							return
-						default:
+		// A client's frames have a mask, and a server's have none.
+		frame := func(first, length byte, long, payload string) string {
+			if end == "accepted" {
+				return string([]byte{first, 0x80 | length}) + long + mask + payload
+			}
+			return string([]byte{first, length}) + long + payload
+		}
+		word, hi := frame(0x81, 2, "", "hi"), frame(0x80, 2, "", "hi")
+		begun := frame(0x01, 0, "", "")
+		for name, c := range map[string]struct{ first, again, last string }{
+			"pings":            {"", frame(0x89, 0, "", ""), word},
+			"pings with words": {"", frame(0x89, 125, "", strings.Repeat("x", 125)), word},
+			"pongs":            {"", frame(0x8a, 0, "", ""), word},
+			"empty fragments":  {begun, frame(0, 0, "", ""), hi},
+			"a letter each":    {begun, frame(0, 1, "", "x"), hi},
+			"empty, in 64 bit": {begun, frame(0, 127, "\x00\x00\x00\x00\x00\x00\x00\x00", ""), hi},
+		} {
+			t.Run(end+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					appliance, tcp := open(t, socket.Options{MaxMessage: 100_000, PerSecond: 250})
+					go func() { _, _ = io.Copy(io.Discard, tcp) }() // pongs
+					received := make(chan string, 1)
+					go func() {
+						_, data, _ := appliance.Receive() // until the end
+						received <- string(data)
+					}()
+					_, err := io.WriteString(tcp, c.first)
+					must.Succeed(t, err)
+					var sent atomic.Int64
+					enough := make(chan struct{})
+					go func() {
+						for range 10_000 {
+							select {
+							case <-enough:
+								_, _ = io.WriteString(tcp, c.last)
+								return
+							default:
+							}
+							if _, err := io.WriteString(tcp, c.again); err != nil {
+								return
+							}
+							sent.Add(1)
 						}
-						if _, err := io.WriteString(tcp, c.again); err != nil {
-							return
-						}
-						sent.Add(1)
+					}()
+					time.Sleep(time.Minute)
+					if n := sent.Load(); n < 59*most || n > 62*most {
+						t.Errorf("%d were read in a minute, want %d", n, 60*most)
 					}
-				}()
-				time.Sleep(time.Minute)
-				if n := sent.Load(); n < 59*most || n > 62*most {
-					t.Errorf("%d were read in a minute, want %d", n, 60*most)
-				}
-				close(enough)
-				time.Sleep(time.Second)
-				if len(received) != 1 || !strings.HasSuffix(<-received, "hi") {
-					t.Error("the message behind it was not received")
-				}
+					close(enough)
+					time.Sleep(time.Second)
+					if len(received) != 1 || !strings.HasSuffix(<-received, "hi") {
+						t.Error("the message behind it was not received")
+					}
+				})
 			})
-		})
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package socket
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -49,12 +50,15 @@ type Options struct {
 	Quiet time.Duration
 	// PerSecond is the maximum rate of received messages. Excess messages stay in the network and block the sender.
 	// After a second without messages, PerSecond messages can be received at once. 0 is no limit. Pings, pongs and
-	// small fragments of the clients of Accept always have a separate limit.
+	// small fragments always have a separate limit.
 	PerSecond int
 }
 
 // defaultBuffer is the default size of a buffer, in bytes.
 const defaultBuffer = 4096
+
+// errResponseTooLong is the error for a response to the upgrade request that is too long.
+var errResponseTooLong = errors.New("the response to the upgrade request is too long; the server is not a WebSocket server")
 
 // ErrTooBig is returned by Receive for a message that is larger than MaxMessage.
 var ErrTooBig = errors.New("message too big")
@@ -102,17 +106,40 @@ func (r *Refusal) Error() string {
 // Dial opens a WebSocket to a URL. The error is a *Refusal if the server responded without an upgrade. Errors contain the
 // URL without its query, which may contain a key.
 func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
+	return dial(ctx, url, o, new(net.Dialer).DialContext)
+}
+
+// dial is like Dial, but opens the TCP connection by the function connect.
+func dial(ctx context.Context, url string, o Options, connect func(ctx context.Context, network, address string) (net.Conn, error)) (*Conn, error) {
 	withoutQuery, _, _ := strings.Cut(url, "?")
 	stop := func() bool { return true }
+	over := make(chan struct{})
+	var conn *opening
 	d := websocket.Dialer{HandshakeTimeout: 10 * time.Second, ReadBufferSize: defaultBuffer, WriteBufferSize: defaultBuffer}
-	d.NetDialContext = func(dialling context.Context, network, address string) (net.Conn, error) {
-		tcp, err := new(net.Dialer).DialContext(dialling, network, address)
-		if err == nil {
+	// The TLS handshake is not left to the library, because frames can be counted only after decryption.
+	open := func(secure bool) func(context.Context, string, string) (net.Conn, error) {
+		return func(dialling context.Context, network, address string) (net.Conn, error) {
+			tcp, err := connect(dialling, network, address)
+			if err != nil {
+				return nil, err
+			}
 			// During the handshake the library respects the deadline of a context, but not its cancellation.
 			stop = context.AfterFunc(ctx, func() { _ = tcp.Close() })
+			c := tcp
+			if secure {
+				host, _, _ := net.SplitHostPort(address) // the library passes a valid address
+				inTLS := tls.Client(tcp, &tls.Config{ServerName: host})
+				if err := inTLS.HandshakeContext(dialling); err != nil {
+					_ = tcp.Close()
+					return nil, err
+				}
+				c = inTLS
+			}
+			conn = newOpening(c, over)
+			return conn, nil
 		}
-		return tcp, err
 	}
+	d.NetDialContext, d.NetDialTLSContext = open(false), open(true)
 	ws, response, err := d.DialContext(ctx, url, o.Header)
 	if !stop() {
 		return nil, fmt.Errorf("open %s: %w", withoutQuery, ctx.Err())
@@ -124,7 +151,8 @@ func Dial(ctx context.Context, url string, o Options) (*Conn, error) {
 		}
 		return nil, fmt.Errorf("open %s: %w", withoutQuery, err)
 	}
-	return wrap(ws, o, make(chan struct{})), nil
+	conn.open = true // no other goroutine is reading now
+	return wrap(ws, o, over), nil
 }
 
 // wrap returns a Conn for an open WebSocket.

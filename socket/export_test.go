@@ -1,0 +1,11 @@
+package socket
+
+import (
+	"context"
+	"net"
+)
+
+// DialOver is Dial on a connection that is there.
+func DialOver(ctx context.Context, c net.Conn, url string, o Options) (*Conn, error) {
+	return dial(ctx, url, o, func(context.Context, string, string) (net.Conn, error) { return c, nil })
+}
