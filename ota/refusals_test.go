@@ -11,6 +11,7 @@ import (
 
 	"perch/device"
 	"perch/event"
+	"perch/gateway/httpserver"
 )
 
 // refuse has a check-in refused that came from an address.
@@ -103,5 +104,20 @@ func TestRefusalsAreBounded(t *testing.T) {
 		if len(r.Reason) > 1000 {
 			t.Errorf("%d bytes: %.200q", len(r.Reason), r.Reason)
 		}
+	}
+}
+
+// TestRefusedHandshakesFillNoLog: a stranger who opens WebSockets under many invented MAC addresses is one line
+// of the log and one entry of the list.
+func TestRefusedHandshakesFillNoLog(t *testing.T) {
+	h := newFixture(t, device.AdoptOpen)
+	for i := range 3000 {
+		r := httptest.NewRequest(http.MethodGet, "/xiaozhi/v1/", nil)
+		r.RemoteAddr = "192.168.1.66:1000"
+		r.Header.Set("Device-Id", fmt.Sprintf("02:00:00:00:%02x:%02x", i/256, i%256))
+		h.service.TurnAway(r, &httpserver.Fault{Word: "wrong_token", Sentence: "the token is missing or wrong", HTTP: http.StatusUnauthorized})
+	}
+	if lines := strings.Count(h.log.String(), "turned away"); lines != 1 || len(h.service.Refused()) != 1 {
+		t.Errorf("%d lines, listed are %+v", lines, h.service.Refused())
 	}
 }

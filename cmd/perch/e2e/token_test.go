@@ -71,6 +71,39 @@ func TestAddCommand(t *testing.T) {
 	h.command("robot show desk", exitDone, "desk", "adopted")
 }
 
+// TestStrangerWithTheMACOfARobotAddedByHand gets no token from a check-in, no channel without one, and changes nothing of the robot.
+func TestStrangerWithTheMACOfARobotAddedByHand(t *testing.T) {
+	h := open(t, appliancetest.Config(), t.TempDir())
+	text := h.byNetwork("robot add desk", exitDone)
+	shown := regexp.MustCompile(`(?m)^token +(\S{43})\nDevice-Id +(\S+)\n`).FindStringSubmatch(text)
+	if shown == nil {
+		t.Fatal(text)
+	}
+	_, answer := h.Request(http.MethodPost, "/xiaozhi/ota/", `{"application":{"name":"x","version":"9.9.9"},"board":{"type":"other"}}`,
+		"Device-Id", shown[2], "Client-Id", "stranger")
+	if strings.Contains(answer, shown[1]) || regexp.MustCompile(`"token":"[^"]`).MatchString(answer) {
+		t.Errorf("the check-in is answered with %s", answer)
+	}
+	for _, token := range []string{"", "guess"} {
+		if _, err := h.dial(t, url.Values{"device-id": {shown[2]}, "client-id": {"stranger"}, "token": {token}}); err == nil ||
+			!strings.Contains(err.Error(), "401") {
+			t.Errorf("with the token %q: %v", token, err)
+		}
+	}
+	var robots []struct {
+		Board, Firmware, Name string
+		Adopted               bool
+	}
+	_, list := h.Owner(http.MethodGet, "/api/v1/devices", "")
+	if err := json.Unmarshal([]byte(list), &robots); err != nil || len(robots) != 1 || robots[0].Board != "" || robots[0].Firmware != "" ||
+		robots[0].Name != "desk" || !robots[0].Adopted {
+		t.Errorf("the robot is %s, %v", list, err)
+	}
+	conn := must.Value(h.dial(t, url.Values{"device-id": {"any"}, "client-id": {"any"}, "token": {shown[1]}}))(t)
+	send(t, conn, `{"type":"hello","version":1,"transport":"websocket"}`)
+	next(t, conn, "hello")
+}
+
 // TestARefusedToken: whoever brings a token is told which it was and where the
 // right one is, by a path that means something where they are.
 func TestARefusedToken(t *testing.T) {
