@@ -30,6 +30,16 @@ func (f *skillFlags) register(c *cobra.Command) *cobra.Command {
 	return f.settings.register(f.output.register(c))
 }
 
+// read returns the configuration, the folder of its skills, and which skills are trusted.
+func (f *skillFlags) read() (loaded config.Config, folder string, trust skill.Trust, err error) {
+	if loaded, err = f.load(); err != nil {
+		return loaded, "", skill.Trust{}, err
+	}
+	data := config.Data(f.data)
+	trust, err = skills.Trust(&loaded, data)
+	return loaded, skills.Folder(&loaded, data), trust, err
+}
+
 // skillLine is a skill as the commands print it.
 type skillLine struct {
 	Name    string   `json:"name,omitempty"`
@@ -66,16 +76,11 @@ func skillListCommand() *cobra.Command {
 		Short:   "List the skills that the appliance loads at its start, and those that it refuses",
 		Example: "perch skill list",
 		RunE: func(c *cobra.Command, _ []string) error {
-			loaded, err := f.load()
+			loaded, folder, trust, err := f.read()
 			if err != nil {
 				return err
 			}
-			data := config.Data(f.data)
-			trust, err := skills.Trust(&loaded, data)
-			if err != nil {
-				return err
-			}
-			library, err := skill.New(skill.Options{Folder: skills.Folder(&loaded, data), Trust: trust})
+			library, err := skill.New(skill.Options{Folder: folder, Trust: trust})
 			if err != nil {
 				return err
 			}
@@ -137,11 +142,7 @@ func skillCheckCommand() *cobra.Command {
 		Short:   "Check the folder of a skill, and print its digest and whether it is trusted",
 		Example: "perch skill check ./tide",
 		RunE: func(c *cobra.Command, args []string) error {
-			loaded, err := f.load()
-			if err != nil {
-				return err
-			}
-			trust, err := skills.Trust(&loaded, config.Data(f.data))
+			loaded, _, trust, err := f.read()
 			if err != nil {
 				return err
 			}
@@ -207,12 +208,7 @@ func skillGetCommand() *cobra.Command {
 		Short:   "Download the skill in the folder at an https address, if it has this digest",
 		Example: "sudo -u perch perch skill get https://example.com/skills/tide/ sha256:DIGEST",
 		RunE: func(c *cobra.Command, args []string) error {
-			loaded, err := f.load()
-			if err != nil {
-				return err
-			}
-			data := config.Data(f.data)
-			trust, err := skills.Trust(&loaded, data)
+			_, folder, trust, err := f.read()
 			if err != nil {
 				return err
 			}
@@ -222,7 +218,7 @@ func skillGetCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := skill.Fetch(open, args[1], skills.Folder(&loaded, data))
+			s, err := skill.Fetch(open, args[1], folder)
 			if err != nil {
 				return err
 			}
