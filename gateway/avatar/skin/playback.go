@@ -2,6 +2,7 @@ package skin
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -26,7 +27,12 @@ type playback struct {
 	until   time.Time   // when the published sentences have been spoken
 	timer   *time.Timer // calls advance
 	ended   bool        // whether the end of the turn was published
+	began   time.Time
 }
+
+// maxPlaying is the maximum number of playbacks. A brain can answer faster than anybody speaks, so a program could
+// collect them.
+const maxPlaying = 64
 
 // playedEvent is an event of a turn.
 type playedEvent struct {
@@ -35,12 +41,16 @@ type playedEvent struct {
 }
 
 // startPlayback returns the playback of a new turn. It skips the rest of the conversation's previous
-// turn, as when somebody interrupts a robot.
+// turn, as when somebody interrupts a robot, or if there are maxPlaying, the rest of the oldest.
 func (s *Server) startPlayback(c conversation) *playback {
-	p := &playback{server: s, conversation: c, mouth: cmp.Or(s.o.Loudness, &voice.Loudness{}).Mouth(c.session)}
+	p := &playback{server: s, conversation: c, began: time.Now(), mouth: cmp.Or(s.o.Loudness, &voice.Loudness{}).Mouth(c.session)}
 	p.timer = time.AfterFunc(time.Hour, p.advance)
 	s.mu.Lock()
 	previous := s.playing[c.key]
+	if previous == nil && len(s.playing) >= maxPlaying {
+		previous = slices.MinFunc(slices.Collect(maps.Values(s.playing)), func(a, b *playback) int { return a.began.Compare(b.began) })
+		delete(s.playing, previous.conversation.key)
+	}
 	s.playing[c.key] = p
 	s.mu.Unlock()
 	if previous != nil {

@@ -95,3 +95,27 @@ func TestTurnsArePublishedAtTheSpeedOfSpeech(t *testing.T) {
 		})
 	}
 }
+
+// TestPlaybacksAreBounded: a program that asks in ever new conversations fills no memory with what is still to be shown.
+func TestPlaybacksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bus := event.NewBus()
+		defer bus.Close()
+		o := bare(bus, agent.NewBoard())
+		o.Loudness = &voice.Loudness{}
+		o.Mind = agent.NewMind(agent.Always(&brain{replies: []agent.Reply{agent.Say{Text: strings.Repeat("long ", 500)}, agent.Say{Text: "end"},
+			agent.Done{}}}), agent.NewMemory(&storetest.Table[agent.Entry]{}), bus, o.Log)
+		s := New(o)
+		for n := range 3 * maxPlaying {
+			c := conversation{session: fmt.Sprint("vtb_", n), key: fmt.Sprint(n), named: true}
+			must.Succeed(t, s.runTurn(t.Context(), question{conversation: c, text: "hello"}, func(agent.Reply) error { return nil }))
+			time.Sleep(time.Millisecond)
+		}
+		s.mu.Lock()
+		if _, oldest := s.playing["0"]; len(s.playing) != maxPlaying || oldest {
+			t.Errorf("%d turns are played, the oldest %t", len(s.playing), oldest)
+		}
+		s.mu.Unlock()
+		time.Sleep(time.Hour)
+	})
+}
