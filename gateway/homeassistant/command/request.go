@@ -191,7 +191,7 @@ type listedRobot struct {
 	Firmware  string      `json:"firmware"`
 	Connected bool        `json:"connected"`
 	State     agent.Shown `json:"agent_state"`
-	LastSeen  time.Time   `json:"last_seen"`
+	LastSeen  time.Time   `json:"last_seen,omitzero"`
 	Adopted   bool        `json:"adopted"`
 	Waiting   bool        `json:"waiting"`             // the robot waits for its owner to adopt it
 	Contested bool        `json:"contested,omitempty"` // several machines claim the robot's MAC address; board and firmware are empty

@@ -180,7 +180,7 @@ type Device struct {
 	Address   string           `json:"address,omitempty"`
 	BaseURL   string           `json:"base_url,omitempty"`
 	FirstSeen time.Time        `json:"first_seen"`
-	LastSeen  time.Time        `json:"last_seen"`
+	LastSeen  time.Time        `json:"last_seen,omitzero"`
 	Adopted   bool             `json:"adopted"`           // a robot that is not adopted can have conversations only
 	Waiting   string           `json:"waiting,omitempty"` // why the robot waits for its owner, as a sentence
 	Claimed   bool             `json:"claimed,omitempty"` // the robot is adopted, and another client claims its MAC address

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,33 @@ func seeTwoClients(t *testing.T, c *chromium) {
 	b.sees("[data-test=robot-" + guest + "]")
 	if robot, err := h.Robots.Get(guest); err != nil || robot.Client != device.NewClient("the-robot") || !robot.Adopted() {
 		t.Errorf("adopted is %+v (%v)", robot, err)
+	}
+}
+
+// seeAddByHand: beside a robot, one that makes no check-in is added, and what to enter in it is shown.
+func seeAddByHand(t *testing.T, c *chromium) {
+	h := startAppliance(t, kitchenMAC)
+	h.Admin(http.MethodPost, "/api/v1/devices", `{"name":"kitchen"}`, nil)
+	b := c.visit(t, h, "")
+	b.allow("409") // the first name is taken
+	b.click("[data-test=another] summary")
+	b.fill("[data-test=add-by-hand] [name=name]", "kitchen")
+	b.click("[data-test=add-by-hand] p-button")
+	b.sees("[data-test=add-by-hand] [role=alert]")
+	b.fill("[data-test=add-by-hand] [name=name]", "workshop")
+	b.click("[data-test=add-by-hand] p-button")
+	b.says("[data-test=by-hand]", "ws://")
+	b.sees("[data-test=by-hand] svg")
+	b.axe("what is entered in a robot added by hand")
+	robots := h.Robots.List()
+	i := slices.IndexFunc(robots, func(r device.Robot) bool { return r.ByHand && r.Settings.Name == "workshop" })
+	if i < 0 {
+		t.Fatalf("the robots are %+v", robots)
+	}
+	robot := "[data-test=robot-" + string(robots[i].ID) + "]"
+	b.says(robot, "workshop")
+	if text := b.text(robot); strings.Contains(text, "ago") {
+		t.Errorf("a robot that was never here shows %q", text)
 	}
 }
 

@@ -17,6 +17,7 @@ func TestPage(t *testing.T) {
 		"logging out":           seeLoggingOut,
 		"a robot is adopted":    seeAdoption,
 		"one of two clients":    seeTwoClients,
+		"added by hand":         seeAddByHand,
 		"a robot":               seeRobot,
 		"a mood":                seeMood,
 		"two owners of a robot": seeTwoSettings,

@@ -17,7 +17,7 @@ export interface Device {
   board?: string;
   firmware?: string;
   address?: string;
-  last_seen: string;
+  last_seen?: string; // missing if the robot was never here
   adopted: boolean;
   waiting?: string;
   claimed?: boolean;

@@ -63,7 +63,7 @@ export class RobotCard extends Spoken {
     const online = now?.online ?? d.connected;
     const status = now?.status ?? d.status;
     const talk = this.talk();
-    const shown = talk && Date.parse(talk.at) > Date.parse(d.last_seen) ? talk.at : d.last_seen;
+    const seen = talk && (!d.last_seen || Date.parse(talk.at) > Date.parse(d.last_seen)) ? talk.at : d.last_seen;
     const quiet = !online && (state === "idle" || state === "sleeping");
     return html`<article data-test="robot-${d.id}" data-state=${state}>
       <stack-chan-face state=${quiet && state === "idle" ? "idle" : state} emotion=${now?.emotion ?? (d.emotion || "neutral")} .feels=${now?.mood ?? null}></stack-chan-face>
@@ -74,7 +74,7 @@ export class RobotCard extends Spoken {
           ${typeof status?.battery === "number"
             ? html`<span class="fact">${icon(status.charging ? "charging" : "battery")}${say(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}
           ${typeof status?.volume === "number" ? html`<span class="fact">${icon(status.volume === 0 ? "muted" : "volume")}${say("volume", { n: status.volume })}</span>` : nothing}
-          ${quiet ? html`<span>${say("seen", { ago: ago(shown) })}</span>` : nothing}</div></div>
+          ${quiet && seen ? html`<span>${say("seen", { ago: ago(seen) })}</span>` : nothing}</div></div>
       <div class="talk small">${talk && (talk.heard || talk.said)
         ? html`<dl>${talk.heard ? html`<dt>${say("heard")}</dt><dd data-test="heard"><bdi>${talk.heard}</bdi></dd>` : nothing}
             ${talk.said ? html`<dt>${say("said")}</dt><dd data-test="said"><bdi>${talk.said}</bdi></dd>` : nothing}</dl>`

@@ -74,9 +74,9 @@ export class Point extends Spoken {
       return html`<div class="both" data-test="by-hand"><div class="words"><p>${say("enter")}</p>${this.address(this.entry.address)}${this.address(this.entry.token)}</div>
         ${this.entryRows.length > 0 ? qr(this.entryRows, say("code", { url: this.entry.address })) : nothing}</div>`;
     }
-    return html`<form @submit=${(e: SubmitEvent) => void this.add(e)}><p class="muted small">${say("hand")}</p>
+    return html`<form data-test="add-by-hand" @submit=${(e: SubmitEvent) => void this.add(e)}><p class="muted small">${say("hand")}</p>
       <div class="line"><input name="name" required maxlength="32" aria-label=${say("name")}><p-button type="submit">${say("add")}</p-button></div>
-      ${this.refused ? html`<p class="bad">${this.refused}</p>` : nothing}</form>`;
+      ${this.refused ? html`<p class="bad" role="alert">${this.refused}</p>` : nothing}</form>`;
   }
 
   private async copy(url: string): Promise<void> {
@@ -92,12 +92,16 @@ export class Point extends Spoken {
 
   render() {
     if (this.failure) return html`<p class="bad">${this.failure}</p>`;
+    return html`${this.pointed()}${this.byHand()}`;
+  }
+
+  private pointed() {
     const [first, ...others] = this.urls;
     if (!first) return nothing;
     return html`<div class="both"><div class="words"><p>${say("how")}</p>${this.address(first)}
         ${others.length > 0 ? html`<p class="muted small">${say("other")}</p>${others.map((u) => this.address(u))}` : nothing}
         <div class="small muted">${say("tool")}<code>perch-tools robot provision --ota ${first}</code></div></div>
-      ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>${this.byHand()}`;
+      ${this.rows.length > 0 ? qr(this.rows, say("code", { url: first })) : nothing}</div>`;
   }
 }
 

@@ -26,8 +26,9 @@ interface Refused { at: string; address: string; device: string; code: string; r
 const later = "perch.first.later";
 
 export class HomeView extends View {
-  static properties = { busy: { state: true } };
+  static properties = { busy: { state: true }, pointing: { state: true } };
   declare busy: string; // name of the action in progress, or ""
+  declare pointing: boolean; // whether the address for one more robot is shown
   private devices: Device[] = [];
   private last = new Map<string, Record_>();
   private notices: Notice[] = [];
@@ -45,6 +46,8 @@ export class HomeView extends View {
     li + li { border-top: 1px solid var(--line); margin-top: 0.7rem; padding-top: 0.7rem; }
     .first { background: var(--soft); border-radius: 18px; padding: 1.1rem; display: flex; flex-wrap: wrap; gap: 0.8rem; align-items: center; justify-content: space-between; margin-bottom: 1.4rem; }
     .big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
+    details { margin-top: 1rem; }
+    summary { cursor: pointer; padding: 0.4rem 0; }
     .link { display: inline-block; padding: 0.25rem 0; }
     .go { display: inline-flex; min-height: 2.6rem; align-items: center; padding: 0.4rem 0.9rem; border-radius: 10px; background: var(--accent); color: var(--on-accent); font-weight: 600; text-decoration: none; }
     .two { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); margin-top: 1rem; }
@@ -53,6 +56,7 @@ export class HomeView extends View {
   constructor() {
     super();
     this.busy = "";
+    this.pointing = false;
     this.reloadOn(
       ["robot_seen", "robot_adopted", "robot_renamed", "robot_forgotten", "robot_online", "robot_offline", "robot_connected", "robot_disconnected",
         "notification", "notification_changed", "asked", "answered", "timer_rang", "fault", "firmware_installed"],
@@ -100,7 +104,7 @@ export class HomeView extends View {
       ${this.asked()}${this.waiting(waiting)}
       <section aria-labelledby="robots"><h2 id="robots" class=${adopted.length === 0 ? "hidden" : ""}>${say("robots")}</h2>
         ${adopted.length > 0
-          ? html`<div class="grid robots">${repeat(adopted, (d) => d.id, (d) => html`<p-robot-card .device=${d} .last=${this.last.get(d.id)}></p-robot-card>`)}</div>`
+          ? html`<div class="grid robots">${repeat(adopted, (d) => d.id, (d) => html`<p-robot-card .device=${d} .last=${this.last.get(d.id)}></p-robot-card>`)}</div>${this.another()}`
           : waiting.length === 0 ? this.empty() : nothing}</section>
       <section><h2 class="hidden">${say("notices")}</h2><div class="grid">${this.told()}${this.timer()}${this.faulty()}${this.away()}</div></section>`;
   }
@@ -170,6 +174,12 @@ export class HomeView extends View {
     return html`<p-card heading=${say("refused")}><p class="small muted">${say("refusedText")}</p>
       <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${told(r.reason)}</bdi></p>
         <p class="small muted"><bdi>${r.address}</bdi> · ${say("tries", { n: r.count, ago: ago(r.at) })}</p></li>`)}</ul></p-card>`;
+  }
+
+  // another shows the address for one more robot, once its owner asks for it.
+  private another() {
+    return html`<details data-test="another" @toggle=${(e: ToggleEvent) => (this.pointing = e.newState === "open")}><summary>${say("pointHere")}</summary>
+      ${this.pointing ? html`<p-card><p-point></p-point></p-card>` : nothing}</details>`;
   }
 
   private empty() {

@@ -169,7 +169,7 @@ export class RobotView extends View {
   private details(d: Device) {
     const rows: [string, string | undefined][] = [
       [say("mac"), d.mac], [say("board"), d.board], [say("version"), d.firmware], [say("address"), d.address],
-      [say("reach"), d.transport_given === "mqtt" ? "MQTT + UDP" : d.transport_given === "websocket" ? "WebSocket" : undefined], [say("seen"), ago(d.last_seen)],
+      [say("reach"), d.transport_given === "mqtt" ? "MQTT + UDP" : d.transport_given === "websocket" ? "WebSocket" : undefined], [say("seen"), d.last_seen && ago(d.last_seen)],
     ];
     return html`<dl class="small">${rows.filter(([, value]) => value).map(([term, value]) => html`<dt>${term}</dt><dd><bdi>${value}</bdi></dd>`)}</dl>`;
   }
