@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,10 +23,11 @@ import (
 // tags such as [face:Joy] and [anim:wave] in a text, and speaks the rest in the application's voice.
 type chatdollkit struct{ *programConfig }
 
-// Intervals of refresh.
 const (
-	chatdollkitEvery  = 5 * time.Second        // of sending a face again: the application drops a face after seven seconds
-	chatdollkitSpeaks = 250 * time.Millisecond // if the application speaks: of checking whether it has spoken
+	chatdollkitEvery = 5 * time.Second // interval of sending a face again: the application drops a face after seven seconds
+	// chatdollkitTick is the interval of refresh, and the minimum time between two requests. The
+	// application needs up to two frames to begin with a request, and the next request would discard it.
+	chatdollkitTick = 250 * time.Millisecond
 )
 
 func chatdollkitKind() kind {
@@ -57,12 +59,11 @@ type chatdollkitLink struct {
 	words words
 	ended chan error // receives the reason when the connection has ended; closed once watch has returned
 
-	// The fields below are used only if the application speaks. A request stops the speech of the
-	// request before it, and an animation is played only together with speech.
-	queued   Scene     // scene whose texts were queued last
-	gestures string    // tags of gestures, for the next text
+	queued   Scene     // scene whose texts and tags were queued last
+	gestures string    // tags of gestures that were not queued yet
 	waiting  string    // texts with tags that were not sent yet
-	until    time.Time // when the application has probably spoken the texts that it was sent
+	until    time.Time // when the application has probably performed what it was sent; a request stops the speech of the one before
+	faced    time.Time // when a face was last sent
 }
 
 // watch waits until the application has closed the connection.
@@ -93,6 +94,12 @@ func (l *chatdollkitLink) perform(text string) error {
 	if text == "" {
 		return nil
 	}
+	if !speaks(text) {
+		text = inSilence(text)
+	}
+	if strings.Contains(text, "[face:") {
+		l.faced = time.Now()
+	}
 	line := httpserver.Encode(chatdollkitRequest{Endpoint: "model", Operation: "perform", Text: text, Payloads: map[string]any{}})
 	_ = l.conn.SetWriteDeadline(time.Now().Add(callTimeout))
 	_, err := l.conn.Write(append(line, '\n'))
@@ -107,6 +114,28 @@ func tag(kind, word string) string {
 		return word
 	}
 	return "[" + kind + ":" + strings.NewReplacer("[", "", "]", "").Replace(word) + "]"
+}
+
+// speaks reports whether the application speaks anything of a text with tags.
+func speaks(text string) bool { return letters(strings.Join(strings.Fields(text), "")) > 0 }
+
+// inSilence returns tags without speech in an order in which the application plays the animations.
+// The application splits a text into sentences. At the end of the first sentence it begins to idle,
+// which ends an animation in that sentence unless the sentence is spoken. Animations therefore come in
+// a second sentence, after a first one that is not spoken and must not be empty.
+func inSilence(tags string) string {
+	var first, animations string
+	for tag := range strings.SplitAfterSeq(tags, "]") {
+		if tag = strings.TrimSpace(tag); strings.HasPrefix(tag, "[anim:") {
+			animations += tag
+		} else {
+			first += tag
+		}
+	}
+	if animations == "" {
+		return tags
+	}
+	return cmp.Or(first, "[pause:0]") + "\n" + animations
 }
 
 // spoken returns a text to speak, without the brackets that would make a tag.
@@ -134,17 +163,14 @@ func (l *chatdollkitLink) performed(scene, previous Scene) (text string) {
 	return text
 }
 
-// speaks reports whether the application speaks the sentences of a scene.
-func (l *chatdollkitLink) speaks(scene Scene) bool {
+// speaksSentences reports whether the application speaks the sentences of a scene.
+func (l *chatdollkitLink) speaksSentences(scene Scene) bool {
 	return l.words.get("speech") != "" && scene.Session != trialSession
 }
 
 func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error {
-	if !l.speaks(scene) {
-		return l.perform(l.performed(scene, previous))
-	}
 	began := scene.State == agent.Thinking && !slices.Contains([]agent.Shown{agent.Working, agent.Juggling, agent.Speaking}, previous.State)
-	if began || scene.State == agent.Listening { // the next turn begins, and may interrupt the speech of this one
+	if l.speaksSentences(scene) && (began || scene.State == agent.Listening) { // the next turn begins, and may interrupt the speech of this one
 		l.waiting, l.gestures, l.until = "", "", time.Time{}
 	}
 	if scene.Said == "" {
@@ -156,95 +182,89 @@ func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error
 	return l.queue(scene, time.Now())
 }
 
-// queue queues the texts of a scene that were not queued yet, and sends the texts that wait. It shows
-// the face of an agent at rest.
+// queue queues the texts of a scene that were not queued yet, and sends what waits. Tags wait for the
+// next text while the application speaks the sentences of a busy agent.
 func (l *chatdollkitLink) queue(scene Scene, now time.Time) error {
-	hasText := scene.Said != "" && scene.Said != l.queued.Said ||
+	hasText := scene.Said != "" && scene.Said != l.queued.Said && l.words.get("speech") != "" ||
 		scene.Question != "" && scene.Question != l.queued.Question && l.words.get("notifications") != ""
-	isAtRest := !scene.isBusy() && l.waiting == "" && !now.Before(l.until)
-	if hasText || isAtRest {
-		text := l.performed(scene, l.queued)
-		l.queued = scene
-		if isAtRest && !hasText {
-			l.gestures = ""
-			return l.perform(text)
-		}
-		l.waiting += l.gestures + text
-		l.gestures = ""
+	isIdle := l.waiting == "" && !now.Before(l.until)
+	if hasText || isIdle && !(l.speaksSentences(scene) && scene.isBusy()) {
+		l.waiting += l.gestures + l.performed(scene, l.queued)
+		l.gestures, l.queued = "", scene
 	}
-	return l.sendWaiting(now)
+	return l.sendWaiting(scene, now)
 }
 
-// sendWaiting sends the texts that wait if the application has spoken the texts before.
-func (l *chatdollkitLink) sendWaiting(now time.Time) error {
+// sendWaiting sends the texts that wait if the application has performed the texts before. In a trial
+// it does not wait for speech, because each step has its time.
+func (l *chatdollkitLink) sendWaiting(scene Scene, now time.Time) error {
 	text := l.waiting
 	if text == "" || now.Before(l.until) {
 		return nil
 	}
-	l.waiting, l.until = "", now.Add(speakingTime(text))
+	l.waiting, l.until = "", now.Add(chatdollkitTick)
+	if scene.Session != trialSession && speaks(text) {
+		l.until = now.Add(speakingTime(text))
+	}
 	return l.perform(text)
 }
 
-// speakingTime returns how long a slow voice speaks a text with tags: 10 letters per second, or 5 Chinese,
-// Japanese or Korean characters, and a second until it begins.
+// speakingTime returns how long a slow voice speaks a text with tags: 10 letters per second, and a
+// second until it begins.
 func speakingTime(text string) time.Duration {
-	letters, isTag := 0, false
+	return time.Second + time.Duration(letters(text))*100*time.Millisecond
+}
+
+// letters returns the number of characters that are spoken in a text with tags. Chinese, Japanese and
+// Korean characters count twice.
+func letters(text string) (n int) {
+	isTag := false
 	for _, r := range text {
 		switch {
 		case r == '[' || r == ']':
 			isTag = r == '['
 		case isTag:
 		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
-			letters += 2
+			n += 2
 		default:
-			letters++
+			n++
 		}
 	}
-	return time.Second + time.Duration(letters)*100*time.Millisecond
+	return n
 }
 
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
 	case feed.Gesture:
-		gesture := tag("anim", l.words.orName("gesture", b.Name)) // many animations have the name of a gesture
-		if l.speaks(scene) {
-			l.gestures += gesture
-			return nil
-		}
-		return l.perform(gesture)
+		l.gestures += tag("anim", l.words.orName("gesture", b.Name)) // many animations have the name of a gesture
+		return l.queue(scene, time.Now())
 	case feed.Notice:
 		if l.words.get("notifications") == "" {
 			return errNotShown
 		}
 		if b.Question == "" { // update shows questions
-			text := tag("face", l.words.face(scene.Expression())) + spoken(b.Text)
-			if l.speaks(scene) {
-				l.waiting += text
-				return l.sendWaiting(time.Now())
-			}
-			return l.perform(text)
+			l.waiting += l.gestures + tag("face", l.words.face(scene.Expression())) + spoken(b.Text)
+			l.gestures = ""
+			return l.sendWaiting(scene, time.Now())
 		}
 	}
 	return nil
 }
 
-func (l *chatdollkitLink) refreshEvery() time.Duration {
-	if l.words.get("speech") != "" {
-		return chatdollkitSpeaks
-	}
-	return chatdollkitEvery
-}
+func (l *chatdollkitLink) refreshEvery() time.Duration { return chatdollkitTick }
 
-// refresh sends the texts that wait, or the face again. If the words have the application speak, it does
-// not send the face: the request would interrupt the speech.
+// refresh sends what waits, or the face again. If the words have the application speak, it does not
+// send the face again: the request would interrupt the speech.
 func (l *chatdollkitLink) refresh(_ context.Context, scene Scene) error {
-	switch {
-	case l.speaks(scene):
-		return l.queue(scene, time.Now())
-	case scene.Expression() == neutral || l.words.get("speech")+l.words.get("notifications") != "":
-		return nil
+	now := time.Now()
+	if err := l.queue(scene, now); err != nil || now.Before(l.until) || l.words.get("speech")+l.words.get("notifications") != "" {
+		return err
 	}
-	return l.perform(tag("face", l.words.face(scene.Expression())))
+	if scene.Expression() != neutral && now.Sub(l.faced) >= chatdollkitEvery-chatdollkitTick/2 {
+		l.faced = now
+		l.waiting = tag("face", l.words.face(scene.Expression()))
+	}
+	return l.sendWaiting(scene, now)
 }
 
 func (l *chatdollkitLink) disconnected() <-chan error { return l.ended }

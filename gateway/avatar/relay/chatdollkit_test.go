@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -125,8 +126,10 @@ func TestChatdollKit(t *testing.T) {
 		Words: map[string]string{"gesture.nod": "", "notifications": "on"}})
 	h.happens(robotA, "s", turn()...)
 	h.eventually("the face", func() bool { return strings.Contains(s.texts(t), "[face:Joy]") })
-	h.happens(robotA, "s", event.Gesture{Name: "wave", By: event.ByModel}, event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
-	h.eventually("the gesture", func() bool { return strings.HasSuffix(s.texts(t), "[anim:wave]|[face:Joy]Bread is done.") })
+	h.happens(robotA, "s", event.Gesture{Name: "wave", By: event.ByModel})
+	h.eventually("the gesture", func() bool { return strings.HasSuffix(s.texts(t), "\n[anim:wave]") })
+	h.happens(robotA, "s", event.Notification{ID: "n", Text: "Bread is done.", Urgency: "normal"})
+	h.eventually("the notification", func() bool { return strings.HasSuffix(s.texts(t), "\n[anim:wave]|[face:Joy]Bread is done.") })
 	if strings.Contains(s.texts(t), "nod") || strings.Contains(s.texts(t), "warm") {
 		t.Errorf("it is told %s", s.texts(t))
 	}
@@ -136,16 +139,95 @@ func TestChatdollKit(t *testing.T) {
 type lineConn struct {
 	net.Conn
 	texts []string
+	gaps  []time.Duration // between each text and the one before
+	last  time.Time
 }
 
 func (c *lineConn) Write(line []byte) (int, error) {
 	var r chatdollkitRequest
 	err := json.Unmarshal(line, &r)
-	c.texts = append(c.texts, r.Text)
+	c.texts, c.gaps, c.last = append(c.texts, r.Text), append(c.gaps, time.Since(c.last)), time.Now()
 	return len(line), err
 }
 
 func (*lineConn) SetWriteDeadline(time.Time) error { return nil }
+
+// broker is ChatdollKit's ModelRequestBroker and ModelController, as far as 0.8.16 performs a request
+// that nothing interrupts.
+type broker struct{ played, spoken []string }
+
+// perform splits a request into sentences. After the first one the avatar idles: an animation that has
+// just begun there is not seen, unless the sentence was spoken.
+func (b *broker) perform(text string) {
+	isFirst := true
+	for _, sentence := range regexp.MustCompile(`[^。！？!?\n]*[。！？!?\n]*`).FindAllString(text, -1) {
+		if strings.TrimSpace(sentence) == "" {
+			continue
+		}
+		var animations, voices []string
+		for _, part := range regexp.MustCompile(`\[.*?\]|[^[]+`).FindAllString(sentence, -1) {
+			switch part = strings.TrimSpace(part); {
+			case strings.HasPrefix(part, "[anim:"):
+				animations = append(animations, part)
+			case part != "" && part[0] != '[': // its synthesizers do not speak an empty text
+				voices = append(voices, part)
+			}
+		}
+		if len(voices) > 0 || !isFirst {
+			b.played = append(b.played, animations...)
+		}
+		b.spoken = append(b.spoken, voices...)
+		isFirst = false
+	}
+}
+
+// TestChatdollKitAnimations are played without speech too, and nothing is spoken for them.
+func TestChatdollKitAnimations(t *testing.T) {
+	for text, want := range map[string]string{
+		"[anim:wave]":                         "[anim:wave] ",
+		"[anim:wave][face:Joy][anim:nod]":     "[anim:wave][anim:nod] ",
+		"[anim:wave] [pause:1]":               "[anim:wave] ",
+		"[face:Joy]":                          " ",
+		"[anim:wave][face:Joy]One. And more!": "[anim:wave] One. And more!",
+	} {
+		c, b := &lineConn{}, &broker{}
+		must.Succeed(t, (&chatdollkitLink{conn: c}).perform(text))
+		b.perform(c.texts[0])
+		if got := strings.Join(b.played, "") + " " + strings.Join(b.spoken, ""); got != want {
+			t.Errorf("%q is told as %q, which plays and says %q, want %q", text, c.texts[0], got, want)
+		}
+	}
+	plain := &broker{}
+	if plain.perform("[anim:wave]"); plain.played != nil {
+		t.Error("an animation alone is seen, too; perform need not change it")
+	}
+}
+
+// TestChatdollKitRequestsApart: a request that comes at once would discard the one before.
+func TestChatdollKitRequestsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &lineConn{}
+		l := &chatdollkitLink{conn: c, words: wordsOf(t, chatdollkitKind(), map[string]string{"state.thinking": "think"})}
+		rest, thinks, happy := Scene{State: agent.Idle}, Scene{State: agent.Thinking}, Scene{State: agent.Speaking, Face: "happy"}
+		must.Succeed(t, l.update(t.Context(), rest, Scene{}))
+		must.Succeed(t, l.update(t.Context(), thinks, rest))
+		must.Succeed(t, l.frame(t.Context(), feed.NewFrame(feed.KindGesture, feed.Gesture{Name: "wave"}), thinks))
+		must.Succeed(t, l.update(t.Context(), happy, thinks))
+		for range 50 {
+			time.Sleep(chatdollkitTick)
+			must.Succeed(t, l.refresh(t.Context(), happy))
+		}
+		want := []string{"[pause:0]\n[anim:think]", "[face:Joy]\n[anim:wave]", "[face:Joy]", "[face:Joy]"}
+		if !slices.Equal(c.texts, want) {
+			t.Errorf("it is told %q, want %q", c.texts, want)
+		}
+		for i, gap := range c.gaps[1:] {
+			if gap < chatdollkitTick {
+				t.Errorf("%q comes %s after the one before", c.texts[i+1], gap)
+			}
+		}
+	})
+}
 
 // TestChatdollKitSpeaks: no sentence stops the one before, and animations come with sentences.
 func TestChatdollKitSpeaks(t *testing.T) {
@@ -161,8 +243,8 @@ func TestChatdollKitSpeaks(t *testing.T) {
 		}
 		expect := func(after time.Duration, want ...string) {
 			t.Helper()
-			for range after / chatdollkitSpeaks {
-				time.Sleep(chatdollkitSpeaks)
+			for range after / chatdollkitTick {
+				time.Sleep(chatdollkitTick)
 				must.Succeed(t, l.refresh(t.Context(), scene))
 			}
 			if !slices.Equal(c.texts, want) {
@@ -182,7 +264,9 @@ func TestChatdollKitSpeaks(t *testing.T) {
 		show(Scene{State: agent.Attention, Face: "sad"})
 		show(Scene{State: agent.Idle})
 		expect(time.Second)
-		expect(3*time.Second, "[anim:rest][face:Neutral]")
+		expect(3*time.Second, "[face:Neutral]\n[anim:rest]")
+		must.Succeed(t, l.frame(t.Context(), wave, scene))
+		expect(time.Second, "[pause:0]\n[anim:wave]")
 		show(Scene{State: agent.Speaking, Said: "A long sentence that takes its time."})
 		show(Scene{State: agent.Speaking, Said: "And another."})
 		expect(0, "[face:Neutral]A long sentence that takes its time.")
