@@ -36,6 +36,7 @@ type Parts struct {
 	// whether the owner sent a request.
 	Character  func(r gin.IRouter, owns func(*http.Request) bool)
 	OpenClaw   Mount       // for programs made for OpenClaw, which send the skins' key in a message; nil if it is off
+	VCCP       []Mount     // for models and characters that use VCCP; also in Skins and Upgrades
 	Web        *web.Server // the owner's page; nil if it is off
 	QueryToken bool        // whether Upgrades also accept the skins' key as ?token=
 }
@@ -54,6 +55,10 @@ func Handle(s *listener.Set, l *Locks, p Parts, c *config.Config) error {
 		s.Handle(listener.Network, func(e *gin.Engine) { r.network(e, &s.Lingering) }),
 		s.Handle(listener.OpenClaw, func(e *gin.Engine) { r.openClaw(e, config.Loopback(c.Skins.OpenClaw)) }),
 		s.Handle(listener.Debug, listener.DebugRoutes),
+		s.Handle(listener.VCCP, func(e *gin.Engine) {
+			e.Use(httpserver.Guard(l.origins.Local), l.origins.Admit())
+			mountAll(e, p.VCCP...)
+		}),
 		s.Handle(listener.Local, r.local),
 		s.Handle(listener.TLS, func(e *gin.Engine) { r.network(e, nil) }),
 		s.Handle(listener.Ingress, func(e *gin.Engine) {

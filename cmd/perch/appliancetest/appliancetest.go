@@ -72,6 +72,7 @@ func Config() config.Config {
 	c.Listen, c.Local = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}
 	c.MQTT.Broker = "none"
 	c.Robots.MQTT.Listen, c.Robots.UDP = "127.0.0.1:0", "127.0.0.1:0"
+	c.Skins.VCCP = "" // appliances of other tests would use the same port
 	return c
 }
 

@@ -239,6 +239,9 @@ func checkSkins(k *checker, c *Config) {
 		_, err := s.Model.Read()
 		k.failed("skins.live2d_model", err)
 	}
+	if s.VCCP != "" {
+		k.loopback("skins.vccp", s.VCCP)
+	}
 	if s.OpenClaw == "" {
 		return
 	}

@@ -118,6 +118,7 @@ func Default() Config {
 	c.Diary.Keep = 5000
 	c.Web.Enabled = true
 	c.Skins.Vocabulary = agent.VocabularyRFC
+	c.Skins.VCCP = "localhost:3000"
 	c.Skills.Trust = skill.OwnedOnly
 	c.Relays = Relays{}
 	c.Mood = "on"

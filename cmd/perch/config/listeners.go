@@ -7,13 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"perch/agent"
 	"perch/gateway/avatar/llmvtuber"
+	"perch/gateway/avatar/relay"
 	"perch/gateway/homeassistant"
 	"perch/secret"
 )
@@ -64,6 +68,27 @@ type Skins struct {
 		Robots []string `yaml:"robots"`
 	} `yaml:"hooks"`
 	OpenClaw string `yaml:"openclaw"` // the address for clients of OpenClaw's gateway
+	VCCP     string `yaml:"vccp"`     // a loopback address for clients of VCCP that expect the protocol's own port
+}
+
+// NamesProgramAt reports whether the configuration names another program on this machine with the port
+// of an address: a page in allowed_origins, or an avatar program in relays.
+func (c *Config) NamesProgramAt(address string) bool {
+	_, port, _ := net.SplitHostPort(address)
+	urls := slices.Clone(c.AllowedOrigins)
+	for _, r := range c.Relays {
+		defaultURL := ""
+		for _, k := range relay.Kinds() {
+			if k.Name == r.Kind {
+				defaultURL = k.URL
+			}
+		}
+		urls = append(urls, cmp.Or(r.URL, defaultURL))
+	}
+	return slices.ContainsFunc(urls, func(text string) bool {
+		u, err := url.Parse(text)
+		return err == nil && u.Port() == port && port != "" && Loopback(u.Host)
+	})
 }
 
 // Live2DModel is the path of a file that describes the Live2D model of avatar programs.

@@ -97,6 +97,7 @@ func TestFaults(t *testing.T) {
 		"persona: {file: " + appliancetest.WriteConfig(t, "---\nvoice: \"--x\"\n---\nYou are small.") + "}": "speech.synthesizers.0: ",
 		"wyoming: {listen: here}":       ":1: wyoming.listen: ",
 		"skins: {openclaw: here}":       ":1: skins.openclaw: ",
+		"skins: {vccp: \":3000\"}":      ":1: skins.vccp: ",
 		"skins: {openclaw: \":18789\"}": ":1: skins.openclaw: \":18789\" is not a loopback address, so clients need a token",
 		"memory: {history_tokens: -1}":  ":1: memory.history_tokens: it is 100 to 100000, not -1",
 		"brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: /nowhere}]": ":1: brains.0: read key_file: ",

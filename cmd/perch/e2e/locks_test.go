@@ -241,7 +241,7 @@ const allowedPage = "https://panel.example"
 func locked(t *testing.T, change func(*config.Config)) (*running, *prober, map[lock]string) {
 	c := appliancetest.Config()
 	c.Skins.Key, c.Bridge.Key = "the-key-of-the-skins", "the-key-of-the-bridge"
-	c.Skins.OpenClaw = "127.0.0.1:0"
+	c.Skins.OpenClaw, c.Skins.VCCP = "127.0.0.1:0", "127.0.0.1:0"
 	c.AllowedOrigins = []string{allowedPage}
 	c.TLS = goodFor(t, t.TempDir(), "perch.local", month)
 	if change != nil {
@@ -277,7 +277,7 @@ func TestEveryRouteHasItsLock(t *testing.T) {
 					key = keys[l]
 				}
 				k.fromThisMachine(s, route, l, key)
-			case "skins.openclaw": // GET / is not the page here
+			case "skins.openclaw", "skins.vccp": // GET / is not the page here
 				k.fromThisMachine(s, route, keyOfSkins, "")
 			default:
 				if l != ownersToken && l != anyone {
@@ -286,7 +286,7 @@ func TestEveryRouteHasItsLock(t *testing.T) {
 			}
 		}
 	}
-	if seen["listen"] < 70 || seen["tls.listen"] < 60 || seen["local"] < 60 || seen[""] < 30 || seen["skins.openclaw"] != 1 {
+	if seen["listen"] < 70 || seen["tls.listen"] < 60 || seen["local"] < 60 || seen[""] < 30 || seen["skins.openclaw"] != 1 || seen["skins.vccp"] != 6 {
 		t.Errorf("the test sees %v routes only", seen)
 	}
 	if f, err := os.Stat(filepath.Join(h.Data, "perch.sock")); err != nil || f.Mode().Perm() != 0o660 {

@@ -32,6 +32,7 @@ import (
 const (
 	Network  = "listen"             // for robots and everybody on the network
 	OpenClaw = "skins.openclaw"     // for programs made for OpenClaw's gateway
+	VCCP     = "skins.vccp"         // for clients of VCCP on this machine that expect the protocol's own port
 	Ingress  = "web.ingress_listen" // for proxies that authenticate the owner
 	Debug    = "debug.listen"       // for Go's profiles
 	Local    = "local"              // for programs on this machine
@@ -82,6 +83,7 @@ func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
 		s.Stop()
 		return nil, err
 	}
+	s.openVCCP(c)
 	if c.Web.Enabled {
 		if s.IngressErr = s.open(Ingress, optional(c.Web.IngressListen)); s.IngressErr != nil {
 			log.Warn("Home Assistant cannot show the page", "err", s.IngressErr)
@@ -112,6 +114,28 @@ func (s *Set) open(key string, addresses []string) (failed error) {
 		}
 	}
 	return failed
+}
+
+// openVCCP opens the address for clients of VCCP. It leaves the address to a program that uses it or
+// that the configuration names, because all clients can also use an address in local. It does not open
+// only one of the two addresses of localhost: clients of the other program would find Perch at that one.
+func (s *Set) openVCCP(c *config.Config) {
+	address, before := c.Skins.VCCP, len(s.Servers)
+	if address == "" {
+		return
+	}
+	err := fmt.Errorf("%s is left to the program at that port in allowed_origins or relays", address)
+	if !c.NamesProgramAt(address) {
+		err = s.open(VCCP, []string{address})
+	}
+	if err == nil {
+		return
+	}
+	for _, server := range s.Servers[before:] {
+		_ = server.Listener.Close() // has accepted no connection
+	}
+	s.Servers = s.Servers[:before]
+	s.log.Info("clients of VCCP find Perch only at the addresses in local", "err", err)
 }
 
 // resolve returns the IPv4 and the IPv6 loopback address for localhost, and any other address

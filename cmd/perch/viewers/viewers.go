@@ -179,6 +179,7 @@ func (v *Viewers) Mount(p *access.Parts) {
 	p.Skin = v.skins.Routes
 	p.Skins = append(p.Skins, v.hooks.Routes, v.vccp.Routes)
 	p.Upgrades = append(p.Upgrades, v.vccp.Characters, v.llmvtuber.Routes, v.aituber.Routes)
+	p.VCCP = []access.Mount{v.vccp.Routes, v.vccp.Characters}
 	p.Character = v.character.Routes
 	p.QueryToken = v.o.Config().Skins.QueryToken
 	if v.openClaw != nil {
