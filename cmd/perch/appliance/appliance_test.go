@@ -75,8 +75,17 @@ func TestASpokenConversation(t *testing.T) {
 	if len(kept) != 6 || kept[0].Heard != "good night" || kept[0].Stages["first_packet"] == 0 {
 		t.Errorf("kept turns %+v", kept)
 	}
-	if strings.Contains(h.Logged.String(), "level=ERROR") {
-		t.Errorf("errors were logged:\n%s", h.Logged)
+	log := h.Logged.String()
+	if strings.Contains(log, "level=ERROR") {
+		t.Errorf("errors were logged:\n%s", log)
+	}
+	for _, kind := range []string{"robot_online", "heard", "said", "turn_ended"} { // the level is debug
+		if !strings.Contains(log, "kind="+kind+" robot=a0b1c2d3e4f5") {
+			t.Errorf("the log has no event %s", kind)
+		}
+	}
+	if strings.Contains(log, "keys are in the kitchen") {
+		t.Errorf("the log has the words of a conversation:\n%s", log)
 	}
 }
 

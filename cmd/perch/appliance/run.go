@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"perch/agent"
@@ -22,6 +23,11 @@ func (a *Appliance) list() []parts.Part {
 	fromFirst := func(run func(context.Context, *event.Reader)) func(context.Context) error {
 		return parts.Until(func(ctx context.Context) { run(ctx, a.Bus.ReadFrom(1)) })
 	}
+	logEvent := func(e event.Envelope) { // without its texts: the log has no words of conversations
+		if _, isMood := e.Event.(event.Mood); !isMood { // published up to ten times per second
+			a.Log.Debug("an event was published", "id", a.Bus.ID(e.Seq), "kind", event.Kind(e.Event), "robot", e.Robot, "session", e.Session)
+		}
+	}
 	clockJumped := func(by time.Duration) {
 		a.Robots.Moved(by)
 		a.commands.Moved(by)
@@ -34,6 +40,8 @@ func (a *Appliance) list() []parts.Part {
 		{Run: fromFirst(a.board.Run), End: a.Bus.Close},
 		{Run: fromFirst(a.metrics.Run)},
 		{Run: fromFirst(a.Senses.Run)},
+		parts.When(a.Log.Enabled(context.Background(), slog.LevelDebug), parts.Part{
+			Run: fromFirst(func(ctx context.Context, events *event.Reader) { events.Each(ctx, logEvent) })}),
 		{Run: func(ctx context.Context) error { return a.Agents.Notifier.Run(ctx, a.Talk) }, Fails: "notifications and timers have stopped"},
 		{Run: parts.Until(a.Agents.Moods.Run)},
 		{Run: parts.Until(func(ctx context.Context) {

@@ -21,31 +21,54 @@ import (
 
 // Limits of a Log.
 const (
-	maxLines     = 500
-	maxBytes     = 512 << 10 // size of all lines
+	maxLines     = 500       // of one ring
+	maxBytes     = 512 << 10 // size of all lines of one ring
 	maxLine      = 8 << 10   // bytes of a line after which its further attributes are left out
 	maxFollowers = 16
 )
 
-// Log stores the latest lines of the log in JSON. Values are formatted as slog.TextHandler formats
+// Log stores the latest lines of the log in JSON. Lines below the level info have room of their own,
+// so that they cannot displace other lines. Values are formatted as slog.TextHandler formats
 // them, so a type that hides a secret there hides it here, too. Writers do not wait for readers: a
 // slow follower misses lines, and is given their number.
 type Log struct {
 	run string // prefix of the line IDs; differs for each run of the program
 
 	mu        sync.Mutex
-	lines     []entry // oldest first
-	bytes     int     // size of all lines
-	seq       uint64  // number of the latest line, from 1
+	rings     [2]ring // lines of the level info and above, and lines below it
 	followers []*follower
 	closed    bool
+}
+
+// ring holds the newest lines of some levels.
+type ring struct {
+	lines []entry // oldest first
+	bytes int     // size of all lines
+	last  uint64  // number of the latest line in this ring, from 1
 }
 
 // entry is a stored line. It is immutable.
 type entry struct {
 	text  json.RawMessage
 	level slog.Level
+	seq   uint64 // number of the line among the lines of both rings
 }
+
+// add appends a line, and drops the oldest lines beyond the limits.
+func (r *ring) add(e entry) {
+	r.bytes += len(e.text)
+	r.lines = append(r.lines, e)
+	r.last++
+	old := 0
+	for len(r.lines)-old > maxLines || r.bytes > maxBytes {
+		r.bytes -= len(r.lines[old].text)
+		old++
+	}
+	r.lines = slices.Delete(r.lines, 0, old)
+}
+
+// oldest returns the number of the oldest stored line.
+func (r *ring) oldest() uint64 { return r.last - uint64(len(r.lines)) + 1 }
 
 // New returns an empty log.
 func New() *Log { return &Log{run: strconv.FormatInt(time.Now().UnixNano(), 36)} }
@@ -102,15 +125,11 @@ func (l *Log) append(h *handler, r slog.Record) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bytes += len(b)
-	l.lines = append(l.lines, entry{b, r.Level})
-	l.seq++
-	old := 0
-	for len(l.lines)-old > maxLines || l.bytes > maxBytes {
-		l.bytes -= len(l.lines[old].text)
-		old++
+	to := &l.rings[0]
+	if r.Level < slog.LevelInfo {
+		to = &l.rings[1]
 	}
-	l.lines = slices.Delete(l.lines, 0, old)
+	to.add(entry{b, r.Level, l.rings[0].last + l.rings[1].last + 1})
 	for _, f := range l.followers {
 		select {
 		case f.wake <- struct{}{}:
@@ -206,10 +225,12 @@ func (l *Log) NewFollower(minLevel slog.Level, after string) (admin.LogFollower,
 	if len(l.followers) >= maxFollowers {
 		return nil, false
 	}
-	f := &follower{log: l, minLevel: minLevel, wake: make(chan struct{}, 1), next: l.oldest()}
-	if number, ok := strings.CutPrefix(after, l.run+"."); ok {
-		if n, err := strconv.ParseUint(number, 10, 64); err == nil && n <= l.seq {
-			f.next = n + 1
+	f := &follower{log: l, minLevel: minLevel, wake: make(chan struct{}, 1), next: [2]uint64{l.rings[0].oldest(), l.rings[1].oldest()}}
+	if numbers := strings.Split(after, "."); len(numbers) == 1+len(f.next) && numbers[0] == l.run {
+		for i := range f.next {
+			if n, err := strconv.ParseUint(numbers[1+i], 10, 64); err == nil && n <= l.rings[i].last {
+				f.next[i] = n + 1
+			}
 		}
 	}
 	l.followers = append(l.followers, f)
@@ -234,7 +255,7 @@ type follower struct {
 	log      *Log
 	minLevel slog.Level
 	wake     chan struct{} // receives a value after a line was appended; closed when the log is closed
-	next     uint64        // number of the next line to read
+	next     [2]uint64     // numbers of the next lines to read; index: as in Log.rings
 }
 
 // Next implements admin.LogFollower.
@@ -254,27 +275,45 @@ func (f *follower) Next(ctx context.Context) (id string, line json.RawMessage, m
 	}
 }
 
-// oldest returns the number of the oldest stored line. The caller holds l.mu.
-func (l *Log) oldest() uint64 { return l.seq - uint64(len(l.lines)) + 1 }
-
-// read returns the next line with at least the follower's level, and the number of lines that were
-// dropped before the follower could read them. The line is nil until a further line is appended.
+// read returns the next line with at least the follower's level, its ID, and the number of lines that
+// were dropped before the follower could read them. The line is nil until a further line is appended.
 func (f *follower) read() (id string, line json.RawMessage, missed int) {
 	l := f.log
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	oldest := l.oldest()
-	if f.next < oldest {
-		missed, f.next = int(oldest-f.next), oldest
-	}
-	for f.next <= l.seq {
-		e := l.lines[f.next-oldest]
-		f.next++
-		if e.level >= f.minLevel {
-			return l.run + "." + strconv.FormatUint(f.next-1, 10), e.text, missed
+	for i := range l.rings {
+		if oldest := l.rings[i].oldest(); f.next[i] < oldest {
+			if i == 0 || f.minLevel < slog.LevelInfo {
+				missed += int(oldest - f.next[i])
+			}
+			f.next[i] = oldest
 		}
 	}
-	return "", nil, missed
+	for {
+		e, i, ok := f.earliest()
+		if !ok {
+			return "", nil, missed
+		}
+		f.next[i]++
+		if e.level >= f.minLevel {
+			return fmt.Sprintf("%s.%d.%d", l.run, f.next[0]-1, f.next[1]-1), e.text, missed
+		}
+	}
+}
+
+// earliest returns the earlier one of the next lines of the two rings, and the index of its ring. It
+// returns false if all lines have been read. The caller holds the log's mu.
+func (f *follower) earliest() (e entry, index int, ok bool) {
+	for i := range f.log.rings {
+		r := &f.log.rings[i]
+		if f.next[i] > r.last {
+			continue
+		}
+		if next := r.lines[f.next[i]-r.oldest()]; !ok || next.seq < e.seq {
+			e, index, ok = next, i, true
+		}
+	}
+	return e, index, ok
 }
 
 // Close implements admin.LogFollower.
