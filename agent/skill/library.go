@@ -254,12 +254,13 @@ func (l *Library) Tools(t agent.Turn) []thinker.Tool {
 		Description: plain.Clip("Do something you know how to do."+descriptions.String(), 1000)})
 }
 
-// Run calls one of the tools of Tools for a turn, and returns the result for the model.
-func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
+// Run calls one of the tools of Tools for a turn. It returns the result for the model, and what
+// people hear of a skill with a Voice, otherwise an empty speech.
+func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (result, speech string, err error) {
 	c := Call{Agent: character(t), Robot: t.Robot, Session: t.Session, Args: args, Now: t.Now, Language: t.Language,
 		Untrusted: t.Untrusted}
 	if c.Untrusted {
-		return "", ErrDenied
+		return "", "", ErrDenied
 	}
 	if name == performTool {
 		var request struct {
@@ -267,18 +268,25 @@ func (l *Library) Run(ctx context.Context, t agent.Turn, name string, args json.
 			Args  json.RawMessage
 		}
 		if err := json.Unmarshal(args, &request); err != nil {
-			return "", fmt.Errorf("%w: %w", ErrArguments, err)
+			return "", "", fmt.Errorf("%w: %w", ErrArguments, err)
 		}
 		c.Skill, c.Args = request.Skill, request.Args
-		return resultText(l.Perform(ctx, c))
+		r, err := l.Perform(ctx, c)
+		result, err = resultText(r, err)
+		return result, r.Speech, err
 	}
 	for _, s := range l.skillsOf(c.Agent) {
 		if i := slices.IndexFunc(s.Tools, func(t Tool) bool { return t.Name == name }); i >= 0 {
 			c.Skill = s.Name
-			return resultText(l.run(ctx, s, c, func(p *performance) (Result, error) { return l.callTool(p, s.Tools[i]) }))
+			if name != s.Handler {
+				s.Voice = "" // the tool is only a part of the skill
+			}
+			r, err := l.run(ctx, s, c, func(p *performance) (Result, error) { return l.callTool(p, s.Tools[i]) })
+			result, err = resultText(r, err)
+			return result, r.Speech, err
 		}
 	}
-	return "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
+	return "", "", fmt.Errorf("%w: the tool %.40q", ErrUnknown, name)
 }
 
 // Answer performs a skill for a turn and returns the text to speak: the skill's Voice, or
@@ -301,10 +309,7 @@ func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args js
 	if err != nil {
 		return "", true, err
 	}
-	if s.Voice != "" {
-		return fillPattern(s.Voice, renamed, r), true, nil
-	}
-	return r.Output, true, nil
+	return r.Spoken(), true, nil
 }
 
 // renameSlots decodes a JSON object with the values of slots, and renames the slots that

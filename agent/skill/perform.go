@@ -94,10 +94,8 @@ func (l *Library) run(ctx context.Context, s Skill, c Call, do func(*performance
 		l.o.Publish(c.Robot, c.Session, event.SkillFailed{Skill: s.Name, Error: plain.Clip(agent.Speakable(err.Error()), limit.Data), By: c.by()})
 		return Result{}, err
 	}
-	if r.Output == "" && s.Voice != "" {
-		r.Output = fillPattern(s.Voice, p.args, r)
-	}
-	r.Output = plain.Clip(r.Output, limit.Data)
+	r.Speech = plain.Clip(fillPattern(s.Voice, p.args, r), limit.Data)
+	r.Output = plain.Clip(cmp.Or(r.Output, r.Speech), limit.Data)
 	done := event.SkillDone{Skill: s.Name, Output: r.Output, Sentiment: r.Sentiment, By: c.by()}
 	if len(r.Data) <= limit.Said {
 		done.Data = r.Data

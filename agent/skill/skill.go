@@ -8,6 +8,7 @@
 package skill
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -81,7 +82,11 @@ type Result struct {
 	Output    string          `json:"output,omitempty"`    // text for the agent or to speak
 	Sentiment *float64        `json:"sentiment,omitempty"` // from -1 to 1; nil if unknown
 	Data      json.RawMessage `json:"data,omitempty"`      // any JSON
+	Speech    string          `json:"-"`                   // Skill.Voice with its variables filled in; may be empty
 }
+
+// Spoken returns the text that people hear: Speech, or else Output.
+func (r Result) Spoken() string { return cmp.Or(r.Speech, r.Output) }
 
 // Limits of bundles.
 const (

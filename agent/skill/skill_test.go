@@ -518,7 +518,10 @@ func TestARefusalOfArgumentsIsSmall(t *testing.T) {
 
 func TestAModelUsesSkills(t *testing.T) {
 	var h heard
-	l := endpoint(t, &h, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "at six\nor so") })
+	l := endpoint(t, &h, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"output":"at six\nor so","data":{"at":"six or so"}}`)
+	})
 	turn := agent.Turn{Robot: "r1"}
 	var offered []string
 	for _, tool := range l.Tools(turn) {
@@ -530,19 +533,40 @@ func TestAModelUsesSkills(t *testing.T) {
 	if got := l.Block(turn); got != "<skill name=\"tide\" version=\"1.2.0\">\nAsk for the tide before you speak of boats.\n</skill>" {
 		t.Errorf("the prompt has %q", got)
 	}
-	if got, err := l.Run(t.Context(), turn, "tide", json.RawMessage(`{"place":"Dover"}`)); err != nil || got != "at six or so" {
-		t.Errorf("the tool answers %q, %v", got, err)
+	for tool, args := range map[string]string{"tide": `{"place":"Dover"}`, "perform_skill": `{"skill":"tide","args":{"place":"Dover"}}`} {
+		got, speech, err := l.Run(t.Context(), turn, tool, json.RawMessage(args))
+		if err != nil || got != "at six or so" || speech != "High water at Dover is at six or so." {
+			t.Errorf("%s answers %q and says %q, %v", tool, got, speech, err)
+		}
 	}
 	greet := json.RawMessage(`{"skill":"greet","args":{"name":"Ann"}}`)
-	if got, err := l.Run(t.Context(), turn, "perform_skill", greet); err != nil || got != "Hello, Ann!" {
-		t.Errorf("the skill answers %q, %v", got, err)
+	if got, speech, err := l.Run(t.Context(), turn, "perform_skill", greet); err != nil || got != "Hello, Ann!" || speech != "" {
+		t.Errorf("the skill answers %q and says %q, %v", got, speech, err)
 	}
 	stranger := agent.Turn{Robot: "r2", Untrusted: true}
 	if len(l.Tools(stranger)) > 0 || l.Block(stranger) != "" {
 		t.Error("a stranger is offered skills")
 	}
-	if _, err := l.Run(t.Context(), stranger, "tide", nil); !errors.Is(err, skill.ErrDenied) {
+	if _, _, err := l.Run(t.Context(), stranger, "tide", nil); !errors.Is(err, skill.ErrDenied) {
 		t.Errorf("a stranger uses a skill: %v", err)
+	}
+}
+
+// TestAPartOfASkillSaysNothing: the voicePattern is for the handler, and not for the other tools.
+func TestAPartOfASkillSaysNothing(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "four") }))
+	defer server.Close()
+	dir := t.TempDir()
+	files := plain("tide", `,"voicePattern":"It is {{output}}."`)
+	files["tools.json"] = fmt.Sprintf(`{"tools":[{"name":"tide","description":"d","url":%[1]q},{"name":"metres","description":"d","url":%[1]q}]}`, server.URL)
+	bundle(t, dir, "tide", files)
+	o := anyOf(dir)
+	o.Publish = (&heard{}).publish
+	l := library(t, o)
+	for tool, want := range map[string]string{"tide": "It is four.", "metres": ""} {
+		if got, speech, err := l.Run(t.Context(), agent.Turn{}, tool, json.RawMessage(`{}`)); err != nil || got != "four" || speech != want {
+			t.Errorf("%s answers %q and says %q, %v", tool, got, speech, err)
+		}
 	}
 }
 
@@ -733,7 +757,7 @@ func TestBuiltInSkillsSpeakTheLanguage(t *testing.T) {
 			}
 		}
 	}
-	got, err := l.Run(t.Context(), agent.Turn{Language: "fr-FR"}, "perform_skill", json.RawMessage(`{"skill":"greet","args":{"name":"Léa"}}`))
+	got, _, err := l.Run(t.Context(), agent.Turn{Language: "fr-FR"}, "perform_skill", json.RawMessage(`{"skill":"greet","args":{"name":"Léa"}}`))
 	if err != nil || got != "Bonjour Léa !" {
 		t.Errorf("for a model's turn it says %q, %v", got, err)
 	}

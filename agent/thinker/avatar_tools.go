@@ -97,18 +97,23 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 		offer("speak", "Say a text aloud at once. What you write as your answer is spoken anyway; do not say it twice.",
 			`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`,
 			acting(func(a struct{ Text string }) error {
-				_, text := agent.SplitEmotion(agent.Speakable(a.Text))
-				if text == "" || len(text) > maxAloud {
+				sentences := say(a.Text)
+				if len(sentences) == 0 || len(a.Text) > maxAloud {
 					return fmt.Errorf("text has 1 to %d bytes", maxAloud)
 				}
-				var replies []agent.Reply
-				for _, sentence := range Sentences(text) {
-					replies = append(replies, agent.Say{Text: sentence})
-				}
-				return hooks.reply(replies...)
+				return hooks.reply(sentences...)
 			}))
 	}
 	return all
+}
+
+// say returns the sentences of a text as replies, without the emoji at its beginning.
+func say(text string) (replies []agent.Reply) {
+	_, text = agent.SplitEmotion(agent.Speakable(text))
+	for _, sentence := range Sentences(text) {
+		replies = append(replies, agent.Say{Text: sentence})
+	}
+	return replies
 }
 
 // acting is like with, for a tool that returns only whether it has succeeded.

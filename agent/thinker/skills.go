@@ -15,13 +15,14 @@ type Skills interface {
 	Block(t agent.Turn) string
 	// Tools returns the tools of the skills. It does not block.
 	Tools(t agent.Turn) []Tool
-	// Run runs the tool with this name.
-	Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (string, error)
+	// Run runs the tool with this name. It returns the result for the model, and a text that is
+	// spoken at once, which may be empty.
+	Run(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (result, speech string, err error)
 }
 
 // withSkills returns the tools of skills, followed by the other tools. A skill's tool replaces
 // another tool with the same name, because the owner has installed the skill on purpose.
-func (k *Brain) withSkills(t agent.Turn, others []turnTool) []turnTool {
+func (k *Brain) withSkills(t agent.Turn, hooks turnHooks, others []turnTool) []turnTool {
 	if k.Skills == nil {
 		return others
 	}
@@ -29,12 +30,29 @@ func (k *Brain) withSkills(t agent.Turn, others []turnTool) []turnTool {
 	all := make([]turnTool, 0, len(tools)+len(others))
 	for _, tool := range tools {
 		all = append(all, turnTool{Tool: tool, together: true, private: true, run: func(ctx context.Context, args json.RawMessage) (string, error) {
-			return k.Skills.Run(ctx, t, tool.Name, args)
+			return k.runSkill(ctx, t, hooks, tool.Name, args)
 		}})
 	}
 	return append(all, slices.DeleteFunc(others, func(o turnTool) bool {
 		return slices.ContainsFunc(tools, func(s Tool) bool { return s.Name == o.Name })
 	})...)
+}
+
+// runSkill runs a skill's tool, and speaks what the skill has to say. The result tells the model so.
+func (k *Brain) runSkill(ctx context.Context, t agent.Turn, hooks turnHooks, name string, args json.RawMessage) (string, error) {
+	result, speech, err := k.Skills.Run(ctx, t, name, args)
+	sentences := say(speech)
+	if err != nil || len(sentences) == 0 || hooks.reply == nil {
+		return result, err
+	}
+	if err := hooks.reply(sentences...); err != nil {
+		return "", err
+	}
+	told := "Already said to the person; do not say it again: " + speech
+	if result != speech {
+		told += "\n" + result
+	}
+	return told, nil
 }
 
 // skilled returns the part of the prompt about a turn's skills.

@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/must"
 )
 
 // tides are skills with two tools, one of which has the name of one of the appliance's.
@@ -20,8 +21,36 @@ func (tides) Tools(agent.Turn) []thinker.Tool {
 	return []thinker.Tool{{Name: "tide", Schema: json.RawMessage(`{}`)}, {Name: "recall", Schema: json.RawMessage(`{}`)}}
 }
 
-func (tides) Run(_ context.Context, t agent.Turn, name string, args json.RawMessage) (string, error) {
-	return t.Conversation + " " + name + " " + string(args), nil
+func (tides) Run(_ context.Context, t agent.Turn, name string, args json.RawMessage) (result, speech string, err error) {
+	if name == "tide" {
+		return "six", "🌊 High water is at six. Mind your feet.", nil
+	}
+	return t.Conversation + " " + name + " " + string(args), "", nil
+}
+
+// TestASkillSpeaksForItself: what it has to say is spoken before the model goes on, which is told so.
+// Where nobody hears replies, the model has the result alone.
+func TestASkillSpeaksForItself(t *testing.T) {
+	m := &model{script: []message{{texts: []string{"Let me see."}, calls: []thinker.ToolCall{call("1", "tide", "{}")}}, {texts: []string{"Anything else?"}}}}
+	k := thinker.New(thinker.Options{Model: m, Skills: tides{}})
+	var said []string
+	must.Succeed(t, k.Think(t.Context(), agent.Turn{Text: "go"}, func(r agent.Reply) error {
+		if s, is := r.(agent.Say); is {
+			said = append(said, s.Text)
+		}
+		return nil
+	}))
+	if got, want := strings.Join(said, "|"), "Let me see.|High water is at six.|Mind your feet.|Anything else?"; got != want {
+		t.Errorf("it says %q, not %q", got, want)
+	}
+	last := m.asked[1].Messages[len(m.asked[1].Messages)-1]
+	if want := "Already said to the person; do not say it again: 🌊 High water is at six. Mind your feet.\nsix"; last.Text != want {
+		t.Errorf("the model is told %q, not %q", last.Text, want)
+	}
+	silent := k.TurnTools(t.Context(), agent.Turn{}, nil)
+	if got, err := silent.Call(t.Context(), "tide", json.RawMessage(`{}`)); err != nil || got != "six" {
+		t.Errorf("without replies the tool answers %q, %v", got, err)
+	}
 }
 
 func TestToolsOfSkillsComeFirst(t *testing.T) {

@@ -67,7 +67,7 @@ func (k *Brain) toolsOf(ctx context.Context, t agent.Turn, hooks turnHooks) tool
 	if !t.Untrusted { // the tools of sources may control the home
 		all = append(all, k.sourceTools(ctx)...)
 	}
-	all = k.withSkills(t, all)
+	all = k.withSkills(t, hooks, all)
 	set := toolset{byName: map[string]turnTool{}}
 	var accepted []turnTool
 	var named []device.Tool

@@ -143,7 +143,7 @@ func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said
 	if err != nil {
 		return "", nil // the error is published
 	}
-	return plain.Clip(agent.Speakable(r.Output), limit.Text), nil
+	return plain.Clip(agent.Speakable(r.Spoken()), limit.Text), nil
 }
 
 // findPlace returns the place for a viewer's event: an adopted robot, the session of the viewer's
