@@ -13,7 +13,7 @@ import (
 
 // turnHooks let a tool affect its turn.
 type turnHooks struct {
-	after *agent.End
+	after *agent.End // what the robot does after the turn; end_talk sets it
 	// reply sends replies, in addition to those in the model's text. It is safe for
 	// concurrent use during the turn. It is nil if nobody receives replies.
 	reply func(...agent.Reply) error
@@ -121,8 +121,8 @@ func acting[A any](run func(A) error) func(context.Context, json.RawMessage) (st
 	return with(func(_ context.Context, a A) (string, error) { return `{"ok":true}`, run(a) })
 }
 
-// express runs the tool setExpression. It publishes the expression, and sends the face as a reply. A nil strength
-// means 1.
+// express runs the tool setExpression. It publishes the expression, and sends the face as a reply unless the
+// strength is 0. A nil strength means 1.
 func (k *Brain) express(t agent.Turn, hooks turnHooks, preset string, strength *float64) error {
 	face, known := expressions()[preset]
 	if !known {

@@ -60,7 +60,7 @@ type Options struct {
 
 	HistoryTokens int           // maximum length of the conversation in the prompt; 0 means 3000
 	MemoryTokens  int           // maximum length of the memory in the prompt; 0 means 2048
-	Phrases       agent.Phrases // phrases for a turn without text that can be spoken
+	Phrases       agent.Phrases // phrases for a turn that says nothing, is refused or is cut off
 	Log           *slog.Logger
 }
 
@@ -289,8 +289,8 @@ func (r *turnRun) send(replies ...agent.Reply) error {
 var (
 	// errEnough ends a message that is too long. It is not an error for the caller.
 	errEnough = errors.New("the message is too long")
-	// errEndless is the error for a model that has sent nothing within modelWithin. It wraps ErrAway, so
-	// the next brain answers.
+	// errEndless is the error for a model that has written nothing but thoughts within modelWithin. It wraps
+	// ErrAway, so the next brain answers.
 	errEndless = fmt.Errorf("%w: the model did not finish within %s; it may be too slow, or stuck", agent.ErrAway, modelWithin)
 )
 

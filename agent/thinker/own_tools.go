@@ -205,14 +205,14 @@ func Ponder(ctx context.Context, models []Model, question string) (string, error
 	p := Prompt{System: "Think this through and give the result in a few plain sentences.", Messages: []Message{{Role: RoleUser, Text: question}}}
 	var failures []error
 	for _, m := range models {
-		var words strings.Builder
+		var answer strings.Builder
 		_, err := m.Continue(ctx, p, func(piece Piece) error {
-			if words.WriteString(piece.Text); words.Len() > maxThought {
+			if answer.WriteString(piece.Text); answer.Len() > maxThought {
 				return errEnough
 			}
 			return nil
 		})
-		text := strings.TrimSpace(words.String())
+		text := strings.TrimSpace(answer.String())
 		switch {
 		case ctx.Err() != nil:
 			return "", ctx.Err()

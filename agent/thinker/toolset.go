@@ -171,7 +171,7 @@ func (k *Brain) logLeftOut(names []string) {
 }
 
 // run makes the calls of one message and returns their results in the same order.
-// Calls to the robot and the appliance run one after the other, all others concurrently.
+// Calls of tools that may not run together run one after the other, all others concurrently.
 // It fails only if ctx ends or sending replies fails.
 func (r *turnRun) run(ctx context.Context, calls []ToolCall) ([]Message, error) {
 	r.acted = true
