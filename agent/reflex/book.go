@@ -217,9 +217,9 @@ func (b *Book) addList(name string, f fileList, source string) error {
 	var faults []error
 	for i, e := range f.entries {
 		first, _, _ := strings.Cut(e.spoken, "|")
-		it := item{spoken: strings.TrimSpace(first), value: e.value, number: name == b.numbers}
+		it := item{spoken: strings.TrimSpace(first), value: e.value, isNumber: name == b.numbers}
 		switch {
-		case it.number && e.value == "":
+		case it.isNumber && e.value == "":
 			it.value = strconv.Itoa(i)
 		case e.value == "":
 			it.value = it.spoken

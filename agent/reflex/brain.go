@@ -172,7 +172,7 @@ func (c *command) fill(text string) string {
 		case "due":
 			return c.book.words().Time(c.due)
 		default:
-			if it := c.filled[name]; it.number {
+			if it := c.filled[name]; it.isNumber {
 				return it.value
 			}
 			return c.filled[name].spoken
@@ -187,7 +187,7 @@ func (c *command) value() string {
 		return c.intent.Value
 	}
 	for _, it := range c.filled {
-		if it.number || it.value != it.spoken {
+		if it.isNumber || it.value != it.spoken {
 			return it.value
 		}
 	}

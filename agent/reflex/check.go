@@ -37,7 +37,7 @@ func (b *Book) check() error {
 		b.checkValue(in, fault)
 		b.checkTimer(in, fault)
 	}
-	for _, name := range []string{unitList, unitsList} {
+	for _, name := range []string{singularUnitSlot, pluralUnitsSlot} {
 		for _, it := range b.lists[name].items {
 			if n, err := strconv.Atoi(it.value); err != nil || n < 1 {
 				faults = append(faults, fmt.Errorf("%s: list %q: %q stands for a number of seconds, not for %q", b.lists[name].source, name,
@@ -117,9 +117,9 @@ func (b *Book) checkTimer(in intent, fault func(error)) {
 		has := func(name string) bool {
 			return slices.ContainsFunc(s.slots, func(sl slot) bool { return sl.name == name })
 		}
-		if (!has(b.numbers) || !has(unitsList)) && !has(hourSlot) {
+		if (!has(b.numbers) || !has(pluralUnitsSlot)) && !has(hourSlot) {
 			fault(fmt.Errorf("%s: action %q needs the slots {%s} and {%s}, or {%s:%s}",
-				s.source, in.Action, b.numbers, unitsList, hourSlot, b.numbers))
+				s.source, in.Action, b.numbers, pluralUnitsSlot, hourSlot, b.numbers))
 		}
 	}
 	if in.Body == "" {

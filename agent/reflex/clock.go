@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// Further slots of a duration. A duration has a number and a unit in the plural ("20
-// minutes"), or one unit in the singular ("an hour"). halfSlot adds half of this unit. The
-// other two slots add a number of further units ("an hour and 20 minutes").
+// Slots of a duration, besides those of its first unit (timers.go): a duration has a number
+// and a unit in the plural ("20 minutes"), or one unit in the singular ("an hour"). A unit of
+// the list of plurals without a number counts once, because French has no other list for
+// "d'une heure". halfSlot adds half of the first unit. The other two slots add a number of
+// further units ("an hour and 20 minutes").
 const (
-	halfSlot      = "half"
-	numberMore    = "number_more"
-	unitsMoreSlot = "units_more"
+	halfSlot       = "half"
+	numberMoreSlot = "number_more"
+	unitsMoreSlot  = "units_more"
 )
 
 // Slots of a time of day.
@@ -20,7 +22,7 @@ const (
 	minuteSlot  = "minute"  // minutes after the hour
 	beforeSlot  = "before"  // minutes before the hour
 	pastSlot    = "past"    // offset from the hour in minutes, such as -30 for "halb" in "halb vier"
-	daytimeSlot = "daytime" // part of the day, such as the morning; its value is the first of the 12 hours that this part allows
+	dayPartSlot = "daytime" // part of the day, such as the evening; its value is the hour at which 12 possible hours begin: 16 means 16:00 to 3:59
 	daySlot     = "day"     // 0 for today, 1 for tomorrow
 )
 
@@ -41,46 +43,43 @@ func (c *command) length() time.Duration {
 	if _, ok := c.filled[hourSlot]; ok {
 		return c.until().Sub(c.turn.Now)
 	}
-	n, _ := c.number(c.book.numbers)
-	unit, isPlural := c.number(unitsList)
-	if _, ok := c.filled[c.book.numbers]; !ok {
-		n = 1
+	unit, isPlural := c.number(pluralUnitsSlot)
+	if !isPlural {
+		unit, _ = c.number(singularUnitSlot)
 	}
-	more, _ := c.number(numberMore)
-	moreUnit, _ := c.number(unitsMoreSlot)
-	seconds, isSingular := c.number(unitList)
-	if isSingular {
-		unit = seconds
+	n := 1
+	if _, hasNumber := c.filled[c.book.numbers]; hasNumber && isPlural {
+		n, _ = c.number(c.book.numbers)
 	}
-	if isPlural {
-		seconds = n * unit
-	}
+	seconds := n * unit
 	if _, ok := c.filled[halfSlot]; ok {
 		seconds += unit / 2
 	}
+	more, _ := c.number(numberMoreSlot)
+	moreUnit, _ := c.number(unitsMoreSlot)
 	return time.Duration(seconds+more*moreUnit) * time.Second
 }
 
 // until returns the next occurrence of the time of day in the sentence, or the zero time if
-// it is invalid. An hour from 1 to 12 without a part of the day means the earlier one of the
-// two possible times, or, if the day is given, the one between 6 and 18 o'clock.
+// it is invalid. An hour from 1 to 12 without a part of the day means whichever of its two
+// times comes sooner or, if only the day is given, the one from 6:00 to 17:59.
 func (c *command) until() time.Time {
 	hour, _ := c.number(hourSlot)
 	minute, _ := c.number(minuteSlot)
 	before, _ := c.number(beforeSlot)
 	past, _ := c.number(pastSlot)
-	firstHour, hasDaytime := c.number(daytimeSlot)
+	firstHour, hasWindow := c.number(dayPartSlot) // the window of 12 possible hours
 	day, hasDay := c.number(daySlot)
 	if hour > 24 || minute > 59 || before > 59 {
 		return time.Time{}
 	}
-	if hasDay && !hasDaytime {
-		firstHour, hasDaytime = 6, true
+	if hasDay && !hasWindow {
+		firstHour, hasWindow = 6, true
 	}
 	hours := []int{hour}
 	switch {
-	case hour > 12 || !c.filled[hourSlot].number:
-	case hasDaytime:
+	case hour > 12 || !c.filled[hourSlot].isNumber: // the hour is unambiguous
+	case hasWindow:
 		hours = []int{firstHour + (hour-firstHour+24)%12}
 	case hour > 0:
 		hours = append(hours, hour+12)

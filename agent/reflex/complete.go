@@ -15,7 +15,7 @@ func (b *Book) Complete(text string) bool {
 	}
 	m := b.newMatcher(text)
 	for _, it := range matched.filled {
-		if it.number && endsWith(m.words, it) {
+		if it.isNumber && endsWith(m.words, it) {
 			return false
 		}
 	}

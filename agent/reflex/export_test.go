@@ -17,7 +17,7 @@ func (b *Book) Recognized(text string) string {
 	said := u.intent.name
 	for _, name := range slices.Sorted(maps.Keys(u.filled)) {
 		value := u.filled[name].spoken
-		if it := u.filled[name]; it.number {
+		if it := u.filled[name]; it.isNumber {
 			value = it.value
 		}
 		said += fmt.Sprintf(" %s=%s", name, strings.ReplaceAll(value, " ", "_"))

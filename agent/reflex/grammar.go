@@ -32,7 +32,7 @@ func (b *Book) Rules() []Rule {
 	needed := map[string]bool{} // lists that sentences outside skills use; key: name of the list
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			if !b.isEnglish(s) {
+			if !b.inGrammar(s) {
 				continue
 			}
 			for _, sl := range s.slots {
@@ -45,7 +45,7 @@ func (b *Book) Rules() []Rule {
 	}
 	for name, l := range b.lists {
 		if used[name] {
-			rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(l.english(), " | "), Source: l.source, Optional: !needed[name]})
+			rules = append(rules, Rule{Name: listRule(name), Body: strings.Join(l.asciiEntries(), " | "), Source: l.source, Optional: !needed[name]})
 		}
 	}
 	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
@@ -61,7 +61,7 @@ func (b *Book) Unheard() (sources []string) {
 	}
 	for _, in := range b.intents {
 		for _, s := range in.sentences {
-			if !b.isEnglish(s) {
+			if !b.inGrammar(s) {
 				sources = append(sources, s.source)
 			}
 		}
@@ -69,14 +69,14 @@ func (b *Book) Unheard() (sources []string) {
 	return sources
 }
 
-// isEnglish reports whether a sentence has only ASCII letters, and each of its slots has a
-// list with such entries.
-func (b *Book) isEnglish(s sentence) bool {
-	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(sl slot) bool { return len(b.lists[sl.list].english()) == 0 })
+// inGrammar reports whether the grammar has a sentence: one with only ASCII letters, whose
+// slots have lists with such entries.
+func (b *Book) inGrammar(s sentence) bool {
+	return isASCII(s.rule("").Body) && !slices.ContainsFunc(s.slots, func(sl slot) bool { return len(b.lists[sl.list].asciiEntries()) == 0 })
 }
 
-// english returns the entries of a list that have only ASCII letters.
-func (l list) english() (entries []string) {
+// asciiEntries returns the entries of a list that have only ASCII letters.
+func (l list) asciiEntries() (entries []string) {
 	for _, it := range l.items {
 		if entry := strings.Join(it.words, " "); isASCII(entry) {
 			entries = append(entries, entry)

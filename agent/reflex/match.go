@@ -158,10 +158,10 @@ func (s slot) match(m *matcher, start int, next func(int) bool) bool {
 
 // item is an entry of a list, or one alternative of an entry with several.
 type item struct {
-	spoken string   // as spoken in answers, such as "twenty one"
-	value  string   // value for actions, such as "21"
-	number bool     // whether it is in the list of numbers
-	words  []string // words that people say for it
+	spoken   string   // as spoken in answers, such as "twenty one"
+	value    string   // value for actions, such as "21"
+	isNumber bool     // whether it is in the list of numbers
+	words    []string // words that people say for it
 }
 
 // hasPrefix reports whether the words are the beginning of the item, but not all of it.
@@ -172,7 +172,7 @@ func (it item) hasPrefix(words []string) bool {
 // matchPrefix returns how many words at the beginning of words are the item: 1 for a number
 // written in digits, and 0 if words does not begin with the item.
 func (it item) matchPrefix(words []string) int {
-	if it.number && len(words) > 0 && words[0] == it.value {
+	if it.isNumber && len(words) > 0 && words[0] == it.value {
 		return 1
 	}
 	if len(words) < len(it.words) || !slices.Equal(words[:len(it.words)], it.words) {

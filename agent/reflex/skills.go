@@ -104,7 +104,7 @@ func (c *command) arguments() (json.RawMessage, error) {
 	args := map[string]any{}
 	for name, it := range c.filled {
 		args[name] = it.spoken
-		if it.number {
+		if it.isNumber {
 			args[name] = json.Number(it.value)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // Names of the lists of time units, and of the slots for them. The value of an entry is the
 // length of the unit in seconds.
 const (
-	unitList  = "unit"  // in the singular
-	unitsList = "units" // in the plural
+	singularUnitSlot = "unit"
+	pluralUnitsSlot  = "units"
 )
 
 // withTimers returns an action that runs act, unless the brain has no timers or the turn is
