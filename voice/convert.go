@@ -71,21 +71,21 @@ func (a *Arrival) Received(sound time.Duration) {
 type Converter struct {
 	maxSamples int // at SpeakerRate
 	samples    int // number of samples passed to out
-	rate       int // of the input, in Hz; 0 before the first call of Rate
+	rate       int // of the input, in Hz; 0 before the first call of SetRate
 	resampler  *Resampler
 	arrival    *Arrival
 	out        func([]int16) error
 }
 
 // NewConverter returns a Converter that passes sound of at most maxDuration to out. arrival
-// may be nil. Rate must be called before Convert.
+// may be nil. SetRate must be called before Convert.
 func NewConverter(maxDuration time.Duration, arrival *Arrival, out func([]int16) error) *Converter {
 	return &Converter{maxSamples: int(maxDuration * SpeakerRate / time.Second), arrival: arrival, out: out}
 }
 
-// Rate sets the rate of the following samples, in Hz. It changes nothing and returns false
+// SetRate sets the rate of the following samples, in Hz. It changes nothing and returns false
 // if the rate is not Playable.
-func (c *Converter) Rate(hz int) bool {
+func (c *Converter) SetRate(hz int) bool {
 	if !Playable(hz) {
 		return false
 	}
@@ -101,14 +101,14 @@ func (c *Converter) Convert(pcm []int16) error {
 	if c.arrival != nil {
 		c.arrival.Received(time.Duration(len(pcm)) * time.Second / time.Duration(c.rate))
 	}
-	made := c.resampler.Resample(pcm)
-	over := len(made) > c.maxSamples-c.samples
+	resampled := c.resampler.Resample(pcm)
+	over := len(resampled) > c.maxSamples-c.samples
 	if over {
-		made = made[:c.maxSamples-c.samples]
+		resampled = resampled[:c.maxSamples-c.samples]
 	}
-	c.samples += len(made)
-	if len(made) > 0 {
-		if err := c.out(made); err != nil {
+	c.samples += len(resampled)
+	if len(resampled) > 0 {
+		if err := c.out(resampled); err != nil {
 			return err
 		}
 	}

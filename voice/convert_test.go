@@ -38,19 +38,19 @@ func TestPlayableRates(t *testing.T) {
 func TestConverterIsBounded(t *testing.T) {
 	heard := 0
 	c := voice.NewConverter(time.Second, nil, func(pcm []int16) error { heard += len(pcm); return nil })
-	if c.Rate(191999) || !c.Rate(48000) {
+	if c.SetRate(191999) || !c.SetRate(48000) {
 		t.Fatal("the rates")
 	}
 	if err := c.Convert(make([]int16, 24000)); err != nil || !c.Sounded() {
 		t.Fatal(err)
 	}
-	c.Rate(24000)
+	c.SetRate(24000)
 	if err := c.Convert(make([]int16, 24000)); !errors.Is(err, voice.ErrEndless) || heard != voice.SpeakerRate {
 		t.Errorf("%d samples, %v", heard, err)
 	}
 	stop := errors.New("stop")
 	c = voice.NewConverter(time.Second, nil, func([]int16) error { return stop })
-	c.Rate(24000)
+	c.SetRate(24000)
 	if err := c.Convert(make([]int16, 48000)); err != stop {
 		t.Error(err)
 	}

@@ -25,7 +25,10 @@ const (
 // time. Sent and Silence may be called from one goroutine while Process is called from
 // another.
 //
-// "Our speech" and "our voice" are the sound that the server sent to the robot.
+// "Our speech" and "our voice" are the sound that the server sent to the robot. For each frame
+// of the microphone, the aligner finds which part of our speech is heard in it. The canceller
+// subtracts the echo of that part; the result is the clean sound. The judge compares both with
+// our speech, and decides whether a person is heard too.
 type Echo struct {
 	sentSpeech
 	canceller    *canceller
@@ -112,7 +115,7 @@ func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	case !e.mayBeHeard(talking) || e.canceller.state == nil:
 		e.processQuiet(pcm)
 		return pcm, false
-	case !e.aligner.known:
+	case !e.aligner.baseKnown:
 		return pcm, true
 	}
 	if len(pcm) == MicFrame {
@@ -123,7 +126,7 @@ func (e *Echo) Process(stamp uint32, pcm []int16) (clean []int16, ours bool) {
 	for ; steps*echoStep < len(pcm); steps++ {
 		e.processStep(pcm[steps*echoStep:], from+int64(steps*echoStep))
 	}
-	person, diverged := e.judge.endFrame(steps, e.aligner.isUnruly())
+	person, diverged := e.judge.endFrame(steps, e.aligner.isIrregular())
 	if diverged {
 		e.aligner.doubtLag()
 	}
@@ -184,9 +187,9 @@ func (e *Echo) mayBeHeard(talking bool) bool {
 	case !e.stamped:
 		return e.idleFrames < unstampedTailFrames
 	case talking:
-		return e.aligner.known || e.idleFrames < maxIdleFrames
+		return e.aligner.baseKnown || e.idleFrames < maxIdleFrames
 	}
-	return e.aligner.known && e.idleFrames < tailFrames
+	return e.aligner.baseKnown && e.idleFrames < tailFrames
 }
 
 // processQuiet passes a frame without our voice to the judge.
@@ -212,23 +215,23 @@ func (e *Echo) processStep(pcm []int16, at int64) {
 	e.canceller.cancel(&e.micStep, &e.refStep, &e.cleanStep)
 	e.clean = append(e.clean, e.cleanStep[:]...)
 	around, aligned := e.levelsAt(from, -alignmentSlack, alignmentSlack), e.levelsAt(from, 0, echoStep)
-	if e.aligner.isUnruly() {
+	if e.aligner.isIrregular() {
 		around = e.levelsAtAnyLag(at + e.aligner.base)
 	}
 	e.judge.processStep(&e.micStep, &e.cleanStep, &around, &aligned)
 }
 
 // levelsAtAnyLag returns the maximum levels of our voice, over all possible lags, for a step of
-// the microphone. at is the position of the loudspeaker's sound that the stamps give.
-func (e *Echo) levelsAtAnyLag(at int64) (l levels) {
+// the microphone. at is the position in the sent sound that the stamps give.
+func (e *Echo) levelsAtAnyLag(at int64) (l bandLevels) {
 	e.ref.raiseLevels(&l, at-lagLate*decimation, at+echoStep+lagEarly*decimation, 1)
 	return l
 }
 
 // levelsAt returns the levels of our voice for a step of the microphone. They cover the
-// loudspeaker's sound from position at+early to one step after at+late, and the
-// reverberation of the sound before it.
-func (e *Echo) levelsAt(at, early, late int64) (l levels) {
+// sent sound from position at+early to one step after at+late, and the reverberation of the
+// sound before it.
+func (e *Echo) levelsAt(at, early, late int64) (l bandLevels) {
 	e.ref.raiseLevels(&l, at+early, at+echoStep+late, 1)
 	factor := float32(1)
 	for past := at + early - echoStep; past >= at+early-reverbSteps*echoStep; past -= echoStep {

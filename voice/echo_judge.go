@@ -2,9 +2,10 @@ package voice
 
 import "math"
 
-// Thresholds of the judge. A frame holds a person's voice if it is loud, if the clean sound has
-// more power than the canceller usually leaves of our voice, and if the microphone's sound has
-// more power than the usual echo. All levels and factors are of power, not of amplitude.
+// Thresholds of the judge. A frame holds a person's voice if it is loud, if the clean sound (the
+// canceller's output) has more power than the canceller usually leaves of our voice, its usual
+// residue, and if the microphone's sound has more power than the usual echo. All levels and
+// factors are of power, not of amplitude.
 const (
 	minUnexplained = 0.35    // fraction of the clean sound's power that must exceed the usual residue
 	minNotEcho     = 0.15    // fraction of the microphone's power that must exceed the usual echo
@@ -51,7 +52,7 @@ func fromDB(db float32) float32 { return float32(math.Pow(10, float64(db)/10)) }
 // learn updates the statistics with the ratio of sound to reference in one step. It limits
 // outliers, because a person's voice must not soon count as usual, but it drops none, because
 // wrong statistics must not last. It ignores bands where the reference is too quiet.
-func (c *usualRatio) learn(sound, reference, noise *levels) {
+func (c *usualRatio) learn(sound, reference, noise *bandLevels) {
 	for b := range bands {
 		if reference[b]*fromDB(c.gain[b]) < 10*noise[b] {
 			continue
@@ -71,7 +72,7 @@ func (c *usualRatio) learn(sound, reference, noise *levels) {
 // each band.
 type judge struct {
 	analyser   *analyser
-	noise      levels     // noise floor of the room
+	noise      bandLevels // noise floor of the room
 	echoRatio  usualRatio // microphone's sound / our voice
 	cleanRatio usualRatio // clean sound / our voice
 
@@ -100,7 +101,7 @@ func (j *judge) processQuiet(mic *[echoStep]int16) {
 
 // trackNoise lowers the noise floor to a quieter step at once, and raises it too slowly for a
 // sentence to matter.
-func (j *judge) trackNoise(heard *levels) {
+func (j *judge) trackNoise(heard *bandLevels) {
 	for b, v := range heard {
 		j.noise[b] = max(1, min(v, j.noise[b]*1.02))
 	}
@@ -109,7 +110,7 @@ func (j *judge) trackNoise(heard *levels) {
 // processStep processes a step of the microphone's sound and of the clean sound. around holds
 // the maximum levels of our voice over all possible lags; aligned holds its levels at the known
 // lag, or is nil if the lag is unknown.
-func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *levels) {
+func (j *judge) processStep(mic, clean *[echoStep]int16, around, aligned *bandLevels) {
 	heard, cleaned := j.analyser.step(mic, clean)
 	silent := true
 	for b := range bands {

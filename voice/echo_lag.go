@@ -2,9 +2,9 @@ package voice
 
 import "math"
 
-// Constants of lagFinder, in samples at a quarter of MicRate, which is enough for the search.
-// The search uses the differences of consecutive samples, because the low frequencies of a
-// voice would blur the peak.
+// Constants of lagFinder; see aligner for the terms. Lengths are in samples at a quarter of
+// MicRate, which is enough for the search. The search uses the differences of consecutive
+// samples, because the low frequencies of a voice would blur the peak.
 const (
 	decimation   = 4
 	lagEarly     = 220 * MicRate / 1000 / decimation // the echo is up to 220 ms earlier than the stamp says: the stamp may be three packets old

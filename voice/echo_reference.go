@@ -14,10 +14,10 @@ const (
 type reference struct {
 	decoder    *Decoder
 	analyser   *analyser
-	stamps     [echoPackets]uint32 // stamp of each packet in pcm
-	pcm        [echoSamples]int16  // ring of the latest packets; position n is at n%echoSamples
-	stepLevels [echoHops]levels    // levels of each step of pcm
-	packets    int64               // number of packets added or skipped
+	stamps     [echoPackets]uint32  // stamp of each packet in pcm
+	pcm        [echoSamples]int16   // ring of the latest packets; position n is at n%echoSamples
+	stepLevels [echoHops]bandLevels // levels of each step of pcm
+	packets    int64                // number of packets added or skipped
 }
 
 func newReference() (*reference, error) {
@@ -87,7 +87,7 @@ func (r *reference) isStored(at int64) bool {
 
 // raiseLevels raises each level in l to the maximum level of the steps between two positions,
 // multiplied by factor.
-func (r *reference) raiseLevels(l *levels, from, to int64, factor float32) {
+func (r *reference) raiseLevels(l *bandLevels, from, to int64, factor float32) {
 	for hop := from / echoStep; hop <= to/echoStep; hop++ {
 		if !r.isStored(hop * echoStep) {
 			continue

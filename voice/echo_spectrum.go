@@ -15,8 +15,8 @@ var bandEdges = [...]int{100, 200, 300, 400, 510, 630, 770, 920, 1080, 1270, 148
 
 const bands = len(bandEdges) - 1
 
-// levels holds the power of a step of sound in each band, as the mean square of the samples.
-type levels [bands]float32
+// bandLevels holds the power of a step of sound in each band, as the mean square of the samples.
+type bandLevels [bands]float32
 
 // analyser computes the levels of two streams of sound with one Fourier transform: one stream
 // is the real part of its input, the other one the imaginary part.
@@ -47,7 +47,7 @@ func newAnalyser() *analyser {
 }
 
 // step appends a step to both streams and returns their levels.
-func (a *analyser) step(first, second *[echoStep]int16) (firstLevels, secondLevels levels) {
+func (a *analyser) step(first, second *[echoStep]int16) (firstLevels, secondLevels bandLevels) {
 	for i, pcm := range [2]*[echoStep]int16{first, second} {
 		tail := &a.tail[i]
 		copy(tail[:], tail[echoStep:])

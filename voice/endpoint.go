@@ -56,7 +56,7 @@ type EndPointer struct {
 	floor        float64          // RMS of the room's noise
 	speaking     bool
 	quietWindows int    // number of windows since a voice was last heard
-	settledText  string // the text of the current speech that Finished last passed to its argument settled; may be empty
+	settledText  string // the text of the current speech that EndIfSettled last passed to its argument settled; may be empty
 	settled      bool   // the result of that call
 }
 
@@ -105,10 +105,11 @@ const (
 	maxSettledLag  = 2 * FrameDuration
 )
 
-// Finished ends the current speech u before the usual silence if its text is complete, and
-// reports whether it did. settled reports whether the meaning of a text is final, even if the
-// person says more; Finished calls it once for each new text of the recognizer.
-func (e *EndPointer) Finished(u *Utterance, settled func(text string) bool) bool {
+// EndIfSettled ends the current speech before the usual silence if the recognizer's text of u,
+// the utterance under way, is settled, and reports whether it did. settled reports whether the
+// meaning of a text is final, even if the person says more; EndIfSettled calls it once for each
+// new text.
+func (e *EndPointer) EndIfSettled(u *Utterance, settled func(text string) bool) bool {
 	if !e.speaking || e.Quiet() < settledSilence {
 		return false
 	}

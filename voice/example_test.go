@@ -20,7 +20,7 @@ func ExamplePacer() {
 		p.Sent(now)
 		fmt.Println("packet", packet, "at", now.Sub(start), "with", p.Lead(now), "ahead")
 	}
-	fmt.Println("played after", p.Played().Sub(start))
+	fmt.Println("played after", p.PlayedUntil().Sub(start))
 	// Output:
 	// packet 0 at 0s with 60ms ahead
 	// packet 1 at 0s with 120ms ahead

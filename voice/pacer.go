@@ -58,9 +58,9 @@ func (p *Pacer) Sent(now time.Time) {
 	p.playedUntil = p.playedUntil.Add(FrameDuration)
 }
 
-// Played returns when the last packet sent will have been played: the zero time if none was
-// sent.
-func (p *Pacer) Played() time.Time { return p.playedUntil }
+// PlayedUntil returns when the last packet sent will have been played: the zero time if none
+// was sent.
+func (p *Pacer) PlayedUntil() time.Time { return p.playedUntil }
 
 // Lead returns the duration of the sound that the robot has still to play at now.
 func (p *Pacer) Lead(now time.Time) time.Duration {

@@ -32,8 +32,8 @@ func TestPacerGivesALeadAndThenKeepsTime(t *testing.T) {
 	if p.Underruns() != 0 {
 		t.Errorf("%d underruns", p.Underruns())
 	}
-	if want := start.Add(100 * voice.FrameDuration); !p.Played().Equal(want) {
-		t.Errorf("played at %s, want %s", p.Played(), want)
+	if want := start.Add(100 * voice.FrameDuration); !p.PlayedUntil().Equal(want) {
+		t.Errorf("played at %s, want %s", p.PlayedUntil(), want)
 	}
 }
 
@@ -49,8 +49,8 @@ func TestPacerForgetsADelay(t *testing.T) {
 		}
 		p.Sent(now)
 	}
-	if want := start.Add(50 * voice.FrameDuration); !p.Played().Equal(want) {
-		t.Errorf("a late wake-up moved the end from %s to %s", want, p.Played())
+	if want := start.Add(50 * voice.FrameDuration); !p.PlayedUntil().Equal(want) {
+		t.Errorf("a late wake-up moved the end from %s to %s", want, p.PlayedUntil())
 	}
 }
 

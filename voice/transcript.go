@@ -72,7 +72,7 @@ func inventions() []string {
 // isInvented reports whether text is one of the inventions, or begins with an invention of more
 // than 20 bytes.
 func isInvented(text string) bool {
-	words := strings.Map(func(r rune) rune {
+	normalized := strings.Map(func(r rune) rune {
 		switch {
 		case r == '-':
 			return ' '
@@ -81,9 +81,9 @@ func isInvented(text string) bool {
 		}
 		return unicode.ToLower(r)
 	}, text)
-	words = strings.TrimSpace(words)
+	normalized = strings.TrimSpace(normalized)
 	return slices.ContainsFunc(inventions(), func(s string) bool {
-		return words == s || len(s) > 20 && strings.HasPrefix(words, s)
+		return normalized == s || len(s) > 20 && strings.HasPrefix(normalized, s)
 	})
 }
 

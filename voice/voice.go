@@ -28,8 +28,8 @@ const (
 // next utterance.
 const MaxUtterance = 15 * time.Second
 
-// Options are the options of one call of an engine. An empty field leaves the choice to the
-// engine.
+// Options are the options of one call of an engine. An empty Language or Voice leaves the choice
+// to the engine.
 type Options struct {
 	Language string // a BCP 47 tag, such as "en" or "en-GB"
 	Voice    string // the engine's name of a voice; if several engines are tried, only the first uses it

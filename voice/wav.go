@@ -13,9 +13,9 @@ import (
 // samples.
 var ErrWAV = errors.New("not a WAV of PCM or floating-point samples")
 
-// WAVReader reads the sound of a WAV stream. It ignores the size of the data chunk and reads
-// to the end of the stream, because a program that streams does not know the size when it
-// writes the header; espeak-ng, for example, writes 0x7ffff000.
+// WAVReader reads the sound of a WAV stream. Unless StopAfterData is called, it ignores the size
+// of the data chunk and reads to the end of the stream, because a program that streams does not
+// know the size when it writes the header; espeak-ng, for example, writes 0x7ffff000.
 type WAVReader struct {
 	Rate        int // Hz
 	channels    int

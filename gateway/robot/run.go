@@ -212,5 +212,5 @@ func (l *loop) hasFinished() bool {
 		return false
 	}
 	answer := l.state.Asking()
-	return l.mic.pointer.Finished(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
+	return l.mic.pointer.EndIfSettled(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
 }

@@ -161,7 +161,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 	to := voice.NewConverter(voice.MaxSpeech(text), nil, out)
 	for piece := range pieces(text) {
 		err := e.speaker.speak(ctx, request{name, e.o.Speed, piece}, func(rate int, pcm []int16) error {
-			to.Rate(rate) // startProcess has checked it
+			to.SetRate(rate) // startProcess has checked it
 			return to.Convert(pcm)
 		})
 		switch textErr, _ := errors.AsType[textError](err); {

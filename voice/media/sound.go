@@ -82,7 +82,7 @@ func (c *Client) FetchSound(ctx context.Context, r remote.Request, o SoundOption
 		return err
 	}
 	to := voice.NewConverter(voice.MaxSpeech(o.Text), arrival, out)
-	if !to.Rate(o.Rate) {
+	if !to.SetRate(o.Rate) {
 		return c.Fault(fmt.Sprintf("answers with sound of %d samples a second, which cannot be played; choose another voice, or 24000", o.Rate))
 	}
 	switch err := to.ConvertAll(ctx, read); {

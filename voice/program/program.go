@@ -100,7 +100,7 @@ func convertWAV(ctx context.Context, r io.Reader, to *voice.Converter) error {
 	if err != nil {
 		return fmt.Errorf("read its sound: %w", err)
 	}
-	if !to.Rate(wav.Rate) {
+	if !to.SetRate(wav.Rate) {
 		return fmt.Errorf("read its sound: %d Hz cannot be played", wav.Rate)
 	}
 	return to.ConvertAll(ctx, wav.Read)

@@ -34,7 +34,7 @@ func (s *sound) setFormat(f Format) error {
 		return reason(fmt.Sprintf("its sound has samples of %d bytes, and only those of 2 can be played; choose another voice", f.Width))
 	case f.Channels < 1 || f.Channels > 2:
 		return reason(fmt.Sprintf("its sound has %d channels, and only mono and stereo can be played; choose another voice", f.Channels))
-	case !s.converter.Rate(f.Rate):
+	case !s.converter.SetRate(f.Rate):
 		return reason(fmt.Sprintf("its sound has %d samples a second, which cannot be played; choose another voice", f.Rate))
 	}
 	if s.samples.Channels != f.Channels {

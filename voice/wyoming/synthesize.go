@@ -36,7 +36,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		arrival := voice.NewArrival(c.timeout)
 		s = newSound(text, arrival, func(pcm []int16) error { return c.waitListener(func() error { return out(pcm) }) })
 		// Create the resampler while the server works.
-		s.converter.Rate(int(e.rate.Load()))
+		s.converter.SetRate(int(e.rate.Load()))
 		return readSound(c, s, arrival, streaming)
 	})
 	if err != nil {

@@ -121,7 +121,7 @@ func listenAsASession(b *testing.B, recognizer voice.Recognizer, pcm []int16, se
 			}
 		}
 		edge := pointer.Feed(packet)
-		if u != nil && edge == voice.NoEdge && pointer.Finished(u, settled) {
+		if u != nil && edge == voice.NoEdge && pointer.EndIfSettled(u, settled) {
 			edge = voice.SpeechEnded
 		}
 		switch edge {

@@ -214,7 +214,7 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 		if err := s.perform(q, it, now); err != nil {
 			return 0, nil, err
 		}
-		q.removeFirst(s.playing.pacer.Played())
+		q.removeFirst(s.playing.pacer.PlayedUntil())
 		if len(s.orders) > 0 || s.current.Load() != q {
 			return 0, nil, nil // orders and new speech come first
 		}
@@ -226,7 +226,7 @@ func (s *sender) sendDue() (wait time.Duration, changed <-chan struct{}, err err
 // the meantime.
 func (s *sender) cutOff(now time.Time) {
 	s.mouth.Shut()
-	if played := s.playing.pacer.Played(); played.After(now) {
+	if played := s.playing.pacer.PlayedUntil(); played.After(now) {
 		s.silentAt, s.silenceDue = played.Add(playTail), true
 	}
 }
@@ -271,7 +271,7 @@ func (s *sender) dueAt(it item) time.Time {
 		}
 		return due
 	case it.pause != nil || it.end:
-		if played := s.playing.pacer.Played(); !played.IsZero() {
+		if played := s.playing.pacer.PlayedUntil(); !played.IsZero() {
 			return played.Add(playTail)
 		}
 	}
@@ -368,7 +368,7 @@ func (s *sender) start() error {
 
 // sendPacket sends a packet of sound.
 func (s *sender) sendPacket(q *queue, it item, now time.Time) error {
-	first := s.playing.pacer.Played().IsZero()
+	first := s.playing.pacer.PlayedUntil().IsZero()
 	// Each packet has its own timestamp: if the appliance cancels a robot's echo, the robot returns the
 	// timestamp of the packet that its microphone hears.
 	s.timestamp += uint32(voice.FrameDuration / time.Millisecond)
@@ -394,7 +394,7 @@ func (s *sender) sendPacket(q *queue, it item, now time.Time) error {
 	copy(s.sentAt[:], s.sentAt[1:])
 	s.sentAt[maxBurst-1] = now
 	s.playing.pacer.Sent(now)
-	s.mouth.Queue(it.levels[:], s.playing.pacer.Played())
+	s.mouth.Queue(it.levels[:], s.playing.pacer.PlayedUntil())
 	return nil
 }
 
