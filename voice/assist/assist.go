@@ -1,6 +1,6 @@
 // Package assist recognizes and synthesizes speech with the engines of Home Assistant. A
-// Recognizer uses the speech to text of an Assist pipeline, and a Synthesizer the text to
-// speech of a pipeline or any other text-to-speech engine.
+// Recognizer uses the speech-to-text engine of an Assist pipeline. A Synthesizer uses the
+// text-to-speech engine of a pipeline, or another one of Home Assistant.
 package assist
 
 import (
@@ -22,18 +22,20 @@ type Options struct {
 	Token    string // long-lived access token
 	Pipeline string // ID of a pipeline; "" means the preferred one
 
-	// Engine, Voice and Convert are only for a Synthesizer.
+	// Engine, Voice, Convert and IdleWithin are only for a Synthesizer.
 	Engine string // engine, such as "tts.piper"; "" means the pipeline's engine
-	Voice  string // voice for calls that name none; "" means the pipeline's voice
+	Voice  string // voice for calls that name none; "" means the pipeline's voice or, with Engine, the engine's own
 	// Convert makes Home Assistant convert the sound to 16-bit mono; Home Assistant starts a
 	// process per sentence to do this. It is needed for engines that do not return 16-bit WAV.
-	Convert bool
+	Convert    bool
+	IdleWithin time.Duration // maximum pause within a sound; default: remote.Patience
 
-	ConnectWithin time.Duration // timeout of connecting; default: 5 s
-	// AnswerWithin is the timeout of the response after Home Assistant has received all
-	// input; default: remote.Patience.
+	// ConnectWithin is the timeout of connecting, of each write, and of a question about
+	// settings; default: 5 s.
+	ConnectWithin time.Duration
+	// AnswerWithin is how long Home Assistant may take to begin: to accept sound, and to
+	// answer once all input was sent; default: remote.Patience.
 	AnswerWithin time.Duration
-	IdleWithin   time.Duration // maximum pause within a sound; default: remote.Patience
 }
 
 // Check returns an error if the options are invalid.
@@ -44,7 +46,7 @@ func (o Options) Check() error {
 		}
 	}
 	if o.AnswerWithin < 0 || o.IdleWithin < 0 {
-		return errors.New("a deadline cannot be negative")
+		return errors.New("within cannot be negative")
 	}
 	return hass.Options{URL: o.URL, Token: o.Token, ConnectWithin: o.ConnectWithin}.Check()
 }
