@@ -107,24 +107,24 @@ func (f *Feed) handleEvent(e event.Envelope) {
 			Session: e.Session, Robot: e.Robot, ExpiresAt: ev.ExpiresAt, Speak: ev.Speak})
 	case event.NotificationChanged:
 		f.removeNotice(ev.ID)
-		f.sendAll(newStep(e.At, ev))
+		f.sendAll(stepFrame(e.At, ev))
 	case event.Gesture:
-		f.sendAll(newGesture(e, ev))
+		f.sendAll(gestureFrame(e, ev))
 	case event.LookAt:
-		f.sendAll(newLook(e, ev))
+		f.sendAll(lookFrame(e, ev))
 	case event.Mood:
 		f.sendMood(e)
 	case event.Said:
 		if ev.By != event.ByViewer { // a viewer has already shown the sentence that it reports
-			f.sendAll(newSaid(e, ev))
+			f.sendAll(saidFrame(e, ev))
 		}
 	case event.RobotForgotten:
-		delete(f.moods, moodKey(e))
+		delete(f.moods, agentKey(e))
 	case event.TimerRang:
 		if !ev.OnRobot {
 			break // a notification is published for this timer
 		}
-		f.sendAll(newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
+		f.sendAll(noticeFrame(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh, Robot: e.Robot, Speak: true}))
 	}
 }
 
@@ -170,33 +170,33 @@ func (f *Feed) apply(c agent.Change, e event.Envelope) {
 func (f *Feed) sendEvent(v *view, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
-		made := newTool(e, ev)
-		v.setTool(ev, made)
-		f.sendAll(made)
+		frame := toolFrame(e, ev)
+		v.setTool(ev, frame)
+		f.sendAll(frame)
 	case event.Emotion:
-		changed, renamed := v.setEmotion(e, ev)
+		changed, renamed := v.setFace(e, ev)
 		f.sendEach(func(w *Filter) *Frame {
-			if changed || renamed && w.Words == agent.VocabularyVerbatim {
-				return v.face(w.Words, f.o.Words)
+			if changed || renamed && w.Vocabulary == agent.VocabularyVerbatim {
+				return v.faceFrame(w.Vocabulary, f.o.Words)
 			}
 			return nil
 		})
 	case event.Asked:
-		made := newNotice(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
+		frame := noticeFrame(Notice{TS: e.At.Unix(), Text: ev.Text, Urgency: notice.UrgencyHigh,
 			Session: e.Session, Robot: e.Robot, Question: ev.ID})
-		v.questions = append(v.questions, item{ev.ID, "", made})
-		f.sendAll(made)
+		v.questions = append(v.questions, item{ev.ID, "", frame})
+		f.sendAll(frame)
 	case event.Answered:
 		v.questions = slices.DeleteFunc(v.questions, func(q item) bool { return q.id == ev.ID })
 	case event.RobotOnline:
-		v.emotion = event.Emotion{}
+		v.face = event.Emotion{}
 	}
 }
 
 // sendState sends a session's state to the viewers that see a change. Some changes are visible only
 // to viewers of all ten states.
 func (f *Feed) sendState(v *view, at time.Time) {
-	changed := [2]*Frame{v.newState(false, at), v.newState(true, at)}
+	changed := [2]*Frame{v.stateFrame(false, at), v.stateFrame(true, at)}
 	if changed != [2]*Frame{} {
 		f.sendEach(func(w *Filter) *Frame { return changed[index(w.AllStates)] })
 	}
@@ -228,7 +228,7 @@ func (f *Feed) notify(at time.Time, n Notice) {
 	f.removeNotice(n.ID) // replace an earlier notification with the same ID
 	waiting := &waitingNotice{Notice: n}
 	n.TS = at.Unix()
-	waiting.frame = newNotice(n)
+	waiting.frame = noticeFrame(n)
 	f.notices = append(f.notices, waiting)
 	if len(f.notices) > maxStored {
 		f.notices = f.notices[1:]
@@ -248,25 +248,25 @@ func (f *Feed) removeNotice(id string) (removed bool) {
 }
 
 // sendAll sends a frame to every viewer whose filter matches the frame.
-func (f *Feed) sendAll(made *Frame) {
-	f.sendEach(func(*Filter) *Frame { return made })
+func (f *Feed) sendAll(frame *Frame) {
+	f.sendEach(func(*Filter) *Frame { return frame })
 }
 
 // sendEach sends every viewer the frame that pick returns for the viewer's filter. pick may return
 // nil.
 func (f *Feed) sendEach(pick func(*Filter) *Frame) {
 	for v := range f.viewers {
-		if made := pick(&v.filter); made != nil && v.filter.matches(made) {
-			v.out.enqueue(made)
+		if frame := pick(&v.filter); frame != nil && v.filter.matches(frame) {
+			v.out.enqueue(frame)
 		}
 	}
 }
 
 // snapshot returns the frames that show the current state to a viewer with filter w.
 func (f *Feed) snapshot(w *Filter, now time.Time) (frames []*Frame) {
-	add := func(made *Frame) {
-		if made != nil && w.matches(made) {
-			frames = append(frames, made)
+	add := func(frame *Frame) {
+		if frame != nil && w.matches(frame) {
+			frames = append(frames, frame)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(f.views)) {
@@ -275,7 +275,7 @@ func (f *Feed) snapshot(w *Filter, now time.Time) (frames []*Frame) {
 			continue
 		}
 		add(v.states[index(w.AllStates)].frame)
-		add(v.face(w.Words, f.o.Words))
+		add(v.faceFrame(w.Vocabulary, f.o.Words))
 		for _, t := range v.tools {
 			add(t.frame)
 		}

@@ -35,7 +35,7 @@ var noon = time.Date(2026, 7, 27, 12, 0, 0, 0, time.UTC)
 
 // screen returns a skin without a connection.
 func screen(f *Feed, all bool) *Viewer {
-	return f.Join(Filter{Kinds: RFCKinds(), AllStates: all, Words: agent.VocabularyRFC})
+	return f.Join(Filter{Kinds: RFCKinds(), AllStates: all, Vocabulary: agent.VocabularyRFC})
 }
 
 // shows reads the frames that wait, and returns the states as "session:state".

@@ -170,7 +170,7 @@ func ShownTo(allStates bool, s agent.Shown) agent.Shown {
 	return s
 }
 
-func newTool(e event.Envelope, t event.ToolStatus) *Frame {
+func toolFrame(e event.Envelope, t event.ToolStatus) *Frame {
 	return newFrame(KindTool, e.Session, e.Robot, "t "+e.Session+" "+t.ID, Tool{
 		Type: KindTool, TS: e.At.Unix(), Session: e.Session, Robot: e.Robot,
 		ID: plain.Clip(t.ID, limit.Name), Name: plain.Clip(t.Name, limit.Name), Status: t.SkinStatus(),
@@ -178,45 +178,45 @@ func newTool(e event.Envelope, t event.ToolStatus) *Frame {
 	})
 }
 
-func newNotice(n Notice) *Frame {
+func noticeFrame(n Notice) *Frame {
 	n.Type = KindNotice
-	made := newFrame(KindNotice, n.Session, n.Robot, "", n)
-	made.low = n.Urgency == notice.UrgencyLow
+	frame := newFrame(KindNotice, n.Session, n.Robot, "", n)
+	frame.low = n.Urgency == notice.UrgencyLow
 	if n.ID != "" {
-		made.key = "n " + n.ID
+		frame.key = "n " + n.ID
 	}
 	if n.Robot == "" {
-		made.notice = n.ID // a notification for a robot counts only once the robot has spoken
+		frame.notice = n.ID // a notification for a robot counts only once the robot has spoken
 	}
-	return made
+	return frame
 }
 
-func newStep(at time.Time, n event.NotificationChanged) *Frame {
+func stepFrame(at time.Time, n event.NotificationChanged) *Frame {
 	return newFrame(KindStep, "", "", "c "+n.ID, Step{Type: KindStep, TS: at.Unix(), ID: n.ID, State: n.State})
 }
 
-func newGesture(e event.Envelope, g event.Gesture) *Frame {
-	return newFrame(KindGesture, e.Session, e.Robot, "g "+moodKey(e), Gesture{Type: KindGesture,
+func gestureFrame(e event.Envelope, g event.Gesture) *Frame {
+	return newFrame(KindGesture, e.Session, e.Robot, "g "+agentKey(e), Gesture{Type: KindGesture,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Name: plain.Clip(g.Name, limit.Name), Duration: g.Duration, By: g.By})
 }
 
-func newLook(e event.Envelope, l event.LookAt) *Frame {
-	return newFrame(KindLook, e.Session, e.Robot, "l "+moodKey(e), Look{Type: KindLook,
+func lookFrame(e event.Envelope, l event.LookAt) *Frame {
+	return newFrame(KindLook, e.Session, e.Robot, "l "+agentKey(e), Look{Type: KindLook,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Target: l.Target, By: l.By})
 }
 
-func newMood(e event.Envelope, m event.Mood) *Frame {
-	return newFrame(KindMood, e.Session, e.Robot, "m "+moodKey(e), Mood{Type: KindMood,
+func moodFrame(e event.Envelope, m event.Mood) *Frame {
+	return newFrame(KindMood, e.Session, e.Robot, "m "+agentKey(e), Mood{Type: KindMood,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Mood: m})
 }
 
-func newSaid(e event.Envelope, s event.Said) *Frame {
-	return newFrame(KindSaid, e.Session, e.Robot, "w "+moodKey(e), Said{Type: KindSaid,
+func saidFrame(e event.Envelope, s event.Said) *Frame {
+	return newFrame(KindSaid, e.Session, e.Robot, "w "+agentKey(e), Said{Type: KindSaid,
 		TS: e.At.Unix(), Session: e.Session, Robot: e.Robot, Text: plain.Clip(s.Text, limit.Text)})
 }
 
-// moodKey returns the robot ID of an event, or the session ID if the event has no robot. It returns
+// agentKey returns the robot ID of an event, or the session ID if the event has no robot. It returns
 // "" for an event of the household's character, which has neither.
-func moodKey(e event.Envelope) string {
+func agentKey(e event.Envelope) string {
 	return cmp.Or(string(e.Robot), e.Session)
 }

@@ -10,7 +10,7 @@ import (
 // maxMoods is the maximum number of stored moods. When it is reached, the oldest mood is dropped.
 const maxMoods = 200
 
-// moods holds the latest mood of each robot, and of each session without a robot. moodKey returns
+// moods holds the latest mood of each robot, and of each session without a robot. agentKey returns
 // the keys.
 type moods map[string]*storedMood
 
@@ -24,14 +24,14 @@ type storedMood struct {
 // ensureFrame returns the frame of the mood, and makes it if necessary.
 func (m *storedMood) ensureFrame() *Frame {
 	if mood, ok := m.Event.(event.Mood); ok && m.frame == nil {
-		m.frame = newMood(m.Envelope, mood)
+		m.frame = moodFrame(m.Envelope, mood)
 	}
 	return m.frame
 }
 
 // sendMood sends a mood to the viewers that want moods, and stores it for later viewers.
 func (f *Feed) sendMood(e event.Envelope) {
-	key := moodKey(e)
+	key := agentKey(e)
 	if f.moods[key] == nil && len(f.moods) >= maxMoods {
 		delete(f.moods, limit.First(f.moods, func(a, b *storedMood) int { return a.At.Compare(b.At) }))
 	}

@@ -17,9 +17,11 @@ type view struct {
 	states    [2]shownState // states that were last sent to the two groups of viewers; see index
 	tools     []item        // running tools, oldest first
 	questions []item        // open questions
-	emotion   event.Emotion // latest face; its Name is empty before the first face
-	emotionAt event.Envelope
-	faces     map[agent.Vocabulary]*Frame // frames with emotion, each made when a viewer first needs it
+	// face is the latest face; its Name is empty before the first face. faceEvent is the event that
+	// set it. faceFrames holds the frames with it, each made when a viewer first needs it.
+	face       event.Emotion
+	faceEvent  event.Envelope
+	faceFrames map[agent.Vocabulary]*Frame
 }
 
 // shownState is a state that was sent to viewers.
@@ -44,16 +46,13 @@ func index(allStates bool) int {
 	return 0
 }
 
-// isVisible reports whether a snapshot includes a session: if the session is not idle, if a
-// conversation is going on, or if the state expires after now.
-func isVisible(s agent.State, now time.Time) bool {
-	due := s.ExpiresAt()
-	return s.Talking || s.At(now) != agent.Idle || !due.IsZero() && due.After(now)
-}
+// isVisible reports whether a snapshot includes a session. A session is visible if it is not idle,
+// or if a conversation is going on.
+func isVisible(s agent.State, now time.Time) bool { return s.Talking || s.At(now) != agent.Idle }
 
 // newView returns the view of a new session. It returns nil for an invisible session without a
-// robot, which needs no view. For an invisible session of a robot, the view says that viewers were
-// already sent the state idle, so that they are not sent it again.
+// robot, which needs no view. For an invisible session of a robot, the view counts the state idle as
+// sent: viewers need not hear of a robot that does nothing.
 func newView(s agent.State, now time.Time) *view {
 	if isVisible(s, now) {
 		return &view{state: s}
@@ -64,67 +63,68 @@ func newView(s agent.State, now time.Time) *view {
 	return &view{state: s, states: [2]shownState{{state: agent.Idle}, {state: agent.Idle}}}
 }
 
-// newState returns a frame with the state at a time, for viewers of all ten states or for viewers of
-// the RFC's seven. It returns nil if those viewers were already sent that state.
-func (v *view) newState(allStates bool, at time.Time) *Frame {
+// stateFrame returns a frame with the state at a time, for viewers of all ten states or for viewers
+// of the RFC's seven, and records it as sent. It returns nil if those viewers have that state and
+// detail already.
+func (v *view) stateFrame(allStates bool, at time.Time) *Frame {
 	last := &v.states[index(allStates)]
-	now := shownState{state: ShownTo(allStates, v.state.At(at))}
+	next := shownState{state: ShownTo(allStates, v.state.At(at))}
 	switch v.state.At(at) {
 	case agent.Juggling:
-		now.detail.SubAgents = v.state.SubAgents
+		next.detail.SubAgents = v.state.SubAgents
 		fallthrough
 	case agent.Working:
 		if n := len(v.tools); n > 0 {
-			now.detail.Tool = plain.Clip(v.tools[n-1].name, limit.Name)
+			next.detail.Tool = plain.Clip(v.tools[n-1].name, limit.Name)
 		}
 	}
-	if last.state == now.state && last.detail == now.detail {
+	if last.state == next.state && last.detail == next.detail {
 		return nil
 	}
-	f := State{Type: KindState, TS: at.Unix(), State: now.state, Session: v.state.Session, Robot: v.state.Robot}
-	if now.state == agent.Working || now.state == agent.Juggling {
-		f.Detail = &now.detail
+	body := State{Type: KindState, TS: at.Unix(), State: next.state, Session: v.state.Session, Robot: v.state.Robot}
+	if next.state == agent.Working || next.state == agent.Juggling {
+		body.Detail = &next.detail
 	}
-	now.frame = newFrame(KindState, f.Session, f.Robot, "s "+f.Session, f)
-	*last = now
-	return now.frame
+	next.frame = newFrame(KindState, body.Session, body.Robot, "s "+body.Session, body)
+	*last = next
+	return next.frame
 }
 
 // setTool adds a tool that is running, or removes a tool that has ended.
-func (v *view) setTool(t event.ToolStatus, made *Frame) {
+func (v *view) setTool(t event.ToolStatus, frame *Frame) {
 	v.tools = slices.DeleteFunc(v.tools, func(running item) bool { return running.id == t.ID })
 	if t.Status == event.ToolRunning {
-		v.tools = append(v.tools, item{t.ID, t.Name, made})
+		v.tools = append(v.tools, item{t.ID, t.Name, frame})
 	}
 }
 
-// setEmotion sets the latest face. changed reports whether the face or its intensity differs
+// setFace sets the latest face. changed reports whether the face or its intensity differs
 // from the previous one; renamed reports whether the language model wrote another word for the face.
-func (v *view) setEmotion(e event.Envelope, emotion event.Emotion) (changed, renamed bool) {
-	changed = v.emotion.Name != emotion.Name || v.emotion.Intensity != emotion.Intensity
-	renamed = v.emotion.Tag != emotion.Tag
+func (v *view) setFace(e event.Envelope, face event.Emotion) (changed, renamed bool) {
+	changed = v.face.Name != face.Name || v.face.Intensity != face.Intensity
+	renamed = v.face.Tag != face.Tag
 	switch {
 	case changed:
-		v.emotion, v.emotionAt, v.faces = emotion, e, map[agent.Vocabulary]*Frame{}
+		v.face, v.faceEvent, v.faceFrames = face, e, map[agent.Vocabulary]*Frame{}
 	case renamed:
-		v.emotion.Tag = emotion.Tag
-		delete(v.faces, agent.VocabularyVerbatim)
+		v.face.Tag = face.Tag
+		delete(v.faceFrames, agent.VocabularyVerbatim)
 	}
 	return changed, renamed
 }
 
-// face returns a frame with the word for the latest face in a vocabulary, or nil before the first
+// faceFrame returns a frame with a vocabulary's word for the latest face, or nil before the first
 // face.
-func (v *view) face(words agent.Vocabulary, table *agent.Words) *Frame {
-	if v.emotion.Name == "" {
+func (v *view) faceFrame(vocabulary agent.Vocabulary, words *agent.Words) *Frame {
+	if v.face.Name == "" {
 		return nil
 	}
-	made := v.faces[words]
-	if made == nil {
-		f := Face{Type: KindFace, TS: v.emotionAt.At.Unix(), Session: v.emotionAt.Session, Robot: v.emotionAt.Robot,
-			Tag: table.Tag(words, v.emotion.Name, v.emotion.Tag), Intensity: cmp.Or(v.emotion.Intensity, 1)}
-		made = newFrame(KindFace, f.Session, f.Robot, "f "+f.Session, f)
-		v.faces[words] = made
+	frame := v.faceFrames[vocabulary]
+	if frame == nil {
+		body := Face{Type: KindFace, TS: v.faceEvent.At.Unix(), Session: v.faceEvent.Session, Robot: v.faceEvent.Robot,
+			Tag: words.Tag(vocabulary, v.face.Name, v.face.Tag), Intensity: cmp.Or(v.face.Intensity, 1)}
+		frame = newFrame(KindFace, body.Session, body.Robot, "f "+body.Session, body)
+		v.faceFrames[vocabulary] = frame
 	}
-	return made
+	return frame
 }

@@ -15,10 +15,10 @@ import (
 
 // Filter selects the frames for one viewer.
 type Filter struct {
-	Kinds     []string         // kinds of frames, such as KindState
-	Sessions  []string         // session IDs; OfRobot and a robot ID stand for all sessions of that robot; nil selects all sessions
-	AllStates bool             // whether the viewer gets all ten states instead of the RFC's seven
-	Words     agent.Vocabulary // vocabulary of the words for faces
+	Kinds      []string         // kinds of frames, such as KindState
+	Sessions   []string         // session IDs; OfRobot and a robot ID stand for all sessions of that robot; nil selects all sessions
+	AllStates  bool             // whether the viewer gets all ten states instead of the RFC's seven
+	Vocabulary agent.Vocabulary // words for faces
 }
 
 // RFCKinds returns the kinds of frames that the RFC defines, which a skin gets by default.
@@ -95,12 +95,12 @@ func (v *Viewer) Subscribe(w Filter) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now, matched := time.Now(), map[*Frame]bool{}
-	for _, made := range f.snapshot(&v.filter, now) {
-		matched[made] = true
+	for _, frame := range f.snapshot(&v.filter, now) {
+		matched[frame] = true
 	}
 	v.filter = w
 	snapshot := f.snapshot(&v.filter, now)
-	added := slices.DeleteFunc(slices.Clone(snapshot), func(made *Frame) bool { return matched[made] })
+	added := slices.DeleteFunc(slices.Clone(snapshot), func(frame *Frame) bool { return matched[frame] })
 	v.out.subscribe(&v.filter, snapshot, added)
 }
 
@@ -125,15 +125,15 @@ func (v *Viewer) Late() bool {
 // Shown must be called after a frame was sent to the program. If the frame contains a notification
 // that counts as shown once sent, and that was not shown before, Shown publishes the notification's
 // new state.
-func (v *Viewer) Shown(made *Frame) {
-	if made.notice == "" {
+func (v *Viewer) Shown(frame *Frame) {
+	if frame.notice == "" {
 		return
 	}
 	f := v.feed
 	f.mu.Lock()
-	removed := f.removeNotice(made.notice)
+	removed := f.removeNotice(frame.notice)
 	f.mu.Unlock()
 	if removed {
-		f.o.Bus.Publish("", "", event.NotificationChanged{ID: made.notice, State: notice.Shown})
+		f.o.Bus.Publish("", "", event.NotificationChanged{ID: frame.notice, State: notice.Shown})
 	}
 }

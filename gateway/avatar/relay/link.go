@@ -269,7 +269,7 @@ type connection struct {
 
 // run serves the link until ctx or the link ends.
 func (c *connection) run(ctx context.Context) error {
-	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), AllStates: true, Words: agent.VocabularyXiaozhi}
+	filter := feed.Filter{Kinds: c.frames(), Sessions: c.sessions(), AllStates: true, Vocabulary: agent.VocabularyXiaozhi}
 	c.viewer = c.o.Feed.Join(filter)
 	defer func() { c.viewer.Leave() }()
 	c.recordOpened(c.link.warning()) // after Join: a program that counts as connected misses no frame

@@ -75,7 +75,7 @@ func parseCommand(text []byte, vocabulary agent.Vocabulary, words *agent.Words, 
 
 // parseSubscribe is parseCommand for a subscribe command.
 func (b commandBody) parseSubscribe(vocabulary agent.Vocabulary, words *agent.Words, find findRobot) (command, *commandError) {
-	f := feed.Filter{Kinds: feed.RFCKinds(), Words: vocabulary}
+	f := feed.Filter{Kinds: feed.RFCKinds(), Vocabulary: vocabulary}
 	switch b.States {
 	case "", "rfc":
 	case "all":
@@ -87,7 +87,7 @@ func (b commandBody) parseSubscribe(vocabulary agent.Vocabulary, words *agent.Wo
 		if !words.Knows(v) {
 			return command{}, badCommand("there is no vocabulary %.40q; use one of %s", v, vocabularyNames(words))
 		}
-		f.Words = v
+		f.Vocabulary = v
 	}
 	if b.Sessions != nil {
 		sessions, bad := sessionFilter(*b.Sessions, find)

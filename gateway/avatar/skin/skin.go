@@ -57,7 +57,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request) error {
 		Subprotocols: []string{avatar.Subprotocol},
 	}, func(ctx context.Context, conn *socket.Conn) {
 		one := &skin{server: s, conn: conn, ended: make(chan struct{}), address: remote, since: time.Now(), log: s.o.Log.With("address", remote),
-			view: s.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Words: s.o.Vocabulary})}
+			view: s.o.Feed.Join(feed.Filter{Kinds: feed.RFCKinds(), Vocabulary: s.o.Vocabulary})}
 		s.setConnected(one, true)
 		s.o.Bus.Publish("", "", event.Changed{What: "connections"})
 		one.serve(ctx)

@@ -382,7 +382,7 @@ func FuzzCommand(f *testing.F) {
 				t.Errorf("%d bytes", len(made.Data))
 			}
 		}
-		if f := c.filter; c.kind == "subscribe" && (len(f.Kinds) > 5 || len(f.Sessions) > maxSessions || !words.Knows(f.Words)) {
+		if f := c.filter; c.kind == "subscribe" && (len(f.Kinds) > 5 || len(f.Sessions) > maxSessions || !words.Knows(f.Vocabulary)) {
 			t.Errorf("%+v", f)
 		}
 		// What the schema allows is obeyed.
