@@ -110,7 +110,7 @@ func (c *connection) callTool(ctx context.Context, tool string, arguments map[st
 // notify messages according to its version and the latest attempt, and the URL under which the robot
 // reaches the appliance is known.
 func (c *connection) canSpeak() bool {
-	major, minor, ok := playback.Version(c.robot.Firmware)
+	major, minor, ok := playback.ParseVersion(c.robot.Firmware)
 	return ok && !c.mute.Load() && (major > 2 || major == 2 && minor >= 5) && c.robot.BaseURL != "" && c.shared.options.Robots.Trusts(c.robot.ID)
 }
 

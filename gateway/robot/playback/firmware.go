@@ -7,7 +7,7 @@ import (
 
 // Lengths of the firmware's decode queue, in packets of 60 ms.
 const (
-	longQueue  = 40 // from xiaozhi 1.6.6 to 2.4.2
+	longQueue  = 40 // before xiaozhi 2.5.0 (seen in 1.6.6 to 2.4.2)
 	shortQueue = 20 // since 2.5.0
 )
 
@@ -15,7 +15,7 @@ const (
 // numbers its firmware differently: its 1.2 is xiaozhi 2.2.4, and nobody knows which xiaozhi versions
 // its later versions are based on. For an unknown version, queueDepth returns shortQueue.
 func queueDepth(board, firmware string) int {
-	major, minor, ok := Version(firmware)
+	major, minor, ok := ParseVersion(firmware)
 	switch {
 	case !ok:
 		return shortQueue
@@ -29,9 +29,9 @@ func queueDepth(board, firmware string) int {
 	return shortQueue
 }
 
-// Version returns the first two numbers of a firmware version such as "2.4.2". ok is false if they are
+// ParseVersion returns the first two numbers of a firmware version such as "2.4.2". ok is false if they are
 // not numbers; a missing second number counts as 0.
-func Version(firmware string) (major, minor int, ok bool) {
+func ParseVersion(firmware string) (major, minor int, ok bool) {
 	first, rest, dotted := strings.Cut(firmware, ".")
 	second, _, _ := strings.Cut(rest, ".")
 	major, err := strconv.Atoi(first)

@@ -49,9 +49,9 @@ type Progress struct {
 
 // sentenceProgress is the progress of a sentence, in packets.
 type sentenceProgress struct {
-	made, sent int       // packets encoded, and packets sent
-	complete   bool      // all packets are made
-	until      time.Time // when the robot will have played the packets sent so far
+	encoded, sent int       // numbers of packets
+	complete      bool      // all packets are encoded
+	until         time.Time // when the robot will have played the packets sent so far
 }
 
 // playedPart returns how much of the sentence the robot has played, from 0 to 1. If no packet of the
@@ -66,10 +66,10 @@ func (s sentenceProgress) playedPart(now time.Time) float64 {
 	switch {
 	case played <= 0:
 		return 0
-	case s.complete && played >= s.made:
+	case s.complete && played >= s.encoded:
 		return 1
 	}
-	return float64(played) / float64(s.made+1)
+	return float64(played) / float64(s.encoded+1)
 }
 
 // maxPackets is how many packets a turn may synthesize ahead: 12 s of sound.
@@ -139,7 +139,7 @@ func (q *queue) count(it item) {
 	switch {
 	case it.packet != nil:
 		q.packets++
-		last.made++
+		last.encoded++
 	case it.sentence != nil:
 		last.complete = true
 		q.later = append(q.later, sentenceProgress{})
