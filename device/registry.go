@@ -61,7 +61,7 @@ type Registry struct {
 	tools    map[ID]int       // size of the stored tools in bytes
 }
 
-// timesSet records which times of a robot were set since the start. Moved corrects them when the wall
+// timesSet records which times of a robot were set since the start. ClockJumped corrects them when the wall
 // clock jumps.
 type timesSet struct{ firstSeen, booted, lastSeen bool }
 
@@ -150,9 +150,9 @@ func (r *Registry) RecordSeen(id ID, now time.Time) {
 	}
 }
 
-// Moved is called when the wall clock has jumped by a duration. It corrects the times that were set
-// since the start.
-func (r *Registry) Moved(by time.Duration) {
+// ClockJumped must be called when the wall clock has jumped by this much, forwards if positive. It
+// corrects the times that were set since the start.
+func (r *Registry) ClockJumped(by time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.welcome.IsZero() {

@@ -397,7 +397,7 @@ func TestClockJumpKeepsAges(t *testing.T) {
 			device.NewRegistry(device.Key("key"), device.AdoptOpen, kept).CheckIn(from(earlier, "c4"), noon.Add(-time.Hour))
 			r := device.NewRegistry(device.Key("key"), device.AdoptOpen, kept)
 			_, admission := r.CheckIn(from(here, "c5"), noon)
-			r.Moved(by)
+			r.ClockJumped(by)
 			now := noon.Add(by).Add(time.Minute)
 
 			for id, ago := range map[device.ID]time.Duration{here: time.Minute, earlier: by + time.Hour + time.Minute} {
@@ -419,7 +419,7 @@ func TestClockJumpKeepsAges(t *testing.T) {
 				t.Error("a visit by the clock as it is now is not kept")
 			}
 			must.Succeed(t, r.Forget(here))
-			r.Moved(by)
+			r.ClockJumped(by)
 			if _, err := r.Get(here); !errors.Is(err, device.ErrUnknownRobot) {
 				t.Errorf("who was forgotten is back: %v", err)
 			}

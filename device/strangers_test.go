@@ -92,7 +92,7 @@ func TestTheFirstHour(t *testing.T) {
 	if !comes(r, 1, "192.168.1.40", noon.Add(59*time.Minute)) || comes(r, 2, "192.168.1.41", noon.Add(time.Hour)) {
 		t.Error("an hour is not an hour")
 	}
-	r.Moved(24 * time.Hour) // the clock was wrong when it was installed
+	r.ClockJumped(24 * time.Hour) // the clock was wrong when it was installed
 	if !comes(r, 3, "192.168.1.42", noon.Add(24*time.Hour+30*time.Minute)) || comes(r, 4, "192.168.1.43", noon.Add(25*time.Hour)) {
 		t.Error("the hour does not follow a clock that was set")
 	}

@@ -252,8 +252,8 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 		n.mu.Unlock()
 	}()
 	c, s := n.conn, n.conn.shared
-	face, words := agent.SplitEmotion(a.Text)
-	sentences := thinker.Sentences(words)
+	face, text := agent.SplitEmotion(a.Text)
+	sentences := thinker.Sentences(text)
 	sound := notify.NewStream(sentences)
 	var synthesis sync.WaitGroup
 	defer synthesis.Wait()

@@ -26,7 +26,8 @@ type Command struct {
 // commandAlert is the kind of command that shows a message on the screen, as in event.Command.
 const commandAlert = "alert"
 
-// commandTTL is how long a command is stored. An older command would confuse people.
+// commandTTL is how long a command may wait: an older one would confuse people. The callers of list drop
+// expired ones.
 const commandTTL = 24 * time.Hour
 
 // commandTable stores the commands of robots, by robot ID. Put returns once the list is safely on the disk;
@@ -39,7 +40,7 @@ type commandTable interface {
 }
 
 // CommandQueue stores commands for robots with a closed channel: for each robot up to 40 sentences, and the
-// latest command of each other kind. Its methods may be called by any goroutine.
+// latest alert. Its methods may be called by any goroutine.
 type CommandQueue struct {
 	table commandTable
 	mu    sync.Mutex
@@ -59,6 +60,7 @@ func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dr
 	if err != nil {
 		return nil, fmt.Errorf("store a command: %w", err)
 	}
+	list = slices.Clone(list)
 	added := maps.Clone(q.added[id])
 	if added == nil {
 		added = map[string]bool{}
@@ -86,9 +88,10 @@ func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dr
 	return dropped, nil
 }
 
-// Moved must be called when the wall clock has jumped. It moves the expiry of commands that were added since
-// the appliance started, so that they stay stored as long as they would have without the jump.
-func (q *CommandQueue) Moved(by time.Duration) {
+// ClockJumped must be called when the wall clock has jumped by this much, forwards if positive. It moves the
+// expiry of commands that were added since the appliance started, so that they stay stored as long as they
+// would have without the jump.
+func (q *CommandQueue) ClockJumped(by time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for id, added := range q.added {
@@ -116,7 +119,8 @@ func count(list []Command, thing string) (n int) {
 	return n
 }
 
-// list returns the stored commands of a robot, oldest first. They stay stored until drop deletes them.
+// list returns the stored commands of a robot, oldest first, expired ones included. They stay stored until
+// drop deletes them.
 func (q *CommandQueue) list(id device.ID) []Command {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +137,7 @@ func (q *CommandQueue) drop(id device.ID, command string) {
 	defer q.mu.Unlock()
 	list, _, err := q.table.Get(string(id))
 	if err != nil {
-		return // the command is repeated at the next hello, which is better than losing others
+		return // to write a list that could not be read would lose the other commands; this one is repeated instead
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c Command) bool { return c.ID == command })
 	if delete(q.added[id], command); len(q.added[id]) == 0 {

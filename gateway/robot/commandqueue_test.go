@@ -56,7 +56,7 @@ func TestCommandQueueAndClockJump(t *testing.T) {
 		must.Value(NewCommandQueue(kept).add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "earlier"}))(t)
 		w := NewCommandQueue(kept) // after a restart
 		must.Value(w.add(robotID, now, Command{Thing: dialogue.CommandSay, Text: "here"}))(t)
-		w.Moved(by)
+		w.ClockJumped(by)
 		got := map[string]time.Duration{}
 		for _, c := range w.list(robotID) {
 			got[c.Text] = c.Expires.Sub(now)
@@ -67,7 +67,7 @@ func TestCommandQueueAndClockJump(t *testing.T) {
 		for _, c := range w.list(robotID) {
 			w.drop(robotID, c.ID)
 		}
-		if w.Moved(by); len(w.added) != 0 || len(kept.Kept) != 0 {
+		if w.ClockJumped(by); len(w.added) != 0 || len(kept.Kept) != 0 {
 			t.Errorf("%s: left are %v, %v", name, w.added, kept.Kept)
 		}
 	}

@@ -184,7 +184,7 @@ func (l *loop) finishUtterance() {
 	if l.turn != nil {
 		ended := time.Now()
 		if l.state.Mode() != xiaozhi.Manual {
-			ended = ended.Add(-l.mic.pointer.Quiet()) // without the silence that showed the end
+			ended = ended.Add(-l.mic.endPointer.Quiet()) // without the silence that showed the end
 		}
 		l.turn.clock.start(ended)
 		l.turn.clock.end(event.StageEndpoint)
@@ -255,7 +255,7 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 }
 
 // recordTurn records the words that were understood and the sentences that were really spoken, and clears
-// the turn. A stranger's turn is not stored, but passed to the agent's memory like any other turn.
+// the turn. A stranger's turn is not stored, but the agent adds it to the conversation like any other turn.
 func (l *loop) recordTurn(end string) {
 	t := l.turn
 	l.turn = nil
@@ -266,13 +266,13 @@ func (l *loop) recordTurn(end string) {
 		return // nothing was understood or spoken
 	}
 	now := time.Now()
-	words := strings.Join(l.spoken, " ")
+	said := strings.Join(l.spoken, " ")
 	if t.transcript != "" {
-		l.Mind.Remembered(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: words}, now)
+		l.Mind.Remembered(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: said}, now)
 	}
 	if t.trusted.Load() {
 		l.Records.addTurn(TurnRecord{
-			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: words, End: end, Stages: t.clock.durations(),
+			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: said, End: end, Stages: t.clock.durations(),
 		})
 	}
 }

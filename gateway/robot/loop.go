@@ -44,7 +44,7 @@ func newLoop(s *shared, c channel, r device.Robot) (*loop, error) {
 // the dialogue's settings.
 func (l *loop) applyOptions(o *Options) dialogue.Settings {
 	l.options = o
-	l.mic.pointer.SetSilence(o.Silence)
+	l.mic.endPointer.SetSilence(o.Silence)
 	return dialogue.Settings{Greet: o.Greet, Idle: o.Idle, Standing: l.robot.ByHand}
 }
 

@@ -10,14 +10,14 @@ import (
 // microphone decodes a robot's sound and finds utterances in it. A ring buffer holds the latest 2 s, because
 // an utterance is detected only some time after it has begun.
 type microphone struct {
-	decoder *voice.Decoder
-	pointer *voice.EndPointer // end-pointer: finds where speech begins and ends
-	ring    []int16           // latest samples; nil until the first sample
-	at      int               // index in ring of the next sample
-	filled  int               // samples in ring
-	speech  int               // samples added to ring since the end-pointer found speech
-	echo    *voice.Echo       // nil if the robot cancels its echo itself
-	silence []int16           // zeros, in place of sound that was only echo
+	decoder    *voice.Decoder
+	endPointer *voice.EndPointer // finds where speech begins and ends
+	ring       []int16           // latest samples; nil until the first sample
+	at         int               // index in ring of the next sample
+	filled     int               // samples in ring
+	speech     int               // samples added to ring since the end-pointer found speech
+	echo       *voice.Echo       // nil if the robot cancels its echo itself
+	silence    []int16           // zeros, in place of sound that was only echo
 }
 
 // ringSamples is the size of the ring buffer: 2 s.
@@ -33,13 +33,13 @@ func newMicrophone() (microphone, error) {
 	if err != nil {
 		return microphone{}, err
 	}
-	pointer, err := voice.NewEndPointer(voice.DefaultSilence)
-	return microphone{decoder: decoder, pointer: pointer}, err
+	endPointer, err := voice.NewEndPointer(voice.DefaultSilence)
+	return microphone{decoder: decoder, endPointer: endPointer}, err
 }
 
 // reset drops the sound so far. It is called when the robot begins to listen.
 func (m *microphone) reset() {
-	m.pointer.Reset()
+	m.endPointer.Reset()
 	m.at, m.filled, m.speech = 0, 0, 0
 }
 
@@ -76,7 +76,7 @@ func (m *microphone) bufferSound(pcm []int16) {
 		pcm = pcm[n:]
 		m.at = (m.at + n) % len(m.ring)
 		m.filled = min(m.filled+n, len(m.ring))
-		if m.pointer.Speaking() {
+		if m.endPointer.Speaking() {
 			m.speech += n
 		}
 	}

@@ -31,29 +31,30 @@ type phrase struct {
 // phrasebook holds the phrases in one voice. They are synthesized ahead, because robots speak them when
 // engines fail.
 type phrasebook struct {
-	mu       sync.Mutex
-	made     map[string]phrase // by name of the phrase
-	making   bool              // prepare is running or about to run
-	complete bool              // the latest prepare has made all phrases
+	mu        sync.Mutex
+	phrases   map[string]phrase // by name of the phrase
+	preparing bool              // prepare is running or about to run
+	complete  bool              // the latest prepare has synthesized all phrases
 }
 
-// claim reports whether phrases are missing and nobody is making them. If so, the caller must call
+// claim reports whether phrases are missing and no prepare is running. If so, the caller must call
 // prepare.
 func (b *phrasebook) claim() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.making || b.complete {
+	if b.preparing || b.complete {
 		return false
 	}
-	b.making = true
+	b.preparing = true
 	return true
 }
 
-// lookup returns a phrase, or false if prepare has not made it yet.
+// lookup returns a phrase, or false if prepare has not come to it yet. The phrase has no packets if the
+// synthesizer has failed.
 func (b *phrasebook) lookup(name string) (phrase, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p, ok := b.made[name]
+	p, ok := b.phrases[name]
 	return p, ok
 }
 
@@ -68,7 +69,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.making, b.complete = false, complete
+		b.preparing, b.complete = false, complete
 	}()
 	for _, name := range []string{dialogue.PhraseAwake, phraseMisheard, phraseFailed, phraseAway, phraseDeaf} {
 		p := phrase{}
@@ -76,7 +77,7 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		if p.text == "" {
 			continue
 		}
-		if made, ok := b.lookup(name); ok && len(made.packets) > 0 {
+		if existing, ok := b.lookup(name); ok && len(existing.packets) > 0 {
 			continue
 		}
 		packets, err := synthesize(ctx, p.text, synthesizer, o)
@@ -86,10 +87,10 @@ func (b *phrasebook) prepare(ctx context.Context, texts agent.Phrases, synthesiz
 		complete = complete && err == nil
 		p.packets = packets
 		b.mu.Lock()
-		if b.made == nil {
-			b.made = map[string]phrase{}
+		if b.phrases == nil {
+			b.phrases = map[string]phrase{}
 		}
-		b.made[name] = p
+		b.phrases[name] = p
 		b.mu.Unlock()
 	}
 }

@@ -29,10 +29,10 @@ const maxWaitingLines = 1000
 
 // Errors of a recording.
 var (
-	// ErrRecording is returned by Record if lines were lost because they were read too slowly.
-	ErrRecording = errors.New("the recording was ended because its lines were read too slowly")
-	// ErrRecorded is returned by Record if the session is already being recorded.
-	ErrRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
+	// ErrLinesLost is returned by Record if lines were lost because they were read too slowly.
+	ErrLinesLost = errors.New("the recording was ended because its lines were read too slowly")
+	// ErrAlreadyRecorded is returned by Record if the session is already being recorded.
+	ErrAlreadyRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
 )
 
 // Record records a robot's open session from now until its end, or the robot's next session if none is
@@ -53,7 +53,7 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 	})
 	r.Live = true
 	if !recorded.tap.Attach(r) {
-		return ErrRecorded
+		return ErrAlreadyRecorded
 	}
 	defer recorded.tap.Detach(r)
 	for _, line := range recorded.header() {
@@ -79,7 +79,7 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 				return err
 			}
 			if lost.Load() {
-				return ErrRecording
+				return ErrLinesLost
 			}
 		case <-recorded.done:
 			recorded.tap.Detach(r)

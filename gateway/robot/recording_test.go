@@ -40,7 +40,7 @@ func TestRecord(t *testing.T) {
 	talking(t, answer("It is late."), func(k *talk) {
 		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
 		lines := k.records()
-		if err := k.server.Record(t.Context(), robotID, func(string) error { return nil }); !errors.Is(err, ErrRecorded) {
+		if err := k.server.Record(t.Context(), robotID, func(string) error { return nil }); !errors.Is(err, ErrAlreadyRecorded) {
 			t.Errorf("a second recording: %v", err)
 		}
 		k.say(xiaozhi.FromMCP{Payload: []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"ssid\":\"Home\"}"}]}}`)})
@@ -92,7 +92,7 @@ func TestRecordingTheNextSession(t *testing.T) {
 			k.say(xiaozhi.UnknownFromRobot{Type: "keep"})
 		}
 		time.Sleep(2 * time.Hour)
-		if err := <-stuck; !errors.Is(err, ErrRecording) {
+		if err := <-stuck; !errors.Is(err, ErrLinesLost) {
 			t.Errorf("one who does not read: %v", err)
 		}
 	})

@@ -126,17 +126,17 @@ func admit(robots robots, r *http.Request) (device.Robot, device.Client, error) 
 		return device.Robot{}, client, &httpserver.Fault{Word: "no_device_id",
 			Sentence: "the Device-Id header must hold the robot's MAC address: " + err.Error() + adviceToAdd, HTTP: http.StatusBadRequest}
 	}
-	bound, unknown := robots.Get(robotID)
+	known, getErr := robots.Get(robotID)
 	if !client.Sent { // a token is valid for one Client-Id only, so it identifies the client
-		client = bound.Client
+		client = known.Client
 	}
 	admitted, err := robots.Admit(robotID, client, token)
 	if err != nil {
 		why := "the token is missing or wrong; a robot gets one from this appliance when it boots"
 		switch {
-		case unknown != nil:
+		case getErr != nil: // no such robot is registered
 			why = "the token is missing or wrong, and no robot with this Device-Id has checked in" + adviceToAdd
-		case bound.Bound && client != bound.Client && token != "":
+		case known.Bound && client != known.Client && token != "":
 			why = "the robot with this MAC address has another Client-Id than this request, and its token is valid for that one only; " +
 				"check in with the Client-Id of this request, and have that robot adopted"
 		}

@@ -187,12 +187,12 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 	edge := voice.NoEdge
 	// The robot's own speech is not an utterance, and must not count as background noise either.
 	if l.state.FindsSpeech() && (!echoOnly || l.state.Hearing()) {
-		edge = l.mic.pointer.Feed(pcm)
+		edge = l.mic.endPointer.Feed(pcm)
 	}
-	if edge == voice.NoEdge && l.hasFinished() {
+	if edge == voice.NoEdge && l.endIfSettled() {
 		edge = voice.SpeechEnded
 	}
-	l.tap.PacketFromRobot(l.mic.pointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
+	l.tap.PacketFromRobot(l.mic.endPointer.Voiced() || l.state.Mode() == xiaozhi.Manual && l.state.Hearing())
 	switch edge {
 	case voice.SpeechBegan:
 		l.handleInput(ctx, dialogue.SpeechBegan{})
@@ -201,10 +201,10 @@ func (l *loop) handleAudio(ctx context.Context, a xiaozhi.Audio) {
 	}
 }
 
-// hasFinished reports whether the utterance is a whole sentence followed by a short silence. In manual
-// mode the button decides instead. A stranger's sentence always needs the full silence, because
-// Options.Settled looks a sentence up in the household's data.
-func (l *loop) hasFinished() bool {
+// endIfSettled ends the speech if the utterance is a whole sentence followed by a short silence, and reports
+// whether it did. In manual mode the button decides instead. A stranger's sentence always needs the full
+// silence, because Options.Settled looks a sentence up in the household's data.
+func (l *loop) endIfSettled() bool {
 	if !l.state.Hearing() || l.utterance == nil || l.state.Mode() == xiaozhi.Manual {
 		return false
 	}
@@ -212,5 +212,5 @@ func (l *loop) hasFinished() bool {
 		return false
 	}
 	answer := l.state.Asking()
-	return l.mic.pointer.EndIfSettled(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
+	return l.mic.endPointer.EndIfSettled(l.utterance, func(text string) bool { return l.turn.options.Settled(text, answer) })
 }

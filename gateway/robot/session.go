@@ -30,8 +30,8 @@ import (
 //	turn    runs a turn until it ends or is cancelled; at most one at a time (turn.run)
 //	writer  sends all messages and sound, each at its time (Player.Run)
 type session struct {
-	*Options
-	shared *shared
+	*Options // those given to NewServer; shared.current holds the fields that Apply changes
+	shared   *shared
 	channel
 	robot    device.Robot
 	log      *slog.Logger

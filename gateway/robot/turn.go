@@ -115,13 +115,13 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 
 // speakText speaks a text sentence by sentence. An emoji at the beginning sets the face.
 func (t *turn) speakText(ctx context.Context, text string) error {
-	face, words := agent.SplitEmotion(text)
+	face, text := agent.SplitEmotion(text)
 	if face != agent.Neutral {
 		if err := t.speech.Face(ctx, face); err != nil {
 			return err
 		}
 	}
-	for _, sentence := range thinker.Sentences(words) {
+	for _, sentence := range thinker.Sentences(text) {
 		if err := t.speakSentence(ctx, sentence); err != nil {
 			return err
 		}
@@ -321,7 +321,7 @@ func (t *turn) playPhrase(ctx context.Context, name string) {
 		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {
 			return // better than the household's phrase, which is in another language
 		}
-		if usual, made := t.session.shared.phrases.household().lookup(name); made {
+		if usual, found := t.session.shared.phrases.household().lookup(name); found {
 			p, ok = usual, true
 		}
 	}

@@ -29,8 +29,8 @@ func (a *Appliance) list() []parts.Part {
 		}
 	}
 	clockJumped := func(by time.Duration) {
-		a.Robots.Moved(by)
-		a.commands.Moved(by)
+		a.Robots.ClockJumped(by)
+		a.commands.ClockJumped(by)
 	}
 	list := []parts.Part{
 		{Run: parts.Until(func(ctx context.Context) { machine.Watch(ctx, a.DB, a.Data, clockJumped, a.Log) }),
