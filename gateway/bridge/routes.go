@@ -11,7 +11,7 @@ import (
 )
 
 // Routes mounts the routes for voice servers and other programs. The router must require the bridge key, or be reachable
-// only from this machine. GET /health is mounted by another package.
+// only from this machine. The API's GET /health is served by gateway/owner/admin.
 func (a *API) Routes(r gin.IRouter) {
 	api := r.Group("/api", httpserver.Limit(limit.Body))
 	api.POST("/message", post(a.message))
@@ -36,8 +36,8 @@ func (a *API) Routes(r gin.IRouter) {
 	})
 }
 
-// Admin mounts the commands for robots, below each of the two path prefixes of the API. The router must require the admin
-// token.
+// Admin mounts the commands for robots and the lists of robots and songs, each under /admin and /xiaozhi/admin. The router
+// must require the admin token.
 func (a *API) Admin(r gin.IRouter) {
 	for _, prefix := range []string{"/admin", "/xiaozhi/admin"} {
 		g := r.Group(prefix, httpserver.Limit(limit.Body))
@@ -64,8 +64,7 @@ func (a *API) Admin(r gin.IRouter) {
 	}
 }
 
-// post returns a handler that reads the body of a request, and responds with the result of work as JSON or with its
-// error.
+// post is jsonHandler for work that needs the body of the request.
 func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.HandlerFunc {
 	return jsonHandler(func(c *gin.Context) (any, error) {
 		body, err := httpserver.Body(c.Request)
@@ -76,8 +75,8 @@ func post[T any](work func(ctx context.Context, body []byte) (T, error)) gin.Han
 	})
 }
 
-// jsonHandler returns a handler that responds with the result of work as JSON or with its error. It ignores an error after
-// the client has disconnected.
+// jsonHandler returns a handler that responds with the result of work as JSON, or leaves its error to the router's error
+// handler (httpserver). It ignores an error after the client has disconnected.
 func jsonHandler(work func(*gin.Context) (any, error)) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		body, err := work(c)
