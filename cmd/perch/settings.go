@@ -79,7 +79,7 @@ func (s *settings) source() config.Source {
 	source := config.Source{File: config.File(s.config), Overlay: filepath.Join(data, config.OverlayFile), Options: config.AppOptions(data),
 		Environ: os.Environ()}
 	if s.asService {
-		source.Service = config.Reader(source.File)
+		source.Service = config.ReadingAccount(source.File)
 	}
 	return source
 }

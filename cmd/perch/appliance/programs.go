@@ -100,7 +100,7 @@ func (a *Appliance) wyomingOptions(c *config.Config, e *engines.Set) wyoming.Opt
 
 // newMirror makes the connection to Home Assistant.
 func (a *Appliance) newMirror(c *config.Config) error {
-	o, err := c.MQTT.Mirror()
+	o, err := c.MQTT.MirrorOptions()
 	if err != nil {
 		return err
 	}

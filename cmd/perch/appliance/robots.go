@@ -40,13 +40,13 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Bus: a.Bus,
 		Check: a.Agents.Characters.Check})
 	a.warmer = engines.NewWarmer(&a.Agents.Engines, a.Talk.Prepare, a.Log)
-	signer, err := c.Firmware.Signer()
+	key, err := c.Firmware.VerificationKey()
 	if err != nil {
 		return fmt.Errorf("firmware.public_key: %w", err)
 	}
 	a.Firmware, err = ota.OpenFirmware(ota.FirmwareOptions{Dir: filepath.Join(a.Data, "firmware"),
 		Images: store.NewTable[ota.Record](a.DB, "firmware"), Units: store.NewTable[ota.Unit](a.DB, "firmware-robots"),
-		Key: a.Identity.TokenKey, Signer: signer, Bus: a.Bus, Zone: a.zone, Log: a.Log,
+		Key: a.Identity.TokenKey, Signer: key, Bus: a.Bus, Zone: a.zone, Log: a.Log,
 		Stopped: func(version string, failed, first int) {
 			words := a.Agents.Engines.Engines().Words(a.Config().Language.List()...)
 			text := words.Message("firmware.stopped", "version", version, "failed", failed, "first", first)

@@ -62,10 +62,10 @@ func ServiceAccount() *Account {
 	return a
 }
 
-// Reader returns the user who must be able to read the files that the configuration at path names:
+// ReadingAccount returns the user who must be able to read the files that the configuration at path names:
 // the service's user if path is /etc/perch/perch.yaml. Otherwise the result is nil, which stands
 // for the user of this process.
-func Reader(path string) *Account {
+func ReadingAccount(path string) *Account {
 	if path != systemConfig {
 		return nil
 	}

@@ -57,7 +57,7 @@ func check(k *checker, c *Config, inApp bool) error {
 	checkCharacters(k, c.Characters)
 	checkRelays(k, c.Relays)
 	checkWeb(k, c.Web)
-	_, err := c.Firmware.Signer()
+	_, err := c.Firmware.VerificationKey()
 	k.failed("firmware.public_key", err)
 	checkEngines(k, c)
 	checkReadableByService(k, c)
@@ -233,7 +233,7 @@ func checkSkins(k *checker, c *Config) {
 	case !words.Knows(s.Vocabulary):
 		k.fault("skins.vocabulary", fmt.Errorf("there is no vocabulary %q; there are %v", s.Vocabulary, words.Vocabularies()))
 	}
-	_, err = c.DrivenRobots()
+	_, err = c.HookRobots()
 	k.failedEach("skins.hooks.robots", err)
 	if s.Model != "" {
 		_, err := s.Model.Read()

@@ -1,6 +1,7 @@
-// Package config reads and checks the configuration. The owner's file, the overlay (a file with the
-// settings that were changed on the page and by commands) and environment variables override the
-// defaults, in this order. Errors name the file, line and key.
+// Package config reads and checks the configuration. The defaults are overridden by the owner's file,
+// this by the overlay (a file with the settings that were changed on the page and by commands), this by
+// the options of the Home Assistant app, and all of them by environment variables. Errors name the file,
+// line and key.
 package config
 
 import (

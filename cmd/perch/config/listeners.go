@@ -168,9 +168,9 @@ func (m MQTT) Files() (password string, ca []byte, err error) {
 // MQTTUser is the user name for the embedded broker if none is configured.
 const MQTTUser = "perch"
 
-// Mirror returns the options of the connection to Home Assistant. The password is empty if
+// MirrorOptions returns the options of the connection to Home Assistant. The password is empty if
 // GeneratesPassword reports true.
-func (m MQTT) Mirror() (homeassistant.Options, error) {
+func (m MQTT) MirrorOptions() (homeassistant.Options, error) {
 	var o homeassistant.Options
 	o.Broker, o.Listen, o.User, o.Base, o.Prefix = m.Broker, m.Listen, m.User, m.BaseTopic, m.DiscoveryPrefix
 	o.Log = slog.New(slog.DiscardHandler)
@@ -192,7 +192,7 @@ func checkMQTT(k *checker, m MQTT, inApp bool) {
 			"use embedded, none or the address of a broker"))
 		return
 	}
-	o, err := m.Mirror()
+	o, err := m.MirrorOptions()
 	if err != nil {
 		k.failed("mqtt", err)
 		return
@@ -206,8 +206,8 @@ type Firmware struct {
 	PublicKey string `yaml:"public_key"` // ed25519, base64; empty if images need no signature
 }
 
-// Signer returns the public key, or nil if images need no signature.
-func (f Firmware) Signer() (ed25519.PublicKey, error) {
+// VerificationKey returns the public key, or nil if images need no signature.
+func (f Firmware) VerificationKey() (ed25519.PublicKey, error) {
 	if f.PublicKey == "" {
 		return nil, nil
 	}

@@ -150,7 +150,7 @@ func TestFaults(t *testing.T) {
 		"rules:\n- {when: {event: x}, do: [{play: ../x}]}":                      ":2: rules.0.do.0.play: ",
 		"rules:\n- {when: {event: \"\"}, do: [{stop: true}]}":                   ":2: rules.0.when.event: ",
 		"rules:\n- {when: {event: x}}":                                          ":2: rules.0.do: it has 0 acts; a rule has 1 to 20",
-		"rules:\n- {when: {event: x, robot: me}, do: [{stop: true}]}":           ":2: rules.0.when.robot: ",
+		"rules:\n- {when: {event: x, robot: me}, do: [{stop: true}]}":           ":2: rules.0.when.robot: no robot in robots.each has this name, and it is not a MAC address",
 		"rules:\n- {when: {event: x, if: {a: {abov: 1}}}, do: [{stop: true}]}":  `:2: rules.0.when.if.a.abov: there is no key "abov" here`,
 		"rules:\n- {when: {event: x, if: {a: {above: x}}}, do: [{stop: true}]}": ":2: ",
 		"rules:\n- {when: {event: x, if: {a: [1]}}, do: [{stop: true}]}":        ":2: rules.0.when.if.a: ",
@@ -164,7 +164,7 @@ func TestFaults(t *testing.T) {
 		"skins:\n  key: long enough\n  key_file: x":                             ":1: skins: key and key_file are two places",
 		"skins: {vocabulary: klingon}":                                          `:1: skins.vocabulary: there is no vocabulary "klingon"; there are [`,
 		"skins: {vocabularies: {mine: {happy: glad}}}":                          ":1: skins.vocabularies: ",
-		"skins: {hooks: {robots: [me]}}":                                        ":1: skins.hooks.robots: robot 1: ",
+		"skins: {hooks: {robots: [me]}}":                                        `:1: skins.hooks.robots: robot 1: no robot in robots.each has this name, and it is not a MAC address: "me"`,
 		"firmware: {public_key: nonsense}":                                      ":1: firmware.public_key: it is not an ed25519 public key",
 		"mqtt: {ca: /nowhere.pem}":                                              ":1: mqtt: read ca: ",
 
@@ -177,7 +177,7 @@ func TestFaults(t *testing.T) {
 		"robots: {each: [{robot: a0b1c2d3e4f5, persona: cook}]}":                           "robots.each.0.persona: ",
 		"robots: {each: [{robot: a0b1c2d3e4f5, persona: " + asks + "}]}":                   "robots.each.0.persona: ",
 		"robots: {each: [{robot: a0b1c2d3e4f5, voice: --x}]}":                              "robots.each.0.voice: ",
-		"robots: {each: [{robot: a0b1c2d3e4f5, brain: gpt}]}":                              `robots.each.0.brain: there is no brain "gpt"; there are reflex`,
+		"robots: {each: [{robot: a0b1c2d3e4f5, brain: gpt}]}":                              `robots.each.0.brain: there is no brain "gpt"; the brains are: reflex`,
 		"robots: {each: [{robot: a0b1c2d3e4f5, language: German}]}":                        `robots.each.0.language: "German" is not a language`,
 		"robots: {each: [{robot: a0b1c2d3e4f5, colour: red}]}":                             "robots.each.0.colour: there is no such key",
 

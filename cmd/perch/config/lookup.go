@@ -12,19 +12,23 @@ import (
 )
 
 // FindRobot returns the ID of a robot, which is given by its MAC address or by its name in
-// robots.each.
+// robots.each. A MAC address need not be in robots.each.
 func (c *Config) FindRobot(robot string) (device.ID, error) {
 	for _, r := range c.Robots.Each {
 		if id, err := device.ParseID(r.Robot); err == nil && r.Name != "" && strings.EqualFold(r.Name, strings.TrimSpace(robot)) {
 			return id, nil
 		}
 	}
-	return device.ParseID(robot)
+	id, err := device.ParseID(robot)
+	if err != nil {
+		return "", fmt.Errorf("no robot in robots.each has this name, and it is %w", err)
+	}
+	return id, nil
 }
 
-// DrivenRobots returns the robots listed in skins.hooks.robots, which show what coding agents are
-// doing.
-func (c *Config) DrivenRobots() (ids []device.ID, err error) {
+// HookRobots returns the robots listed in skins.hooks.robots, which show what coding agents are
+// doing. Empty means all adopted robots.
+func (c *Config) HookRobots() (ids []device.ID, err error) {
 	for i, name := range c.Skins.Hooks.Robots {
 		id, e := c.FindRobot(name)
 		if e != nil {
@@ -44,18 +48,18 @@ func (c *Config) BehaviourRules(fault func(key string, err error)) (rules []perc
 	return rules
 }
 
-// UnfitSetting is a setting of a robot that the engines do not support.
+// UnfitSetting is a setting of a robot that cannot work, and the reason.
 type UnfitSetting struct {
 	Key string
 	Err error
 }
 
-// Unfit returns the settings of a robot that the engines do not support, as far as this is known
-// without using them. It does not check the persona.
+// Unfit returns the settings of a robot that cannot work: a brain that is not configured, a voice
+// that the first synthesizer refuses, or a language that is not a tag. It does not check the persona.
 func (c *Config) Unfit(s device.Settings) (unfit []UnfitSetting) {
 	refuse := func(key string, err error) { unfit = append(unfit, UnfitSetting{key, err}) }
 	if brains := c.BrainNames(); s.Brain != "" && !slices.Contains(brains, s.Brain) {
-		refuse("brain", fmt.Errorf("there is no brain %q; there are %s", s.Brain, strings.Join(brains, ", ")))
+		refuse("brain", fmt.Errorf("there is no brain %q; the brains are: %s", s.Brain, strings.Join(brains, ", ")))
 	}
 	if s.Voice != "" && len(c.Speech.Synthesizers) > 0 {
 		first := c.Speech.Synthesizers[0]

@@ -97,9 +97,9 @@ var errOneAct = errors.New("it does one thing: say, stop, emotion, head, lights,
 // build returns the action in the form of package perception.
 func (a actConfig) build() (perception.Act, error) {
 	var acts []perception.Act
-	add := func(isSet bool, make func() perception.Act) {
+	add := func(isSet bool, newAct func() perception.Act) {
 		if isSet {
-			acts = append(acts, make())
+			acts = append(acts, newAct())
 		}
 	}
 	add(a.Say != nil, func() perception.Act { return perception.Say{Text: *a.Say} })

@@ -102,9 +102,9 @@ const maxRenewalTime = 14 * 24 * time.Hour
 // ErrDates reports that a certificate has expired or is not valid yet.
 var ErrDates = errors.New("the certificate is not valid")
 
-// Expiry returns an error if a certificate should be renewed, and an error that wraps ErrDates if it is
+// CheckExpiry returns an error if a certificate should be renewed, and an error that wraps ErrDates if it is
 // not valid now.
-func Expiry(leaf *x509.Certificate, now time.Time) error {
+func CheckExpiry(leaf *x509.Certificate, now time.Time) error {
 	const day = "2006-01-02"
 	soon := min(maxRenewalTime, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	switch {

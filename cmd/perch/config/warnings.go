@@ -23,7 +23,7 @@ func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning)
 	warnings = c.languageWarnings()
 	if len(c.TLS.Listen) > 0 {
 		if pair, err := ReadCertificate(c.TLS); err == nil { // check reports the error
-			if err := Expiry(pair.Leaf, now); err != nil {
+			if err := CheckExpiry(pair.Leaf, now); err != nil {
 				warnings = append(warnings, Warning{"tls", err.Error()})
 			}
 		}
@@ -88,8 +88,8 @@ type namedFile struct {
 	secret    bool // whether the file contains a secret
 }
 
-// findSecrets returns where a configuration has its secrets. The name of a key decides whether its value is
-// secret, so keys that are added later are covered.
+// findSecrets returns the files that a configuration names, and where it has its secrets. The name of a key
+// decides whether its value is secret, so keys that are added later are covered.
 func (c *Config) findSecrets() (p secretPlaces) {
 	eachText(nil, reflect.ValueOf(c).Elem(), func(path []string, value string) {
 		key, name := strings.Join(path, "."), path[len(path)-1]

@@ -193,7 +193,7 @@ func (d *Examination) CheckCertificate() {
 		d.addIfReadable("certificate", err, "")
 		return
 	}
-	switch err := config.Expiry(pair.Leaf, time.Now()); {
+	switch err := config.CheckExpiry(pair.Leaf, time.Now()); {
 	case errors.Is(err, config.ErrDates):
 		d.add("certificate", err, "")
 	case err != nil:

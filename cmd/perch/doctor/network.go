@@ -178,7 +178,7 @@ func (d *Examination) checkMQTT(ctx context.Context) {
 		d.add("mqtt", err, "")
 		return
 	}
-	o, err := m.Mirror()
+	o, err := m.MirrorOptions()
 	if err != nil {
 		d.addIfReadable("mqtt", err, "")
 		return

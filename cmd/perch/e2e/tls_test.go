@@ -294,15 +294,15 @@ brains: [{kind: assist, url: "http://127.0.0.1:1", token_file: %q}, {kind: opena
 	must.Succeed(t, os.Chmod(data, 0o750))
 	for life, want := range map[time.Duration]string{month: "", 13 * 24 * time.Hour: "expires on ", -time.Minute: "not valid: it expired"} {
 		leaf := &x509.Certificate{NotBefore: time.Now().Add(-3 * month), NotAfter: time.Now().Add(life)}
-		if err := config.Expiry(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		if err := config.CheckExpiry(leaf, time.Now()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("with %v left: %v", life, err)
 		}
 	}
 	short := &x509.Certificate{NotBefore: time.Now().Add(-3 * 24 * time.Hour), NotAfter: time.Now().Add(3 * 24 * time.Hour)}
-	if err := config.Expiry(short, time.Now()); err != nil {
+	if err := config.CheckExpiry(short, time.Now()); err != nil {
 		t.Errorf("one of six days, of which three are left: %v", err)
 	}
-	if err := config.Expiry(short, time.Now().Add(-4*24*time.Hour)); !errors.Is(err, config.ErrDates) || !strings.Contains(err.Error(), "clock") {
+	if err := config.CheckExpiry(short, time.Now().Add(-4*24*time.Hour)); !errors.Is(err, config.ErrDates) || !strings.Contains(err.Error(), "clock") {
 		t.Errorf("one of tomorrow: %v", err)
 	}
 	if left := c.Warnings(file, data, time.Now()); len(left) != 1 || left[0].Part != "tls" {

@@ -311,7 +311,7 @@ func (s *Set) Encryption() []health.Part {
 		return nil
 	}
 	current, _ := s.certificate.latest(nil) // never fails
-	err := config.Expiry(current.Leaf, time.Now())
+	err := config.CheckExpiry(current.Leaf, time.Now())
 	part := health.Part{Name: "tls", OK: !errors.Is(err, config.ErrDates)}
 	if err != nil {
 		return []health.Part{part.Saying(err.Error())}

@@ -93,7 +93,7 @@ type Viewers struct {
 // New makes the servers and clients. Parts returns their Run methods.
 func New(o Options) (*Viewers, error) {
 	c, v := o.Config(), &Viewers{o: o}
-	driven, err := c.DrivenRobots()
+	hookRobots, err := c.HookRobots()
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func New(o Options) (*Viewers, error) {
 		return nil, err
 	}
 	v.actions = action.NewLog(o.Characters.Who, o.Sentiment)
-	v.hooks = hooks.New(hooks.Options{Robots: driven, Trusts: o.Registry.Trusts, Talk: o.Robots, Asker: o.Robots,
+	v.hooks = hooks.New(hooks.Options{Robots: hookRobots, Trusts: o.Registry.Trusts, Talk: o.Robots, Asker: o.Robots,
 		// In the quiet hours questions are not spoken; screens and the terminal show them.
 		MayAnswer: func(id device.ID) bool { return o.Registry.Trusts(id) && !o.Quiet(time.Now()) }, Board: o.Board, Bus: o.Bus,
 		Language: o.Characters.Language, Log: o.Log})
