@@ -54,16 +54,16 @@ PACKAGES := ./cmd/perch/... ./packaging ./gateway/owner/web ./gateway/... ./...
 test: page ## runs every test that takes no minute; prints those it skips and the ten slowest
 	@packaging/deps.sh app
 	go build ./...
-	packaging/test.py -short -vet=off -p 4 -parallel 4 -shuffle=on -timeout 10m $(PACKAGES)
+	packaging/test.py -short -vet=off -p 4 -parallel 8 -shuffle=on -timeout 10m $(PACKAGES)
 
-# These compute, several times as long under the race detector, or run programs that it does not look into.
-LONG := TestPackages|TestOurOwnVoiceDoesNotInterruptUs|TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
+# These compute, several times as long under the race detector, or are about programs that it does not look into.
+LONG := TestPackages|TestPage|TestOurOwnVoiceDoesNotInterruptUs|TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
 
 test-all: page ## runs every test, under the race detector but for those that compute or build for minutes
 	@packaging/deps.sh deb browser app release
 	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 	go build -race ./...
-	packaging/test.py -race -vet=off -p 3 -parallel 4 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
+	packaging/test.py -race -vet=off -p 3 -parallel 8 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
 
 check: page ## formatting, vet, staticcheck, tidy modules, methods that are linked, types of the page, links between pages
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$unformatted" || { echo "gofmt these: $$unformatted"; exit 1; }
