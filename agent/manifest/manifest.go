@@ -18,6 +18,7 @@ import (
 	"unicode/utf8"
 
 	"perch/agent"
+	"perch/event"
 	"perch/limit"
 )
 
@@ -38,10 +39,11 @@ type Manifest struct {
 	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's language applies
 	Brain        Brain
 	Voice        Voice
-	Skills       []Skill  // the enabled skills of the appliance; nil means all
-	Tools        []string // names of the enabled built-in tools; nil means all
-	MemoryTokens int      // largest size of the memory in the prompt; 0 means the brain's default
-	Memory       string   // what the character knows from the beginning, as Markdown; the text of memory.index
+	Skills       []Skill           // the enabled skills of the appliance; nil means all
+	Tools        []string          // names of the enabled built-in tools; nil means all
+	Clips        map[string]string // animations by the names that the model uses, see agent.Persona; from meta.edits.animations
+	MemoryTokens int               // largest size of the memory in the prompt; 0 means the brain's default
+	Memory       string            // what the character knows from the beginning, as Markdown; the text of memory.index
 	// Remarks are sentences about parts of the manifest that this appliance does not support.
 	Remarks []string
 
@@ -149,6 +151,7 @@ func Parse(data []byte, open Open) (Manifest, error) {
 	}
 	m.Voice = Voice{d.Voice.TTS.Provider, d.Voice.TTS.VoiceID}
 	m.Skills, m.Tools, m.MemoryTokens = d.Skills, d.Tools, d.Memory.MaxTokens
+	m.loadClips()
 	if err := m.check(); err != nil {
 		return Manifest{}, err
 	}
@@ -168,8 +171,8 @@ func (m *Manifest) check() error {
 		return invalid(fmt.Errorf("brain.maxTokens is a whole number from 1 to %d", limit.Tokens))
 	case m.MemoryTokens < 0 || m.MemoryTokens > limit.Tokens:
 		return invalid(fmt.Errorf("memory.maxTokens is a whole number from 1 to %d", limit.Tokens))
-	case len(m.Skills) > maxEntries || len(m.Tools) > maxEntries:
-		return invalid(fmt.Errorf("skills and tools have at most %d entries each", maxEntries))
+	case len(m.Skills) > maxEntries || len(m.Tools) > maxEntries || len(m.Clips) > maxEntries:
+		return invalid(fmt.Errorf("skills, tools and meta.edits.animations have at most %d entries each", maxEntries))
 	}
 	words := map[string]string{"brain.model": b.Model, "voice.tts.voiceId": m.Voice.ID, "voice.tts.provider": m.Voice.Provider}
 	for i, s := range m.Skills {
@@ -264,6 +267,30 @@ func (m *Manifest) loadMemory(text string, open Open) error {
 	}
 	m.Memory = strings.TrimSpace(text)
 	return m.inline("memory", "index", text)
+}
+
+// loadClips sets the clips. It adds a remark about each animation whose name is no name of a gesture.
+func (m *Manifest) loadClips() {
+	var meta struct {
+		Edits struct{ Animations map[string]string }
+	}
+	if raw := m.raw["meta"]; len(raw) > 0 && json.Unmarshal(raw, &meta) != nil {
+		m.addRemark("meta.edits.animations has no effect: it is not an object of names.")
+		return
+	}
+	m.Clips = map[string]string{}
+	for _, slot := range slices.Sorted(maps.Keys(meta.Edits.Animations)) {
+		name, ok := event.GestureName(slot)
+		if !ok {
+			m.addRemark("The animation %.60q is left out: its name has other characters than letters, digits, - and _, or more than 40.", slot)
+			continue
+		}
+		clip, ok := event.GestureName(meta.Edits.Animations[slot])
+		if !ok {
+			clip = "" // only the program that shows the character can play it
+		}
+		m.Clips[name] = clip
+	}
 }
 
 // readText returns a text with LF line endings, or the content of the file of the bundle that

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +46,20 @@ func TestPublishedManifests(t *testing.T) {
 		exported, err := m.Export()
 		if err != nil || !reflect.DeepEqual(anything(t, exported), anything(t, given)) {
 			t.Errorf("exported %s, %v", exported, err)
+		}
+	}
+}
+
+// TestClips: the animations that a manifest names, whatever else is in its meta.
+func TestClips(t *testing.T) {
+	for _, c := range []struct{ meta, clips, remark string }{
+		{`{"edits":{"animations":{"Celebrate":"av-party","finale":"Armature|Finale 2"}},"model":7}`, "map[celebrate:av-party finale:]", ""},
+		{`{"edits":{"animations":{"take a bow":"bow"}}}`, "map[]", `The animation "take a bow" is left out`},
+		{`{"edits":{"animations":["bow"]}}`, "map[]", "meta.edits.animations has no effect"},
+	} {
+		m := must.Value(manifest.Parse([]byte(`{"spec":"agent-manifest/0.2","name":"X","meta":`+c.meta+`}`), manifest.Alone))(t)
+		if got := fmt.Sprint(m.Clips); got != c.clips || len(m.Remarks) != min(len(c.remark), 1) || !strings.Contains(strings.Join(m.Remarks, ""), c.remark) {
+			t.Errorf("%s: %s, %q", c.meta, got, m.Remarks)
 		}
 	}
 }

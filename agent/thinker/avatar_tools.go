@@ -3,12 +3,14 @@ package thinker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"perch/agent"
 	"perch/event"
+	"perch/plain"
 )
 
 // turnHooks let a tool affect its turn.
@@ -66,16 +68,16 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			k.publish(t, event.LookAt{Target: a.Target, By: event.ByModel})
 			return nil
 		}))
-	offer("play_clip", "Make a gesture: wave, nod, shake, think, celebrate, concern, bow, point, shrug, fidget, dance or idle, or one of the owner's.",
+	offer("play_clip", "Make a gesture: "+strings.Join(k.clips(t), ", ")+".",
 		`{"type":"object","properties":{"name":{"type":"string"},"loop":{"type":"boolean","default":false},`+
 			`"fade_ms":{"type":"integer","minimum":0,"default":200}},"required":["name"]}`,
 		acting(func(a struct {
 			Name string
 			Loop bool
 		}) error {
-			name, ok := event.GestureName(a.Name)
-			if !ok {
-				return errors.New("name is a gesture's name, such as nod: small letters, digits, - and _, 40 at most")
+			name, err := k.clip(t, a.Name)
+			if err != nil {
+				return err
 			}
 			g := event.Gesture{Name: name, By: event.ByModel}
 			if a.Loop {
@@ -105,6 +107,43 @@ func (k *Brain) avatarTools(t agent.Turn, hooks turnHooks) (all []turnTool) {
 			}))
 	}
 	return all
+}
+
+// gestures returns the names of the gestures that every character can make.
+func (k *Brain) gestures() []string {
+	if k.Gestures == nil {
+		return nil
+	}
+	return k.Gestures()
+}
+
+// clips returns the names that play_clip accepts in a turn: those of the gestures, and of the character's own
+// animations and their clips.
+func (k *Brain) clips(t agent.Turn) []string {
+	names, own := slices.Clone(k.gestures()), k.personaOf(t).Clips
+	for _, slot := range slices.Sorted(maps.Keys(own)) {
+		for _, name := range []string{slot, own[slot]} {
+			if name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// clip returns the gesture that a clip of a turn's character stands for. The clip that the character has for an
+// animation takes its place, unless robots can make a gesture of the animation's name and none of the clip's.
+// Programs that show the character know its clips.
+func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
+	name, _ := event.GestureName(clip)
+	if names := k.clips(t); !slices.Contains(names, name) {
+		return "", fmt.Errorf("there is no clip %.40q; there are: %s", clip, plain.Clip(strings.Join(names, ", "), maxDescription))
+	}
+	gestures := k.gestures()
+	if to := k.personaOf(t).Clips[name]; to != "" && (slices.Contains(gestures, to) || !slices.Contains(gestures, name)) {
+		return to, nil
+	}
+	return name, nil
 }
 
 // say returns the sentences of a text as replies, without the emoji at its beginning.

@@ -26,8 +26,12 @@ func TestAvatarTools(t *testing.T) {
 		{"lookAt", `{"target":"moon"}`, `Error: target is user, camera or center, not "moon"`, ""},
 		{"play_clip", `{"name":"Nod","fade_ms":100}`, ok, "gesture nod 0"},
 		{"play_clip", `{"name":"dance","loop":true}`, ok, "gesture dance 10000"},
-		{"play_clip", `{"name":"` + strings.Repeat("x", 41) + `"}`,
-			"Error: name is a gesture's name, such as nod: small letters, digits, - and _, 40 at most", ""},
+		{"play_clip", `{"name":"bow"}`, ok, "gesture dance 0"},
+		{"play_clip", `{"name":"celebrate"}`, ok, "gesture celebrate 0"},
+		{"play_clip", `{"name":"finale"}`, ok, "gesture av-finale 0"},
+		{"play_clip", `{"name":"av-finale"}`, ok, "gesture av-finale 0"},
+		{"play_clip", `{"name":"encore"}`, ok, "gesture encore 0"},
+		{"play_clip", `{"name":"somersault"}`, `Error: there is no clip "somersault"; there are: nod, dance, bow, celebrate, av-party, encore, finale, av-finale`, ""},
 		{"setExpression", `{"preset":"sad","intensity":0.4}`, ok, "expression sad 0.4|sad 0.4"},
 		{"setExpression", `{"preset":"focused"}`, ok, "expression focused 1|thinking 1"},
 		{"setExpression", `{"preset":"happy","intensity":-3}`, ok, "expression happy 0"},
@@ -43,7 +47,8 @@ func TestAvatarTools(t *testing.T) {
 		var did []string
 		m := &model{script: []message{{calls: []thinker.ToolCall{call("1", c.name, c.args)}}, {texts: []string{"😊 There."}}}}
 		memory := agent.NewMemory(&storetest.Table[agent.Entry]{})
-		k := thinker.New(thinker.Options{Model: m, Memory: memory, Publish: func(id device.ID, session string, e event.Event) {
+		gestures := func() []string { return []string{"nod", "dance", "bow", "celebrate"} }
+		k := thinker.New(thinker.Options{Model: m, Memory: memory, Gestures: gestures, Publish: func(id device.ID, session string, e event.Event) {
 			if id != "a0b1c2d3e4f5" || session != "s" {
 				t.Errorf("%s of %s %s", event.Kind(e), id, session)
 			}
@@ -56,7 +61,8 @@ func TestAvatarTools(t *testing.T) {
 				did = append(did, fmt.Sprint("expression ", e.Preset, " ", e.Intensity))
 			}
 		}})
-		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: "go", Now: noon}
+		leo := agent.Persona{Clips: map[string]string{"bow": "dance", "celebrate": "av-party", "finale": "av-finale", "encore": ""}}
+		turn := agent.Turn{Robot: "a0b1c2d3e4f5", Session: "s", Text: "go", Now: noon, Persona: &leo}
 		err := k.Think(t.Context(), turn, func(r agent.Reply) error {
 			if len(m.asked) > 1 {
 				return nil // the answer after the tool

@@ -57,6 +57,8 @@ type Options struct {
 	// Publish publishes gestures, looks and expressions. If it is nil, the model is not
 	// offered tools for these.
 	Publish func(robot device.ID, session string, e event.Event)
+	// Gestures returns the names of the gestures that every character can make. It does not block.
+	Gestures func() []string
 
 	HistoryTokens int           // maximum length of the conversation in the prompt; 0 means 3000
 	MemoryTokens  int           // maximum length of the memory in the prompt; 0 means 2048

@@ -5,7 +5,9 @@ package agents
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
+	"strings"
 
 	"perch/agent"
 	"perch/agent/acp"
@@ -40,6 +42,7 @@ type Options struct {
 	Timers      *notice.Timers
 	Bus         *event.Bus
 	Senses      *perception.States
+	Gestures    []string          // names of the gestures that robots can make
 	Recognizers voice.Recognizers // replaces the configured recognizers; may be nil
 
 	URL            string                                  // base URL of the appliance for programs on this machine
@@ -80,7 +83,7 @@ func New(o Options) (_ *Agents, err error) {
 	a.Notifier = notice.New(notice.Options{Store: o.Notices, Timers: o.Timers, Bus: o.Bus, Log: o.Log})
 	a.Talks = vccp.NewToolEndpoints(o.Log)
 	thinking := thinker.Options{Memory: o.Memory, Timers: o.Timers, Notify: a.Notifier.NotifyAll, Senses: o.Senses, Skills: a.Skills,
-		Publish: o.Bus.Publish}
+		Publish: o.Bus.Publish, Gestures: a.gestures}
 	a.brain = drivers.Brain{BrainSetup: thinker.BrainSetup{Options: thinking}, MayAnswer: o.Robots.Trusts, Skills: a.Skills,
 		Lend: func() acp.ToolEndpoint { return a.Talks.Open(o.URL + "/mcp/talk") }}
 	set, err := a.newEngines(c, nil)
@@ -105,6 +108,20 @@ func New(o Options) (_ *Agents, err error) {
 		Key: o.Identity.Signer, Begins: o.Identity.SignerMade, Keep: c.Diary.Keep, Who: a.Characters.Who, Sentiment: a.Sentiment,
 		Publish: o.Bus.Publish, Log: o.Log})
 	return a, err
+}
+
+// gestures returns the names of the gestures that robots can make, and of those that the configuration
+// adds to the words of avatar programs.
+func (a *Agents) gestures() []string {
+	names := slices.Clone(a.o.Gestures)
+	for _, relay := range a.o.Config().Relays {
+		for _, key := range slices.Sorted(maps.Keys(relay.Words)) {
+			if name, ok := strings.CutPrefix(key, "gesture."); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // newCharacters makes the characters, their skills and their passports.

@@ -20,13 +20,9 @@ import (
 	"perch/voice/sounds"
 )
 
-// newRobots makes the server that robots connect to, the robots' gestures, behaviours and sounds,
+// newRobots makes the server that robots connect to, the robots' behaviours and sounds,
 // their firmware, and the service for their check-ins.
 func (a *Appliance) newRobots(c *config.Config) (err error) {
-	a.gestures, err = perception.StockGestures().WithOwners(datadir.Gestures(a.Data), config.IsEmotion)
-	if err != nil {
-		a.Log.Warn("some of the owner's gestures are ignored", "err", err)
-	}
 	rules := c.BehaviourRules(func(string, error) {}) // the check of the configuration has reported faults
 	a.behaviours, err = perception.NewBehaviours(perception.Options{Tuning: c.Behaviours, Rules: rules, Gestures: a.gestures, Zone: a.zone,
 		Bus: a.Bus, Phrase: a.Agents.PhraseFor, Log: a.Log})

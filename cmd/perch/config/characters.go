@@ -23,7 +23,7 @@ type ResolvedCharacter struct {
 // ResolveCharacter returns the character of a manifest with the engines of this appliance. household
 // is the persona whose text is used if the manifest has no text.
 func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agent.Persona) ResolvedCharacter {
-	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Memory: m.Memory,
+	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Clips: m.Clips, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Memory: m.Memory,
 		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
 		Remarks: slices.Clone(m.Remarks)}
 	remark := func(format string, args ...any) {
