@@ -83,7 +83,7 @@ type TurnStart struct {
 	Utterance    bool // the turn begins with an utterance
 }
 
-// Errors of Ask and PlaySound.
+// Errors of inputs, and of other commands to a robot.
 var (
 	// ErrOffline is returned if the robot's channel is closed.
 	ErrOffline error = &httpserver.Fault{Word: "robot_offline", HTTP: http.StatusConflict,

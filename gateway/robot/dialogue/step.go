@@ -28,7 +28,7 @@ func Step(st State, now time.Time, in Input) (State, []Effect) {
 	switch {
 	case s.phase == closing:
 	case s.phase == greeting && waitsForHello(in):
-		if _, quiet := in.(Abort); !quiet && len(s.queue.early) < maxEarly {
+		if _, isAbort := in.(Abort); !isAbort && len(s.queue.early) < maxEarly {
 			s.queue.early = append(slices.Clip(s.queue.early), in)
 		}
 	default:

@@ -33,15 +33,15 @@ const (
 type Stream struct {
 	sentences []string
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced with every change of the fields below
-	packets [][]byte      // packets synthesized so far; nil for sent packets
-	sent    int           // number of packets sent
-	starts  []int         // indexes of the first packets of the sentences synthesized so far
-	planned []int         // earliest indexes of the first packets of all sentences; set by Plan
-	made    int           // number of sentences that are synthesized completely
-	over    bool          // Synthesize has returned
-	err     error         // error of Synthesize
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced with every change of the fields below
+	packets  [][]byte      // packets synthesized so far; nil for sent packets
+	sent     int           // number of packets sent
+	starts   []int         // indexes of the first packets of the sentences synthesized so far
+	planned  []int         // earliest indexes of the first packets of all sentences; set by Plan
+	complete int           // number of sentences that are synthesized completely
+	over     bool          // Synthesize has returned
+	err      error         // error of Synthesize
 }
 
 // NewStream returns a stream of sentences without sound.
@@ -111,7 +111,7 @@ func (s *Stream) synthesize(ctx context.Context, synthesizer voice.Synthesizer, 
 		if err != nil {
 			return fmt.Errorf("speak: %w", err)
 		}
-		s.update(func() { s.made++ })
+		s.update(func() { s.complete++ })
 	}
 	return nil
 }
@@ -163,11 +163,11 @@ func (s *Stream) estimate(n int) int {
 	const runesPerSecond = 10 // slow speech
 	perSecond := int(time.Second / voice.FrameDuration)
 	runes := utf8.RuneCountInString(s.sentences[n])
-	if s.made == 0 || s.made >= len(s.starts) {
+	if s.complete == 0 || s.complete >= len(s.starts) {
 		return runes*perSecond/runesPerSecond + perSecond/4
 	}
-	spokenRunes := utf8.RuneCountInString(strings.Join(s.sentences[:s.made], ""))
-	return runes*s.starts[s.made]/max(1, spokenRunes) + perSecond/2
+	spokenRunes := utf8.RuneCountInString(strings.Join(s.sentences[:s.complete], ""))
+	return runes*s.starts[s.complete]/max(1, spokenRunes) + perSecond/2
 }
 
 // awaitPacket waits for the packet with an index and returns it, or nil at the end of the stream.

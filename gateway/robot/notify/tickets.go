@@ -97,22 +97,22 @@ func (t *ticket) wait(ctx context.Context) error {
 
 // Serve sends a robot the stream of the ticket with a name.
 func (t *Tickets) Serve(w http.ResponseWriter, r *http.Request, name string) error {
-	fetched := t.withdraw(name)
-	if fetched == nil {
+	issued := t.withdraw(name)
+	if issued == nil {
 		return ErrNoTicket
 	}
-	close(fetched.fetched)
+	close(issued.fetched)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	stop := context.AfterFunc(fetched.ctx, cancel)
+	stop := context.AfterFunc(issued.ctx, cancel)
 	defer stop()
 	w.Header().Set("Content-Type", "audio/ogg")
 	w.Header().Set("Cache-Control", "no-store")
-	err := fetched.stream.send(ctx, w)
+	err := issued.stream.send(ctx, w)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrCut, err)
 	}
-	fetched.done <- err
+	issued.done <- err
 	if err != nil { // breaks the connection, so that the robot does not take the response for complete
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0)) // fails only for a test's writer without deadlines
 	}
