@@ -29,6 +29,7 @@ type Found struct {
 	Host     string            // host name without a trailing dot, such as "perch.local"
 	Port     int               // TCP port; never 0
 	Addrs    []netip.Addr      // at least one address, IPv4 first; the zone of a link-local IPv6 address is the interface
+	Sender   netip.Addr        // address of the machine that has sent the host name and port, IPv4 if it has sent them by IPv4
 	TXT      map[string]string // TXT record with lower-case keys; the keys of an appliance are ota, ws, version and id
 }
 
@@ -67,7 +68,7 @@ func (s Search) All(ctx context.Context) ([]Found, error) {
 	receive := func(p packet) error {
 		before := len(b.complete())
 		if p.msg.Response && !p.isLegacy() { // responses from other ports must be ignored (RFC 6762 section 6)
-			b.receive(p.msg, p.link.Name)
+			b.receive(p.msg, p.from.AddrPort().Addr(), p.link.Name)
 		}
 		if len(b.complete()) > before {
 			quiet.Reset(quietTime)
@@ -124,9 +125,9 @@ type candidate struct {
 // serviceName returns the name of the PTR records, which list the instances.
 func (b *browsing) serviceName() string { return b.Type + ".local." }
 
-// receive handles a response from an interface. It handles the address records last, because it stores addresses only
+// receive handles a response that a machine has sent on an interface. It handles the address records last, because it stores addresses only
 // for the hosts that SRV records have named.
-func (b *browsing) receive(msg *dns.Msg, iface string) {
+func (b *browsing) receive(msg *dns.Msg, sender netip.Addr, iface string) {
 	rrs := slices.DeleteFunc(slices.Concat(msg.Answer, msg.Extra), func(rr dns.RR) bool { return rr.Header().Class&^topBit != dns.ClassINET })
 	for _, rr := range rrs {
 		switch rr := rr.(type) {
@@ -137,9 +138,12 @@ func (b *browsing) receive(msg *dns.Msg, iface string) {
 		case *dns.SRV:
 			c := b.instance(rr.Hdr.Name, rr.Hdr.Ttl)
 			if !strings.EqualFold(c.host, rr.Target) {
-				c.Addrs = nil
+				c.Addrs, c.Sender = nil, netip.Addr{}
 			}
 			c.host, c.Host, c.Port = rr.Target, strings.TrimSuffix(unescape(rr.Target), "."), int(rr.Port)
+			if sender = sender.Unmap(); !c.Sender.Is4() {
+				c.Sender = sender
+			}
 		case *dns.TXT:
 			b.instance(rr.Hdr.Name, rr.Hdr.Ttl).TXT = readTXT(rr.Txt)
 		}

@@ -93,7 +93,7 @@ func TestBrowsing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := &browsing{Search: Search{Type: Wyoming}}
 			for _, lines := range tt.answers {
-				h.receive(packed(t, says(t, lines...)), "eth0")
+				h.receive(packed(t, says(t, lines...)), netip.Addr{}, "eth0")
 			}
 			got := h.complete()
 			if !reflect.DeepEqual(got, tt.want) {
@@ -128,14 +128,14 @@ func TestBrowsingReadsBrokenNSEC(t *testing.T) {
 			t.Fatal("the message is not broken")
 		}
 		h := &browsing{Search: Search{Type: Wyoming}}
-		h.receive(parse(b), "eth0")
+		h.receive(parse(b), netip.Addr{}, "eth0")
 		if got := h.complete(); len(got) != 1 || got[0].TXT["version"] != "1" || !slices.Equal(got[0].Addrs, addrs("10.0.0.1")) {
 			t.Errorf("with the NSEC at %d: found %+v", at, got)
 		}
 		// Cut anywhere, nothing worse happens than that it is not found.
 		for n := range b {
 			if msg := parse(b[:n]); msg != nil {
-				(&browsing{Search: Search{Type: Wyoming}}).receive(msg, "eth0")
+				(&browsing{Search: Search{Type: Wyoming}}).receive(msg, netip.Addr{}, "eth0")
 			}
 		}
 	}
@@ -150,9 +150,9 @@ func TestBrowsingIsBounded(t *testing.T) {
 		for j := range 20 {
 			msg.Answer = append(msg.Answer, addressRecords("h"+name+".local.", []netip.Addr{netip.AddrFrom4([4]byte{10, 1, 1, byte(j)})})...)
 		}
-		h.receive(msg, "eth0")
+		h.receive(msg, netip.Addr{}, "eth0")
 		// A host that changes with each answer.
-		h.receive(says(t, "0000._wyoming._tcp.local. 9 IN SRV 0 0 1 other"+name+".local."), "eth0")
+		h.receive(says(t, "0000._wyoming._tcp.local. 9 IN SRV 0 0 1 other"+name+".local."), netip.Addr{}, "eth0")
 	}
 	found := h.complete()
 	if len(h.instances) > maxFound || len(found) > maxFound {
@@ -171,7 +171,7 @@ func TestBrowsingIsBounded(t *testing.T) {
 func TestExcept(t *testing.T) {
 	for except, want := range map[string]int{"piper": 0, "PIPER": 0, "pipe": 1, "": 1} {
 		h := &browsing{Search: Search{Type: Wyoming, Except: except}}
-		h.receive(says(t, piperSRV, piperA), "eth0")
+		h.receive(says(t, piperSRV, piperA), netip.Addr{}, "eth0")
 		if got := h.complete(); len(got) != want {
 			t.Errorf("without %q: found %v", except, got)
 		}
@@ -216,7 +216,7 @@ func FuzzHunt(f *testing.F) {
 			if msg == nil {
 				continue
 			}
-			h.receive(msg, "eth0")
+			h.receive(msg, netip.Addr{}, "eth0")
 			for _, found := range h.complete() {
 				if found.Instance == "" || found.Port == 0 || len(found.Addrs) == 0 {
 					t.Errorf("found %+v", found)

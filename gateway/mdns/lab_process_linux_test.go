@@ -34,6 +34,14 @@ func runAs(as string) int {
 			print1(f)
 		}
 		return say(err)
+	case "osc browser":
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		found, err := Search{Type: OSC}.All(ctx)
+		for _, f := range found {
+			print1(f)
+		}
+		return say(err)
 	case "finder":
 		return findWyoming(ctx, 10*time.Second)
 	case "finder of none":
@@ -130,7 +138,16 @@ func newImpatient(log *slog.Logger) *Announcer {
 
 // runAppliance announces until it is to end; the log goes to stdout for the test to read.
 func runAppliance(ctx context.Context) int {
-	return say(newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil))).Run(ctx))
+	a := newImpatient(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	if len(os.Args) > 1 { // a file, while which exists there are more services
+		a.opts.Offers = func() []Offer {
+			if _, err := os.Stat(os.Args[1]); err != nil {
+				return nil
+			}
+			return []Offer{{"perch-c0ffee", OSCQuery, 41001}, {"perch-c0ffee", OSC, 41002}}
+		}
+	}
+	return say(a.Run(ctx))
 }
 
 // lookForLeaks changes the machine's address six times under an announcer and counts what it left behind.

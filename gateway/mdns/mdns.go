@@ -24,7 +24,16 @@ const (
 	Service       = "_xiaozhi._tcp"        // appliances: servers for robots with the xiaozhi firmware
 	Wyoming       = "_wyoming._tcp"        // servers of the Wyoming protocol, which offer speech engines to Home Assistant
 	HomeAssistant = "_home-assistant._tcp" // Home Assistant
+	OSC           = "_osc._udp"            // programs that receive Open Sound Control, such as VRChat
+	OSCQuery      = "_oscjson._tcp"        // HTTP servers that describe what an OSC program sends and receives
 )
+
+// Offer is a further service that an appliance announces.
+type Offer struct {
+	Instance string // instance name; letters, digits and hyphens, at most 63 bytes
+	Type     string // DNS-SD service type, such as OSC
+	Port     int
+}
 
 // The programs that can respond to queries for the host name.
 const (
@@ -34,13 +43,14 @@ const (
 
 // Options configures an Announcer. Name and ID may contain letters, digits and hyphens, together at most 59 characters.
 type Options struct {
-	Name       string       // host name without ".local"
-	ID         string       // stable and unique ID of the appliance
-	Version    string       // version of Perch, published in the TXT record
-	Port       int          // TCP port of the server for robots
-	Wyoming    int          // TCP port of the Wyoming server, which must be running already because Home Assistant connects at once; 0 if the appliance runs no such server
-	Interfaces []string     // names of network interfaces; if empty, all multicast interfaces except those of containers and virtual machines
-	Log        *slog.Logger // for messages to the owner
+	Name       string         // host name without ".local"
+	ID         string         // stable and unique ID of the appliance
+	Version    string         // version of Perch, published in the TXT record
+	Port       int            // TCP port of the server for robots
+	Wyoming    int            // TCP port of the Wyoming server, which must be running already because Home Assistant connects at once; 0 if the appliance runs no such server
+	Offers     func() []Offer // returns further services, which may come and go; may be nil
+	Interfaces []string       // names of network interfaces; if empty, all multicast interfaces except those of containers and virtual machines
+	Log        *slog.Logger   // for messages to the owner
 }
 
 // Instance returns the instance name of all services, "<Name>-<ID>". It contains the configured name even if the host

@@ -2,6 +2,8 @@ package mdns
 
 import (
 	"encoding/hex"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -9,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"perch/must"
 )
 
 // askLegacy sends one legacy query from the client and returns the checked reply's answers.
@@ -83,6 +87,40 @@ func TestFurtherServicesComeAndGo(t *testing.T) {
 		t.Errorf("appliance ended with %d", code)
 	}
 	browser.await("event", "removed")
+}
+
+// TestOffersComeAndGo while the appliance is announced, which is not announced anew.
+func TestOffersComeAndGo(t *testing.T) {
+	l := newLab(t)
+	offers := filepath.Join(t.TempDir(), "offers")
+	browser := l.python(l.client, "browse.py", clientAddr, OSCQuery)
+	browser.await("event", "browsing")
+	first := l.python(l.client, "browse.py", clientAddr)
+	appliance := l.self(l.server, "appliance", offers)
+	appliance.await("msg", "mdns announced")
+	first.await("event", "added")
+	must.Succeed(t, os.WriteFile(offers, nil, 0o600))
+	want := map[string]any{
+		"event": "added", "name": "perch-c0ffee._oscjson._tcp.local.", "server": "perch.local.", "port": 41001.0,
+		"addresses": []any{serverAddr}, "txt": map[string]any{},
+	}
+	if got := browser.await("event", "added"); !reflect.DeepEqual(got, want) {
+		t.Errorf("python resolved\n%v, want\n%v", got, want)
+	}
+	if own := l.self(l.client, "osc browser").await("Instance", "perch-c0ffee"); own["Port"] != 41002.0 || own["Sender"] != serverAddr {
+		t.Errorf("found %v", own)
+	}
+	must.Succeed(t, os.Remove(offers))
+	browser.await("event", "removed")
+	if code := appliance.stop(); code != 0 {
+		t.Errorf("appliance ended with %d", code)
+	}
+	first.await("event", "removed")
+	for line := range appliance.lines {
+		if line["msg"] == "mdns announced" {
+			t.Error("the appliance was announced anew")
+		}
+	}
 }
 
 // TestSearchFindsWyomingServers has an appliance look for Wyoming servers: its own is passed over, which answers first.

@@ -78,7 +78,7 @@ func (m *machine) now(by string) Status {
 // hold answers for the machine's name until ctx ends or the name is lost.
 func (m *machine) hold(ctx context.Context) error {
 	m.announce(hostName("perch", m.suffix) + ".")
-	return m.Announcer.answerHost(ctx, m.socket, ByPerch)
+	return m.Announcer.answerHost(ctx, m.socket, ByPerch, func() error { return nil })
 }
 
 // announce says what zeroconf does beside a service.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grandcat/zeroconf"
@@ -72,50 +73,87 @@ func (a *Announcer) serve(ctx context.Context, links []link) error {
 	if by == ByPerch {
 		defer s.multicast(func(l link) *dns.Msg { return goodbye(host+".", l) })
 	}
-	servers, err := register(a.opts, host, links)
-	for _, server := range servers {
-		defer server.Shutdown()
-	}
-	if err != nil {
+	services := announcements{}
+	defer services.close()
+	if err := services.update(a.opts.services(), host, links); err != nil {
 		return err
 	}
 	a.set(by, nil)
 	a.opts.Log.Info("mdns announced", "host", host, "instance", a.opts.Instance(), "by", by, "addresses", announced(links))
-	return a.answerHost(ctx, s, by)
+	return a.answerHost(ctx, s, by, func() error { return services.update(a.opts.services(), host, links) })
 }
 
-// register announces the services on the links. host is the host name without a trailing dot. Each service needs its own
-// zeroconf server.
+// service is a service to announce.
+type service struct {
+	Offer
+	txt string // strings of the TXT record, separated by line ends; an empty TXT record contains one empty string (RFC 6763 section 6.1)
+}
+
+// services returns the services to announce now.
+func (o Options) services() []service {
+	txt := []string{"ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version=" + o.Version, "id=" + o.ID}
+	all := []service{{Offer{o.Instance(), Service, o.Port}, strings.Join(txt, "\n")}}
+	if o.Wyoming != 0 {
+		all = append(all, service{Offer{o.Instance(), Wyoming, o.Wyoming}, ""})
+	}
+	if o.Offers != nil {
+		for _, offer := range o.Offers() {
+			all = append(all, service{offer, ""})
+		}
+	}
+	return all
+}
+
+// announcements holds the zeroconf servers of the announced services. Each service needs its own server.
+type announcements map[service]*zeroconf.Server
+
+// update announces services on the links, and withdraws all others. host is the host name without a trailing dot.
 //
-// register passes no addresses to zeroconf, for two reasons. Without them, zeroconf adds the current addresses of the
+// update passes no addresses to zeroconf, for two reasons. Without them, zeroconf adds the current addresses of the
 // interface to each response, so that no network receives the addresses of another network. With them, zeroconf's
 // goodbye would withdraw the addresses of the host name, although the system's responder may continue to serve it.
-func register(o Options, host string, links []link) (servers []*zeroconf.Server, err error) {
+func (a announcements) update(services []service, host string, links []link) (err error) {
+	for s, server := range a {
+		if !slices.Contains(services, s) {
+			server.Shutdown()
+			delete(a, s)
+		}
+	}
 	var ifaces []net.Interface
 	for _, l := range links {
 		ifaces = append(ifaces, l.Interface)
 	}
-	announce := func(kind string, port int, txt ...string) {
+	before := len(a)
+	for _, s := range services {
+		if a[s] != nil {
+			continue
+		}
 		// The host needs a trailing dot, or zeroconf appends the domain a second time; the domain must have no trailing
 		// dot.
-		server, registerErr := zeroconf.RegisterProxy(o.Instance(), kind, "local", port, host+".", nil, txt, ifaces)
+		server, registerErr := zeroconf.RegisterProxy(s.Instance, s.Type, "local", s.Port, host+".", nil, strings.Split(s.txt, "\n"), ifaces)
 		if registerErr == nil {
-			servers = append(servers, server)
+			a[s] = server
 		} else {
-			err = fmt.Errorf("announce %s: %w", kind, registerErr)
+			err = fmt.Errorf("announce %s: %w", s.Type, registerErr)
 		}
 	}
-	announce(Service, o.Port, "ota=/xiaozhi/ota/", "ws=/xiaozhi/v1/", "version="+o.Version, "id="+o.ID)
-	if o.Wyoming != 0 {
-		announce(Wyoming, o.Wyoming, "") // an empty TXT record contains one empty string (RFC 6763 section 6.1)
+	if len(a) > before {
+		time.Sleep(minServerLifetime)
 	}
-	time.Sleep(minServerLifetime)
-	return servers, err
+	return err
 }
 
-// answerHost responds to queries for the host name unless the system's responder does that. It returns nil when the links
-// have changed or the system's responder no longer runs, and errTaken when another machine uses the host name.
-func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error {
+// close withdraws all services.
+func (a announcements) close() {
+	for _, server := range a {
+		server.Shutdown()
+	}
+}
+
+// answerHost responds to queries for the host name unless the system's responder does that, and calls updateServices from
+// time to time. It returns nil when the links have changed or the system's responder no longer runs, and errTaken when
+// another machine uses the host name.
+func (a *Announcer) answerHost(ctx context.Context, s *socket, by string, updateServices func() error) error {
 	name := hostName(a.opts.Name, a.suffix) + "."
 	receive := func(p packet) error {
 		switch {
@@ -136,6 +174,9 @@ func (a *Announcer) answerHost(ctx context.Context, s *socket, by string) error 
 		// After an error here, Run calls machineLinks again, gets the same error and pauses.
 		if links, err := machineLinks(a.opts.Interfaces); err != nil || !slices.EqualFunc(links, s.links, link.equal) {
 			return nil
+		}
+		if err := updateServices(); err != nil {
+			return err
 		}
 		if by == BySystem && n%pollsPerCheck == 0 { // the system's responder may have been stopped
 			if found, err := s.ask(ctx, name); err != nil || found.verdict != system {
