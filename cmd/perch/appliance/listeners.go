@@ -6,6 +6,7 @@ import (
 	"perch/cmd/perch/hassapp"
 	"perch/cmd/perch/listener"
 	"perch/cmd/perch/network"
+	"perch/gateway/mdns"
 )
 
 // openListeners listens on the addresses of the configuration. Run serves them.
@@ -28,7 +29,8 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 	}
 	a.network = network.New(network.Options{Name: c.Name, ID: a.ID, Version: a.options.Version, PublicURL: c.PublicURL,
 		MDNS: c.MDNS.Enabled, Interfaces: c.MDNS.Interfaces, Listen: a.Listeners.At(listener.Network), Local: a.Listeners.At(listener.Local),
-		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log})
+		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log,
+		Offers: func() []mdns.Offer { return a.viewers.Offers() }}) // the network runs after viewers was set
 	if a.homeAssistant, err = hassapp.Open(a.Identity.Table); err != nil {
 		return err
 	}

@@ -26,7 +26,8 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 	a.viewers, err = viewers.New(viewers.Options{Config: a.Config, Version: a.options.Version, DB: a.DB, Registry: a.Robots, Robots: a.control,
 		Bus: a.Bus, Board: a.board, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Skills: a.Agents.Skills, Notices: a.Notices, Notifier: a.Agents.Notifier,
 		Characters: a.Agents.Characters, Passports: a.Agents.Passports, Sentiment: a.Agents.Sentiment, Gestures: a.gestures, Loudness: &a.loudness,
-		Engines: a.Agents.Engines.Engines(), Speech: a.Agents.Characters.Speech(), Quiet: a.isQuiet, SkinsToken: a.locks.SkinsToken, Zone: a.zone, Log: a.Log})
+		Engines: a.Agents.Engines.Engines(), Speech: a.Agents.Characters.Speech(), Quiet: a.isQuiet, SkinsToken: a.locks.SkinsToken, Network: a.network,
+		Zone: a.zone, Log: a.Log})
 	if err != nil {
 		return err
 	}

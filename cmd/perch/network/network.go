@@ -27,7 +27,9 @@ type Options struct {
 	Local             []string // open addresses for this machine
 	Wyoming           net.Addr // address of the Wyoming server; nil if it is off
 	Page              bool     // whether the owner's page is on
-	Log               *slog.Logger
+	// Offers returns further services to announce; may be nil.
+	Offers func() []mdns.Offer
+	Log    *slog.Logger
 }
 
 // Network announces an appliance, and finds its URLs and other servers.
@@ -57,9 +59,30 @@ func New(o Options) *Network {
 			wyoming = reachablePort(o.Wyoming.String())
 		}
 		n.announcer = mdns.New(mdns.Options{Name: o.Name, ID: o.ID, Version: o.Version, Port: n.port, Wyoming: wyoming,
-			Interfaces: o.Interfaces, Log: o.Log})
+			Offers: o.Offers, Interfaces: o.Interfaces, Log: o.Log})
 	}
 	return n
+}
+
+// Instance returns the name under which services are announced, and the host to listen on for more of
+// them: the host of the first address in Listen that others can reach. announced is false if nothing is
+// announced.
+func (n *Network) Instance() (name, host string, announced bool) {
+	for _, address := range n.o.Listen {
+		if reachablePort(address) > 0 {
+			host, _, _ = net.SplitHostPort(address)
+			break
+		}
+	}
+	return n.self(), host, n.announcer != nil
+}
+
+// self returns the instance name of this appliance.
+func (n *Network) self() string { return mdns.Options{Name: n.o.Name, ID: n.o.ID}.Instance() }
+
+// Browse returns the services of a type that others announce, found before ctx ended.
+func (n *Network) Browse(ctx context.Context, kind string) ([]mdns.Found, error) {
+	return n.others(kind).All(ctx)
 }
 
 // reachablePort returns the port of an address, or 0 if it is a loopback address.

@@ -9,6 +9,25 @@ import (
 	"perch/gateway/mdns"
 )
 
+// TestInstance: further services are announced under the appliance's name, and are where the others are.
+func TestInstance(t *testing.T) {
+	for name, is := range map[string]struct {
+		o         Options
+		host      string
+		announced bool
+	}{
+		"everywhere":     {Options{MDNS: true, Listen: []string{"127.0.0.1:8003", "[::]:8003"}}, "::", true},
+		"one address":    {Options{MDNS: true, Listen: []string{"192.168.1.5:8003"}}, "192.168.1.5", true},
+		"this machine":   {Options{MDNS: true, Listen: []string{"127.0.0.1:8003"}}, "", false},
+		"without a name": {Options{Listen: []string{"192.168.1.5:8003"}}, "192.168.1.5", false},
+	} {
+		is.o.Name, is.o.ID = "perch", "c0ffee"
+		if instance, host, announced := New(is.o).Instance(); instance != "perch-c0ffee" || host != is.host || announced != is.announced {
+			t.Errorf("%s: %q, %q, %t", name, instance, host, announced)
+		}
+	}
+}
+
 // TestANameThatAnotherMachineHas is no part that works: it says who has it, and
 // what to do.
 func TestANameThatAnotherMachineHas(t *testing.T) {

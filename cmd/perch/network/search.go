@@ -54,7 +54,7 @@ func (n *Network) Search(ctx context.Context) admin.Found {
 	transport.Proxy, transport.DisableKeepAlives = nil, true // a proxy would search another network
 	transport.DialContext = (&net.Dialer{Timeout: modelsTimeout}).DialContext
 	s := search{networks: networks, http: remote.NewHTTP(transport), log: n.o.Log,
-		browse: func(ctx context.Context, kind string) ([]mdns.Found, error) { return n.others(kind).All(ctx) }}
+		browse: n.Browse}
 	return s.run(ctx)
 }
 
@@ -66,8 +66,7 @@ func (n *Network) WyomingServers(ctx context.Context) ([]string, error) {
 
 // others returns a search for servers of a kind that leaves out this appliance.
 func (n *Network) others(kind string) mdns.Search {
-	self := mdns.Options{Name: n.o.Name, ID: n.o.ID}.Instance()
-	return mdns.Search{Type: kind, Except: self, Interfaces: n.o.Interfaces}
+	return mdns.Search{Type: kind, Except: n.self(), Interfaces: n.o.Interfaces}
 }
 
 // run browses for announced servers, and asks this machine and each machine that it finds for an

@@ -20,6 +20,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/engines"
 	"perch/cmd/perch/listener"
+	"perch/cmd/perch/network"
 	"perch/cmd/perch/parts"
 	"perch/cmd/perch/robots"
 	"perch/device"
@@ -34,6 +35,7 @@ import (
 	"perch/gateway/avatar/skin"
 	"perch/gateway/avatar/vccp"
 	"perch/gateway/hooks"
+	"perch/gateway/mdns"
 	"perch/gateway/owner/admin"
 	"perch/health"
 	"perch/perception"
@@ -67,6 +69,7 @@ type Options struct {
 	Quiet func(now time.Time) bool
 	// SkinsToken returns an error unless token is the skins' key.
 	SkinsToken func(remote, token string) error
+	Network    *network.Network
 	Zone       *time.Location
 	Log        *slog.Logger
 }
@@ -128,7 +131,8 @@ func New(o Options) (*Viewers, error) {
 	v.llmvtuber = llmvtuber.New(avatars)
 	v.aituber = aituber.New(aituber.Options{Feed: v.feed, Chat: v.skins, Words: v.words, Log: o.Log})
 	v.relays, err = newRelays(c, relay.Options{Feed: v.feed, Bus: o.Bus, Words: v.words, Find: o.Registry.Resolve, Answer: v.Questions.Reply, Voice: o.Loudness,
-		Tokens: store.NewTable[string](o.DB, "relay-tokens"), Gestures: o.Gestures.Names(), Name: c.Name, Log: o.Log})
+		Tokens: store.NewTable[string](o.DB, "relay-tokens"), Gestures: o.Gestures.Names(), Name: c.Name, Network: o.Network,
+		Log: o.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +190,9 @@ func (v *Viewers) Mount(p *access.Parts) {
 		p.OpenClaw = v.openClaw.Routes
 	}
 }
+
+// Offers returns the services of the relays to announce on the network.
+func (v *Viewers) Offers() []mdns.Offer { return v.relays.Offers() }
 
 // Connections returns the connected programs.
 func (v *Viewers) Connections() admin.Connections {

@@ -23,8 +23,15 @@ func redact(address string) string {
 	return address
 }
 
+// browseURL is the value of Target.URL with which Perch browses the network for the program, if the
+// kind allows that.
+const browseURL = "find"
+
 // checkURL checks the URL of a program. Its errors do not quote the URL, which may contain a key.
 func (k kind) checkURL(address string) error {
+	if k.browses && address == browseURL {
+		return nil
+	}
 	u, err := url.Parse(address)
 	example := k.schemes[0] + "://127.0.0.1:8001"
 	switch {

@@ -23,6 +23,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/mdns"
 	"perch/must"
 	"perch/socket"
 	"perch/store/storetest"
@@ -45,8 +46,30 @@ type harness struct {
 	stop   func() // ends the relays; may be called more than once
 
 	mu       sync.Mutex
+	others   []mdns.Found // services that others announce
 	named    map[string]device.ID
 	answered []string // IDs of questions and their answers
+}
+
+// Instance and Browse are the network of the relays.
+func (h *harness) Instance() (name, host string, announced bool) {
+	return "perch-c0ffee", "127.0.0.1", true
+}
+
+func (h *harness) Browse(_ context.Context, kind string) (found []mdns.Found, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kind == mdns.OSC {
+		found = slices.Clone(h.others)
+	}
+	return found, nil
+}
+
+// announce has others announce services.
+func (h *harness) announce(others ...mdns.Found) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.others = others
 }
 
 // answer records the answer to a question.
@@ -107,7 +130,7 @@ func changedHarness(t testing.TB, to slog.Handler, change func(*Relays), targets
 	h.feed = feed.New(feed.Options{Board: h.board, Bus: h.bus, Notices: notices, Words: names, Log: log})
 	var err error
 	h.relays, err = New(Options{Targets: targets, Feed: h.feed, Bus: h.bus, Words: names, Find: h.find, Answer: h.answer, Voice: h.voice,
-		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Log: log})
+		Tokens: &storetest.Table[string]{}, Gestures: []string{"wave", "dance", "twirl"}, Home: h.home, Name: "Perch", Network: h, Log: log})
 	must.Succeed(t, err)
 	change(h.relays)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -87,6 +87,11 @@ func (s Status) notConnected() error {
 
 // run connects and reconnects until ctx ends.
 func (r *relay) run(ctx context.Context) {
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	if p, ok := r.program.(background); ok {
+		serving.Go(func() { p.serve(ctx) })
+	}
 	for tries := 0; ctx.Err() == nil; tries++ {
 		end, err := r.connect(ctx)
 		if ctx.Err() != nil {

@@ -167,7 +167,7 @@ func TestDatagramsAreRepeated(t *testing.T) {
 			vrchat, vmc := r.relays[0], r.relays[1]
 			toVRChat, toVMC := to("/avatar/parameters/Stackchan/State 5"), to(`/VMC/Ext/Blend/Val "Joy" 1.00`)
 			vrchat.program = &fakeProgram{connect: func() (link, error) {
-				return &vrchatLink{datagrams: toVRChat, words: vrchat.words, sent: map[string]oscValue{}}, nil
+				return &vrchatLink{datagrams: toVRChat, words: vrchat.words, query: &oscQuery{}, sent: map[string]oscValue{}}, nil
 			}}
 			vmc.program = &fakeProgram{connect: func() (link, error) {
 				return &vmcLink{datagrams: toVMC, words: vmc.words, current: map[string]float64{}, goal: map[string]float64{}}, nil

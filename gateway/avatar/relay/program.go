@@ -15,6 +15,7 @@ import (
 
 	"perch/agent"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/mdns"
 )
 
 // Kind is a kind of program.
@@ -42,6 +43,7 @@ type kind struct {
 	words   map[string]string
 	schemes []string                              // valid URL schemes
 	port    bool                                  // whether the URL must have a port
+	browses bool                                  // whether the URL may be browseURL
 	make    func(*programConfig) (program, error) // checks the configuration and returns a program
 }
 
@@ -87,6 +89,14 @@ type program interface {
 	// open connects, and returns when the program is ready. While it waits for something that
 	// the owner has to do, such as confirming a popup, it passes a sentence about that to note.
 	open(ctx context.Context, note func(error)) (link, error)
+}
+
+// background is implemented by programs that find Perch on the network.
+type background interface {
+	// serve serves requests of such programs until ctx ends, whether or not the relay is connected.
+	serve(ctx context.Context)
+	// offers returns the services to announce while serve runs.
+	offers() []mdns.Offer
 }
 
 // link is an open connection to a program. The methods are called from one goroutine, with a

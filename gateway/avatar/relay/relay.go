@@ -24,6 +24,7 @@ import (
 	"perch/device"
 	"perch/event"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/mdns"
 	"perch/limit"
 	"perch/secret"
 )
@@ -32,7 +33,7 @@ import (
 type Target struct {
 	Kind    string            `yaml:"kind"`
 	Name    string            `yaml:"name" doc:"The name in lists; needed only if there are two programs of a kind."`
-	URL     string            `yaml:"url" doc:"The program's address, if it is not the default one of its kind."`
+	URL     string            `yaml:"url" doc:"The program's address, if it is not the default one of its kind. For vrchat it may be find: Perch looks for it on the network."`
 	Robot   string            `yaml:"robot" doc:"The MAC address or name of the robot that is shown. If empty, the robot or chat that began to work last."`
 	Key     string            `yaml:"key" doc:"A password, key or token that the program requires."`
 	KeyFile string            `yaml:"key_file" doc:"A file that contains the key."`
@@ -64,7 +65,17 @@ type Options struct {
 	Gestures []string // names of all gestures, for RunTrial
 	Home     string   // home directory, where local programs write their addresses
 	Name     string   // name of the appliance, which programs show
+	Network  network
 	Log      *slog.Logger
+}
+
+// network is the local network.
+type network interface {
+	// Instance returns the name under which the appliance announces services, and the host to listen
+	// on for more of them. announced is false if the appliance announces nothing.
+	Instance() (name, host string, announced bool)
+	// Browse returns the services of a type that others announce, found before ctx ended.
+	Browse(ctx context.Context, kind string) ([]mdns.Found, error)
 }
 
 // Relays are the connections to all configured programs.
@@ -162,6 +173,16 @@ func (r *Relays) List() []Status {
 	return list
 }
 
+// Offers returns the services of the relays to announce on the network. They come and go.
+func (r *Relays) Offers() (offers []mdns.Offer) {
+	for _, one := range r.current() {
+		if p, ok := one.program.(background); ok {
+			offers = append(offers, p.offers()...)
+		}
+	}
+	return offers
+}
+
 // newRelay checks a target and returns its relay.
 func newRelay(o *Options, t Target) (*relay, error) {
 	i := slices.IndexFunc(kinds(), func(k kind) bool { return k.Name == t.Kind })
@@ -193,7 +214,8 @@ func newRelay(o *Options, t Target) (*relay, error) {
 		err = k.checkURL(t.URL)
 	}
 	if err == nil {
-		r.program, err = k.make(&programConfig{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens, answer: o.Answer})
+		r.program, err = k.make(&programConfig{Target: t, words: words, home: o.Home, appliance: o.Name, tokens: o.Tokens, answer: o.Answer,
+			network: o.Network, log: r.log})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrTarget, k.Title, err)
@@ -209,6 +231,8 @@ type programConfig struct {
 	appliance string // Options.Name
 	tokens    tokens
 	answer    func(id string, allow bool) error // Options.Answer
+	network   network
+	log       *slog.Logger // names the relay
 }
 
 // tokens stores the tokens that programs have issued to Perch. key is the name under which a token is

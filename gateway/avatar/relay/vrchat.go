@@ -1,9 +1,14 @@
 package relay
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"math"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,16 +18,34 @@ import (
 	"perch/agent"
 	"perch/event"
 	"perch/gateway/avatar/feed"
+	"perch/gateway/mdns"
 )
 
 // vrchat is VRChat. By Open Sound Control over UDP it receives parameters of the current avatar, and
 // texts for the chatbox above the avatar (https://docs.vrchat.com/docs/osc-overview,
-// osc-avatar-parameters, osc-as-input-controller).
-type vrchat struct{ *programConfig }
+// osc-avatar-parameters, osc-as-input-controller). By OSCQuery it finds Perch, and then sends Perch a
+// message when the user changes the avatar (https://docs.vrchat.com/docs/oscquery).
+type vrchat struct {
+	*programConfig
+	query     *oscQuery
+	found     string    // latest result of find
+	hint      error     // result of elsewhere
+	hintUntil time.Time // when elsewhere browses again
+}
+
+const (
+	vrchatURL      = "udp://127.0.0.1:9000"
+	vrchatInstance = "VRChat-Client-" // start of the instance name under which VRChat announces itself
+	// vrchatBrowse is how long to wait for announcements.
+	vrchatBrowse = 3 * time.Second
+	// vrchatHintEvery is how often Perch looks for VRChat on other machines while none listens on this one.
+	vrchatHintEvery = time.Minute
+)
 
 // OSC addresses and parameters of VRChat.
 const (
 	vrchatParameter = "/avatar/parameters/" // followed by the name of the parameter
+	vrchatAvatar    = "/avatar/change"      // VRChat sends it when the user changes the avatar
 	vrchatInput     = "/chatbox/input"
 	vrchatTyping    = "/chatbox/typing"
 	vrchatEmote     = "VRCEmote" // parameter of the built-in gestures
@@ -45,9 +68,9 @@ const (
 
 func vrchatKind() kind {
 	k := kind{
-		Kind: Kind{Name: "vrchat", Title: "VRChat", URL: "udp://127.0.0.1:9000",
+		Kind: Kind{Name: "vrchat", Title: "VRChat", URL: vrchatURL,
 			Shows: []string{"states", "faces", "gestures", "moods", "speech", "notifications", "questions", "mouth"}},
-		schemes: []string{"udp"}, port: true,
+		schemes: []string{"udp"}, port: true, browses: true,
 		mute: true,
 		words: map[string]string{
 			"parameter.state": "Stackchan/State", "parameter.face": "Stackchan/Face", "parameter.mouth": "Stackchan/Mouth",
@@ -55,7 +78,7 @@ func vrchatKind() kind {
 			// The numbers are those of VRChat's built-in gestures.
 			"gesture.wave": "1", "gesture.point": "3", "gesture.celebrate": "4", "gesture.dance": "5",
 		},
-		make: func(o *programConfig) (program, error) { return vrchat{o}, nil },
+		make: newVRChat,
 	}
 	for i, s := range states() {
 		k.words["state."+string(s)] = strconv.Itoa(i)
@@ -69,12 +92,114 @@ func vrchatKind() kind {
 	return k
 }
 
-func (p vrchat) open(ctx context.Context, _ func(error)) (link, error) {
-	d, err := openDatagrams(ctx, p.URL, oscMessage(vrchatTyping, oscBool(false)))
-	if err != nil {
-		return nil, err
+// newVRChat describes what the relay sends and receives.
+func newVRChat(o *programConfig) (program, error) {
+	tree := &oscNode{Path: "/", Description: "what " + o.appliance + " tells VRChat"}
+	tree.add("/avatar", "", oscReceived, "")
+	tree.add(vrchatAvatar, "s", oscReceived, "The avatar was changed: everything is sent again.")
+	tree.add(vrchatInput, "sTT", oscSent, "Sentences, notifications and questions.")
+	tree.add(vrchatTyping, "T", oscSent, "The agent works.")
+	for _, key := range slices.Sorted(maps.Keys(o.words.table)) {
+		word, types := o.words.get(key), "f"
+		category, _, _ := strings.Cut(key, ".")
+		_, err := strconv.ParseInt(word, 10, 32)
+		switch isNumber := err == nil; {
+		case category == "gesture" && isNumber:
+			word, types = vrchatEmote, "i"
+		case key == "parameter.state" || key == "parameter.face":
+			types = "i"
+		case category == "state" || category == "face":
+			if types = "T"; isNumber {
+				continue // it is a value of parameter.state or parameter.face
+			}
+		case category != "feeling" && category != "parameter":
+			continue
+		}
+		if word != "" {
+			tree.add(vrchatParameter+word, types, oscSent, "")
+		}
 	}
-	return &vrchatLink{datagrams: d, words: p.words, sent: map[string]oscValue{}}, nil
+	return &vrchat{programConfig: o, query: &oscQuery{tree: tree, received: vrchatAvatar}}, nil
+}
+
+// serve implements background.
+func (p *vrchat) serve(ctx context.Context) {
+	appliance, host, announced := p.network.Instance()
+	if announced {
+		p.query.serve(ctx, instanceName(appliance, p.Target), host, p.log)
+	}
+}
+
+// offers implements background.
+func (p *vrchat) offers() []mdns.Offer { return p.query.offers() }
+
+func (p *vrchat) open(ctx context.Context, note func(error)) (link, error) {
+	address := p.URL
+	if address == browseURL {
+		var err error
+		if address, err = p.find(ctx); err != nil {
+			return nil, err
+		}
+	}
+	d, err := openDatagrams(ctx, address, oscMessage(vrchatTyping, oscBool(false)))
+	if err != nil {
+		return nil, cmp.Or(p.elsewhere(ctx), err)
+	}
+	l := &vrchatLink{datagrams: d, words: p.words, query: p.query, note: note, isFound: p.URL == browseURL, sent: map[string]oscValue{}}
+	if peer, ok := d.conn.RemoteAddr().(*net.UDPAddr); ok {
+		p.query.expect(peer.AddrPort().Addr().Unmap())
+	}
+	return l, nil
+}
+
+// find returns the address of the VRChat that is announced on the local network. If several are, it
+// returns the latest result again, or an error.
+func (p *vrchat) find(ctx context.Context) (string, error) {
+	addresses, err := p.browse(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case len(addresses) == 0:
+		return "", errors.New("no VRChat announces itself on this network; switch on OSC in VRChat, or set url: udp://ADDRESS:9000")
+	case len(addresses) > 1 && !slices.Contains(addresses, p.found):
+		return "", fmt.Errorf("several VRChats announce themselves on this network: %s; set url to yours", strings.Join(addresses, ", "))
+	case len(addresses) == 1:
+		p.found = addresses[0]
+	}
+	return p.found, nil
+}
+
+// elsewhere returns an error that names the VRChats on other machines, if the owner has not configured
+// an address. Perch sends nothing there: any machine on the network can announce itself as VRChat, and
+// would learn what the agents say.
+func (p *vrchat) elsewhere(ctx context.Context) error {
+	if p.URL == vrchatURL && time.Now().After(p.hintUntil) {
+		p.hint, p.hintUntil = nil, time.Now().Add(vrchatHintEvery)
+		if addresses, err := p.browse(ctx); err == nil && len(addresses) > 0 {
+			p.hint = fmt.Errorf("VRChat does not listen at %s, but another machine announces it at %s; if that machine is yours, set url: %s",
+				vrchatURL, strings.Join(addresses, ", "), addresses[0])
+		}
+	}
+	return p.hint
+}
+
+// browse returns the addresses of the VRChats that are announced on the local network, ordered. They
+// are those of the machines that have sent the announcements: VRChat itself names 127.0.0.1 for every
+// machine, and nobody can direct Perch to a machine other than their own.
+func (p *vrchat) browse(ctx context.Context) (addresses []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, vrchatBrowse)
+	defer cancel()
+	all, err := p.network.Browse(ctx, mdns.OSC)
+	for _, f := range all {
+		from := f.Sender
+		isNear := from.Zone() == "" && (from.IsPrivate() || from.IsLinkLocalUnicast() || from.IsLoopback())
+		if address := "udp://" + netip.AddrPortFrom(from, uint16(f.Port)).String(); isNear && f.Port >= minPort &&
+			strings.HasPrefix(f.Instance, vrchatInstance) && !slices.Contains(addresses, address) {
+			addresses = append(addresses, address)
+		}
+	}
+	slices.Sort(addresses)
+	return addresses, err
 }
 
 // vrchatLink is a link to VRChat.
@@ -86,6 +211,23 @@ type vrchatLink struct {
 	emote   time.Time // when the current gesture began; zero if there is no gesture
 	repeat  time.Time // when everything was last repeated
 	talking float64   // how far the mouth is open, from 0 to 1
+
+	query    *oscQuery
+	note     func(error) // sets the relay's Status.Note
+	isFound  bool        // whether the address was found by browsing
+	hasHeard bool        // whether VRChat has sent Perch a message
+}
+
+// warning returns the address that was found by browsing, so that the owner can check it, and a note
+// that delivery is uncertain, unless VRChat has sent something.
+func (l *vrchatLink) warning() (note error) {
+	if !l.hasHeard {
+		note = l.datagrams.warning()
+	}
+	if l.isFound {
+		note = join(fmt.Errorf("found at %s", l.address), note)
+	}
+	return note
 }
 
 // parameters returns the parameters for a scene. A word for a state or face is either the name of a
@@ -196,9 +338,18 @@ func (l *vrchatLink) nextChat() (messages []string) {
 
 func (l *vrchatLink) refreshEvery() time.Duration { return vrchatTick }
 
-// refresh ends a gesture after emoteFor, sends queued texts, and repeats everything when that is due.
+// refresh ends a gesture after emoteFor, sends queued texts, and repeats everything when that is due or
+// the user has changed the avatar.
 func (l *vrchatLink) refresh(_ context.Context, scene Scene) error {
 	var messages []string
+	hasHeard, hasChanged := l.query.news()
+	if hasHeard && !l.hasHeard {
+		l.hasHeard = true
+		l.note(l.warning())
+	}
+	if hasChanged {
+		l.repeat = time.Time{}
+	}
 	if !l.emote.IsZero() && time.Since(l.emote) >= emoteFor {
 		l.emote = time.Time{}
 		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
@@ -229,6 +380,7 @@ func (l *vrchatLink) close() {
 	if !l.emote.IsZero() {
 		messages = append(messages, oscMessage(vrchatParameter+vrchatEmote, oscInt(0)))
 	}
+	l.query.expect(netip.Addr{})
 	for _, m := range messages {
 		_ = l.send(m) // go on after an error, which may be about an earlier datagram
 	}
