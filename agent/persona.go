@@ -28,6 +28,8 @@ type Persona struct {
 	Name     string // the robot's name
 	Language string // BCP 47 tag; "" means the household's language
 	Voice    string // the synthesizer's name of the voice; "" means the synthesizer's default voice
+	Mute     bool   // what it says is only shown
+	Deaf     bool   // what people say is not recognized
 	Brain    BrainOptions
 	Text     string // description of the character for the model
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+	"unicode/utf8"
 )
 
 // Recognizers tries engines in order. If one returns an error, the next one recognizes the
@@ -17,6 +19,9 @@ func (r Recognizers) Name() string { return r[0].Name() }
 
 // Recognize implements Recognizer.
 func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Transcript, error) {
+	if o.Deaf {
+		return Transcript{Refused: true}, u.Wait(ctx)
+	}
 	var failures []error
 	for _, engine := range r {
 		t, err := engine.Recognize(ctx, u, o)
@@ -40,6 +45,9 @@ func (s Synthesizers) Name() string { return s[0].Name() }
 
 // Synthesize implements Synthesizer.
 func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
+	if o.Mute {
+		return synthesizeSilence(ctx, text, out)
+	}
 	var failures []error
 	for i, engine := range s {
 		if i > 0 {
@@ -59,4 +67,24 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// Time for which a text is shown that is not spoken.
+const (
+	minShown     = time.Second
+	shownPerRune = 100 * time.Millisecond
+)
+
+// synthesizeSilence calls out with pieces of silence that last as long as it takes to read a text.
+func synthesizeSilence(ctx context.Context, text string, out func([]int16) error) error {
+	shown := max(minShown, time.Duration(utf8.RuneCountInString(text))*shownPerRune)
+	for range shown / FrameDuration {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := out(make([]int16, SpeakerFrame)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,8 +3,13 @@ package voice_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"perch/must"
 	"perch/voice"
 )
 
@@ -31,4 +36,41 @@ func TestVoiceNameIsForTheFirstEngineOnly(t *testing.T) {
 	if got := fmt.Sprint(asked); got != `[first hi "af_heart" de second hi "" de]` {
 		t.Errorf("asked was %s", got)
 	}
+}
+
+// deaf fails the test if it is asked.
+type deaf struct{ t *testing.T }
+
+func (deaf) Name() string { return "deaf" }
+
+func (d deaf) Recognize(context.Context, *voice.Utterance, voice.Options) (voice.Transcript, error) {
+	d.t.Error("an engine is asked to recognize")
+	return voice.Transcript{Text: "hello"}, nil
+}
+
+// TestMuteAndDeaf: no engine is asked. A text that is not spoken is silence for the time of reading, and an
+// utterance is refused once it is over.
+func TestMuteAndDeaf(t *testing.T) {
+	var asked []string
+	for text, want := range map[string]time.Duration{"Hi.": time.Second, strings.Repeat("é", 50): 5 * time.Second} {
+		var made []int16
+		must.Succeed(t, voice.Synthesizers{named{"first", &asked}}.Synthesize(t.Context(), text, voice.Options{Mute: true},
+			func(pcm []int16) error { made = append(made, pcm...); return nil }))
+		got := time.Duration(len(made)) * time.Second / voice.SpeakerRate
+		if slices.ContainsFunc(made, func(s int16) bool { return s != 0 }) || got > want || got < want-voice.FrameDuration || len(asked) > 0 {
+			t.Errorf("%s: %s of sound, asked %q", text, got, asked)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		u := voice.NewUtterance()
+		go func() {
+			time.Sleep(time.Minute)
+			u.Finish()
+		}()
+		began := time.Now()
+		got, err := voice.Recognizers{deaf{t}}.Recognize(t.Context(), u, voice.Options{Deaf: true})
+		if took := time.Since(began); err != nil || !got.Refused || got.Text != "" || took != time.Minute {
+			t.Errorf("%+v, %v after %s", got, err, took)
+		}
+	})
 }

@@ -39,6 +39,10 @@ type Options struct {
 	// YesNo is true if the utterance replies to a yes-or-no question. A recognizer may then
 	// recognize only replies to such questions, or ignore the field.
 	YesNo bool
+	// Mute is true if the text is only shown. Synthesizers then makes silence for the time of reading.
+	Mute bool
+	// Deaf is true if nothing may be recognized. Recognizers then refuses every utterance.
+	Deaf bool
 	// Stranger is true if nobody has adopted the robot. A busy engine may serve other robots
 	// first.
 	Stranger bool

@@ -39,12 +39,13 @@ type Manifest struct {
 	Language     string // BCP 47 tag from the front matter of the instructions; if empty, the household's language applies
 	Brain        Brain
 	Voice        Voice
+	Recognizer   string            // if None, the character does not hear; other values have no effect
 	Skills       []Skill           // the enabled skills of the appliance; nil means all
 	Tools        []string          // names of the enabled built-in tools; nil means all
 	Clips        map[string]string // animations by the names that the model uses, see agent.Persona; from meta.edits.animations
 	MemoryTokens int               // largest size of the memory in the prompt; 0 means the brain's default
 	Memory       string            // what the character knows from the beginning, as Markdown; the text of memory.index
-	// Remarks are sentences about parts of the manifest that this appliance does not support.
+	// Remarks are sentences for the owner, mostly about parts of the manifest that this appliance does not support.
 	Remarks []string
 
 	raw map[string]json.RawMessage // all fields, with the instructions and the memory inlined
@@ -58,7 +59,7 @@ type Brain struct {
 	MaxTokens   int      // largest size of one reply; 0 means the brain's default
 }
 
-// Voice selects the synthesizer and its voice.
+// Voice selects the synthesizer and its voice. If Provider is None, the character does not speak.
 type Voice struct{ Provider, ID string }
 
 // Skill is a bundle that the manifest requests.
@@ -70,7 +71,8 @@ type Skill struct {
 // Name returns the name of the skill: the last part of its URI.
 func (s Skill) Name() string { return path.Base(strings.TrimSuffix(s.URI, "/")) }
 
-// Values of Brain.Provider. Local is a server in the household.
+// Values of Brain.Provider. Local is a server in the household. None is a value of Voice.Provider
+// and Manifest.Recognizer, too.
 const (
 	None      = agent.NoBrain
 	Anthropic = "anthropic"
@@ -149,7 +151,7 @@ func Parse(data []byte, open Open) (Manifest, error) {
 	if err := m.loadMemory(d.Memory.Index, open); err != nil {
 		return Manifest{}, err
 	}
-	m.Voice = Voice{d.Voice.TTS.Provider, d.Voice.TTS.VoiceID}
+	m.Voice, m.Recognizer = Voice{d.Voice.TTS.Provider, d.Voice.TTS.VoiceID}, d.Voice.STT.Provider
 	m.Skills, m.Tools, m.MemoryTokens = d.Skills, d.Tools, d.Memory.MaxTokens
 	m.loadClips()
 	if err := m.check(); err != nil {
@@ -198,16 +200,17 @@ func checkShort(field any, text string) error {
 	return nil
 }
 
-// addRemarks adds remarks about parts of the manifest that this appliance does not support.
+// addRemarks adds remarks about parts of the manifest that this appliance does not support, and about a
+// character that does not speak or hear.
 func (m *Manifest) addRemarks(d document) {
-	if m.Voice.Provider == "browser" || d.Voice.STT.Provider == "browser" {
+	if m.Voice.Provider == "browser" || m.Recognizer == "browser" {
 		m.addRemark("A browser's voice or speech recognition is not available: the character uses the engines of this appliance.")
 	}
-	if m.Voice.Provider == "none" {
-		m.addRemark("A character that does not speak is not possible: robots speak with the voice of this appliance.")
+	if m.Voice.Provider == None {
+		m.addRemark("The character does not speak: its robots only show what it says, and the words of timers and notifications.")
 	}
-	if d.Voice.STT.Provider == "none" {
-		m.addRemark("A character that does not hear is not possible: robots are understood by the recognizers of this appliance.")
+	if m.Recognizer == None {
+		m.addRemark("The character does not hear: its robots answer what is written to them, and tell people who speak to them.")
 	}
 	tts := d.Voice.TTS
 	for _, field := range []struct {

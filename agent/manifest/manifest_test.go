@@ -40,6 +40,9 @@ func TestPublishedManifests(t *testing.T) {
 		"A browser's voice or speech recognition", "voice.tts.proxyURL has no effect")
 	silent := must.Value(manifest.Parse([]byte(`{"spec": "agent-manifest/0.1", "name": "Mo", "voice": `+
 		`{"tts": {"provider": "none", "rate": 1.2, "style": 0}, "stt": {"provider": "none"}}}`), manifest.Alone))(t)
+	if silent.Voice.Provider != manifest.None || silent.Recognizer != manifest.None {
+		t.Errorf("%+v", silent)
+	}
 	remarked(t, silent, "does not speak", "does not hear", "voice.tts.rate has no effect", "voice.tts.style has no effect")
 	for _, m := range []manifest.Manifest{aria, leo} {
 		given := read(t, "testdata/"+map[string]string{"Aria": "aria", "Coach Leo": "leo"}[m.Name]+".json")

@@ -3,13 +3,17 @@ package robot
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"perch/agent"
 	"perch/device"
+	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/gateway/robot/dialogue"
+	"perch/must"
 	"perch/voice"
 )
 
@@ -108,6 +112,83 @@ func TestCharacterOfARobot(t *testing.T) {
 			return own
 		}
 	})
+}
+
+// TestACharacterThatNeitherSpeaksNorHears: no engine is asked. It says once in a talk that it does not hear,
+// answers what is written to it, and all that it says is shown.
+func TestACharacterThatNeitherSpeaksNorHears(t *testing.T) {
+	engines := &asked{scriptedRecognizer: &scriptedRecognizer{always: voice.Transcript{Text: "hallo"}}, beepSynthesizer: &beepSynthesizer{}}
+	silent := voice.Options{Language: "en", Mute: true, Deaf: true}
+	talking(t, mindSaying(agent.Say{Text: "I can read."}, agent.Done{End: agent.Continue}), func(k *talk) {
+		for range 2 {
+			k.answers()
+			k.pass(10 * time.Second)
+		}
+		must.Succeed(k.t, k.server.InjectText(k.t.Context(), robotID, "hello"))
+		k.pass(10 * time.Second)
+		k.queueText("Tea is ready.")
+		k.pass(10 * time.Second)
+		var shown []string
+		for _, e := range k.envelopes() {
+			switch e := e.Event.(type) {
+			case event.Said:
+				shown = append(shown, e.Text)
+			case event.Heard:
+				shown = append(shown, "heard "+e.Text)
+			}
+		}
+		if got, want := strings.Join(shown, "|"), "I do not hear.|heard hello|I can read.|Tea is ready."; got != want {
+			t.Errorf("there is %q, not %q", got, want)
+		}
+		if with := append(engines.with("I do not hear."), engines.with("I can read.")...); len(engines.heard)+len(with)+len(engines.with("Tea is ready.")) > 0 {
+			t.Errorf("engines are asked to hear %v and to say %v", engines.heard, engines.texts)
+		}
+	}, func(o *Options) {
+		o.Recognizer, o.Synthesizer = voice.Recognizers{engines}, voice.Synthesizers{engines}
+		o.Phrases = func(_, name string) string {
+			if name == phraseUnhearing {
+				return "I do not hear."
+			}
+			return ""
+		}
+		o.Character = func(device.ID) Character { return Character{Speech: silent} }
+	})
+}
+
+// TestAMuteCharacterIsNotHeard, not even with a phrase that was synthesized ahead in the household's voice, with which
+// robots speak if there are too many voices.
+func TestAMuteCharacterIsNotHeard(t *testing.T) {
+	for _, mute := range []bool{false, true} {
+		character := Character{Speech: voice.Options{Language: "en"}}
+		talking(t, mindSaying(agent.Done{}), func(k *talk) {
+			for i := range maxVoices {
+				k.server.phrases.forVoice(voice.Options{Voice: string(rune('a' + i))})
+			}
+			k.server.phrases.Prepare()
+			k.pass(5 * time.Second)
+			character.Speech.Mute = mute
+			k.answers()
+			k.pass(20 * time.Second)
+			decoder := must.Value(voice.NewDecoder(voice.SpeakerRate))(k.t)
+			level, words := 0.0, ""
+			for _, s := range k.channel.all() {
+				if m, is := s.message.(xiaozhi.SentenceStart); is {
+					words += m.Text
+				}
+				if s.message == nil {
+					level = max(level, voice.Level(must.Value(decoder.Decode(s.audio.Opus))(k.t)))
+				}
+			}
+			if words != "Pardon?" || (level > 0) == mute {
+				t.Errorf("mute %t: %q is shown, and the level of the sound is %f", mute, words, level)
+			}
+		}, func(o *Options) {
+			o.Recognizer = &scriptedRecognizer{always: voice.Transcript{Refused: true}}
+			o.Synthesizer = voice.Synthesizers{&beepSynthesizer{}}
+			o.Phrases = func(_, name string) string { return map[string]string{phraseMisheard: "Pardon?"}[name] }
+			o.Character = func(device.ID) Character { return character }
+		})
+	}
 }
 
 // TestVoicesAreBounded: the appliance's own sentences are made for so many voices,

@@ -14,11 +14,12 @@ import (
 
 // Names of the phrases that a robot speaks when a turn fails.
 const (
-	phraseMisheard = "misheard"          // the utterance was not understood
-	phraseFailed   = vision.PhraseFailed // a brain failed during the turn
-	phraseAway     = "away"              // no brain can be reached
-	phraseDeaf     = "deaf"              // no recognizer can be reached
-	phraseStranger = "stranger"          // brains answer adopted robots only; rare, so not synthesized ahead
+	phraseMisheard  = "misheard"          // the utterance was not understood
+	phraseFailed    = vision.PhraseFailed // a brain failed during the turn
+	phraseAway      = "away"              // no brain can be reached
+	phraseDeaf      = "deaf"              // no recognizer can be reached
+	phraseUnhearing = "unhearing"         // the character does not hear; rare, so not synthesized ahead
+	phraseStranger  = "stranger"          // brains answer adopted robots only; rare, so not synthesized ahead
 )
 
 // phrase is a short fixed sentence, encoded for playing.
@@ -155,7 +156,7 @@ func (p *phrases) household() *phrasebook {
 // forVoice returns the phrasebook of a voice. For a new voice it begins to make the phrases in the background.
 // If maxVoices voices have phrasebooks already, forVoice returns the phrasebook of the household.
 func (p *phrases) forVoice(o voice.Options) *phrasebook {
-	o.DetectLanguage = false // concerns recognition only, so the speech is the same
+	o.DetectLanguage, o.Deaf = false, false // concern recognition only, so the speech is the same
 	p.mu.Lock()
 	b, found := p.others[o]
 	switch {

@@ -131,6 +131,9 @@ func (t *turn) speakText(ctx context.Context, text string) error {
 
 // speakPhrase speaks a phrase, and synthesizes it if it was not synthesized ahead.
 func (t *turn) speakPhrase(ctx context.Context, name string) error {
+	if t.character.Speech.Mute {
+		return t.synthesizePhrase(ctx, name)
+	}
 	if p, ready := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name); ready && len(p.packets) > 0 {
 		t.playPhrase(ctx, name)
 		return ctx.Err()
@@ -175,8 +178,12 @@ func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	case transcript.Refused:
 		t.session.tap.Recognized(nil)
 		t.post(ctx, dialogue.Misheard{})
+		name := phraseMisheard
+		if t.character.Speech.Deaf {
+			name = phraseUnhearing
+		}
 		if t.start.Aloud {
-			t.playPhrase(ctx, phraseMisheard)
+			t.playPhrase(ctx, name)
 		}
 		return "", nil
 	}
@@ -316,6 +323,10 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 // playPhrase plays a phrase, preferably a sound that was synthesized ahead, because the synthesizer may be
 // unavailable. It ignores errors, because the turn has failed already or is about to end.
 func (t *turn) playPhrase(ctx context.Context, name string) {
+	if t.character.Speech.Mute { // no engine is needed
+		_ = t.synthesizePhrase(ctx, name)
+		return
+	}
 	p, ok := t.session.shared.phrases.forVoice(t.character.Speech).lookup(name)
 	if len(p.packets) == 0 { // the phrase is not synthesized yet in the robot's voice, or could not be synthesized
 		if !ok && t.character.Speech.Language != t.options.Speech.Language && t.synthesizePhrase(ctx, name) == nil {

@@ -212,7 +212,7 @@ func (k *Characters) readConfigured(c *config.Config) {
 		char := k.newCharacter(entry.Name, m, fromFile)
 		k.characters[entry.Name] = char
 		for _, text := range char.Remarks {
-			k.log.Info("a part of a character's manifest is not supported", "name", entry.Name, "text", text)
+			k.log.Info("a remark about a character's manifest", "name", entry.Name, "text", text)
 		}
 	}
 }
@@ -363,7 +363,7 @@ func (k *Characters) Of(id device.ID) robot.Character {
 	char, loaded := k.lookup(s.Persona)
 	c.Name, c.Brain = s.Name, cmp.Or(s.Brain, char.First)
 	c.Speech = voice.Options{Language: cmp.Or(s.Language, char.Language, c.Speech.Language), Voice: cmp.Or(s.Voice, char.Voice),
-		DetectLanguage: c.Speech.DetectLanguage && cmp.Or(s.Language, char.Language) == ""}
+		DetectLanguage: c.Speech.DetectLanguage && cmp.Or(s.Language, char.Language) == "", Mute: char.Mute, Deaf: char.Deaf}
 	if !loaded {
 		char.Persona, char.Brain = household.Persona, agent.BrainOptions{} // the brains have the household's options already
 	}

@@ -17,13 +17,14 @@ import (
 type ResolvedCharacter struct {
 	agent.Persona
 	First   string   // name of the brain that is tried first; empty for the household's order
-	Remarks []string // a sentence about each wish of the manifest that this appliance cannot fulfil
+	Remarks []string // sentences for the owner, such as about a wish of the manifest that this appliance cannot fulfil
 }
 
 // ResolveCharacter returns the character of a manifest with the engines of this appliance. household
 // is the persona whose text is used if the manifest has no text.
 func (c *Config) ResolveCharacter(id string, m manifest.Manifest, household agent.Persona) ResolvedCharacter {
-	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions, Clips: m.Clips, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Memory: m.Memory,
+	character := ResolvedCharacter{Persona: agent.Persona{ID: id, Name: m.Name, Text: m.Instructions,
+		Mute: m.Voice.Provider == manifest.None, Deaf: m.Recognizer == manifest.None, Clips: m.Clips, Tools: m.Tools, MemoryTokens: m.MemoryTokens, Memory: m.Memory,
 		Brain: agent.BrainOptions{Model: m.Brain.Model, Temperature: m.Brain.Temperature, MaxTokens: m.Brain.MaxTokens}},
 		Remarks: slices.Clone(m.Remarks)}
 	remark := func(format string, args ...any) {

@@ -20,7 +20,7 @@ func TestCharacters(t *testing.T) {
 	c := appliancetest.Config()
 	quiet := filepath.Join(data, "quiet.json")
 	must.Succeed(t, os.WriteFile(quiet, []byte(`{"spec":"agent-manifest/0.2","name":"Quiet","brain":{"provider":"none"},`+
-		`"meta":{"edits":{"animations":{"bow":"dance"}}},"x":[1]}`), 0o600))
+		`"voice":{"tts":{"provider":"none"},"stt":{"provider":"none"}},"meta":{"edits":{"animations":{"bow":"dance"}}},"x":[1]}`), 0o600))
 	c.Characters = []config.Character{{Name: "still", Manifest: quiet}}
 	h := open(t, c, data)
 	h.Token("/xiaozhi/ota/", "Device-Id", "A0:B1:C2:D3:E4:F5")
@@ -56,8 +56,8 @@ func TestCharacters(t *testing.T) {
 	if err != nil || said.Text != "" {
 		t.Errorf("without a brain it says %q, %v", said.Text, err)
 	}
-	if still := h.Characters.Of("a0b1c2d3e4f5"); still.Persona.Clips["bow"] != "dance" {
-		t.Errorf("it is %+v", still)
+	if still := h.Characters.Of("a0b1c2d3e4f5"); !still.Speech.Mute || !still.Speech.Deaf || still.Persona.Clips["bow"] != "dance" || own.Speech.Mute || own.Speech.Deaf {
+		t.Errorf("it is %+v, and the other one was %+v", still, own)
 	}
 	h.command("character use kitchen default", 0)
 	if own := h.Characters.Of("a0b1c2d3e4f5"); own.Persona != nil || h.Characters.Who("a0b1c2d3e4f5", "") != agent.DefaultCharacter {

@@ -14,7 +14,7 @@ type Character struct {
 	Tools        []string `json:"tools"` // null for all tools
 	MemoryTokens int      `json:"memory_tokens,omitempty"`
 	Skills       []string `json:"skills"`
-	Remarks      []string `json:"remarks"` // what the manifest asks for and the appliance does not provide
+	Remarks      []string `json:"remarks"` // sentences for the owner, such as what the manifest asks for and the appliance does not provide
 	Robots       []string `json:"robots"`  // IDs of the robots that use the character
 }
 
