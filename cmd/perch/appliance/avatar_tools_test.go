@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"perch/agent"
 	"perch/agent/acp"
 	"perch/agent/anthropic"
 	"perch/agent/mcp"
@@ -349,6 +350,23 @@ func talksOf(h *appliancetest.Appliance, r *appliancetest.Robot, driver toolDriv
 		h.Admin(http.MethodGet, "/api/v1/memory?type=feedback&q=green", "", &kept)
 		if len(kept) != 1 || kept[0].Key != "tea" || kept[0].Body != tool.keeps || kept[0].Description != "what Ann drinks" {
 			h.T.Errorf("there is kept %v", kept)
+		}
+	}
+}
+
+// TestGesturesOfAvatarPrograms: a model makes a gesture that only the words of a relay name, and for any
+// other name it gets those that there are.
+func TestGesturesOfAvatarPrograms(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"backflip": `{"ok":true}`, "somersault": "idle, backflip"} {
+		model := &toolCaller{tool: "play_clip", args: `{"name":"` + name + `"}`}
+		c := appliancetest.Config()
+		c.Brains = []config.Engine{appliancetest.OpenAI(openaibrain.Options{URL: model.serve(t), Model: "m"})}
+		c.Relays = config.Relays{{Kind: "webhook", URL: "http://127.0.0.1:9/", Words: map[string]string{"gesture.backflip": "Flip"}}}
+		h := appliancetest.Start(t, c, t.TempDir())
+		s, err := agent.AnswerText(t.Context(), h.Mind, agent.Turn{Conversation: "c", Text: "go"}, func(agent.Reply) error { return nil })
+		if err != nil || !strings.Contains(s.Text, want) { // the model says what the tool answers
+			t.Errorf("%s: %q, %v", name, s.Text, err)
 		}
 	}
 }
