@@ -124,7 +124,7 @@ func (b *broker) close() {
 	b.confirmations.waits.Wait()
 }
 
-// authentication is a hook that checks the user and the password.
+// authentication is a hook that checks the user and the password, and keeps to the client's version of MQTT.
 type authentication struct {
 	mochi.HookBase
 	user, password [sha256.Size]byte // hashes
@@ -139,7 +139,16 @@ func (*authentication) ID() string { return "perch" }
 
 // Provides reports whether the hook handles an event.
 func (*authentication) Provides(b byte) bool {
-	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck
+	return b == mochi.OnConnectAuthenticate || b == mochi.OnACLCheck || b == mochi.OnPacketEncode
+}
+
+// OnPacketEncode makes the library write no DISCONNECT packet to a client of MQTT 3.1.1, where only clients may send that
+// packet: Home Assistant's client would log an error at each end of the broker.
+func (*authentication) OnPacketEncode(c *mochi.Client, pk packets.Packet) packets.Packet {
+	if pk.FixedHeader.Type == packets.Disconnect && c.Properties.ProtocolVersion < 5 {
+		pk.FixedHeader.Type = packets.Reserved // a packet of this type is not written
+	}
+	return pk
 }
 
 // OnConnectAuthenticate reports whether a client may log in. It delays a refusal.

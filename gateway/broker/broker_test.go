@@ -125,3 +125,25 @@ func TestConnectionsOfOneAddressAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestGoodbyeOfTheBroker: MQTT 5 lets a server say why it closes a connection. In MQTT 3.1.1 it must not: Home Assistant's
+// client reports such a packet as an error.
+func TestGoodbyeOfTheBroker(t *testing.T) {
+	for version, want := range map[byte]byte{4: 0, 5: 0xE0} {
+		b := listening(t)
+		ended := connect(t, b, version, "home-assistant")
+		ended.ping(t)
+		b.close()
+		if kind, _, err := ended.next(); kind != want {
+			t.Errorf("to a client of version %d the broker sent %x, %v as it ended; want %x", version, kind, err, want)
+		}
+
+		b = started(t)
+		replaced := connect(t, b, version, "home-assistant")
+		replaced.ping(t)
+		connect(t, b, version, "home-assistant")
+		if kind, _, err := replaced.next(); kind != want {
+			t.Errorf("to a client of version %d the broker sent %x, %v as another took its place; want %x", version, kind, err, want)
+		}
+	}
+}
