@@ -46,7 +46,8 @@ type synthesizer struct {
 // chooseSynthesizer returns the voice to use: the voice that the call names, unless the server
 // does not have it (because the name is for another engine), or else the voice in the engine's
 // options, or else any voice for the language. It returns an error if the server has no such
-// voice.
+// voice, or if the voice in the engine's options does not speak the language; see
+// Options.Language.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
 		return synthesizer{}, s.newFault("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)
@@ -56,6 +57,10 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 		for _, p := range info.TTS {
 			all = append(all, p.voices()...)
 			if v, ok := findModel(p.voices(), name); ok {
+				if _, speaks := matchLanguage([]Model{v}, o.Language); name != o.Voice && !speaks && s.isForeign(o.Language) {
+					return synthesizer{}, s.newFault(fmt.Sprintf("its voice %q does not speak the language %q, only %s",
+						printable(v.Name), printable(o.Language), languages([]Model{v})), errLanguage)
+				}
 				return synthesizer{&Voice{Name: v.Name}, p.SynthesizeStreaming}, nil
 			}
 		}
@@ -77,6 +82,11 @@ func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, err
 	}
 	return synthesizer{}, s.newFault(fmt.Sprintf("it has no voice for the language %q, only for %s",
 		printable(o.Language), languages(all)), errLanguage)
+}
+
+// isForeign reports whether a language is another one than the household's.
+func (s *server) isForeign(language string) bool {
+	return s.o.Language != "" && voice.BaseLanguage(language) != voice.BaseLanguage(s.o.Language)
 }
 
 // voices returns the voices of a program for text to speech.

@@ -65,7 +65,8 @@ func SynthesizerDriver() driver.Driver[Setup, voice.Synthesizer] {
 
 // options returns the options of the engine.
 func (k SynthesizerKeys) options(s Setup) (Options, error) {
-	return Options{Address: k.URL, Find: s.Find, Voice: cmp.Or(s.Voice, k.Voice), AnswerWithin: k.Within, Log: s.Log}, nil
+	return Options{Address: k.URL, Find: s.Find, Voice: cmp.Or(s.Voice, k.Voice), Language: s.Language,
+		AnswerWithin: k.Within, Log: s.Log}, nil
 }
 
 // asSynthesizer is an Engine that is only used to synthesize.

@@ -333,7 +333,13 @@ func TestChoosingAVoice(t *testing.T) {
 		"nothing asked": {piper, Options{}, voice.Options{}, `{"text":"hi"}`, ""},
 		"the engine's": {piper, Options{Voice: "EN_gb-alba-medium"}, voice.Options{Language: "de"},
 			`{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
-		"the call's": {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "de_DE-thorsten-low"},
+		"the engine's, in the household's language": {piper, Options{Voice: "en_GB-alba-medium", Language: "de-AT"}, voice.Options{Language: "de"},
+			`{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
+		"the engine's, in another language that it speaks": {piper, Options{Voice: "de_DE-thorsten-low", Language: "en"}, voice.Options{Language: "de"},
+			`{"text":"hi","voice":{"name":"de_DE-thorsten-low"}}`, ""},
+		"the engine's, in another language that it does not speak": {piper, Options{Voice: "en_GB-alba-medium", Language: "en"},
+			voice.Options{Language: "de"}, "", `"en_GB-alba-medium" does not speak the language "de", only en_GB`},
+		"the call's": {piper, Options{Voice: "en_GB-alba-medium", Language: "en"}, voice.Options{Voice: "de_DE-thorsten-low", Language: "ja"},
 			`{"text":"hi","voice":{"name":"de_DE-thorsten-low"}}`, ""},
 		"another engine's": {piper, Options{Voice: "en_GB-alba-medium"}, voice.Options{Voice: "af_heart"},
 			`{"text":"hi","voice":{"name":"en_GB-alba-medium"}}`, ""},
@@ -367,6 +373,23 @@ func TestChoosingAVoice(t *testing.T) {
 			}
 			voicetest.Sentence(t, err, test.failure)
 			voicetest.Sentence(t, checked, test.failure)
+			if errors.Is(err, voice.ErrLanguage) != strings.Contains(test.failure, "language") {
+				t.Errorf("%v, which the next engine is told by", err)
+			}
 		})
+	}
+}
+
+// TestAnotherLanguageIsLeftToTheNextEngine: an engine of the configuration knows the household's
+// language, and so when its voice would read another one aloud that it does not speak.
+func TestAnotherLanguageIsLeftToTheNextEngine(t *testing.T) {
+	f := Format{24000, 2, 1}
+	server := &fake{info: piper, script: func(p *peer, _ Event) { p.speak(f, make([]byte, 100), 100) }}
+	o, err := SynthesizerKeys{URL: server.listen(t), Voice: "en_GB-alba-medium"}.options(Setup{Setup: voice.Setup{Language: "en"}})
+	must.Succeed(t, err)
+	for language, want := range map[string]error{"en": nil, "de": voice.ErrLanguage} {
+		if _, err := voicetest.Synthesize(t, newEngine(t, o), "hi", voice.Options{Language: language}); !errors.Is(err, want) {
+			t.Errorf("%s: %v", language, err)
+		}
 	}
 }

@@ -25,6 +25,9 @@ type Options struct {
 	Address string // tcp://host:port; "" means a server found on the network
 	Voice   string // name of a voice of the server; "" means any voice for the language of the call
 	Model   string // name of a model of the server for speech to text; "" means the server's default
+	// Language is the household's language, as a BCP 47 tag. In other languages Voice speaks only if
+	// the server lists it for them. "" means that Voice speaks every language.
+	Language string
 	// AnswerWithin is how long the server may take to respond after it has received all
 	// input, and how long it may pause between two pieces of sound. Default: remote.Patience.
 	// A large whisper model on a small computer needs longer.
