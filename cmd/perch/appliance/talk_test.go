@@ -84,9 +84,8 @@ func TestBargeIn(t *testing.T) {
 			o.MAC = fmt.Sprintf("A0:B1:C2:D3:E6:%02X", i)
 			r, err := h.For(t).TryRobot(o)
 			s := r.Stats()
-			if missed := len(s.Turns) != 2 || !s.Turns[0].Interrupted || !s.Turns[1].Answered; missed && o.AEC == simrobot.AECServer &&
-				r.Lateness() > appliancetest.MaxLateness {
-				t.Skipf("an echo is not cancelled on a machine that was late by %s: %v, turns %+v", r.Lateness(), err, s.Turns)
+			if o.AEC == simrobot.AECServer && (len(s.Turns) != 2 || !s.Turns[0].Interrupted || s.Turns[1].Transcript != s.Turns[1].Text) {
+				skipIfLate(t, r)
 			}
 			must.Succeed(t, err)
 			r.CheckTiming(t)
@@ -115,12 +114,21 @@ func TestOurOwnVoiceDoesNotInterruptUs(t *testing.T) {
 	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
 	say := appliancetest.Sentences(t, "what can you do", "tell me a joke", "look up")
 	r := h.RunRobot(simrobot.Options{AEC: simrobot.AECServer, Framing: 2, Say: say})
-	if s := r.Stats(); r.Lateness() > appliancetest.MaxLateness && slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
-		t.Skipf("an echo is not cancelled on a machine that was late by %s: %+v", r.Lateness(), s.Turns)
+	if slices.ContainsFunc(r.Stats().Turns, func(t simrobot.Turn) bool { return t.Interrupted || t.Transcript != t.Text }) {
+		skipIfLate(t, r)
 	}
 	r.CheckComplete(t)
 	if s := r.Stats(); s.Stamped == 0 || slices.ContainsFunc(s.Turns, func(t simrobot.Turn) bool { return t.Interrupted }) {
 		t.Errorf("stamped %d, turns %+v", s.Stamped, s.Turns)
+	}
+}
+
+// skipIfLate skips a test in which our own echo was not cancelled, if the robot's clock ran late: what it then
+// hears is not where the canceller looks for it.
+func skipIfLate(t *testing.T, r *appliancetest.Robot) {
+	t.Helper()
+	if r.Lateness() > appliancetest.MaxLateness {
+		t.Skipf("an echo is not cancelled on a machine that was late by %s: turns %+v", r.Lateness(), r.Stats().Turns)
 	}
 }
 
