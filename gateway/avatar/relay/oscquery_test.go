@@ -2,10 +2,13 @@ package relay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,6 +94,21 @@ func TestOSCQuery(t *testing.T) {
 	if conn, err := net.Dial("tcp", at[len("http://"):]); err == nil {
 		conn.Close()
 		t.Error("it is still served")
+	}
+}
+
+// TestOSCQuerySlowClient that never ends its request is disconnected.
+func TestOSCQuerySlowClient(t *testing.T) {
+	t.Parallel()
+	l := newListener(t, "")
+	h := newConnected(t, Target{Kind: "vrchat", URL: "udp://" + l.address})
+	port, _ := h.offersOf(t)
+	conn := must.Value(net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)))(t)
+	defer conn.Close()
+	must.Succeed(t, conn.SetDeadline(time.Now().Add(3*oscTimeout)))
+	must.Value(conn.Write([]byte("GET / HTTP/1.1\r\nX: ")))(t)
+	if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("it is still connected")
 	}
 }
 
