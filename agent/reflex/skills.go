@@ -15,7 +15,7 @@ import (
 // skills performs the skills of characters.
 type skills interface {
 	// Answer performs a skill for a turn, and returns the text to say. args is a JSON object.
-	// ok is false if the turn's character does not have the skill.
+	// ok is false if the turn's character does not have the skill, or the turn is a stranger's.
 	Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (text string, ok bool, err error)
 }
 
@@ -25,10 +25,11 @@ const skillAction = "skill"
 // Language returns the BCP 47 tag of the book's language.
 func (b *Book) Language() string { return string(b.language) }
 
-// AddSkill adds sentences that perform a skill. The words in the slots become the skill's
+// AddSkill adds sentences that perform a skill. The contents of the slots become the skill's
 // arguments. A sentence is not added if it is invalid, uses an unknown list, or can match
-// the same utterance as an existing sentence; the returned error joins an error for each
-// such sentence. AddSkill must not be called once the book is in use.
+// the same utterance as a sentence of the book or of another skill; sentences of the same
+// call may overlap. The returned error joins an error for each sentence that is not added.
+// AddSkill must not be called once the book is in use.
 func (b *Book) AddSkill(name string, sentences []string) error {
 	in := intent{fileIntent: fileIntent{name: "skill " + name, Action: skillAction, Value: name, Answer: "😊 {body}"},
 		source: "the skill " + name, bundled: true}
@@ -36,7 +37,7 @@ func (b *Book) AddSkill(name string, sentences []string) error {
 	for _, text := range sentences {
 		s, err := b.parseSkillSentence(in.source, text)
 		if err != nil {
-			faults = append(faults, fmt.Errorf("the sentence %.200q of the skill %s is not listened for: %w", text, name, err))
+			faults = append(faults, fmt.Errorf("the sentence %.200q of the skill %s is left out: %w", text, name, err))
 			continue
 		}
 		in.sentences = append(in.sentences, s)
@@ -47,8 +48,8 @@ func (b *Book) AddSkill(name string, sentences []string) error {
 	return errors.Join(faults...)
 }
 
-// parseSkillSentence parses a sentence of a skill and checks that it does not conflict with
-// other sentences.
+// parseSkillSentence parses a sentence of a skill. It returns an error if the sentence uses
+// a list that the book does not have, or overlaps a sentence of the book.
 func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 	tree, err := parseSentence(text)
 	if err != nil {
@@ -57,20 +58,22 @@ func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 	s := sentence{tree, slots(tree), source}
 	for _, sl := range s.slots {
 		if _, ok := b.lists[sl.list]; !ok {
-			return sentence{}, fmt.Errorf("there is no list {%s}; add one to the reflex brain's sentences, or write the words", sl.list)
+			return sentence{}, fmt.Errorf("there is no list {%s}; add it to your file of sentences for the reflex brain, or write the words themselves instead of the slot", sl.list)
 		}
 	}
 	for _, in := range b.intents {
 		for _, other := range in.sentences {
 			if b.overlap(tree, other.tree) {
-				return sentence{}, fmt.Errorf("it can be the same as a sentence of %s; say it in another way", other.source)
+				return sentence{}, fmt.Errorf("one utterance could match both it and a sentence of %s; write it differently", other.source)
 			}
 		}
 	}
 	return s, nil
 }
 
-// performSkill performs the skill named in the intent's value, and returns its text.
+// performSkill performs the skill named in the intent's value. It stores the skill's text in
+// c.body, and returns the answer of the intent, which has a placeholder for it. If the skill
+// fails, is missing or says nothing, it returns a phrase instead.
 func performSkill(ctx context.Context, c *command) (string, error) {
 	book := c.book
 	if c.brain.skills == nil {
@@ -99,7 +102,7 @@ func performSkill(ctx context.Context, c *command) (string, error) {
 }
 
 // arguments returns the contents of the slots as a JSON object: numbers as numbers, and
-// others as text.
+// others as text in the form that answers use, which may differ from the words that were said.
 func (c *command) arguments() (json.RawMessage, error) {
 	args := map[string]any{}
 	for name, it := range c.filled {
@@ -111,10 +114,11 @@ func (c *command) arguments() (json.RawMessage, error) {
 	return json.Marshal(args)
 }
 
-// report calls do, and sends an agent.ToolStatus for the tool before and after the call.
-func (c *command) report(tool string, do func() error) error {
+// report calls do, and sends an agent.ToolStatus with the name of the tool or skill before
+// and after the call.
+func (c *command) report(name string, do func() error) error {
 	c.calls++
-	status := event.ToolStatus{ID: c.turn.Session + "-" + strconv.Itoa(c.calls), Name: tool, Status: event.ToolRunning}
+	status := event.ToolStatus{ID: c.turn.Session + "-" + strconv.Itoa(c.calls), Name: name, Status: event.ToolRunning}
 	if err := c.out(agent.ToolStatus{ToolStatus: status}); err != nil {
 		return err
 	}
@@ -133,7 +137,8 @@ func (c *command) report(tool string, do func() error) error {
 // sentences are assumed to overlap.
 const maxCompareSteps = 50_000
 
-// overlap reports whether an utterance exists that matches both sentences.
+// overlap reports whether an utterance exists that matches both sentences. It also returns
+// true if maxCompareSteps is not enough to decide.
 func (b *Book) overlap(x, y node) bool {
 	c := &comparison{lists: b.lists, stepsLeft: maxCompareSteps}
 	return c.overlap([]node{x}, []node{y})
@@ -145,7 +150,8 @@ type comparison struct {
 	stepsLeft int
 }
 
-// overlap reports whether words exist that match both sequences of nodes.
+// overlap reports whether words exist that match both sequences of nodes. It also returns
+// true once the steps are used up.
 func (c *comparison) overlap(x, y []node) bool {
 	if c.stepsLeft--; c.stepsLeft < 0 || !slices.ContainsFunc(x, needsWords) && !slices.ContainsFunc(y, needsWords) {
 		return true
@@ -162,8 +168,8 @@ func (c *comparison) overlap(x, y []node) bool {
 // needsWords reports whether a node needs at least one word to match.
 func needsWords(n node) bool { return !canBeEmpty(n) }
 
-// eachFirstWord calls f with each word that can be the first of a match of nodes, and with
-// the nodes that match the words after it.
+// eachFirstWord calls f for each word with which a match of nodes can begin, with the nodes
+// that the remaining words must match. It stops when the steps are used up.
 func (c *comparison) eachFirstWord(nodes []node, f func(first string, rest []node)) {
 	if c.stepsLeft--; c.stepsLeft < 0 || len(nodes) == 0 {
 		return

@@ -68,11 +68,11 @@ func TestASentenceOfASkillPerformsIt(t *testing.T) {
 // skill stay.
 func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 	for text, want := range map[string]string{
-		"what time is it":                        "can be the same as a sentence of en.yaml:",
-		"[tell me] what (day|time) is it":        "can be the same as a sentence of en.yaml:",
-		"volume forty percent":                   "can be the same as a sentence of en.yaml:", // which has a slot there
-		"volume {number} [percent|points]":       "can be the same as a sentence of en.yaml:",
-		"(when|how soon) is high water":          "can be the same as a sentence of the skill tide",
+		"what time is it":                        "one utterance could match both it and a sentence of en.yaml:",
+		"[tell me] what (day|time) is it":        "one utterance could match both it and a sentence of en.yaml:",
+		"volume forty percent":                   "one utterance could match both it and a sentence of en.yaml:", // which has a slot there
+		"volume {number} [percent|points]":       "one utterance could match both it and a sentence of en.yaml:",
+		"(when|how soon) is high water":          "one utterance could match both it and a sentence of the skill tide",
 		"when is {tide}":                         "there is no list {tide}",
 		"when is (high water":                    `")" is missing`,
 		"wann ist Hochwasser, bitte über Husum?": "is not a word",
@@ -81,7 +81,7 @@ func TestSentencesThatCollideAreLeftOut(t *testing.T) {
 		must.Succeed(t, b.AddSkill("tide", []string{"when is high water", "is it when is high water"}))
 		must.Succeed(t, b.AddSkill("tide", []string{"when is high water now"}))
 		err := b.AddSkill("sea", []string{text, "how is the sea"})
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "of the skill sea is not listened for") {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "of the skill sea is left out") {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 		if !b.Understands("how is the sea") || !b.Understands("what time is it") {
