@@ -172,7 +172,7 @@ func TestNothingOfAStrangersTalkIsKept(t *testing.T) {
 		t.Helper()
 		turn := agent.Turn{Conversation: "a0b1c2d3e4f5", Robot: "a0b1c2d3e4f5", Untrusted: stranger, Text: text, Now: now}
 		must.Succeed(t, m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }))
-		m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: text, Said: "Yes."}, now)
+		m.AddExchange("a0b1c2d3e4f5", agent.Exchange{Heard: text, Said: "Yes."}, now)
 	}
 	talk(false, "a secret")
 	talk(true, "what did I say")

@@ -121,7 +121,7 @@ var ErrNoBrain = errors.New("no brain answers")
 
 // Answer has a brain answer a turn, and calls out for each of its replies, ending with
 // Done. Turns of one conversation run one after the other. The caller must then call
-// Remembered with the text that was really spoken. If the conversation has no history,
+// AddExchange with the text that was really spoken. If the conversation has no history,
 // t.History is used.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
@@ -193,9 +193,9 @@ func sortBrains(brains []Brain, first string) []Brain {
 	return brains
 }
 
-// Remembered adds an exchange to the history of a conversation. The exchange holds the text
+// AddExchange adds an exchange to the history of a conversation. The exchange holds the text
 // that was really spoken, which may be only a part of the answer.
-func (m *Mind) Remembered(id string, e Exchange, now time.Time) {
+func (m *Mind) AddExchange(id string, e Exchange, now time.Time) {
 	c := m.conversation(id, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -98,7 +98,7 @@ func TestHistoryIsWhatWasReallySpoken(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	for i := range 25 {
-		m.Remembered("c", agent.Exchange{Heard: "h", Said: strings.Repeat("x", i)}, noon)
+		m.AddExchange("c", agent.Exchange{Heard: "h", Said: strings.Repeat("x", i)}, noon)
 	}
 	must.Value(answers(t, m, "hello"))(t)
 	if h := b.heard[0].History; len(h) != 20 || h[19].Said != strings.Repeat("x", 24) {
@@ -210,7 +210,7 @@ func TestAConversationContinuesFromTheClientsHistory(t *testing.T) {
 	given := []agent.Exchange{{Heard: "I am Ann.", Said: "Hello Ann."}}
 	for _, own := range []bool{false, true} {
 		if own {
-			m.Remembered("c", agent.Exchange{Heard: "h", Said: "kept"}, noon)
+			m.AddExchange("c", agent.Exchange{Heard: "h", Said: "kept"}, noon)
 		}
 		turn := agent.Turn{Conversation: "c", Text: "hello", Now: noon, History: given}
 		must.Succeed(t, m.Answer(t.Context(), turn, func(agent.Reply) error { return nil }))
@@ -384,7 +384,7 @@ func TestAConversationOutlivesARestart(t *testing.T) {
 	}
 	m := start()
 	historyOf(t, m, b, "c")
-	m.Remembered("c", agent.Exchange{Heard: "h", Said: "s"}, noon)
+	m.AddExchange("c", agent.Exchange{Heard: "h", Said: "s"}, noon)
 	want := agent.Exchange{Heard: "h", Said: "s", Emoji: "😢"}
 	m = start()
 	if h := historyOf(t, m, b, "c"); len(h) != 1 || h[0] != want {
@@ -410,22 +410,22 @@ func TestHistoriesAreBounded(t *testing.T) {
 	b := &brain{replies: []agent.Reply{agent.Done{}}}
 	m := newMind(&published{}, nil, b)
 	m.Restore(table)
-	m.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's stays
+	m.AddExchange("a0b1c2d3e4f5", agent.Exchange{Heard: "h"}, noon.Add(-time.Hour)) // a robot's stays
 	for i := range 600 {
-		m.Remembered(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
+		m.AddExchange(fmt.Sprint(i), agent.Exchange{Heard: "h"}, noon.Add(time.Duration(i)*time.Second))
 	}
 	_, oldest := table.Kept["0"]
 	if _, robots := table.Kept["a0b1c2d3e4f5"]; len(table.Kept) != 500 || oldest || !robots {
 		t.Errorf("%d are kept, the oldest: %t, the robot's: %t", len(table.Kept), oldest, robots)
 	}
 	for range 30 {
-		m.Remembered("599", agent.Exchange{Heard: "h", Said: strings.Repeat("x", 4000)}, noon)
+		m.AddExchange("599", agent.Exchange{Heard: "h", Said: strings.Repeat("x", 4000)}, noon)
 	}
 	if n := len(table.Kept["599"].Exchanges); n != 8 {
 		t.Errorf("%d long exchanges are kept", n)
 	}
-	m.Remembered(strings.Repeat("n", 600), agent.Exchange{Heard: "h"}, noon)
-	m.Remembered("", agent.Exchange{Heard: "h"}, noon)
+	m.AddExchange(strings.Repeat("n", 600), agent.Exchange{Heard: "h"}, noon)
+	m.AddExchange("", agent.Exchange{Heard: "h"}, noon)
 	for name := range table.Kept {
 		if name == "" || len(name) > 512 {
 			t.Errorf("kept %q", name)

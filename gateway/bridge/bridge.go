@@ -45,8 +45,8 @@ type talk interface {
 type mind interface {
 	// Answer calls out with the parts of the reply to a turn, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
-	// Remembered adds an exchange to a conversation.
-	Remembered(conversation string, e agent.Exchange, now time.Time)
+	// AddExchange adds an exchange to a conversation.
+	AddExchange(conversation string, e agent.Exchange, now time.Time)
 }
 
 // memory stores the memories of the appliance.

@@ -51,7 +51,7 @@ func (a *API) message(ctx context.Context, body []byte) (messageReply, error) {
 		return messageReply{}, err
 	}
 	// The exchange is added to the conversation before the response, because the client may send the next message at once.
-	a.o.Mind.Remembered(turn.Conversation, agent.Exchange{Heard: text, Said: reply.Text, Emoji: reply.Face.Emoji}, turn.Now)
+	a.o.Mind.AddExchange(turn.Conversation, agent.Exchange{Heard: text, Said: reply.Text, Emoji: reply.Face.Emoji}, turn.Now)
 	if m.Channel != stackchan {
 		return messageReply{reply.Text}, nil
 	}

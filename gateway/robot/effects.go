@@ -268,7 +268,7 @@ func (l *loop) recordTurn(end string) {
 	now := time.Now()
 	said := strings.Join(l.spoken, " ")
 	if t.transcript != "" {
-		l.Mind.Remembered(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: said}, now)
+		l.Mind.AddExchange(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: said}, now)
 	}
 	if t.trusted.Load() {
 		l.Records.addTurn(TurnRecord{

@@ -301,7 +301,7 @@ func (m *scriptedMind) Answer(ctx context.Context, t agent.Turn, out func(agent.
 	return m.answer(ctx, t, out)
 }
 
-func (m *scriptedMind) Remembered(_ string, e agent.Exchange, _ time.Time) {
+func (m *scriptedMind) AddExchange(_ string, e agent.Exchange, _ time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.remembered = append(m.remembered, e)

@@ -54,8 +54,8 @@ type robots interface {
 type mind interface {
 	// Answer answers a turn: it passes each reply to out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
-	// Remembered adds an exchange to the history of a conversation.
-	Remembered(conversation string, e agent.Exchange, now time.Time)
+	// AddExchange adds an exchange to the history of a conversation.
+	AddExchange(conversation string, e agent.Exchange, now time.Time)
 	// DescribeImage answers a question about a picture.
 	DescribeImage(ctx context.Context, l agent.Look) (string, error)
 }

@@ -72,7 +72,7 @@ func (m *scriptedAgent) Answer(ctx context.Context, t agent.Turn, out func(agent
 	return m.think(ctx, t, out)
 }
 
-func (m *scriptedAgent) Remembered(conversation string, e agent.Exchange, _ time.Time) {
+func (m *scriptedAgent) AddExchange(conversation string, e agent.Exchange, _ time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.remembered == nil {

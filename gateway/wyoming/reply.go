@@ -88,7 +88,7 @@ func (s *replyStream) stream(ctx context.Context, t agent.Turn) error {
 		return err
 	}
 	// The exchange is added to the conversation before the reply is sent, because the client may send the next text at once.
-	c.o.Mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply.Text}, t.Now)
+	c.o.Mind.AddExchange(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply.Text}, t.Now)
 	return s.finish(typeHandled, reply.Text)
 }
 

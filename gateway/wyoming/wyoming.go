@@ -31,8 +31,8 @@ import (
 type mind interface {
 	// Answer passes the parts of the reply to a turn to out, in order.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
-	// Remembered adds an exchange to a conversation.
-	Remembered(conversation string, e agent.Exchange, now time.Time)
+	// AddExchange adds an exchange to a conversation.
+	AddExchange(conversation string, e agent.Exchange, now time.Time)
 }
 
 // English returns the tags that are variants of English, for a recognizer that supports only English.

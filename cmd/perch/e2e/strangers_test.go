@@ -204,7 +204,7 @@ func TestAdoptionDisplacesAnImpostor(t *testing.T) {
 	h.StartRobot(simrobot.Options{Stay: true})
 	h.Eventually("the first is here", func() bool { return len(h.Talk.List()) == 1 })
 	session := h.Talk.List()[0].Session
-	h.Mind.Remembered("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())
+	h.Mind.AddExchange("a0b1c2d3e4f5", agent.Exchange{Heard: "who are you", Said: "a secret of the first"}, time.Now())
 
 	status, answer := h.Request(http.MethodPost, "/xiaozhi/ota/", "{}", "Device-Id", "a0:b1:c2:d3:e4:f5", "Client-Id", "the owner's")
 	var waits struct{ Activation struct{ Code string } }

@@ -169,7 +169,7 @@ func (a *activeTurn) remember(t agent.Turn, reply string) {
 			a.server.o.Log.Warn("could not forget a conversation", "err", err)
 		}
 	} else if reply != "" {
-		mind.Remembered(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply}, t.Now)
+		mind.AddExchange(t.Conversation, agent.Exchange{Heard: t.Text, Said: reply}, t.Now)
 	}
 }
 

@@ -192,7 +192,7 @@ func TestJoinedTalk(t *testing.T) {
 	h := newHarness(t)
 	h.brain.replies = append([]agent.Reply{agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolRunning}},
 		agent.ToolStatus{ToolStatus: event.ToolStatus{ID: "t", Name: "look", Status: event.ToolDone}}}, said()...)
-	h.mind.Remembered(string(robotA), agent.Exchange{Heard: "I am Ann.", Said: "Hello Ann."}, noon)
+	h.mind.AddExchange(string(robotA), agent.Exchange{Heard: "I am Ann.", Said: "Hello Ann."}, noon)
 	h.happens(robotA, "s1", event.RobotOnline{}, event.ListeningStarted{})
 	reader := h.bus.Read()
 	c := h.connect(t)

@@ -33,8 +33,8 @@ func (s slow) Answer(ctx context.Context, _ agent.Turn, out func(agent.Reply) er
 	}
 	return out(agent.Say{Text: "Hi."})
 }
-func (slow) Remembered(string, agent.Exchange, time.Time) {}
-func (slow) Forget(string) error                          { return nil }
+func (slow) AddExchange(string, agent.Exchange, time.Time) {}
+func (slow) Forget(string) error                           { return nil }
 
 // TestStreamBeginsWithin3Seconds, because clients such as ChatdollKit give up after 5 s without
 // a byte. An earlier error is the answer, a later one the last event.

@@ -1,7 +1,8 @@
-// Package skin serves skins: programs that draw the agent on a screen or in a headset. A
-// WebSocket sends frames that show what the agent is doing (Tier-2 of the VTuber adapter's
-// RFC). Chat completions in OpenAI's format let a skin talk with the agent (Tier-1). The API
-// also accepts notifications for all skins. docs/skins.md is for the authors of skins.
+// Package skin serves skins: programs that draw the agent on a screen or in a headset. On a
+// WebSocket a skin receives frames that show what the agent is doing, and sends commands.
+// Chat completions in OpenAI's format let a skin talk with the agent. The API also accepts
+// notifications for people, which robots speak and skins show. docs/skins.md describes all of
+// it for the authors of skins, and names the RFCs of the OpenAB project that it follows.
 //
 // Package feed makes the frames. A skin that does not read does not delay the others.
 package skin
@@ -37,10 +38,10 @@ type robots interface {
 	Trusts(id device.ID) bool
 }
 
-// questions are the open questions.
+// questions are the agent's questions to people that nobody has answered yet.
 type questions interface {
-	// Reply answers a question. It returns agent.ErrNoQuestion if no question with that ID is
-	// open.
+	// Reply answers a question: allow means yes. It returns agent.ErrNoQuestion if no question
+	// with that ID is open.
 	Reply(id string, allow bool) error
 }
 
@@ -48,8 +49,9 @@ type questions interface {
 type mind interface {
 	// Answer answers a turn, and passes each reply to out.
 	Answer(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error
-	// Remembered adds an exchange to the agent's memory of a conversation.
-	Remembered(conversation string, e agent.Exchange, now time.Time)
+	// AddExchange adds an exchange to the history of a conversation.
+	AddExchange(conversation string, e agent.Exchange, now time.Time)
+	// Forget deletes the history of a conversation.
 	Forget(conversation string) error
 }
 
@@ -57,8 +59,8 @@ type mind interface {
 type characters interface {
 	Names() []string
 	Exists(name string) bool
-	// Play sets the character of a turn. If name is empty, that is the household's character.
-	// system is the text of the client's system messages.
+	// Play makes a turn speak as a character. If name is empty, that is the household's
+	// character. system is the text of the client's system messages.
 	Play(t *agent.Turn, name, system string)
 }
 
@@ -74,24 +76,25 @@ type Options struct {
 	Find func(robot string) (device.ID, error)
 
 	Questions  questions
-	Characters characters // nil if there is only the household's character
-	System     bool       // whether characters follow the system messages of clients
-	Words      *agent.Words
+	Characters characters       // nil if there is only the household's character
+	System     bool             // whether characters follow the system messages of clients
+	Words      *agent.Words     // words for faces in each vocabulary
 	Vocabulary agent.Vocabulary // vocabulary of skins that do not select one; empty means agent.VocabularyRFC
 	QueryToken bool             // whether a WebSocket's key may be in the query (?token=)
 	// Language returns the BCP 47 language tag of a robot, or of the household if the ID
 	// is empty. It must not block. Language may be nil.
 	Language func(device.ID) string
 	Zone     *time.Location
-	// Loudness receives how far mouths are open in chats. If it is nil, the events of a turn are
-	// published at the speed of the agent instead of the speed of speech.
+	// Loudness receives how far the mouths of chats are open, and says until when a client plays
+	// the sound of a chat. If it is nil, the events of a turn are published as soon as the agent
+	// produces them; otherwise at the speed of speech.
 	Loudness *voice.Loudness
 	Log      *slog.Logger
 
 	serving *httpserver.Serving // set only by the benchmark, to raise the limits; otherwise nil
 }
 
-// Server accepts skins.
+// Server serves skins.
 type Server struct {
 	o       *Options
 	serving *httpserver.Serving
@@ -104,13 +107,13 @@ type Server struct {
 	playing map[string]*playback // playbacks that have not ended; key: conversation.key
 }
 
-// Maximum numbers of connected skins: in total, and from one IP address.
+// Maximum numbers of connected skins: in total, and from one peer (see httpserver.PeerOf).
 const (
 	maxSkins      = 1000
 	maxPerAddress = 100
 )
 
-// New returns a server. o.Feed must be running.
+// New returns a server. The caller runs o.Feed and the server.
 func New(o Options) *Server {
 	o.Vocabulary = cmp.Or(o.Vocabulary, agent.VocabularyRFC)
 	if o.Language == nil {
@@ -120,8 +123,8 @@ func New(o Options) *Server {
 		playing: map[string]*playback{}, turns: &turns{busy: map[string]bool{}}, paces: defaultPaces(), created: time.Now()}
 }
 
-// Run accepts skins until ctx ends. It then closes every WebSocket with status 1001 (going
-// away), and returns once all connections have ended.
+// Run waits until ctx ends. It then refuses new skins, closes every WebSocket with status 1001
+// (going away), waits until all connections have ended, and stops the playbacks.
 func (s *Server) Run(ctx context.Context) {
 	s.serving.Run(ctx)
 	s.mu.Lock()
@@ -134,19 +137,19 @@ func (s *Server) Run(ctx context.Context) {
 // Connected returns the number of connected skins.
 func (s *Server) Connected() int { return len(s.connected()) }
 
-// Skin is a connected skin.
-type Skin struct {
+// Connection describes a connected skin.
+type Connection struct {
 	Address string // host:port
 	Since   time.Time
 }
 
 // Skins returns the connected skins, oldest connection first.
-func (s *Server) Skins() []Skin {
-	skins := []Skin{}
+func (s *Server) Skins() []Connection {
+	skins := []Connection{}
 	for _, one := range s.connected() {
-		skins = append(skins, Skin{one.address, one.since})
+		skins = append(skins, Connection{one.address, one.since})
 	}
-	slices.SortFunc(skins, func(a, b Skin) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
+	slices.SortFunc(skins, func(a, b Connection) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Address, b.Address)) })
 	return skins
 }
 

@@ -132,7 +132,7 @@ func FuzzConversation(f *testing.F) {
 			kept = string(id)
 		}
 		for _, name := range []string{kept, "another's"} {
-			h.mind.Remembered(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
+			h.mind.AddExchange(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
 		}
 		status, body := h.ask(http.MethodDelete, "/api/v1/conversations/"+url.PathEscape(name), "")
 		_, there := h.histories.Kept[kept]

@@ -94,7 +94,7 @@ func TestForgetAConversation(t *testing.T) {
 	} {
 		h := newAppliance(t)
 		for _, name := range []string{string(robotA), "skin/one"} {
-			h.mind.Remembered(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
+			h.mind.AddExchange(name, agent.Exchange{Heard: "hello", Said: "Hello."}, started)
 		}
 		want := `{"ok":true}`
 		if c.status != 200 {
