@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// object is a JSON object as the firmware's cJSON parses it: with its members in order, and
-// with duplicate keys.
+// object is a JSON object that, like one of the firmware's cJSON, has its members in order and
+// may have duplicate keys.
 type object []member
 
 // member is a member of an object.
@@ -16,7 +16,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// parseObject parses a JSON object. It returns nil if the text is not a JSON object.
+// parseObject parses the JSON object at the beginning of a text, and ignores the text after it.
+// It returns nil if the text does not begin with a JSON object.
 func parseObject(text []byte) object {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -64,7 +65,8 @@ func asString(raw json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// asNumber decodes a JSON value if it is a number. Like cJSON's valueint it drops the fraction.
+// asNumber decodes a JSON value if it is a number. Like cJSON's valueint it drops the fraction,
+// and returns the nearest 32-bit integer for a number outside of their range.
 func asNumber(raw json.RawMessage) (int, bool) {
 	var f float64
 	if len(raw) == 0 || !(raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') || json.Unmarshal(raw, &f) != nil {

@@ -139,7 +139,7 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		h.commands.readStatus(ctx, v)
 	case event.ToolStatus:
 		v.UsedTools = v.UsedTools || ev.Status != event.ToolRunning
-		h.sendTelemetry(h.topics.Robot(v.Registered.ID, "tool"), state.NewTool(e.Session, ev))
+		h.sendTelemetry(h.topics.Robot(v.Registered.ID, "tool"), state.NewToolStatus(e.Session, ev))
 	case event.TurnEnded:
 		if v.UsedTools { // for example, a person may have asked for another volume
 			h.commands.readStatus(ctx, v)
@@ -200,7 +200,7 @@ func (h *hub) onAgentEvent(v *state.Agent, e event.Envelope) {
 	switch ev := e.Event.(type) {
 	case event.ToolStatus:
 		v.SetTool(ev)
-		h.sendTelemetry(h.topics.Agent(v.ID, "tool"), state.NewTool(e.Session, ev))
+		h.sendTelemetry(h.topics.Agent(v.ID, "tool"), state.NewToolStatus(e.Session, ev))
 	case event.Asked:
 		v.AddQuestion(ev.ID, ev.Text, h.agents.isAnswerable(ev.ID), e.At)
 	case event.Answered:
@@ -217,7 +217,7 @@ func (h *hub) onStrangerEvent(e event.Envelope) {
 	if !ok || !h.strangers.arrive(e.Robot, e.At) {
 		return
 	}
-	document := state.NewRobot{Type: "came", Robot: e.Robot, MAC: e.Robot.MAC(), Address: discovery.OneLine(seen.Address),
+	document := state.StrangerSeen{Type: "came", Robot: e.Robot, MAC: e.Robot.MAC(), Address: discovery.OneLine(seen.Address),
 		Board: discovery.OneLine(seen.Board)}
 	if seen.Waiting {
 		document.Type = "waits"

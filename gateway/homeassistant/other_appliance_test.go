@@ -63,9 +63,9 @@ func TestTwoAppliancesStartTogether(t *testing.T) {
 	stays := ""
 	waittest.For(t, "one keeps off", func() bool {
 		switch {
-		case m1.Status().Connected && strings.Contains(fmt.Sprint(m2.Status().Cause), "keeps off"):
+		case m1.Status().Connected && strings.Contains(fmt.Sprint(m2.Status().Cause), "publishes nothing"):
 			stays = `"id":"0a1b2c3d"`
-		case m2.Status().Connected && strings.Contains(fmt.Sprint(m1.Status().Cause), "keeps off"):
+		case m2.Status().Connected && strings.Contains(fmt.Sprint(m1.Status().Cause), "publishes nothing"):
 			stays = `"id":"00000000"`
 		}
 		return stays != ""

@@ -321,12 +321,12 @@ func (c *Connection) forward(ctx context.Context, p *publisher, l Link, in arriv
 	}
 }
 
-// resolveConflict returns an error if the other appliance was started first and so may use the topics. Otherwise
-// it logs the other appliance, and publishes the overwritten bridge/info and bridge/status again.
+// resolveConflict returns an error if another appliance precedes this one and so may use the topics. Otherwise it
+// logs the other appliance, if there is one, and publishes the overwritten bridge/info and bridge/status again.
 func (c *Connection) resolveConflict() error {
-	older, other := c.rivals.conflict()
+	other, precedes := c.rivals.takeConflict()
 	switch {
-	case older:
+	case precedes:
 		c.keepOff = true
 		return c.rivals.conflictError(c.topics.Base)
 	case other != "":

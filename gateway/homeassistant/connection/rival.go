@@ -19,7 +19,7 @@ type rivals struct {
 	id      string    // ID of this appliance
 	started time.Time // when this appliance was started
 	other   appliance // the other appliance; its ID is empty if no other is known
-	offline time.Time // when bridge/status became offline; zero while it is online
+	offline time.Time // when bridge/status was first seen to be offline; zero before any status and while it is online
 	claimed bool      // this appliance has claimed the topics and publishes bridge/status
 }
 
@@ -33,13 +33,14 @@ func newRivals(id string, started time.Time) *rivals {
 	return &rivals{id: id, started: started.Truncate(time.Second)}
 }
 
-// reset prepares for a new connection. It leaves the field offline unchanged.
+// reset prepares for a new connection. It leaves the field offline unchanged, so that a lost connection does not
+// start abandonedAfter again.
 func (r *rivals) reset() {
 	r.other, r.claimed = appliance{}, false
 }
 
-// onInfo handles a message on bridge/info. It reports whether another appliance has published the message, or
-// another program has deleted the retained one by an empty message.
+// onInfo handles a message on bridge/info. It reports whether the message is not from this appliance: another
+// appliance has published it, or a program has emptied the retained message or has written one without an ID.
 func (r *rivals) onInfo(payload []byte) bool {
 	var a appliance
 	if len(payload) > 0 && (len(payload) > limit.Body || json.Unmarshal(payload, &a) != nil || len(a.ID) > 64) {
@@ -49,14 +50,15 @@ func (r *rivals) onInfo(payload []byte) bool {
 		r.other = a
 		return true
 	}
-	if !r.claimed { // after the claim it is a message that this appliance has just published
+	// After the claim, this is only what this appliance has just published, and the other one may still be there.
+	if !r.claimed {
 		r.other = appliance{}
 	}
 	return false
 }
 
-// onStatus handles a message on bridge/status. It reports whether another program has published "offline" while
-// this appliance is online.
+// onStatus handles a message on bridge/status. It reports whether another program has published a status other
+// than "online" while this appliance is online.
 func (r *rivals) onStatus(status string) bool {
 	if status == "online" {
 		r.offline = time.Time{}
@@ -68,8 +70,8 @@ func (r *rivals) onStatus(status string) bool {
 	return r.claimed
 }
 
-// claim claims the topics for this appliance. It returns false if another appliance uses the topics and has not
-// been offline for abandonedAfter.
+// claim claims the topics for this appliance. It returns false if another appliance is known that has not been
+// offline for at least abandonedAfter.
 func (r *rivals) claim(now time.Time) bool {
 	abandoned := !r.offline.IsZero() && now.Sub(r.offline) >= abandonedAfter
 	if r.other.ID != "" && !abandoned {
@@ -79,29 +81,29 @@ func (r *rivals) claim(now time.Time) bool {
 	return true
 }
 
-// conflict returns the ID of another appliance that has published under the claimed topics, or "". If older is
-// true, the other appliance was started earlier, or in the same second and has the smaller ID: this one then has
-// to stop publishing.
-func (r *rivals) conflict() (older bool, other string) {
+// takeConflict returns the ID of another appliance that has published under the claimed topics, or "". precedes is
+// true if the other appliance was started earlier, or in the same second and has the smaller ID: this one then has
+// to stop publishing. Otherwise takeConflict forgets the other appliance. One without a start time does not precede.
+func (r *rivals) takeConflict() (other string, precedes bool) {
 	o := r.other
 	if o.ID == "" {
-		return false, ""
+		return "", false
 	}
 	started := o.Started.Truncate(time.Second)
 	if !o.Started.IsZero() && started.Before(r.started) || started.Equal(r.started) && o.ID < r.id {
-		return true, o.ID
+		return o.ID, true
 	}
 	r.other = appliance{}
-	return false, o.ID
+	return o.ID, false
 }
 
-// isOtherOnline reports whether another appliance is publishing under the topics.
+// isOtherOnline reports whether another appliance is known and has not been seen offline.
 func (r *rivals) isOtherOnline() bool {
 	return r.other.ID != "" && r.offline.IsZero()
 }
 
 // conflictError returns the error for topics that another appliance uses.
 func (r *rivals) conflictError(base string) error {
-	return fmt.Errorf("another appliance (id %q) publishes under the base topic %q, so this one keeps off; "+
-		"give one of them another mqtt.base_topic", r.other.ID, base)
+	return fmt.Errorf("another appliance (id %q) uses the base topic %q, so this one publishes nothing; "+
+		"set another mqtt.base_topic on one of the two", r.other.ID, base)
 }

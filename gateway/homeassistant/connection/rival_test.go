@@ -21,7 +21,7 @@ func TestAbandoned(t *testing.T) {
 		t.Error("not given up")
 	}
 	r.onInfo([]byte("\xff{")) // of no appliance
-	if older, other := r.conflict(); older || other != "" {
+	if other, precedes := r.takeConflict(); precedes || other != "" {
 		t.Error("a rival made of garbage")
 	}
 }
@@ -34,7 +34,7 @@ func FuzzBridgeInfo(f *testing.F) {
 		r := newRivals("0a1b2c3d", time.Unix(0, 0))
 		r.onInfo(info)
 		r.onStatus(status)
-		r.conflict()
+		r.takeConflict()
 		if len(r.conflictError("perch").Error()) > 1000 {
 			t.Error("a cause without end")
 		}

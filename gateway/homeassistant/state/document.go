@@ -27,8 +27,8 @@ type Document struct {
 	Connected   bool        `json:"connected"` // the robot can be reached
 	Talking     bool        `json:"talking"`   // the channel for conversations is open
 	Transport   *string     `json:"transport"` // used from the next boot of the robot
-	Face        *bool       `json:"face"`
-	Identity    *string     `json:"identity"`
+	Face        *bool       `json:"face"`      // whether the robot sees a face
+	Identity    *string     `json:"identity"`  // the person that the robot has recognized
 	Volume      *int        `json:"volume"`
 	Brightness  *int        `json:"brightness"`
 	Mute        bool        `json:"mute"`
@@ -39,10 +39,10 @@ type Document struct {
 	Charging    *bool       `json:"charging"`
 	Signal      *string     `json:"signal"`
 	Temperature *float64    `json:"temperature"` // degrees Celsius
-	Booted      *time.Time  `json:"booted"`
-	Firmware    *string     `json:"firmware"`
-	LastHeard   *string     `json:"last_heard"`
-	Gesture     *string     `json:"gesture"` // name of the present gesture
+	Booted      *time.Time  `json:"booted"`      // time of the last check-in
+	Firmware    *string     `json:"firmware"`    // version
+	LastHeard   *string     `json:"last_heard"`  // the text that was heard last
+	Gesture     *string     `json:"gesture"`     // name of the present gesture
 }
 
 // Light is the state of a light in Home Assistant's JSON schema.
@@ -72,13 +72,15 @@ func (l Light) RGB() [3]int {
 	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
 }
 
-// Readings are the values that were read from a robot. A nil pointer stands for an unknown value.
+// Readings are the values that were read from a robot or reported by it, and those that a command has set since. A nil
+// pointer and an empty text stand for an unknown value.
 type Readings struct {
 	device.Status
 	HeadYaw, HeadPitch *float64 // degrees
 }
 
-// ParseAngles sets the angles of the head from the result of a tool. It ignores a text that is not JSON.
+// ParseAngles sets the angles of the head from the result of a tool. An angle that the text lacks becomes unknown. A
+// text that cannot be decoded is ignored.
 func (r *Readings) ParseAngles(text string) {
 	var h struct{ Yaw, Pitch *float64 }
 	if json.Unmarshal([]byte(text), &h) == nil {
@@ -86,7 +88,7 @@ func (r *Readings) ParseAngles(text string) {
 	}
 }
 
-// SetLevel sets the volume or the brightness, whichever what names, in per cent.
+// SetLevel sets a level in per cent: the volume if what is "volume", otherwise the brightness.
 func (r *Readings) SetLevel(what string, value int) {
 	if what == "volume" {
 		r.Volume = &value
@@ -115,7 +117,7 @@ type Update struct {
 
 // Mood is the mood of a robot. Before the first mood event, Mood and Face are nil and the feelings are 0.
 type Mood struct {
-	Mood *string `json:"mood"` // the dominant feeling
+	Mood *string `json:"mood"` // the dominant feeling; nil if Home Assistant does not know it
 	Face *string `json:"face"` // name of the emotion that expresses the mood
 	event.Feelings
 }
@@ -123,22 +125,22 @@ type Mood struct {
 // Event is a message on one of a robot's event topics.
 type Event struct {
 	Type    string          `json:"event_type"`
-	Name    string          `json:"name,omitempty"` // the event's own name, needed if Type is "other", or the name of what it concerns
+	Name    string          `json:"name,omitempty"` // of the perception, skill or part; if Type is "other", what the event is
 	Session string          `json:"session_id,omitempty"`
-	Text    *string         `json:"text,omitempty"` // only if transcripts are shared
-	ID      string          `json:"id,omitempty"`
-	Answer  string          `json:"answer,omitempty"`
-	Tool    string          `json:"tool,omitempty"`
-	End     string          `json:"end,omitempty"`
-	Thing   string          `json:"thing,omitempty"`
-	Reason  string          `json:"reason,omitempty"`
+	Text    *string         `json:"text,omitempty"`   // only if transcripts are shared
+	ID      string          `json:"id,omitempty"`     // ID of the question, tool call, timer or memory
+	Answer  string          `json:"answer,omitempty"` // see event.Answered
+	Tool    string          `json:"tool,omitempty"`   // name of the tool
+	End     string          `json:"end,omitempty"`    // how a turn has ended; see event.TurnEnded
+	Thing   string          `json:"thing,omitempty"`  // kind of the command; see event.Command
+	Reason  string          `json:"reason,omitempty"` // why something has failed; text for people
 	Data    json.RawMessage `json:"data,omitempty"`
 
-	// The following fields belong to diary entries.
+	// The following fields are set only for diary entries.
 
 	Seq   uint64 `json:"seq,omitempty"`   // number of the entry
 	Hash  string `json:"hash,omitempty"`  // hash of the entry
-	Agent string `json:"agent,omitempty"` // ID of the character that has the diary
+	Agent string `json:"agent,omitempty"` // ID of the character whose diary it is
 }
 
 // Answer is the event with the answer to a question that was asked over MQTT.
@@ -146,12 +148,12 @@ type Answer struct {
 	Type     string `json:"event_type"` // one of discovery.AnswerTypes
 	ID       string `json:"id"`         // as the question had it; may be empty
 	Question string `json:"question"`
-	Text     string `json:"text"`   // the words that were heard; empty if the answer was a touch, or none
+	Text     string `json:"text"`   // the words that were heard; empty if the head was touched instead, or nobody answered
 	Reason   string `json:"reason"` // why there is no answer; empty if there is one
 }
 
-// Tool is the status of a tool call, in the form that skins receive too (docs/skins.md).
-type Tool struct {
+// ToolStatus is the status of a tool call, in the form that skins receive too (docs/skins.md).
+type ToolStatus struct {
 	Type    string `json:"type"`
 	Session string `json:"session_id,omitempty"`
 	ID      string `json:"tool_id"`
@@ -160,9 +162,9 @@ type Tool struct {
 	Content string `json:"content,omitempty"`
 }
 
-// NewTool returns the document for the status of a tool call in a session.
-func NewTool(session string, t event.ToolStatus) Tool {
-	return Tool{"tool_status", session, plain.Clip(t.ID, limit.Name), plain.Clip(t.Name, limit.Name),
+// NewToolStatus returns the document for the status of a tool call in a session.
+func NewToolStatus(session string, t event.ToolStatus) ToolStatus {
+	return ToolStatus{"tool_status", session, plain.Clip(t.ID, limit.Name), plain.Clip(t.Name, limit.Name),
 		t.SkinStatus(), plain.Clip(t.Detail, limit.Line)}
 }
 
@@ -173,10 +175,10 @@ type Notification struct {
 	Text      string `json:"text"`
 	Urgency   string `json:"urgency"`
 	ActionURL string `json:"action_url"`
-	Robot     string `json:"robot,omitempty"` // ID of the robot that showed or spoke the notification
+	Robot     string `json:"robot,omitempty"` // ID of the robot that the step concerns
 }
 
-// BridgeInfo is the document with the state of the appliance.
+// BridgeInfo is the document on the topic bridge/info: the state of the appliance.
 type BridgeInfo struct {
 	ID      string `json:"id"`
 	Version string `json:"version"`
@@ -189,8 +191,8 @@ type BridgeInfo struct {
 	Taken     string    `json:"taken,omitempty"` // the configured host name, if another machine has taken it
 }
 
-// NewRobot is the event for the arrival of a robot that its owner has not adopted.
-type NewRobot struct {
+// StrangerSeen is the event for a robot that has checked in and that its owner has not adopted.
+type StrangerSeen struct {
 	Type    string    `json:"event_type"` // "came", or "waits" for a robot that waits to be adopted
 	Robot   device.ID `json:"robot"`
 	MAC     string    `json:"mac"`
