@@ -131,7 +131,7 @@ func (r Robot) lastHeard() time.Time {
 }
 
 // claim adds or updates the claim of a client that was not admitted. At maxClaims it removes the
-// oldest claim of the machine with the most claims.
+// oldest claim of the host with the most claims.
 func (r *Robot) claim(c CheckIn, now time.Time) {
 	r.removeClaim(c.Client)
 	if others := r.claims(); len(others) >= maxClaims {
@@ -148,18 +148,18 @@ func (r *Robot) claim(c CheckIn, now time.Time) {
 	}
 }
 
-// evictClaim removes the oldest claim of the machine with the most claims.
+// evictClaim removes the oldest claim of the host with the most claims.
 func evictClaim(claims []Claim) []Claim {
-	count := map[netip.Prefix]int{} // key: machine
+	count := map[netip.Prefix]int{} // key: host
 	for _, c := range claims {
 		from, _ := originOf(c.Address)
-		count[from.machine]++
+		count[from.host]++
 	}
 	victim := 0
 	for i, c := range claims {
 		from, _ := originOf(c.Address)
 		other, _ := originOf(claims[victim].Address)
-		if order := cmp.Compare(count[from.machine], count[other.machine]); order > 0 || order == 0 && c.At.Before(claims[victim].At) {
+		if order := cmp.Compare(count[from.host], count[other.host]); order > 0 || order == 0 && c.At.Before(claims[victim].At) {
 			victim = i
 		}
 	}

@@ -36,12 +36,12 @@ type Codes struct {
 	tries  []time.Time          // times of wrong codes within tryPeriod, oldest first
 }
 
-// recipient identifies the robot that shows a code, and the machine that it checks in from. Clients
-// that check in with the robot's MAC address from other machines get their own codes, so they do not
-// replace the code on the robot's screen.
+// recipient identifies the robot that shows a code, and the host that it checks in from. Clients that
+// check in with the robot's MAC address from other hosts get their own codes, so they do not replace the
+// code on the robot's screen.
 type recipient struct {
-	robot   ID
-	machine netip.Prefix
+	robot ID
+	host  netip.Prefix
 }
 
 // issued describes a valid code.
@@ -58,11 +58,11 @@ func NewCodes() *Codes {
 
 // Issue returns the code that a robot shows. Repeated calls return the same code for half of CodeLife,
 // and then a new one. A client with another Client-Id also gets a new code; it replaces the previous
-// code only if both clients use the same machine. Issue returns false if there are too many valid
+// code only if both clients are on the same host. Issue returns false if there are too many valid
 // codes; the owner can then adopt the robot by its ID. The address may be empty.
 func (c *Codes) Issue(robot ID, client Client, address string, now time.Time) (code string, ok bool) {
 	from, _ := originOf(address)
-	to := recipient{robot, from.machine}
+	to := recipient{robot, from.host}
 	c.expire(now)
 	if code, ok := c.codeOf[to]; ok {
 		if i := c.valid[code]; i.client == client && i.until.Sub(now) > CodeLife/2 {

@@ -105,7 +105,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	}
 	if a.Token, a.Code = r.admit(&robot, c, now); a.Token != "" {
 		robot.applyCheckIn(c, now)
-		if !robot.Named && !robot.Contested() && r.welcomes(robot, c, now) {
+		if !robot.Named && !robot.Contested() && r.takeWelcome(robot, c, now) {
 			robot.Named, a.Adopted = true, true
 		}
 	}

@@ -9,18 +9,19 @@ import (
 )
 
 // A stranger is a robot that is not adopted. The registry limits the number of strangers in total, per
-// machine and per network (see origin), and removes a stranger after 30 days of absence. At a limit it
-// evicts one stranger of the machine or network that has reached the limit, so that one network cannot
-// displace the robots of another.
+// host and per network (see origin), and removes a stranger after 30 days of absence. A host or network
+// that has reached its limit loses a stranger of its own, so that it cannot displace the robots of
+// others. Only if there are too many in total, a stranger of any network is evicted (see
+// evictionCandidate). Programs on this machine, such as simulated robots, have only the limit in total.
 //
-// A robot that is claimed from several machines does not count towards the limit of any of them:
-// otherwise the first machine could evict the robot together with the claims of the others. A machine
-// with two addresses could therefore fill the registry with such robots. That is why evictionCandidate
-// counts them for each of their machines, and so evicts them first.
+// A robot that is claimed from several hosts does not count towards the limit of any of them: otherwise
+// one host could evict the robot together with the claims of the others. A host with two addresses could
+// therefore fill the registry with such robots. That is why evictionCandidate counts them for each of
+// their hosts, which makes the strangers of such hosts the first to be evicted.
 
 const (
 	maxStrangers        = 200
-	maxMachineStrangers = 8
+	maxHostStrangers    = 8
 	maxNetworkStrangers = 64
 	strangerLife        = 30 * 24 * time.Hour // absence after which a stranger is removed
 
@@ -29,13 +30,14 @@ const (
 	// maxWelcomed is how many robots, not counting those on this machine, are adopted during
 	// WelcomePeriod. No household connects more in an hour.
 	maxWelcomed = 8
-	// maxRobots is the number of registered robots above which Welcome adopts no more.
+	// maxRobots is the number of records above which Welcome adopts no more robots. It includes the records
+	// of strangers and of forgotten robots.
 	maxRobots = 1000
 )
 
 // Welcome makes the registry adopt up to maxWelcomed robots that check in before a time, if adoption is
-// AdoptOpen. Robots on this machine, such as the simulated one, do not count. An earlier call that asked for a later
-// time stays in effect; the zero time ends all.
+// AdoptOpen. Robots on this machine, such as the simulated one, are adopted too and do not count. If an earlier call
+// named a later time, that time stays; the zero time ends every welcome. Each call starts the count again.
 func (r *Registry) Welcome(until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,9 +47,9 @@ func (r *Registry) Welcome(until time.Time) {
 	}
 }
 
-// welcomes reports whether an admitted robot is adopted because of Welcome. Robots that were forgotten
-// before, or whose client was replaced, are not. The caller holds r.mu.
-func (r *Registry) welcomes(robot Robot, c CheckIn, now time.Time) bool {
+// takeWelcome reports whether an admitted robot is adopted because of Welcome, and counts it if so. Robots
+// that were forgotten before, or whose client was replaced, are not adopted. The caller holds r.mu.
+func (r *Registry) takeWelcome(robot Robot, c CheckIn, now time.Time) bool {
 	if r.adoption != AdoptOpen || robot.Epoch > 0 || r.welcome.IsZero() || !now.Before(r.welcome) || len(r.robots) > maxRobots {
 		return false
 	}
@@ -69,7 +71,7 @@ func (r *Registry) Strangers() int {
 }
 
 // ForgetStrangers removes all strangers durably, and returns their IDs. After an error it returns the
-// IDs of the strangers that it had removed until then.
+// IDs of the strangers that it had removed until then; their removals are not durable yet.
 func (r *Registry) ForgetStrangers() ([]ID, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,15 +100,16 @@ func (r *Registry) strangers() []Robot {
 	return strangers
 }
 
-// remove removes a stranger. If tokens of an earlier epoch exist, it stores the next epoch, since these
-// tokens must stay invalid. The caller holds r.mu.
+// remove removes a stranger. If tokens of earlier epochs exist, it leaves a record with the next epoch in
+// its place, without which these tokens would be valid again. If durably is false, the disk is written
+// later and remove returns no error. The caller holds r.mu.
 func (r *Registry) remove(robot Robot, durably bool) (err error) {
-	key, epoch := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
+	key, tombstone := string(robot.ID), Robot{ID: robot.ID, Epoch: robot.Epoch + 1}
 	switch hasEpoch := robot.Epoch > 0; {
 	case hasEpoch && durably:
-		err = r.records.Put(key, epoch)
+		err = r.records.Put(key, tombstone)
 	case hasEpoch:
-		r.records.PutSoon(key, epoch)
+		r.records.PutSoon(key, tombstone)
 	case durably:
 		err = r.records.Delete(key)
 	default:
@@ -117,7 +120,7 @@ func (r *Registry) remove(robot Robot, durably bool) (err error) {
 	}
 	delete(r.robots, robot.ID)
 	if robot.Epoch > 0 {
-		r.update(epoch)
+		r.update(tombstone)
 	}
 	r.clearState(robot.ID)
 	return nil
@@ -144,24 +147,24 @@ func (r *Registry) expire(now time.Time) (removed []ID) {
 	return removed
 }
 
-// evict removes a stranger to make room for a new robot from an address, if a limit is reached. The caller
-// holds r.mu.
+// evict removes a stranger to make room for a new robot from an address, if a limit is reached, and returns
+// its ID. The caller holds r.mu.
 func (r *Registry) evict(address string) (removed []ID) {
 	strangers := r.strangers()
 	if from, ok := originOf(address); ok && !from.loopback {
-		var sameMachine, sameNetwork []Robot
+		var sameHost, sameNetwork []Robot // strangers with origins only on this host, or only in this network
 		for _, robot := range strangers {
 			origins := robot.origins()
-			if other := func(o origin) bool { return o.machine != from.machine }; !slices.ContainsFunc(origins, other) {
-				sameMachine = append(sameMachine, robot)
+			if other := func(o origin) bool { return o.host != from.host }; !slices.ContainsFunc(origins, other) {
+				sameHost = append(sameHost, robot)
 			}
 			if other := func(o origin) bool { return o.network != from.network }; !slices.ContainsFunc(origins, other) {
 				sameNetwork = append(sameNetwork, robot)
 			}
 		}
 		switch {
-		case len(sameMachine) >= maxMachineStrangers:
-			return []ID{r.removeSoon(sameMachine[0])}
+		case len(sameHost) >= maxHostStrangers:
+			return []ID{r.removeSoon(sameHost[0])}
 		case len(sameNetwork) >= maxNetworkStrangers:
 			return []ID{r.removeSoon(evictionCandidate(sameNetwork))}
 		}
@@ -172,20 +175,20 @@ func (r *Registry) evict(address string) (removed []ID) {
 	return []ID{r.removeSoon(evictionCandidate(strangers))}
 }
 
-// evictionCandidate returns the stranger to evict: the longest absent stranger of the machine with the most
-// strangers. A robot that is claimed from several machines counts for each of them, and is ranked by the
-// machine with the fewest strangers. The argument is sorted like the result of Registry.strangers.
+// evictionCandidate returns the stranger to evict: the longest absent stranger of the host with the most
+// strangers. A robot that is claimed from several hosts counts for each of them, and is ranked by the
+// host with the fewest strangers. The argument is sorted like the result of Registry.strangers.
 func evictionCandidate(strangers []Robot) Robot {
-	count := map[netip.Prefix]int{} // key: machine
+	count := map[netip.Prefix]int{} // key: host
 	for _, robot := range strangers {
 		for _, o := range robot.origins() {
-			count[o.machine]++
+			count[o.host]++
 		}
 	}
 	minCount := func(r Robot) int {
 		n := len(strangers)
 		for _, o := range r.origins() {
-			n = min(n, count[o.machine])
+			n = min(n, count[o.host])
 		}
 		return n
 	}
@@ -193,22 +196,22 @@ func evictionCandidate(strangers []Robot) Robot {
 	return slices.MaxFunc(strangers, func(a, b Robot) int { return cmp.Compare(minCount(a), minCount(b)) })
 }
 
-// origins returns the origins of a robot and of its claims, one for each machine.
+// origins returns the origins of a robot and of its claims, one for each host.
 func (r Robot) origins() []origin {
 	from, _ := originOf(r.LastAddress())
 	origins := []origin{from}
 	for _, c := range r.claims() {
-		if from, _ := originOf(c.Address); !slices.ContainsFunc(origins, func(o origin) bool { return o.machine == from.machine }) {
+		if from, _ := originOf(c.Address); !slices.ContainsFunc(origins, func(o origin) bool { return o.host == from.host }) {
 			origins = append(origins, from)
 		}
 	}
 	return origins
 }
 
-// origin is the source of a check-in.
+// origin is where a check-in comes from. A host may use any address of an IPv6 /64, so these count as one host.
 type origin struct {
-	machine, network netip.Prefix // IPv4: /32 and /24; IPv6: /64 and /48
-	loopback         bool
+	host, network netip.Prefix // IPv4: /32 and /24; IPv6: /64 and /48
+	loopback      bool         // whether the host is this machine
 }
 
 // originOf returns the origin of an IP address, or false if the address is invalid.
@@ -218,9 +221,9 @@ func originOf(address string) (origin, bool) {
 		return origin{}, false
 	}
 	ip = ip.Unmap().WithZone("")
-	machine, network := 32, 24
+	host, network := 32, 24
 	if ip.Is6() {
-		machine, network = 64, 48
+		host, network = 64, 48
 	}
-	return origin{netip.PrefixFrom(ip, machine).Masked(), netip.PrefixFrom(ip, network).Masked(), ip.IsLoopback()}, true
+	return origin{netip.PrefixFrom(ip, host).Masked(), netip.PrefixFrom(ip, network).Masked(), ip.IsLoopback()}, true
 }
