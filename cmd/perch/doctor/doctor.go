@@ -14,7 +14,7 @@ import (
 	"perch/gateway/owner/admin"
 )
 
-// ExamineFaults reports the faults of a configuration, and the condition of the service. It is called
+// ExamineFaults reports the faults of a configuration, and the state of the systemd unit. It is called
 // instead of Examine if the configuration has faults.
 func (d *Examination) ExamineFaults(ctx context.Context, faults config.Faults) {
 	for _, fault := range faults {
@@ -41,12 +41,13 @@ func (d *Examination) Examine(ctx context.Context) {
 	d.checkRobots(ctx)
 }
 
-// checkAppliance reports the condition of the appliance that runs on this machine.
+// checkAppliance reports the condition of the appliance that runs on this machine. It sets d.running,
+// d.status, d.locked and d.reported, so it must be called before the checks that use them.
 func (d *Examination) checkAppliance(ctx context.Context) {
 	c, err := d.Connect(d.named)
 	switch {
 	case errors.Is(err, ErrNoneRuns):
-		d.add("appliance", nil, "does not run; this report shows what it would find")
+		d.add("appliance", nil, "is not running; the lines of this report say what would work if it were started")
 		return
 	case err != nil:
 		d.locked = true
@@ -56,17 +57,19 @@ func (d *Examination) checkAppliance(ctx context.Context) {
 	var status admin.Status
 	if err := c.Get(ctx, "/api/v1/status", &status); err != nil {
 		d.add("appliance",
-			fmt.Errorf("it has a socket, but does not respond: %w; if none runs, start one, which also removes the socket of an earlier one", err), "")
+			fmt.Errorf("its socket exists, but its status cannot be read: %w; if Perch is not running, start it: it replaces the socket that was left behind", err), "")
 		return
 	}
 	d.running, d.status = c, &status
 	if status.Version != d.Version {
 		err = fmt.Errorf("version %s runs, but this program is %s; restart the appliance to run the installed version", status.Version, d.Version)
 	}
-	d.add("appliance", err, fmt.Sprintf("version %s runs since %s with %v, %d connected",
+	d.add("appliance", err, fmt.Sprintf("version %s has been running since %s; %v known, %d of them reachable",
 		status.Version, status.Started.Local().Format(time.DateTime), countRobots(status.Robots), status.Reached))
 	for _, p := range status.Parts {
+		// The part "language" says what the engines lack in a robot's language, which leaves the rest working.
 		f := finding{Ok: p.OK, Part: p.Name, Note: p.Note, warn: p.Name == "language"}
+		// An engine's name is its list and kind, such as "brain reflex". checkEngines merges its finding with a trial.
 		if list, _, hasKind := strings.Cut(p.Name, " "); hasKind && slices.Contains(engineLists, list) {
 			d.reported = append(d.reported, f)
 			continue

@@ -232,11 +232,11 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 
 		"a socket that nobody answers at": {
 			func(t *testing.T, d *Examination) { d.write(t, filepath.Join(d.Data, "perch.sock"), "", 0o600) },
-			func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", true, []string{"does not respond", "start one"}},
+			func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", true, []string{"cannot be read", "start it"}},
 		"another version, as after an update without a restart": {
 			func(t *testing.T, d *Examination) { d.answers(t, `{"version":"0.1","started":"2026-11-01T00:00:00Z"}`) },
 			func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", true, []string{"version 0.1 runs", "restart the appliance"}},
-		"none that runs": {nil, func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", false, []string{"does not run"}},
+		"none that runs": {nil, func(t *testing.T, d *Examination) { d.checkAppliance(t.Context()) }, "appliance", false, []string{"is not running"}},
 
 		"no systemd": {func(t *testing.T, d *Examination) { d.write(t, "usr/lib/systemd/system/perch.service", "", 0o644) }, system, "", false, nil},
 		"a unit":     {unit("ActiveState=active\nUnitFileState=enabled\n"), system, "unit", false, []string{"active"}},

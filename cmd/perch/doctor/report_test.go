@@ -132,7 +132,7 @@ func TestStateAndTrialOfAnEngineShareALine(t *testing.T) {
 	if robots := found["language"]; len(robots) != 1 || !robots[0].Ok || !robots[0].warn {
 		t.Errorf("of a robot's language it says %+v", robots)
 	}
-	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "with 1 robot, 0 connected") {
+	if len(found["brain gone"]) != 1 || !strings.Contains(found["appliance"][0].Note, "1 robot known, 0 of them reachable") {
 		t.Errorf("it found %+v", d.Findings)
 	}
 }
