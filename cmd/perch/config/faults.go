@@ -8,8 +8,8 @@ import (
 
 // Fault is one fault of a configuration.
 type Fault struct {
-	Line    int    `json:"line,omitempty"` // the line in file; 0 if unknown
-	Key     string `json:"key,omitempty"`  // the path of the key; empty if unknown
+	Line    int    `json:"line,omitempty"` // the line in file; 0 if unknown, or if the fault is not in one line
+	Key     string `json:"key,omitempty"`  // the path of the key; empty if unknown, or if the fault is not in one key
 	Message string `json:"message"`
 
 	file    string // path of the file with the fault; may be empty
@@ -40,7 +40,7 @@ func (f Fault) String() string {
 	}
 	switch key := overlayKey(f.Key); {
 	case f.overlay && key != "":
-		return text + "; perch unset " + ShellWord(key) + " gives the key back to the configuration file"
+		return text + "; perch unset " + ShellWord(key) + " removes this setting, so that the configuration file decides again"
 	case f.overlay:
 		return text + "; Perch writes this file itself: restore it from a backup, or remove it to run with the configuration file alone"
 	}
@@ -62,7 +62,7 @@ func overlayKey(key string) string {
 // maxShownFaults is the maximum number of faults that the API returns for a configuration.
 const maxShownFaults = 200
 
-// Faults is an error that consists of all faults of a configuration.
+// Faults is an error that consists of the faults that were found in a configuration.
 type Faults []Fault
 
 // Error returns the faults, one on each line.
@@ -77,16 +77,16 @@ func (f Faults) Error() string {
 // ExitCode returns the exit code of the program: 2, as for wrong usage.
 func (Faults) ExitCode() int { return 2 }
 
-// markOverlay records for each fault whether it is in the overlay, whose path is given.
+// markOverlay sets the field overlay of each fault. path is the path of the overlay, or empty if there is none.
 func (f Faults) markOverlay(path string) {
 	for i := range f {
 		f[i].overlay = path != "" && f[i].file == path
 	}
 }
 
-// shown returns a copy of at most maxShownFaults faults. It removes the line numbers of faults in the
-// overlay, because callers would take them for lines of the owner's file.
-func (f Faults) shown() []Fault {
+// forAPI returns a copy of the first maxShownFaults faults. It removes the line numbers of faults in the
+// overlay, because clients of the API would take them for lines of the owner's file.
+func (f Faults) forAPI() []Fault {
 	faults := append([]Fault{}, f[:min(len(f), maxShownFaults)]...)
 	for i := range faults {
 		if faults[i].overlay {
@@ -96,7 +96,7 @@ func (f Faults) shown() []Fault {
 	return faults
 }
 
-// line is a line of a file. Numbers begin at 1; 0 is the whole file.
+// line is a line of a file. Numbers begin at 1; 0 means no particular line.
 type line struct {
 	file   string
 	number int

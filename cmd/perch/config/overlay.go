@@ -115,8 +115,8 @@ func (o *Overlay) checkTexts(text, overlay []byte) checkedConfig {
 	return c
 }
 
-// shown returns the faults without secrets.
-func (c checkedConfig) shown() []Fault { return c.hidden.faults(c.faults.shown()) }
+// shown returns the faults for the API, without secrets.
+func (c checkedConfig) shown() []Fault { return c.hidden.faults(c.faults.forAPI()) }
 
 // keys returns all keys of a configuration.
 func (o *Overlay) keys(c checkedConfig) []Key {

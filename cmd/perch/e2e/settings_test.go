@@ -314,7 +314,7 @@ func TestSetAndUnset(t *testing.T) {
 			{"set memory.most 3", 1, "nothing was changed: "},
 			{"set memory.most 3", 1, "memory.most: it is 10 to 2000, not 3"},
 			{"set nmae x", 1, "nmae: there is no such key"},
-			{"set name", 2, "it takes KEY VALUE"},
+			{"set name", 2, "it takes KEY VALUE, but 1 argument was given"},
 			{"unset memory.most", 0, ""},
 			{"unset nmae", 1, "nmae: there is no such key"},
 		} {
@@ -335,7 +335,7 @@ func TestSetAndUnset(t *testing.T) {
 	_, data, _ := strings.Cut(strings.TrimSpace(stopped), " ")
 	data, _, _ = strings.Cut(data, " ")
 	archivetest.Write(t, filepath.Join(data, config.OverlayFile), []byte("speech: {silence: 10s}\n"))
-	const cure = "perch unset speech.silence gives the key back to the configuration file"
+	const cure = "perch unset speech.silence removes this setting, so that the configuration file decides again"
 	for _, line := range []string{"check-config " + h.File + " --data " + data, "serve" + stopped} {
 		if out := bare(t, line, exitUsage); !strings.Contains(out, config.OverlayFile+":1: speech.silence: an utterance ends") || !strings.Contains(out, cure) {
 			t.Errorf("perch %s says %s", line, out)
