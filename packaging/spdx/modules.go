@@ -11,8 +11,9 @@ import (
 	"os"
 )
 
-// addModules adds Perch's programs in a root file system, and the Go and npm modules in these
-// programs. It reads the modules' licences from the copyright files of the programs.
+// addModules adds the programs of Perch that a root file system contains, and the Go and npm
+// modules that were built into these programs. It reads the modules' licences from the
+// copyright files of the programs.
 func (d *document) addModules(root string) error {
 	for _, program := range []string{"perch", "perch-tools"} {
 		file := filepath.Join(root, "usr/bin", program)
@@ -42,16 +43,16 @@ func (d *document) addModules(root string) error {
 				programID, "STATIC_LINK", "pkg:golang/"+m.Path+"@"+url.QueryEscape(m.Version))
 			delete(texts, name)
 		}
-		for name, licence := range texts {
+		for name, text := range texts {
 			module, version, _ := strings.Cut(name, " ")
 			if strings.Contains(strings.Split(module, "/")[0], ".") {
-				continue // a Go module that is used only on another architecture
+				continue // a Go module that is not in this program, such as one for another architecture
 			}
 			purl := "pkg:npm/" + strings.Replace(module, "@", "%40", 1)
 			if version != "" {
 				purl += "@" + version
 			}
-			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, licence)}, programID,
+			d.add(pkg{ID: "SPDXRef-npm-" + identifier(name), Name: module, Version: version, Declared: d.moduleLicences("npm-"+module, text)}, programID,
 				"CONTAINS", purl)
 		}
 	}
@@ -69,8 +70,8 @@ func (d *document) packageOf(program string) string {
 	return productID
 }
 
-// sections returns the texts below lines of the form "==== MODULE VERSION" in a copyright file.
-// Keys have the form "MODULE VERSION".
+// sections returns the licence texts of a copyright file. Each follows a line of the form
+// "==== MODULE VERSION"; the key of a text is "MODULE VERSION".
 func sections(copyright string) map[string]string {
 	texts := map[string]string{}
 	name := ""
@@ -84,14 +85,15 @@ func sections(copyright string) map[string]string {
 	return texts
 }
 
-// moduleLicences returns the SPDX expression for the licences of a module, given their text.
-func (d *document) moduleLicences(name, text string) string {
+// moduleLicences returns the SPDX expression for the licences of a module, given their text. If it
+// recognizes none of them, it adds the text to the document, with idPart as a part of its ID.
+func (d *document) moduleLicences(idPart, text string) string {
 	licences := recognize(text)
 	switch {
 	case strings.TrimSpace(text) == "":
 		return unknown
 	case len(licences) == 0:
-		return d.customLicence(name, "", text)
+		return d.customLicence(idPart, "", text)
 	}
 	return joinAnd(licences)
 }
