@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ func argumentsOf(c *cobra.Command) []string { return strings.Fields(c.Use)[1:] }
 // the kind "FILE".
 func argumentKind(argument string) string { return strings.Trim(argument, "[].") }
 
-// choices returns the words of a kind such as "claude|codex", or nil if the kind allows any text.
+// choices returns the words of a kind such as "claude|codex", or nil for a kind that is not such a
+// list of words in lower case.
 func choices(kind string) []string {
 	if !strings.Contains(kind, "|") || kind != strings.ToLower(kind) {
 		return nil
@@ -27,8 +29,8 @@ func choices(kind string) []string {
 	return strings.Split(kind, "|")
 }
 
-// checkArguments checks args, the arguments of a command line, against listed, the arguments in
-// the command's Use line.
+// checkArguments returns a usage error if the arguments of a command line do not fit those that
+// the command's Use line lists: their number is wrong, or one is not among the words of its kind.
 func checkArguments(listed, args []string) error {
 	minArgs, maxArgs := 0, len(listed)
 	for _, argument := range listed {
@@ -42,12 +44,13 @@ func checkArguments(listed, args []string) error {
 	switch n := len(args); {
 	case minArgs <= n && n <= max(minArgs, maxArgs):
 	case len(listed) == 0:
-		return Usagef("unexpected %q: it takes no arguments", args[0])
-	case len(listed) == 1 && len(choices(argumentKind(listed[0]))) == 0:
-		noun, _, _ := strings.Cut(argumentKind(listed[0]), ".")
-		return Usagef("it takes one %s, not %d", strings.ToLower(noun), n)
+		return Usagef("unexpected argument %q: the command takes none", args[0])
 	default:
-		return Usagef("it takes %s, not %d arguments", strings.Join(listed, " "), n)
+		given := "1 argument was"
+		if n != 1 {
+			given = fmt.Sprintf("%d arguments were", n)
+		}
+		return Usagef("it takes %s, but %s given", strings.Join(listed, " "), given)
 	}
 	for i, argument := range listed[:min(len(listed), len(args))] {
 		if words := choices(argumentKind(argument)); len(words) > 0 && !slices.Contains(words, args[i]) {
@@ -81,7 +84,8 @@ func registerFlagCompletions(c *cobra.Command) {
 	})
 }
 
-// completions returns the possible values of an argument of the given kind.
+// completions returns the possible values of an argument of the given kind. For files and folders it
+// returns a directive to the shell instead, which completes these itself.
 func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDirective) {
 	switch {
 	case strings.HasPrefix(kind, "ROBOT"):
@@ -94,8 +98,9 @@ func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDir
 	return choices(kind), cobra.ShellCompDirectiveNoFileComp
 }
 
-// listRobots returns the IDs of the robots of the appliance on this machine, and their names unless
-// they have several words. It returns nil if no appliance is running.
+// listRobots returns the IDs of the appliance's robots, and their names unless they contain a space.
+// The appliance is that of perch robot list: the one that PERCH_URL names, or else the one on this
+// machine. listRobots returns nil after an error, or if there is no answer within two seconds.
 func listRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

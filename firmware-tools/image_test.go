@@ -41,7 +41,7 @@ func TestImage(t *testing.T) {
 		{[]string{t.TempDir()}, 1, "", "is not a file"},
 		{[]string{"/nowhere.bin"}, 1, "", "nowhere.bin"},
 		{[]string{good, "--chip", "z80"}, 2, "", `"z80" is not a chip`},
-		{nil, 2, "", "it takes one file, not 0"},
+		{nil, 2, "", "but 0 arguments were given"},
 		{[]string{"--help"}, 0, "usage: perch-tools firmware image", ""},
 	} {
 		code, out, errs := tools(append([]string{"firmware", "image"}, c.args...)...)

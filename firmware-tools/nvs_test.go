@@ -91,7 +91,7 @@ func TestSettingsRefused(t *testing.T) {
 		{[]string{file, "--ota", "http://[::1]:8003/"}, 2, "cannot use --ota"},
 		{[]string{file, "--ota", "http://perch.local:8003/?x=1"}, 2, "cannot use --ota"},
 		{[]string{"--new", filepath.Join(t.TempDir(), "x.bin"), "--size", "8192"}, 1, "multiple of 4096"},
-		{nil, 2, "it takes one file, not 0"},
+		{nil, 2, "but 0 arguments were given"},
 	}...)
 	if after, _ := os.ReadFile(file); string(after) != string(before) {
 		t.Error("a refused change was written")

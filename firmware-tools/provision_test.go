@@ -97,7 +97,7 @@ func TestProvisionRefused(t *testing.T) {
 		{[]string{"--ssid", strings.Repeat("x", 33)}, 2, "32 bytes"},
 		{[]string{"--ap", "Xiaozhi-A1B2"}, 2, "goes with --wifi"},
 		{[]string{"--wifi", "--ap", "-x"}, 2, "--ap is a name such as"},
-		{[]string{"what"}, 2, `unexpected "what": it takes no arguments`},
+		{[]string{"what"}, 2, `unexpected argument "what": the command takes none`},
 		{[]string{"--help"}, 0, ""},
 	}
 	for n, c := range calls {

@@ -49,7 +49,7 @@ func TestPublishRefused(t *testing.T) {
 	_, odd := newAdminAPI(t, adminAPI{status: http.StatusBadGateway, answer: "<html>"})
 	check(t, "firmware publish", []call{
 		{[]string{good}, 2, "--board is required"},
-		{[]string{"--board", "b"}, 2, "it takes one file, not 0"},
+		{[]string{"--board", "b"}, 2, "but 0 arguments were given"},
 		{[]string{"--board", "b", good, "--percent", "10"}, 2, "go with --auto"},
 		{[]string{"--board", "b", good, "--url", "perch"}, 2, "is not a URL"},
 		{[]string{"--board", "b", bad}, 1, "no firmware image"},
@@ -113,7 +113,7 @@ func TestAssets(t *testing.T) {
 func TestAssetsRefused(t *testing.T) {
 	good := writeFile(t, "de.bin", espimagetest.Assets("index.json", "{}"))
 	check(t, "firmware assets", []call{
-		{nil, 2, "it takes one file, not 0"},
+		{nil, 2, "but 0 arguments were given"},
 		{[]string{good, "--reboot"}, 2, "goes with --robot"},
 		{[]string{good, "--robot", "de/sk"}, 2, "de/sk"},
 		{[]string{writeFile(t, "page.bin", []byte("<html>"))}, 1, "no asset file"},

@@ -151,8 +151,8 @@ func TestRecordTokenFromFileOrEnvironment(t *testing.T) {
 func TestRecordExitCodes(t *testing.T) {
 	page := newRecorded(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
 	check(t, "robot record", []call{
-		{nil, 2, "it takes one robot, not 0"},
-		{[]string{"a0b1c2d3e4f5", "more"}, 2, "it takes one robot, not 2"},
+		{nil, 2, "it takes ROBOT, but 0 arguments were given"},
+		{[]string{"a0b1c2d3e4f5", "more"}, 2, "it takes ROBOT, but 2 arguments were given"},
 		{[]string{"kit/chen"}, 2, "not a robot's name"},
 		{[]string{"--url", page, "kitchen"}, 1, "unknown robot"},
 		{[]string{"a0b1c2d3e4f5", "--loud"}, 2, "unknown flag: --loud"},

@@ -130,7 +130,7 @@ func TestBackupWithoutAnAppliance(t *testing.T) {
 		{[]string{"backup", "--data", filepath.Join(out, "none"), filepath.Join(out, "c.tar")}, "name its data directory with --data"},
 		{[]string{"backup", "--data", data, filepath.Join(out, "none", "c.tar")}, "no such file"},
 		{[]string{"restore", "--data", data, filepath.Join(out, "none.tar")}, "no such file"},
-		{[]string{"backup", "--data", data}, "perch backup: it takes one file, not 0"},
+		{[]string{"backup", "--data", data}, "perch backup: it takes FILE, but 0 arguments were given"},
 	} {
 		if code, _, errs := commandLine(t, c.args...); code == exitDone || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: %d %s", c.args, code, errs)

@@ -100,7 +100,7 @@ func TestNotifyAndSay(t *testing.T) {
 		code int
 		says string
 	}{
-		"notification send":                              {2, "perch notification send: it takes one text, not 0"},
+		"notification send":                              {2, "perch notification send: it takes TEXT..., but 0 arguments were given"},
 		"notification send x --urgency loud":             {2, "low, normal or high"},
 		"notification send x --expires 0":                {2, "a time such as"},
 		"notification send x --expires soon":             {2, "a time such as"},

@@ -134,7 +134,7 @@ func TestCommandsSpeakToTheAppliance(t *testing.T) {
 		h.command(line, 1, want)
 	}
 	h.command("robot say a0b1c2d3e4f5 hello", 0, "queued until the robot next connects")
-	h.command("robot say a0b1c2d3e4f5", 2, "perch robot say: it takes ROBOT TEXT..., not 1 arguments")
+	h.command("robot say a0b1c2d3e4f5", 2, "perch robot say: it takes ROBOT TEXT..., but 1 argument was given")
 	h.command("doctor --config "+elsewherePorts(t), 1, "ok    store")
 	h.command(`robot say a0b1c2d3e4f5 😊`, 1, "nothing in the text")
 	h.Stop()
