@@ -59,7 +59,8 @@ func (c *client) Greet(ctx context.Context) error {
 	return c.send(ctx, typeReady, "", ready{version, capabilities()})
 }
 
-// Handle handles a message. It ignores reports of the page's speech (character.*).
+// Handle handles a message. It answers an invalid message with an error, and ignores unknown types
+// and reports of the page's speech (character.*).
 func (c *client) Handle(ctx context.Context, data []byte) error {
 	m, err := parse(data)
 	if err != nil {
@@ -128,8 +129,9 @@ func (c *client) reply(ctx context.Context, m message) (last any) {
 // word returns the page's name for a face, as in VRM 1.0.
 func (c *client) word(face string) string { return c.words.Word(agent.VocabularyVRM, face) }
 
-// MessageFor returns a message that shows a tool call or a notification. The page speaks questions
-// and the notifications that are to be spoken, and shows everything else as code.
+// MessageFor returns a message that shows a tool call or a notification, or nil for a completed tool
+// call. The page speaks questions and the notifications that are to be spoken, and shows everything
+// else as code.
 func (c *client) MessageFor(f *feed.Frame) any {
 	s := delta{Role: "console", Emotion: c.word(agent.Neutral.Name), Legacy: "end"}
 	switch b := f.Body.(type) {
