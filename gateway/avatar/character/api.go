@@ -131,7 +131,8 @@ func (v view) filter(a action.Action) (_ action.Action, ok bool) {
 }
 
 // stream sends actions until the client disconnects. It begins with the action after lastID, if the
-// bus still has that event, and with the next action otherwise.
+// bus still has that event, and with the next action otherwise. It returns an error if limit.Readers
+// streams are open already.
 func (a *API) stream(ctx context.Context, w http.ResponseWriter, lastID string, v view) error {
 	defer a.readers.Add(-1)
 	if a.readers.Add(1) > limit.Readers {

@@ -52,7 +52,7 @@ func isStored(kind action.Type) bool {
 }
 
 // admit counts an event, and reports whether the caller must publish it now. Otherwise the event is
-// delayed, or dropped if it is a gesture.
+// delayed, or dropped if it is a gesture. The error wraps action.ErrRate; the event is then dropped.
 func (p *pace) admit(now time.Time, at place, kind action.Type, e event.Event) (publish bool, err error) {
 	if err := p.all.check(now, ""); err != nil {
 		return false, err

@@ -89,7 +89,8 @@ func (a *API) handleReport(ctx context.Context, r report, session string) (repor
 }
 
 // carryOut carries out the action of an event: it has the robot speak, stores a fact, or performs a
-// skill and has the robot speak its result. For any other action, it publishes the event.
+// skill and has the robot speak its result. For any other action, and for speech without a robot, it
+// publishes the event.
 func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome string, err error) {
 	switch e := e.(type) {
 	case event.Said:
