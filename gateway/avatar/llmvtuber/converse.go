@@ -64,8 +64,9 @@ func (c *client) finish(ctx context.Context, until time.Time, last ...any) {
 	_ = c.send(ctx, bareMessage{"force-new-message"}, newControl("conversation-chain-end")) // fails only if the client has disconnected
 }
 
-// waitPlayed waits until the client has played all sound. until is when the sound ends. waitPlayed
-// returns false if ctx ends or the client has disconnected.
+// waitPlayed waits until the client has played all sound. until is when the sound ends; without a
+// report from the client, waitPlayed returns true after another playedTimeout. It returns false if
+// ctx ends or the client has disconnected.
 func (c *client) waitPlayed(ctx context.Context, until time.Time) bool {
 	select {
 	case <-c.played: // discard an earlier report: the client repeats its reports
