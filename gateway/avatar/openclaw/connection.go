@@ -131,7 +131,8 @@ func (c *connection) receive(ctx context.Context) {
 	}
 }
 
-// shakeHands sends the challenge, and waits for the connect request.
+// shakeHands sends the challenge, and handles the connect request. If that does not arrive in time,
+// it closes the connection.
 func (c *connection) shakeHands(ctx context.Context) error {
 	err := c.send(eventMessage{Type: "event", Event: "connect.challenge", Payload: map[string]any{"nonce": rand.Text(), "ts": time.Now().UnixMilli()}})
 	if err != nil {

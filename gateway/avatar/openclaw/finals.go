@@ -61,7 +61,7 @@ func newFinals() *finals {
 }
 
 // finish reports that the reply to a text has ended: with a chat event for the method chat.send,
-// or with the final response for the method agent.
+// or with the final response for the method agent, which may wait in c.finals.
 func (c *connection) finish(e endedText) error {
 	if e.request == "" {
 		return c.sendEvent("chat", e.last)

@@ -15,8 +15,8 @@ func (c *connection) reads(answer func(request) (any, *failure)) method {
 	}
 }
 
-// always returns the answer of a method whose payload never changes, because Perch does not have what clients
-// ask for, or does without their asking. OpenClaw's own client stops if such a method is unknown.
+// always returns the answer of a method whose payload never changes: clients ask for something that Perch does
+// not have, or that it does even if they do not ask. OpenClaw's own client stops if such a method is unknown.
 func always(payload any) func(request) (any, *failure) {
 	return func(request) (any, *failure) { return payload, nil }
 }

@@ -49,7 +49,7 @@ type toolEvent struct {
 type assistantEvent struct {
 	Text    string `json:"text"`              // text of the run so far
 	Delta   string `json:"delta"`             // the new part of Text
-	Replace bool   `json:"replace,omitempty"` // whether Text begins with Delta, because the text became too long
+	Replace bool   `json:"replace,omitempty"` // whether Delta replaces the earlier text, because Text became too long
 }
 
 // errorEvent is the data of an agentEvent of the stream error.
@@ -221,7 +221,8 @@ func (r *runs) emit(u *run, stream string, data any) {
 	r.events = append(r.events, agentEvent{u.id, u.seq, stream, r.now, u.key, data})
 }
 
-// makeRoom removes the session with the oldest latest frame if maxSessions sessions are recorded.
+// makeRoom ends and removes the session without a frame for longest, if maxSessions sessions are
+// recorded.
 func (r *runs) makeRoom() {
 	if len(r.sessions) < maxSessions {
 		return
