@@ -63,8 +63,8 @@ func dialHost(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// unreachable returns an error with a sentence for the owner. err is the error with which connecting
-// to address has failed.
+// unreachable returns an error with a sentence for the owner, or err if it knows no better sentence.
+// err is the error with which connecting to address has failed.
 func unreachable(address string, err error) error {
 	address = redact(address)
 	var refusal *socket.Refusal

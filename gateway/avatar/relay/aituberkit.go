@@ -151,7 +151,7 @@ func aituberChoice(receivers []aituberReceiver, wanted, previous string) (id str
 }
 
 // speak has the page speak a text. kind is sentence, notification or question. It returns
-// errNotShown if the words exclude this kind, or if AITuberKit refuses the text.
+// errNotShown if the words exclude this kind, if the text is blank, or if AITuberKit refuses it.
 func (l *aituberLink) speak(ctx context.Context, kind, text string, scene Scene) error {
 	priority := l.words.get("speak." + kind)
 	if priority == "" || strings.TrimSpace(text) == "" {

@@ -62,7 +62,7 @@ type chatdollkitLink struct {
 	queued   Scene     // scene whose texts and tags were queued last
 	gestures string    // tags of gestures that were not queued yet
 	waiting  string    // texts with tags that were not sent yet
-	until    time.Time // when the application has probably performed what it was sent; a request stops the speech of the one before
+	until    time.Time // when the application has probably performed what it was sent; until then, a request would stop its speech
 	faced    time.Time // when a face was last sent
 }
 
@@ -195,8 +195,8 @@ func (l *chatdollkitLink) queue(scene Scene, now time.Time) error {
 	return l.sendWaiting(scene, now)
 }
 
-// sendWaiting sends the texts that wait if the application has performed the texts before. In a trial
-// it does not wait for speech, because each step has its time.
+// sendWaiting sends the waiting texts if the application has probably performed the previous request.
+// In a trial it does not wait for speech, because each step has its time.
 func (l *chatdollkitLink) sendWaiting(scene Scene, now time.Time) error {
 	text := l.waiting
 	if text == "" || now.Before(l.until) {

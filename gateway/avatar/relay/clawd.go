@@ -142,7 +142,8 @@ type clawdAsking struct {
 
 var errNotClawd = errors.New("the program at this address is no longer clawd-on-desk")
 
-// call sends a request, and returns up to 1024 bytes of the body of the response.
+// call sends a request, and returns up to 1024 bytes of the body of the response. It returns
+// errNotClawd if another program responds.
 func (l *clawdLink) call(ctx context.Context, r remote.Request) (text string, err error) {
 	prefix, header, err := l.httpLink.call(ctx, r, 1024)
 	if err == nil && header.Get(clawdHeader) != clawdID {
@@ -151,7 +152,7 @@ func (l *clawdLink) call(ctx context.Context, r remote.Request) (text string, er
 	return string(prefix), err
 }
 
-// post sends a state. It sets a warning if the pet ignores this agent.
+// post sends a state. It sets a warning if the pet ignores this agent or refuses the state.
 func (l *clawdLink) post(ctx context.Context, s clawdState) error {
 	s.Title = plain.Clip(strings.TrimSpace(l.appliance+" "+strings.TrimPrefix(s.Session, "perch:")), 100)
 	body := httpserver.Encode(s)

@@ -122,8 +122,9 @@ func waitAfter(tries int) time.Duration {
 	return min(firstWait<<min(tries-quickTries+1, 10), maxWait)
 }
 
-// wait waits until the next attempt to connect. If an agent becomes busy that was not busy during
-// the previous call, wait returns as soon as firstWait has passed.
+// wait waits until the next attempt to connect, and ends trials that begin meanwhile with ErrAway. If
+// an agent becomes busy that was not busy during the previous call, wait returns as soon as firstWait
+// has passed.
 func (r *relay) wait(ctx context.Context, duration time.Duration) {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
@@ -149,7 +150,7 @@ func (r *relay) wait(ctx context.Context, duration time.Duration) {
 }
 
 // hasNewWork updates r.working with the frames that are queued for v. It reports whether an agent
-// has become busy that is not in before.
+// has become busy that is not in before, and removes agents that are not busy from before.
 func (r *relay) hasNewWork(v *feed.Viewer, before map[string]bool) (newWork bool) {
 	for {
 		f, _ := v.Pop()
@@ -418,7 +419,8 @@ func (c *connection) frames() []string {
 	return kinds
 }
 
-// sendQueued sends all queued frames, and then the scene if it has changed.
+// sendQueued sends the queued frames, and then the scene if it has changed. It skips notifications that
+// the program has already shown and, during a trial, all frames. It returns errLate if frames were lost.
 func (c *connection) sendQueued(ctx context.Context) error {
 	for {
 		f, late := c.viewer.Pop()
@@ -469,7 +471,8 @@ func (c *connection) update(ctx context.Context) error {
 	return c.withTimeout(ctx, func(ctx context.Context) error { return c.link.update(ctx, scene, previous) })
 }
 
-// level returns how far to open the mouth, from 0 to 1. changed is closed when the level changes.
+// level returns how far to open the mouth, from 0 to 1. changed is closed when the level changes; it is
+// nil during a trial, and for a program that shows no mouth.
 func (c *connection) level() (level float64, changed <-chan struct{}) {
 	if c.trial != nil || !c.kind.can("mouth") {
 		return c.mouth, nil

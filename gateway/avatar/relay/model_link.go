@@ -29,8 +29,8 @@ type modelAPI interface {
 	show(ctx context.Context, step vtubeStep) error
 	// addValues returns the parameters that the mood of a scene changes.
 	addValues(scene Scene) []value
-	// sendValues sends parameters. The last released of them are sent for the last time. add tells
-	// whether the values are combined with the values of a face tracker.
+	// sendValues sends parameters. released is how many of them, at the end, are sent for the last
+	// time. add tells whether the values are combined with the values of a face tracker.
 	sendValues(ctx context.Context, values []value, released int, add bool) error
 }
 

@@ -137,7 +137,8 @@ func (l *nizimaLink) ask(ctx context.Context, method string, data, result any) e
 	return nil
 }
 
-// askOptional sends a request that is not essential: a refusal becomes a warning instead of an error.
+// askOptional sends a request that is not essential: a refusal becomes a warning instead of an error,
+// unless the user has disabled Perch.
 func (l *nizimaLink) askOptional(ctx context.Context, method string, data any) error {
 	err := l.ask(ctx, method, data, &struct{}{})
 	refusal, ok := errors.AsType[nizimaError](err)
@@ -291,7 +292,7 @@ func (l *nizimaLink) show(ctx context.Context, step vtubeStep) error {
 	return l.askOptional(ctx, method, data)
 }
 
-// refresh is modelLink.refresh, unless the user has disabled Perch.
+// refresh is modelLink.refresh, but returns an error if the user has disabled Perch.
 func (l *nizimaLink) refresh(ctx context.Context, scene Scene) error {
 	if l.off.Load() {
 		return errors.New("the plugin manager of nizima LIVE has switched Perch off")

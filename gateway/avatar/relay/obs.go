@@ -286,7 +286,8 @@ func (l *obsLink) showItem(ctx context.Context, item string, visible bool) error
 }
 
 // check returns true if OBS has carried out a request. Otherwise it sets a warning about the item, or
-// about the text source if item is "". missing is the warning if the source does not exist.
+// about the text source if item is "". missing is the warning if the source does not exist. While OBS
+// is changing scenes, check sets no warning, but has everything sent again.
 func (l *obsLink) check(item string, a obsReceived, missing error) (done bool) {
 	switch {
 	case a.Status.Result:

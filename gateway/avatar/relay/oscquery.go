@@ -31,7 +31,7 @@ type oscQuery struct {
 	offered  []mdns.Offer // the HTTP server and the UDP port for messages; nil while serve does not run
 	peer     netip.Addr   // machine whose messages count; the zero Addr while no program is connected
 	hasHeard bool         // whether peer has sent a message
-	isNew    bool         // whether peer has sent a message to the address received since the last call of news
+	isNew    bool         // whether, since the last call of news, peer has sent a message whose address is received
 }
 
 // oscNode describes an OSC address and those below it.
@@ -135,7 +135,8 @@ const (
 	maxOSCEvery  = 100             // messages per second that are examined
 )
 
-// serve serves on free ports of a host until ctx ends. instance is the name to announce.
+// serve serves on free ports of a host until ctx ends. If it cannot listen, it logs the error and
+// returns. instance is the name to announce.
 func (q *oscQuery) serve(ctx context.Context, instance, host string, log *slog.Logger) {
 	at := net.JoinHostPort(host, "0")
 	var listen net.ListenConfig
@@ -206,7 +207,8 @@ func (q *oscQuery) wants(isNew bool) bool {
 	return q.peer.IsValid() && (!q.hasHeard || isNew && !q.isNew)
 }
 
-// record records a message. A program on this machine may send from any of this machine's addresses.
+// record records a message, if it is from q.peer. A program on this machine may send from any of this
+// machine's addresses.
 func (q *oscQuery) record(sender netip.Addr, isNew bool) {
 	isOwn := sender.IsLoopback() || isThisMachine(sender.AsSlice())
 	q.mu.Lock()
@@ -223,8 +225,8 @@ func (q *oscQuery) expect(peer netip.Addr) {
 	q.peer, q.hasHeard, q.isNew = peer, false, false
 }
 
-// news reports whether the peer has sent a message at all, and whether it has sent one to the address
-// received since the last call.
+// news reports whether the peer has sent any message, and whether it has sent a message with the
+// address q.received since the last call of news.
 func (q *oscQuery) news() (hasHeard, isNew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -232,7 +234,7 @@ func (q *oscQuery) news() (hasHeard, isNew bool) {
 	return q.hasHeard, isNew
 }
 
-// instanceName returns the instance name of a relay. appliance is that of the appliance.
+// instanceName returns the instance name of a relay. appliance is the instance name of the appliance.
 func instanceName(appliance string, t Target) string {
 	if t.Name == t.Kind {
 		return appliance

@@ -71,8 +71,8 @@ type Options struct {
 
 // network is the local network.
 type network interface {
-	// Instance returns the name under which the appliance announces services, and the host to listen
-	// on for more of them. announced is false if the appliance announces nothing.
+	// Instance returns the name under which the appliance announces services, and the host on which
+	// further services must listen. announced is false if the appliance announces nothing.
 	Instance() (name, host string, announced bool)
 	// Browse returns the services of a type that others announce, found before ctx ended.
 	Browse(ctx context.Context, kind string) ([]mdns.Found, error)

@@ -49,7 +49,7 @@ func (r *Relays) Routes(owner gin.IRouter) {
 	})
 }
 
-// parseStep returns the duration of a step from a number of milliseconds.
+// parseStep returns the duration of a step from a number of milliseconds, or defaultStep if ms is "".
 func parseStep(ms string) (time.Duration, error) {
 	if ms == "" {
 		return defaultStep, nil

@@ -23,7 +23,9 @@ var (
 
 // RunTrial has a program show everything that it can show, so that the owner can watch whether it
 // works. Every step of the trial shows one thing, and lasts for the duration each. RunTrial calls
-// report before every step, and returns an error if the trial has ended early.
+// report before every step; an error of report ends the trial after that step. RunTrial returns an
+// error that wraps ErrNoRelay or ErrAway if the trial cannot begin, and an error if ctx, the
+// connection or another trial ends it early.
 func (r *Relays) RunTrial(ctx context.Context, name string, each time.Duration, report func(step string) error) error {
 	for _, one := range r.current() {
 		if one.target.Name != name {

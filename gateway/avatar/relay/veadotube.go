@@ -207,8 +207,8 @@ func (l *veadoLink) payload(event, state string) veadoMessage {
 }
 
 // stateFor returns the ID of veadotube's state for a scene, or "" if there is no such state; the state
-// that the user has chosen then remains visible. While the agent speaks or is idle, a state for the
-// face has priority; otherwise a state for the agent's state has.
+// that the user has chosen then remains visible. While the agent speaks or is idle, its face and its
+// feeling have priority over its own state, and otherwise its own state over them.
 func (l *veadoLink) stateFor(s Scene) (id string) {
 	state, face := [2]string{"state", string(s.State)}, [2]string{"face", s.Expression()}
 	order := [][2]string{state, face, {"feeling", s.Mood.Dominant}}

@@ -169,9 +169,9 @@ func (p *vrchat) find(ctx context.Context) (string, error) {
 	return p.found, nil
 }
 
-// elsewhere returns an error that names the VRChats on other machines, if the owner has not configured
-// an address. Perch sends nothing there: any machine on the network can announce itself as VRChat, and
-// would learn what the agents say.
+// elsewhere returns an error that names the VRChats on other machines, or nil if there are none or the
+// owner has configured an address. It browses once in vrchatHintEvery. Perch sends nothing to those
+// machines: any machine on the network can announce itself as VRChat, and would learn what the agents say.
 func (p *vrchat) elsewhere(ctx context.Context) error {
 	if p.URL == vrchatURL && time.Now().After(p.hintUntil) {
 		p.hint, p.hintUntil = nil, time.Now().Add(vrchatHintEvery)

@@ -135,7 +135,7 @@ type vtubeTrigger struct {
 }
 
 // setValues returns the parameters whose values replace the values of a face tracker: the mouth, which
-// is open to a level from 0 to 1, and the custom parameters.
+// is open to a level from 0 to 1, and the custom parameters. It omits values of 0.
 func (m vtubeModel) setValues(scene Scene, level float64) (values []value) {
 	for _, v := range append(customValues(scene), value{"MouthOpen", round(level)}) {
 		if v.Value != 0 && m.hasParameter(v.ID) {

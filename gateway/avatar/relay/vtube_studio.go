@@ -177,7 +177,8 @@ func (l *vtubeLink) ask(ctx context.Context, request string, data, result any) e
 }
 
 // askOptional sends a request that is not essential. A refusal, for example because the user has
-// deleted an expression, becomes a warning instead of an error.
+// deleted an expression, becomes a warning instead of an error, unless the API is switched off or the
+// user has withdrawn the permission.
 func (l *vtubeLink) askOptional(ctx context.Context, request string, data any) error {
 	err := l.ask(ctx, request, data, &struct{}{})
 	refusal, ok := errors.AsType[vtubeError](err)
@@ -262,7 +263,7 @@ func (l *vtubeLink) requestToken(ctx context.Context, plugin map[string]string, 
 // recordDenial records that the user has denied access.
 func (l *vtubeLink) recordDenial() { l.program.denied, l.program.deniedAt = time.Now(), l.address }
 
-// isDenied reports whether the user has denied access in the last hour.
+// isDenied reports whether the user has denied access at this address in the last hour.
 func (l *vtubeLink) isDenied() bool {
 	return l.program.deniedAt == l.address && time.Since(l.program.denied) < askAgainAfter
 }
