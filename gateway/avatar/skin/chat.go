@@ -95,8 +95,8 @@ func (s *Server) Chat(ctx context.Context, name, character, text string, handle 
 	return s.runTurn(ctx, q, handle)
 }
 
-// runTurn has the agent answer a question, publishes the events of the turn, and passes each reply
-// to handle.
+// runTurn has the agent answer a question, publishes the events of the turn, passes each reply to
+// handle, and adds the turn to the agent's memory of the conversation.
 func (s *Server) runTurn(ctx context.Context, q question, handle func(agent.Reply) error) error {
 	end, err := s.turns.start(q.conversation.key)
 	if err != nil {
@@ -173,7 +173,8 @@ func (a *activeTurn) remember(t agent.Turn, reply string) {
 	}
 }
 
-// publishEnd adds the end of the turn to the playback. ctx is the context of the request.
+// publishEnd adds the end of the turn to the playback. ctx is the context of the request; if it has
+// ended, the rest of the playback is skipped.
 func (a *activeTurn) publishEnd(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
@@ -196,7 +197,8 @@ type textWriter struct {
 	begun bool             // whether a sentence was added
 }
 
-// add returns the text to append for a reply.
+// add returns the text to append for a reply. It is "" for a face or gesture, whose tag precedes the
+// next sentence.
 func (p *textWriter) add(r agent.Reply) string {
 	switch r := r.(type) {
 	case agent.Felt:

@@ -71,7 +71,7 @@ func (p *playback) add(e event.Event) {
 	p.publishDue()
 }
 
-// skip drops the sentences, faces and gestures that wait, and publishes the other events at once.
+// skip drops the events that dropSpeech drops, and publishes the other waiting events at once.
 func (p *playback) skip() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +80,8 @@ func (p *playback) skip() {
 	p.publishDue()
 }
 
-// dropSpeech drops the sentences, faces and gestures that wait. p.mu must be held.
+// dropSpeech drops all waiting events except the status of tools and the end of the turn. p.mu must be
+// held.
 func (p *playback) dropSpeech() {
 	p.waiting = slices.DeleteFunc(p.waiting, func(e playedEvent) bool {
 		switch e.Event.(type) {
@@ -126,7 +127,8 @@ func (p *playback) publishDue() {
 	p.timer.Reset(wait)
 }
 
-// begin begins a sentence, whose end p.until then is. soundUntil is as in playedEvent.
+// begin sets p.until to the end of a sentence that begins now, and moves the mouth if the client plays
+// no sound. It does nothing without Options.Loudness. soundUntil is as in playedEvent.
 func (p *playback) begin(text string, soundUntil, now time.Time) {
 	switch {
 	case p.server.o.Loudness == nil:
