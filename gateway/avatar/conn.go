@@ -70,8 +70,8 @@ func (c *Conn) serve(ctx context.Context) {
 	sending.Wait()
 }
 
-// read handles messages until the connection ends. It returns an error if the program has
-// to be disconnected.
+// read greets the program, and handles messages until the connection ends. It returns an error if
+// the program has to be disconnected.
 func (c *Conn) read(ctx context.Context) error {
 	if err := c.program.Greet(ctx); err != nil {
 		return fmt.Errorf("greet the program: %w", err)
@@ -94,7 +94,7 @@ func (c *Conn) read(ctx context.Context) error {
 	return nil
 }
 
-// write sends messages and frames until ctx ends or sending fails. It sends no frames
+// write sends messages, frames and pings until ctx ends or sending fails. It sends no frames
 // before Program.Greet has succeeded.
 func (c *Conn) write(ctx context.Context) {
 	ping := time.NewTicker(pingEvery)
@@ -124,7 +124,8 @@ func (c *Conn) write(ctx context.Context) {
 // errLate is the error of sendFrames if too many frames were queued for the program.
 var errLate = errors.New("the program does not read fast enough")
 
-// sendFrames sends all queued frames.
+// sendFrames sends all queued frames that the program shows. If too many were queued, it closes the
+// connection, and returns errLate.
 func (c *Conn) sendFrames() error {
 	for {
 		f, late := c.view.Pop()
