@@ -136,7 +136,7 @@ func (s *Server) play(ctx context.Context, session string, action message) error
 
 // perceptions returns the response of get-perception for a session's character: a list of the latest
 // perception of each category or, unless category is empty, only the latest perception of that
-// category, which may be nil.
+// category, which may be nil. It returns nil if the session has not registered as an agent.
 func (s *Server) perceptions(session, category string) any {
 	c, registered := s.characterOf(session)
 	if !registered {

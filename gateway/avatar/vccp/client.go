@@ -63,8 +63,9 @@ func (c *client) play(_ context.Context, action message) error {
 	return nil
 }
 
-// handleMessage stores a capability or a perception. It drops invalid messages, and perceptions
-// that arrive before the capability.
+// handleMessage stores a perception, or a capability, which discards the stored perceptions. It drops
+// invalid messages, perceptions that arrive before the capability, and those of a category beyond
+// maxCategories.
 func (c *client) handleMessage(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {

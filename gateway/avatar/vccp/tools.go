@@ -171,7 +171,7 @@ func (s *Server) newHandler(t robotTool) mcp.ToolHandler {
 // errBusy is the error of a call that would exceed maxCalls.
 var errBusy = errors.New("too many calls are in progress; wait for one to end")
 
-// call calls a robot's tool.
+// call calls a robot's tool. It returns errBusy if maxCalls calls are in progress.
 func (s *Server) call(ctx context.Context, id device.ID, tool string, arguments map[string]any) (device.Result, error) {
 	select {
 	case s.calls <- struct{}{}:
