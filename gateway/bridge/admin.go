@@ -72,7 +72,7 @@ func (a *API) runCommand(ctx context.Context, body []byte, check func(*command) 
 // noCheck is the check of a command without fields.
 func noCheck(*command) error { return nil }
 
-// checkText checks a command with a text.
+// checkText checks the text of a command, and makes it one line.
 func checkText(o *command) (err error) {
 	o.Text, err = requiredText("text", o.Text, limit.Said)
 	return err
@@ -175,7 +175,7 @@ func (a *API) setFaceIdentified(ctx context.Context, id device.ID, _ command, _ 
 	return a.runTool(ctx, id, "set_face_identified", map[string]any{})
 }
 
-// checkQuestion checks a command with a question.
+// checkQuestion checks the question of a command, and makes it one line.
 func checkQuestion(o *command) (err error) {
 	o.Question, err = requiredText("question", o.Question, maxQuestion)
 	return err

@@ -153,7 +153,7 @@ func (a *API) language(session string) string {
 	return a.o.Language(id)
 }
 
-// robotOf returns the robot of a session. It returns false for a session of another voice server.
+// robotOf returns the robot of a session. It returns false if no robot of this appliance is talking in the session.
 func (a *API) robotOf(session string) (device.ID, bool) {
 	if session == "" {
 		return "", false

@@ -31,7 +31,7 @@ type escalationResult struct {
 	Result string `json:"result"`
 }
 
-// escalate runs a tool and waits for its result.
+// escalate runs a tool, waits for its result, and shortens the result to limit.Line characters.
 func (a *API) escalate(ctx context.Context, body []byte) (escalationResult, error) {
 	var e escalation
 	if err := httpserver.Decode(body, &e); err != nil {

@@ -53,7 +53,7 @@ func (l *Log) SetMaxTurns(maxTurns int) {
 	l.trim()
 }
 
-// add stores a turn durably.
+// add stores a turn durably. It does nothing if the maximum number of turns is 0.
 func (l *Log) add(t Turn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,7 +43,7 @@ type search struct {
 }
 
 // match searches a document with the given texts. It adds the document to found and returns it, or returns nil if no
-// word matches.
+// word matches. The pointer is valid until the next call.
 func (s *search) match(at time.Time, weight float64, texts ...string) *document {
 	s.documents++
 	clear(s.hits)
@@ -64,7 +64,8 @@ func (s *search) match(at time.Time, weight float64, texts ...string) *document 
 	return &s.found[len(s.found)-1]
 }
 
-// lookUp searches the memories and the turns, and returns the best matches, each on a line.
+// lookUp searches the memories and the turns, and returns the best matches, each on a line, or a sentence that there are
+// none.
 func (a *API) lookUp(query string) string {
 	now, words := a.now(), terms(query)
 	s := &search{words: words, with: make([]int, len(words)), hits: make([]float64, len(words))}
@@ -104,8 +105,8 @@ func (d document) line(now time.Time) string {
 	return line
 }
 
-// best returns the documents with the highest scores, at most maxFound. The score increases with the number and the
-// rarity of the matching words. Of documents with the same score, the newer comes first.
+// best returns the documents with the highest scores, at most maxFound and none below minScore. The score increases with
+// the number and the rarity of the matching words. Of documents with the same score, the newer comes first.
 func (s *search) best() []document {
 	for i := range s.found {
 		d := &s.found[i]
@@ -147,8 +148,8 @@ func matchWords(text string, words []string, hits []float64) {
 	}
 }
 
-// terms returns the distinct words of a query. It leaves out words of one or two letters if there are longer words. It
-// splits words of scripts without spaces into pairs of characters.
+// terms returns the distinct words of a query, at most maxWords. It leaves out words of one or two letters if there are
+// longer words. It splits words of scripts without spaces into pairs of characters.
 func terms(query string) []string {
 	var words []string
 	add := func(w string) {

@@ -117,7 +117,7 @@ func (a *API) findRobot(name string) (device.ID, error) {
 	return a.o.Find(name)
 }
 
-// recent returns the latest events of a robot, the newest first.
+// recent returns the latest events of a robot, the newest first: at most limit, a decimal number, and at most maxRecent.
 func (a *API) recent(name, limit string) ([]Sensed, error) {
 	id, err := a.o.Find(name)
 	if err != nil {
