@@ -70,7 +70,8 @@ func (g *confirmations) isCommand(topic string) bool {
 	return isPerch && (rest == "bridge/request/notify" || strings.HasSuffix(rest, "/set") && strings.Count(rest, "/") == 2)
 }
 
-// OnPublish forwards a command, and starts a goroutine that confirms the command to its publisher.
+// OnPublish forwards a command, and starts a goroutine that confirms the command to its publisher. It disconnects the
+// publisher if Perch does not connect within perchTimeout, or if maxPendingCommands wait already.
 func (g *confirmations) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if cl.Net.Inline || pk.FixedHeader.Qos != 1 || !g.isCommand(pk.TopicName) {
 		return pk, nil
@@ -117,7 +118,8 @@ func (g *confirmations) forget(confirmed <-chan struct{}) {
 	maps.DeleteFunc(g.waiting, func(_ delivery, c chan struct{}) bool { return c == confirmed })
 }
 
-// waitForPerch waits until a connection of Perch has subscribed to a topic with QoS 1. It returns false after perchTimeout.
+// waitForPerch waits until a connection of Perch has subscribed to a topic with QoS 1. It returns false after perchTimeout,
+// or when the broker ends.
 func (g *confirmations) waitForPerch(topic string) bool {
 	late := time.NewTimer(perchTimeout)
 	defer late.Stop()
