@@ -67,7 +67,8 @@ func (a *agents) viewFor(e event.Envelope) *state.Agent {
 }
 
 // startsAgent reports whether an event shows that its session is an agent: that it is asked something, thinks,
-// works or asks. The sessions of programs that only display an agent have no such events.
+// works or asks. The sessions of programs that only display an agent have no such events. For the first question
+// of a session, startsAgent returns false, and adds the session to a.chats.
 func (a *agents) startsAgent(e event.Envelope) bool {
 	switch e.Event.(type) {
 	case event.Heard, event.ThinkingStarted, event.ToolStatus, event.StateTold, event.Asked, event.Answered, event.TurnEnded, event.Fault:

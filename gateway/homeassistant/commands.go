@@ -175,7 +175,7 @@ func (c *commands) reportInstallation(v *state.Robot, outcome, reason string) {
 	}
 }
 
-// postpone stores an order until the robot connects.
+// postpone stores an order until the robot connects, or queues it once more if the robot has connected in the meantime.
 func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 	if v.Listed && !o.waited { // the robot has connected in the meantime
 		o.waited = true

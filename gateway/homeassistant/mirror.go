@@ -51,8 +51,8 @@ func (m *Mirror) Run(ctx context.Context) error {
 	return nil
 }
 
-// Probe returns an error if the broker cannot be reached, or if another appliance publishes under the base
-// topic. It publishes nothing, and must not be used while a mirror is running.
+// Probe checks the connection as connection.Connection.Probe does. It returns nil if mqtt.broker is none. It
+// publishes nothing, and must not be used while a mirror is running.
 func (m *Mirror) Probe(ctx context.Context) error {
 	if m.o.Broker == "none" {
 		return nil

@@ -78,7 +78,8 @@ func (n *notices) publishStep(e event.Envelope, ev event.NotificationChanged, mi
 	n.o.Bus.Publish(e.Robot, "", c)
 }
 
-// publish publishes a message about a notification, which waits for the broker for up to noticeLifetime.
+// publish publishes a message about a notification. The message waits for the broker for up to noticeLifetime;
+// the message about the step notice.Received waits at most until the notification expires.
 func (n *notices) publish(e event.Envelope, step string, about notice.Notification, mirrored bool) {
 	expires := e.At.Add(noticeLifetime)
 	if step == notice.Received && !about.Expires.IsZero() && about.Expires.Before(expires) {

@@ -159,7 +159,8 @@ func choices(present string, others ...string) []string {
 	return options
 }
 
-// publishDiscovery publishes the discovery of a robot. The outbox skips an unchanged discovery.
+// publishDiscovery publishes the discovery of a robot, and before it the state and the mood that were published
+// already. The outbox skips an unchanged discovery.
 func (r *robots) publishDiscovery(v *state.Robot) {
 	id := v.Registered.ID
 	card := discovery.Card{ID: id, Name: v.Registered.Settings.Name, Board: v.Registered.Board, Firmware: v.Registered.Firmware,
@@ -218,7 +219,8 @@ func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	r.sendRetained(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
-// findFirmware records whether the catalogue has firmware for robots, and reports whether that has changed.
+// findFirmware records whether the catalogue has firmware, and data about the robot. It reports whether that has
+// changed.
 func (r *robots) findFirmware(v *state.Robot) (changed bool) {
 	installed, _ := r.o.Firmware.Update(v.Registered.ID)
 	changed = v.Senses["firmware"] != (installed != "")
@@ -265,7 +267,7 @@ func (r *robots) nextChange(v *state.Robot, now time.Time) time.Time {
 	return next
 }
 
-// countOnline returns how many robots can be reached.
+// countOnline returns how many robots are connected.
 func (r *robots) countOnline() (n int) {
 	for _, v := range r.views {
 		if v.State.Online {

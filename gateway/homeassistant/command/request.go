@@ -148,7 +148,8 @@ const (
 
 // adoptNew adopts the robots that have come within adoptPeriod, and has the registry adopt the robots that come within
 // adoptPeriod from now. It adopts only robots that may talk already: a robot that has to show a code, or whose MAC
-// address several machines claim, is adopted by name.
+// address several machines claim, is adopted by name. It adopts none and returns an error if more than maxAdopted have
+// come.
 func (s Services) adoptNew(now time.Time) (data any, err error) {
 	ids := []device.ID{}
 	for _, r := range s.Robots.List() {

@@ -50,7 +50,7 @@ type registry interface {
 	// AdoptClient adopts a robot whose MAC address several machines claim. The parameter client is the Client-Id or
 	// the IP address of the machine to adopt.
 	AdoptClient(id device.ID, client string) (device.Robot, error)
-	// Welcome makes the registry adopt robots that check in before a time, unless each robot needs a code.
+	// Welcome makes the registry adopt a few robots that check in before a time, if robots need no code.
 	Welcome(until time.Time)
 	Forget(id device.ID) error
 }
@@ -119,8 +119,9 @@ const UpgradeTool = "self.upgrade_firmware"
 // installTimeout bounds the wait for the result of UpgradeTool.
 const installTimeout = time.Minute
 
-// Wish returns a function that sets what a command asks for in the state of its robot, or nil if the command does not
-// change the state. The state shows it while the command waits for the robot, and afterwards if the robot cannot be asked.
+// Wish returns a function that sets, in the state of a robot, the value that a command asks for, or nil if the command
+// changes no value of the state. The state shows this value while the command waits for the robot, and afterwards if the
+// robot has no tool to read the value.
 func Wish(c Command) func(*state.Robot) {
 	switch c := c.(type) {
 	case level:
@@ -307,7 +308,8 @@ func (s Services) install(ctx context.Context, id device.ID) (Effect, error) {
 	return Effect{Postponed: postponed}, nil
 }
 
-// ReadStatus reads the status of a robot and the angles of its head. ok is false if it could read neither.
+// ReadStatus reads the status of a robot and the angles of its head. ok is false if it could read neither. If the robot
+// has a tool for the status, and reading it fails, ReadStatus does not try to read the angles.
 func (s Services) ReadStatus(ctx context.Context, id device.ID, log *slog.Logger) (r state.Readings, ok bool) {
 	tools := s.Talk.Tools(id)
 	if t, found := device.FindControl(tools, "get device status"); found {

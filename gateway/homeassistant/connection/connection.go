@@ -338,7 +338,8 @@ func (c *Connection) resolveConflict() error {
 }
 
 // Probe returns an error if the broker cannot be reached, or if another appliance publishes under the base
-// topic. It publishes nothing, and must not be used while Run is running.
+// topic. If the embedded broker may be used, Probe checks only that its port can be opened. It publishes
+// nothing, and must not be used while Run is running.
 func (c *Connection) Probe(ctx context.Context) error {
 	if c.embedded != nil {
 		l, err := c.embedded.listenTCP()

@@ -30,7 +30,7 @@ type Card struct {
 }
 
 // Senses is the set of values and events that a robot is known to report. A sense is named like the entity that
-// shows it: one of reportedSenses, or "booted". "firmware" is one while the catalogue has images.
+// shows it: one of reportedSenses, or "booted". A robot has the sense "firmware" while the catalogue has images.
 type Senses map[string]bool
 
 // NewSenses returns the senses of a robot that has not reported anything in this run. It includes the senses

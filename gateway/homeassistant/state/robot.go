@@ -150,7 +150,7 @@ func (r *Robot) SetReadings(read Readings) (newSense bool) {
 }
 
 // Perceive updates the state with a perception event. It returns the touch events to publish, and whether the
-// event shows a new sense.
+// event shows a new sense. It returns an error if the event is too big or its data is not JSON.
 func (r *Robot) Perceive(p event.Perceived, at time.Time) (touches []Event, newSense bool, err error) {
 	if len(p.Name) > limit.Word || len(p.Data) > limit.Question || len(p.Data) > 0 && !json.Valid(p.Data) {
 		return nil, false, errors.New("it is too big, or its data is not JSON")
@@ -195,7 +195,7 @@ func (r *Robot) DetectLongPress(now time.Time) bool {
 	return long
 }
 
-// SetMood sets the mood, and reports whether the dominant feeling has changed.
+// SetMood sets the mood, and reports whether the dominant feeling has changed or is unknown.
 func (r *Robot) SetMood(m event.Mood) (changed bool) {
 	next := Mood{Mood: optional(discovery.ListedOrOther(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
 	if *next.Mood == discovery.Other {
