@@ -110,7 +110,7 @@ func (a *API) robotToAsk() (id device.ID, found bool) {
 	return "", false
 }
 
-// waitForRobot waits until a robot opens its channel, and returns false if ctx ends first.
+// waitForRobot waits until a robot opens its channel, and returns false if ctx ends or the bus is closed first.
 func waitForRobot(ctx context.Context, r *event.Reader) bool {
 	for {
 		e, err := r.Next(ctx)

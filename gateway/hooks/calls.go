@@ -25,8 +25,8 @@ type call struct {
 // maxCalls bounds the running calls of a session.
 const maxCalls = 32
 
-// withCall returns the session with one more running call. If there are too many calls, it
-// removes the oldest.
+// withCall returns the session with one more running call, which replaces a call with the same
+// ID. If there are too many calls, it removes the oldest. It ignores a call without a name.
 func (s session) withCall(c call) session {
 	if c.name == "" {
 		return s
@@ -43,7 +43,7 @@ func (s session) withCall(c call) session {
 }
 
 // withoutCall returns the session without the running call that has the ID of c, or without
-// the first call with the same name if c has no ID. done reports whether the call succeeded.
+// the first call with the same name if c has no ID. done is whether the call succeeded.
 func (s session) withoutCall(c call, done bool) session {
 	i := slices.IndexFunc(s.calls, func(r call) bool {
 		return c.id != "" && r.id == c.id || c.id == "" && c.name != "" && r.name == c.name
@@ -103,7 +103,8 @@ type toolInput struct {
 }
 
 // describe returns the kind of a tool, such as "edit", and the object of the call: a command, a
-// file name, a host or a description. Both are empty for an unknown tool.
+// file name, a host or a description. A search or a subagent has no kind. Both are empty for an
+// unknown tool.
 func describe(tool string, input json.RawMessage) (kind, title string) {
 	var in toolInput
 	_ = json.Unmarshal(input, &in) // if it fails, the title is empty and only the tool's name is shown

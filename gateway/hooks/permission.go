@@ -65,8 +65,9 @@ type verdict struct {
 }
 
 // permit waits for the answer to a permission. It returns nil if the agent must ask in its
-// terminal, because there was no answer or because yes and no are not the possible answers. by
-// is the name of the agent in the URL's query, or "".
+// terminal, because there was no answer, because yes and no are not the possible answers, or
+// because too many permissions wait. It also returns nil for an agent that does not wait for the
+// answer. by is the name of the agent in the URL's query, or "".
 func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, error) {
 	var w request
 	if err := httpserver.Decode(body, &w); err != nil {
@@ -128,7 +129,7 @@ func (w request) isYesOrNo() bool {
 	return w.Tool != "" && !slices.Contains([]string{"AskUserQuestion", "ExitPlanMode", "EnterPlanMode"}, w.Tool)
 }
 
-// addPermission adds a waiting permission. It returns nil if too many wait.
+// addPermission adds a waiting permission, and publishes its question. It returns nil if too many wait.
 func (a *API) addPermission(by string, w request, withdraw func()) *permission {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -40,7 +40,7 @@ func (v view) isWorking() bool { return v.state == agent.Working || v.state == a
 
 // changes returns the events that lead from one view to another. The order of the events avoids states that no
 // view has: calls begin before the session works, and end after it has stopped working. A session begins to wait
-// before its other changes, and ends to wait after them.
+// before its other changes, and stops waiting after them.
 func changes(name string, before, after view) (events []event.Event) {
 	before.state, after.state = cmp.Or(before.state, agent.Idle), cmp.Or(after.state, agent.Idle) // an unused slot has the zero view
 	if after.waits && !before.waits {

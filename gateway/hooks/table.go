@@ -53,7 +53,7 @@ func (s session) state() codingState {
 // table holds all sessions. key: session.key. Its methods do not change a table, but return a changed copy.
 type table map[string]session
 
-// fold returns the table after the report of a session.
+// fold returns the table after the report of a session. It ignores a session that nobody watches.
 func (t table) fold(now time.Time, r report) table {
 	if r.headless {
 		return t
