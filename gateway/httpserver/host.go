@@ -18,7 +18,7 @@ type Hosts struct {
 	Allowed []string // accepted names besides IP addresses and the names of a local network; lower case, without port
 }
 
-// Check returns an error for a request whose Host header has any other name.
+// Check returns an error for a request whose Host header names none of these hosts.
 func (h Hosts) Check(r *http.Request) error {
 	host := hostOnly(r.Host)
 	if h.isAllowed(host) {

@@ -77,8 +77,8 @@ func (l *Lingering) markLast(r *http.Request) {
 	}
 }
 
-// add keeps open a connection that net/http has closed, until the client closes it or the timeout is over.
-// It returns false if the connection must be closed at once.
+// add keeps open a connection that net/http has closed, until the client closes it, the client has sent
+// maxDrained bytes, or the timeout is over. It returns false if the connection must be closed at once.
 func (l *Lingering) add(c *limitedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

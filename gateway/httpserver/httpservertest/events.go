@@ -20,8 +20,8 @@ type Reader struct {
 	Leave context.CancelFunc // disconnects
 }
 
-// Listen opens a stream of server-sent events, which it closes when the test ends. If lastID is not empty,
-// the stream begins after the event with that ID.
+// Listen opens a stream of server-sent events, which it closes after 10 s or when the test ends. If lastID is
+// not empty, the stream begins after the event with that ID.
 func Listen(t testing.TB, url, lastID string) *Reader {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
