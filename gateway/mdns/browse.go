@@ -18,7 +18,7 @@ import (
 
 // Search describes a search for services on the local link.
 type Search struct {
-	Type       string   // DNS-SD service type: Service, Wyoming or HomeAssistant
+	Type       string   // DNS-SD service type, such as Wyoming or OSC
 	Except     string   // name of an instance to skip, such as this appliance itself (see [Options.Instance]); case is ignored
 	Interfaces []string // network interfaces to search on, as in [Options]
 }
@@ -27,7 +27,7 @@ type Search struct {
 type Found struct {
 	Instance string            // instance name, "perch-<id>" for an appliance; the names of other programs may contain any character
 	Host     string            // host name without a trailing dot, such as "perch.local"
-	Port     int               // TCP port; never 0
+	Port     int               // TCP or UDP port, as the service type says; never 0
 	Addrs    []netip.Addr      // at least one address, IPv4 first; the zone of a link-local IPv6 address is the interface
 	Sender   netip.Addr        // address of the machine that has sent the host name and port, IPv4 if it has sent them by IPv4
 	TXT      map[string]string // TXT record with lower-case keys; the keys of an appliance are ota, ws, version and id
@@ -185,7 +185,7 @@ func (b *browsing) instance(name string, ttl uint32) *candidate {
 	return &candidate{}
 }
 
-// complete returns the instances that have a port and an address, ordered by name.
+// complete returns the instances that have a port and an address, except the one to skip, ordered by name.
 func (b *browsing) complete() (list []Found) {
 	for _, c := range b.instances {
 		if c.Port != 0 && len(c.Addrs) > 0 && !strings.EqualFold(c.Instance, b.Except) {
