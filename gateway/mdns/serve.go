@@ -215,7 +215,8 @@ type finding struct {
 	by netip.Addr
 }
 
-// claim chooses the host name by setting Announcer.suffix. It returns the program that responds to queries for the name.
+// claim chooses the host name by setting Announcer.suffix. It returns the program that responds to queries for the name,
+// or an error if all candidates are taken.
 func (a *Announcer) claim(ctx context.Context, s *socket) (by string, err error) {
 	for ; a.suffix <= maxSuffix; a.suffix++ {
 		host := hostName(a.opts.Name, a.suffix)
