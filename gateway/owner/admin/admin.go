@@ -51,7 +51,7 @@ type registry interface {
 }
 
 // talk controls robots. For a robot that is not connected, Speak and Alert queue the speech or the alert until the
-// robot connects. The other methods then return an error that has the methods Code and Status.
+// robot connects; Abort, Hangup, Reboot and Call return an error that has the methods Code and Status.
 type talk interface {
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)

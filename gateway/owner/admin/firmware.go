@@ -30,9 +30,9 @@ func (s *steadyReader) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// receiveUpload calls work with the body of an upload. After an error it discards the rest of the body: the client is
-// still sending, and would see a connection reset instead of the response. There is nothing to discard if the
-// client has sent "Expect: 100-continue" and work has not read the body.
+// receiveUpload calls work with the body of an upload. After an error it discards the rest of the body, up to
+// limit.Drained bytes: the client is still sending, and would see a connection reset instead of the response. There is
+// nothing to discard if the client has sent "Expect: 100-continue" and work has not read the body.
 func receiveUpload[T any](w http.ResponseWriter, r *http.Request, work func(body io.Reader) (T, error)) (T, error) {
 	body := &steadyReader{Reader: r.Body, control: http.NewResponseController(w)}
 	result, err := work(body)

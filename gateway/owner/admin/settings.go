@@ -52,7 +52,7 @@ func (a *API) checkConfig(c toCheck) (any, error) {
 	return a.o.Settings.Check(c.Text)
 }
 
-// changeConfig sets keys of the configuration.
+// changeConfig sets keys of the configuration, and publishes event.Changed.
 func (a *API) changeConfig(values map[string]any) (any, error) {
 	if len(values) == 0 {
 		return nil, &httpserver.Fault{Word: "bad_change", Sentence: "no key is named", HTTP: http.StatusBadRequest}

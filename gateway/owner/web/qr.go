@@ -12,8 +12,8 @@ import (
 // maxQR is the maximum length of the text of a QR code, in bytes. A URL is far shorter.
 const maxQR = 300
 
-// qrCode returns the QR code of a text, without the quiet zone. Each string is a row of the code, with 1 for a dark
-// and 0 for a light module.
+// qrCode returns the QR code of a text of 1 to maxQR bytes, without the quiet zone. Each string is a row of the code, with
+// 1 for a dark and 0 for a light module.
 func qrCode(text string) ([]string, error) {
 	if text == "" || len(text) > maxQR {
 		return nil, &httpserver.Fault{Word: "bad_text", Sentence: fmt.Sprintf("text is needed, of at most %d bytes", maxQR), HTTP: http.StatusBadRequest}
