@@ -46,8 +46,8 @@ func newAnnouncer(c *connection) *announcer {
 	return &announcer{conn: c, added: make(chan struct{}, 1)}
 }
 
-// add queues an announcement. It replaces a waiting announcement of the same notification or, if a belongs
-// to no notification, with the same text.
+// add queues an announcement and calls wake. It replaces a waiting announcement of the same notification or,
+// if a belongs to no notification, with the same text.
 func (n *announcer) add(a dialogue.Announcement) {
 	n.mu.Lock()
 	same := func(b dialogue.Announcement) bool {
@@ -121,7 +121,8 @@ func (n *announcer) close() {
 	n.tasks.Wait()
 }
 
-// run speaks the waiting announcements until all are spoken or ctx ends.
+// run speaks the waiting announcements until all are spoken, ctx ends, or the robot does not fetch one (see
+// giveUp).
 func (n *announcer) run(ctx context.Context) {
 	retry := minRetry
 	for {
@@ -240,7 +241,9 @@ func (n *announcer) finish(a dialogue.Announcement) {
 // wakeHint is shown after a question. The robot is idle, so somebody has to wake it to answer.
 const wakeHint = "Touch me, or say my wake word, to answer."
 
-// speak makes the robot speak one announcement, and returns when the robot has played all of it.
+// speak makes the robot speak one announcement, and returns when the robot has played all of it. It returns
+// errSkipped after skipCurrent, and an error that wraps notify.ErrNotFetched if the robot does not fetch the
+// sound.
 func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	n.mu.Lock()

@@ -21,8 +21,10 @@ import (
 // and AnswerClosed if somebody has silenced the robot. An interruption before the question is heard
 // postpones the question. When ctx ends, Ask withdraws the question and returns ctx's error.
 //
-// Ask returns dialogue.ErrOffline if the robot's channel is closed or closes before an answer,
-// dialogue.ErrBusy if too much waits to be spoken, or the reason why the robot could not ask.
+// While the channel is closed, a robot that can speak while idle speaks the question, and asks again once
+// somebody has woken it. For other robots, or if the channel closes before an answer, Ask returns
+// dialogue.ErrOffline. It returns dialogue.ErrBusy if too much waits to be spoken, or the reason why the
+// robot could not ask.
 func (s *Server) Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error) {
 	text, err := dialogue.Speakable(q.Text)
 	if err != nil {

@@ -87,7 +87,8 @@ func (s *sessions) add(added *session) {
 	}
 }
 
-// remove removes a session that has ended, unless another one has replaced it.
+// remove removes a session that has ended, unless another one has replaced it. It counts the session in s.lost
+// if the robot did not read.
 func (s *sessions) remove(ended *session, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

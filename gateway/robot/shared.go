@@ -53,7 +53,7 @@ var errNotAdopted = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConf
 	Sentence: "nothing is stored for a robot that nobody has adopted; adopt it, or try again while its channel is open"}
 
 // store stores commands for an adopted robot, and publishes a rejection for each command that is
-// dropped to make room.
+// dropped to make room. For a stranger it returns errNotAdopted.
 func (s *shared) store(id device.ID, added ...Command) error {
 	if !s.options.Robots.Trusts(id) {
 		return errNotAdopted

@@ -157,7 +157,8 @@ func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
 }
 
 // listen recognizes an utterance while it is spoken. The text is empty if the recognizer did not
-// understand it; listen then makes the robot say so if start.Aloud is set.
+// understand it; listen then makes the robot say so if start.Aloud is set. If the recognizer fails,
+// listen makes the robot say so, and returns the error.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	transcript, err := t.recognize(ctx, u, t.character.Speech)
 	t.clock.end(event.StageRecognize)
@@ -298,7 +299,8 @@ func (t *turn) queueGesture(ctx context.Context, cue agent.Cue) error {
 	return t.speech.Gesture(ctx, g.Name)
 }
 
-// speakSentence queues a sentence, and its sound as it is synthesized.
+// speakSentence queues a sentence, and its sound as it is synthesized. If the engine becomes unavailable
+// after the sound has begun, the sentence is cut off, and speakSentence returns nil.
 func (t *turn) speakSentence(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
@@ -347,8 +349,8 @@ func (t *turn) playPhrase(ctx context.Context, name string) {
 
 // askQuestion speaks a question, waits for the answer and calls reply with it. The answer is spoken words, a
 // touch or the owner's decision. The answer is AnswerExpired if the time is over: at q.Until, or if q.Until
-// is zero, when within has passed since the question was spoken. If the turn is cancelled, the answer is
-// AnswerClosed.
+// is zero, when within has passed since the question was spoken. If the turn is cancelled, or the question
+// cannot be spoken or an answer recognized, the answer is AnswerClosed, and askQuestion returns an error.
 func (t *turn) askQuestion(ctx context.Context, q agent.Question, within time.Duration, reply func(agent.Answer)) error {
 	answer := agent.Answer{Outcome: agent.AnswerClosed}
 	defer func() { reply(answer) }()

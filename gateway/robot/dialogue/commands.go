@@ -51,8 +51,8 @@ type (
 	Configure struct{ Settings }
 )
 
-// waitsForHello reports whether an input that comes before the robot's hello is kept, and handled after the
-// hello. Only an Abort is then dropped.
+// waitsForHello reports whether an input waits for the robot's hello. Step keeps such an input, and it is
+// handled after the hello; before the hello, Step drops an Abort, and inputs beyond maxEarly.
 func waitsForHello(in Input) bool {
 	switch in.(type) {
 	case Announce, ShowAlert, ShowEmotion, InjectText, Abort, HoldChannel, CollectCommands, DecideQuestion, Reboot:

@@ -49,7 +49,8 @@ func (in FromRobot) step(s *stepper) {
 	}
 }
 
-// handleHello handles the first hello, or a change of the robot's features by a later hello.
+// handleHello handles the first hello, or a change of the robot's features by a later hello. It closes the
+// channel of a robot whose sound is not Opus.
 func handleHello(s *stepper, m xiaozhi.Hello) {
 	if m.Format != "" {
 		format := plain.Clip(plain.Text(m.Format), limit.Word)

@@ -87,7 +87,7 @@ func (s *stepper) endUtterance() {
 }
 
 // beginUtterance begins an utterance. In realtime mode it first cancels the turn under way, if speech may
-// interrupt that turn. It does nothing else unless the phase is ready after that.
+// interrupt that turn. It then begins the utterance only if the phase is ready.
 func (s *stepper) beginUtterance() {
 	if s.isInterruptible() {
 		s.cancel(false)
@@ -204,8 +204,8 @@ func (s *stepper) halt(abort bool) {
 	s.restOrListen(spoke)
 }
 
-// interrupt cancels the turn under way, if there is one, and enters the phase after it. The waiting
-// announcements let the person who interrupts speak first.
+// interrupt cancels the turn under way, if there is one, and enters the phase after it. If abort is set, it
+// sends tts stop even without a turn. The waiting announcements let the person who interrupts speak first.
 func (s *stepper) interrupt(abort bool) {
 	if s.turn.active && !abort {
 		s.requeue()
