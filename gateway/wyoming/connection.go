@@ -268,8 +268,8 @@ func (c *connection) explain(err error) {
 	}
 }
 
-// linger discards data from the client until the client closes the connection. Closing a connection with unread data
-// would reset it, so that the client might not receive the last event.
+// linger discards data from the client until the client closes the connection, at most for lingerTimeout. Closing a
+// connection with unread data would reset it, so that the client might not receive the last event.
 func (c *connection) linger() {
 	half, ok := c.conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil || c.conn.SetReadDeadline(time.Now().Add(lingerTimeout)) != nil {
