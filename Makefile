@@ -99,8 +99,9 @@ deb: deps ## builds the Debian packages into dist; ARCHITECTURES=arm64 builds fo
 	@packaging/deps.sh deb
 	packaging/deb.sh dist $(ARCHITECTURES)
 
-test-peers: build ## runs a real Home Assistant beside Perch; see docs/peers.md
+test-peers: build ## runs a real Home Assistant and real speech servers beside Perch; see docs/peers.md
 	packaging/peers/homeassistant.py
+	packaging/peers/speech.py
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64
