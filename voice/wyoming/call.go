@@ -134,7 +134,11 @@ func (c *call) read() (Event, error) {
 	if err := e.Decode(&f); err != nil {
 		return Event{}, err
 	}
-	return Event{}, reason("it says: " + printable(f.Text))
+	text := printable(f.Text)
+	if f.Code != "" {
+		text += " (" + printable(f.Code) + ")" // piper's text is just the name of a voice that it cannot load
+	}
+	return Event{}, reason("it says: " + text)
 }
 
 // reason is an error that becomes the message of a fault.

@@ -150,7 +150,7 @@ func TestRecognizerFailures(t *testing.T) {
 		"complains": {func(p *peer, _ Event) {
 			p.until(TypeAudioStop)
 			p.event(TypeError, Failure{Text: "CUDA out of\nmemory", Code: "RuntimeError"}, nil)
-		}, []string{"it says: CUDA out of memory"}},
+		}, []string{"it says: CUDA out of memory (RuntimeError)"}},
 		"complains at once and closes": {func(p *peer, _ Event) {
 			p.event(TypeError, Failure{Text: "no such model"}, nil)
 		}, []string{"no such model"}},

@@ -198,6 +198,10 @@ func TestSynthesizerFailures(t *testing.T) {
 		script script
 		words  string
 	}{
+		"lacks a voice that it lists": {func(p *peer, _ Event) {
+			p.event(TypeError, Failure{Text: "en_US-amy-low", Code: "VoiceNotFoundError"}, nil)
+		},
+			"it says: en_US-amy-low (VoiceNotFoundError)"},
 		"complains":       {func(p *peer, _ Event) { p.event(TypeError, Failure{Text: "no voice"}, nil) }, "it says: no voice"},
 		"says nothing":    {func(p *peer, _ Event) { p.event(TypeAudioStop, nil, nil); p.hangUp() }, "without any sound"},
 		"closes":          {func(*peer, Event) {}, "closed the connection"},
