@@ -186,7 +186,8 @@ func (b *Brain) redact(s string, maxBytes int) string {
 // notifies the agent and returns without waiting. If the agent then responds within
 // Options.Grace, the next turn can use the session; otherwise the agent is killed as soon
 // as no turn runs. A turn that takes too long or says too much is cancelled, and the robot
-// says so.
+// says so. If the agent no longer knows the session, Think opens a new one and repeats the
+// turn once.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	if t.Stranger() {
 		return agent.ErrStranger

@@ -34,7 +34,8 @@ type launch struct {
 }
 
 // runningConn returns a connection to an initialized agent. If no agent runs, it starts
-// one. If ctx ends in the meantime, the start continues, and the next turn uses the agent.
+// one; after a failure it returns the failure until the pause before the next start has
+// passed. If ctx ends during a start, the start continues, and the next turn uses the agent.
 func (b *Brain) runningConn(ctx context.Context) (*conn, error) {
 	b.mu.Lock()
 	switch wait := b.retryAt.Sub(b.o.Now()); {

@@ -29,8 +29,8 @@ type inbox struct {
 // newInbox returns an empty inbox.
 func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
-// enqueue adds an item and reports whether there was room for it. There always is room for
-// the end of the turn.
+// enqueue adds an item and reports whether there was room for it. There is always room for
+// the end of the turn, but after close for nothing.
 func (in *inbox) enqueue(it item) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -81,7 +81,8 @@ func (c *conn) addSession(s *session, result json.RawMessage) error {
 	return nil
 }
 
-// drop removes a session from c, and closes it if the agent supports that.
+// drop removes a session from c, and closes it if the agent supports that. A session that
+// is still being opened is closed once it is open.
 func (c *conn) drop(s *session) {
 	s.closeEndpoint()
 	c.mu.Lock()

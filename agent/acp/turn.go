@@ -65,8 +65,9 @@ var (
 	errEndless = errors.New("the agent does not come to an end")
 )
 
-// run handles the events of the turn until the agent ends it, and returns the agent's last
-// event.
+// run handles the events of the turn until the agent ends it, and returns this end, which
+// may hold an error of the agent. run itself fails if the turn exceeds a limit, if ctx ends,
+// or if a reply cannot be sent.
 func (r *turnRun) run(ctx context.Context) (ended, error) {
 	for {
 		it, err := r.next(ctx)
@@ -169,8 +170,8 @@ func (r *turnRun) sendPhrase(phrase string) error {
 	return r.sendReplies(append(r.speech.Flush(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: text}))
 }
 
-// handleTool updates a tool and reports its status, unless the tool is of kind think and
-// not another agent.
+// handleTool updates a tool and reports its status. It does not report tools of kind think,
+// except other agents, nor tools beyond the limit of toolFor.
 func (r *turnRun) handleTool(change toolChange) error {
 	t := r.toolFor(change.id)
 	if t == nil {
@@ -322,7 +323,8 @@ func (r *turnRun) ask(ctx context.Context, question string) (decision, error) {
 	return refused, nil
 }
 
-// interpret returns the decision in an answer.
+// interpret returns the decision in an answer. understood is false for a spoken answer that
+// is neither yes nor no.
 func (r *turnRun) interpret(a agent.Answer) (d decision, understood bool) {
 	switch a.Outcome {
 	case agent.AnswerTouch, agent.AnswerAllowed:
