@@ -33,7 +33,7 @@ type response struct {
 }
 
 // sendRequest makes one request without the rejected options, and passes the message to r while
-// it is received.
+// it is received. It stops with thinker.StopLength after limit.List bytes of text.
 func (e *Engine) sendRequest(ctx context.Context, p thinker.Prompt, without rejections, r *response) (thinker.Stop, error) {
 	params := e.encode(p, without)
 	w := remote.NewWatch(ctx, e.o.FirstWithin, e.o.IdleWithin)
