@@ -284,8 +284,9 @@ func (d *Diary) storeHead(next Head) error {
 	return nil
 }
 
-// cutPoint returns the first signed point after which the chain has at most d.keep entries.
-// The caller holds d.changing.
+// cutPoint returns the first signed point after which the chain has at most d.keep entries,
+// which is h.Root for a chain that is short enough. If none is found, it returns h.Last, or
+// h.Root if the stored entries could not all be read. The caller holds d.changing.
 func (d *Diary) cutPoint(h Head) Point {
 	if h.Last.Seq <= h.Root.Seq+uint64(d.keep.Load()) {
 		return h.Root
@@ -308,7 +309,7 @@ func (d *Diary) Bound(keep int) {
 	d.cut()
 }
 
-// cut cuts the chain if it has too many entries.
+// cut cuts the chain if it has too many entries and its last entry is signed.
 func (d *Diary) cut() {
 	d.changing.Lock()
 	defer d.changing.Unlock()
