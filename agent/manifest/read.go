@@ -106,8 +106,8 @@ func readBounded(r io.Reader, name string) ([]byte, error) {
 	return data, err
 }
 
-// Fetch downloads the manifest at an https address, and its instructions from the same
-// server.
+// Fetch downloads the manifest at an https address, and the files that it names, such as
+// its instructions, from the same server.
 func Fetch(ctx context.Context, client *http.Client, address string) (Manifest, error) {
 	open, err := OpenAt(ctx, client, address)
 	if err != nil {
