@@ -35,7 +35,8 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	return slices.Clone(s.tools)
 }
 
-// Warm connects to the server if it is not connected.
+// Warm connects to the server if it is not connected. Between attempts to connect it returns
+// the error of the last one.
 func (s *Server) Warm(ctx context.Context) error {
 	_, err := s.waitConnected(ctx)
 	return err
@@ -63,8 +64,9 @@ func (s *Server) Check(ctx context.Context) error {
 }
 
 // Call calls the tool with this name, as returned by Tools, and returns its output. If the
-// tool fails, the error is the tool's own text. If ctx ends, Call notifies the server and
-// returns without waiting.
+// tool fails, the error is the tool's own text. If the server no longer knows the session,
+// Call repeats the call once, over a new connection. If ctx ends, Call notifies the server
+// and returns without waiting.
 func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	tool, ok := strings.CutPrefix(name, s.o.Name+".")
 	if !ok || !s.isAllowed(tool) {
@@ -209,9 +211,9 @@ func (s *Server) recordAttempt(l *link, err error) {
 	}
 }
 
-// recordEnd stores and logs the end of a connection. If no attempt has failed before,
-// callers wait for the next attempt: some proxies cut connections that can be restored at
-// once, and then no call fails.
+// recordEnd stores the end of a connection, and logs it for a child. If no attempt has
+// failed before, callers wait for the next attempt: some proxies cut connections that can be
+// restored at once, and then no call fails.
 func (s *Server) recordEnd(l *link) {
 	err := l.err()
 	defer close(l.ended)
