@@ -57,8 +57,7 @@ func (t tools) has(name string) bool {
 	return found
 }
 
-// mayBegin reports whether text begins with the name of a tool or with print. If text ends within a name, it
-// reports whether such a name begins like that.
+// mayBegin reports whether text begins with the name of a tool or with print, or is the beginning of such a name.
 func (t tools) mayBegin(text string) bool {
 	n := nameLength(text)
 	if n == 0 {
@@ -207,7 +206,7 @@ func isSchema(value any) bool {
 	return is && object["type"] == "object" && object["properties"] != nil
 }
 
-// firstOf returns the value of the first key that object has, and whether it has one.
+// firstOf returns the value of the first of the keys that object has, and whether it has any of them.
 func firstOf(object map[string]any, keys ...string) (any, bool) {
 	for _, key := range keys {
 		if value, is := object[key]; is {
@@ -335,8 +334,8 @@ func (t tools) typeOf(name, parameter string) any {
 	return nil
 }
 
-// value returns the value of a parameter. It is the decoded JSON in text, or text itself if the schema requires a
-// string or text is not JSON.
+// value returns the value of a parameter. It is the decoded JSON or Python literal in text, or text itself if text
+// is neither or the schema requires a string. None is nil even then.
 func (t tools) value(name, parameter, text string) any {
 	var value any
 	if t.typeOf(name, parameter) == "string" || json.Unmarshal([]byte(text), &value) != nil {
@@ -393,7 +392,7 @@ func (t tools) python(text string, whole bool) (n int, calls []Call) {
 }
 
 // pythonCall parses a call in Python at the beginning of text, with a name of n bytes. size is the length of
-// the call, or 0 if none exists.
+// the call, or 0 if text does not begin with a call of an offered tool.
 func (t tools) pythonCall(text string, n int) (size int, call Call) {
 	if n == len(text) || text[n] != '(' && text[n] != '{' {
 		return 0, call
@@ -435,7 +434,7 @@ func splitArguments(text string) (parts []string) {
 	return append(parts, text[from:])
 }
 
-// closingBracket returns the length of text up to and including the bracket that closes the first one, or -1.
+// closingBracket returns the length of text up to and including the bracket that closes its first bracket, or -1.
 func closingBracket(text string) int {
 	n := -1
 	scan(text, func(at, depth int) bool {

@@ -46,7 +46,7 @@ type Reader struct {
 	base   string         // base of the mark that began the call or header
 	tool   string         // name of the tool in this mark or in the header
 	nested map[string]int // number of open marks within a call; key: base of the marks
-	other  bool           // whether the dropped text is not a thought but a message of another role
+	other  bool           // whether the text in stateThought is the message of another role, which is dropped
 
 	calls    []Call // calls since the previous call of Calls
 	opened   bool   // whether a thought had a mark at its beginning
@@ -59,14 +59,14 @@ type state int
 const (
 	stateText    state = iota // text for people
 	stateMaybe                // text for people, or a thought that the prompt has begun
-	stateThought              // a thought or other text that is dropped
+	stateThought              // a thought, or a message of another role, which is dropped
 	stateCall                 // a tool call
 	stateHeader               // author and recipient of a message, up to the end of the line or the next mark
 )
 
 // NewReader returns a reader of one message of a model that may call the offered tools. If thinking is
 // true, the text may begin inside a thought. The reader then holds the text until a mark shows whether it
-// did.
+// did; text of more than maxUndecided bytes counts as a thought.
 func NewReader(offered []Tool, thinking bool) *Reader {
 	r := &Reader{tools: newTools(offered)}
 	if thinking {
@@ -93,7 +93,8 @@ func (r *Reader) Thoughts() string {
 	return text
 }
 
-// think adds text to the thoughts, unless the thoughts that nobody has asked for are too long.
+// think adds text to the thoughts. It drops the text if the thoughts since the previous call of Thoughts
+// would become too long.
 func (r *Reader) think(text string) {
 	if r.thought.Len()+len(text) <= maxUndecided {
 		r.thought.WriteString(text)
@@ -133,7 +134,7 @@ func (r *Reader) Release() string {
 }
 
 // Flush ends the message, and returns the rest of the text for people. cut reports whether the message was cut
-// off. In this case a possible thought and an incomplete call are dropped.
+// off. In this case a possible thought counts as a thought, and an incomplete call is dropped.
 func (r *Reader) Flush(cut bool) string {
 	r.part = ""
 	spoken := r.read(true)
@@ -225,7 +226,7 @@ func (r *Reader) onBeginning(end bool) bool {
 	return true
 }
 
-// inStripped drops a thought without control tokens up to the header of the next message. It returns false if
+// inStripped reads a thought without control tokens up to the header of the next message. It returns false if
 // more text is needed.
 func (r *Reader) inStripped(end bool) bool {
 	const final, call = "assistantfinal", "assistantcommentary to=functions."
@@ -308,7 +309,7 @@ func (r *Reader) onText(text string) {
 	}
 }
 
-// append adds text to the current call or header.
+// append adds text to the current call or header, and drops text beyond maxUndecided.
 func (r *Reader) append(text string) {
 	if len(r.raw)+len(text) <= maxUndecided {
 		r.raw += text
@@ -383,7 +384,7 @@ func isRole(word string) bool {
 }
 
 // onRole starts a message with this role. If the role is not the assistant's, the model has invented the
-// message, which is dropped like a thought.
+// message, which is dropped.
 func (r *Reader) onRole(role string) {
 	switch role {
 	case "assistant", "model", "bot":
@@ -422,8 +423,8 @@ func (r *Reader) inCall(m mark, kind markKind) {
 	}
 }
 
-// endCall ends a call and parses its text. Text that is not a valid call becomes a call of the tool "?", which is
-// not offered.
+// endCall ends a call and parses its text. The result of a tool is dropped. Other text that is not a valid call
+// becomes a call of the tool "?", which is not offered.
 func (r *Reader) endCall() {
 	if !isResult(r.base) {
 		calls := r.tools.calls(r.raw, r.tool)
