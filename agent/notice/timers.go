@@ -229,7 +229,8 @@ const (
 	stopTool   = "stop_reminder"   // {id}; returns whether the reminder existed
 )
 
-// ErrOnRobot is wrapped by the errors of Cancel if a reminder on the robot cannot be stopped.
+// ErrOnRobot is wrapped by the errors of Cancel, and of Set after a failure, if a reminder on
+// the robot cannot be stopped.
 var ErrOnRobot = errors.New("the robot's own reminder cannot be stopped")
 
 // createReminder sets a reminder on the robot. If the robot cannot set it, onRobot is
