@@ -28,9 +28,9 @@ const (
 	warmWithin  = 2 * time.Minute // enough to load a large model from a slow disk
 )
 
-// Check tests with one cheap request whether the engine works. Its error wraps agent.ErrAway if the engine
-// does not work, ErrNoTools if it works without tools, and agent.ErrBlind if it works without the
-// configured vision.
+// Check tests whether the engine works. It requests the details of the model or the list of models, and only for
+// a model that is not in the list the beginning of a message. Its error wraps agent.ErrAway if the engine does
+// not work, ErrNoTools if it works without tools, and agent.ErrBlind if it works without the configured vision.
 func (e *Engine) Check(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -49,8 +49,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// Limits returns ErrNoTools with the server's message if the server has rejected tools in a turn. The message
-// sometimes names the remedy, such as llama.cpp's --jinja.
+// Limits returns an error with ErrNoTools and the server's message if the server has rejected tools in a turn,
+// otherwise nil. The message sometimes names the remedy, such as llama.cpp's --jinja.
 func (e *Engine) Limits() error {
 	e.mu.Lock()
 	reason, rejected := e.toolless, e.rejected&rejectsTools != 0

@@ -8,7 +8,8 @@
 // Options.Dialect overrides this guess.
 //
 // An option that the server rejects (tools, a temperature, the old name of a limit) is
-// left out of later requests, and logged once. Thoughts of the model are not passed on.
+// left out of later requests, and logged once; tools are offered again after a while.
+// Thoughts in a field of their own are passed on as thoughts, not as text.
 package openai
 
 import (

@@ -21,7 +21,7 @@ func (e *Engine) DescribeImage(ctx context.Context, l agent.Look) (string, error
 }
 
 // continueVision is Continue for a prompt with a picture. If the server says that its model
-// does not accept pictures, continueVision returns agent.ErrBlind, whatever the HTTP status is.
+// does not accept pictures (see aboutPictures), the error wraps agent.ErrBlind.
 func (e *Engine) continueVision(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error) (thinker.Stop, error) {
 	return e.retry(ctx, p, out, func(ctx context.Context, err error) error {
 		if r := refused(err); r != nil && aboutPictures(&r.Refusal) {
