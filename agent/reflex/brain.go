@@ -97,7 +97,8 @@ func (b *Brain) booksFor(tag string) []*Book {
 	return append([]*Book{first}, others...)
 }
 
-// Think implements agent.Brain. It answers in the language of the book that matches.
+// Think implements agent.Brain. It answers in the language of the book that matches. If none
+// matches, it says in the turn's language that it has not understood.
 func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) error) error {
 	c := &command{brain: b, turn: t, out: out}
 	books := b.booksFor(t.Language)
