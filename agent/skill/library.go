@@ -209,7 +209,8 @@ func character(t agent.Turn) string {
 	return cmp.Or(t.Persona.ID, agent.DefaultCharacter)
 }
 
-// Block returns the part of a turn's prompt that contains the instructions of bundles.
+// Block returns the part of a turn's prompt that contains the instructions of bundles, or ""
+// for an untrusted turn.
 func (l *Library) Block(t agent.Turn) string {
 	if t.Untrusted {
 		return ""

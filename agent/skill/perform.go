@@ -31,7 +31,8 @@ const unknownSentiment = -0.3
 
 // Perform performs a skill and publishes its start and its end. A tool's result without
 // Success is returned as an error with the output as its message. If the character does not
-// have the skill, the error wraps ErrUnknown.
+// have the skill, Perform publishes a failure, and returns an error that wraps ErrUnknown
+// and a result with an output and a sentiment.
 func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	if err := checkElsewhere(c.Skill); err != nil {
 		return Result{}, err
@@ -65,7 +66,9 @@ func (l *Library) Perform(ctx context.Context, c Call) (Result, error) {
 	})
 }
 
-// run publishes the start of a skill, calls do and publishes the end.
+// run publishes the start of a skill and its gesture, calls do and publishes the end. It
+// does nothing but return an error if too many skills are running or the arguments are not
+// a JSON object.
 func (l *Library) run(ctx context.Context, s Skill, c Call, do func(*performance) (Result, error)) (Result, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -145,7 +148,7 @@ func fillPattern(pattern string, args map[string]any, r Result) string {
 	return strings.NewReplacer(", !", "!", ", .", ".", ", ?", "?", " ,", ",", " .", ".", " !", "!", " ?", "?").Replace(agent.Speakable(text))
 }
 
-// callTool calls a tool's endpoint or MCP server.
+// callTool checks the arguments of a tool, and calls the tool's endpoint or MCP server.
 func (l *Library) callTool(p *performance, t Tool) (Result, error) {
 	if err := checkArguments(t.Schema, p.args); err != nil {
 		return Result{}, err

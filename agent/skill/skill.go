@@ -34,7 +34,7 @@ type Skill struct {
 	Slots        map[string]string   // names of arguments by the names of slots in Sentences, where these differ
 	Tools        []Tool
 	Needs        map[string]string // version ranges of the dependencies; key: name of the skill
-	Handler      string            // name of the tool that implements the skill; if empty, the skill only speaks
+	Handler      string            // name of the tool that implements the skill; if empty, the skill only gestures and speaks
 	Servers      map[string]string // addresses of MCP servers; key: Tool.Server
 	Folder       string            // folder of the bundle; empty for a built-in skill
 	Digest       string            // digest of the bundle, "sha256:" and hex
