@@ -99,7 +99,7 @@ func isNumber(word string) bool {
 	return word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsDigit(r) })
 }
 
-// isDotted reports whether a word consists of one or two letters between dots.
+// isDotted reports whether a word consists of parts of one or two letters, separated by dots.
 func isDotted(word string) bool {
 	for _, part := range strings.Split(word, ".") {
 		letters := []rune(part)

@@ -131,9 +131,9 @@ func (k *Brain) clips(t agent.Turn) []string {
 	return names
 }
 
-// clip returns the gesture that a clip of a turn's character stands for. The clip that the character has for an
-// animation takes its place, unless robots can make a gesture of the animation's name and none of the clip's.
-// Programs that show the character know its clips.
+// clip returns the gesture for a name that the model has passed to play_clip, or an error if clips does not return
+// the name. For an animation of the character's own it is the animation's clip, which programs that show the
+// character know, unless only the animation has the name of a gesture that every character can make.
 func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
 	name, _ := event.GestureName(clip)
 	if names := k.clips(t); !slices.Contains(names, name) {

@@ -296,7 +296,9 @@ var (
 	errEndless = fmt.Errorf("%w: the model did not finish within %s; it may be too slow, or stuck", agent.ErrAway, modelWithin)
 )
 
-// message has the model write one message, and speaks it at the same time.
+// message has the model write one message, and speaks it at the same time. A message that is too long, or takes too
+// long, counts as cut off (StopLength). If it takes too long and the turn has brought only thoughts, the error is
+// errEndless.
 func (r *turnRun) message(p Prompt) (Message, Stop, error) {
 	m := Message{Role: RoleAssistant}
 	ctx := r.clock.Context()
@@ -364,9 +366,9 @@ func (r *turnRun) addWritten(m *Message, offered []Tool) {
 	}
 }
 
-// growHistory raises the limit of the history by a quarter for the next turn. There is a limit if the model has
-// refused a longer prompt; but the server may have been restarted with a longer context since, or other parts of
-// that prompt may have been unusually long.
+// growHistory updates the limit of the history after the model has accepted a prompt. The length of a shortened
+// history becomes the limit. Otherwise, if no tool has run, an existing limit rises by a quarter: the server may have
+// been restarted with a longer context since, or other parts of the refused prompt may have been unusually long.
 func (r *turnRun) growHistory() {
 	if fits := r.fits.Load(); r.accepted > 0 {
 		r.fits.Store(r.accepted)
@@ -416,7 +418,8 @@ var silence = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^[\s.…]*$|^\s*[\[(*<][^\])*>]*(silen|nothing|no (response|reply|answer)|quiet|schweig|stille|沈黙|無言|沉默)[^\])*>]*[\])*>]\W*$`)
 })
 
-// finish ends the turn. It says the phrase with the key phrase if that is not empty. A model may say nothing on
+// finish ends the turn. It says the phrase with the key phrase if that is not empty. Otherwise, if nothing was spoken,
+// it says a phrase if tools have run, or if what the model has written cannot be spoken. A model may say nothing on
 // purpose, for example because the person spoke to somebody else. A model that has written only thoughts has failed.
 func (r *turnRun) finish(phrase string) error {
 	var replies []agent.Reply

@@ -294,7 +294,8 @@ type TurnTools struct {
 }
 
 // TurnTools collects the tools of a turn. The tools send replies through reply, which must
-// be safe for concurrent use until the turn ends. If reply is nil, there are no such tools.
+// be safe for concurrent use until the turn ends. If reply is nil, the tool speak is left out,
+// and the other tools send no replies.
 func (k *Brain) TurnTools(ctx context.Context, t agent.Turn, reply func(...agent.Reply) error) *TurnTools {
 	u := &TurnTools{slot: make(chan struct{}, 1)}
 	u.set = k.toolsOf(ctx, t, turnHooks{&u.after, reply})
@@ -307,7 +308,7 @@ func (u *TurnTools) Offered() []Tool { return u.set.offered }
 // Acted reports whether a tool has run.
 func (u *TurnTools) Acted() bool { return u.acted.Load() }
 
-// Outcome returns how the turn ends, if a tool has set it.
+// Outcome returns how the turn ends if a tool has set it, otherwise "".
 func (u *TurnTools) Outcome() agent.End {
 	end, _ := u.end.Load().(agent.End)
 	return end
