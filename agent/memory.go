@@ -68,7 +68,8 @@ var (
 	// ErrTooMuch is wrapped by the errors of Remember and Edit for an entry that is too
 	// long or has no body.
 	ErrTooMuch = errors.New("too long to remember")
-	// ErrFull is returned for a viewer's entry while other entries fill the memory.
+	// ErrFull is wrapped by the error of Remember for a viewer's entry while other entries
+	// fill the memory.
 	ErrFull = errors.New("the memory is full, and facts reported by a viewer do not replace others; forget something, or raise memory.most")
 )
 

@@ -76,8 +76,8 @@ func NewMind(brains Brains, memory *Memory, bus publisher, log *slog.Logger) *Mi
 }
 
 // Complete sets a function that adds the persona and the name to a turn that has a robot
-// but neither of them, such as a turn that a skin sends in a robot's conversation. It must
-// be called before the first turn.
+// but no persona, name or brain, such as a turn that a skin sends in a robot's conversation.
+// It must be called before the first turn.
 func (m *Mind) Complete(complete func(*Turn)) { m.complete = complete }
 
 // Forget deletes the history of a conversation, also on disk and in brains with histories.
@@ -119,10 +119,11 @@ func (m *Mind) Dismiss(conversation string) {
 // ErrNoBrain is wrapped by the errors of Answer if no brain could answer the turn.
 var ErrNoBrain = errors.New("no brain answers")
 
-// Answer has a brain answer a turn, and calls out for each of its replies, ending with
-// Done. Turns of one conversation run one after the other. The caller must then call
-// AddExchange with the text that was really spoken. If the conversation has no history,
-// t.History is used.
+// Answer has a brain answer a turn, and calls out for its replies, ending with Done. It does
+// not pass on notes, which it remembers, thoughts, which it publishes, and repeated faces.
+// Turns of one conversation run one after the other. The caller must then call AddExchange
+// with the text that was really spoken. If the conversation has no history, t.History is
+// used.
 func (m *Mind) Answer(ctx context.Context, t Turn, out func(Reply) error) error {
 	if m.complete != nil && t.Robot != "" && t.Name == "" && t.Persona == nil && t.Brain == "" {
 		m.complete(&t)
@@ -244,7 +245,7 @@ func (c *conversation) priority() int {
 }
 
 // sink passes the replies of brains in a turn to out. It publishes events for the replies,
-// and removes markers of facts from their text.
+// and remembers the facts in notes and markers, which it does not pass on.
 type sink struct {
 	mind   *Mind
 	turn   Turn

@@ -8,8 +8,9 @@ import (
 	"perch/plain"
 )
 
-// SpokenTitle returns the title of a tool without characters that voices cannot speak, and
-// without format characters (Unicode category Cf), which can reorder displayed text.
+// SpokenTitle returns the title of a tool without characters that voices cannot speak,
+// without format characters (Unicode category Cf), which can reorder displayed text,
+// without emoji, and without punctuation at its end.
 func SpokenTitle(title string) string {
 	title = strings.Map(func(r rune) rune {
 		switch {

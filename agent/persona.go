@@ -78,8 +78,9 @@ func LoadPersona(file string) (Persona, error) {
 
 // ParsePersona parses a persona: Markdown, which becomes Persona.Text, optionally preceded by
 // YAML between two lines of three hyphens. The YAML has the optional keys name, language,
-// voice and brain, and brain has the optional keys model, temperature and max_tokens. An
-// error wraps ErrPersona and contains the line number.
+// voice and brain, and brain has the optional keys model, temperature and max_tokens. What
+// is missing is taken from DefaultPersona. An error wraps ErrPersona, and contains the line
+// number unless the file is too large.
 func ParsePersona(data []byte) (Persona, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))

@@ -55,7 +55,7 @@ type State struct {
 	connected bool // whether the robot is connected by MQTT
 
 	base      Shown         // what is shown without a transient state or an open question; "" means Idle
-	passing   Shown         // transient state, Attention or Failed, which other states than Listening and Speaking give way to; "" means none
+	passing   Shown         // transient state, Attention or Failed, which is shown in place of base unless that is Listening or Speaking; "" means none
 	until     time.Time     // when passing ends
 	running   []runningTool // in order of their start
 	reports   bool          // whether the agent itself reports what it does, with event.StateTold

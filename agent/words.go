@@ -229,9 +229,10 @@ func CheckWord(word string) error {
 	return nil
 }
 
-// Word returns a vocabulary's word for the face with this name. For a name that is not one
-// of the 21 faces, such as an icon of the firmware, it returns the word for neutral. An
-// unknown vocabulary is treated as VocabularyXiaozhi.
+// Word returns a vocabulary's word for the face with this name. For Doubtful it returns the
+// word for thinking, and for any other name that is not one of the 21 faces, such as an icon
+// of the firmware, the word for neutral. An unknown vocabulary is treated as
+// VocabularyXiaozhi.
 func (w *Words) Word(v Vocabulary, face string) string {
 	words, ok := w.toWord[v]
 	if !ok {
