@@ -33,7 +33,8 @@ type SoundOptions struct {
 
 // Speak posts body as JSON, which asks for the speech of text, and passes the sound of the
 // response to out; see FetchSound. rate is the rate of raw samples, in Hz, if the response does
-// not state it. Speak does nothing if text is blank.
+// not state it. Speak does nothing if text is blank, and fails if it has more than limit.Spoken
+// characters.
 func (c *Client) Speak(ctx context.Context, text string, rate int, path string, query url.Values, body any, out func(pcm []int16) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
