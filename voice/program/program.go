@@ -48,11 +48,11 @@ const (
 )
 
 // Speak runs the program and calls out with consecutive pieces of 24 kHz PCM, at most
-// voice.MaxSpeech of the text. The pieces are valid only during the call. If ctx ends or
-// out fails, Speak kills the program; it returns when the program has ended. If the program
-// fails, the error is a Fault. If out fails, or the sound cannot be read, Speak returns that
-// error, in a Fault if the program has written to its standard error. The error wraps
-// voice.ErrUnavailable if the program cannot be started.
+// voice.MaxSpeech of the text. The pieces are valid only during the call. If ctx ends, out
+// fails, or no sound comes for soundTimeout, Speak kills the program; it returns when the
+// program has ended. If the program fails, the error is a Fault. If out fails, or the sound
+// cannot be read, Speak returns that error, in a Fault if the program has written to its
+// standard error. The error wraps voice.ErrUnavailable if the program cannot be started.
 func (c Call) Speak(ctx context.Context, out func([]int16) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
