@@ -14,9 +14,10 @@ const (
 )
 
 // Check returns an error that joins all faults of a grammar, also in its optional rules. Faults
-// are text that is not JSGF; rules that are undefined, defined twice or recursive; and words that
-// are not in the dictionary. The text of each fault begins with the rule's Source. The library
-// itself would ignore undefined rules, and reject the whole grammar for one unknown word.
+// are text that is not JSGF; rules that are undefined, defined twice or recursive; words that are
+// not in the dictionary; a grammar without top rules; and more than the limits allow. The text of
+// a rule's fault begins with the rule's Source. The library itself would ignore undefined rules,
+// and reject the whole grammar for one unknown word.
 //
 // model is the directory of the model. Check reads its dictionary, about 3 MB; the error
 // wraps voice.ErrUnavailable if the dictionary is missing.
