@@ -118,7 +118,8 @@ func (c *call) extend(d time.Duration) (earlier bool, err error) {
 // send a few per second while they listen.
 const maxEmpty = 1000
 
-// read returns the next event, or the message of an error event as an error.
+// read returns the next event, or the message of an error event as an error. It fails after
+// maxEmpty events that have not reset c.empty.
 func (c *call) read() (Event, error) {
 	e, err := c.r.Read()
 	if err != nil {

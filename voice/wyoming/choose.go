@@ -46,8 +46,8 @@ type synthesizer struct {
 // chooseSynthesizer returns the voice to use: the voice that the call names, unless the server
 // does not have it (because the name is for another engine), or else the voice in the engine's
 // options, or else any voice for the language. It returns an error if the server has no such
-// voice, or if the voice in the engine's options does not speak the language; see
-// Options.Language.
+// voice (a server that lists no voices may have it), or if the voice in the engine's options does
+// not speak the language; see Options.Language.
 func (s *server) chooseSynthesizer(info Info, o voice.Options) (synthesizer, error) {
 	if len(info.TTS) == 0 {
 		return synthesizer{}, s.newFault("it serves no text to speech, only speech to text; give the address of a synthesizer", errNotServed)

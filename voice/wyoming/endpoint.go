@@ -29,8 +29,8 @@ func newEndpoint(host, port string) *endpoint {
 	return &endpoint{host: host, port: port, connect: (&net.Dialer{}).DialContext}
 }
 
-// dial connects to the server. The timeout includes looking up the host. If that fails, dial uses the
-// address of the latest connection.
+// dial connects to the server. The timeout includes looking up the host. Instead of the host, dial uses the
+// address of the latest connection, until that expires, and also later if the host cannot be looked up.
 func (p *endpoint) dial(ctx context.Context, timeout time.Duration) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
