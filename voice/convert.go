@@ -8,7 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrEndless is returned by a Converter if an engine makes more sound than MaxSpeech allows.
+// ErrEndless is the error for an engine that makes more sound than MaxSpeech or a Converter
+// allows.
 var ErrEndless = errors.New("does not stop speaking")
 
 // Playable reports whether sound at this rate, in Hz, can be resampled at a reasonable

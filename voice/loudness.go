@@ -112,7 +112,8 @@ type levelChange struct {
 func (l *Loudness) Mouth(name string) *Mouth { return &Mouth{loudness: l, name: name} }
 
 // Queue adds the levels of sound that is played up to the time until. Each level lasts
-// LevelDuration. After that time the voice is silent, unless more levels are queued.
+// LevelDuration. After that time the voice is silent, unless more levels are queued. Queue
+// does nothing before Loudness.Level is called for the first time.
 func (m *Mouth) Queue(levels []float64, until time.Time) {
 	if !m.loudness.Watched() {
 		return
@@ -159,7 +160,7 @@ func (m *Mouth) Shut() {
 }
 
 // Run speaks the levels that it receives, one slice after the other, until ctx ends; then it
-// shuts the mouth. A nil slice drops the queued levels.
+// shuts the mouth. A nil slice shuts the mouth at once.
 func (m *Mouth) Run(ctx context.Context, speech <-chan []float64) {
 	defer m.Shut()
 	timer := time.NewTimer(forever)
