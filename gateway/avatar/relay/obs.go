@@ -199,7 +199,8 @@ func (l *obsLink) request(ctx context.Context, kind string, data map[string]any)
 		return obsReceived{}, err
 	}
 	var m obsMessage[obsReceived]
-	return m.D, json.Unmarshal(message, &m)
+	err = json.Unmarshal(message, &m)
+	return m.D, err
 }
 
 // obsText returns the text to show. A question has priority over a sentence, and a sentence over a
