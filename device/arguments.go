@@ -16,9 +16,9 @@ var ErrArguments = errors.New("the tool does not take these arguments")
 
 // Fit converts arguments to what the tool's schema requires: it changes names to the tool's
 // spelling, converts numbers to integers, clamps angles of the head and colours of lights to
-// their range, and leaves out an axis with the value KeepHeadAxis. It returns an error that wraps
-// ErrArguments and lists the tool's arguments if the robot would refuse an argument, or ignore
-// it because of its name.
+// their range, and leaves out null values and an axis with the value KeepHeadAxis. It returns an
+// error that wraps ErrArguments if the robot would refuse the arguments, or ignore one because of
+// its name.
 func (t Tool) Fit(arguments map[string]any) (map[string]any, error) {
 	fitted := make(map[string]any, len(arguments))
 	for _, alias := range slices.Sorted(maps.Keys(arguments)) {

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// MaxJobs is the maximum length of a robot's queue. It exceeds the 20 actions that a rule may have.
+// MaxJobs is the maximum length of a robot's queue, including the running job. It exceeds the 20 actions
+// that a rule may have.
 const MaxJobs = 32
 
 // Lanes runs jobs in one queue per robot, so that a robot that does not respond delays only its own

@@ -30,9 +30,9 @@ type records interface {
 var (
 	// ErrUnknownRobot is returned for a robot that never checked in or was forgotten.
 	ErrUnknownRobot = errors.New("unknown robot: it has never checked in, or was forgotten; perch robot list lists the robots")
-	// ErrToken is returned by Admit if the token is missing, forged or from an earlier epoch.
+	// ErrToken is returned by Admit if the token is missing, forged, from an earlier epoch or of another client.
 	ErrToken = errors.New("wrong or missing token")
-	// ErrNothingToAdopt is returned by Adopt if no robot with the ID or code waits for adoption.
+	// ErrNothingToAdopt is wrapped by errors of Adopt, AdoptClient and Replace if there is no such robot, code or claim.
 	ErrNothingToAdopt = errors.New("no robot waits for adoption under that id or code")
 )
 
@@ -258,8 +258,9 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 
 // Replace replaces the bound client of a robot by a client with a claim. client is its Client-Id or IP
 // address, or empty if there is only one claim. The robot is then a stranger until it is adopted,
-// because the client may be an impostor. Replace returns ErrNothingToAdopt if there is no claim, a
-// ClaimError with ErrContested if there are several, and the errors of AdoptClient.
+// because the client may be an impostor. Replace returns ErrNothingToAdopt if there is no claim or client
+// names the bound client, a ClaimError with ErrContested if client is empty and there are several claims,
+// and the errors of AdoptClient.
 func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -286,7 +287,8 @@ func (r *Registry) Replace(id ID, client string) (Robot, error) {
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
-// storeAdopted stores a robot durably and revokes its codes. The caller holds r.mu.
+// storeAdopted stores a robot durably. If no claim on it is left, its codes are revoked. The caller holds
+// r.mu.
 func (r *Registry) storeAdopted(robot Robot) error {
 	if err := r.records.Put(string(robot.ID), robot); err != nil {
 		return fmt.Errorf("adopt %s: %w", robot.ID, err)

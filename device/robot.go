@@ -100,7 +100,7 @@ const (
 // Admission is the result of a check-in.
 type Admission struct {
 	Token   string // empty if the robot may not connect
-	Code    string // six digits that the robot shows until it is adopted; empty if too many robots wait
+	Code    string // six digits that the robot shows until it is adopted; empty if it may connect, or if too many robots wait
 	New     bool   // whether the robot was not registered before
 	Adopted bool   // whether this check-in adopted the robot
 	Repeats bool   // whether the client has a claim already, with the same details

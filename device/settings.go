@@ -61,9 +61,9 @@ var (
 
 const maxRobotName = 32 // characters
 
-// CheckName checks a robot's name, and returns it with each run of spaces replaced by one space. A name
-// must not look like a MAC address, an adoption code, a command-line option or a part of a URL. Errors
-// wrap ErrName.
+// CheckName checks a robot's name, and returns it without spaces at its ends and with each run of spaces
+// replaced by one space. A name must not look like a MAC address, an adoption code, a command-line option
+// or a part of a URL. Errors wrap ErrName.
 func CheckName(s string) (string, error) {
 	name := strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }), " ")
 	var cause error
@@ -99,7 +99,7 @@ func (s *Settings) fields(c *Change) []setting {
 		{"brain", &s.Brain, &c.Brain}, {"language", &s.Language, &c.Language}, {"transport", (*string)(&s.Transport), &c.Transport}}
 }
 
-// apply returns the settings after a change. Errors wrap ErrName and ErrSetting.
+// apply returns the settings after a change. Errors wrap ErrName or ErrSetting.
 func (s Settings) apply(c Change) (_ Settings, err error) {
 	for _, f := range s.fields(&c) {
 		if *f.change == nil {
@@ -128,7 +128,7 @@ func (s Settings) withDefaults(other Settings) Settings {
 }
 
 // SetFixed sets the settings of the configuration file, which override the stored ones. The stored
-// settings do not change. SetFixed returns the robots whose name the file gives to another robot.
+// settings do not change. SetFixed returns the adopted robots whose name the file gives to another robot.
 func (r *Registry) SetFixed(fixed map[ID]Settings) (hidden []Robot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

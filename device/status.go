@@ -18,7 +18,7 @@ const maxSignal = 32
 
 // ParseStatus parses the result of the firmware's tool self.get_device_status: audio_speaker{volume},
 // screen{brightness}, battery{level,charging}, network{signal}, chip{temperature}. It ignores
-// percentages that are out of range.
+// percentages that are out of range, and a signal of more than maxSignal bytes.
 func ParseStatus(result string) (Status, error) {
 	var reported struct {
 		Speaker struct {

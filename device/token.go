@@ -43,8 +43,8 @@ func (k Key) Token(id ID, c Client, epoch int) string {
 var ErrOtherClient = errors.New("this robot is adopted with another Client-Id, and its token is good for that one only")
 
 // Token returns an adopted robot and its token, which the owner can enter in other programs. The token is valid
-// only together with the Client-Id of the robot's adoption. Token returns ErrOtherClient if c has another
-// Client-Id; c may be zero.
+// only together with the Client-Id of the robot's adoption, except for a robot that was added by hand. Token returns
+// ErrOtherClient if c has another Client-Id than the one that the token needs; c may be zero.
 func (r *Registry) Token(id ID, c Client) (Robot, string, error) {
 	robot, err := r.Get(id)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// announce logs and publishes a check-in. It does so at most maxLogged times per minute for all
-// robots that are not adopted.
+// announce logs and publishes a check-in, and publishes which strangers the registry has removed. For
+// all robots that are not adopted together, each happens at most maxLogged times per minute.
 func (s *Service) announce(c device.CheckIn, r device.Robot, a device.Admission, now time.Time) {
 	for _, id := range a.Gone {
 		if ok, _ := s.forgotten.allow(now); ok { // a missing event does no harm, since subscribers limit their number of robots themselves
@@ -82,15 +82,16 @@ func (r *logLimit) allow(now time.Time) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// Refusal describes check-ins from one address that failed with the same error. A robot whose
-// check-in fails is not registered, so the owner sees it only in the refusals and in the log.
+// Refusal describes requests of robots from one address, such as check-ins, that failed with the same
+// error. A robot whose check-in fails is not registered, so the owner sees it only in the refusals and
+// in the log.
 type Refusal struct {
-	At      time.Time `json:"at"` // time of the latest check-in
+	At      time.Time `json:"at"` // time of the latest request
 	Address string    `json:"address"`
 	Device  string    `json:"device"` // device ID from the robot; may be invalid
 	Code    string    `json:"code"`
 	Reason  string    `json:"reason"`
-	Count   int       `json:"count"` // number of check-ins
+	Count   int       `json:"count"` // number of requests
 
 	logged time.Time // when the refusal was last logged
 }

@@ -120,7 +120,7 @@ func (f *Firmware) RemoveAsset(name string) error {
 // AssetFor returns the URL path and query at which a robot can download an asset file for a day.
 // The firmware downloads the file at its next start, and erases the present assets before it
 // checks the size of the new ones. Therefore AssetFor returns an error for a file that is too
-// large for the robot's partition.
+// large for the robot's partition, if the robot has reported the partition's size.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, ok := f.assetSize(name)
 	if !ok {

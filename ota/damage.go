@@ -49,7 +49,8 @@ func (c *imageCheck) wait() bool {
 
 // check returns the running check of an image's file, or starts a check. The file is read only
 // if its metadata has changed since the last check. The caller holds f.mu; the check does not
-// hold f.mu while it reads, because a failing SD card may block for minutes.
+// hold f.mu while it reads, because a failing SD card may block for minutes. After Close, check
+// starts nothing, and a check that it returns never ends.
 func (f *Firmware) check(sha string) *imageCheck {
 	if c, running := f.checking[sha]; running {
 		return c
@@ -84,7 +85,7 @@ func (f *Firmware) check(sha string) *imageCheck {
 	return c
 }
 
-// Close waits for the running checks. It must be called once.
+// Close prevents further checks, and waits for the running ones. It must be called once.
 func (f *Firmware) Close() {
 	f.mu.Lock()
 	f.closed = true

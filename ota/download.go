@@ -81,8 +81,9 @@ var errTicket = refuse("bad_ticket", http.StatusForbidden,
 
 var errBusy = refuse("busy", http.StatusServiceUnavailable, "too many robots are downloading; the robot tries again at its next start")
 
-// acquireDownload waits until fewer than maxDownloads downloads are running. The caller must
-// call release after the download.
+// acquireDownload waits until fewer than maxDownloads downloads are running. It returns errBusy if
+// the robot has maxDownloadsPerRobot downloads already, or after queueTimeout. The caller must call
+// release after the download.
 func (f *Firmware) acquireDownload(ctx context.Context, id device.ID) (release func(), err error) {
 	f.mu.Lock()
 	isBusy := f.busy[id] >= maxDownloadsPerRobot

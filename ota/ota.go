@@ -195,8 +195,8 @@ func (s *Service) upgrade(r device.Robot, version string, a device.Admission, bo
 // that is being played. Echo cancellation on the appliance needs it.
 const framingWithTimestamps = 2
 
-// setTransport adds the section for the robot's transport to a reply. Browsers always get a
-// WebSocket.
+// setTransport adds the section for the robot's transport to a reply, and stores the transport in the
+// registry. Browsers always get a WebSocket.
 func (s *Service) setTransport(reply *Reply, robot device.Robot, c device.CheckIn, token string, browser bool) {
 	transport := cmp.Or(robot.Settings.Transport, s.o.Transport, device.WebSocket)
 	if browser || s.o.MQTT.Port == 0 {

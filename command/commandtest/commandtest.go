@@ -104,7 +104,8 @@ func checkGolden(t *testing.T, path string, want []byte) {
 	}
 }
 
-// CheckCompletions compares the completion scripts in a folder with those of the program.
+// CheckCompletions compares the completion scripts in a folder with those of the program, and checks
+// their syntax with the shells that are installed.
 func CheckCompletions(t *testing.T, root *cobra.Command, dir string) {
 	t.Helper()
 	for _, shell := range command.Shells() {
@@ -126,8 +127,9 @@ func CheckCompletions(t *testing.T, root *cobra.Command, dir string) {
 // are the program and its arguments.
 const commandLine = "(?m)^ {4,}(?:sudo )?(?:-u perch )?(?:bin/)?(%s)( .*|)$"
 
-// CheckPages checks the command lines in the Markdown files below the folder project: the program
-// must have these commands and options. There must be at least minLines command lines.
+// CheckPages checks the command lines in the Markdown files of the folder project, and of docs and
+// docs/how-to in it: the program must have these commands and options. There must be at least minLines
+// command lines.
 func CheckPages(t *testing.T, root *cobra.Command, project string, minLines int) {
 	t.Helper()
 	count, lines := 0, regexp.MustCompile(fmt.Sprintf(commandLine, regexp.QuoteMeta(root.Name())))

@@ -182,7 +182,8 @@ func slotNumber(record []byte) uint32 {
 	return number
 }
 
-// Choose returns the content of the two sectors of otadata that makes a robot start p.
+// Choose returns the content of the two sectors of otadata that makes a robot start p. It returns an
+// error if p is neither the factory application nor a slot.
 func (t Table) Choose(p Partition) ([]byte, error) {
 	sectors := bytes.Repeat([]byte{0xFF}, 2*sectorSize)
 	if p.IsApp() && p.Subtype == factoryApp {
