@@ -115,7 +115,8 @@ func (p *portal) ota(ctx context.Context) (string, error) {
 	return c.OTA, err
 }
 
-// waitForPage calls ota until the robot can be reached, and returns the result of ota.
+// waitForPage calls ota until the robot can be reached, and returns the result of ota. It gives up
+// after pageTimeout.
 func (p *portal) waitForPage(ctx context.Context) (string, error) {
 	waiting, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()

@@ -75,7 +75,8 @@ const (
 )
 
 // OpenFirmware opens the catalogue and creates its folder if necessary. It removes incomplete
-// uploads and records without a file, and moves files without a record to another folder.
+// uploads and records whose file is missing or has another size, and moves files without a record
+// to another folder.
 func OpenFirmware(o FirmwareOptions) (*Firmware, error) {
 	started := time.Now()
 	f := &Firmware{o: o, started: started.Round(0), running: func() time.Duration { return time.Since(started) }, uploads: make(chan struct{}, 1),

@@ -59,8 +59,8 @@ func AllowedFile(name string) (maxSize int64, sha256 string, ok bool) {
 func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, ImageFile(sha)) }
 
 // Add reads an image, checks it and adds it to the catalogue, without a rollout. If the catalogue
-// already has the image, only the boards are added to it. An image that is invalid or incomplete
-// is not stored. Errors have a code and a status.
+// already has the image, only the boards are added to it, and that it is signed. An image that is
+// invalid or incomplete is not stored. Errors have a code and a status.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err
@@ -239,8 +239,8 @@ func (f *Firmware) record(i Image, info os.FileInfo) (Shown, error) {
 	return f.describe(r), nil
 }
 
-// cleanUp removes incomplete uploads and records without a file, and moves images without a
-// record to another folder.
+// cleanUp removes incomplete uploads and records whose file is missing or has another size, and
+// moves images without a record to another folder.
 func (f *Firmware) cleanUp() error {
 	files, err := os.ReadDir(f.o.Dir)
 	if err != nil {

@@ -9,7 +9,7 @@
 // For each package the command prints the number of arrows, the number of upward arrows, the
 // number of imported packages of this module, and the type with the most methods. With -v it
 // also prints each upward arrow with the used names. It exits with 1 if more than -most percent
-// of the arrows point upward.
+// of the arrows of a package point upward, and with 2 after an error.
 package main
 
 import (

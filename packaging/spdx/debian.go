@@ -104,7 +104,8 @@ func readInRoot(root, name string) ([]byte, error) {
 	return nil, fmt.Errorf("%s leads to a loop of symbolic links", name)
 }
 
-// declared returns the SPDX expression for the licences in a Debian copyright file.
+// declared returns the SPDX expression for the licences in a Debian copyright file. It adds the
+// texts of those that are not in SPDX's list to the document.
 func (d *document) declared(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.customLicence(name, "", copyright)

@@ -94,8 +94,8 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// write writes the archive to the file out. Each root has the form ARCHITECTURE=FOLDER. After an
-// error the file is unchanged.
+// write writes the archive to the file out, and prints the digest of the image's index. Each root has
+// the form ARCHITECTURE=FOLDER. After an error the file is unchanged.
 func write(out string, roots []string, o options) (err error) {
 	work, err := os.MkdirTemp(filepath.Dir(out), ".layout-*")
 	if err != nil {

@@ -228,7 +228,8 @@ func (p *portal) close() {
 	}
 }
 
-// join joins the network in the form, and then applies the other fields of the form.
+// join joins the network in the form, and then applies the other fields of the form. It restarts
+// Perch if its configuration was changed.
 func (p *portal) join(ctx context.Context, f form) {
 	p.close()
 	p.last = f

@@ -51,7 +51,7 @@ type page struct {
 type content struct {
 	accessPoint string
 	networks    []scanned
-	failed      error  // reason why the network tried was not joined; nil if no attempt has failed
+	failed      error  // why the network named in tried was not joined; nil if it was, or none was tried
 	tried       string // name of the network that the machine tried to join last
 	country     string // country in the latest form
 	name        string // name of the appliance

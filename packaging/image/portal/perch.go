@@ -65,8 +65,8 @@ func (p *perch) robots(ctx context.Context) (talking, connected bool, err error)
 	return s.Open > 0, s.Connected > 0, err
 }
 
-// identity returns Perch's name, and its first configured language. The language is a
-// language.Tag if the form supports it.
+// identity returns Perch's name, and its first configured language. If the form offers this
+// language, lang is its language.Tag.
 func (p *perch) identity(ctx context.Context) (name, lang string, err error) {
 	var c struct {
 		Keys []struct {
