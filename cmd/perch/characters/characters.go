@@ -118,8 +118,8 @@ func New(c *config.Config, robots *device.Registry, data string, log *slog.Logge
 	return k, nil
 }
 
-// Replace makes k use the characters of next, which may be k itself, and logs settings of robots
-// that conflict with the configuration.
+// Replace makes k use the characters of next, which may be k itself, and gives the settings of
+// robots.each to the registry. It logs settings of robots that conflict with the configuration.
 func (k *Characters) Replace(next *Characters) {
 	k.mu.Lock()
 	k.household, k.characters = next.household, next.characters
@@ -427,8 +427,9 @@ func (k *Characters) Exists(name string) bool {
 	return loaded || k.load(name) == nil
 }
 
-// Play sets the character of a skin's turn. An empty name stands for the household's character. The
-// skin's system message is added after the character's text.
+// Play makes a skin's turn speak as a character, and records that the skin's session uses it. An empty
+// name stands for the household's character. The skin's system message is added after the character's
+// text.
 func (k *Characters) Play(t *agent.Turn, name, system string) {
 	char, loaded := k.lookup(name)
 	if !loaded {

@@ -63,7 +63,8 @@ func (c *Config) resolveVoice(character *ResolvedCharacter, v manifest.Voice, re
 }
 
 // resolveBrain sets the brain that is tried first: a brain of the manifest's provider with the
-// manifest's model, or else the first brain of that provider.
+// manifest's model, or else the first brain of that provider. For a manifest that wants no brain it is
+// manifest.None.
 func (c *Config) resolveBrain(character *ResolvedCharacter, b manifest.Brain, remark func(string, ...any)) {
 	if b.Provider == manifest.None {
 		character.First = manifest.None

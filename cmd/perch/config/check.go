@@ -23,8 +23,9 @@ import (
 	"perch/secret"
 )
 
-// check finds invalid values. It reads the files that the configuration names, but does not use the
-// network. inApp says that Home Assistant has started this program as its app.
+// check finds invalid values, and returns them as Faults. It reads the files that the configuration
+// names, but does not use the network. inApp says that Home Assistant has started this program as its
+// app.
 func check(k *checker, c *Config, inApp bool) error {
 	checkAddresses(k, c)
 	checkTLS(k, c.TLS, c.Robots.MQTT.TLS)

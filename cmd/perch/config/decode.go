@@ -55,8 +55,8 @@ func (k *checker) read(c any, text []byte) {
 }
 
 // overlayWith reads the text of another file into the configuration that c points to. Keys of the text
-// override earlier ones; a list or map is replaced as a whole. overlayWith returns a checker with only
-// the lines and faults of this text.
+// override earlier ones; a list or map is replaced as a whole. overlayWith adds the lines and faults of
+// this text to k, and returns a checker with only these.
 func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 	o := &checker{file: file}
 	o.read(c, text)

@@ -110,7 +110,8 @@ func valueAt(tree any, path []string) any {
 	return tree
 }
 
-// withValue returns a copy of tree with a value at a path, or without that path if the value is nil.
+// withValue returns a copy of tree with a value at a path, or without that path and without sections that
+// become empty if the value is nil.
 func withValue(tree any, path []string, value any) (any, error) {
 	if len(path) == 0 {
 		return value, nil

@@ -175,8 +175,8 @@ func checkKeys(k *checker, path string, drivers kinds, e Engine) (exist bool) {
 
 var errNoKey = errors.New("there is no such key")
 
-// checkList checks the kind and the keys of each engine of a list, and that the engine can be made with
-// setup(i), where i is its index.
+// checkList checks that a list of engines other than brain_deep is not empty, the kind and the keys of
+// each engine, and that the engine can be made with setup(i), where i is its index.
 func checkList[S, E any](k *checker, list string, drivers driver.List[S, E], engines []Engine, setup func(i int) S) {
 	if len(engines) == 0 && list != "brain_deep" {
 		k.fault(list, errors.New("at least one is needed"))

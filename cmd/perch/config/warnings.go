@@ -17,8 +17,8 @@ type Warning struct {
 }
 
 // Warnings returns warnings about languages that no engine supports, about the certificate's expiry, and
-// about secrets that other users of this machine can read. file and data are the paths of the
-// configuration file and the data directory; either may be "".
+// about secrets and a data directory that other users of this machine can open. file and data are the
+// paths of the configuration file and the data directory; either may be "".
 func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning) {
 	warnings = c.languageWarnings()
 	if len(c.TLS.Listen) > 0 {
@@ -44,7 +44,7 @@ func (c *Config) Warnings(file, data string, now time.Time) (warnings []Warning)
 	return warnings
 }
 
-// languageWarnings returns a warning for each spoken language that the engines do not support.
+// languageWarnings returns warnings that say what is missing for the spoken languages.
 func (c *Config) languageWarnings() (warnings []Warning) {
 	for _, l := range c.spoken() {
 		for _, missing := range c.missingFor(l) {

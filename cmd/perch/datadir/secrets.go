@@ -14,7 +14,8 @@ import (
 	"perch/store"
 )
 
-// Secret reads a secret from its file in the data directory. If the file is missing, it writes a new
+// Secret reads a secret from its file in the data directory. It takes the file's permissions away from
+// other users, and refuses a secret of fewer than 16 characters. If the file is missing, it writes a new
 // secret of 32 random bytes in hexadecimal. It logs the path of the file, never the secret.
 func Secret(data, name string, log *slog.Logger) (string, error) {
 	path := filepath.Join(data, name)

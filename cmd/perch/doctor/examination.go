@@ -29,8 +29,8 @@ type Examination struct {
 	Data  string // path of the data directory
 	named string // Options.Data, or "" for the service's data directory
 	report
-	running  APIClient     // client of the running appliance; nil if none runs
-	status   *admin.Status // status of the running appliance; nil if none runs
+	running  APIClient     // client of the running appliance; nil if none runs or answers
+	status   *admin.Status // status of the running appliance; nil if none runs or answers
 	reported []finding     // conditions of engines that the running appliance reports
 	locked   bool          // whether an appliance seems to run, but this user may not connect to it
 	store    *databaseCopy // database of an appliance that does not run; nil if it cannot be read

@@ -203,8 +203,8 @@ func (d *Examination) CheckCertificate() {
 	}
 }
 
-// CheckSecrets adds the warnings of the configuration, and checks who can read the secrets in the data
-// directory.
+// CheckSecrets adds the warnings of the configuration except those about the certificate, and checks who
+// can read the secrets in the data directory.
 func (d *Examination) CheckSecrets() {
 	warnings := slices.DeleteFunc(d.Config.Warnings(d.File, d.Data, time.Now()), func(w config.Warning) bool { return w.Part == "tls" })
 	for _, w := range warnings {

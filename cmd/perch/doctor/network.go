@@ -128,7 +128,7 @@ func (d *Examination) checkAvahi() {
 	}
 }
 
-// checkRobots lists the robots that wait to be adopted, and the latest refused check-in.
+// checkRobots lists the robots that wait to be adopted, and the latest refused request.
 func (d *Examination) checkRobots(ctx context.Context) {
 	var waiting []string
 	switch {
@@ -206,7 +206,7 @@ func (d *Examination) identity() string {
 	return "00000000"
 }
 
-// Refused is a refused check-in of a robot, as the admin API returns it.
+// Refused describes refused requests of a robot, such as check-ins, as the admin API returns them.
 type Refused struct {
 	At      time.Time `json:"at"` // time of the latest attempt
 	Address string    `json:"address"`

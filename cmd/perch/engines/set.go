@@ -47,8 +47,8 @@ type Set struct {
 	findWyoming func(ctx context.Context) ([]string, error) // searches the network for Wyoming servers
 }
 
-// add adds an engine. The engine's name, the field Part, consists of list and kind, and of a number if
-// another engine has the same list and kind.
+// add adds an engine as the last of its list. The engine's name, the field Part, consists of list and
+// kind, and of a number if another engine has the same list and kind.
 func (e *Set) add(list, kind, where string, log *slog.Logger) *Engine {
 	publish := e.publish
 	if publish == nil {

@@ -61,7 +61,7 @@ type Set struct {
 }
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
-// SocketPath). It only logs that Ingress or the socket failed, since everything else works
+// SocketPath). It only logs that VCCP, Ingress or the socket failed, since everything else works
 // without these.
 func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
 	s := &Set{data: data, log: log}
@@ -209,7 +209,8 @@ func Error(address, key string, err error) error {
 	return fmt.Errorf("open %s (%s in the configuration): %w", address, key, err)
 }
 
-// Serve serves every listener until Stop, and returns the first failure.
+// Serve serves every listener until Stop. If a listener fails, Serve stops the others and returns the
+// first failure.
 func (s *Set) Serve() error {
 	ended := make(chan error, len(s.Servers))
 	for _, server := range s.Servers {
