@@ -82,8 +82,8 @@ func (a *Appliance) list() []parts.Part {
 func (a *Appliance) Parts() []health.Part { return parts.Conditions(a.list()) }
 
 // Run runs the parts until ctx is done, and then ends them in order: it withdraws the name from the
-// network, closes the robots' sessions, and writes pending data. It returns ErrRestart after a request
-// to restart.
+// network, closes the robots' sessions, and writes pending data. It also ends after a request to restart,
+// and then returns ErrRestart, and after the failure of a part, whose error it returns.
 func (a *Appliance) Run(ctx context.Context) error {
 	manager := systemd.New(a.Log)
 	return parts.Runner{Parts: a.list(), Ended: a.restart, Log: a.Log,

@@ -11,7 +11,8 @@ import (
 	"perch/store"
 )
 
-// openStorage applies a staged backup, opens the database and reads the stored data.
+// openStorage applies a staged backup or one that Home Assistant has restored, opens the database and reads
+// the stored data.
 func (a *Appliance) openStorage(c *config.Config) (err error) {
 	directory := datadir.Archive(a.Data, a.options.Version, a.Log)
 	if err := datadir.Prepare(directory); err != nil {

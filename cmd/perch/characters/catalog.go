@@ -47,8 +47,8 @@ func (k Catalog) List() []admin.Character {
 	return list
 }
 
-// Names returns the sorted IDs of all characters except the household's character. It leaves out
-// characters that cannot be read.
+// Names returns the sorted IDs of all characters except the household's character. It loads them if
+// necessary, and leaves out characters that cannot be read.
 func (k *Characters) Names() []string {
 	names := map[string]bool{}
 	for _, c := range k.configured().config.Characters {
