@@ -19,7 +19,8 @@ type speaker struct {
 const maxRecording = 30 * 60 * 24000
 
 // play plays a frame, starting at the given time. rate is in Hz. In a recording the gap since the
-// previous frame is filled with silence.
+// previous frame is filled with silence; it leaves out a frame whose rate is not the first frame's
+// and one that starts after maxRecording.
 func (s *speaker) play(at time.Time, rate int, f frame) {
 	if s.output != nil {
 		s.output(rate, f.pcm)

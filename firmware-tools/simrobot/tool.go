@@ -88,7 +88,8 @@ func (t tool) json() string {
 
 // bind returns the values of the tool's arguments in a call. As in the firmware, names are
 // compared without case, a value of another type counts as missing, and a missing value is
-// replaced by the argument's default.
+// replaced by the argument's default. A missing value without a default and an integer outside
+// the argument's limits are errors.
 func (t tool) bind(call object) (values, error) {
 	v := values{}
 	for _, a := range t.arguments {

@@ -172,12 +172,12 @@ func TestAWrongValueIsRefused(t *testing.T) {
 // That works one key after the other.
 func TestAFaultInTheOverlay(t *testing.T) {
 	for overlay, says := range map[string]string{
-		"speech:\n  silence: 10s\n":            ":2: speech.silence: an utterance ends after 200ms to 3s of silence, not 10s; perch unset speech.silence gives",
-		"nmae: x\n":                            ":1: nmae: there is no such key; perch unset nmae gives the key back to the configuration file",
-		"robots:\n  idel: 1\n":                 ":2: robots.idel: there is no such key; perch unset robots.idel gives",
-		"robots: {idle: soon}\n":               ":1: robots.idle: \"soon\" is not a duration such as 60s, 5m or 24h; perch unset robots.idle gives",
-		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it is one of acp, anthropic, assist, none, openai, reflex, not \"gpt\"; perch unset brains gives",
-		"skins: {key_file: /x}\n":              ":1: skins: key and key_file are two places for one key; perch unset skins gives",
+		"speech:\n  silence: 10s\n":            ":2: speech.silence: an utterance ends after 200ms to 3s of silence, not 10s; perch unset speech.silence removes",
+		"nmae: x\n":                            ":1: nmae: there is no such key; perch unset nmae removes this setting, so that the configuration file decides again",
+		"robots:\n  idel: 1\n":                 ":2: robots.idel: there is no such key; perch unset robots.idel removes",
+		"robots: {idle: soon}\n":               ":1: robots.idle: \"soon\" is not a duration such as 60s, 5m or 24h; perch unset robots.idle removes",
+		"brains:\n- kind: none\n- kind: gpt\n": ":3: brains.1.kind: it is one of acp, anthropic, assist, none, openai, reflex, not \"gpt\"; perch unset brains removes",
+		"skins: {key_file: /x}\n":              ":1: skins: key and key_file are two places for one key; perch unset skins removes",
 	} {
 		o := overlaid(t, "name: house\nskins: {key: a-long-key}\n")
 		must.Succeed(t, os.WriteFile(o.Source.Overlay, []byte(overlay), 0o600))

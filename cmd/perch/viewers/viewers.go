@@ -155,7 +155,7 @@ func (v *Viewers) Apply(c *config.Config, e *engines.Set, speech voice.Options) 
 	return nil
 }
 
-// Close ends the open streams of coding agents.
+// Close ends the sessions of VCCP: those of models and of characters.
 func (v *Viewers) Close() { v.vccp.Close() }
 
 // Parts returns the parts of the appliance that run the servers and clients. The condition of the
