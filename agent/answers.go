@@ -62,8 +62,8 @@ func (v vocabulary) split(text string) (words []string) {
 
 // YesOrNo interprets an answer in any language of the catalogue. An answer means no if any
 // of its words means no. It means yes if a word or a group of words in it means yes, and
-// the vocabulary has all of its words. Any other answer is not understood, because to ask
-// again is better than to run a tool by mistake.
+// the vocabulary has all words of the answer. Any other answer is not understood, because
+// to ask again is better than to run a tool by mistake. Only the first 400 bytes count.
 func YesOrNo(words *language.Catalogue, answer string) (yes, understood bool) {
 	fields := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(plain.Clip(answer, 400), "’", "'")), func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '\'' && r != 'ー'

@@ -78,8 +78,8 @@ const (
 	sweepInterval  = time.Minute        // time between removals of outdated states
 )
 
-// apply updates the states after an event. It returns the key of the session whose visible
-// state has changed, or "".
+// apply updates the states after an event. It returns the key of the state that the event
+// may have visibly changed, or "".
 func (s *states) apply(e event.Envelope) (key string) {
 	key = keyOf(e.Robot, e.Session)
 	s.seq, s.removed = e.Seq, s.removed[:0]
@@ -260,8 +260,9 @@ func (f *Follower) Reader(bus *event.Bus) *event.Reader { return bus.ReadFrom(f.
 
 // HandleEvent handles an event and returns the changes that it causes, in this order: the
 // expiry of the session's previous state, removed states, and the new state of the session.
-// After event.Missed it returns all states of the board. It ignores events up to Seq. The
-// result is valid until the next call.
+// After event.Missed it returns the removal of each state that the board no longer has, and
+// then all states of the board. It ignores events up to Seq. The result is valid until the
+// next call.
 func (f *Follower) HandleEvent(e event.Envelope) []Change {
 	f.changes = f.changes[:0]
 	if _, ok := e.Event.(event.Missed); ok {
@@ -282,7 +283,8 @@ func (f *Follower) HandleEvent(e event.Envelope) []Change {
 	return f.changes
 }
 
-// reread copies the states of the board after events were lost.
+// reread copies the states of the board after events were lost, and adds removed states and
+// all current states to f.changes.
 func (f *Follower) reread(e event.Envelope) {
 	before := f.states.all()
 	f.copyStates()

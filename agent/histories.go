@@ -23,8 +23,9 @@ type conversations interface {
 	All() iter.Seq2[string, Conversation]
 }
 
-// Restore reads the conversations of a table, and makes m write new exchanges to the table
-// within seconds. It must be called before the first turn.
+// Restore reads the conversations of a table, deletes those beyond maxConversations, and
+// makes m write new exchanges to the table within seconds. It must be called before the
+// first turn.
 func (m *Mind) Restore(table conversations) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -126,7 +126,8 @@ func (m *Memory) notifyChange(id string) {
 // Remember stores an entry durably and returns it with its ID. It replaces an entry with
 // the same key. If the memory is full, it evicts expired entries first, then viewers'
 // entries, then the entries with the lowest rank (see Entry.rank). For an invalid entry the
-// error wraps ErrTooMuch or ErrEntry. Concurrent calls share one write.
+// error wraps ErrTooMuch or ErrEntry, and for a viewer's entry that would evict an entry of
+// another source, ErrFull. Concurrent calls share one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.hasValidSize() {
@@ -206,7 +207,7 @@ func (m *Memory) rememberAll(pending []*pendingEntry) {
 }
 
 // assignID sets the ID of an entry: the ID of the entry with the same key, or else a new one.
-// It returns the entries that must be evicted to make room.
+// It returns the entries that must be evicted to make room, or ErrFull.
 func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 	if old, ok := m.index.byKey(e.Key); ok {
 		e.ID = old.ID
@@ -227,7 +228,8 @@ func (m *Memory) assignID(e *Entry) (evicted []*indexed, err error) {
 }
 
 // Edit replaces the body of an entry durably and returns the entry. A name that was equal
-// to the body is replaced as well.
+// to the body is replaced as well. The error is ErrForgotten if there is no such entry or
+// it has expired, and wraps ErrTooMuch if the text is empty or too long.
 func (m *Memory) Edit(id, text string, now time.Time) (Entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -273,7 +275,8 @@ func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return m.index.use(key, now)
 }
 
-// Search returns the entries that contain every word of the query, oldest first.
+// Search returns the entries that a query with this text selects (see Query.Text), oldest
+// first.
 func (m *Memory) Search(query string, now time.Time) []Entry {
 	found := []Entry{}
 	for _, e := range m.index.search(Query{Text: query}, now) {
@@ -283,7 +286,7 @@ func (m *Memory) Search(query string, now time.Time) []Entry {
 	return found
 }
 
-// All iterates over the entries, the highest rank first.
+// All iterates over the entries that have not expired, the highest rank first.
 func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		for _, e := range m.index.search(Query{}, now) {
@@ -297,7 +300,7 @@ func (m *Memory) All(now time.Time) iter.Seq[Entry] {
 // Err returns the reason why All, Recall and Search may not have found all entries, or nil.
 func (m *Memory) Err() error { return m.index.table.Err() }
 
-// Forget deletes an entry durably.
+// Forget deletes an entry durably. It returns ErrForgotten if there is no such entry.
 func (m *Memory) Forget(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

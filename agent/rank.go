@@ -50,8 +50,8 @@ func CheckMemoryType(kind string) error {
 	return nil
 }
 
-// check sets a missing type, normalizes the tags, and returns an error if the entry is
-// invalid.
+// check sets a missing type, normalizes the tags, and returns an error if a tag or the
+// expiry is invalid. It does not check the type.
 func (e *Entry) check(now time.Time) error {
 	e.Type = cmp.Or(e.Type, MemoryUser)
 	var err error
@@ -108,7 +108,7 @@ func (e Entry) Score(now time.Time) float64 {
 	return e.Salience() * math.Exp(-ln2*age.Seconds()/halfLife.Seconds())
 }
 
-// Query selects entries. The zero Query selects all entries.
+// Query selects entries that have not expired. The zero Query selects all of them.
 type Query struct {
 	Type string   // "" means any
 	Tags []string // an entry must have all of them

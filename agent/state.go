@@ -93,7 +93,8 @@ func (s State) At(now time.Time) Shown {
 	return s.base
 }
 
-// ExpiresAt returns when At changes without an event; the zero time means never.
+// ExpiresAt returns when the transient state ends, so that At may change without an event;
+// the zero time means never.
 func (s State) ExpiresAt() time.Time {
 	if s.passing == "" || len(s.questions) > 0 {
 		return time.Time{}

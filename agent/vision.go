@@ -71,8 +71,9 @@ func (m *Mind) DescribeImage(ctx context.Context, l Look) (string, error) {
 	return "", fmt.Errorf("%w: %w", ErrNoBrain, errors.Join(failures...))
 }
 
-// withoutMarkers returns a text without the markers of facts to remember. Facts in a picture
-// are not remembered, because anybody can hold a sign in front of the camera.
+// withoutMarkers returns a text without the markers of facts to remember, cut to limit.Said
+// bytes. Facts in a picture are not remembered, because anybody can hold a sign in front of
+// the camera.
 func withoutMarkers(text string) string {
 	return plain.Clip(strings.TrimSpace(marker().ReplaceAllString(text, "")), limit.Said)
 }

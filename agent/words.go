@@ -140,10 +140,10 @@ type Words struct {
 }
 
 // NewWords returns the stock words together with added vocabularies, each a map from names
-// of the 21 faces to words. For a stock vocabulary the map replaces single words. A new
-// vocabulary must contain neutral, whose word is used for the faces that it omits. If
-// several faces have the same new word, the word means the first of them. An error wraps
-// ErrWords.
+// of the 21 faces to words. For a stock vocabulary the map replaces single words;
+// VocabularyXiaozhi and VocabularyVerbatim cannot be changed. A new vocabulary must contain
+// neutral, whose word is used for the faces that it omits. If several faces have the same
+// new word, the word means the first of them. An error wraps ErrWords.
 func NewWords(added map[Vocabulary]map[string]string) (*Words, error) {
 	w := &Words{toWord: map[Vocabulary]map[string]string{}, toFace: map[string]Emotion{}}
 	for _, v := range stockVocabularies() {
@@ -247,8 +247,8 @@ func (w *Words) Word(v Vocabulary, face string) string {
 	return words[Neutral.Name]
 }
 
-// Tag returns a vocabulary's word for a face. The tag is the model's own word for it, or "".
-// It is used by VocabularyVerbatim, and where it is a word of the vocabulary.
+// Tag returns a vocabulary's word for a face. tag, the model's own word for the face or "",
+// is used for VocabularyVerbatim, and where it is a word of the vocabulary for this face.
 func (w *Words) Tag(v Vocabulary, face, tag string) string {
 	if v == VocabularyVerbatim && tag != "" {
 		return tag
