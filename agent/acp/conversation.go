@@ -26,8 +26,8 @@ type conversation struct {
 	forgotten bool      // whether Forget was called while the conversation had users
 }
 
-// enter waits until no other turn of the conversation with this ID runs. The conversation
-// is not removed until leave.
+// enter waits until no other turn of the conversation with this ID runs, and begins a turn,
+// which leave ends. A conversation with a turn is not removed to make room.
 func (b *Brain) enter(ctx context.Context, id string) (*conversation, error) {
 	conv, err := b.acquire(id)
 	if err != nil {
@@ -43,7 +43,8 @@ func (b *Brain) enter(ctx context.Context, id string) (*conversation, error) {
 }
 
 // acquire adds a user to the conversation with this ID, which it creates if necessary. If
-// there are too many conversations, it removes the one unused for longest.
+// there are too many conversations, it removes the one unused for longest, or fails if all
+// have users.
 func (b *Brain) acquire(id string) (*conversation, error) {
 	var oldest *conversation
 	defer func() {
@@ -230,7 +231,8 @@ func needsLogin(err error) bool {
 var errSessionLost = errors.New("the session no longer exists")
 
 // promptError returns the error of a turn. failure is the error in the agent's response to
-// the prompt, and began tells whether the turn has had an effect.
+// the prompt, and began tells whether the turn has had an effect. If the agent needs a
+// login, promptError stores this for Check and closes the connection.
 func (b *Brain) promptError(s *session, failure error, began bool) error {
 	if err := s.conn.err(); err != nil {
 		return err
@@ -251,7 +253,8 @@ func (b *Brain) promptError(s *session, failure error, began bool) error {
 }
 
 // promptTexts returns the texts of the prompt for a turn: what the person said, preceded in
-// the first turn of a session by the preamble and the latest exchanges.
+// the first turn of a session by the preamble and the latest exchanges. It counts the turn
+// in s.
 func (b *Brain) promptTexts(s *session, t agent.Turn) []string {
 	s.turns++
 	s.used = b.o.Now()

@@ -99,7 +99,8 @@ func (r *turnRun) run(ctx context.Context) (ended, error) {
 	}
 }
 
-// next waits for the next item within the turn's time limits.
+// next waits for the next item within the turn's time limits. It returns errSilent or
+// errEndless after such a limit, and errTooMuch if the inbox was full.
 func (r *turnRun) next(ctx context.Context) (item, error) {
 	left := r.brain.o.Turn - r.waited
 	if r.inText {
@@ -164,7 +165,8 @@ func (r *turnRun) sendReplies(replies []agent.Reply) error {
 	return nil
 }
 
-// sendPhrase sends a phrase, which may begin with an emoji, as one sentence.
+// sendPhrase sends a phrase, which may begin with an emoji, as one sentence, after the text
+// that r.speech still holds.
 func (r *turnRun) sendPhrase(phrase string) error {
 	face, text := agent.SplitEmotion(phrase)
 	return r.sendReplies(append(r.speech.Flush(), agent.Felt{Emotion: face, Intensity: 1, Assumed: face == agent.Neutral}, agent.Say{Text: text}))
@@ -252,7 +254,7 @@ func (r *turnRun) handlePermission(ctx context.Context, p permission) error {
 }
 
 // decide decides on a permission: by the kind and the name of the tool, or else by asking
-// the person. It refuses what the person cannot judge, or may not decide.
+// the person. It refuses what the person cannot judge, or may not decide, and says so.
 func (r *turnRun) decide(ctx context.Context, p permission) (decision, error) {
 	call := p.call
 	for _, t := range r.seen {

@@ -32,7 +32,8 @@ type rpcError struct {
 	Data    json.RawMessage `json:"data,omitempty"` // details, whose form the agent chooses
 }
 
-// Error returns the message and the code, without texts that look like keys.
+// Error returns the message, the details in the data and the code, without texts that look
+// like keys.
 func (e *rpcError) Error() string {
 	said := e.Message
 	if details := e.details(); details != "" && !strings.Contains(said, details) {
