@@ -33,8 +33,8 @@ type Persona struct {
 	Brain    BrainOptions
 	Text     string // description of the character for the model
 
-	// Clips are the clips of the character's own animations, by the name of the animation. A clip is ""
-	// if its name is no name of a gesture: only programs that show the character can play it.
+	// Clips are the names of the clips of the character's own animations, by the name of the animation. A clip
+	// that is not named like a gesture is "": only programs that show the character can play it.
 	Clips        map[string]string
 	Tools        []string // names of the built-in tools that the character may use; nil means all, and an empty list none
 	MemoryTokens int      // maximum tokens of the memory in the prompt; 0 means the brain's default
