@@ -18,8 +18,8 @@ const (
 
 // learnRejection reports whether err means that the model rejects an option of the request,
 // or the thinking in the prompt; the caller then repeats the request without the rejected
-// part. learnRejection records and logs a rejected option. without holds the options that
-// the request left out.
+// part. learnRejection records and logs a rejected option, and marks rejected thinking.
+// without holds the options that the request left out.
 func (e *Engine) learnRejection(err error, p thinker.Prompt, without rejections) bool {
 	r, _, ok := refusalOf(err)
 	if !ok || r.Status != http.StatusBadRequest {
