@@ -39,7 +39,8 @@ func (c *conversations) hassID(id string) string {
 }
 
 // store stores Home Assistant's ID of a conversation after a turn. It may differ from the
-// ID before the turn, if Home Assistant no longer knew the earlier ID.
+// ID before the turn, if Home Assistant no longer knew the earlier ID. If hassID is empty or
+// too long, store forgets the conversation.
 func (c *conversations) store(id, hassID string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -226,7 +226,8 @@ func (r *turnRun) handleDelta(d hass.Delta) error {
 	return nil
 }
 
-// sendText sends the complete sentences of the answer's text.
+// sendText adds text to the answer, and sends its complete sentences. It returns errEndless
+// if the answer is too long.
 func (r *turnRun) sendText(text string) error {
 	if r.text.Len()+len(text) > limit.Body {
 		return errEndless
@@ -236,7 +237,8 @@ func (r *turnRun) sendText(text string) error {
 }
 
 // startTool sends the text that came before a tool, and reports that the tool runs. It
-// ignores a tool without an ID, because the end of such a tool could not be reported.
+// ignores a tool that was reported before, a tool without a name, tools beyond limit.Tools,
+// and a tool without an ID, whose end could not be reported.
 func (r *turnRun) startTool(call hass.ToolCall) error {
 	if call.ID == "" || call.Name == "" || len(r.tools) == limit.Tools {
 		return nil
