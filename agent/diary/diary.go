@@ -61,9 +61,10 @@ type Diary struct {
 	err  error // why the latest batch was not stored; nil if it was
 }
 
-// Open opens a diary. With a new key it stores the head of an empty diary. If the head is
-// missing or has an invalid signature, Open does not repair the chain: new entries are not
-// chained to the existing ones, and Verify continues to report the fault.
+// Open opens a diary. With a new key it stores the head of an empty diary. It continues the
+// valid diary of another appliance. If the head is missing or has an invalid signature, Open
+// does not repair the chain: new entries are not chained to the existing ones, and Verify
+// continues to report the fault.
 func Open(o Options) (*Diary, error) {
 	d := &Diary{o: o}
 	d.keep.Store(int64(o.Keep))
