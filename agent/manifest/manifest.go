@@ -297,8 +297,9 @@ func (m *Manifest) loadClips() {
 }
 
 // readText returns a text with LF line endings, or the content of the file of the bundle that
-// the text names. found is false for an empty text and for a file that cannot be had, of which it
-// adds a remark. field is the text's field, and otherwise says what happens without the file.
+// the text names. found is false for an empty text, and for a file that is missing or on IPFS;
+// readText adds a remark about such a file. field is the text's field, and otherwise is the part
+// of the remark that says what happens without the file.
 func (m *Manifest) readText(field, text, otherwise string, open Open) (_ string, found bool, err error) {
 	file := strings.TrimSpace(text)
 	switch {

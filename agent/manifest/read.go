@@ -45,6 +45,7 @@ func Read(ctx context.Context, client *http.Client, source string) (Manifest, er
 }
 
 // readBundle reads a manifest and the files that it names. name is the path of the manifest.
+// It adds a remark about each skill in the bundle, because these are not imported.
 func readBundle(files fs.FS, name string) (Manifest, error) {
 	data, err := readFile(files, name)
 	if err != nil {
