@@ -94,7 +94,8 @@ func (c *child) waitExit() error {
 	return awayf("%s ended at once (%s); run it by hand to see why, and see that its arguments make it an MCP server", c.server.displayName(), status)
 }
 
-// Read returns the next message of the process.
+// Read returns the next message of the process. Its error is errNoMCP if the output is not
+// MCP, and otherwise io.EOF.
 func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	m, err := c.lines.next()
 	if err != nil {
@@ -109,7 +110,8 @@ func (c *child) Read(context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// Write queues a message for the process. If the queue is full it closes the connection.
+// Write queues a message for the process. If the queue is full, it closes the connection and
+// returns errNotReading.
 func (c *child) Write(_ context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
 	if err != nil {

@@ -76,8 +76,8 @@ func errorResponse(err error) *jsonrpc.Error {
 	return e
 }
 
-// requestError explains why a request over l failed. If l itself has failed, requestError
-// ends l.
+// requestError explains why a request over l failed. If l itself has failed, or too many
+// calls in a row have timed out, requestError ends l.
 func (s *Server) requestError(ctx context.Context, l *link, err error) error {
 	refused := errorResponse(err)
 	var status *refusal

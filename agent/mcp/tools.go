@@ -89,8 +89,9 @@ func (s *Server) setTools(tools []thinker.Tool) {
 	s.tools, s.listed = tools, true
 }
 
-// resultText returns the result of a tool as text for a model, and as an error if the tool
-// failed. A sentence stands for each image, sound or other content that is not text.
+// resultText returns the result of a tool as text for a model, or as an error if the tool
+// failed, cut to limit.Instructions bytes. A sentence stands for each image, sound or other
+// content that is not text.
 func resultText(r *sdk.CallToolResult) (string, error) {
 	var result strings.Builder
 	add := func(text string) {
