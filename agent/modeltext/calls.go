@@ -353,7 +353,8 @@ func (t tools) value(name, parameter, text string) any {
 }
 
 // python parses volume(level=40), print(volume(level=40)) or [volume(level=40)] at the beginning of text. n is the
-// length of the calls, 0 without calls, or -1 if more text is needed. whole reports whether no more text follows.
+// length of this expression, 0 if there is none, or -1 if its end is missing. whole reports whether no more text
+// follows. calls are the calls of offered tools.
 func (t tools) python(text string, whole bool) (n int, calls []Call) {
 	from := 0
 	if text[0] == '[' {
