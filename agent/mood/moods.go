@@ -218,7 +218,8 @@ func (m *Moods) tick(now time.Time) {
 	}
 }
 
-// step advances an agent to the time now and then applies a stimulus.
+// step advances an agent to the time now and then applies a stimulus. It publishes the
+// gesture that starts.
 func (m *Moods) step(a *agent, now time.Time, stimulus Stimulus) {
 	elapsed := min(max(0, now.Sub(a.at)), maxStep)
 	if now.After(a.at) {
