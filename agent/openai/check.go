@@ -253,7 +253,8 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return nil
 }
 
-// health returns an error if the server reports that it is not ready, as llama.cpp does while it loads its model.
+// health returns an error if the server cannot be reached, or reports that it is not ready, as llama.cpp does while
+// it loads its model.
 func (e *Engine) health(ctx context.Context) error {
 	root := *e.root
 	root.RawQuery = "" // it may contain a key

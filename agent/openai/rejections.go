@@ -41,8 +41,8 @@ type finding struct {
 
 // retry requests a message. It repeats a refused request after the pause that the server requests, or with
 // the change that the refusal suggests. The change is remembered only if the repeated request succeeds,
-// because servers sometimes blame the wrong option. retry returns errors of out unchanged, and other
-// errors as explain returns them.
+// because servers sometimes blame the wrong option; only a tool that is left out is remembered at once. retry
+// returns errors of out unchanged, and other errors as explain returns them.
 func (e *Engine) retry(ctx context.Context, p thinker.Prompt, out func(thinker.Piece) error, explain func(context.Context, error) error) (
 	thinker.Stop, error) {
 	var findings []finding
