@@ -25,12 +25,12 @@ const markName = "STARTED_BY_PERCH"
 
 // Limits of killMarked.
 const (
-	maxSweeps  = 100 // passes over all processes: a process may have started another before it was killed
+	maxSweeps  = 100 // a process may have started another before it was killed
 	sweepPause = 5 * time.Millisecond
 )
 
-// killMarked kills the processes that have the entry mark in their environment, until none
-// is left.
+// killMarked kills the processes that have the entry mark in their environment, in passes
+// over all processes, until a pass finds none or after maxSweeps passes.
 func killMarked(mark string) {
 	isMarked := func(pid int) bool {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
