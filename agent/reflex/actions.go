@@ -103,7 +103,8 @@ func currentLevel(ctx context.Context, c *command, t device.Control) int {
 	return 50
 }
 
-// turnHead turns the head to the yaw and pitch in the command's value, in degrees.
+// turnHead turns the head to the yaw and pitch in the command's value, in degrees. A pitch of
+// 0 leaves the head's pitch as it is.
 func turnHead(ctx context.Context, c *command, t device.Control) error {
 	n, err := parseNumbers(c.value())
 	if err != nil || len(n) != 2 {
