@@ -12,8 +12,8 @@ import (
 )
 
 // Fetch downloads a bundle into a new subfolder of folder, if it has this digest. open downloads
-// one of its files, and returns an error that wraps fs.ErrNotExist for a missing one. Fetch
-// downloads the files that this package uses, and the files listed in the manifest's integrity.
+// a file of the bundle; if the file is missing, the error wraps fs.ErrNotExist. Fetch downloads
+// the files that this package uses, and the files listed in the manifest's integrity.
 func Fetch(open func(name string) ([]byte, error), digest, folder string) (Skill, error) {
 	if !digestFormat().MatchString(digest) {
 		return Skill{}, errors.New("a digest is sha256: and 64 digits in hex, as perch skill check shows it")

@@ -52,8 +52,8 @@ func (o *ordering) refuse(s Skill, err error) error {
 	return err
 }
 
-// place appends a skill to o.sorted, after its dependencies. path lists the skills that are
-// being placed; each depends on the next.
+// place appends a skill to o.sorted, after its dependencies, or refuses it and returns the
+// reason. path lists the skills that are being placed; each depends on the next.
 func (o *ordering) place(name string, path []string) error {
 	if err, ok := o.visited[name]; ok {
 		return err
