@@ -146,7 +146,7 @@ func (k *Brain) clip(t agent.Turn, clip string) (string, error) {
 	return name, nil
 }
 
-// say returns the sentences of a text as replies, without the emoji at its beginning.
+// say returns the sentences of a text as replies, without emoji.
 func say(text string) (replies []agent.Reply) {
 	_, text = agent.SplitEmotion(agent.Speakable(text))
 	for _, sentence := range Sentences(text) {
