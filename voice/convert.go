@@ -120,7 +120,7 @@ func (c *Converter) Convert(pcm []int16) error {
 }
 
 // ConvertAll converts the samples that read returns, until read returns io.EOF. It returns the
-// errors of read and Convert unchanged.
+// errors of read and Convert unchanged, and ctx's error if ctx ends.
 func (c *Converter) ConvertAll(ctx context.Context, read func(pcm []int16) (int, error)) error {
 	var pcm [2048]int16
 	for {
