@@ -118,7 +118,8 @@ func (b *Behaviours) step(ctx context.Context, executor *executor, now time.Time
 	}
 }
 
-// handleEvent passes an event to its robot's reactor.
+// handleEvent passes an event to its robot's reactor and queues the requested acts. It
+// publishes a Presence when the robot has come online or gone offline.
 func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e event.Envelope) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -212,7 +212,7 @@ func (in *Intake) source(id device.ID) *source {
 }
 
 // isRepeat reports whether an event repeats the latest face: the camera's event and the text of
-// a "detect" message report the same face, in either order.
+// a "detect" message report the same face, in either order. Otherwise it records a face.
 func (s *source) isRepeat(name string, now time.Time, fromText bool) bool {
 	switch name {
 	case faceLost:
