@@ -43,7 +43,8 @@ func resolve(path string) (string, error) {
 }
 
 // initialise creates the file at path, unless path may be a file with data. The new file is built and synced under a
-// temporary name and then renamed: after a power failure it is complete or missing.
+// temporary name and then renamed: after a power failure it is complete or missing. If o.Expect is set, initialise creates
+// nothing, and returns the error of Missing.
 func initialise(path string, o Options) error {
 	if mayHoldData(path) && !Exists(path+temporary) {
 		return nil

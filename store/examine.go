@@ -23,7 +23,8 @@ const (
 )
 
 // examine reads the whole file before bolt does, because bolt trusts every number in it. If the file is damaged, examine
-// salvages it if o.Salvage is set, and otherwise returns an error.
+// salvages it if o.Salvage is set, and otherwise returns an error. It returns a report if it has salvaged the file, or if
+// the last change may be lost, and otherwise nil.
 func examine(path string, o Options) (*salvage.Report, error) {
 	file, size, err := lockFile(path, o.Timeout)
 	if err != nil {

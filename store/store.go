@@ -94,7 +94,7 @@ type flusher struct {
 
 // Open opens the database file at path. It creates the file and its directory if they are missing. Errors wrap
 // [ErrLocked], [ErrNewer], [ErrDamaged], [ErrUnusable] or [ErrMissing]; their text is a sentence with cause and cure. After
-// an error the file is unchanged.
+// an error the records are unchanged, unless a damaged file was salvaged before.
 func Open(path string, o Options) (*DB, error) {
 	o = o.withDefaults()
 	target, err := resolve(path)

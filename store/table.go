@@ -133,7 +133,8 @@ func (t *Table[T]) Newest(n int) iter.Seq2[string, T] {
 	}
 }
 
-// Err returns an error if damage was found. Then a loop over a table may have ended early, and all writes fail.
+// Err returns an error if damage was found or the database is closed. Then a loop over a table may have ended early, and
+// all writes fail.
 func (t *Table[T]) Err() error { return t.db.readable() }
 
 // each calls yield with every record that can be decoded, until yield returns false.
