@@ -34,7 +34,8 @@ func (d Directory) Stopped(ctx context.Context) (*Backup, error) {
 	return d.makeBackup(ctx, func(w io.Writer) error { return store.BackupFile(DatabasePath(d.Path), lockTimeout, w) })
 }
 
-// makeBackup makes a backup. copyDatabase writes the database to a file.
+// makeBackup makes a backup. copyDatabase writes the database to a file. If files of records are missing in the
+// last attempt, makeBackup logs this and makes the backup without them.
 func (d Directory) makeBackup(ctx context.Context, copyDatabase func(io.Writer) error) (*Backup, error) {
 	for attempt := 1; ; attempt++ {
 		p := &Backup{files: map[string]*os.File{}}
