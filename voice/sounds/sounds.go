@@ -99,7 +99,8 @@ func (l *Library) list() (*os.Root, []string, error) {
 }
 
 // Load returns the sound with this name, which need not include the extension, as 24 kHz mono
-// PCM of at most a minute. The error wraps fs.ErrNotExist if there is no such sound.
+// PCM of at most a minute. The error wraps fs.ErrNotExist if there is no such sound. The error
+// for a file that cannot be played has the methods Code and Status for HTTP clients.
 func (l *Library) Load(ctx context.Context, name string) ([]int16, error) {
 	if name == "" || len(name) > maxName || strings.HasPrefix(name, ".") || strings.ContainsAny(name, "/\\\x00") {
 		return nil, fmt.Errorf("the name of a sound must not contain a path: %w", fs.ErrNotExist)
