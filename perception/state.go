@@ -74,7 +74,8 @@ type Touch struct {
 	Petting bool      `json:"petting"` // whether the touch has not ended yet
 }
 
-// Head is the position that a behaviour last turned the head to, in degrees.
+// Head is the latest known position of the head: a behaviour has turned it there, or the
+// robot has reported it. Angles are in degrees.
 type Head struct {
 	At    time.Time `json:"at"`
 	Yaw   int       `json:"yaw"` // negative: to the robot's left
