@@ -15,10 +15,10 @@ import (
 //   - OAuth: {"error_description": "..."}
 //   - FastAPI: {"detail": "..."} and {"detail": [{"msg"}]}
 //   - ElevenLabs: {"detail": {"status", "message"}}
-//   - others: {"errors": [{"message"}]}
+//   - others: {"errors": [{"message"}]}, {"message"}, {"details"}, {"msg"} and {"reason"}
 //
-// Text that is neither JSON nor HTML is returned as the message. For an HTML page, Message
-// returns nothing.
+// If such a field has another form, its JSON is the message. Text that is neither JSON nor
+// HTML is returned as the message. For an HTML page, Message returns nothing.
 func Message(body []byte) (code, message string) {
 	text := strings.TrimSpace(string(body))
 	switch {
