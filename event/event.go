@@ -138,8 +138,7 @@ type ThinkingStarted struct {
 }
 
 // StateTold is published when an agent reports its own state, as coding agents do.
-// From then on other events do not change the state that the agent shows, except a
-// question that waits for an answer.
+// From then on its tool calls do not change the state that the agent shows.
 type StateTold struct {
 	State     string `json:"state"`                // one of the agent states, such as idle, thinking or working
 	SubAgents int    `json:"sub_agents,omitempty"` // number of other agents that work for it
