@@ -56,7 +56,8 @@ func newConn(log *slog.Logger, onEnd func(error)) *conn {
 		pending: map[int64]func(json.RawMessage, error){}, sessions: map[string]*session{}}
 }
 
-// shutdown closes the connection for the reason err, unless it is already closed.
+// shutdown closes the connection for the reason err, unless it is already closed. It closes
+// the endpoints of the sessions, and ends the pending requests with err.
 func (c *conn) shutdown(err error) {
 	c.mu.Lock()
 	if c.endErr != nil {
