@@ -264,9 +264,9 @@ func (d *dispatcher) followClock() {
 	d.readStore()
 }
 
-// ring turns a due timer into a notification. The notification is stored before the timer
-// is removed, so that a crash cannot lose both. If the robot itself rings, no notification
-// is needed.
+// ring publishes that a timer rings, and turns it into a notification. The notification is
+// stored before the timer is removed, so that a crash cannot lose both. If the robot itself
+// rings, no notification is needed.
 func (d *dispatcher) ring(t agent.Timer) {
 	d.o.Timers.markRung(t.ID)
 	d.o.Bus.Publish(t.Robot, "", event.TimerRang{ID: t.ID, Text: t.Text, OnRobot: t.OnRobot})
@@ -285,7 +285,7 @@ func (d *dispatcher) ring(t agent.Timer) {
 	d.publish(n)
 }
 
-// insert stores a notification.
+// insert stores a notification, and publishes the end of those that are dropped to make room.
 func (d *dispatcher) insert(w *waiting) {
 	dropped, err := d.o.Store.insert(w.Notification, d.o.Clock.Now())
 	d.logFault(err)
@@ -376,7 +376,8 @@ func (d *dispatcher) recipients(w *waiting) []device.ID {
 	return slices.Sorted(maps.Keys(d.open))
 }
 
-// announce offers a notification to a reachable robot.
+// announce offers a notification to a reachable robot. A robot that refuses it is offered no
+// others for checkInterval. A robot that can no longer be reached is removed.
 func (d *dispatcher) announce(ctx context.Context, id device.ID, w *waiting) {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
