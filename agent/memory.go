@@ -269,8 +269,8 @@ func (e Entry) LastUsed() time.Time {
 	return e.Created
 }
 
-// Recall returns the entry with this key and records that it was used. It does not wait
-// for the disk.
+// Recall returns the entry with this key, unless it has expired, and records that it was
+// used. It does not wait for the disk.
 func (m *Memory) Recall(key string, now time.Time) (Entry, bool) {
 	return m.index.use(key, now)
 }

@@ -26,9 +26,9 @@ func SpokenTitle(title string) string {
 }
 
 // Permission returns the question whether a tool of this kind and title may run, as one
-// sentence. Words replace shell operators, because people decide by what they hear. The
-// title is cut to maxTitle bytes. If it is cut here, or was cut before, as the parameter
-// cut tells, the question says that the title is incomplete.
+// sentence. In a command (kind "execute"), words replace shell operators, because people
+// decide by what they hear. The title is cut to maxTitle bytes; cut tells whether the caller
+// has already cut it. If either has cut it, the question says that the title is incomplete.
 func Permission(w *language.Words, kind, title string, maxTitle int, cut bool) string {
 	if kind == "execute" {
 		title = spokenCommand(title, w)
