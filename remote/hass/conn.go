@@ -197,7 +197,8 @@ func (c *Conn) read() {
 	}
 }
 
-// deliver queues a message of size bytes for its receiver. It never blocks.
+// deliver queues a message of size bytes for its receiver. If too much is unread, the receiver
+// gets an error in place of all messages. deliver never blocks.
 func (c *Conn) deliver(m incoming, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -282,7 +283,7 @@ func (c *Conn) transmit(m outgoing) error {
 	return c.ws.SendText(text)
 }
 
-// queue passes a message to the goroutine that runs write.
+// queue passes a message to the goroutine that runs write. It waits while the send queue is full.
 func (c *Conn) queue(ctx context.Context, m outgoing) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
