@@ -14,7 +14,8 @@ import (
 const Directory = "/etc/perch/secrets"
 
 // Read returns value or, if file is not empty, the content of the file without surrounding white space.
-// It is an error if both are set. key is the configuration key that errors name.
+// It is an error if both are set, or if the file is empty. key is the configuration key that errors
+// name.
 func Read(key, value, file string) (string, error) {
 	if file == "" {
 		return value, nil
