@@ -84,7 +84,8 @@ func (db *DB) recordDamage(err error) error {
 	return err
 }
 
-// update runs fn in a write transaction and commits it. The caller holds db.writing.
+// update runs fn in a write transaction and commits it. Once damage was found, it only returns that. The caller holds
+// db.writing.
 func (db *DB) update(fn func(*bbolt.Tx) error) error {
 	if err := db.damaged(); err != nil {
 		return err

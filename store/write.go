@@ -56,7 +56,7 @@ func (db *DB) writeSoon(r row, c *change) {
 }
 
 // queue adds e to the backlog; the first entry wakes the flusher. If the backlog is full, queue returns false, unless
-// mayDrop is set: then it drops e and returns true.
+// mayDrop is set: then it drops e and returns true, as it does after Close.
 func (db *DB) queue(e entry, mayDrop bool) bool {
 	db.mu.Lock()
 	defer db.mu.Unlock()
