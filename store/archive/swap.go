@@ -17,8 +17,8 @@ import (
 	"perch/store"
 )
 
-// Finish swaps in a staged backup, or removes it if it has no marker. The appliance must call Finish
-// when it starts, before it opens any file of the data directory.
+// Finish swaps in a staged backup, or removes it if it has no marker or is damaged. The appliance must
+// call Finish when it starts, before it opens any file of the data directory.
 func (d Directory) Finish() error {
 	if _, err := os.Lstat(filepath.Join(d.Path, stageName)); err != nil {
 		return nil // if the directory cannot be read, opening the database fails as well
