@@ -109,7 +109,8 @@ type speechRequest struct {
 	Options  map[string]any `json:"options"`
 }
 
-// Synthesize implements voice.Synthesizer.
+// Synthesize implements voice.Synthesizer. It makes no sound of a text without letters and
+// digits, and fails for a text of more than limit.Spoken characters.
 func (s *Synthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func(pcm []int16) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
