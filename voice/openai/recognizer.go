@@ -43,7 +43,9 @@ func (r *Recognizer) Check(ctx context.Context) error {
 // minSound is the minimum duration of an utterance, as required by OpenAI's own server.
 const minSound = 100 * time.Millisecond
 
-// Recognize implements voice.Recognizer. It refuses an utterance that is shorter than minSound.
+// Recognize implements voice.Recognizer. It refuses an utterance that is shorter than minSound. If
+// the server cannot detect the language, Recognize repeats the request without that, and asks for no
+// detection any more.
 func (r *Recognizer) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
 	detect := o.DetectLanguage && !r.noDetection.Load()
 	heard, err := r.recognize(ctx, u, o, detect)
