@@ -164,8 +164,8 @@ func (e *Engine) style(ctx context.Context, o voice.Options) (id string, err err
 // maxText is the maximum length of a text, in characters. The text is part of a URL.
 const maxText = 1000
 
-// Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other
-// languages than Japanese.
+// Synthesize implements voice.Synthesizer. It fails for a text of more than maxText characters.
+// The error wraps voice.ErrLanguage for other languages than Japanese.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	language := cmp.Or(o.Language, e.o.Language, "ja")
 	if voice.BaseLanguage(language) != "ja" {
