@@ -21,8 +21,8 @@ type Content struct {
 // Check reads every page and record of a database file, whose content need not be trusted. Nothing may write to the file
 // at the same time. Check does not change the file, which may have been unlinked. It calls visit with every record, unless
 // visit is nil; visit may retain key and value. An error about the content, or of visit, wraps [ErrDamaged], or [ErrNewer]
-// if the schema is newer than the migrations in o; its text does not name the file. If the file cannot be opened once more,
-// Check returns the same errors as [Open].
+// if the schema is newer than the migrations in o; its text does not name the file. If bolt cannot open the file, Check
+// returns the same errors as [Open].
 func Check(f *os.File, o Options, visit func(table, key string, value []byte) error) (Content, error) {
 	o = o.withDefaults()
 	info, err := f.Stat()
