@@ -126,8 +126,8 @@ func (m *Memory) notifyChange(id string) {
 // Remember stores an entry durably and returns it with its ID. It replaces an entry with
 // the same key. If the memory is full, it evicts expired entries first, then viewers'
 // entries, then the entries with the lowest rank (see Entry.rank). For an invalid entry the
-// error wraps ErrTooMuch or ErrEntry, and for a viewer's entry that would evict an entry of
-// another source, ErrFull. Concurrent calls share one write.
+// error wraps ErrTooMuch or ErrEntry, and for a viewer's entry that would evict an unexpired
+// entry of another source, ErrFull. Concurrent calls share one write.
 func (m *Memory) Remember(e Entry, now time.Time) (Entry, error) {
 	e.Body = strings.TrimSpace(e.Body)
 	if !e.hasValidSize() {
