@@ -9,6 +9,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/assist"
+	"perch/device"
 )
 
 // TestEndlessAnswers: an answer, and the time it takes, have bounds, and who
@@ -108,19 +109,22 @@ func TestSlowAnswersAreGivenUp(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotControlTheHome: a robot that nobody has adopted by name is
-// passed over, and Home Assistant is not even asked. A program without a robot
-// is answered.
+// TestStrangersDoNotControlTheHome: a robot that nobody has adopted by name and a program without a
+// key, such as a client of Wyoming, are passed over, and Home Assistant is not even asked. A program
+// with a key is answered.
 func TestStrangersDoNotControlTheHome(t *testing.T) {
 	h := newFakeHA(t, plain)
 	b := h.brain(t)
 	var replies []string
-	turn := agent.Turn{Conversation: "a", Robot: "a0b1c2d3e4f5", Untrusted: true, Text: "open the door"}
-	if err := b.Think(t.Context(), turn, collect(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) ||
-		h.conns.Load() > 0 || replies != nil {
-		t.Errorf("%v, %q, %d connections", err, replies, h.conns.Load())
+	turn := agent.Turn{Conversation: "a", Untrusted: true, Text: "open the door"}
+	for _, robot := range []device.ID{"a0b1c2d3e4f5", ""} {
+		turn.Robot = robot
+		if err := b.Think(t.Context(), turn, collect(&replies)); !errors.Is(err, agent.ErrStranger) || !errors.Is(err, agent.ErrAway) ||
+			h.conns.Load() > 0 || replies != nil {
+			t.Errorf("robot %q: %v, %q, %d connections", robot, err, replies, h.conns.Load())
+		}
 	}
-	turn.Robot = ""
+	turn.Untrusted = false
 	if err := b.Think(t.Context(), turn, collect(&replies)); err != nil || len(replies) == 0 {
 		t.Errorf("%v, %q", err, replies)
 	}
