@@ -85,3 +85,17 @@ func (c Control) Shine(colour [3]int) map[string]any {
 	}
 	return arguments
 }
+
+// Colour returns the colour to which a call of the tool with the arguments sets lights: red, green and blue
+// from 0 to 255. It is the inverse of Shine; an argument that is missing or not a number counts as 0.
+func (c Control) Colour(arguments map[string]any) (colour [3]int) {
+	for i := range colour {
+		maximum := 255
+		if m := c.Schema.Properties[c.Arguments[i]].Maximum; m != nil {
+			maximum = max(*m, 1)
+		}
+		level, _ := parseInteger(arguments[c.Arguments[i]])
+		colour[i] = (min(max(level, 0), maximum)*255 + maximum/2) / maximum
+	}
+	return colour
+}

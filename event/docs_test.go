@@ -173,6 +173,8 @@ func typeName(t *testing.T, e ast.Expr) string {
 		return "true or false"
 	case "*int", "*float64":
 		return "number or null"
+	case "*[3]int":
+		return "three numbers"
 	case "Feelings", "Morphs", "HeadPose":
 		return "object, see [" + source + "](#" + strings.ToLower(source) + ")"
 	case "*bool":

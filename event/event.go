@@ -95,14 +95,16 @@ type RobotDisconnected struct {
 	Why string `json:"why"` // the cause; text for people
 }
 
-// RobotStatus is published when a robot has reported its own status. A field is
-// null if the robot did not report it.
+// RobotStatus is published when a robot has reported its own status, or when its
+// agent has set its lights, which a robot does not report. A field is null if the
+// robot did not report it.
 type RobotStatus struct {
-	Volume     *int   `json:"volume"`           // percent, 0 to 100
-	Brightness *int   `json:"brightness"`       // brightness of the screen; percent, 0 to 100
-	Battery    *int   `json:"battery"`          // percent, 0 to 100
-	Charging   *bool  `json:"charging"`         // whether the battery is being charged
-	Signal     string `json:"signal,omitempty"` // Wi-Fi signal, a word of the firmware such as "strong"
+	Volume     *int    `json:"volume"`           // percent, 0 to 100
+	Brightness *int    `json:"brightness"`       // brightness of the screen; percent, 0 to 100
+	Battery    *int    `json:"battery"`          // percent, 0 to 100
+	Charging   *bool   `json:"charging"`         // whether the battery is being charged
+	Signal     string  `json:"signal,omitempty"` // Wi-Fi signal, a word of the firmware such as "strong"
+	Lights     *[3]int `json:"lights,omitempty"` // red, green and blue to which the agent has set the lights, 0 to 255
 }
 
 // ToolsListed is published when a robot has listed all its tools.

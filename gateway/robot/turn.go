@@ -465,7 +465,11 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 	if tool, ok := device.FindTool(b.session.toolbox.Tools(), name); ok && tool.UserOnly && !b.options.UserTools {
 		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
-	return b.session.callTool(ctx, name, arguments)
+	result, err := b.session.callTool(ctx, name, arguments)
+	if lights, found := device.FindLights(b.session.toolbox.Tools()); err == nil && found && lights.Name == name {
+		b.session.publish(event.RobotStatus{Lights: new(lights.Colour(arguments))})
+	}
+	return result, err
 }
 
 // Reboot implements agent.Body. The robot restarts once it has played the turn's speech.

@@ -136,6 +136,17 @@ func TestAnAutomation(t *testing.T) {
 	})
 }
 
+// TestTheLightFollowsSpeech: no robot reports the colour of its lights, so the entity shows what the agent has set.
+func TestTheLightFollowsSpeech(t *testing.T) {
+	t.Parallel()
+	h, l := appliancetest.StartWithBroker(t)
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "turn the lights blue", "turn the lights off")}).CheckComplete(t)
+	h.Eventually("the light has been blue", func() bool {
+		return l.Has(appliancetest.RobotTopic+"led", `"state":"ON"`, `"color":{"r":0,"g":0,"b":255}`, `"brightness":255`)
+	})
+	h.Eventually("the light is off", func() bool { return l.Has(appliancetest.RobotTopic+"led", `{"state":"OFF"}`) })
+}
+
 // TestTheAutomationsOfThePage are those of docs/home-assistant.md, as far as
 // they go over MQTT: each trigger comes, on the topic that is announced for its
 // entity, and each action does what it is for. The lamp's is TestAnAutomation's.

@@ -4,6 +4,7 @@ package state
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"perch/agent"
@@ -58,6 +59,17 @@ type Colour struct {
 	R int `json:"r"`
 	G int `json:"g"`
 	B int `json:"b"`
+}
+
+// NewLight returns the state of a light that shines in red, green and blue from 0 to 255. The brightness is that of
+// the brightest of the three.
+func NewLight(rgb [3]int) Light {
+	full := slices.Max(rgb[:])
+	if full == 0 {
+		return Light{State: new("OFF")}
+	}
+	return Light{State: new("ON"), ColorMode: "rgb", Brightness: &full,
+		Color: &Colour{R: rgb[0] * 255 / full, G: rgb[1] * 255 / full, B: rgb[2] * 255 / full}}
 }
 
 // RGB returns red, green and blue from 0 to 255, after the brightness was applied. State must not be nil.

@@ -132,6 +132,9 @@ func (r *Robot) SetStatus(e event.RobotStatus) {
 	s := &r.Readings
 	s.Volume, s.Brightness, s.Battery = cmp.Or(e.Volume, s.Volume), cmp.Or(e.Brightness, s.Brightness), cmp.Or(e.Battery, s.Battery)
 	s.Charging, s.Signal = cmp.Or(e.Charging, s.Charging), cmp.Or(e.Signal, s.Signal)
+	if e.Lights != nil {
+		r.Light = new(NewLight(*e.Lights))
+	}
 	r.Changed = true
 }
 
