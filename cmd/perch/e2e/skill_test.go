@@ -147,7 +147,7 @@ func TestTheSkillOfTheDocumentation(t *testing.T) {
 	data := lived(t)
 	folder := written(t, filepath.Join(data, "skills", "tide"), files)
 	bare(t, "skill sign "+folder+" --data "+data, 0)
-	if out := bare(t, "skill check "+folder+" --data "+data, 0, "yes"); strings.Contains(out, "not listened for") {
+	if out := bare(t, "skill check "+folder+" --data "+data, 0, "yes"); strings.Contains(out, "is left out") {
 		t.Error(out)
 	}
 	h := open(t, appliancetest.Config(), data)
