@@ -93,7 +93,7 @@ func TestExecute(t *testing.T) {
 		{"robot help", "usage: prog robot COMMAND [options]", "", 0},
 		{"robot help dance", "", `prog robot help: unknown command "dance"; prog robot --help lists the commands`, 2},
 		{"robot say -help", "usage: prog robot say ROBOT TEXT... [options]", "", 0},
-		{"show", "", "prog show: it takes FILE, but 0 arguments were given", 2},
+		{"show", "", "prog show: it takes FILE.bin, but 0 arguments were given", 2},
 		{"check a b", "", "prog check: it takes [FILE], but 2 arguments were given", 2},
 		{"robot list x", "", `prog robot list: unexpected argument "x": the command takes none`, 2},
 		{"robot say kitchen", "", "prog robot say: it takes ROBOT TEXT..., but 1 argument was given", 2},
