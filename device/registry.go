@@ -137,6 +137,19 @@ func (r *Registry) updateSeen(robot Robot, changed bool) {
 	r.update(robot)
 }
 
+// Flush stores the times of the robots that have changed since their records were written. It does not wait for
+// the disk.
+func (r *Registry) Flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, robot := range r.robots {
+		if heard := robot.lastHeard(); !heard.Equal(r.storedAt[id]) {
+			r.records.PutSoon(string(id), robot)
+			r.storedAt[id] = heard
+		}
+	}
+}
+
 // RecordSeen records that a robot has opened its channel.
 func (r *Registry) RecordSeen(id ID, now time.Time) {
 	r.mu.Lock()

@@ -321,6 +321,22 @@ func TestStoredVisitIsNeverLongStale(t *testing.T) {
 	}
 }
 
+// TestFlush: the end of the program stores when the robots were seen, and writes nothing that is stored.
+func TestFlush(t *testing.T) {
+	kept, r := newRegistry(device.AdoptOpen)
+	r.CheckIn(from(robotA, "one"), noon)
+	r.CheckIn(from(robotA, "one"), noon.Add(time.Minute))
+	r.Flush()
+	if robot, err := device.NewRegistry(key, device.AdoptOpen, kept).Get(robotA); err != nil || !robot.LastSeen.Equal(noon.Add(time.Minute)) {
+		t.Errorf("kept is %+v (%v)", robot, err)
+	}
+	kept.writes()
+	r.Flush()
+	if n := kept.writes(); n != 0 {
+		t.Errorf("what is stored is %d writes", n)
+	}
+}
+
 func TestNothingIsWrittenByLooking(t *testing.T) {
 	kept, r := newRegistry(device.AdoptCode)
 	robot, _ := r.CheckIn(from(robotA, "one"), noon)

@@ -38,6 +38,7 @@ func (a *Appliance) openStorage(c *config.Config) (err error) {
 	}
 	a.ID = a.Identity.ID
 	a.Robots = device.NewRegistry(a.Identity.TokenKey, device.Adoption(c.Adoption), store.NewTable[device.Robot](a.DB, "robots"))
+	a.closers = append(a.closers, a.Robots.Flush)
 	if until := a.Identity.WelcomeUntil(); !until.IsZero() {
 		a.Robots.Welcome(until)
 	}
