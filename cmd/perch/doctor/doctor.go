@@ -54,8 +54,8 @@ func (d *Examination) checkAppliance(ctx context.Context) {
 		d.add("appliance", err, "")
 		return
 	}
-	var status admin.Status
-	if err := c.Get(ctx, "/api/v1/status", &status); err != nil {
+	status, err := d.settledStatus(ctx, c)
+	if err != nil {
 		d.add("appliance",
 			fmt.Errorf("its socket exists, but its status cannot be read: %w; if Perch is not running, start it: it replaces the socket that was left behind", err), "")
 		return
@@ -76,4 +76,23 @@ func (d *Examination) checkAppliance(ctx context.Context) {
 		}
 		d.Findings = append(d.Findings, f)
 	}
+}
+
+// settledStatus returns the status of the running appliance. If a part of it does not work within settleTime of its
+// start, such as the announcement on the network, settledStatus waits until all parts work or that time is over.
+func (d *Examination) settledStatus(ctx context.Context, c APIClient) (status admin.Status, err error) {
+	const settleTime, pause = 10 * time.Second, 500 * time.Millisecond
+	for range settleTime / pause {
+		status = admin.Status{} // the decoder leaves out what a response lacks
+		err = c.Get(ctx, "/api/v1/status", &status)
+		if err != nil || d.now().Sub(status.Started) > settleTime || !slices.ContainsFunc(status.Parts, func(p admin.Part) bool { return !p.OK }) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return status, nil
+		case <-time.After(pause):
+		}
+	}
+	return status, err
 }

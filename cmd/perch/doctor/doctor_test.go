@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"perch/cmd/perch/config"
@@ -102,6 +103,34 @@ func (d *Examination) newDatabase(t *testing.T) *store.DB {
 // runs has an appliance answer for this machine.
 func (d *Examination) runs(parts ...admin.Part) {
 	d.status = &admin.Status{Version: "dev", Parts: parts}
+}
+
+// starting is an appliance that was started at a time, and is announced at another one.
+type starting struct{ started, announced time.Time }
+
+func (s starting) Get(_ context.Context, path string, into any) error {
+	if path == "/api/v1/status" {
+		*into.(*admin.Status) = admin.Status{Version: "dev", Started: s.started, Parts: []admin.Part{{Name: "mdns", OK: !time.Now().Before(s.announced)}}}
+	}
+	return nil
+}
+
+// TestDoctorWaitsForTheStart: what is not ready two seconds after a start is no fault yet. What does not work
+// ten seconds after a start is one at once.
+func TestDoctorWaitsForTheStart(t *testing.T) {
+	for age, want := range map[time.Duration]struct {
+		waits time.Duration
+		ok    bool
+	}{0: {2 * time.Second, true}, time.Hour: {0, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			d, began := Examined(t), time.Now()
+			d.Connect = func(string) (APIClient, error) { return starting{began.Add(-age), began.Add(2 * time.Second)}, nil }
+			d.checkAppliance(t.Context())
+			if took := time.Since(began); took != want.waits || d.reportsFault("mdns") == want.ok {
+				t.Errorf("after %v the doctor takes %v: %+v", age, took, d.Findings)
+			}
+		})
+	}
 }
 
 // TestEachCheckOfTheDoctor: what goes wrong is reported with its cause and its
