@@ -153,12 +153,12 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 
 // Moves tells the behaviours that a client is about to call a robot's tool. If the tool
 // moves the head or sets the lights, behaviours leave these alone for a while, as they do
-// after a tool call by the robot's agent. Moves is safe for concurrent use and never blocks.
-func (b *Behaviours) Moves(id device.ID, tool string) {
+// after a tool call by the robot's agent. The arguments are those of the call. Moves is safe for concurrent use and never blocks.
+func (b *Behaviours) Moves(id device.ID, tool string, arguments map[string]any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c := b.reactors[id]; c != nil {
-		c.handleTool(tool, time.Now())
+		c.handleTool(tool, arguments, time.Now())
 		b.notifyRun()
 	}
 }

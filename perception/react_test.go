@@ -253,7 +253,7 @@ func TestMovedHeadIsReserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 				h.play(t, "1s .")
-				h.Moves(c.robot, c.tool)
+				h.Moves(c.robot, c.tool, nil)
 				h.play(t, "1.3s sound left; 10.9s sound left; 14s sound left; 15s .")
 				if got := h.all(); got != c.want {
 					t.Errorf("done: %s\nwant: %s", got, c.want)
@@ -285,10 +285,44 @@ func TestMovedHeadIsFound(t *testing.T) {
 					h.tools = append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
 				}
 				h.play(t, "1s .")
-				h.Moves(chan1, headTool)
+				h.Moves(chan1, headTool, nil)
 				h.play(t, "20s gesture nod; 30s .")
 				if got := h.all(); strings.Contains(got, asked) != c.tells || !strings.HasSuffix(got, fmt.Sprintf(nods, c.back)) {
 					t.Errorf("done: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// TestOwnersGestureMovesReservedHead: the gesture starts where the client has turned the head, and returns there. A later
+// turn by the client ends the gesture's turns, and behaviours still leave the head alone for 10 s.
+func TestOwnersGestureMovesReservedHead(t *testing.T) {
+	for name, c := range map[string]struct {
+		by, want string
+		again    bool
+	}{
+		"the owner's": {by: event.ByOwner, want: "2s set_head_angles map[pitch:30 speed:400 yaw:40]; " +
+			"2.3s set_head_angles map[pitch:8 speed:500 yaw:40]; 2.6s set_head_angles map[pitch:28 speed:500 yaw:40]; " +
+			"2.9s set_head_angles map[pitch:8 speed:500 yaw:40]; 3.2s set_head_angles map[pitch:20 speed:250 yaw:40]; " +
+			"14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"turned again": {by: event.ByOwner, again: true, want: "2s set_head_angles map[pitch:30 speed:400 yaw:40]; " +
+			"14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+		"the model's": {by: event.ByModel, want: "14s set_head_angles map[pitch:5 speed:250 yaw:-45]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withBehaviours(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+				h.play(t, "1s .")
+				h.Moves(chan1, headTool, map[string]any{"yaw": 40, "pitch": 20.0})
+				h.play(t, "2s .")
+				h.bus.Publish(chan1, "s", event.Gesture{Name: "nod", By: c.by})
+				if c.again {
+					h.play(t, "2.1s .")
+					h.Moves(chan1, headTool, map[string]any{"yaw": -40})
+				}
+				h.play(t, "5s sound left; 10.5s sound left; 14s sound left; 15s .")
+				if got := h.all(); got != c.want {
+					t.Errorf("done: %s\nwant: %s", got, c.want)
 				}
 			})
 		})
@@ -300,7 +334,7 @@ func TestMoodStartsAtFoundHead(t *testing.T) {
 	withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
 		h.at, h.tools = `{"yaw":-40,"pitch":20}`, append(h.tools, device.Tool{Name: "self.robot.get_head_angles"})
 		h.play(t, "1s .")
-		h.Moves(chan1, headTool)
+		h.Moves(chan1, headTool, nil)
 		h.play(t, "20s .")
 		h.bus.Publish(chan1, "s", event.Mood{Dominant: "empathy", Face: "loving", Head: event.HeadPose{Tilt: 10}})
 		h.play(t, "30s .")

@@ -68,9 +68,10 @@ func movesHead(tool string) bool { return strings.Contains(tool, "head") && !has
 func setsLights(tool string) bool { return hasWord(tool, "led", "light", "lights", "lamp") }
 
 // handleTool handles a tool call by an agent or a client: behaviours leave the head and the
-// lights alone for a while if the tool moves or sets them.
-func (c *reactor) handleTool(tool string, now time.Time) {
+// lights alone for a while if the tool moves or sets them. arguments may be nil if they are unknown.
+func (c *reactor) handleTool(tool string, arguments map[string]any, now time.Time) {
 	if movesHead(tool) {
+		c.state.Head.setAngles(arguments["yaw"], arguments["pitch"])
 		until := now.Add(clientHold)
 		c.head, c.findHeadAt = head{PriorityTalk, until}, until
 	}
@@ -95,7 +96,7 @@ func (c *reactor) handleEvent(e event.Envelope) []request {
 		c.head = head{} // the position is known again
 	}
 	if t, ok := e.Event.(event.ToolStatus); ok && t.Status == event.ToolRunning {
-		c.handleTool(t.Name, e.At)
+		c.handleTool(t.Name, nil, e.At)
 	}
 	return c.step(e.At, e.Event)
 }
@@ -120,6 +121,9 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 		switch b.(type) {
 		case *gesturer:
 			m.gestureEnds = c.gestureEnds()
+			if g, ok := e.(event.Gesture); ok && g.By == event.ByOwner && !m.gestureEnds.IsZero() {
+				c.head = head{} // the owner's latest wish goes before an earlier turn by an agent or a client
+			}
 			handlesQuiet, patient = true, m.gestureEnds.IsZero() // the end of a gesture must restore the robot, even if late
 		case *looker, *moodDisplay:
 			handlesQuiet = true
@@ -135,6 +139,9 @@ func (c *reactor) step(now time.Time, e event.Event) (requests []request) {
 			if c.permit(m, a, handlesQuiet) {
 				requests = append(requests, request{b.name(), a, patient})
 			}
+		}
+		if _, ok := b.(*gesturer); ok && m.gestureEnds.IsZero() && now.Before(c.findHeadAt) {
+			c.head = head{PriorityTalk, c.findHeadAt} // as before an owner's gesture
 		}
 	}
 	return requests

@@ -82,6 +82,20 @@ type Head struct {
 	Pitch int       `json:"pitch"`
 }
 
+// setAngles sets the angles to those of a tool call, as far as they are numbers, within the head's range.
+func (h *Head) setAngles(yaw, pitch any) {
+	set := func(angle *int, argument any, lower, upper float64) {
+		switch a := argument.(type) {
+		case int:
+			*angle = int(min(max(float64(a), lower), upper))
+		case float64:
+			*angle = int(min(max(a, lower), upper))
+		}
+	}
+	set(&h.Yaw, yaw, -device.MaxHeadYaw, device.MaxHeadYaw)
+	set(&h.Pitch, pitch, 0, device.FirmwareHeadPitch)
+}
+
 // Record is a perception in State.Recent.
 type Record struct {
 	At   time.Time       `json:"at"`
