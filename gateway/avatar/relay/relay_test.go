@@ -120,6 +120,28 @@ func TestFrontIsBusy(t *testing.T) {
 	})
 }
 
+// TestTurnGoesInFront, also that of a session that was busy before: of a robot that listened, or of a
+// chat whose last turn is not idle yet. What goes on in a turn leaves the order as it is.
+func TestTurnGoesInFront(t *testing.T) {
+	var s scenes
+	for i, c := range []struct {
+		session string
+		state   agent.Shown
+		front   string
+	}{
+		{"robot", agent.Listening, "robot"}, {"chat", agent.Thinking, "chat"}, {"robot", agent.Attention, "chat"},
+		{"robot", agent.Listening, "chat"}, {"chat", agent.Attention, "chat"}, {"robot", agent.Thinking, "robot"},
+		{"chat", agent.Thinking, "chat"}, {"robot", agent.Failed, "chat"}, {"robot", agent.Working, "chat"},
+		{"robot", agent.Notification, "chat"}, {"robot", agent.Speaking, "chat"}, {"chat", agent.Idle, "robot"},
+	} {
+		f := feed.NewFrame(feed.KindState, feed.State{State: c.state})
+		f.Session = c.session
+		if s.apply(f); s.front().Session != c.front {
+			t.Errorf("%d: %s is %s, and %s in front", i, c.session, c.state, s.front().Session)
+		}
+	}
+}
+
 func TestManySessionsAreBounded(t *testing.T) {
 	var s scenes
 	for i := range 1000 {

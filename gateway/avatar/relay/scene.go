@@ -43,8 +43,14 @@ func (s Scene) isBusy() bool {
 	return s.State != agent.Idle && s.State != agent.Sleeping && s.State != ""
 }
 
-// scenes holds the scene of each session, and chooses the scene to show: the latest to become busy.
-// When that scene is no longer busy, another busy scene takes its place, if there is any.
+// beginsTurn reports whether a turn of an agent begins as its state changes.
+func beginsTurn(before, after agent.Shown) bool {
+	isWork := slices.Contains([]agent.Shown{agent.Thinking, agent.Working, agent.Juggling, agent.Speaking}, after)
+	return isWork && slices.Contains([]agent.Shown{agent.Idle, agent.Listening, agent.Attention, agent.Sleeping, ""}, before)
+}
+
+// scenes holds the scene of each session, and chooses the scene to show: the latest to become busy or
+// to begin a turn. When that scene is no longer busy, another busy scene takes its place, if there is any.
 type scenes struct {
 	ordered []Scene // the last one is shown
 }
@@ -72,11 +78,11 @@ func (s *scenes) apply(f *feed.Frame) {
 		s.ordered = slices.Insert(s.ordered, 0, Scene{Robot: f.Robot, Session: f.Session, State: agent.Idle})
 	}
 	scene := &s.ordered[i]
-	wasBusy := scene.isBusy()
+	before, wasBusy := scene.State, scene.isBusy()
 	scene.apply(f)
 	updated := *scene
 	switch {
-	case updated.isBusy() && !wasBusy:
+	case updated.isBusy() && !wasBusy, beginsTurn(before, updated.State):
 		s.ordered = append(slices.Delete(s.ordered, i, i+1), updated)
 	case wasBusy && !updated.isBusy() && i == len(s.ordered)-1:
 		s.replaceFront(updated)
