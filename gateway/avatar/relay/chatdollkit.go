@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -64,6 +63,9 @@ type chatdollkitLink struct {
 	waiting  string    // texts with tags that were not sent yet
 	until    time.Time // when the application has probably performed what it was sent; until then, a request would stop its speech
 	faced    time.Time // when a face was last sent
+
+	state    agent.Shown // latest state of the session that is shown
+	finished bool        // whether the latest turn has ended by itself, and was not interrupted
 }
 
 // watch waits until the application has closed the connection.
@@ -168,11 +170,18 @@ func (l *chatdollkitLink) speaksSentences(scene Scene) bool {
 	return l.words.get("speech") != "" && scene.Session != trialSession
 }
 
-func (l *chatdollkitLink) update(_ context.Context, scene, previous Scene) error {
-	began := scene.State == agent.Thinking && !slices.Contains([]agent.Shown{agent.Working, agent.Juggling, agent.Speaking}, previous.State)
-	if l.speaksSentences(scene) && (began || scene.State == agent.Listening) { // the next turn begins, and may interrupt the speech of this one
+// handleState drops the speech that waits when the next turn begins, or when the robot listens after a
+// turn that did not end by itself.
+func (l *chatdollkitLink) handleState(state agent.Shown) {
+	if beginsTurn(l.state, state) || state == agent.Listening && !l.finished {
 		l.waiting, l.gestures, l.until = "", "", time.Time{}
 	}
+	if l.state = state; state != agent.Idle && state != agent.Listening {
+		l.finished = state == agent.Attention || state == agent.Failed
+	}
+}
+
+func (l *chatdollkitLink) update(_ context.Context, scene, _ Scene) error {
 	if scene.Said == "" {
 		l.queued.Said = ""
 	}
@@ -235,6 +244,10 @@ func letters(text string) (n int) {
 
 func (l *chatdollkitLink) frame(_ context.Context, f *feed.Frame, scene Scene) error {
 	switch b := f.Body.(type) {
+	case feed.State:
+		if l.speaksSentences(scene) && cmp.Or(string(b.Robot), b.Session) == scene.place() {
+			l.handleState(b.State)
+		}
 	case feed.Gesture:
 		l.gestures += tag("anim", l.words.orName("gesture", b.Name)) // many animations have the name of a gesture
 		return l.queue(scene, time.Now())

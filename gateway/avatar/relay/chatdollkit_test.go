@@ -238,6 +238,7 @@ func TestChatdollKitSpeaks(t *testing.T) {
 		var scene Scene
 		show := func(next Scene) {
 			t.Helper()
+			must.Succeed(t, l.frame(t.Context(), feed.NewFrame(feed.KindState, feed.State{State: next.State}), next))
 			must.Succeed(t, l.update(t.Context(), next, scene))
 			scene = next
 		}
@@ -270,9 +271,17 @@ func TestChatdollKitSpeaks(t *testing.T) {
 		show(Scene{State: agent.Speaking, Said: "A long sentence that takes its time."})
 		show(Scene{State: agent.Speaking, Said: "And another."})
 		expect(0, "[face:Neutral]A long sentence that takes its time.")
+		show(Scene{State: agent.Idle}) // the turn is cancelled
 		show(Scene{State: agent.Listening})
 		show(Scene{State: agent.Speaking, Said: "Yes."})
 		expect(time.Minute, "[face:Neutral]Yes.")
+		show(Scene{State: agent.Thinking})
+		show(Scene{State: agent.Speaking, Face: "happy", Said: "One more."})
+		show(Scene{State: agent.Speaking, Face: "happy", Said: "And the last."})
+		show(Scene{State: agent.Attention, Face: "happy"})
+		show(Scene{State: agent.Listening, Face: "happy"}) // the turn has ended, and the robot listens
+		show(Scene{State: agent.Idle, Face: "happy"})      // it hangs up
+		expect(10*time.Second, "[face:Joy]One more.", "[face:Joy]And the last.", "[face:Neutral]\n[anim:rest]")
 	})
 }
 
