@@ -171,7 +171,7 @@ func TestTheDoctorSaysEachThingOnce(t *testing.T) {
 			t.Errorf("%s is told of %d times:\n%s", part, times[part], out)
 		}
 	}
-	if !strings.Contains(out, `"It is `) || strings.Contains(out, "1 robots") || !strings.Contains(out, "with no robot") {
+	if !strings.Contains(out, `"It is `) || strings.Contains(out, "1 robots") || !strings.Contains(out, "no robot known") {
 		t.Errorf("it says\n%s", out)
 	}
 }
