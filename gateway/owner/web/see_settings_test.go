@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
 	"perch/cmd/perch/appliancetest"
@@ -162,4 +164,72 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	b.says("h1", "Module")
 	b.click("#synthesizer >>> [data-test=try]")
 	b.says("p-try", "Bonjour")
+}
+
+// addressed replaces the addresses that the page asks for, for an appliance in a test has none in a network.
+const addressed = `{
+	const real = fetch;
+	globalThis.host = "perch.local";
+	globalThis.fetch = (what, init) => String(what?.url ?? what).endsWith("/api/v1/address")
+		? Promise.resolve(Response.json({ url: ["http://" + host + ":8003/", "http://10.0.0.2:8003/"], ota: ["http://" + host + ":8003/xiaozhi/ota/"] }))
+		: real(what, init);
+}`
+
+// seeNewName: a new name is said to change the address before it is saved, and the new addresses are shown. A page at
+// an address that stays goes on, and shows robots' new address.
+func seeNewName(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "name: perch\n")
+	b := c.comeIn(t, h)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: addressed})
+	b.allow(gone()...)
+	b.open(h.LocalURL() + "#/first")
+	b.says("p-point", "perch.local")
+	b.fill("main >>> [data-test=name]", "nest")
+	b.says("main", "nest.local and no longer perch.local")
+	b.click("[data-test=save]")
+	b.says("[data-test=moved]", "http://nest.local:8003/")
+	b.says("[data-test=moved]", "http://10.0.0.2:8003/")
+	b.axe("a new name")
+	value[bool](b, `(host = "nest.local", true)`) // as Perch says once it is back
+	h.Again()
+	b.sees("[data-phase=back]")
+	b.says("p-point", "nest.local")
+}
+
+// TestPageLeaves: a page whose own address ends with a new name does not wait for it, from the first steps and from
+// the settings.
+func TestPageLeaves(t *testing.T) {
+	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1"))
+	for name, save := range map[string]func(b *tab){
+		"first": func(b *tab) {
+			b.fill("main >>> [data-test=name]", "nest")
+			b.click("[data-test=save]")
+			b.sees("[data-phase=moved]")
+		},
+		"settings": func(b *tab) {
+			b.set("name", "nest")
+			b.click("[data-test=save]")
+			b.click("#restart")
+			b.says("p-dialog p", "nest.local and no longer perch.local")
+			b.click("p-dialog [data-test=yes]")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := appliancetest.Configured(t, "name: perch\n")
+			b := c.browse(t)
+			call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: addressed})
+			b.allow(gone()...)
+			at := strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1)
+			b.open(at)
+			b.fill("#token", h.OwnerToken())
+			b.press(kb.Enter)
+			b.sees("main > p-home")
+			b.view(name, "p-"+name)
+			save(b)
+			b.says("[data-test=moved]", "http://nest.local:8003/")
+			h.Again()
+			b.lacks("#restart")
+			b.until("see.one('p-shell')?.link === 'fine'") // it does not say that the connection is being restored
+		})
+	}
 }

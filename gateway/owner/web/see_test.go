@@ -26,6 +26,7 @@ func TestPage(t *testing.T) {
 		"ranked memory":         seeRankedMemory,
 		"settings":              seeSettings,
 		"the first steps":       seeFirstSteps,
+		"a new name":            seeNewName,
 		"six languages":         seeLanguages,
 		"two configurations":    seeTwoConfigurations,
 		"memory":                seeMemory,

@@ -5,7 +5,8 @@ import { Refusal, get, send } from "../lib/api.js";
 import { type Said } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, known, language, languageName, languages, locale, setLanguage, type Language } from "../lib/words.js";
-import { restarted, started } from "./restart.js";
+import { list } from "./list.js";
+import { leaves, moved, moves, nextMove, restarted, started, type Move } from "./restart.js";
 import { below, faulty, isSet, type Done, type Fault, type Key } from "./settings.types.js";
 import "./home.point.js";
 
@@ -17,14 +18,15 @@ interface Found { wyoming: Server[] | null; ollama: { url: string; models: strin
 interface Choice { id: string; label: string; value: unknown } // a value of undefined changes nothing
 
 export class First extends View {
-  static properties = { found: { state: true }, busy: { state: true }, faults: { state: true }, chosen: { state: true }, phase: { state: true } };
+  static properties = { found: { state: true }, busy: { state: true }, faults: { state: true }, chosen: { state: true }, phase: { state: true }, move: { state: true } };
   declare found: Found | undefined;
   declare busy: "" | "search" | "save";
   declare faults: Fault[];
   declare chosen: Record<string, string>; // typed or chosen values by key
-  declare phase: "" | "saved" | "restarting" | "back" | "late";
+  declare phase: "" | "saved" | "restarting" | "back" | "late" | "moved";
+  declare move: Move | undefined; // by the last restart
   private config: Config = { keys: [] };
-  static styles = [View.styles, css`
+  static styles = [View.styles, list, css`
     :host { max-width: 52rem; margin-inline: auto; }
     .stack { gap: 1rem; } .fields { display: grid; gap: 0.9rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 14rem), 1fr)); align-items: start; }
     fieldset { border: 0; padding: 0; margin: 0 0 1rem; min-width: 0; } legend { font-weight: 600; padding: 0; margin-bottom: 0.4rem; }
@@ -180,11 +182,12 @@ export class First extends View {
       const before = await started();
       let done: First["phase"] = "saved";
       if ((await send<Done>("PUT", "api/v1/config", { set })).restart) {
+        this.move = await nextMove();
         this.phase = "restarting";
         await send("POST", "api/v1/restart");
-        done = (await restarted(before)) ? "back" : "late";
+        done = leaves(this.move) ? "moved" : (await restarted(before)) ? "back" : "late";
       }
-      if (done !== "late") {
+      if (done === "saved" || done === "back") {
         await this.load();
         this.chosen = {};
       }
@@ -215,7 +218,7 @@ export class First extends View {
       <form class="stack" @submit=${this.save}>${this.place()}${this.mind()}${this.home()}
         ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
         <div class="end"><p-button kind="main" type="submit" data-test="save" ?busy=${this.busy === "save"}>${say("save")}</p-button>
-          <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "saved" ? say("done") : this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div></form>
+          <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase}>${this.phase === "saved" ? say("done") : this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p></div>${moved(this.move)}</form>
       <h2>${say("stepRobot")}</h2><div class="grid two"><p-card heading=${say("point")}><p-point></p-point></p-card>
         <p-card heading=${say("page")}><div class="stack"><p>${say("pageText")}</p><div class="row"><a class="go" href="robot">${say("wake")}</a><a href="#/">${say("toHome")}</a></div></div></p-card></div></div>`;
   }
@@ -226,9 +229,9 @@ export class First extends View {
     const all = [...(languages.includes(usual as Language) ? [] : [usual]), ...languages];
     const others = [...languages.filter((l) => l !== known(usual)), ...also].filter((l, i, list) => list.indexOf(l) === i && !also.some((o) => o !== l && known(o) === l));
     const unheard = new Intl.ListFormat(locale()).format(this.unheard.map(languageName));
-    const name = this.chosen["name"] ?? this.value("name");
+    const old = this.value("name"), name = this.chosen["name"] ?? old;
     return html`<p-card heading=${say("stepName")}><div class="fields">
-      <p-field label=${say("name")} hint=${say("nameHint", { name })} .error=${this.fault("name")}><input data-test="name" autocomplete="off" .value=${name} @input=${this.typed("name")}></p-field>
+      <p-field label=${say("name")} hint=${name === old || this.value("public_url") ? say("nameHint", { name }) : moves(`${old}.local`, name)} .error=${this.fault("name")}><input data-test="name" autocomplete="off" .value=${name} @input=${this.typed("name")}></p-field>
       <p-field label=${say("language")} hint=${say("languageHint")} .error=${this.fault("language")}><select data-test="language" @change=${(e: Event) => this.speak((e.target as HTMLSelectElement).value)}>
         ${all.map((l) => html`<option value=${l} ?selected=${l === usual}>${languageName(l)}</option>`)}</select></p-field>
       <p-field label=${say("timezone")} .error=${this.fault("timezone")}><select data-test="timezone" @change=${this.typed("timezone")}><option value="">${say("machine")}</option>

@@ -2,6 +2,7 @@
 
 import { css, html, nothing, svg } from "lit";
 import { get, send } from "../lib/api.js";
+import { feed } from "../lib/feed.js";
 import { type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
@@ -44,10 +45,19 @@ export class Point extends Spoken {
   connectedCallback(): void {
     super.connectedCallback();
     void this.read();
+    feed.addEventListener("connected", this.readAgain);
   }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    feed.removeEventListener("connected", this.readAgain);
+  }
+
+  private readonly readAgain = () => void this.read(); // a restart may have changed the address
 
   private async read(): Promise<void> {
     try {
+      this.failure = "";
       this.urls = (await get<{ ota: string[] }>("api/v1/address")).ota;
       const first = this.urls[0];
       if (first) this.rows = (await get<{ rows: string[] }>(`api/v1/qr?text=${encodeURIComponent(first)}`)).rows;

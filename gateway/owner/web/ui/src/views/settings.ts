@@ -8,7 +8,7 @@ import { told } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue } from "../lib/words.js";
 import { list } from "./list.js";
-import { restarted, started } from "./restart.js";
+import { leaves, moved, moves, nextMove, restarted, started, type Move } from "./restart.js";
 import "./settings.form.js";
 import "./settings.text.js";
 import { inWords, plain, type Changes, type Checked, type Done, type Fault, type Shown } from "./settings.types.js";
@@ -20,7 +20,7 @@ const debounce = 700; // ms from the last key to the check of the text
 export class SettingsView extends View {
   static properties = {
     shown: { state: true }, changes: { state: true }, text: { state: true }, checked: { state: true }, mode: { state: true },
-    faults: { state: true }, busy: { state: true }, restarting: { state: true }, wrong: { state: true },
+    faults: { state: true }, busy: { state: true }, restarting: { state: true }, wrong: { state: true }, move: { state: true },
   };
   declare private shown: Shown | undefined;
   declare private changes: Changes;
@@ -31,6 +31,7 @@ export class SettingsView extends View {
   declare private busy: boolean;
   declare private restarting: boolean;
   declare private wrong: string; // error of a restart
+  declare private move: Move | undefined; // by the last restart
   private timer_: ReturnType<typeof setTimeout> | undefined;
 
   static styles = [View.styles, list, css`
@@ -73,7 +74,7 @@ export class SettingsView extends View {
       <p class="muted small">${t("file", { file: s.file || "–", settings: s.settings })}</p>
       ${this.restarting ? html`<p class="well" role="status" id="restarting">${t("restarting")}</p>` : waiting.length > 0 ? html`<div class="warning row"><p class="grow">${t("needsRestart", { keys: waiting.join(", ") })}</p>
         <p-button kind="main" @click=${this.restart} id="restart">${t("restart")}</p-button></div>` : nothing}
-      ${this.wrong ? html`<p class="trouble" role="alert">${this.wrong}</p>` : nothing}
+      ${moved(this.move)}${this.wrong ? html`<p class="trouble" role="alert">${this.wrong}</p>` : nothing}
       ${warnings.length > 0 ? html`<details class="well"><summary>${t("warnings")} (${warnings.length})</summary><ul>${warnings.map((w) => html`<li>${inWords(w)}</li>`)}</ul></details>` : nothing}
       <div class="row" role="group" aria-label=${t("how")}>${(["form", "text"] as const).map((m) => html`
         <p-button pressed=${this.mode === m ? "true" : "false"} @click=${() => (this.mode = m)} data-test=${m}>${t(m)}</p-button>`)}</div>
@@ -139,19 +140,25 @@ export class SettingsView extends View {
   }
 
   private async restart(): Promise<void> {
-    if (!(await ask({ heading: t("restartReally"), text: t("restartText"), yes: t("restart"), no: t("keepEditing") }))) return;
+    const move = await nextMove();
+    if (!(await ask({ heading: t("restartReally"), text: `${t("restartText")} ${move ? moves(move.old, move.name) : ""}`, yes: t("restart"), no: t("keepEditing") }))) return;
     this.wrong = "";
     let back = true;
     const done = await this.act(async () => {
       const before = await started();
       await send("POST", "api/v1/restart");
+      this.move = move;
+      if (leaves(move)) {
+        this.shown = { ...this.shown!, restart: [] };
+        return;
+      }
       this.restarting = true;
       back = await restarted(before);
       if (back) await this.load();
     });
     this.restarting = false;
     if (!back) this.wrong = t("notBack");
-    else if (done) this.tell(t("restarted"));
+    else if (done && move?.old !== location.hostname) this.tell(t("restarted"));
   }
 }
 
