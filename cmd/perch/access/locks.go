@@ -109,7 +109,7 @@ func (l *Locks) local(c *gin.Context) {
 		err := l.Owner.Check(r)
 		if fault, ok := errors.AsType[*httpserver.Fault](err); ok && fault.Word == "wrong_key" {
 			return &httpserver.Fault{Word: fault.Word, HTTP: fault.HTTP, Sentence: "changes and secrets need the owner's authentication on this machine, too: " +
-				"perch open prints a link that lets a browser in, and programs send the admin token or use the socket of the commands"}
+				"sudo perch open prints a link that lets a browser in, and programs send the admin token or use the socket of the commands"}
 		}
 		return err
 	})(c)

@@ -274,7 +274,7 @@ func TestEachCheckOfTheDoctor(t *testing.T) {
 		"one that ends again and again": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=7\n"), system, "unit", true,
 			[]string{"again and again (7 times", "journalctl"}},
 		"one that has ended, and is not counted": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=0\n"), system, "unit", true,
-			[]string{"ends again and again; journalctl -u perch"}},
+			[]string{"ends again and again; sudo journalctl -u perch"}},
 		"one that is just starting again": {unit("ActiveState=activating\nSubState=start\nNRestarts=3\n"), system, "unit", true,
 			[]string{"again and again (3 times", "journalctl"}},
 		"one whose configuration has faults": {unit("ActiveState=activating\nSubState=auto-restart\nNRestarts=1\nExecMainStatus=2\n"), system, "unit",

@@ -153,7 +153,7 @@ func UnitCondition(text string) (note string, err error) {
 		properties[name] = value
 	}
 	restarts, _ := strconv.Atoi(properties["NRestarts"]) // older versions of systemd do not report it
-	why := errors.New("journalctl -u perch -n 50 says why")
+	why := errors.New("sudo journalctl -u perch -n 50 says why")
 	if properties["ExecMainStatus"] == faultsStatus {
 		why = errors.New("its configuration has faults: sudo perch check-config names them")
 	}

@@ -321,7 +321,7 @@ func (s *Server) logIn(r *http.Request, token, code string) (*http.Cookie, error
 		// The sentence of the error is for programs, and does not help a person.
 		why := "this is not the admin token; the token is in the file admin-token in the data directory"
 		if code != "" {
-			why = "this link has been used before, or is older than ten minutes; perch open makes another one"
+			why = "this link has been used before, or is older than ten minutes; sudo perch open makes another one"
 		}
 		return nil, &httpserver.Fault{Word: wrong.Word, Sentence: why, HTTP: wrong.HTTP}
 	}

@@ -99,7 +99,7 @@ export class Login extends View {
         <p-button kind="main" type="submit" data-test="enter" ?busy=${this.busy}>${say("enter")}</p-button>
       </form>
       <h2>${say("how")}</h2>
-      <ol><li><p>${say("linkHow")}</p><pre tabindex="0">perch open</pre></li>
+      <ol><li><p>${say("linkHow")}</p><pre tabindex="0">sudo perch open</pre></li>
         <li><p>${say("tokenHow")}</p><pre tabindex="0">sudo cat /var/lib/perch/admin-token</pre></li></ol>`;
   }
 }
