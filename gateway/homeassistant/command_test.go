@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/event"
+	"perch/gateway/homeassistant/discovery"
 	"perch/must"
 	"perch/store/storetest"
 	"perch/waittest"
@@ -199,9 +201,16 @@ func TestRetainedCommandsAreIgnored(t *testing.T) {
 
 func TestRequests(t *testing.T) {
 	restarted := make(chan struct{}, 1)
+	var faulty atomic.Bool
 	b, h, e, _ := mirrored(t, func(h *harness) {
 		h.meet(chan2)
 		h.options.Restart = func() { restarted <- struct{}{} }
+		h.options.Startable = func() error {
+			if faulty.Load() {
+				return errors.New("line 3: its configuration has a fault")
+			}
+			return nil
+		}
 	})
 	e.await("perch/a0b1c2d3e4f6/status", equals("online"))
 	b.publish("perch/bridge/request/devices", `{"transaction":7}`)
@@ -228,7 +237,13 @@ func TestRequests(t *testing.T) {
 	} {
 		b.publish("perch/bridge/request/"+verb, c.payload)
 		e.await("perch/bridge/response/"+verb, has(`"status":"error"`, c.why, `"transaction":"t4"`))
+		e.await("perch/bridge/refused", has(c.why, `"event_type":"`+discovery.ListedOrOther(verb, discovery.RequestVerbs())+`"`))
 	}
+	faulty.Store(true)
+	b.publish("perch/bridge/request/restart", "PRESS")
+	e.await("perch/bridge/response/restart", has(`"status":"error"`, "line 3"))
+	e.await("perch/bridge/refused", has(`"event_type":"restart"`, "line 3"))
+	faulty.Store(false)
 	b.publish("perch/bridge/request/restart", "PRESS")
 	e.await("perch/bridge/response/restart", has(`"status":"ok"`))
 	<-restarted

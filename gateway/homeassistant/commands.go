@@ -10,6 +10,7 @@ import (
 	"perch/event"
 	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/connection"
+	"perch/gateway/homeassistant/discovery"
 	"perch/gateway/homeassistant/state"
 	"perch/plain"
 )
@@ -251,6 +252,9 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 	}
 	queued := c.lanes.Add(ctx, lane, device.Job{Do: func(ctx context.Context) {
 		data, err := c.o.ExecuteRequest(ctx, request)
+		if verb == "restart" && err == nil {
+			err = c.o.Startable()
+		}
 		c.respond(request, data, err)
 		m.Ack()
 		if err == nil {
@@ -266,12 +270,14 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 	}
 }
 
-// respond publishes the response to a request. It also logs an error.
+// respond publishes the response to a request. It also logs an error, and publishes it as an event.
 func (c *commands) respond(request command.Request, data any, err error) {
 	response := command.Response{Transaction: request.Transaction, Status: "ok", Data: data}
 	if err != nil {
 		response.Status, response.Error = "error", plain.Clip(err.Error(), 300)
 		c.o.Log.Warn("a request over MQTT failed", "verb", request.Verb, "err", response.Error)
+		c.robots.sendEvent(c.robots.topics.Bridge("refused"),
+			state.Event{Type: discovery.ListedOrOther(request.Verb, discovery.RequestVerbs()), Reason: response.Error})
 	}
 	c.robots.sendEvent(c.robots.topics.Bridge("response/"+request.Verb), response)
 }

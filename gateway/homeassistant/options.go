@@ -31,6 +31,7 @@ type Options struct {
 	Notices         noticeStore
 	Questions       questions
 	Restart         func()           // starts a restart of the appliance, and returns at once
+	Startable       func() error     // returns an error if the appliance could not start again, because of its configuration
 	Announced       table[[]string]  // IDs of all components that were ever announced; key: robot ID, agent ID or "bridge"
 	WaitingCommands table[[]Waiting] // commands that wait until their robot connects; key: robot ID
 }

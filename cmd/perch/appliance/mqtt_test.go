@@ -291,11 +291,19 @@ func TestABusyMQTTPort(t *testing.T) {
 }
 
 // TestRestartOverMQTT: the appliance says that it goes, and ends so that it
-// begins anew.
+// begins anew. It does not end with a configuration that it could not start with.
 func TestRestartOverMQTT(t *testing.T) {
-	c := appliancetest.WithBroker(t)
-	h := appliancetest.Start(t, c, t.TempDir())
+	c, data := appliancetest.WithBroker(t), t.TempDir()
+	file := appliancetest.WriteConfig(t, "nonsense: 1\n")
+	h := appliancetest.Start(t, c, data, func(o *appliance.Options) {
+		o.Overlay = &config.Overlay{Source: config.Source{File: file, Overlay: filepath.Join(data, config.OverlayFile)}, Data: data}
+	})
 	l := h.Listen()
+	h.Publish("perch/bridge/request/restart", "{}")
+	h.Eventually("the fault is told", func() bool {
+		return l.Has("perch/bridge/refused", `"event_type":"restart"`, "nonsense") && l.Has("perch/bridge/response/restart", `"error"`)
+	})
+	must.Succeed(t, os.WriteFile(file, nil, 0o600))
 	h.Publish("perch/bridge/request/restart", `{"transaction":7}`)
 	if err := h.Wait(); !errors.Is(err, appliance.ErrRestart) {
 		t.Errorf("it ends with %v", err)

@@ -120,6 +120,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.Gestures, o.Characters = a.gestures, a.Agents.Characters
 	o.Brains = func() []string { return a.Config().BrainNames() }
 	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor
+	o.Startable = func() error { return a.admin.Startable() } // the mirror runs after a.admin is made
 	o.FindBroker = a.homeAssistant.Broker
 	a.Mirror, err = homeassistant.New(o)
 	return err

@@ -57,7 +57,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(payload))
 	}
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		for _, verb := range verbs() {
+		for _, verb := range discovery.RequestVerbs() {
 			r, err := ParseRequest(verb, payload, device.ParseID)
 			if err != nil {
 				continue

@@ -12,6 +12,7 @@ import (
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
+	"perch/gateway/homeassistant/discovery"
 	"perch/limit"
 )
 
@@ -29,7 +30,7 @@ type Request struct {
 	SHA256 string `json:"sha256"`
 	Board  string `json:"board"`
 
-	Verb   string              `json:"-"` // one of verbs
+	Verb   string              `json:"-"` // one of discovery.RequestVerbs
 	text   string              // the whole payload
 	notice notice.Notification // for the verb notify
 }
@@ -41,9 +42,6 @@ type Response struct {
 	Error       string          `json:"error,omitempty"`
 	Data        any             `json:"data,omitempty"`
 }
-
-// verbs returns the verbs of all requests.
-func verbs() []string { return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"} }
 
 // ParseRequest parses a request, which is a JSON object or a plain text. The text is the robot to forget, the
 // robot or code to adopt, or the text of a notification. find returns the ID of the robot with a given MAC
@@ -63,8 +61,8 @@ func ParseRequest(verb string, payload []byte, find func(string) (device.ID, err
 			return Request{Verb: verb}, fmt.Errorf("transaction has %d bytes, more than %d", len(r.Transaction), limit.Name)
 		}
 	}
-	if !slices.Contains(verbs(), verb) {
-		return r, fmt.Errorf("there is no such request; the requests are %s", strings.Join(verbs(), ", "))
+	if verbs := discovery.RequestVerbs(); !slices.Contains(verbs, verb) {
+		return r, fmt.Errorf("there is no such request; the requests are %s", strings.Join(verbs, ", "))
 	}
 	if verb == "notify" {
 		r.notice, err = parseNotification("", r.text, find)
@@ -73,7 +71,7 @@ func ParseRequest(verb string, payload []byte, find func(string) (device.ID, err
 }
 
 // ExecuteRequest carries out a request and returns the data of the response. It does nothing for the verb
-// restart: the caller restarts the appliance after it has sent the response.
+// restart: the caller checks the configuration, and restarts the appliance after it has sent the response.
 func (s Services) ExecuteRequest(ctx context.Context, r Request) (data any, err error) {
 	switch r.Verb {
 	case "devices":

@@ -234,6 +234,7 @@ func bridgeComponents(n topic.Names) map[string]component {
 		{platform: "sensor", key: "strangers", name: "Robots not adopted", reads: asValue, place: diagnostic, icon: "robot-confused", more: measured},
 		{platform: "sensor", key: "waiting", name: "Agents waiting", reads: asValue, icon: "account-question", more: measured},
 		{platform: "event", key: "robot", name: "New robot", types: []string{"came", "waits", Other}, icon: "robot-confused"},
+		{platform: "event", key: "refused", name: "Refused", types: append(RequestVerbs(), Other), place: diagnostic, icon: "close-circle"},
 		{platform: "button", key: "adopt_new", name: "Adopt new robots", sets: "request/adopt", icon: "robot-happy",
 			more: component{"payload_press": `{"new": true}`}},
 		// The text is a robot's MAC address, or the code that it shows.

@@ -68,6 +68,11 @@ func NotificationTypes() []string {
 	return []string{"received", "shown", "spoken", "acknowledged", "expired", Other}
 }
 
+// RequestVerbs returns the verbs of the requests to the bridge.
+func RequestVerbs() []string {
+	return []string{"devices", "notify", "adopt", "forget", "firmware", "restart"}
+}
+
 // touchTypes returns the event types that Home Assistant defines for buttons and suggests as triggers of
 // automations.
 func touchTypes() []string {

@@ -67,11 +67,17 @@ func (a *API) changeConfig(values map[string]any) (any, error) {
 // restart restarts the appliance. It refuses to do so with a configuration that prevents a start, because the
 // configuration could then not be corrected by this API.
 func (a *API) restart() error {
-	if a.o.Settings != nil {
-		if err := a.o.Settings.Startable(); err != nil {
-			return err
-		}
+	if err := a.Startable(); err != nil {
+		return err
 	}
 	a.o.Restart()
 	return nil
+}
+
+// Startable returns an error if the appliance could not start again with the present configuration.
+func (a *API) Startable() error {
+	if a.o.Settings == nil {
+		return nil
+	}
+	return a.o.Settings.Startable()
 }
