@@ -220,8 +220,8 @@ func TestRequests(t *testing.T) {
 	e.await("perch/bridge/notification", has("for all", `"event_type":"received"`))
 	b.publish("perch/bridge/request/adopt", `{"robot":"A0-B1-C2-D3-E4-F6","transaction":"t2"}`)
 	e.await("perch/bridge/response/adopt", has(`"transaction":"t2"`, `"status":"ok"`))
-	if !h.registry.Trusts(chan2) {
-		t.Error("not adopted")
+	if text := h.log.String(); !h.registry.Trusts(chan2) || !strings.Contains(text, "adopted") || !strings.Contains(text, "a0b1c2d3e4f6") {
+		t.Errorf("not adopted, or not logged: %s", text)
 	}
 	e.forget()
 	b.publish("perch/bridge/request/forget", `{"robot":"a0b1c2d3e4f6","transaction":"t3"}`)

@@ -255,6 +255,9 @@ func (c *commands) onRequest(ctx context.Context, verb string, m connection.Inco
 		if verb == "restart" && err == nil {
 			err = c.o.Startable()
 		}
+		if verb == "adopt" && err == nil {
+			c.o.Log.Info("a request over MQTT has adopted robots", "adopted", data)
+		}
 		c.respond(request, data, err)
 		m.Ack()
 		if err == nil {
