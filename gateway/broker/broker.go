@@ -85,7 +85,7 @@ func serve(l net.Listener, o Options) (*broker, error) {
 	b := &broker{listener: &limitedListener{Listener: l, limit: httpserver.NewConnectionLimit(maxConns, maxConnsPerPeer), open: map[*limitedConn]bool{}}}
 	ctx, end := context.WithCancel(context.Background())
 	b.end = end
-	b.authentication = &authentication{user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
+	b.authentication = &authentication{log: o.Log, user: sha256.Sum256([]byte(o.User)), password: sha256.Sum256([]byte(o.Password)),
 		over: ctx.Done(), refusing: map[netip.Addr]int{}}
 	b.server = mochi.New(&mochi.Options{Capabilities: limits, Logger: slog.New(&brokerLog{o.Log}), SysTopicResendInterval: 60})
 	b.confirmations = newConfirmations(b.server, o.Base, o.ClientPrefix, ctx.Done())
@@ -127,6 +127,7 @@ func (b *broker) close() {
 // authentication is a hook that checks the user and the password, and keeps to the client's version of MQTT.
 type authentication struct {
 	mochi.HookBase
+	log            *slog.Logger
 	user, password [sha256.Size]byte // hashes
 
 	over     <-chan struct{} // closed when the broker ends
@@ -151,13 +152,18 @@ func (*authentication) OnPacketEncode(c *mochi.Client, pk packets.Packet) packet
 	return pk
 }
 
-// OnConnectAuthenticate reports whether a client may log in. It delays a refusal.
+// wrongPassword is the message about a refused login. The parent process recognizes it.
+const wrongPassword = "a client gave the embedded MQTT broker a wrong user or password"
+
+// OnConnectAuthenticate reports whether a client may log in. It logs and delays a refusal.
 func (a *authentication) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 	user, password := sha256.Sum256(p.Connect.Username), sha256.Sum256(p.Connect.Password)
 	if subtle.ConstantTimeCompare(user[:], a.user[:])&subtle.ConstantTimeCompare(password[:], a.password[:]) == 1 {
 		return true
 	}
-	a.delayRefusal(httpserver.PeerOf(c.Net.Remote))
+	from := httpserver.PeerOf(c.Net.Remote)
+	a.log.Warn(wrongPassword, "address", from)
+	a.delayRefusal(from)
 	return false
 }
 

@@ -1,13 +1,18 @@
 package broker
 
 import (
+	"bytes"
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/packets"
 
 	"perch/gateway/httpserver"
 	"perch/must"
@@ -96,6 +101,25 @@ func TestWrongPasswordsAreDelayed(t *testing.T) {
 		defer b.authentication.mu.Unlock()
 		if len(b.authentication.refusing) != 0 {
 			t.Errorf("of those that have gone is kept: %v", b.authentication.refusing)
+		}
+	})
+}
+
+// TestWrongPasswordsAreLogged: the process of the broker reports each to its parent, which logs ten at once.
+func TestWrongPasswordsAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		parent := newChildLog(slog.New(slog.NewTextHandler(&logged, nil)))
+		parent.read = maxOutput // strangers cannot silence the warning by other output
+		over := make(chan struct{})
+		close(over)
+		a := &authentication{log: slog.New(slog.NewTextHandler(parent, &slog.HandlerOptions{ReplaceAttr: withoutTime})),
+			over: over, refusing: map[netip.Addr]int{}}
+		for range 50 {
+			a.OnConnectAuthenticate(&mochi.Client{Net: mochi.ClientConnection{Remote: "192.0.2.7:1234"}}, packets.Packet{})
+		}
+		if text := logged.String(); strings.Count(text, "level=WARN") != 10 || !strings.Contains(text, "address=192.0.2.7\n") {
+			t.Errorf("logged is %s", text)
 		}
 	})
 }

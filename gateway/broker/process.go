@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"perch/gateway/httpserver"
 	"perch/idlememory"
 )
 
@@ -51,7 +52,7 @@ func Process(base, clientPrefix string, log *slog.Logger) func(ctx context.Conte
 			return fmt.Errorf("share the listener: %w", err)
 		}
 		defer shared.Close()
-		stderr := &childLog{log: log}
+		stderr := newChildLog(log)
 		cmd := exec.CommandContext(ctx, "/proc/self/exe", Command) // the running program, even if an upgrade has replaced its file
 		cmd.Args[0] = "perch"
 		cmd.Dir, cmd.Env, cmd.ExtraFiles, cmd.Stderr = "/", environment(), []*os.File{shared}, stderr
@@ -106,12 +107,18 @@ const (
 	maxOutput = 64 << 10
 )
 
-// childLog logs the standard error of the child process at debug level, and remembers the fatal error that ended the process.
+// childLog logs the standard error of the child process at debug level, and refused logins as warnings. It remembers the
+// fatal error that ended the process.
 type childLog struct {
-	log   *slog.Logger
-	line  []byte // the incomplete last line
-	read  int    // number of bytes in all lines so far
-	cause string // the first line with a fatal error
+	log      *slog.Logger
+	warnings *slog.Logger // limits how often a warning is logged
+	line     []byte       // the incomplete last line
+	read     int          // number of bytes in all lines so far
+	cause    string       // the first line with a fatal error
+}
+
+func newChildLog(log *slog.Logger) *childLog {
+	return &childLog{log: log, warnings: httpserver.LimitLogger(log)}
 }
 
 // Write implements io.Writer. It must not be called concurrently.
@@ -130,6 +137,10 @@ func (w *childLog) Write(p []byte) (int, error) {
 // logLine logs a line, and remembers it if it is a fatal error.
 func (w *childLog) logLine(line string) {
 	line = strings.TrimSpace(strings.ToValidUTF8(line, ""))
+	if address, refused := strings.CutPrefix(line, fmt.Sprintf("msg=%q address=", wrongPassword)); refused {
+		w.warnings.Warn(wrongPassword, "address", address)
+		return
+	}
 	fatal := strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "perch "+Command+": ")
 	if fatal && w.cause == "" {
 		w.cause = line[:min(len(line), 200)]
