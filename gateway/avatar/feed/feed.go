@@ -194,9 +194,13 @@ func (f *Feed) sendEvent(v *view, e event.Envelope) {
 }
 
 // sendState sends a session's state to the viewers that see a change. Some changes are visible only
-// to viewers of all ten states.
+// to viewers of all ten states. Viewers show no face of a session that they see as idle, so
+// sendState then forgets the face, and the next one is sent even if it is the same.
 func (f *Feed) sendState(v *view, at time.Time) {
 	changed := [2]*Frame{v.stateFrame(false, at), v.stateFrame(true, at)}
+	if changed[index(false)] != nil && v.states[index(false)].state == agent.Idle {
+		v.face = event.Emotion{}
+	}
 	if changed != [2]*Frame{} {
 		f.sendEach(func(w *Filter) *Frame { return changed[index(w.AllStates)] })
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -220,5 +221,28 @@ func TestLongNamesAreCut(t *testing.T) {
 		if valid(t, made.Data); len(made.Data) > 2000 || strings.Contains(string(made.Data), "\ufffd") {
 			t.Errorf("%d bytes", len(made.Data))
 		}
+	}
+}
+
+// TestFaceIsSentAgain after its session was idle, also if only viewers of the RFC's states saw that.
+func TestFaceIsSentAgain(t *testing.T) {
+	for _, rest := range [][]event.Event{
+		{event.TurnEnded{End: event.EndCancelled}}, {event.TurnEnded{}, event.ListeningStarted{}}, {event.RobotOffline{}, event.RobotOnline{}},
+	} {
+		bus, board := event.NewBus(), agent.NewBoard()
+		f := newFeedOf(bus, board)
+		v := f.Join(Filter{Kinds: []string{KindFace}})
+		turn := []event.Event{event.RobotOnline{}, event.ThinkingStarted{}, event.Emotion{Name: "happy"}, event.Emotion{Name: "happy"}}
+		for i, e := range slices.Concat(turn, rest, turn[1:]) {
+			f.handleEvent(event.Envelope{Seq: uint64(i + 1), At: noon, Robot: robotA, Session: "s", Event: e})
+		}
+		n := 0
+		for f, _ := v.Pop(); f != nil; f, _ = v.Pop() {
+			n++
+		}
+		if n != 2 {
+			t.Errorf("%v: the face is sent %d times, want 2", rest, n)
+		}
+		bus.Close()
 	}
 }

@@ -142,6 +142,22 @@ func TestTurnGoesInFront(t *testing.T) {
 	}
 }
 
+// TestTalkFaceEnds with the talk: the next one begins with the face of the mood.
+func TestTalkFaceEnds(t *testing.T) {
+	for _, end := range []agent.Shown{agent.Idle, agent.Sleeping} {
+		var s scenes
+		for _, body := range []any{feed.Mood{Mood: event.Mood{Face: "relaxed"}}, feed.State{State: agent.Speaking}, feed.Face{Tag: "laughing"},
+			feed.State{State: agent.Attention}, feed.State{State: end}, feed.State{State: agent.Listening}} {
+			f := feed.NewFrame("", body)
+			f.Robot = robotA
+			s.apply(f)
+		}
+		if got := s.front().Expression(); got != "relaxed" {
+			t.Errorf("after %s the face is %s", end, got)
+		}
+	}
+}
+
 func TestManySessionsAreBounded(t *testing.T) {
 	var s scenes
 	for i := range 1000 {

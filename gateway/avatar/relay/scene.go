@@ -123,6 +123,9 @@ func (s *Scene) apply(f *feed.Frame) {
 		if b.State != agent.Notification {
 			s.Question = ""
 		}
+		if !s.isBusy() {
+			s.Face = ""
+		}
 	case feed.Face:
 		s.Face = b.Tag
 	case feed.Said:
