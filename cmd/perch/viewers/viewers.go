@@ -136,7 +136,7 @@ func New(o Options) (*Viewers, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.character = character.New(character.Options{Bus: o.Bus, Log: v.actions, Who: o.Characters.Who, Robots: o.Registry, Find: o.Registry.Resolve,
+	v.character = character.New(character.Options{Bus: o.Bus, Log: v.actions, Who: o.Characters.Who, Robots: o.Registry, Board: o.Board, Find: o.Registry.Resolve,
 		Passports: o.Passports, Say: o.Robots.Speak, Remember: o.Memory.Remember, Perform: o.Skills.Perform, Language: o.Characters.Language})
 	return v, nil
 }

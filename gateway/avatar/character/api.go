@@ -41,6 +41,7 @@ type Options struct {
 	Log    *action.Log
 	Who    action.Who
 	Robots robots
+	Board  *agent.Board
 
 	Passports passports
 

@@ -92,7 +92,7 @@ func newHarness(t *testing.T) *harness {
 		}
 		return "default"
 	}, func(text string) float64 { return float64(strings.Count(text, "!")) })
-	h.API = New(Options{Bus: h.bus, Log: log, Who: log.Who, Robots: trusted(adopted), Find: device.ParseID,
+	h.API = New(Options{Bus: h.bus, Log: log, Who: log.Who, Robots: trusted(adopted), Board: agent.NewBoard(), Find: device.ParseID,
 		Say: func(_ context.Context, id device.ID, text string) (bool, error) {
 			h.said = append(h.said, string(id)+" "+text)
 			return false, nil
@@ -342,6 +342,23 @@ func TestRates(t *testing.T) {
 		if status, answer := h.report(t, wave); status != 202 || !strings.Contains(answer, "done") {
 			t.Errorf("a gesture after it: %d %s", status, answer)
 		}
+	})
+}
+
+// TestGestureWithoutRobot: only a connected robot makes a gesture.
+func TestGestureWithoutRobot(t *testing.T) {
+	bubble(t, func(t *testing.T, h *harness) {
+		wave := func(want string) {
+			t.Helper()
+			time.Sleep(time.Second)
+			status, answer := h.report(t, `{"type":"gesture","payload":{"name":"wave"},"robot":"`+adopted+`"}`)
+			if status != 202 || !strings.Contains(answer, `"outcome":"`+want+`"`) {
+				t.Errorf("%d %s, want %s", status, answer, want)
+			}
+		}
+		wave("noted")
+		h.o.Board.HandleEvent(event.Envelope{Seq: 1, At: time.Now(), Robot: adopted, Event: event.RobotConnected{}})
+		wave("done")
 	})
 }
 

@@ -38,6 +38,7 @@ const (
 	outcomeDone   = "done"
 	outcomeHeld   = "held"   // the rates of gestures, emotes and looks have delayed the action, merged it with others or dropped it
 	outcomeQueued = "queued" // the robot speaks the text once it connects
+	outcomeNoted  = "noted"  // the event of a gesture was published, but the robot is not connected and does not make the gesture
 )
 
 // rateLimited is the error for too many reports. It has the fields of Perch's errors, and also the
@@ -113,6 +114,9 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 		return a.carryOut(ctx, at, event.Said{Text: said, By: event.ByViewer})
 	}
 	a.o.Bus.Publish(at.robot, at.session, e)
+	if _, ok := e.(event.Gesture); ok && at.robot != "" && !a.o.Board.Robot(at.robot).Online {
+		return outcomeNoted, nil
+	}
 	return outcomeDone, nil
 }
 
