@@ -28,7 +28,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		},
 		Connections: func() admin.Connections {
 			c, mqtt := a.viewers.Connections(), a.Mirror.Condition()
-			c.HomeAssistant = admin.HomeAssistant{OK: mqtt.OK, Note: mqtt.Note, Since: mqtt.Since}
+			c.HomeAssistant = admin.HomeAssistant{OK: a.Mirror.Status().Connected, Note: mqtt.Note, Since: mqtt.Since}
 			return c
 		},
 		Archives: datadir.NewBackups(datadir.Archive(a.Data, a.options.Version, a.Log), a.DB, a.Restart),

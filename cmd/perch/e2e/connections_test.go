@@ -23,7 +23,7 @@ func TestConnectionsAreShown(t *testing.T) {
 		return all
 	}
 	if _, text := h.Owner(http.MethodGet, "/api/v1/connections", ""); !strings.HasPrefix(text,
-		`{"skins":[],"agents":[],"homeassistant":{"ok":true,"note":"turned off by mqtt.broker"`) {
+		`{"skins":[],"agents":[],"homeassistant":{"ok":false,"note":"turned off by mqtt.broker"`) {
 		t.Errorf("none: %s", text)
 	}
 	changes := func() (n int) {

@@ -45,7 +45,7 @@ type CodingAgent struct {
 
 // HomeAssistant is the connection to Home Assistant's MQTT broker.
 type HomeAssistant struct {
-	OK    bool      `json:"ok"`
+	OK    bool      `json:"ok"` // the appliance is connected to the broker, or is the broker itself
 	Note  string    `json:"note"`
 	Since time.Time `json:"since,omitzero"`
 }

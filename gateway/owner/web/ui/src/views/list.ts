@@ -19,6 +19,7 @@ export const list = css`
   .trouble { background: var(--bad-soft); color: var(--bad); border-radius: 10px; padding: 0.7rem 0.9rem; overflow-wrap: anywhere; }
   .well { background: var(--raised); border: 1px solid var(--line); border-radius: 10px; padding: 0.7rem 0.9rem; overflow-wrap: anywhere; }
   td > time { white-space: nowrap; }
+  .row > .tag, td[data-head] > .tag { overflow-wrap: break-word; } /* not in the middle of a word that fits */
   .num { text-align: end; white-space: nowrap; }
   details > summary { cursor: pointer; font-weight: 600; min-height: 2rem; padding: 0.25rem 0; }
   tbody tr:last-child > * { border-bottom: 0; }
