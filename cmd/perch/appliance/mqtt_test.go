@@ -343,7 +343,7 @@ func TestHomeAssistantDocumentationMatches(t *testing.T) {
 			automations++
 		}
 	}
-	if len(named) < 8 || automations != 9 {
+	if len(named) < 8 || automations != 10 {
 		t.Errorf("the pages name %d entities and have %d automations", len(named), automations)
 	}
 	blueprints, err := filepath.Glob("../../../packaging/homeassistant/blueprints/automation/perch/*.yaml")
