@@ -121,12 +121,15 @@ func (r *Recorder) addPacket(mark byte, sound string) {
 	run.last = now
 }
 
-// AddEvent adds an event of the bus, and the agent's state if the event changes it.
+// AddEvent adds an event of the bus, and the agent's state if the event changes it. It leaves out moods, which are
+// published several times a second.
 func (r *Recorder) AddEvent(e event.Envelope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addStates(r.states.Expire(e.At))
-	r.addEntry(Entry{At: e.At.Sub(r.began), Mark: '*', Text: event.Kind(e.Event) + " " + redact(r.session, encode(e.Event))})
+	if _, isMood := e.Event.(event.Mood); !isMood {
+		r.addEntry(Entry{At: e.At.Sub(r.began), Mark: '*', Text: event.Kind(e.Event) + " " + redact(r.session, encode(e.Event))})
+	}
 	r.addStates(r.states.HandleEvent(e))
 }
 

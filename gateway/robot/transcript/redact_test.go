@@ -3,6 +3,9 @@ package transcript
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"perch/event"
 )
 
 // TestNoSecretIsRecorded, however it is packed.
@@ -21,5 +24,16 @@ func TestNoSecretIsRecorded(t *testing.T) {
 	const plain = `{"session_id":"S","type":"tts","n":1.50,"text":"a < b & \"c\"","list":[1,true,null,{}],"o":{}}`
 	if got := redact("THESESSION", []byte(plain)); got != plain {
 		t.Errorf("%s is recorded as %s", plain, got)
+	}
+}
+
+// TestMoodsAreNotRecorded: they come several times a second.
+func TestMoodsAreNotRecorded(t *testing.T) {
+	var lines []string
+	r := NewRecorder("s", time.Time{}, func(e Entry) { lines = append(lines, e.Text) })
+	r.AddEvent(event.Envelope{Event: event.Mood{}})
+	r.AddEvent(event.Envelope{Event: event.Fault{}})
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "fault ") {
+		t.Errorf("recorded are %q", lines)
 	}
 }
