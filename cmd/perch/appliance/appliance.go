@@ -103,10 +103,10 @@ type Appliance struct {
 	metrics *admin.Metrics
 	web     *web.Server // nil if the page is off
 
-	closers  []func()   // called by Close in reverse order
-	restart  chan error // contains ErrRestart after a request to restart
-	applying sync.Mutex // held while a change of the configuration is applied
-	ending   bool       // whether Run is stopping the parts, so that changes are refused; guarded by applying
+	closers  []func()    // called by Close in reverse order
+	restart  chan error  // contains ErrRestart after a request to restart
+	applying sync.Mutex  // held while a change of the configuration is applied
+	ending   atomic.Bool // whether Run is stopping the parts, so that changes are refused; set with applying held
 }
 
 // logs holds the latest lines of the log.

@@ -19,7 +19,7 @@ import (
 func (a *Appliance) Apply(c *config.Config) (restart []string, err error) {
 	a.applying.Lock()
 	defer a.applying.Unlock()
-	if a.ending {
+	if a.ending.Load() {
 		return nil, robot.ErrStopping
 	}
 	next, changed, restart := settings.Merge(a.Config(), c)

@@ -97,7 +97,7 @@ func (a *Appliance) Run(ctx context.Context) error {
 			}
 			a.applying.Lock() // wait until a running change has been applied
 			defer a.applying.Unlock()
-			a.ending = true
+			a.ending.Store(true)
 		},
 	}.Run(ctx)
 }
@@ -105,10 +105,14 @@ func (a *Appliance) Run(ctx context.Context) error {
 // checkAlive returns an error if a part on which everything depends hangs, so that systemd restarts the
 // program. It ignores faults that do not stop the program, such as a full disk or an unreachable broker.
 func (a *Appliance) checkAlive(ctx context.Context) error {
+	listening := a.Listeners.Check(ctx)
+	if a.ending.Load() {
+		listening = nil // Run closes the listeners
+	}
 	return errors.Join(
 		systemd.Returns(ctx, "the store", func() { _ = a.DB.Readable() }), // a store that returns an error does not hang
 		waitForBoard(ctx, a.Bus, a.board),
-		a.Listeners.Check(ctx),
+		listening,
 	)
 }
 

@@ -43,7 +43,7 @@ func (a *Appliance) openStorage(c *config.Config) (err error) {
 		a.Robots.Welcome(until)
 	}
 	if n := a.Robots.Strangers(); n > 0 {
-		a.Log.Warn("robots that are not adopted may only talk; perch robot list lists them", "count", n)
+		a.Log.Warn("some robots are not adopted; perch robot list lists them", "count", n)
 	}
 	a.Memory = agent.NewMemory(store.NewTable[agent.Entry](a.DB, "memory"))
 	a.Memory.Bound(c.Memory.Most)
