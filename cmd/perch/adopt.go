@@ -20,11 +20,16 @@ func robotAdoptCommand() *cobra.Command {
 			perch robot adopt a0b1c2d3e4f5 --client 192.168.1.40
 			perch robot adopt a0b1c2d3e4f5 --replace`,
 		RunE: func(c *cobra.Command, args []string) error {
-			var d deviceLine
+			var before, d deviceLine
+			_ = r.call(c, http.MethodGet, robotPath(args[0]), nil, &before) // fails for a code, which names no robot that is adopted
 			body := map[string]any{"robot": args[0], "client": client, "replace": replace}
 			return r.callAndPrint(c, http.MethodPost, "/api/v1/adopt", body, &d, func(out io.Writer) {
 				if !d.Adopted {
 					fmt.Fprintf(out, "%s may talk again within seconds. If it does, and it is yours, adopt it: perch robot adopt %s\n", d.ID, d.ID)
+					return
+				}
+				if before.Adopted && len(before.Claimants) == 0 {
+					fmt.Fprintf(out, "%s was adopted already\n", d.ID)
 					return
 				}
 				fmt.Fprintf(out, "%s is adopted; one that waits goes on within seconds, any other with its next talk\n", d.ID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type checkedConfig struct {
 	File     string           `json:"file"`               // path of the configuration file; empty if only the defaults apply
 	Settings string           `json:"settings,omitempty"` // path of settings.yaml, which holds changed settings; empty if there is no such file
+	Skipped  string           `json:"skipped,omitempty"`  // path of the service's settings.yaml, if this user may not look for it
 	User     string           `json:"user,omitempty"`     // user of the systemd service, if it can read all configured files
 	Faults   []string         `json:"faults"`
 	Warnings []config.Warning `json:"warnings"`
@@ -49,6 +51,7 @@ func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	if store.Exists(source.Overlay) {
 		result.Settings = source.Overlay
 	}
+	result.Skipped = skipped(source, s.data)
 	loaded, err := source.Load()
 	if err == nil {
 		err = engines.CheckRecognizers(&loaded)
@@ -73,10 +76,22 @@ func checkConfig(c *cobra.Command, s *settings, o *output) error {
 	return o.print(c, result, result.write)
 }
 
+// skipped returns the path of the service's overlay if the service's configuration is checked without it, because this
+// user may not read the service's data directory. data is the data directory that the owner has named.
+func skipped(source config.Source, data string) string {
+	if path := filepath.Join(config.SystemData, config.OverlayFile); source.Service != nil && data == "" && source.Overlay != path {
+		return path
+	}
+	return ""
+}
+
 // write prints the result for a configuration without faults.
 func (r checkedConfig) write(out io.Writer) {
 	for _, w := range r.Warnings {
 		fmt.Fprintf(out, "warning: %s: %s\n", w.Part, w.What)
+	}
+	if r.Skipped != "" {
+		fmt.Fprintf(out, "not checked: %s, which this user may not read; use sudo perch check-config\n", r.Skipped)
 	}
 	path := cmp.Or(r.File, "no file: the defaults")
 	if r.Settings != "" {

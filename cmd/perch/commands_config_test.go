@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/config"
 	"perch/store/archive/archivetest"
 )
 
@@ -74,5 +75,47 @@ func TestLanguagesThatNobodyKnows(t *testing.T) {
 	c, err := appliancetest.Load(appliancetest.WriteConfig(t, "language: ja-JP\nbrains: [{kind: none}]"))
 	if s := c.Speech.Synthesizers; err != nil || len(s) != 2 || s[0].Kind != "openjtalk" || s[1].Kind != "espeak" {
 		t.Errorf("%v, %+v", err, s)
+	}
+}
+
+// TestCheckConfigNamesWhatItSkips: the settings of the service, for a user who may not read them.
+func TestCheckConfigNamesWhatItSkips(t *testing.T) {
+	service := &config.Account{}
+	for name, c := range map[string]struct {
+		source config.Source
+		data   string
+		want   string
+	}{
+		"a member of the group":  {config.Source{Service: service, Overlay: "data/settings.yaml"}, "", "/var/lib/perch/settings.yaml"},
+		"root":                   {config.Source{Service: service, Overlay: "/var/lib/perch/settings.yaml"}, "", ""},
+		"a named data directory": {config.Source{Service: service, Overlay: "x/settings.yaml"}, "x", ""},
+		"a file of one's own":    {config.Source{Overlay: "data/settings.yaml"}, "", ""},
+	} {
+		var out strings.Builder
+		got := skipped(c.source, c.data)
+		checkedConfig{Skipped: got}.write(&out)
+		if got != c.want || strings.Contains(out.String(), "not checked: /var/lib") != (c.want != "") {
+			t.Errorf("%s: %q, %s", name, got, &out)
+		}
+	}
+}
+
+// TestEffect: a change says what of it is in effect, and does not take earlier ones for its own.
+func TestEffect(t *testing.T) {
+	const restart = "it takes effect after a restart: sudo systemctl restart perch"
+	const earlier = "\nearlier changes that take effect after a restart (sudo systemctl restart perch): "
+	for _, c := range []struct {
+		key     string
+		waiting []string
+		want    string
+	}{
+		{"name", []string{"name"}, restart},
+		{"name", []string{"listen", "name"}, restart + earlier + "listen"},
+		{"speech.silence", []string{"listen", "name"}, "it is in effect" + earlier + "listen, name"},
+		{"relays.0.url", []string{"relays"}, restart},
+	} {
+		if got := effect(c.key, c.waiting); got != c.want {
+			t.Errorf("%s: %q", c.key, got)
+		}
 	}
 }

@@ -50,11 +50,11 @@ func (l robotList) write(out io.Writer, screen command.Screen) {
 	case len(l.Robots) == 0:
 		fmt.Fprintln(out, "no robot has been here yet")
 	case screen.Terminal:
-		fmt.Fprintf(out, "%-12s  %-24s %-8s %-15s %-13s %-24s  %s\n", "ROBOT", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "LAST SEEN", "NAME")
+		fmt.Fprintf(out, "%-12s  %-24s %-8s %-15s %-13s %-11s %-24s  %s\n", "ROBOT", "BOARD", "FIRMWARE", "ADDRESS", "STATE", "ADOPTED", "LAST SEEN", "NAME")
 	}
 	for _, d := range l.Robots {
-		row := fmt.Sprintf("%s  %-24s %-8s %-15s %-13s seen %-19s  %s", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
-			plain.Text(d.Address), plain.Text(d.state()), d.lastSeen(), plain.Text(d.Name))
+		row := fmt.Sprintf("%s  %-24s %-8s %-15s %-13s %-11s seen %-19s  %s", plain.Text(d.ID), plain.Text(d.Board), plain.Text(d.Firmware),
+			plain.Text(d.Address), plain.Text(d.state()), map[bool]string{true: "adopted", false: "not adopted"}[d.Adopted], d.lastSeen(), plain.Text(d.Name))
 		fmt.Fprintln(out, strings.TrimRight(row, " "))
 		for _, line := range append([]string{strings.Join(d.Senses, ", "), d.advice()}, d.claims()...) {
 			if line != "" {

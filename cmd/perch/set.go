@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,11 +97,26 @@ func (s *setting) change(c *cobra.Command, key string, value any) error {
 		case !running:
 			fmt.Fprintln(out, "it takes effect at the next start")
 		case changes.Restart:
-			fmt.Fprintf(out, "these keys take effect after a restart: %s\n", strings.Join(changes.Keys, ", "))
+			fmt.Fprintln(out, effect(key, changes.Keys))
 		default:
 			fmt.Fprintln(out, "it is in effect")
 		}
 	})
+}
+
+// effect returns whether a changed key is in effect, and how the keys that wait for a restart come into effect.
+func effect(key string, waiting []string) string {
+	others := slices.DeleteFunc(slices.Clone(waiting), func(k string) bool {
+		return k == key || strings.HasPrefix(key, k+".") || strings.HasPrefix(k, key+".")
+	})
+	text := "it is in effect"
+	if len(others) < len(waiting) {
+		text = "it takes effect after a restart: sudo systemctl restart perch"
+	}
+	if len(others) > 0 {
+		text += "\nearlier changes that take effect after a restart (sudo systemctl restart perch): " + strings.Join(others, ", ")
+	}
+	return text
 }
 
 // change changes a key in the overlay of an appliance that does not run.

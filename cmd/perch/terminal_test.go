@@ -17,8 +17,8 @@ func TestTitlesAndColourOnATerminalOnly(t *testing.T) {
 	var plain, titled strings.Builder
 	list.write(&plain, command.Screen{})
 	list.write(&titled, command.Screen{Terminal: true})
-	const titles = "ROBOT         BOARD                    FIRMWARE ADDRESS         STATE         LAST SEEN                 NAME\n"
-	const robot = "a0b1c2d3e4f5  m5stack-stack-chan       2.2.4    192.168.1.20    not connected seen 2026-11-22 12:00:00  kitchen\n"
+	const titles = "ROBOT         BOARD                    FIRMWARE ADDRESS         STATE         ADOPTED     LAST SEEN                 NAME\n"
+	const robot = "a0b1c2d3e4f5  m5stack-stack-chan       2.2.4    192.168.1.20    not connected adopted     seen 2026-11-22 12:00:00  kitchen\n"
 	if plain.String() != robot || titled.String() != titles+robot {
 		t.Errorf("it prints\n%s\non a terminal\n%s", &plain, &titled)
 	}

@@ -83,6 +83,7 @@ func TestTheFirstHourAfterInstallation(t *testing.T) {
 		"not adopted, so it may only talk: perch robot adopt a0b1c2d3e4f6") {
 		t.Errorf("devices says %s", out)
 	}
+	h.command("robot adopt a0b1c2d3e4f5", exitDone, "was adopted already")
 	h.Stop()
 	h = open(t, appliancetest.Config(), data) // within the hour, which a restart does not begin anew
 	if h.Token("/xiaozhi/ota/", "Device-Id", "a0:b1:c2:d3:e4:f7", "Client-Id", "three"); !h.Robots.Trusts("a0b1c2d3e4f7") {
