@@ -63,8 +63,8 @@ func (l *httpLink) checkRefusal(err error) error {
 func (l *httpLink) warning() error { return l.warnings.all() }
 func (l *httpLink) close()         { l.client.Close() }
 
-// recent holds IDs of the latest notifications that a program was sent. These notifications are not
-// sent again on the next connection.
+// recent holds the latest IDs or texts that were added: of the notifications that a program was sent,
+// which are not sent again on the next connection, or of the errors that were logged.
 type recent struct{ ids []string }
 
 // maxRecent is the maximum number of IDs in recent.

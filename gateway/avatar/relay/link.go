@@ -49,7 +49,7 @@ type relay struct {
 	noticed recent                // notifications that the program has shown
 	working map[string]bool       // agents that were busy during the latest call of wait
 	brief   bool                  // whether a warning was logged that the latest connection was shorter than workingAfter
-	failed  string                // latest connection error that was logged
+	failed  recent                // connection errors that were logged since a connection last worked
 
 	mu    sync.Mutex
 	state struct {
@@ -221,16 +221,18 @@ func (c *connection) recordWorking() {
 	if c.brief {
 		c.logConnected()
 	}
-	c.end, c.brief, c.failed = endWorking, false, ""
+	c.end, c.brief, c.failed = endWorking, false, recent{}
 }
 
-// recordClosed sets the status to not connected. It logs the error unless that would only repeat
-// the previous entry.
+// recordClosed sets the status to not connected. It logs each error once until a connection has
+// lasted for workingAfter.
 func (r *relay) recordClosed(end ending, err error) {
 	logs := true
 	switch end {
 	case endFailed:
-		logs, r.failed = r.failed != err.Error(), err.Error()
+		if logs = !r.failed.has(err.Error()); logs {
+			r.failed.add(err.Error())
+		}
 	case endBrief:
 		logs, r.brief = !r.brief, true
 	}

@@ -100,6 +100,21 @@ func TestProgramThatClosesAtOnce(t *testing.T) {
 	})
 }
 
+// TestErrorsAreLoggedOnce, also if they alternate.
+func TestErrorsAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		_, logged := runFake(t, &fakeProgram{connect: func() (link, error) {
+			tries++
+			return nil, []error{errors.New("nothing listens there"), errors.New("the port is closed")}[tries%2]
+		}})
+		time.Sleep(time.Hour)
+		if n := strings.Count(logged(), "\n"); n != 2 {
+			t.Errorf("%d lines are logged, first\n%.900s", n, logged())
+		}
+	})
+}
+
 // TestReconnectsWithinASecond after a connection that has worked, however long the program was away
 // before. Each change is logged once.
 func TestReconnectsWithinASecond(t *testing.T) {
