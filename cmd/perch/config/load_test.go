@@ -229,6 +229,9 @@ rules:
 - {when: {event: ""}, do: [{say: a, play: b}, {play: ../x}]}
 - {when: {event: x, robot: me}, every: 1ms, do: []}
 - {when: {event: x}, wen: y}
+relays:
+- kind: warudo
+  words: {state.dancing: x, face.glum: y}
 `
 	_, err := appliancetest.Load(appliancetest.WriteConfig(t, text), "PERCH_NOTHING=1")
 	var wrong config.Faults
@@ -240,7 +243,8 @@ rules:
 		":6: brains.0.urll: there is no such key",
 		":7: brains.1.kind: ", ":9: rules.0.do.0: it does one thing", ":9: rules.0.do.1.play: ", ":9: rules.0.when.event: ",
 		":10: rules.1.when.robot: ",
-		":10: rules.1.every: ", ":10: rules.1.do: it has 0 acts; a rule has 1 to 20", ":11: rules.2.wen: there is no such key", "PERCH_NOTHING: there is no such key",
+		":10: rules.1.every: ", ":10: rules.1.do: it has 0 acts; a rule has 1 to 20", ":11: rules.2.wen: there is no such key",
+		":14: relays.0.words.face.glum: ", ":14: relays.0.words.state.dancing: ", "PERCH_NOTHING: there is no such key",
 	}
 	for _, w := range want {
 		if !slices.ContainsFunc(wrong, func(f config.Fault) bool { return strings.Contains(f.String(), w) }) {

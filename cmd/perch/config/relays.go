@@ -37,7 +37,7 @@ func checkRelays(k *checker, all Relays) {
 	for i, r := range all {
 		path := fmt.Sprintf("relays.%d", i)
 		k.setChoices(path+".kind", relayKinds{}.Kinds())
-		k.failed(path, relay.Check(r, agent.StockWords()))
+		k.keyErrors(path, path+".", relay.Check(r, agent.StockWords()))
 		if r.Robot != "" && !isRobotName(r.Robot) {
 			k.fault(path+".robot", fmt.Errorf("%.40q is neither a MAC address nor a name", r.Robot))
 		}

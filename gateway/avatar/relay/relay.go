@@ -141,7 +141,8 @@ func (r *Relays) start(added []*relay) {
 	}
 }
 
-// Check returns the error that New would return for one target.
+// Check returns the error that New would return for one target. It joins a language.KeyError for each
+// invalid entry of the target's words.
 func Check(t Target, words *agent.Words) error {
 	_, err := newRelay(&Options{Words: words, Log: slog.New(slog.DiscardHandler)}, t)
 	return err

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"unicode"
 
 	"perch/agent"
+	"perch/language"
 	"perch/limit"
 )
 
@@ -18,7 +20,8 @@ type words struct {
 	names *agent.Words      // the words of all vocabularies for faces
 }
 
-// newWords returns the words of a kind. Words that the owner has configured replace the others.
+// newWords returns the words of a kind. Words that the owner has configured replace the others. The
+// error joins a language.KeyError for each invalid one.
 func newWords(k kind, names *agent.Words, configured map[string]string) (words, error) {
 	w := words{maps.Clone(k.words), names}
 	if w.table == nil {
@@ -32,18 +35,23 @@ func newWords(k kind, names *agent.Words, configured map[string]string) (words, 
 			}
 		}
 	}
+	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(configured)) {
 		_, found := w.table[key]
+		var err error
 		switch {
 		case !found && !isCommonKey(key):
-			return words{}, fmt.Errorf("%w: words has the unknown key %.40q; a key is state., face., gesture. or feeling. followed by a name (%s)",
+			err = fmt.Errorf("%w: words has the unknown key %.40q; a key is state., face., gesture. or feeling. followed by a name (%s)",
 				ErrTarget, key, strings.Join(append([]string{"state.thinking"}, ownKeys(k)...), ", "))
 		case len(configured[key]) > limit.Name:
-			return words{}, fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, limit.Name)
+			err = fmt.Errorf("%w: the word for %s has more than %d bytes", ErrTarget, key, limit.Name)
+		}
+		if err != nil {
+			errs = append(errs, language.OfKey("words."+key, err))
 		}
 		w.table[key] = configured[key]
 	}
-	return w, nil
+	return w, errors.Join(errs...)
 }
 
 // isCommonKey reports whether a key is valid for every kind of program.
