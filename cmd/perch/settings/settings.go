@@ -44,20 +44,20 @@ func (s *Settings) Read() (any, error) {
 	return shown, fault(err)
 }
 
-// Check returns the faults that the configuration would have with text as the owner's file.
+// Check returns the faults and warnings that the configuration would have with text as the owner's file.
 func (s *Settings) Check(text string) (any, error) {
 	checked, err := s.Overlay.Check(text)
 	return checked, fault(err)
 }
 
-// CheckChange returns the faults of a change without making it.
+// CheckChange returns the faults and warnings that a change would cause, without making it.
 func (s *Settings) CheckChange(values map[string]any) (any, error) {
 	checked, err := s.Overlay.CheckChange(values)
 	return checked, fault(err)
 }
 
-// Change sets the values of keys: all of them or, after an error, none. It returns the keys that need a
-// restart to take effect.
+// Change sets the values of keys: all of them or, after an error, none. It returns all keys that
+// now wait for a restart, also those of earlier changes.
 func (s *Settings) Change(values map[string]any) (any, error) {
 	changes, faults, err := s.Overlay.Change(values)
 	if err == nil && len(faults) > 0 {
@@ -93,8 +93,8 @@ func summarize(faults []config.Fault) string {
 	return text
 }
 
-// fault converts an error of the configuration for the owner's API. It keeps the texts of file system
-// errors, because the paths in them belong to the owner.
+// fault converts an error of the configuration for the owner's API. The client is shown the text of file
+// system errors: only the owner uses this API, and may see the paths.
 func fault(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
