@@ -63,9 +63,9 @@ func (c *client) play(_ context.Context, action message) error {
 	return nil
 }
 
-// handleMessage stores a perception, or a capability, which discards the stored perceptions. It drops
-// invalid messages, perceptions that arrive before the capability, and those of a category beyond
-// maxCategories.
+// handleMessage stores a perception or a capability. A capability replaces the previous one and discards
+// all perceptions. handleMessage drops everything else: invalid messages, messages of other types,
+// perceptions that arrive before the capability, and those of a category beyond maxCategories.
 func (c *client) handleMessage(text []byte, now time.Time) {
 	m, err := parseMessage(text, now)
 	if err != nil {
