@@ -1,10 +1,12 @@
 // Package language contains the sentences that the appliance says and shows, in each of
-// its languages, and speaks times, dates and durations. The catalogue of a language is a
-// folder with the language's BCP 47 tag as its name, and two files:
+// its languages, and speaks times, dates and durations. The catalogue of a language is
+// two files in a folder with the language's BCP 47 tag as its name:
 //
 //   - spoken.yaml has the messages that robots say. A message may begin with an emoji,
 //     which becomes the robot's face.
 //   - shown.yaml has the messages that programs show.
+//
+// The JSON files in the folder have the words of the owner's page and of the face.
 //
 // In a message, {name} stands for a value, and {n, one: a minute, other: # minutes} for
 // the plural form that CLDR's rules select for the number n; # stands for the number.

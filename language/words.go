@@ -62,7 +62,7 @@ type calendar struct {
 // file is the format of the files of a catalogue.
 type file struct {
 	Calendar calendar
-	Groups   map[string]map[string]string `yaml:",inline"` // texts of messages; keys: group and key within the group
+	Groups   map[string]map[string]string `yaml:",inline"` // group -> key -> text
 }
 
 // load reads the catalogue of a language. Its error lists all faults.
@@ -112,7 +112,7 @@ func (w *Words) add(from fs.FS, name string) error {
 // Name returns the name of the language in the language itself.
 func (w *Words) Name() string { return w.Message("language.name") }
 
-// Has reports whether there is a message with a key.
+// Has reports whether there is a message with a key and a text; an empty text does not count.
 func (w *Words) Has(key string) bool { return w.messages[key] != nil }
 
 // Message returns the message with a key such as "phrases.awake". pairs alternates between
