@@ -25,7 +25,7 @@ type Robot struct {
 	Senses     discovery.Senses
 	Tools      []device.Tool // the tools in the published discovery
 
-	// In the following fields, a nil pointer stands for an unknown value.
+	// In the following fields, a nil pointer stands for an unknown value. Mute is always known.
 
 	Mute      bool
 	Face      *bool
@@ -77,9 +77,10 @@ const (
 	DownloadTimeout = 2 * time.Minute
 )
 
-// Online reports whether the robot counts as online. A robot opens its channel only for a conversation, so a silent
-// robot counts as online until there was no event for the duration away (0 means forever), or until its MQTT
-// connection has ended.
+// Online reports whether the robot counts as online. State.Online is narrower: it tells whether the robot can be
+// reached now. A robot opens its channel only for a conversation, so a robot that cannot be reached counts as online
+// until there was no event or check-in for the duration away (0 means forever), or until its MQTT connection has
+// ended.
 func (r *Robot) Online(now time.Time, away time.Duration) bool {
 	return r.State.Online || !r.State.Gone && (away == 0 || now.Before(r.LastSeen().Add(away)))
 }
@@ -198,7 +199,8 @@ func (r *Robot) DetectLongPress(now time.Time) bool {
 	return long
 }
 
-// SetMood sets the mood, and reports whether the dominant feeling has changed or is unknown.
+// SetMood sets the mood. It reports whether the dominant feeling has changed, or whether the old or the new one is
+// not in discovery.Moods.
 func (r *Robot) SetMood(m event.Mood) (changed bool) {
 	next := Mood{Mood: optional(discovery.ListedOrOther(m.Dominant, discovery.Moods())), Face: optional(m.Face), Feelings: rounded(m.Feelings)}
 	if *next.Mood == discovery.Other {
@@ -218,7 +220,7 @@ func rounded(f event.Feelings) event.Feelings {
 	return f
 }
 
-// StartGesture sets the present gesture, which Expire ends after its duration.
+// StartGesture sets the present gesture, which Expire ends after its duration, at most MaxGesture.
 func (r *Robot) StartGesture(name string, duration time.Duration, at time.Time) {
 	r.gesture, r.gestureEnds, r.Changed = &name, at.Add(min(duration, MaxGesture)), true
 }
@@ -260,7 +262,7 @@ func (r *Robot) Update(installed, latest string) Update {
 }
 
 // Document returns the document with the robot's state. Its agent_state is Shown and not the state of the present
-// moment, so that a document that is published for another reason does not skip a state.
+// moment: a document that is published for another reason repeats the last agent_state.
 func (r *Robot) Document() Document {
 	d := Document{
 		Name: optional(r.Registered.Settings.Name), Character: optional(r.Character),
@@ -288,7 +290,7 @@ func (r *Robot) Document() Document {
 	return d
 }
 
-// degrees rounds an angle to degrees within MaxNumber, for a slider.
+// degrees rounds an angle to whole degrees and limits it to ±MaxNumber, for a slider.
 func degrees(angle *float64) *int {
 	if angle == nil {
 		return nil
