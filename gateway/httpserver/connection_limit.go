@@ -8,9 +8,9 @@ import (
 
 // Errors of a connection limit.
 var (
-	// ErrTooMany is returned by Acquire if the limit of all connections is reached.
+	// ErrTooMany is returned by Acquire if maxTotal connections are open.
 	ErrTooMany = errors.New("too many connections are open")
-	// ErrTooManyOfPeer is returned by Acquire if the limit of the peer's connections is reached.
+	// ErrTooManyOfPeer is returned by Acquire if maxOfPeer connections from the peer are open.
 	ErrTooManyOfPeer = errors.New("too many connections of this address are open")
 )
 
@@ -29,7 +29,7 @@ func NewConnectionLimit(maxTotal, maxOfPeer int) *ConnectionLimit {
 }
 
 // Acquire counts a connection until release is called; calling release again does nothing. If Acquire
-// returns ErrTooMany or ErrTooManyOfPeer, the caller must close the connection.
+// returns ErrTooMany or ErrTooManyOfPeer, the caller must not serve the connection.
 func (l *ConnectionLimit) Acquire(peer netip.Addr) (release func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
