@@ -18,7 +18,8 @@ import (
 // IngressPath is the path at which Home Assistant shows the app's page.
 const IngressPath = "/api/hassio_ingress/Zk3JtQ-0vbXhTiWjZ2PW0A"
 
-// maxMessage is the maximum size of a message on a proxied WebSocket, in bytes.
+// maxMessage is the maximum size of a message on a proxied WebSocket, in bytes. A larger body of a request is
+// cut off at this size.
 const maxMessage = 16 << 20
 
 // User is a user who visits the app's page.
@@ -79,7 +80,7 @@ func (i Ingress) header(r *http.Request) http.Header {
 			h.Set(name, value)
 		}
 	}
-	from, _, _ := net.SplitHostPort(r.RemoteAddr) // cannot fail: set by net/http
+	from, _, _ := net.SplitHostPort(r.RemoteAddr) // cannot fail: net/http sets RemoteAddr to host:port
 	h.Set("X-Forwarded-For", strings.TrimPrefix(h.Get("X-Forwarded-For")+", "+from, ", "))
 	if h.Get("X-Forwarded-Host") == "" {
 		h.Set("X-Forwarded-Host", r.Host)
