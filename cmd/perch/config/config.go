@@ -1,7 +1,7 @@
-// Package config reads and checks the configuration. The defaults are overridden by the owner's file,
-// this by the overlay (a file with the settings that were changed on the page and by commands), this by
-// the options of the Home Assistant app, and all of them by environment variables. Errors name the file,
-// line and key.
+// Package config reads and checks the configuration. Its sources, each overriding those before, are: the
+// defaults, the owner's file, the overlay (a file with the settings that were changed on the page and by
+// commands), the options of the Home Assistant app, and environment variables. Callers apply flags last.
+// Errors name the file, line and key.
 package config
 
 import (
@@ -94,7 +94,7 @@ type Config struct {
 	} `yaml:"debug"`
 }
 
-// Default returns the configuration that applies if no key is set.
+// Default returns the defaults outside Home Assistant; see Source.defaults.
 func Default() Config {
 	c := Config{
 		Listen: []string{":8003"}, Local: []string{"127.0.0.1:8004"}, Name: "perch", Language: "en", Adoption: "open",
