@@ -54,7 +54,7 @@ func (b *body) nextReminder() (due time.Time) {
 	return due
 }
 
-// The following functions implement the tools that toolset returns.
+// The following functions implement most tools that toolset returns. The slow ones are in other files.
 
 func deviceStatus(s *session, _ time.Time, _ values) (string, error) {
 	f := s.r.flash
@@ -93,7 +93,7 @@ const keepAngle = -9999
 func setHeadAngles(s *session, _ time.Time, v values) (string, error) {
 	b := &s.r.body
 	if yaw := v.int("yaw"); yaw != keepAngle {
-		b.yaw = max(-128, yaw) // the servo cannot turn further
+		b.yaw = max(-128, yaw) // the schema's minimum is keepAngle, so angles below the servo's range arrive here
 	}
 	if pitch := v.int("pitch"); pitch != keepAngle {
 		b.pitch = max(0, pitch)
