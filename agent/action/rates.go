@@ -13,13 +13,13 @@ import (
 // The rate limits of the agent system.
 const (
 	minGestureInterval = 600 * time.Millisecond // a gesture that arrives earlier is dropped
-	emoteDelay         = 150 * time.Millisecond // of the emotes with one trigger within this time, the strongest is published
+	emoteDelay         = 150 * time.Millisecond // of the emotes with the same trigger within this time, the strongest is published
 	lookDelay          = 100 * time.Millisecond // a look is published unless another arrives within this time
 
 	burstInterval = 100 * time.Millisecond
 	cooldown      = time.Second // no action of the type is accepted for this time after too large a burst
 
-	maxPlaces = 256 // one more replaces the least recently used place
+	maxPlaces = 256 // one more replaces another (see place)
 )
 
 // maxBurst returns how many actions of a type may arrive within burstInterval.
@@ -35,7 +35,7 @@ func maxBurst(kind Type) int {
 	return 100
 }
 
-// ErrRate is wrapped by the error for too large a burst, which names the type.
+// ErrRate is wrapped if a burst is too large; the error names the type.
 var ErrRate = errors.New("too many actions")
 
 // Rates limits the rate of viewers' actions, separately for each Place, such as a robot or a
@@ -60,7 +60,8 @@ type burst struct {
 	blocked time.Time // end of the cooldown; zero without a cooldown
 }
 
-// delayed is an event that is published later.
+// delayed is an event that is published later, unless a stronger emote with the same trigger or a later
+// look replaces it, or the place is dropped.
 type delayed struct {
 	event event.Event
 	due   time.Time
