@@ -52,9 +52,9 @@ type State struct {
 // Settings are the settings that an owner can change while a channel is open.
 type Settings struct {
 	Greet bool          // whether a wake word is answered with a phrase
-	Idle  time.Duration // time without an understood utterance after which the channel is closed; 0 means never
-	// Standing keeps the channel open until the robot first opens its microphone: such a robot is connected in order
-	// to be spoken over, and not to talk.
+	Idle  time.Duration // idle time (see activeAt) after which the channel is closed; 0 means never
+	// Standing keeps the channel open until the robot first opens its microphone: such a robot is connected so
+	// that Perch can speak through it, and not for a talk.
 	Standing bool
 }
 
@@ -86,9 +86,13 @@ type channelState struct {
 	sensing      bool      // the robot has sent a sensor event; such a robot opens a closed channel again at once
 	sentAt       time.Time // when the latest message was sent
 	introducedAt time.Time // when the latest Introduce was emitted; zero if the robot has no MCP server
-	activeAt     time.Time // beginning of the idle time: when people or the robot last spoke
-	heldUntil    time.Time // earliest time to close the channel as idle; see HoldChannel
-	hangsUp      bool      // the channel closes once the waiting announcements are spoken
+	// activeAt is the beginning of the idle time: the latest hello, opening of the microphone for a person,
+	// understood words, interruption, end of the appliance's question, or end of speech. The end of speech
+	// does not count after a misheard utterance, unless the speech was an announcement with a text.
+	activeAt time.Time
+
+	heldUntil time.Time // until when HoldChannel holds the channel, without holdMargin
+	hangsUp   bool      // the channel closes once the waiting notices and stored commands that are not urgent are spoken
 }
 
 // turnState is the turn under way. It is zero while there is no turn.
@@ -155,8 +159,8 @@ func (q *queueState) speakableFrom(a Announcement) time.Time {
 	return q.yieldsUntil
 }
 
-// Announcement is something that a robot speaks or plays without being spoken to. Exactly one of the
-// first four fields is set.
+// Announcement is something that a robot speaks or plays and that does not come from a brain. Exactly one
+// of the first four fields is set.
 type Announcement struct {
 	Text     string
 	Phrase   string    // name of a phrase
@@ -165,7 +169,7 @@ type Announcement struct {
 	Notice   string    // ID of the notification that is spoken; empty if the announcement is not a notification
 	Command  string    // ID of the stored command that is carried out; empty if the announcement is not a stored command
 	Expires  time.Time // when a stored command expires; zero for others
-	Urgent   bool      // spoken before all others, even during a turn
+	Urgent   bool      // comes first and interrupts the turn, unless its question was published
 	Hint     bool      // a hint on how to wake the robot is shown afterwards
 }
 
@@ -210,8 +214,8 @@ const ReasonExpired = "it has waited too long"
 const (
 	// MaxStored is how many sentences may wait for a robot's channel to open.
 	MaxStored = 40
-	// maxQueued is how many announcements may wait for a turn to end: twice as many as may be stored.
-	// Notifications may make the queue twice as long.
+	// maxQueued is how many announcements may wait for a turn to end: 80, twice as many as may be stored.
+	// Notifications are accepted up to 160.
 	maxQueued = 2 * MaxStored
 	// maxEarly is how many commands may wait for hello.
 	maxEarly = MaxStored
@@ -275,7 +279,8 @@ func (s *State) Unspoken() (texts []string) {
 }
 
 // FindsSpeech reports whether the end-pointer must look for utterances. In manual mode the button marks
-// them instead, and outside realtime mode the microphone is closed while the robot speaks.
+// them instead. In auto mode, speech does not stop a turn (see isInterruptible), so none is looked for while
+// the robot thinks, and the microphone is closed while it speaks.
 func (s *State) FindsSpeech() bool {
 	switch s.mic.mode {
 	case xiaozhi.Manual:
@@ -287,7 +292,8 @@ func (s *State) FindsSpeech() bool {
 }
 
 // isInterruptible reports whether speech stops the turn. Speech does not stop the turn while a question
-// waits, nor while an utterance is being recognized, because the speech then continues that utterance.
+// waits, nor while an utterance is being recognized, because the speech becomes the next utterance
+// once the first is recognized.
 func (s *State) isInterruptible() bool {
 	if s.mic.mode != xiaozhi.Realtime || !s.mic.listening || !s.turn.active || s.question.isWaiting() {
 		return false
@@ -309,13 +315,15 @@ func (s *State) requeue() {
 	}
 }
 
-// openMicrophone begins to listen to a microphone that has opened during an announcement.
+// openMicrophone begins to listen to a microphone that has opened during the turn.
 func (s *State) openMicrophone() {
 	s.mic.listening, s.turn.listensAfter = s.mic.listening || s.turn.listensAfter, false
 }
 
-// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened after
-// an interruption or for the first time. They do not wait if a detected face has opened the channel.
+// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened. Those
+// that wait because of an interruption wait yieldFor from now. Those that can yield also wait for the opener,
+// unless a detected face has opened the channel, or the microphone has opened before and the opener's time
+// is over.
 func (s *State) yieldToOpener(now time.Time) {
 	until := now.Add(yieldFor)
 	if now.Before(s.queue.yieldsUntil) {
@@ -331,8 +339,8 @@ func (s *State) yieldToOpener(now time.Time) {
 }
 
 // endOpenerTime is called when a turn ends. If the turn was understood, announcements no longer wait for
-// the person who has opened the channel. After a greeting or a misheard utterance, that person's time
-// begins again.
+// the person who has opened the channel. After a turn that was not understood, such as a greeting, that
+// person's time begins again if it was not over, unless two utterances in a row or more were misheard.
 func (s *State) endOpenerTime(now time.Time) {
 	switch {
 	case s.turn.understood:
