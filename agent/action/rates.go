@@ -82,7 +82,7 @@ func NewRates[Place comparable]() *Rates[Place] { return &Rates[Place]{places: m
 func (r *Rates[Place]) Admit(now time.Time, at Place, kind Type, e event.Event) (publish bool, err error) {
 	p := r.place(now, at)
 	if !p.count(now, kind) {
-		return false, fmt.Errorf("%w: more than %d of %s within %d ms; none is accepted for %d ms", ErrRate,
+		return false, fmt.Errorf("%w: more than %d of %s were sent within %d ms; none is accepted until %d ms after that", ErrRate,
 			maxBurst(kind), kind, burstInterval.Milliseconds(), cooldown.Milliseconds())
 	}
 	switch e := e.(type) {
