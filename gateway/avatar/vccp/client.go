@@ -113,7 +113,7 @@ func (s *Server) serveCharacter(w http.ResponseWriter, r *http.Request, session 
 		conn.Close(socket.Violation, "Session ID required")
 		return
 	}
-	defer context.AfterFunc(r.Context(), func() { conn.Close(socket.GoingAway, "the key was changed") })()
+	defer context.AfterFunc(r.Context(), func() { conn.Close(socket.GoingAway, "access has ended") })()
 	c := &client{conn: conn, address: r.RemoteAddr, since: time.Now()}
 	if err := s.attach(session, c); err != nil {
 		conn.Close(socket.Violation, err.Error())
