@@ -233,6 +233,13 @@ func TestAddressesThatAreNoServer(t *testing.T) {
 			}
 		})
 	}
+	home := httptest.NewServer(answering(404, "text/plain", ""))
+	defer home.Close()
+	h, _ := open(t, mcp.Options{URL: home.URL + "/api/mcp"})
+	defer h.Close()
+	if err := h.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "add the integration Model Context Protocol Server") {
+		t.Error(err)
+	}
 	s, _ := open(t, mcp.Options{URL: "http://no-such-host.invalid/mcp"})
 	if err := s.Check(soon(t)); err == nil || !strings.Contains(err.Error(), "there is no host") {
 		t.Error(err)

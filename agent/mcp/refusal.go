@@ -165,6 +165,10 @@ func (s *Server) explain(err error) error {
 
 // explainRefusal explains an unsuccessful HTTP response.
 func (s *Server) explainRefusal(r *refusal) error {
+	if r.Status == http.StatusNotFound && strings.HasSuffix(s.url.Path, "/api/mcp") {
+		return s.server.Faultf("there is no MCP server at %s (HTTP 404); if it is Home Assistant's, add the integration Model Context Protocol Server there, "+
+			"or update Home Assistant", s.displayName())
+	}
 	if r.Status == http.StatusNotFound || r.Status == http.StatusMethodNotAllowed {
 		return s.server.Faultf("there is no MCP server at %s (HTTP %d); is the path in url right (such as /mcp)?", s.displayName(), r.Status)
 	}
