@@ -473,6 +473,27 @@ func TestLongTouch(t *testing.T) {
 	})
 }
 
+// TestFirstTouch: Home Assistant needs some time to make the entity that a first touch announces, and drops events before.
+func TestFirstTouch(t *testing.T) {
+	inBubble(t, asItIsThen, func(t *testing.T, h *harness, s *script) {
+		touch := func(want ...string) {
+			t.Helper()
+			synctest.Wait()
+			if published := s.texts("perch/a0b1c2d3e4f4/touch"); !slices.Equal(published, want) {
+				t.Errorf("published is %q", published)
+			}
+		}
+		h.happens(chan1, "s1", event.RobotOnline{}, event.Perceived{Name: "head_pet_started"})
+		time.Sleep(newEntityDelay - time.Second)
+		h.happens(chan1, "s1", event.Perceived{Name: "head_pet_ended"})
+		touch()
+		time.Sleep(time.Second)
+		touch(`{"event_type":"press_start"}`, `{"event_type":"press_end"}`)
+		h.happens(chan1, "s1", event.Perceived{Name: "head_pet_started"})
+		touch(`{"event_type":"press_start"}`, `{"event_type":"press_end"}`, `{"event_type":"press_start"}`)
+	})
+}
+
 // TestSlowRobot: one that does not answer holds up no other.
 func TestSlowRobot(t *testing.T) {
 	inBubble(t, func(h *harness, _ *script) { h.meet(chan2); h.talk.slow = true }, func(t *testing.T, h *harness, s *script) {

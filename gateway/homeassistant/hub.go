@@ -116,7 +116,7 @@ func (h *hub) setState(c agent.Change) {
 func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope) {
 	publish := func(thing string, document any) { h.sendEvent(h.topics.Robot(v.Registered.ID, thing), document) }
 	if v.DetectLongPress(e.At) {
-		publish("touch", state.Event{Type: "long_press_start"})
+		h.robots.publishSense(v, "touch", state.Event{Type: "long_press_start"})
 	}
 	switch ev := e.Event.(type) {
 	case event.RobotOnline:
@@ -157,10 +157,11 @@ func (h *hub) onRobotEvent(ctx context.Context, v *state.Robot, e event.Envelope
 		}
 		if newSense {
 			h.robots.publishDiscovery(v) // discovery, so that Home Assistant has the entity of the event
+			v.HeldUntil = time.Now().Add(newEntityDelay)
 		}
-		publish("perception", state.Perception(ev))
+		h.robots.publishSense(v, "perception", state.Perception(ev))
 		for _, touch := range touches {
-			publish("touch", touch)
+			h.robots.publishSense(v, "touch", touch)
 		}
 	case event.Mood:
 		if v.Senses.Add("mood") {

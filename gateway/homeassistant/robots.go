@@ -17,6 +17,11 @@ const (
 	stateInterval     = 100 * time.Millisecond // minimum time between two state documents with the same agent_state
 	moodInterval      = time.Second            // minimum time between two moods with the same feeling, since Home Assistant stores each
 	reconcileInterval = 10 * time.Second       // time between two comparisons with the registry
+
+	// newEntityDelay is how long events are held after a robot's new entities were announced. Home Assistant drops events
+	// that come before it has made their entities.
+	newEntityDelay = 2 * time.Second
+	maxHeld        = 50 // held events of one robot; further ones are published at once
 )
 
 // robots mirrors the robots that their owner has adopted.
@@ -236,10 +241,25 @@ func (r *robots) publishFirmware(v *state.Robot) {
 	}
 }
 
+// publishSense publishes an event about what a robot senses, once Home Assistant has its entity.
+func (r *robots) publishSense(v *state.Robot, thing string, document any) {
+	if !v.HeldUntil.IsZero() && len(v.Held) < maxHeld {
+		v.Held = append(v.Held, state.HeldEvent{Thing: thing, Document: document})
+		return
+	}
+	r.sendEvent(r.topics.Robot(v.Registered.ID, thing), document)
+}
+
 // advance publishes the changes of a robot that are due at the time now.
 func (r *robots) advance(v *state.Robot, now time.Time) {
 	if v.DetectLongPress(now) {
-		r.sendEvent(r.topics.Robot(v.Registered.ID, "touch"), state.Event{Type: "long_press_start"})
+		r.publishSense(v, "touch", state.Event{Type: "long_press_start"})
+	}
+	if !v.HeldUntil.IsZero() && !now.Before(v.HeldUntil) {
+		for _, held := range v.Held {
+			r.sendEvent(r.topics.Robot(v.Registered.ID, held.Thing), held.Document)
+		}
+		v.Held, v.HeldUntil = nil, time.Time{}
 	}
 	if v.Expire(now) {
 		r.publishFirmware(v)
@@ -254,7 +274,7 @@ func (r *robots) advance(v *state.Robot, now time.Time) {
 // nextChange returns the time at which advance has to be called next for a robot, or the zero time if no
 // change is due.
 func (r *robots) nextChange(v *state.Robot, now time.Time) time.Time {
-	next := v.NextChange()
+	next := state.Earliest(v.NextChange(), v.HeldUntil)
 	if v.Changed {
 		next = state.Earliest(next, v.Published.Add(stateInterval))
 	}

@@ -43,12 +43,21 @@ type Robot struct {
 	Published     time.Time // when Document was published last; zero if it was not
 	MoodPublished time.Time // when Mood was published last; zero if it was not
 
+	Held      []HeldEvent // events whose entity Home Assistant may not have yet, oldest first
+	HeldUntil time.Time   // when to publish Held; zero if events are published at once
+
 	touched   time.Time // when a hand was put on the head; zero while the head is not touched
 	longPress bool      // the present touch was reported as a long press
 	download  download
 
 	gesture     *string // name of the present gesture; nil between gestures
 	gestureEnds time.Time
+}
+
+// HeldEvent is an event that is published later.
+type HeldEvent struct {
+	Thing    string // last level of its topic
+	Document any
 }
 
 // Channel records what a robot has done since it opened its channel, the connection for a conversation.
