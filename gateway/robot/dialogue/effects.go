@@ -87,7 +87,7 @@ type TurnStart struct {
 var (
 	// ErrOffline is returned if the robot's channel is closed.
 	ErrOffline error = &httpserver.Fault{Word: "robot_offline", HTTP: http.StatusConflict,
-		Sentence: "the robot's channel is closed; it opens one when somebody talks to it"}
+		Sentence: "the robot's channel is closed; it opens one when somebody talks to it, if it is on and in the network"}
 	// ErrBusy is returned if too much waits to be spoken by a robot.
 	ErrBusy error = &httpserver.Fault{Word: "robot_busy", HTTP: http.StatusConflict,
 		Sentence: "the robot has too much to say already; try again when it has said some of it"}
