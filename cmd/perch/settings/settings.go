@@ -33,7 +33,7 @@ func New(o *config.Overlay, running *config.Config, a config.Applier, log *slog.
 		o.Applier = a
 	}
 	if err := o.Start(running); err != nil {
-		log.Warn("a leftover of an earlier change of the settings cannot be removed", "err", err)
+		log.Warn("settings.yaml could not be made private, or a leftover of an earlier change could not be removed", "err", err)
 	}
 	return &Settings{o, log}
 }
