@@ -29,8 +29,8 @@ func choices(kind string) []string {
 	return strings.Split(kind, "|")
 }
 
-// checkArguments returns a usage error if the arguments of a command line do not fit those that
-// the command's Use line lists: their number is wrong, or one is not among the words of its kind.
+// checkArguments returns a usage error if the arguments of a command line do not fit
+// the command's Use line: their number is wrong, or one is not among the words of its kind.
 func checkArguments(listed, args []string) error {
 	minArgs, maxArgs := 0, len(listed)
 	for _, argument := range listed {
@@ -99,8 +99,8 @@ func completions(ctx context.Context, kind string) ([]string, cobra.ShellCompDir
 }
 
 // listRobots returns the IDs of the appliance's robots, and their names unless they contain a space.
-// The appliance is that of perch robot list: the one that PERCH_URL names, or else the one on this
-// machine. listRobots returns nil after an error, or if there is no answer within two seconds.
+// It asks the appliance that perch robot list asks: the appliance named by PERCH_URL, or else this
+// machine's. listRobots returns nil after an error, or if there is no answer within two seconds.
 func listRobots(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -9,7 +9,7 @@
 //
 // An option that the server rejects (tools, a temperature, the old name of a limit) is
 // left out of later requests, and logged once; tools are offered again after a while.
-// Thoughts in a field of their own are passed on as thoughts, not as text.
+// Thoughts in a separate field are passed on as thoughts, not as text.
 package openai
 
 import (

@@ -12,7 +12,7 @@ const (
 	maxSentence = 300 // fits the robots' screens and the synthesizers
 	// The first sentence of a turn is cut after a clause, so that speech starts soon: after
 	// a clause of fullClause bytes, or after one of minClause bytes if the sentence is
-	// longer than longFirst. It takes about two seconds to speak fullClause bytes, in which
+	// longer than longFirst. To speak fullClause bytes takes about two seconds; meanwhile
 	// most models write the next clause. Clauses shorter than minClause sound cut off.
 	fullClause = 30
 	longFirst  = 60
@@ -51,7 +51,7 @@ type cutter struct {
 func newCutter(language string) *cutter { return &cutter{rules: dotRulesOf(language)} }
 
 // add adds a letter, and returns the sentence that is complete before or after it, or "" if
-// there is none. Several spaces become one; the end of a line ends a sentence.
+// no sentence is complete. Several spaces become one; the end of a line ends a sentence.
 func (c *cutter) add(r rune) (sentence string) {
 	if r == '\n' {
 		return c.flush()

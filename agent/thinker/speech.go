@@ -148,7 +148,7 @@ func (s *Speech) addThought(text string) {
 }
 
 // Release returns the replies in text that was held as a possible thought. It is for servers that send thoughts
-// in a field of their own.
+// in a separate field.
 func (s *Speech) Release() []agent.Reply {
 	s.speak(s.reader.Release())
 	return s.drain()

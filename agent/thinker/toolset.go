@@ -26,7 +26,7 @@ import (
 // ToolSource provides further tools, such as the tools of an MCP server.
 type ToolSource interface {
 	// Tools returns the tools under their original names. If ctx ends before the source has listed
-	// all its tools, Tools returns those that it has listed.
+	// all its tools, Tools returns the tools listed so far.
 	Tools(ctx context.Context) []Tool
 	// Call runs the tool with this name.
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
