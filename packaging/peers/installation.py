@@ -15,6 +15,9 @@ root = here.parent.parent
 # The releases that can be installed, newest first, with the Python that each needs. The last one does not know devices by MQTT.
 RELEASES = {"2026.11.0": "3.14", "2025.3.4": "3.13", "2024.3.3": "3.11"}
 
+# What a release needs in an older version than the newest, which its own constraints do not say.
+HELD_BACK = {"2024.3.3": ["josepy<2"]}
+
 # The integrations that are used, and those that they import, as far as a release has them.
 INTEGRATIONS = ("api automation backup camera cloud config conversation diagnostics frontend hassio infrared input_boolean media_source "
                 "mobile_app mqtt radio_frequency recorder scene stream sun template wyoming").split()
@@ -82,7 +85,7 @@ class Installation:
             report, constraints = pathlib.Path(folder, "report.json"), pathlib.Path(folder, "constraints.txt")
             shutil.copy(package / "package_constraints.txt", constraints)
             needed = requirements(package / "components")
-            self.pip("--dry-run", "--ignore-installed", "--report", report, "--constraint", constraints, f"homeassistant=={self.release}", "imageio-ffmpeg", *needed)
+            self.pip("--dry-run", "--ignore-installed", "--report", report, "--constraint", constraints, f"homeassistant=={self.release}", "imageio-ffmpeg", *HELD_BACK.get(self.release, []), *needed)
             packages = {p["metadata"]["name"].lower(): (p["metadata"]["version"], p["download_info"]["archive_info"]["hashes"]["sha256"])
                         for p in json.loads(report.read_text())["install"]}
         text = f"# Written by homeassistant.py lock: Python {RELEASES[self.release]} on x86-64.\n"
