@@ -62,7 +62,7 @@ sysroot() {
 gateway/owner/web/bundle.sh >&2
 
 # The Makefile sets the same flags, but this script also runs without make.
-GOFLAGS="-tags=$(cat packaging/tags)"
+GOFLAGS="-trimpath -tags=$(cat packaging/tags)"
 export GOFLAGS
 
 # build PROGRAM PACKAGE compiles a program into $stage. -no-pie: by default gcc links
@@ -72,7 +72,7 @@ build() {
 	step "compiles $1 for $arch"
 	GOOS=linux GOARCH=$arch CGO_ENABLED=1 CC="$triplet-gcc --sysroot=$root" \
 		PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig \
-		go build -trimpath -ldflags "$ldflags -buildid=$1_${version}_$arch '-extldflags=-no-pie -Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack'" \
+		go build -ldflags "$ldflags -buildid=$1_${version}_$arch '-extldflags=-no-pie -Wl,-rpath-link=$root/usr/lib/$triplet/blas:$root/usr/lib/$triplet/lapack'" \
 		-o "$stage/usr/bin/$1" "$2"
 }
 
