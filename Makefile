@@ -61,7 +61,7 @@ LONG := TestPackages|TestPage|TestPowerCuts|TestOurOwnVoiceDoesNotInterruptUs|Te
 
 test-all: page ## runs every test, under the race detector but for those that compute or build for minutes
 	@packaging/deps.sh deb browser app release
-	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
+	packaging/test.py -v -vet=off -timeout 20m -run '^($(LONG))$$' ./packaging $$(git grep -lE '^func ($(LONG))\(' '*_test.go' | sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 	go build -race ./...
 	packaging/test.py -race -vet=off -p 3 -parallel 8 -shuffle=on -timeout 20m -skip '^($(LONG))$$' $(PACKAGES)
 
