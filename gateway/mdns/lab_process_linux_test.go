@@ -26,18 +26,14 @@ func runAs(as string) int {
 	switch as {
 	case "appliance":
 		return runAppliance(ctx)
-	case "browser":
+	case "browser", "osc browser":
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		found, err := Search{Type: Service}.All(ctx)
-		for _, f := range found {
-			print1(f)
+		kind := Service
+		if as == "osc browser" {
+			kind = OSC
 		}
-		return say(err)
-	case "osc browser":
-		ctx, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
-		found, err := Search{Type: OSC}.All(ctx)
+		found, err := Search{Type: kind}.All(ctx)
 		for _, f := range found {
 			print1(f)
 		}

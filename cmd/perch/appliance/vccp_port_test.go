@@ -1,9 +1,11 @@
 package appliance_test
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"perch/cmd/perch/appliancetest"
@@ -93,11 +95,12 @@ func TestVCCPPortOfAnother(t *testing.T) {
 	}
 }
 
-// take listens at an address until the test ends, or skips the test where the machine does not have it.
+// take listens at an address until the test ends, or skips the test where the machine has no IPv6.
 func take(t *testing.T, address string) {
 	l, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Skip(err)
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EAFNOSUPPORT) {
+		t.Skipf("this machine has no address %s: %v", address, err)
 	}
+	must.Succeed(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 }
