@@ -243,11 +243,29 @@ func FreeAddress(t testing.TB) string {
 }
 
 // ChildCommand returns a command whose process is killed when the test binary ends, even if the test binary
-// is killed. Ctrl-C does not reach the process.
+// is killed. Ctrl-C does not reach the process. It is started by RunChild.
 func ChildCommand(program string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(program, arguments...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	return cmd
+}
+
+// RunChild starts a command of ChildCommand, and calls run, which waits for the process, in a new goroutine.
+// It returns when the process has started. The goroutine stays on its thread, because the kernel kills the
+// process when the thread that started it ends (PR_SET_PDEATHSIG, prctl(2)). A thread ends with a goroutine
+// that is locked to it, such as one that runs the embedded broker.
+func RunChild(cmd *exec.Cmd, run func()) error {
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			run()
+		}
+	}()
+	return <-started
 }
 
 // ChildProcesses returns the IDs of the child processes of a process.

@@ -128,10 +128,14 @@ func StartMosquittoAt(t *testing.T, address string) *os.Process {
 	t.Helper()
 	_, port, _ := net.SplitHostPort(address)
 	c := ChildCommand(needMosquitto(t), "-p", port)
-	must.Succeed(t, c.Start())
+	ended := make(chan struct{})
+	must.Succeed(t, RunChild(c, func() {
+		_ = c.Wait() // returns an error because the process is killed
+		close(ended)
+	}))
 	t.Cleanup(func() {
 		_ = c.Process.Kill()
-		_ = c.Wait() // returns an error because the process was killed
+		<-ended
 	})
 	waittest.For(t, "mosquitto listens", func() bool {
 		conn, err := net.Dial("tcp", address)

@@ -70,8 +70,7 @@ func launch(t testing.TB, binary, data string, args []string, env ...string) *pr
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout = &p.out
 	lines := must.Value(p.cmd.StderrPipe())(t)
-	must.Succeed(t, p.cmd.Start())
-	go func() {
+	must.Succeed(t, appliancetest.RunChild(p.cmd, func() {
 		defer close(p.exited)
 		for scan := bufio.NewScanner(lines); scan.Scan(); {
 			fmt.Fprintln(&p.log, scan.Text())
@@ -84,7 +83,7 @@ func launch(t testing.TB, binary, data string, args []string, env ...string) *pr
 			}
 		}
 		p.ended = p.cmd.Wait()
-	}()
+	}))
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -110,6 +111,8 @@ func (s *soak) feed(ctx context.Context) (connected bool, err error) {
 
 // subscribe is Home Assistant, as far as it listens.
 func (s *soak) subscribe(ctx context.Context) {
+	runtime.LockOSThread() // see appliancetest.RunChild
+	defer runtime.UnlockOSThread()
 	host, port, _ := net.SplitHostPort(s.brokerAt)
 	c := appliancetest.ChildCommand("mosquitto_sub", "-h", host, "-p", port, "-v", "-t", "perch/#", "-t", "homeassistant/#")
 	out, err := c.StdoutPipe()
