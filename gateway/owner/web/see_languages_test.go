@@ -15,11 +15,13 @@ import (
 // pageWords are the sentences of the page in a language, by view and key.
 func pageWords(t *testing.T, tag language.Tag) (words map[string]map[string]string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../../../language", string(tag), "page.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &words)
+	for _, name := range []string{"home.json", "page.json"} {
+		text, err := os.ReadFile(filepath.Join("../../../language", string(tag), name))
+		if err == nil {
+			err = json.Unmarshal(text, &words)
+		}
+		must.Succeed(t, err)
 	}
-	must.Succeed(t, err)
 	return words
 }
 

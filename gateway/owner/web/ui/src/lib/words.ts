@@ -1,20 +1,41 @@
 // The page's texts, from the folder language, and the formats of times.
 
 import { keep, kept } from "./store.js";
-import type english from "../../../../../../language/en/page.json";
+import type home from "../../../../../../language/en/home.json";
+import type page from "../../../../../../language/en/page.json";
 
-type Words = typeof english;
+type First = typeof home;
+type Rest = typeof page;
+type Words = First & Rest;
 
-// Each language is a separate chunk, and the page loads only one. A language without one of the English texts does not
-// compile.
+// Each language has a chunk for the first view and another for the other views, and the page loads only one language. A
+// language without one of the English texts does not compile.
 const chunks = {
-  en: () => import("../../../../../../language/en/page.json", { with: { type: "json" } }),
-  de: () => import("../../../../../../language/de/page.json", { with: { type: "json" } }),
-  ja: () => import("../../../../../../language/ja/page.json", { with: { type: "json" } }),
-  "zh-Hans": () => import("../../../../../../language/zh-Hans/page.json", { with: { type: "json" } }),
-  es: () => import("../../../../../../language/es/page.json", { with: { type: "json" } }),
-  fr: () => import("../../../../../../language/fr/page.json", { with: { type: "json" } }),
-} satisfies Record<string, () => Promise<{ default: Words }>>;
+  en: {
+    first: () => import("../../../../../../language/en/home.json", { with: { type: "json" } }),
+    rest: () => import("../../../../../../language/en/page.json", { with: { type: "json" } }),
+  },
+  de: {
+    first: () => import("../../../../../../language/de/home.json", { with: { type: "json" } }),
+    rest: () => import("../../../../../../language/de/page.json", { with: { type: "json" } }),
+  },
+  ja: {
+    first: () => import("../../../../../../language/ja/home.json", { with: { type: "json" } }),
+    rest: () => import("../../../../../../language/ja/page.json", { with: { type: "json" } }),
+  },
+  "zh-Hans": {
+    first: () => import("../../../../../../language/zh-Hans/home.json", { with: { type: "json" } }),
+    rest: () => import("../../../../../../language/zh-Hans/page.json", { with: { type: "json" } }),
+  },
+  es: {
+    first: () => import("../../../../../../language/es/home.json", { with: { type: "json" } }),
+    rest: () => import("../../../../../../language/es/page.json", { with: { type: "json" } }),
+  },
+  fr: {
+    first: () => import("../../../../../../language/fr/home.json", { with: { type: "json" } }),
+    rest: () => import("../../../../../../language/fr/page.json", { with: { type: "json" } }),
+  },
+} satisfies Record<string, { first: () => Promise<{ default: First }>; rest: () => Promise<{ default: Rest }> }>;
 
 export type Language = keyof typeof chunks;
 export const languages = Object.keys(chunks) as readonly Language[];
@@ -40,8 +61,9 @@ function first(): Language {
 }
 
 let current: Language = first();
-let words: Words = (await chunks[current]()).default;
+let words: First & Partial<Rest> = (await chunks[current].first()).default;
 let wanted = current;
+let whole = false; // words has the texts of all views
 document.documentElement.lang = current;
 
 // language returns the page's language.
@@ -63,13 +85,24 @@ export function languageName(tag: string): string {
   }
 }
 
+// allWords loads the texts of the views other than the first.
+export async function allWords(): Promise<void> {
+  const l = current;
+  if (whole) return;
+  const { default: rest } = await chunks[l].rest();
+  if (l !== current || whole) return allWords(); // the language was changed while this one was loading
+  words = { ...words, ...rest };
+  whole = true;
+}
+
 // setLanguage changes and stores the language; all views render again. It fails, and changes nothing, if the language
 // cannot be loaded.
 export async function setLanguage(l: Language): Promise<void> {
   wanted = l;
-  const loaded = (await chunks[l]()).default;
+  const [first, rest] = await Promise.all([chunks[l].first(), chunks[l].rest()]);
   if (l !== wanted) return; // another language was chosen while this one was loading
-  words = loaded;
+  words = { ...first.default, ...rest.default };
+  whole = true;
   current = l;
   document.documentElement.lang = l;
   keep(key, l);
@@ -96,9 +129,9 @@ function chosen(forms: string, n: number): string {
 // "{n, one: # robot, other: # robots}" for the plural form of a number, which replaces #.
 export function catalogue<V extends keyof Words>(view: V): (key: keyof Words[V], values?: Record<string, string | number>) => string {
   return (key, values = {}) =>
-    (words[view][key] as string).replace(place, (whole, name: string, forms: string | undefined) => {
+    ((words as Words)[view][key] as string).replace(place, (match, name: string, forms: string | undefined) => {
       const value = values[name];
-      if (value === undefined) return whole;
+      if (value === undefined) return match;
       const shown = typeof value === "number" ? new Intl.NumberFormat(locale()).format(value) : value;
       return forms === undefined ? shown : chosen(forms, Number(value)).replace("#", shown);
     });
@@ -106,7 +139,8 @@ export function catalogue<V extends keyof Words>(view: V): (key: keyof Words[V],
 
 // message returns the text for a name or code of the server, if there is one.
 export function message(view: "refusals" | "parts", name: string): string | undefined {
-  return Object.hasOwn(words[view], name) ? (words[view] as Record<string, string>)[name] : undefined;
+  const texts: Record<string, string> = words[view] ?? {};
+  return Object.hasOwn(texts, name) ? texts[name] : undefined;
 }
 
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [

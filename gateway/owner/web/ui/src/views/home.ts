@@ -8,10 +8,9 @@ import { nameIn, type Device } from "../lib/robots.js";
 import { part, told } from "../lib/said.js";
 import { keep, kept } from "../lib/store.js";
 import { View, type Wish } from "../lib/view.js";
-import { ago, catalogue, clock } from "../lib/words.js";
+import { ago, allWords, catalogue, clock } from "../lib/words.js";
 import "./home.card.js";
 import "./home.countdown.js";
-import "./home.point.js";
 import "./home.waiting.js";
 import { webLink } from "./link.js";
 
@@ -179,12 +178,18 @@ export class HomeView extends View {
   // another shows the address for one more robot, once its owner asks for it.
   private another() {
     return html`<details data-test="another" @toggle=${(e: ToggleEvent) => (this.pointing = e.newState === "open")}><summary>${say("pointHere")}</summary>
-      ${this.pointing ? html`<p-card><p-point></p-point></p-card>` : nothing}</details>`;
+      ${this.pointing ? html`<p-card>${this.point()}</p-card>` : nothing}</details>`;
+  }
+
+  // point shows how a robot gets the address. Few need it, so it loads when it is first shown.
+  private point() {
+    void allWords().then(() => import("./home.point.js")).catch(() => undefined); // the connection is lost, which the shell tells
+    return html`<p-point></p-point>`;
   }
 
   private empty() {
     return html`<p-empty heading=${say("none")} data-test="no-robot"><p>${say("noneText")}</p></p-empty>
-      <div class="grid two"><p-card heading=${say("pointHere")}><p-point></p-point></p-card>
+      <div class="grid two"><p-card heading=${say("pointHere")}>${this.point()}</p-card>
         <p-card heading=${say("inPage")}><p class="words">${say("inPageText")}</p><a class="go" href="robot" data-test="robot-page">${say("inPageGo")}</a></p-card></div>`;
   }
 }

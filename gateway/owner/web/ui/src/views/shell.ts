@@ -3,17 +3,17 @@
 import { html, nothing } from "lit";
 import { get, outOfSession, send } from "../lib/api.js";
 import "../lib/board.js"; // must be loaded before the feed starts
+import { brand } from "../lib/brand.js";
 import { feed } from "../lib/feed.js";
 import { icon, type Sign } from "../lib/icons.js";
 import { base, type Dialog } from "../lib/ui.js";
 import { Spoken, type View } from "../lib/view.js";
 import { theme, setTheme, type Theme } from "../lib/theme.js";
-import { catalogue, language, languages, setLanguage, type Language } from "../lib/words.js";
+import { allWords, catalogue, language, languages, setLanguage, type Language } from "../lib/words.js";
 import { sessionChanged, type Session } from "./login.js";
 import { styles } from "./shell.styles.js";
 
 const say = catalogue("shell");
-const come = catalogue("login");
 
 export interface Route {
   element: string;
@@ -134,7 +134,7 @@ export class Shell extends Spoken {
     const turn = ++this.opened;
     const [name = "", id = ""] = place();
     if (!this.session.in || name === "in") {
-      await this.put(turn, "p-login", () => import("./login.js"), { session: this.session, code: name === "in" ? id : "" });
+      await this.put(turn, "p-login", () => Promise.all([import("./login.js"), allWords()]), { session: this.session, code: name === "in" ? id : "" });
       return;
     }
     const route = Object.hasOwn(this.routes, name) ? this.routes[name] : undefined;
@@ -160,6 +160,7 @@ export class Shell extends Spoken {
     const main = this.renderRoot.querySelector("main");
     const first = !main?.firstElementChild;
     main?.replaceChildren(view);
+    setTimeout(() => void allWords().catch(() => undefined), 1000); // they say also why something was refused
     if (first) return;
     window.scrollTo(0, 0);
     await (view as Partial<View>).focusHeading?.();
@@ -206,7 +207,7 @@ export class Shell extends Spoken {
       ${this.session?.in && this.session.how === "cookie"
         ? html`<p-button data-test="logout" @click=${() => void this.leave()}>${icon("out")}${say("out")}</p-button>`
         : nothing}
-      ${this.session?.how === "local" ? html`<a href="#/in" data-test="come-in">${come("enter")}</a>` : nothing}</div>`;
+      ${this.session?.how === "local" ? html`<a href="#/in" data-test="come-in">${say("enter")}</a>` : nothing}</div>`;
   }
 
   private async leave(): Promise<void> {
@@ -222,7 +223,7 @@ export class Shell extends Spoken {
     return html`
       <nav aria-label=${say("skip")}><a class="skip" href="#/" @click=${this.skip}>${say("skip")}</a></nav>
       <div class=${inside ? "frame" : "frame outside"}>
-        ${inside ? html`<header class="side"><a class="brand" href="#/">${mark()}<span>${this.session.name}</span></a>
+        ${inside ? html`<header class="side"><a class="brand" href="#/">${brand(32)}<span>${this.session.name}</span></a>
           <nav aria-label=${say("views")}>${this.list()}</nav>${this.choices()}</header>` : nothing}
         <div class="middle">
           ${this.banner()}
@@ -248,14 +249,6 @@ export class Shell extends Spoken {
       <p-dialog heading=${say("menu")}><nav class="all" aria-label=${say("views")} @click=${() => dialog()?.removeAttribute("open")}>${this.list()}</nav>${this.choices()}
         <p-button slot="actions" @click=${() => dialog()?.removeAttribute("open")}>${say("close")}</p-button></p-dialog>`;
   }
-}
-
-// mark renders Perch's logo: a face on a perch.
-function mark() {
-  return html`<svg class="mark" viewBox="0 0 32 32" width="32" height="32" aria-hidden="true"><rect x="4" y="3" width="24" height="19" rx="5" fill="var(--face)"></rect>
-    <circle cx="12" cy="11.500" r="1.800" fill="#fff"></circle><circle cx="20" cy="11.500" r="1.800" fill="#fff"></circle>
-    <path d="M13 16.500h6" stroke="#fff" stroke-width="1.600" stroke-linecap="round"></path>
-    <path d="M16 22v3M3 27.500h26" stroke="var(--accent)" stroke-width="2.600" stroke-linecap="round"></path></svg>`;
 }
 
 customElements.define("p-shell", Shell);
