@@ -1,25 +1,35 @@
-// The styles `base` and small elements for all views.
+// The design system: the styles `base` and small elements for all views. The custom properties are in theme.ts.
 //
-//   <p-card heading="Timers"> ... <p-button slot="actions">..</p-button></p-card>
+//   <p-card heading="Timers"> ... <p-button slot="actions">..</p-button></p-card>     tone="warn", "bad" or "accent": wants a person
 //   <p-button kind="main" ?busy=${..} ?disabled=${..} label="for a button that shows only a sign" @click=${..}>Save</p-button>
+//     kind: plain; main, one at most in a card; quiet, for what is seldom used; danger
 //   <p-field label="Name" hint=".." error=".."><input ...></p-field>       the label is tied to the control in it
+//   <p-field inline label="Quiet"><input type="checkbox" class="switch"></p-field>    class switch: takes effect at once
 //   <p-bar label="Uploading" .value=${0.4}></p-bar>                        0..1; undefined: it is not known how much
 //   <p-dialog heading="Forget?" ?open=${..} @close=${..}> ... <p-button slot="actions">..</p-button></p-dialog>
-//   <p-empty heading="No timers"> ... </p-empty>
-//   if (await ask({ text, yes: "Forget", no: "Cancel", danger: true })) ...
+//   <p-empty heading="No timers" look="asleep"> ... <p-button slot="action" kind="main">Set one</p-button></p-empty>
+//     what will be here, and how it gets here; look: see brand.ts
+//   if (await ask({ text, yes: "Forget", no: "Cancel", danger: true })) ...           only for what cannot be undone; see View.undoable
 //
-// The colours are custom properties: --bg --surface --raised --text --muted --line --control --accent --on-accent
-// --soft --ok --warn --bad --ok-soft --warn-soft --bad-soft, --plot1 to --plot5 for lines of plots; --radius, --gap.
+// Spaces: --s1 4 px, --s2 8, --s3 12, --s4 16 (--gap), --s5 24, --s6 32, --s7 48. Sizes of type: --t-small 14 px, --t-body 16,
+// --t-lead 18, --t-head 20, --t-title 28, --t-figure 36 (class figure). Corners: --round for controls, --radius for cards, --wide for
+// what fills the view. --target: least height of what is pressed. Elevations: --bg (none), --surface with --shadow (a card), and
+// --surface with --float (what lies above the view). Motion: --quick for what follows a finger, --calm for what comes or goes,
+// with --ease; class enter for what has just come.
+//
+// Colours: --text --muted --line; --accent: what can be done; --fill: a plain button; --soft: chosen; --ok --warn --bad, and what a robot does:
+// --listens --thinks --works --speaks, each with a ground such as --ok-soft; --plot1 to --plot5 for lines of plots.
 
 import { LitElement, css, html, nothing, render, type PropertyValues, type TemplateResult } from "lit";
+import { brand, type Look } from "./brand.js";
 
 export const base = css`
   :host { display: block; }
   :host([hidden]) { display: none; }
   * { box-sizing: border-box; }
-  h1 { font-size: 1.6rem; line-height: 1.25; margin: 0; font-weight: 650; letter-spacing: -0.01em; overflow-wrap: anywhere; }
-  h2 { font-size: 1.1rem; line-height: 1.3; margin: 0; font-weight: 650; overflow-wrap: anywhere; }
-  h3 { font-size: 1rem; margin: 0; font-weight: 650; overflow-wrap: anywhere; }
+  h1 { font-size: var(--t-title); line-height: 1.2; margin: 0; font-weight: 700; letter-spacing: -0.02em; overflow-wrap: anywhere; }
+  h2 { font-size: var(--t-lead); line-height: 1.3; margin: 0; font-weight: 650; letter-spacing: -0.01em; overflow-wrap: anywhere; }
+  h3 { font-size: var(--t-body); margin: 0; font-weight: 650; overflow-wrap: anywhere; }
   h1:focus { outline: none; }
   p { margin: 0; overflow-wrap: anywhere; }
   ul, ol { margin: 0; padding: 0; list-style: none; }
@@ -29,37 +39,47 @@ export const base = css`
   code, pre, .code { font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; font-size: 0.9em; }
   pre { overflow: auto; margin: 0; }
   table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-  th { text-align: start; font-weight: 600; color: var(--muted); font-size: 0.875rem; }
-  th, td { padding: 0.5rem 0.75rem 0.5rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
+  th { text-align: start; font-weight: 600; color: var(--muted); font-size: var(--t-small); }
+  th, td { padding: var(--s2) var(--s3) var(--s2) 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere; }
   input, select, textarea {
-    font: inherit; color: var(--text); background: var(--surface); border: 1px solid var(--control); border-radius: 10px;
-    padding: 0.5rem 0.7rem; min-height: 2.6rem; max-width: 100%; width: 100%; min-width: 0;
+    font: inherit; color: var(--text); background: var(--surface); border: 1px solid var(--control); border-radius: var(--round);
+    padding: 0.4rem var(--s3); min-height: var(--target); max-width: 100%; width: 100%; min-width: 0; transition: border-color var(--quick);
   }
+  input:hover, select:hover, textarea:hover { border-color: var(--text); }
   textarea { resize: vertical; min-height: 5rem; }
-  input[type="checkbox"], input[type="radio"] { width: 1.5rem; height: 1.5rem; min-height: 0; accent-color: var(--accent); margin: 0; flex: none; }
-  input[type="range"] { padding: 0; border: 0; accent-color: var(--accent); background: transparent; min-height: 2rem; }
+  input[type="checkbox"], input[type="radio"] { width: 1.5rem; height: 1.5rem; min-height: 0; accent-color: var(--accent); margin: 0; flex: none; padding: 0; }
+  input.switch { appearance: none; width: 2.75rem; border: 0; border-radius: 999px; background: var(--control); position: relative; cursor: pointer; transition: background var(--quick); }
+  input.switch::after { content: ""; position: absolute; inset: 3px auto 3px 3px; aspect-ratio: 1; border-radius: 50%; background: var(--surface); transition: translate var(--quick) var(--ease); }
+  input.switch:checked { background: var(--accent); } input.switch:checked::after { translate: 1.25rem; } input.switch:dir(rtl):checked::after { translate: -1.25rem; }
+  input[type="range"] { padding: 0; border: 0; accent-color: var(--accent); background: transparent; min-height: var(--target); }
   input[type="color"] { padding: 0.2rem; width: 3.4rem; }
   input:disabled, select:disabled, textarea:disabled { opacity: 0.65; }
   :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 6px; }
-  .row { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; }
+  summary { cursor: pointer; min-height: var(--target); padding-block: var(--s2); border-radius: var(--round); }
+  .row { display: flex; flex-wrap: wrap; gap: var(--s2); align-items: center; }
   .stack { display: grid; gap: var(--gap); grid-template-columns: minmax(0, 1fr); }
   .grid { display: grid; gap: var(--gap); grid-template-columns: repeat(auto-fill, minmax(min(100%, 20rem), 1fr)); }
   .grow { flex: 1; min-width: 0; }
-  .muted { color: var(--muted); } .small { font-size: 0.875rem; } .bad { color: var(--bad); } .warn { color: var(--warn); } .ok { color: var(--ok); }
-  .tag { display: inline-block; max-width: 100%; overflow-wrap: anywhere; padding: 0.1rem 0.6rem; border-radius: 999px; background: var(--soft); color: var(--text); font-size: 0.875rem; }
+  .muted { color: var(--muted); } .small { font-size: var(--t-small); } .lead { font-size: var(--t-lead); } .figure { font-size: var(--t-figure); font-weight: 700; line-height: 1.1; letter-spacing: -0.03em; font-variant-numeric: tabular-nums; } .bad { color: var(--bad); } .warn { color: var(--warn); } .ok { color: var(--ok); }
+  .tag { display: inline-block; max-width: 100%; overflow-wrap: anywhere; padding: 0.1rem 0.6rem; border-radius: 999px; background: var(--fill); color: var(--text); font-size: var(--t-small); }
   .tag.bad { background: var(--bad-soft); color: var(--bad); } .tag.warn { background: var(--warn-soft); color: var(--warn); } .tag.ok { background: var(--ok-soft); color: var(--ok); }
+  .tag.listens { background: var(--listens-soft); color: var(--listens); } .tag.thinks { background: var(--thinks-soft); color: var(--thinks); }
+  .tag.works { background: var(--works-soft); color: var(--works); } .tag.speaks { background: var(--speaks-soft); color: var(--speaks); }
+  .enter { animation: enter var(--calm) var(--ease); } @keyframes enter { from { opacity: 0; translate: 0 var(--s2); } }
   .scroll { overflow-x: auto; }
   .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
   @media (prefers-reduced-motion: reduce) { *, ::before, ::after { animation: none !important; transition: none !important; } }
 `;
 
 export class Card extends LitElement {
-  static properties = { heading: {} };
+  static properties = { heading: {}, tone: { reflect: true } };
   declare heading: string | undefined;
+  declare tone: "warn" | "bad" | "accent" | undefined;
   static styles = [base, css`
-    :host { background: var(--surface); border: 1px solid var(--line); border-radius: var(--radius); box-shadow: var(--shadow); padding: 1rem 1.1rem; min-width: 0; }
-    header { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; justify-content: space-between; margin-bottom: 0.7rem; }
-    .none { display: none; }
+    :host { background: var(--surface); border-radius: var(--radius); box-shadow: var(--shadow); padding: var(--s4) 1.25rem; min-width: 0; position: relative; }
+    :host([tone])::before { content: ""; position: absolute; inset-block: var(--s4); inset-inline-start: 0; width: 4px; border-start-end-radius: 4px; border-end-end-radius: 4px; background: var(--mark); }
+    :host([tone="warn"]) { --mark: var(--warn); } :host([tone="bad"]) { --mark: var(--bad); } :host([tone="accent"]) { --mark: var(--accent); }
+    header { display: flex; flex-wrap: wrap; gap: var(--s2) var(--s3); align-items: center; justify-content: space-between; margin-bottom: var(--s3); }
   `];
   render() {
     return html`${this.heading ? html`<header><h2>${this.heading}</h2><slot name="actions"></slot></header>` : nothing}<slot></slot>`;
@@ -70,7 +90,7 @@ export class Button extends LitElement {
   static shadowRootOptions = { ...LitElement.shadowRootOptions, delegatesFocus: true };
   static formAssociated = true;
   static properties = { kind: {}, type: {}, label: {}, busy: { type: Boolean, reflect: true }, disabled: { type: Boolean, reflect: true }, pressed: {} };
-  declare kind: "plain" | "main" | "danger" | undefined;
+  declare kind: "plain" | "main" | "quiet" | "danger" | undefined;
   declare type: "button" | "submit" | undefined;
   declare label: string | undefined; // accessible name of a button that shows only an icon
   declare busy: boolean;
@@ -79,13 +99,15 @@ export class Button extends LitElement {
   static styles = [base, css`
     :host { display: inline-block; }
     button {
-      font: inherit; font-weight: 600; border-radius: 10px; border: 1px solid var(--control); background: var(--surface); color: var(--text);
-      min-height: 2.6rem; min-width: 2.6rem; padding: 0.4rem 0.9rem; cursor: pointer; width: 100%; display: inline-flex; gap: 0.5rem; align-items: center; justify-content: center;
+      font: inherit; font-weight: 600; border-radius: var(--round); border: 1px solid transparent; background: var(--fill); color: var(--text); min-height: var(--target); min-width: var(--target);
+      padding: 0.35rem var(--s4); cursor: pointer; width: 100%; display: inline-flex; gap: var(--s2); align-items: center; justify-content: center; transition: background var(--quick), filter var(--quick), scale var(--quick);
     }
-    button:hover { background: var(--raised); }
-    .main { background: var(--accent); border-color: var(--accent); color: var(--on-accent); } .main:hover { background: var(--accent); filter: brightness(1.08); }
-    .danger { color: var(--bad); border-color: var(--bad); } .danger:hover { background: var(--bad-soft); }
+    button:hover { filter: brightness(0.96); } button:active:not(:disabled) { scale: 0.97; }
+    .main { background: var(--accent); color: var(--on-accent); } .main:hover { filter: brightness(1.1); }
+    .quiet { background: transparent; color: var(--accent); padding-inline: var(--s3); } .quiet:hover { background: var(--soft); filter: none; }
+    .danger { background: transparent; color: var(--bad); border-color: currentcolor; } .danger:hover { background: var(--bad-soft); filter: none; }
     [aria-pressed="true"] { background: var(--soft); border-color: var(--accent); }
+    @media (forced-colors: active) { button { border-color: ButtonText; } }
     button:disabled { cursor: default; opacity: 0.55; }
     i { width: 1em; height: 1em; border-radius: 50%; border: 2px solid currentcolor; border-inline-end-color: transparent; animation: turn 0.8s linear infinite; }
     @keyframes turn { to { transform: rotate(1turn); } }
@@ -111,14 +133,18 @@ export class Button extends LitElement {
 }
 
 export class Empty extends LitElement {
-  static properties = { heading: {} };
+  static properties = { heading: {}, look: {} };
   declare heading: string | undefined;
+  declare look: Look | undefined;
   static styles = [base, css`
-    :host { text-align: center; padding: 2.5rem 1rem; color: var(--muted); border: 1px dashed var(--line); border-radius: var(--radius); }
-    h2 { color: var(--text); margin-bottom: 0.4rem; }
+    :host { text-align: center; padding: var(--s6) var(--s4); color: var(--muted); background: var(--raised); border-radius: var(--radius); }
+    h2 { color: var(--text); margin: var(--s3) 0 var(--s1); } div { max-width: 34rem; margin-inline: auto; }
+    .eyes { transform-box: fill-box; transform-origin: center; animation: blink 5s infinite; }
+    ::slotted([slot="action"]) { margin-top: var(--s4); }
+    @keyframes blink { 0%, 94%, 100% { transform: none; } 97% { transform: scaleY(0.1); } }
   `];
   render() {
-    return html`${this.heading ? html`<h2>${this.heading}</h2>` : nothing}<slot></slot>`;
+    return html`${brand(72, this.look)}${this.heading ? html`<h2>${this.heading}</h2>` : nothing}<div><slot></slot></div><slot name="action"></slot>`;
   }
 }
 
@@ -136,11 +162,11 @@ export class Field extends LitElement {
   private note: HTMLParagraphElement | undefined;
   static styles = [base, css`
     :host { display: block; min-width: 0; }
-    ::slotted(label) { display: block; font-weight: 600; font-size: 0.9rem; margin-bottom: 0.25rem; }
-    ::slotted(.p-note) { font-size: 0.875rem; color: var(--muted); margin: 0.25rem 0 0; overflow-wrap: anywhere; }
+    ::slotted(label) { display: block; font-weight: 600; font-size: var(--t-small); margin-bottom: var(--s1); }
+    ::slotted(.p-note) { font-size: var(--t-small); color: var(--muted); margin: var(--s1) 0 0; overflow-wrap: anywhere; }
     ::slotted(.p-note.error) { color: var(--bad); }
-    :host([inline]) { display: flex; gap: 0.6rem; align-items: center; }
-    :host([inline]) ::slotted(label) { margin: 0; order: 2; font-weight: 500; }
+    :host([inline]) { display: flex; flex-wrap: wrap; gap: 0 var(--s3); align-items: center; min-height: var(--target); }
+    :host([inline]) ::slotted(label) { margin: 0; order: 2; font-weight: 500; font-size: var(--t-body); flex: 1; min-width: 0; } :host([inline]) ::slotted(.p-note) { order: 3; flex-basis: 100%; }
   `];
 
   protected updated(changed: PropertyValues): void {
@@ -176,8 +202,8 @@ export class Bar extends LitElement {
   declare value: number | undefined;
   declare label: string | undefined;
   static styles = [base, css`
-    div { height: 0.7rem; border-radius: 999px; background: var(--line); overflow: hidden; }
-    i { display: block; height: 100%; background: var(--accent); border-radius: 999px; transition: width 0.2s; }
+    div { height: var(--s2); border-radius: 999px; background: var(--fill); overflow: hidden; }
+    i { display: block; height: 100%; background: var(--accent); border-radius: 999px; transition: width var(--calm) var(--ease); }
     .unknown { width: 30%; animation: go 1.4s ease-in-out infinite alternate; }
     @keyframes go { to { margin-inline-start: 70%; } }
   `];
@@ -195,10 +221,15 @@ export class Dialog extends LitElement {
   declare open: boolean;
   static styles = [base, css`
     :host { display: contents; }
-    dialog { border: 1px solid var(--line); border-radius: var(--radius); background: var(--surface); color: var(--text); padding: 1.2rem; width: min(34rem, calc(100vw - 2rem)); max-height: calc(100dvh - 2rem); overflow: auto; }
-    dialog::backdrop { background: rgb(0 0 0 / 45%); }
-    h2 { margin-bottom: 0.7rem; }
-    footer { display: flex; flex-wrap: wrap; gap: 0.6rem; justify-content: flex-end; margin-top: 1.1rem; }
+    dialog { border: 0; border-radius: var(--wide); background: var(--surface); color: var(--text); box-shadow: var(--float); padding: var(--s5); width: min(34rem, calc(100vw - 2rem)); max-height: calc(100dvh - 2rem); overflow: auto; animation: come var(--calm) var(--ease); }
+    dialog::backdrop { background: rgb(0 0 0 / 45%); animation: dim var(--calm); }
+    h2 { margin-bottom: var(--s3); font-size: var(--t-head); }
+    footer { display: flex; flex-wrap: wrap; gap: var(--s2); justify-content: flex-end; margin-top: var(--s5); }
+    @keyframes come { from { opacity: 0; translate: 0 var(--s5); } } @keyframes dim { from { opacity: 0; } }
+    @media (max-width: 599px) {
+      dialog { margin-block-end: 0; width: 100vw; max-width: none; border-end-start-radius: 0; border-end-end-radius: 0; padding-bottom: calc(var(--s5) + env(safe-area-inset-bottom)); }
+      footer ::slotted(*) { flex: 1; }
+    }
   `];
   protected updated(): void {
     const dialog = this.renderRoot.querySelector("dialog");
