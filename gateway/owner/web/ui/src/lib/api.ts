@@ -75,10 +75,14 @@ export async function eachPart(answer: Response, take: (part: Uint8Array<ArrayBu
   for (let part = await reader.read(); !part.done; part = await reader.read()) take(part.value);
 }
 
+const mostKept = 20_000; // characters; a browser keeps at most 64 KiB for all requests of closed pages
+
 async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  const init: RequestInit = { method, headers: { Accept: "application/json" } };
+  // A change is sent to its end, also if the page is closed.
+  const init: RequestInit = { method, headers: { Accept: "application/json" }, keepalive: method !== "GET" };
   if (body !== undefined) {
     init.body = body instanceof Blob ? body : JSON.stringify(body);
+    init.keepalive = typeof init.body === "string" && init.body.length < mostKept;
     init.headers = { Accept: "application/json", "Content-Type": body instanceof Blob ? body.type || "application/octet-stream" : "application/json" };
   }
   return parsed<T>(await (await fetchOwned(path, init)).text());

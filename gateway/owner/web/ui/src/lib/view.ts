@@ -44,6 +44,7 @@ export class Spoken extends LitElement {
   }
 }
 
+const undoFor = 10_000; // ms
 const together = 300; // ms; events within this time cause a single load
 
 export class View extends Spoken {
@@ -53,6 +54,7 @@ export class View extends Spoken {
   #wanted = false; // load again after the present load
   #timer: ReturnType<typeof setTimeout> | undefined;
   #note: { text: Said; bad: boolean } | undefined;
+  #undo: { work: () => Promise<unknown>; undo: () => void; timer: ReturnType<typeof setTimeout> } | undefined;
   #noteTimer: ReturnType<typeof setTimeout> | undefined;
   #wishes: { kinds: string[]; what: string[] }[] = [];
   #ends: (() => void)[] = [];
@@ -105,9 +107,20 @@ export class View extends Spoken {
 
   // tell shows a text in the live region.
   protected tell(text: Said, bad = false): void {
+    if (text !== "") this.#finish();
     clearTimeout(this.#noteTimer);
     this.#note = text === "" ? undefined : { text, bad };
     if (this.#note && !bad) this.#noteTimer = setTimeout(() => this.tell(""), 6000);
+    this.requestUpdate();
+  }
+
+  // undoable shows a text with a button "Undo" for ten seconds. Then, or when the view or the page is left, it does work. The
+  // caller has changed already what the view shows; undo changes it back, and is called too if work fails.
+  protected undoable(text: string, work: () => Promise<unknown>, undo: () => void): void {
+    this.#finish();
+    clearTimeout(this.#noteTimer);
+    this.#note = { text, bad: false };
+    this.#undo = { work, undo, timer: setTimeout(() => this.#finish(), undoFor) };
     this.requestUpdate();
   }
 
@@ -124,14 +137,42 @@ export class View extends Spoken {
 
   // ---- implementation
 
+  // finish does the work that could be undone until now.
+  #finish = (): void => {
+    const u = this.#undo;
+    if (!u) return;
+    clearTimeout(u.timer);
+    this.#undo = undefined;
+    this.tell("");
+    u.work().then(
+      () => this.reload(),
+      (e: unknown) => {
+        u.undo();
+        this.tell(sentence(e), true);
+      },
+    );
+  };
+
+  #takeBack(): void {
+    const u = this.#undo;
+    if (!u) return;
+    clearTimeout(u.timer);
+    this.#undo = undefined;
+    u.undo();
+    this.tell("");
+  }
+
   connectedCallback(): void {
     super.connectedCallback();
+    window.addEventListener("pagehide", this.#finish);
     this.#wishes.forEach((w) => this.#subscribe(w));
     void this.#run();
   }
 
   disconnectedCallback(): void {
     super.disconnectedCallback();
+    window.removeEventListener("pagehide", this.#finish);
+    this.#finish();
     this.#ends.forEach((end) => end());
     this.#ends = [];
     clearTimeout(this.#timer);
@@ -184,7 +225,8 @@ export class View extends Spoken {
       ${this.#loaded ? this.content() : this.#failure === undefined ? html`<p class="loading" role="status">${say("loading")}</p>` : nothing}
       <div class="note ${this.#note?.bad ? "is-bad" : ""}" role="status" aria-live="polite" data-test="note" ?data-empty=${!this.#note}>
         <span>${this.#note?.text ?? ""}</span>
-        ${this.#note ? html`<button type="button" aria-label=${say("close")} @click=${() => this.tell("")}>×</button>` : nothing}
+        ${this.#undo ? html`<button type="button" class="undo" data-test="undo" @click=${() => this.#takeBack()}>${say("undo")}</button>` : nothing}
+        ${this.#note ? html`<button type="button" aria-label=${say("close")} @click=${() => (this.#undo ? this.#finish() : this.tell(""))}>×</button>` : nothing}
       </div>`;
   }
 
@@ -196,15 +238,17 @@ export class View extends Spoken {
 
 function viewStyles() {
   return css`
-    .top { display: flex; flex-wrap: wrap; gap: 0.6rem 1rem; justify-content: space-between; align-items: center; margin-bottom: 1.1rem; min-height: 2.6rem; }
-    .loading { color: var(--muted); animation: appear 0.3s 0.25s both; }
+    .top { display: flex; flex-wrap: wrap; gap: var(--s2) var(--s4); justify-content: space-between; align-items: center; margin-bottom: var(--s5); min-height: var(--target); }
+    .loading { color: var(--muted); animation: appear var(--calm) 0.25s both; }
     @keyframes appear { from { opacity: 0; } }
-    .failed { display: flex; flex-wrap: wrap; gap: 0.8rem; align-items: center; justify-content: space-between; background: var(--bad-soft); color: var(--bad); padding: 0.8rem 1rem; border-radius: var(--radius); margin-bottom: 1rem; }
-    .note { position: fixed; z-index: 20; inset-inline: 1rem; bottom: calc(1rem + var(--bar, 0px)); margin-inline: auto; width: fit-content; max-width: min(40rem, calc(100vw - 2rem));
-      background: var(--text); color: var(--bg); border-radius: 12px; padding: 0.6rem 0.6rem 0.6rem 1rem; display: flex; gap: 0.6rem; align-items: center; box-shadow: var(--shadow); }
-    .note[data-empty] { padding: 0; box-shadow: none; background: none; }
+    .failed { display: flex; flex-wrap: wrap; gap: var(--s3); align-items: center; justify-content: space-between; background: var(--bad-soft); color: var(--bad); padding: var(--s3) var(--s4); border-radius: var(--radius); margin-bottom: var(--s4); }
+    .note { position: fixed; z-index: 20; inset-inline: var(--s4); bottom: calc(var(--s4) + var(--bar, 0px)); margin-inline: auto; width: fit-content; max-width: min(40rem, calc(100vw - 2rem));
+      background: var(--text); color: var(--bg); border-radius: var(--radius); padding: var(--s2) var(--s2) var(--s2) var(--s4); display: flex; gap: var(--s2); align-items: center; box-shadow: var(--float); animation: rise var(--calm) var(--ease); }
+    @keyframes rise { from { opacity: 0; translate: 0 var(--s4); } }
+    .note[data-empty] { padding: 0; box-shadow: none; background: none; animation: none; }
     .note.is-bad { background: var(--bad); color: var(--surface); }
-    .note button { font: inherit; font-size: 1.25rem; line-height: 1; background: none; border: 0; color: inherit; width: 2rem; height: 2rem; cursor: pointer; border-radius: 8px; }
-    .note button:focus-visible { outline-color: currentcolor; }
+    .note button { font: inherit; line-height: 1; background: none; border: 0; color: inherit; min-width: var(--target); min-height: var(--target); cursor: pointer; border-radius: var(--round); }
+    .note .undo { font-weight: 700; text-decoration: underline; text-underline-offset: 0.2em; padding: 0 var(--s2); position: relative; }
+    .note button:focus-visible { outline-color: currentcolor; outline-offset: -3px; }
   `;
 }
