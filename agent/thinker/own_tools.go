@@ -145,15 +145,11 @@ type timerArguments struct {
 func (k *Brain) setTimer(ctx context.Context, t agent.Turn, a timerArguments) (string, error) {
 	timer := agent.Timer{Robot: t.Robot, Text: a.Text, Reminder: a.At != ""}
 	if a.At != "" {
-		at, err := time.Parse("15:04", strings.TrimSpace(a.At))
+		due, err := agent.NextTime(a.At, t.Now)
 		if err != nil {
-			return "", errors.New("at is a time such as 18:30")
+			return "", err
 		}
-		y, m, d := t.Now.Date()
-		timer.Due = time.Date(y, m, d, at.Hour(), at.Minute(), 0, 0, t.Now.Location())
-		if !timer.Due.After(t.Now) {
-			timer.Due = time.Date(y, m, d+1, at.Hour(), at.Minute(), 0, 0, t.Now.Location())
-		}
+		timer.Due = due
 	} else {
 		seconds, err := a.Seconds.Float64()
 		if err != nil || seconds < 1 || seconds > agent.MaxTimer.Seconds() {

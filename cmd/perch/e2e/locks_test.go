@@ -78,7 +78,7 @@ var routeLocks = map[lock][]string{
 		"DELETE /api/v1/characters/:id", "GET /api/v1/characters/:id/card",
 		"PUT /api/agents/:id", "POST /api/agents/:id/wallet", "DELETE /api/agents/:id/wallet",
 		"POST /api/v1/devices/:id/identify", "GET /api/v1/connections", "GET /api/v1/found", "GET /api/v1/engines", "POST /api/v1/engines/try",
-		"GET /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "PUT /api/v1/config/:key",
+		"GET /api/v1/timers", "POST /api/v1/timers", "DELETE /api/v1/timers/:id", "GET /api/v1/config", "PUT /api/v1/config", "PUT /api/v1/config/:key",
 		"DELETE /api/v1/config/:key", "POST /api/v1/config/check",
 		"GET /api/v1/relays", "POST /api/v1/relays/:name/try", "POST /api/v1/restart", "GET /api/v1/doctor", "GET /api/v1/logs"),
 	keyOfBridge: {"POST /api/message", "POST /api/voice/escalate", "POST /api/voice/memory_log", "POST /api/voice/remember",

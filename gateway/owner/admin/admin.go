@@ -109,6 +109,7 @@ type Options struct {
 	Logs     logs                                     // may be nil
 	Doctor   func(context.Context) ([]Finding, error) // checks the whole appliance; may be nil
 	Restart  func()                                   // restarts the appliance; may be nil
+	Zone     *time.Location                           // the household's time zone
 	Version  string                                   // version of Perch
 	ID       string                                   // ID of the appliance
 	Started  time.Time
@@ -352,17 +353,26 @@ func (a *API) forgetConversation(name string) error {
 func (a *API) notify(body []byte) (id string, err error) {
 	n, err := notice.Parse(body, a.o.Robots.Resolve)
 	if err == nil && n.Robot != "" {
-		var robot device.Robot
-		robot, err = a.o.Robots.Get(n.Robot) // a notification for an unknown robot would wait forever
-		if err == nil && !robot.Adopted() {
-			err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
-				Sentence: "nobody has adopted this robot, so it tells nothing; perch robot adopt " + string(n.Robot) + " does that"}
-		}
+		_, err = a.adopted(string(n.Robot)) // a notification for an unknown robot would wait forever
 	}
 	if err == nil {
 		n, err = a.o.Notify(n)
 	}
 	return n.ID, err
+}
+
+// adopted returns the adopted robot with a name, an ID or a MAC address.
+func (a *API) adopted(name string) (device.Robot, error) {
+	id, err := a.o.Robots.Resolve(name)
+	if err != nil {
+		return device.Robot{}, err
+	}
+	robot, err := a.o.Robots.Get(id)
+	if err == nil && !robot.Adopted() {
+		err = &httpserver.Fault{Word: "not_adopted", HTTP: http.StatusConflict,
+			Sentence: "nobody has adopted this robot, so it tells nothing; perch robot adopt " + string(id) + " does that"}
+	}
+	return robot, err
 }
 
 // healthy returns an error if a vital part of the appliance does not work.

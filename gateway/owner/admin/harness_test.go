@@ -195,7 +195,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Counters: func() []admin.Counter {
 			return []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}}
 		},
-		Version: "1.0", ID: "perch-1", Started: started,
+		Zone: time.UTC, Version: "1.0", ID: "perch-1", Started: started,
 	}
 	for _, c := range change {
 		c(&o)

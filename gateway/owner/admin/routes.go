@@ -114,6 +114,9 @@ func (a *API) noticeRoutes(api gin.IRouter) {
 		return gin.H{"ok": true}, a.o.Acknowledge(c.Param("id"))
 	}))
 	api.GET("/timers", getHandler(func() (any, error) { return a.timers(time.Now()), nil }))
+	api.POST("/timers", bodyHandler(http.StatusCreated, func(c *gin.Context, r timerRequest) (any, error) {
+		return a.setTimer(c.Request.Context(), r, time.Now())
+	}))
 	api.DELETE("/timers/:id", actionHandler(http.StatusOK, func(c *gin.Context) error {
 		return a.cancelTimer(c.Request.Context(), c.Param("id"))
 	}))
@@ -483,6 +486,8 @@ func asFault(err error) error {
 		{Err: agent.ErrTooMuch, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrEntry, Word: "bad_memory", HTTP: http.StatusBadRequest},
 		{Err: notice.ErrNotFound, Word: "unknown_notification", HTTP: http.StatusNotFound},
+		{Err: agent.ErrTimer, Word: "bad_timer", HTTP: http.StatusBadRequest},
+		{Err: agent.ErrTooManyTimers, Word: "too_many_timers", HTTP: http.StatusConflict},
 		{Err: notice.ErrOnRobot, Word: "timer_on_robot", HTTP: http.StatusConflict},
 		{Err: notice.ErrInvalid, Word: "bad_body", HTTP: http.StatusBadRequest},
 		{Err: agent.ErrNoQuestion, Word: "unknown_permission", HTTP: http.StatusNotFound},

@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -24,6 +26,50 @@ func (a *API) timers(now time.Time) []Timer {
 		list = append(list, Timer{t, a.o.Robots.Settings(t.Robot).Name})
 	}
 	return list
+}
+
+// timerRequest is the body of a request to set a timer.
+type timerRequest struct {
+	Text    string      `json:"text"`    // what the robot says when it rings
+	Robot   string      `json:"robot"`   // name, ID or MAC address; "" means any robot
+	Seconds json.Number `json:"seconds"` // until it rings, at most a day
+	At      string      `json:"at"`      // in place of seconds: a time of day such as 18:30, in the household's time zone
+}
+
+// setTimer sets a timer, or a reminder at a time of day.
+func (a *API) setTimer(ctx context.Context, r timerRequest, now time.Time) (Timer, error) {
+	now = now.In(a.o.Zone)
+	t := agent.Timer{Text: r.Text, Reminder: r.At != ""}
+	var body agent.Body
+	var err error
+	if r.Robot != "" {
+		robot, err := a.adopted(r.Robot)
+		if err != nil {
+			return Timer{}, err
+		}
+		t.Robot, body = robot.ID, robotBody{a.o.Talk, robot.ID}
+	}
+	if t.Reminder {
+		t.Due, err = agent.NextTime(r.At, now)
+	} else {
+		t.Length, err = timerLength(r.Seconds)
+	}
+	if err != nil {
+		return Timer{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, toolTimeout, errToolTimeout)
+	defer cancel()
+	t, err = a.o.Timers.Set(ctx, body, t, now)
+	return Timer{t, a.o.Robots.Settings(t.Robot).Name}, err
+}
+
+// timerLength returns the duration of a timer. An error wraps agent.ErrTimer.
+func timerLength(seconds json.Number) (time.Duration, error) {
+	n, err := seconds.Float64()
+	if err != nil || n < 1 || n > agent.MaxTimer.Seconds() {
+		return 0, fmt.Errorf("%w: give seconds from 1 to 86400, or at", agent.ErrTimer)
+	}
+	return time.Duration(n * float64(time.Second)), nil
 }
 
 // cancelTimer cancels a timer. A timer that runs on a robot is first stopped there, which fails if the robot is not

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -43,6 +44,43 @@ func TestTimers(t *testing.T) {
 	if all := get[[]admin.Timer](t, h, "/api/v1/timers"); len(all) != 1 || all[0].ID != "pizza" {
 		t.Errorf("left are %+v", all)
 	}
+}
+
+// TestSetTimer sets one by its duration and one at a time of day in the household's time zone, and says what is wrong with
+// others.
+func TestSetTimer(t *testing.T) {
+	kathmandu := time.FixedZone("Kathmandu", 5*3600+45*60)
+	h := newAppliance(t, func(o *admin.Options) { o.Zone = kathmandu })
+	h.adopts(t, robotA, "one")
+	h.visit(t, robotB, "two")
+	now := time.Now()
+	soon := now.In(kathmandu).Add(90 * time.Minute).Truncate(time.Minute)
+	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Tea is ready.","robot":"A0:B1:C2:D3:E4:F5","seconds":600}`, http.StatusCreated, `"length":600000000000`)
+	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Bins","at":"`+soon.Format("15:04")+`"}`, http.StatusCreated, `"reminder":true`)
+	all := get[[]admin.Timer](t, h, "/api/v1/timers")
+	if len(all) != 2 || all[0].Robot != robotA || all[0].Due.Sub(now).Round(time.Minute) != 10*time.Minute || !all[1].Due.Equal(soon) {
+		t.Errorf("%+v", all)
+	}
+	for body, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		`{"text":"Tea"}`:                                               {400, "bad_timer"},
+		`{"text":"Tea","seconds":0}`:                                   {400, "bad_timer"},
+		`{"text":"Tea","seconds":"soon"}`:                              {400, "bad_body"},
+		`{"text":"Tea","seconds":86401}`:                               {400, "bad_timer"},
+		`{"text":"Tea","at":"25:00"}`:                                  {400, "bad_timer"},
+		`{"text":" ","seconds":60}`:                                    {400, "no text"},
+		`{"text":"Tea","seconds":60,"robot":"nobody"}`:                 {400, "bad_robot_id"},
+		`{"text":"Tea","seconds":60,"robot":"` + string(robotB) + `"}`: {409, "not_adopted"},
+		`{"text":"` + strings.Repeat("x", 301) + `","seconds":5}`:      {400, "301 bytes"},
+	} {
+		h.wants(t, http.MethodPost, "/api/v1/timers", body, want.status, want.text)
+	}
+	for range 20 {
+		h.ask(http.MethodPost, "/api/v1/timers", `{"text":"Tea","seconds":60}`)
+	}
+	h.wants(t, http.MethodPost, "/api/v1/timers", `{"text":"Tea","seconds":60}`, http.StatusConflict, "too_many_timers")
 }
 
 // TestCancelTimerOnRobot is stopped on the robot, and stays where that fails.
