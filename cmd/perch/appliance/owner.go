@@ -32,7 +32,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 			return c
 		},
 		Archives: datadir.NewBackups(datadir.Archive(a.Data, a.options.Version, a.Log), a.DB, a.Restart),
-		Zone: a.zone, Version: a.options.Version, ID: a.ID, Started: a.Started,
+		Zone:     a.zone, Version: a.options.Version, ID: a.ID, Started: a.Started,
 		Logs: a.options.Logs, Doctor: a.options.Doctor, Restart: a.Restart,
 	}
 	if a.options.Overlay != nil {

@@ -96,7 +96,8 @@ func seeQuestions(t *testing.T, c *chromium) {
 	}
 }
 
-// seeTimers: a timer that a robot was told is shown by itself, and is cancelled.
+// seeTimers: a timer that a robot was told is shown by itself, and is cancelled. Others are set in the page, which says at
+// the field what is wrong.
 func seeTimers(t *testing.T, c *chromium) {
 	h := startAppliance(t, kitchenMAC)
 	b := c.visit(t, h, "#/timers")
@@ -111,6 +112,22 @@ func seeTimers(t *testing.T, c *chromium) {
 	if _, text := h.Owner(http.MethodGet, "/api/v1/timers", ""); strings.TrimSpace(text) != "[]" {
 		t.Errorf("timers are %s", text)
 	}
+	b.fill("[data-test=timer-minutes]", "2000")
+	b.click("[data-test=timer-set]")
+	b.says("#set", "1440 minutes")
+	b.inspect("a timer that is too long")
+	b.fill("[data-test=timer-minutes]", "0.5")
+	b.fill("[data-test=timer-text]", "Tea is ready.")
+	b.choose("[data-test=timer-robot]", "a0b1c2d3e4f5")
+	b.click("[data-test=timer-set]")
+	b.says("[data-test=timer]", "Tea is ready.")
+	b.choose("[data-test=timer-kind]", "at")
+	b.click("[data-test=timer-set]")
+	b.says("#set", "Choose a time")
+	b.choose("[data-test=timer-at]", "07:30")
+	b.fill("[data-test=timer-text]", "Good morning.")
+	b.click("[data-test=timer-set]")
+	b.says("[data-test=timer]=Good", "07:30")
 }
 
 // written is a file with a content.

@@ -1,11 +1,12 @@
-// The view of running timers, with their remaining times.
+// The view of running timers, with their remaining times, and a form for setting one.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
-import { get, send, serverNow } from "../lib/api.js";
-import { devices, nameIn, type Device } from "../lib/robots.js";
+import { Refusal, get, send, serverNow } from "../lib/api.js";
+import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
+import { type Said } from "../lib/said.js";
 import { ask } from "../lib/ui.js";
-import { View } from "../lib/view.js";
+import { View, sentence } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
 import { left } from "./home.countdown.js";
 import { list } from "./list.js";
@@ -25,9 +26,16 @@ interface Timer {
   on_robot?: boolean;
 }
 
+const mostMinutes = 24 * 60;
+
+type Field = "when" | "text" | "robot";
+
 export class TimersView extends View {
-  static properties = { timers: { state: true } };
+  static properties = { timers: { state: true }, busy: { state: true }, byClock: { state: true }, fault: { state: true } };
   declare private timers: Timer[];
+  declare private busy: boolean;
+  declare private byClock: boolean; // whether the form sets an alarm at a time of day
+  declare private fault: { at: Field; why: Said } | undefined; // what is wrong with the form
   private robots: Device[] = [];
   private tick: ReturnType<typeof setInterval> | undefined;
 
@@ -39,7 +47,9 @@ export class TimersView extends View {
   constructor() {
     super();
     this.timers = [];
-    this.reloadOn(["timer_rang", "robot_renamed"], ["timers"]);
+    this.busy = false;
+    this.byClock = false;
+    this.reloadOn(["timer_rang", "robot_renamed"], ["timers", "robot"]);
   }
 
   protected title_(): string {
@@ -67,8 +77,62 @@ export class TimersView extends View {
   }
 
   protected content(): unknown {
-    if (this.timers.length === 0) return html`<p-empty heading=${t("none")}>${t("noneHint")}</p-empty>`;
-    return html`<p-card><ul class="items" id="timers">${repeat(this.timers, (one) => one.id, (one) => this.item(one))}</ul></p-card>`;
+    return html`<div class="stack">${this.form()}${this.timers.length === 0
+      ? html`<p-empty heading=${t("none")}>${t("noneHint")}</p-empty>`
+      : html`<p-card><ul class="items" id="timers">${repeat(this.timers, (one) => one.id, (one) => this.item(one))}</ul></p-card>`}</div>`;
+  }
+
+  private form(): unknown {
+    const wrong = (at: Field) => (this.fault?.at === at ? this.fault.why : "");
+    return html`<p-card heading=${t("set")}><form class="form" id="set" novalidate @submit=${this.submit}>
+      <div class="fields">
+        <p-field label=${t("kind")}><select name="kind" data-test="timer-kind" @change=${(e: Event) => {
+          this.byClock = (e.target as HTMLSelectElement).value === "at";
+          this.fault = undefined;
+        }}>
+          <option value="in">${t("kindTimer")}</option><option value="at">${t("kindAlarm")}</option></select></p-field>
+        ${this.byClock
+          ? html`<p-field label=${t("clock")} .error=${wrong("when")}><input type="time" name="at" data-test="timer-at" /></p-field>`
+          : html`<p-field label=${t("minutes")} .error=${wrong("when")}><input type="number" name="minutes" min="0" max=${mostMinutes} step="any" value="10" data-test="timer-minutes" /></p-field>`}
+        <p-field label=${t("who")} .error=${wrong("robot")}><select name="robot" data-test="timer-robot">
+          <option value="">${t("anyRobot")}</option>
+          ${this.robots.filter((d) => d.adopted).map((d) => html`<option value=${d.id}>${nameOf(d)}</option>`)}</select></p-field>
+      </div>
+      <p-field label=${t("says")} .error=${wrong("text")}><input name="text" maxlength="300" autocomplete="off" value=${t("timeUp")} data-test="timer-text" /></p-field>
+      <div class="row"><p-button kind="main" type="submit" ?busy=${this.busy} data-test="timer-set">${t("setButton")}</p-button></div>
+    </form></p-card>`;
+  }
+
+  // check returns what is wrong with the form, and in which field.
+  private check(data: FormData): { at: Field; why: Said } | undefined {
+    const minutes = Number(data.get("minutes"));
+    if (this.byClock ? !data.get("at") : !(minutes > 0 && minutes <= mostMinutes)) return { at: "when", why: t(this.byClock ? "needClock" : "needMinutes") };
+    return String(data.get("text")).trim() === "" ? { at: "text", why: t("needText") } : undefined;
+  }
+
+  private async submit(e: Event): Promise<void> {
+    e.preventDefault();
+    if (this.busy) return;
+    const data = new FormData(e.target as HTMLFormElement);
+    this.fault = this.check(data);
+    if (!this.fault) {
+      this.busy = true;
+      const when = this.byClock ? { at: String(data.get("at")) } : { seconds: Math.max(1, Math.round(Number(data.get("minutes")) * 60)) };
+      try {
+        await send("POST", "api/v1/timers", { text: String(data.get("text")).trim(), robot: String(data.get("robot")), ...when });
+        this.tell(t("isSet"));
+        this.reload();
+      } catch (failure) {
+        const code = failure instanceof Refusal ? failure.code : "";
+        const at: Field | undefined = code === "bad_timer" ? "when" : code === "too_many_timers" || code === "not_adopted" || code === "bad_robot_id" ? "robot" : undefined;
+        if (at) this.fault = { at, why: sentence(failure) };
+        else this.tell(sentence(failure), true);
+      }
+      this.busy = false;
+    }
+    if (!this.fault) return;
+    await this.updateComplete;
+    this.renderRoot.querySelector<HTMLElement>("#set [aria-invalid]")?.focus();
   }
 
   private item(one: Timer): unknown {
