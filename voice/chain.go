@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -37,18 +40,44 @@ func (r Recognizers) Recognize(ctx context.Context, u *Utterance, o Options) (Tr
 }
 
 // Synthesizers tries engines in order. If an engine fails after it has made some sound, the
-// next one is not tried, because the listener would hear the same text twice.
+// next one is not tried, because the listener would hear the same text twice. A text that no
+// engine can read as a whole is read in pieces, each in the language of its script.
 type Synthesizers []Synthesizer
 
 // Name returns the first engine's name.
 func (s Synthesizers) Name() string { return s[0].Name() }
 
-// Synthesize implements Synthesizer.
+// Synthesize implements Synthesizer. The error wraps ErrText only if all engines work and none
+// can read some piece of the text; the other pieces have been spoken.
 func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
 	if o.Mute {
-		return synthesizeSilence(ctx, text, out)
+		return Silence(ctx, text, out)
 	}
-	var failures []error
+	err := s.synthesize(ctx, text, o, out)
+	if !errors.Is(err, ErrText) {
+		return err
+	}
+	language := hanLanguage(text, o.Language)
+	var unread error
+	for piece, isHan := range scripts(text) {
+		own := o
+		if isHan && language != BaseLanguage(o.Language) {
+			own.Language, own.Voice = language, ""
+		}
+		err := s.synthesize(ctx, piece, own, out)
+		switch {
+		case err != nil && !errors.Is(err, ErrLanguage):
+			return err
+		case err != nil:
+			unread = fmt.Errorf("%w: %w", ErrText, err)
+		}
+	}
+	return unread
+}
+
+// synthesize is Synthesize in the language of the call only.
+func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
+	var failures, refusals []error
 	for i, engine := range s {
 		if i > 0 {
 			o.Voice = "" // the caller has chosen the voice for the first engine
@@ -61,12 +90,52 @@ func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, ou
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		failures = append(failures, fmt.Errorf("%s: %w", engine.Name(), err))
+		err = fmt.Errorf("%s: %w", engine.Name(), err)
+		if errors.Is(err, ErrLanguage) && !sounded {
+			refusals = append(refusals, err)
+			continue
+		}
+		failures = append(failures, err)
 		if sounded {
 			break
 		}
 	}
-	return errors.Join(failures...)
+	if len(failures) > 0 {
+		return errors.Join(failures...)
+	}
+	return errors.Join(refusals...)
+}
+
+// scripts yields the pieces of a text that are written in one script, and whether a piece is
+// written in kana or Chinese characters. Other characters than letters stay with the letters
+// before them.
+func scripts(text string) iter.Seq2[string, bool] {
+	return func(yield func(piece string, isHan bool) bool) {
+		begin, isHan, lettered := 0, false, false
+		for i, r := range text {
+			han := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+			switch {
+			case !unicode.IsLetter(r), unicode.Is(unicode.Lm, r): // the second are signs such as ー
+				continue
+			case lettered && han != isHan:
+				if !yield(text[begin:i], isHan) {
+					return
+				}
+				begin = i
+			}
+			isHan, lettered = han, true
+		}
+		yield(text[begin:], isHan)
+	}
+}
+
+// hanLanguage returns the language of the Chinese characters in a text: Japanese if the text has
+// kana, or if it may be a word of a text in Japanese.
+func hanLanguage(text, around string) string {
+	if BaseLanguage(around) == "ja" || strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Hiragana, unicode.Katakana) }) {
+		return "ja"
+	}
+	return "zh"
 }
 
 // Time for which a text is shown that is not spoken.
@@ -75,8 +144,8 @@ const (
 	shownPerRune = 100 * time.Millisecond
 )
 
-// synthesizeSilence calls out with pieces of silence that last as long as it takes to read a text.
-func synthesizeSilence(ctx context.Context, text string, out func([]int16) error) error {
+// Silence calls out with pieces of silence that last as long as it takes to read a text.
+func Silence(ctx context.Context, text string, out func([]int16) error) error {
 	shown := max(minShown, time.Duration(utf8.RuneCountInString(text))*shownPerRune)
 	for range shown / FrameDuration {
 		if ctx.Err() != nil {

@@ -2,6 +2,7 @@ package voice_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,4 +74,49 @@ func TestMuteAndDeaf(t *testing.T) {
 			t.Errorf("%+v, %v after %s", got, err, took)
 		}
 	})
+}
+
+// reader is an engine that reads texts in one language, and says which.
+type reader struct {
+	language string
+	err      error // of a text in another language
+	read     *[]string
+}
+
+func (reader) Name() string { return "reader" }
+
+func (r reader) Synthesize(_ context.Context, text string, o voice.Options, out func([]int16) error) error {
+	if o.Language != r.language || r.language == "en" && strings.ContainsRune(text, 'オ') {
+		return r.err
+	}
+	*r.read = append(*r.read, r.language)
+	return out(make([]int16, 1))
+}
+
+// TestATextInAnotherScript: a text that the engines cannot read in the language of the call is read in the
+// language of its script. Where none can, the error says so, unless an engine is away that could perhaps.
+func TestATextInAnotherScript(t *testing.T) {
+	var read []string
+	english, japanese := reader{"en", voice.ErrText, &read}, reader{"ja", voice.ErrLanguage, &read}
+	away := named{"away", new([]string)}
+	for _, c := range []struct {
+		engines voice.Synthesizers
+		text    string
+		read    string
+		err     error
+	}{
+		{voice.Synthesizers{english, japanese}, "The oven is hot!", "[en]", nil},
+		{voice.Synthesizers{english, japanese}, "オーブンが熱いです", "[ja]", nil},
+		{voice.Synthesizers{english, japanese}, "The oven (オーブン) is hot!", "[en ja en]", nil},
+		{voice.Synthesizers{english}, "The oven (オーブン) is hot!", "[en en]", voice.ErrText},
+		{voice.Synthesizers{english}, "オーブンが熱いです", "[]", voice.ErrText},
+		{voice.Synthesizers{away, english}, "オーブンが熱いです", "[]", voice.ErrUnavailable},
+		{voice.Synthesizers{japanese}, "The oven is hot!", "[]", voice.ErrLanguage},
+	} {
+		read = nil
+		err := c.engines.Synthesize(t.Context(), c.text, voice.Options{Language: "en"}, func([]int16) error { return nil })
+		if fmt.Sprint(read) != c.read || !errors.Is(err, c.err) || errors.Is(err, voice.ErrText) != (c.err == voice.ErrText) {
+			t.Errorf("%s by %d engines: read in %v, %v", c.text, len(c.engines), read, err)
+		}
+	}
 }

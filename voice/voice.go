@@ -94,3 +94,16 @@ var ErrUnavailable = errors.New("engine unavailable")
 // ErrLanguage is wrapped by the errors of engines that do not support the language of a
 // call. It wraps ErrUnavailable.
 var ErrLanguage = fmt.Errorf("%w: it does not know the language", ErrUnavailable)
+
+// ErrText is wrapped by the errors of engines that know the language of a call, but cannot read
+// the text, such as kanji with an English voice. It wraps ErrLanguage.
+var ErrText error = textError{}
+
+// textError is the type of ErrText.
+type textError struct{}
+
+// Error returns the message.
+func (textError) Error() string { return "the text cannot be read" }
+
+// Unwrap returns ErrLanguage, so that the next engine is tried.
+func (textError) Unwrap() error { return ErrLanguage }

@@ -3,6 +3,7 @@ package wyoming
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"time"
 
@@ -170,7 +171,8 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 	}
 }
 
-// speak sends the sound of a sentence while it is being synthesized.
+// speak sends the sound of a sentence while it is being synthesized. What no engine can read is left
+// out.
 func (c *connection) speak(ctx context.Context, sentence string, o voice.Options) error {
 	err := c.s.synthesizers.run(ctx, sentenceTimeout, func(limited context.Context) error {
 		sound := make([]byte, 0, 2*maxSamples)
@@ -190,7 +192,10 @@ func (c *connection) speak(ctx context.Context, sentence string, o voice.Options
 			return nil
 		})
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, voice.ErrText):
+		c.log.Warn("part of a text is not spoken", "err", err)
+	case err != nil:
 		return failed(ctx, "The synthesizer did not speak.", err)
 	}
 	return nil

@@ -148,15 +148,15 @@ func (e *Engine) voice(o voice.Options) string {
 }
 
 // Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for a language
-// without a voice, and for a text that the voice cannot read: the Japanese voice says
-// "Chinese letter" for each kanji.
+// without a voice, and voice.ErrText for a text that the voice cannot read: the Japanese voice
+// says "Chinese letter" for each kanji.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := e.Check(ctx); err != nil {
 		return err
 	}
 	name := e.voice(o)
 	if !canRead(name, text) {
-		return fmt.Errorf("%w: espeak-ng's voice %s cannot read Japanese or Chinese characters; openjtalk reads Japanese", voice.ErrLanguage, name)
+		return fmt.Errorf("%w: espeak-ng's voice %s cannot read Japanese or Chinese characters; openjtalk reads Japanese", voice.ErrText, name)
 	}
 	to := voice.NewConverter(voice.MaxSpeech(text), nil, out)
 	for piece := range pieces(text) {
@@ -211,22 +211,14 @@ func lastIndex(text []rune, chars string) int {
 const noVoice = "there is no such voice; espeak-ng --voices lists them"
 
 // canRead reports whether a voice can read a text. Voices announce characters that they
-// cannot read. The Japanese voice cannot read kanji, and canRead returns false for a text that
-// has any. Voices for other languages, except Chinese, can read neither kanji nor kana, and
-// canRead returns false if these are at least half of the letters.
+// cannot read: the Japanese voice kanji, and voices for other languages, except Chinese, both
+// kanji and kana.
 func canRead(name, text string) bool {
-	language := voice.BaseLanguage(name)
-	if language == "cmn" || language == "zh" || language == "yue" || language == "hak" {
+	switch voice.BaseLanguage(name) {
+	case "cmn", "zh", "yue", "hak":
 		return true
+	case "ja":
+		return !strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) })
 	}
-	unread, letters := 0, 0
-	for _, r := range text {
-		switch {
-		case unicode.Is(unicode.Han, r), language != "ja" && unicode.In(r, unicode.Hiragana, unicode.Katakana):
-			unread++
-		case unicode.IsLetter(r):
-			letters++
-		}
-	}
-	return unread == 0 || language != "ja" && unread < letters
+	return !strings.ContainsFunc(text, func(r rune) bool { return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) })
 }

@@ -140,7 +140,7 @@ func (e *Engine) voiceFile(name string) (string, error) {
 }
 
 // Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other
-// languages than Japanese, and for a text whose letters open_jtalk cannot read.
+// languages than Japanese, and voice.ErrText for a text whose letters open_jtalk cannot read.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	language := cmp.Or(o.Language, e.o.Language, "ja")
 	if voice.BaseLanguage(language) != "ja" {
@@ -174,7 +174,7 @@ func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, o
 		}
 	}
 	if unreadable && !sounded {
-		return fmt.Errorf("%w: open_jtalk can read nothing of the text", voice.ErrLanguage)
+		return fmt.Errorf("%w: open_jtalk can read nothing of it", voice.ErrText)
 	}
 	return nil
 }

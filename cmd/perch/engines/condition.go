@@ -139,8 +139,8 @@ type watchedSynthesizer struct {
 	trial bool // use the engine even if it has just failed
 }
 
-// Synthesize implements voice.Synthesizer. Neither an error of out nor an unsupported voice or
-// language of a robot counts as a failure of the engine. If the engine does not support the robot's
+// Synthesize implements voice.Synthesizer. Neither an error of out, nor an unsupported voice or
+// language of a robot, nor a text that cannot be read counts as a failure of the engine. If the engine does not support the robot's
 // own voice, or no engine in the list supports the robot's own language, the robot speaks with the
 // household's voice and language.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
@@ -168,8 +168,8 @@ func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice
 			err = householdErr
 		}
 	}
-	foreign := o.Language != m.language && errors.Is(err, voice.ErrLanguage)
-	if ctx.Err() == nil && outErr == nil && !foreign {
+	refused := errors.Is(err, voice.ErrText) || o.Language != m.language && errors.Is(err, voice.ErrLanguage)
+	if ctx.Err() == nil && outErr == nil && !refused {
 		m.Used(began, err)
 	}
 	return err

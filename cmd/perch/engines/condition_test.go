@@ -384,16 +384,18 @@ func TestAnUnknownLanguageGoesToTheNextEngine(t *testing.T) {
 		last     bool
 		language string
 		uses     int
+		err      error
 		failures uint64
 	}{
-		{"one that others follow", false, "ja", 1, 0},
-		{"of its own language", false, "en", 1, 0},
-		{"the last tries it in the appliance's", true, "ja", 2, 0},
-		{"the last, of the appliance's", true, "en", 1, 1},
+		{"one that others follow", false, "ja", 1, voice.ErrLanguage, 0},
+		{"of its own language", false, "en", 1, voice.ErrLanguage, 0},
+		{"the last tries it in the appliance's", true, "ja", 2, voice.ErrLanguage, 0},
+		{"the last, of the appliance's", true, "en", 1, voice.ErrLanguage, 1},
+		{"a text that the last cannot read", true, "en", 1, voice.ErrText, 0},
 	} {
 		watched(t, func(t *testing.T, w *condition, _ *bytes.Buffer, _ *[]event.Event) {
 			w.language, w.Last = "en", c.last
-			engine := &scripted{err: voice.ErrLanguage}
+			engine := &scripted{err: c.err}
 			err := (watchedSynthesizer{engine, w, false}).Synthesize(t.Context(), "x", voice.Options{Language: c.language}, nil)
 			if !errors.Is(err, voice.ErrLanguage) || engine.uses != c.uses || w.Failures() != c.failures {
 				t.Errorf("%s: asked %d times, %d failures, %v", c.name, engine.uses, w.Failures(), err)
