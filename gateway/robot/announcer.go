@@ -34,16 +34,25 @@ type announcer struct {
 
 	mu      sync.Mutex
 	waiting []dialogue.Announcement
-	running bool                    // the goroutine of run is active
-	ended   bool                    // the connection has ended
-	stop    context.CancelFunc      // stops run
-	skip    context.CancelCauseFunc // ends the announcement being spoken; nil while nothing is spoken
+	failed  map[announcementKey]bool // announcements that were broken off, and are repeated after the others
+	running bool                     // the goroutine of run is active
+	ended   bool                     // the connection has ended
+	stop    context.CancelFunc       // stops run
+	skip    context.CancelCauseFunc  // ends the announcement being spoken; nil while nothing is spoken
 	tasks   sync.WaitGroup
+}
+
+// announcementKey identifies an announcement: the ID of its notification or stored sentence, or its text.
+type announcementKey string
+
+// keyOf returns the key of an announcement.
+func keyOf(a dialogue.Announcement) announcementKey {
+	return announcementKey(cmp.Or(a.Notice, a.Command, a.Text))
 }
 
 // newAnnouncer returns the announcer of a connection. The caller must call close.
 func newAnnouncer(c *connection) *announcer {
-	return &announcer{conn: c, added: make(chan struct{}, 1)}
+	return &announcer{conn: c, added: make(chan struct{}, 1), failed: map[announcementKey]bool{}}
 }
 
 // add queues an announcement and calls wake. It replaces a waiting announcement of the same notification or,
@@ -134,18 +143,19 @@ func (n *announcer) run(ctx context.Context) {
 			n.pause(ctx, quietHoursCheck)
 			continue
 		}
-		err := n.speak(ctx, a)
+		unspoken, err := n.speak(ctx, a)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err == nil, errors.Is(err, errSkipped):
 			retry = minRetry
-			n.finish(a)
+			n.finish(a, unspoken)
 		case errors.Is(err, notify.ErrNotFetched):
 			n.giveUp(a)
 			return
 		default:
 			n.conn.log.Info("an announcement was broken off, and will be repeated", "err", err)
+			n.markFailed(a)
 			n.pause(ctx, retry)
 			retry = min(2*retry, maxRetry)
 		}
@@ -164,6 +174,13 @@ func (n *announcer) giveUp(a dialogue.Announcement) {
 	}
 }
 
+// markFailed records that an announcement was broken off.
+func (n *announcer) markFailed(a dialogue.Announcement) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failed[keyOf(a)] = true
+}
+
 // pause waits for a time, or until an announcement is added.
 func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	select {
@@ -173,7 +190,8 @@ func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next returns the next announcement: an urgent one first, then stored sentences, then others. An
+// next returns the next announcement: an urgent one first, then stored sentences, then others. One that was
+// broken off comes after all that were not. An
 // announcement with an empty text means that all announcements must wait for the end of the quiet hours. If
 // ok is false, nothing waits, and the goroutine must end.
 func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announcement, ok bool) {
@@ -191,6 +209,12 @@ func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announc
 	if len(announcements) == 0 {
 		n.running = false
 		return a, false
+	}
+	untried := slices.DeleteFunc(slices.Clone(announcements), func(a dialogue.Announcement) bool { return n.failed[keyOf(a)] })
+	if len(untried) > 0 {
+		announcements = untried
+	} else {
+		clear(n.failed) // each is tried again
 	}
 	if i := slices.IndexFunc(announcements, func(a dialogue.Announcement) bool { return a.Urgent }); i >= 0 {
 		return announcements[i], true
@@ -223,8 +247,8 @@ func (n *announcer) collectStored(now time.Time) (sentences []dialogue.Announcem
 }
 
 // finish removes an announcement that the robot has played or somebody has skipped, and publishes that
-// it is done.
-func (n *announcer) finish(a dialogue.Announcement) {
+// it is done. If nothing of the announcement could be spoken, unspoken is the reason; otherwise it is empty.
+func (n *announcer) finish(a dialogue.Announcement, unspoken string) {
 	c := n.conn
 	n.mu.Lock()
 	n.waiting = slices.DeleteFunc(n.waiting, func(b dialogue.Announcement) bool { return b.Notice == a.Notice && b.Text == a.Text })
@@ -232,7 +256,7 @@ func (n *announcer) finish(a dialogue.Announcement) {
 	switch {
 	case a.Command != "":
 		c.shared.options.Commands.drop(c.robot.ID, a.Command)
-		c.publish(event.Command{Thing: dialogue.CommandSay, State: event.CommandDone})
+		c.publish(dialogue.SayEnded(unspoken))
 	case a.Notice != "":
 		c.publish(event.NotificationChanged{ID: a.Notice, State: notice.Spoken})
 	}
@@ -241,10 +265,10 @@ func (n *announcer) finish(a dialogue.Announcement) {
 // wakeHint is shown after a question. The robot is idle, so somebody has to wake it to answer.
 const wakeHint = "Touch me, or say my wake word, to answer."
 
-// speak makes the robot speak one announcement, and returns when the robot has played all of it. It returns
-// errSkipped after skipCurrent, and an error that wraps notify.ErrNotFetched if the robot does not fetch the
-// sound.
-func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
+// speak makes the robot speak one announcement, and returns when the robot has played all of it. What cannot
+// be spoken is shown; unspoken is the reason if that is all of it, or else empty. The error is errSkipped after skipCurrent,
+// and wraps notify.ErrNotFetched if the robot does not fetch the sound.
+func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) (unspoken string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	n.mu.Lock()
 	n.skip = cancel
@@ -257,6 +281,9 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 	c, s := n.conn, n.conn.shared
 	face, text := agent.SplitEmotion(a.Text)
 	sentences := thinker.Sentences(text)
+	if len(sentences) == 0 {
+		return dialogue.ErrNothingToSay.Error(), c.showAlert(notice.Announcement{Text: a.Text})
+	}
 	sound := notify.NewStream(sentences)
 	var synthesis sync.WaitGroup
 	defer synthesis.Wait()
@@ -268,26 +295,33 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) error {
 	})
 	subtitles, err := sound.Plan(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if a.Hint {
 		subtitles = append(subtitles, xiaozhi.Subtitle{Start: subtitles[len(subtitles)-1].Start + wakeHintDelay, Text: wakeHint})
 	}
 	if face != agent.Neutral {
 		if err := c.send(xiaozhi.LLM{Emotion: face.On(c.robot.Board).Name, Text: face.Emoji}); err != nil {
-			return err
+			return "", err
 		}
 	}
 	err = s.streams.Play(ctx, sound, func(path string) error {
 		return c.send(xiaozhi.Notify{URL: strings.TrimSuffix(c.robot.BaseURL, "/") + path, Subtitles: subtitles})
 	})
 	if err != nil {
-		return cmp.Or(context.Cause(ctx), err)
+		return "", cmp.Or(context.Cause(ctx), err)
+	}
+	spoken, rest := sound.Spoken()
+	if rest != nil {
+		c.log.Warn("an announcement could not be spoken as a whole; the rest was shown", "err", rest)
 	}
 	for _, sentence := range sentences {
 		c.publish(event.Said{Text: sentence})
 	}
-	return nil
+	if !spoken && rest != nil {
+		return rest.Error(), nil
+	}
+	return "", nil
 }
 
 // wakeHintDelay is how long after the beginning of the last sentence wakeHint is shown, in milliseconds.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -27,6 +28,7 @@ import (
 	"perch/gateway/robot/notify"
 	"perch/gateway/robot/udp"
 	"perch/must"
+	"perch/voice"
 )
 
 // sleeper is a robot with firmware 2.5 that is connected by MQTT and does not talk, on
@@ -341,6 +343,62 @@ func TestCutAnnouncementIsRepeated(t *testing.T) {
 		r.pass(20 * time.Second)
 		if changed := happenedTo[event.NotificationChanged](r); len(changed) != 1 || changed[0].ID != "busy" {
 			t.Errorf("once it is not: %+v", changed)
+		}
+	})
+}
+
+// TestUnreadableTextIsToldOnce: what no voice can read is shown for the time of reading, once, and holds up
+// nothing. A sentence of which nothing could be spoken is rejected with the reason.
+func TestUnreadableTextIsToldOnce(t *testing.T) {
+	unread := fmt.Errorf("%w: no voice has kana", voice.ErrText)
+	sleeping(t, &beepSynthesizer{errs: map[string]error{"オーブンが熱いです。": unread}}, func(r *sleeper) {
+		r.announce("n", "The oven is hot! オーブンが熱いです。", false)
+		r.announce("m", "Something else.", false)
+		r.pass(30 * time.Minute)
+		if got := r.texts(); !slices.Equal(got, []string{"The oven is hot!", "Something else."}) || r.heard[0].err != nil {
+			t.Errorf("told %q, heard %+v", got, r.heard)
+		}
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) != 2 || changed[0].State != notice.Spoken || changed[0].ID != "n" {
+			t.Errorf("%+v", changed)
+		}
+		r.told = nil
+		for _, text := range []string{"オーブンが熱いです。", "🔥!", "Really."} {
+			must.Value(r.server.Speak(r.t.Context(), robotID, text))(t)
+		}
+		r.pass(30 * time.Minute)
+		if got := r.texts(); !slices.Equal(got, []string{"オーブンが熱いです。", "Really."}) {
+			t.Errorf("told %q", got)
+		}
+		done := happenedTo[event.Command](r)
+		if len(done) != 3 || done[0].State != event.CommandRejected || !strings.Contains(done[0].Reason, "kana") ||
+			done[1].State != event.CommandRejected || done[2].State != event.CommandDone {
+			t.Errorf("%+v", done)
+		}
+	})
+}
+
+// TestAFailingTextHoldsUpNothing: a text that the synthesizer fails at is tried again, after the others; one
+// that it fails at in the middle is not repeated.
+func TestAFailingTextHoldsUpNothing(t *testing.T) {
+	broken := fmt.Errorf("%w: 500", voice.ErrUnavailable)
+	engine := &beepSynthesizer{errs: map[string]error{"Bad.": broken, "Worse.": broken}}
+	sleeping(t, engine, func(r *sleeper) {
+		r.announce("bad", "Bad.", true)
+		r.announce("worse", "Worse.", false)
+		r.announce("good", "Good.", false)
+		r.announce("half", "Fine. Bad.", false)
+		r.pass(30 * time.Minute)
+		if got := r.texts(); !slices.Equal(got, []string{"Good.", "Fine."}) {
+			t.Errorf("told %q", got)
+		}
+		if changed := happenedTo[event.NotificationChanged](r); len(changed) != 2 {
+			t.Errorf("%+v", changed)
+		}
+		engine.errs = nil
+		r.sync()
+		r.pass(11 * time.Minute)
+		if got := r.texts()[2:]; !slices.Equal(got, []string{"Bad.", "Worse."}) {
+			t.Errorf("once it works: %q", got)
 		}
 	})
 }

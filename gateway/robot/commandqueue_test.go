@@ -17,6 +17,7 @@ import (
 	"perch/gateway/robot/dialogue"
 	"perch/must"
 	"perch/store/storetest"
+	"perch/voice"
 )
 
 func TestCommandQueueIsBounded(t *testing.T) {
@@ -99,6 +100,37 @@ func TestSayToAClosedRobot(t *testing.T) {
 		<-ended
 		if len(k.waiting.Kept) != 0 {
 			t.Errorf("still waits: %v", k.waiting.Kept)
+		}
+	})
+}
+
+// TestUnreadableSentencesEnd: what no voice can read is shown, once, and the rest of the text and the next
+// sentence are spoken. A sentence of which nothing could be spoken is rejected, and so is one in the middle
+// of which the engine failed; neither is repeated.
+func TestUnreadableSentencesEnd(t *testing.T) {
+	unread := fmt.Errorf("%w: no voice has kana", voice.ErrText)
+	talking(t, answer("Yes."), func(k *talk) {
+		k.synthesizer.errs = map[string]error{"オーブン": unread, "Broken.": voice.ErrUnavailable}
+		k.leave()
+		k.happened()
+		for _, text := range []string{"Hot! オーブン", "オーブン", "Half. Broken.", "Two."} {
+			must.Value(k.server.Speak(k.t.Context(), robotID, text))(k.t)
+		}
+		k.reconnect()
+		k.say(xiaozhi.Hello{})
+		k.listen(xiaozhi.Auto)
+		k.pass(time.Minute)
+		want := "hello, tts start, sentence Hot!, 6 packets, sentence オーブン, 17 packets, tts stop, tts start, sentence オーブン, 16 packets, tts stop, " +
+			"tts start, sentence Half., 8 packets, sentence Broken., 1 packets, tts stop, tts start, sentence Two., 7 packets, tts stop"
+		k.wantStory(want)
+		var ends []string
+		for _, e := range k.envelopes() {
+			if c, ok := e.Event.(event.Command); ok && c.State != event.CommandQueued {
+				ends = append(ends, c.State)
+			}
+		}
+		if !slices.Equal(ends, []string{event.CommandDone, event.CommandRejected, event.CommandRejected, event.CommandDone}) || len(k.waiting.Kept) != 0 {
+			t.Errorf("ended as %v, still waits: %v", ends, k.waiting.Kept)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package robot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -250,13 +251,14 @@ type beepSynthesizer struct {
 	delay time.Duration // before each piece of a second
 	hurry int           // speaks so many times as fast; 0 is once
 	err   error
+	errs  map[string]error // by the texts that it does not speak
 }
 
 func (*beepSynthesizer) Name() string { return "beeper" }
 
 func (b *beepSynthesizer) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
-	if b.err != nil {
-		return b.err
+	if err := cmp.Or(b.err, b.errs[text]); err != nil {
+		return err
 	}
 	left := len(text) * voice.SpeakerRate / 10 / max(1, b.hurry)
 	for left > 0 {

@@ -36,6 +36,8 @@ type turn struct {
 	clock      stages
 	end        agent.End
 	gestures   int         // gestures queued so far
+	audible    bool        // something was spoken
+	unread     error       // why a sentence was only shown; nil if all were spoken
 	reboot     atomic.Bool // the robot restarts after the turn
 	transcript string      // words that the turn answers; only the loop uses it
 
@@ -109,6 +111,8 @@ func (t *turn) perform(ctx context.Context, u *voice.Utterance) (end, reason str
 		return event.EndCancelled, ""
 	case err != nil:
 		return event.EndFailed, err.Error()
+	case t.unread != nil && !t.audible:
+		return event.EndFailed, t.unread.Error()
 	}
 	return string(t.end), ""
 }
@@ -300,7 +304,8 @@ func (t *turn) queueGesture(ctx context.Context, cue agent.Cue) error {
 }
 
 // speakSentence queues a sentence, and its sound as it is synthesized. If the engine becomes unavailable
-// after the sound has begun, the sentence is cut off, and speakSentence returns nil.
+// after the sound has begun, the sentence is cut off, and speakSentence returns nil. A sentence that no engine
+// can read is only shown, for the time of reading.
 func (t *turn) speakSentence(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
@@ -308,7 +313,7 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 	audible := false
 	err := t.options.Synthesizer.Synthesize(ctx, text, t.character.Speech, func(pcm []int16) error {
 		t.clock.end(event.StageFirstAudio)
-		audible = true
+		audible, t.audible = true, true
 		return t.speech.Sound(ctx, pcm)
 	})
 	switch {
@@ -318,6 +323,10 @@ func (t *turn) speakSentence(ctx context.Context, text string) error {
 		// Starting the sentence again would sound odd. Another engine may speak the next sentence.
 		t.session.log.Warn("a sentence was cut off", "err", err)
 		return nil
+	case errors.Is(err, voice.ErrText):
+		t.session.log.Warn("a sentence cannot be spoken, and is only shown", "err", err)
+		t.unread = err
+		return voice.Silence(ctx, text, func(pcm []int16) error { return t.speech.Sound(ctx, pcm) })
 	}
 	return fmt.Errorf("speak: %w", err)
 }

@@ -110,11 +110,14 @@ func handleTyped(s *stepper, text string) {
 	s.emit(AnswerQuestion{agent.Answer{Outcome: agent.AnswerGiven, Text: text}})
 }
 
+// ErrNothingToSay is the error of a text without words.
+var ErrNothingToSay error = &httpserver.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
+
 // Speakable returns a text as one line, or an error if nothing in it can be spoken.
 func Speakable(text string) (string, error) {
 	text = agent.Speakable(text)
 	if _, words := agent.SplitEmotion(text); words == "" {
-		return "", &httpserver.Fault{Word: "nothing_to_say", Sentence: "there is nothing in the text that can be spoken", HTTP: http.StatusBadRequest}
+		return "", ErrNothingToSay
 	}
 	return text, nil
 }

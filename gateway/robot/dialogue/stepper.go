@@ -154,15 +154,25 @@ func (s *stepper) endSound(end string) bool {
 	return s.turn.announcement.Sound != nil
 }
 
-// endAnnouncement publishes that the turn's announcement has been spoken.
-func (s *stepper) endAnnouncement() {
+// endAnnouncement publishes that the turn's announcement has been spoken, or, if reason is not empty, why
+// it could not be.
+func (s *stepper) endAnnouncement(reason string) {
 	switch {
 	case s.turn.announcement.Notice != "":
 		s.emit(Publish{event.NotificationChanged{ID: s.turn.announcement.Notice, State: notice.Spoken}})
 	case s.turn.announcement.Command != "":
-		s.emit(ForgetCommand{s.turn.announcement.Command}, Publish{event.Command{Thing: CommandSay, State: event.CommandDone}})
+		s.emit(ForgetCommand{s.turn.announcement.Command}, Publish{SayEnded(reason)})
 	}
 	s.turn.announcement = Announcement{}
+}
+
+// SayEnded returns the event for the end of a sentence. If reason is not empty, it says why the sentence could
+// not be spoken.
+func SayEnded(reason string) event.Command {
+	if reason != "" {
+		return event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: reason}
+	}
+	return event.Command{Thing: CommandSay, State: event.CommandDone}
 }
 
 // emitCancel emits the effects that cancel the turn under way. It does not change the state.
@@ -189,7 +199,7 @@ func (s *stepper) cancel(abort bool) {
 	s.endInquiry(withoutAnswer(agent.AnswerClosed))
 	s.channel.sentAt = s.now
 	if s.turn.begun {
-		s.endAnnouncement() // the person who has cut the announcement off has heard enough of it
+		s.endAnnouncement("") // the person who has cut the announcement off has heard enough of it
 	}
 	s.endOpenerTime(s.now)
 	s.openMicrophone()
@@ -298,7 +308,7 @@ func (s *stepper) endIfDone() {
 	if !s.turn.active || !s.turn.done || !s.turn.drained {
 		return
 	}
-	spoke, announced, end := s.phase == speaking, s.turn.announcement.Text != "", s.turn.end
+	spoke, announced, begun, end := s.phase == speaking, s.turn.announcement.Text != "", s.turn.begun, s.turn.end
 	s.leaveHearing()
 	s.stopSpeech()
 	s.closeQuestion(agent.AnswerClosed)
@@ -311,8 +321,8 @@ func (s *stepper) endIfDone() {
 	s.openMicrophone()
 	s.emit(EndTurn{end, s.turn.reason})
 	s.endSound(end)
-	if end != event.EndFailed {
-		s.endAnnouncement()
+	if end != event.EndFailed || begun { // what people have heard the beginning of is not repeated
+		s.endAnnouncement(s.turn.reason)
 	}
 	s.turn, s.queue.yieldsUntil = turnState{}, time.Time{}
 	if spoke && (announced || s.mic.misheard == 0) {

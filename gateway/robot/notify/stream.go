@@ -5,6 +5,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -42,6 +43,8 @@ type Stream struct {
 	complete int           // number of sentences that are synthesized completely
 	over     bool          // Synthesize has returned
 	err      error         // error of Synthesize
+	spoken   bool          // something of the text was spoken
+	unspoken error         // why a part of the text was not spoken; nil if all was
 }
 
 // NewStream returns a stream of sentences without sound.
@@ -76,7 +79,9 @@ func (s *Stream) wait(ctx context.Context, condition func() bool) error {
 }
 
 // Synthesize synthesizes the sentences, at most 12 s ahead of what is sent. It returns when all are
-// synthesized, at the first error, or when ctx ends. Plan or send returns the error.
+// synthesized, at the first error, or when ctx ends. Plan or send returns the error. A sentence that no
+// engine can read is silence, for the time of reading. If the synthesizer fails after it has spoken
+// something, the stream ends there without an error, so that nobody hears its beginning twice.
 func (s *Stream) Synthesize(ctx context.Context, synthesizer voice.Synthesizer, o voice.Options) {
 	err := s.synthesize(ctx, synthesizer, o)
 	s.update(func() { s.over, s.err = true, err })
@@ -104,7 +109,25 @@ func (s *Stream) synthesize(ctx context.Context, synthesizer voice.Synthesizer, 
 			}
 		}
 		s.update(func() { s.starts = append(s.starts, len(s.packets)) })
-		err := synthesizer.Synthesize(ctx, sentence, o, func(pcm []int16) error { return encoder.Encode(pcm, add) })
+		sounded := false
+		encode := func(pcm []int16) error { return encoder.Encode(pcm, add) }
+		err := synthesizer.Synthesize(ctx, sentence, o, func(pcm []int16) error {
+			sounded = true
+			return encode(pcm)
+		})
+		s.update(func() { s.spoken = s.spoken || sounded })
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, voice.ErrText):
+			s.update(func() { s.unspoken = err })
+			if err = nil; !sounded {
+				err = voice.Silence(ctx, sentence, encode)
+			}
+		case err != nil && s.spoken:
+			s.update(func() { s.unspoken = err })
+			return encoder.Flush(add)
+		}
 		if err == nil {
 			err = encoder.Flush(add)
 		}
@@ -114,6 +137,14 @@ func (s *Stream) synthesize(ctx context.Context, synthesizer voice.Synthesizer, 
 		s.update(func() { s.complete++ })
 	}
 	return nil
+}
+
+// Spoken reports whether something of the text was spoken, and why the rest was not; unspoken is nil if all
+// was. It must be called after the stream has been played.
+func (s *Stream) Spoken() (spoken bool, unspoken error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.spoken, s.unspoken
 }
 
 // isEarly reports whether the sentence with an index would begin before its planned time if it began with the
