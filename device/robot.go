@@ -88,6 +88,9 @@ type CheckIn struct {
 	BaseURL  string // URL at which the robot has reached the appliance, such as "http://host:port"
 }
 
+// PageBoard is the board of a robot that is a tab of a browser.
+const PageBoard = "perch-page"
+
 // Adoption decides which new robots may connect.
 type Adoption string
 

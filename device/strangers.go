@@ -24,6 +24,7 @@ const (
 	maxHostStrangers    = 8
 	maxNetworkStrangers = 64
 	strangerLife        = 30 * 24 * time.Hour // absence after which a stranger is removed
+	pageLife            = 7 * 24 * time.Hour  // absence after which a robot of the page is removed, unless its owner has set something
 
 	// WelcomePeriod is how long a new appliance with AdoptOpen adopts robots that check in.
 	WelcomePeriod = time.Hour
@@ -132,8 +133,8 @@ func (r *Registry) removeSoon(robot Robot) ID {
 	return robot.ID
 }
 
-// expire removes strangers that were absent for longer than strangerLife, once a minute. The caller holds
-// r.mu.
+// expire removes strangers that were absent for longer than strangerLife, and robots of the page that were absent for
+// longer than pageLife and have no settings, once a minute. The caller holds r.mu.
 func (r *Registry) expire(now time.Time) (removed []ID) {
 	if now.Before(r.expires) {
 		return nil
@@ -141,6 +142,11 @@ func (r *Registry) expire(now time.Time) (removed []ID) {
 	r.expires = now.Add(time.Minute)
 	for _, robot := range r.strangers() {
 		if now.Sub(robot.lastHeard()) > strangerLife {
+			removed = append(removed, r.removeSoon(robot))
+		}
+	}
+	for _, robot := range r.robots {
+		if robot.Board == PageBoard && robot.Settings == (Settings{}) && now.Sub(robot.lastHeard()) > pageLife {
 			removed = append(removed, r.removeSoon(robot))
 		}
 	}

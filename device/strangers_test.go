@@ -226,6 +226,28 @@ func TestStrangersExpire(t *testing.T) {
 	}
 }
 
+// TestRobotsOfThePageExpire: a tab of a browser that was closed is forgotten after a week, unless its owner gave it a name.
+func TestRobotsOfThePageExpire(t *testing.T) {
+	kept, r := newRegistry(device.AdoptOpen)
+	for _, id := range []device.ID{robotA, robotB} {
+		c := from(id, string(id))
+		c.Board = device.PageBoard
+		r.CheckIn(c, noon)
+		must.Value(r.Adopt(string(id), noon))(t)
+	}
+	must.Value(r.Configure(robotB, device.Change{Name: new("Desk")}))(t)
+	owned(t, r, "a0b1c2d3e4f8")
+	r = device.NewRegistry(key, device.AdoptOpen, kept)
+	_, a := r.CheckIn(from("a0b1c2d3e4f7", "three"), noon.Add(7*24*time.Hour-time.Minute))
+	if len(a.Gone) > 0 {
+		t.Errorf("within a week: gone %v", a.Gone)
+	}
+	_, a = r.CheckIn(from("a0b1c2d3e4f7", "three"), noon.Add(7*24*time.Hour+time.Minute))
+	if len(a.Gone) != 1 || a.Gone[0] != robotA || !r.Trusts(robotB) || !r.Trusts("a0b1c2d3e4f8") {
+		t.Errorf("after a week: gone %v", a.Gone)
+	}
+}
+
 func TestForgetStrangers(t *testing.T) {
 	kept, r := newRegistry(device.AdoptOpen)
 	owned(t, r, robotA)

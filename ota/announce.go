@@ -157,6 +157,14 @@ func (s *Service) Refused() []Refusal {
 	return append([]Refusal{}, s.refusals.list...)
 }
 
+// ForgetRefused deletes the stored refusals.
+func (s *Service) ForgetRefused() {
+	s.refusals.mu.Lock()
+	s.refusals.list = nil
+	s.refusals.mu.Unlock()
+	s.o.Bus.Publish("", "", event.Changed{What: "refused"})
+}
+
 // TurnAway stores and logs that a robot's request was refused: a check-in, or the handshake of a WebSocket.
 // err says why.
 func (s *Service) TurnAway(r *http.Request, err error) {

@@ -66,6 +66,10 @@ func TestRefusedCheckInsAreLogged(t *testing.T) {
 		if list[1].Code != "body_too_large" || list[2].Code != "bad_host" || list[3].Address != "192.168.1.51" {
 			t.Errorf("the others are %+v", list[1:])
 		}
+		h.service.ForgetRefused()
+		if list := h.service.Refused(); len(list) != 0 {
+			t.Errorf("forgotten: %+v", list)
+		}
 		if strings.ContainsAny(h.log.String(), "\x1b") {
 			t.Error("the log holds an escape")
 		}

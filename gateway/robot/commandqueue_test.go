@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
 	"perch/device/xiaozhi"
@@ -131,6 +132,43 @@ func TestUnreadableSentencesEnd(t *testing.T) {
 		}
 		if !slices.Equal(ends, []string{event.CommandDone, event.CommandRejected, event.CommandRejected, event.CommandDone}) || len(k.waiting.Kept) != 0 {
 			t.Errorf("ended as %v, still waits: %v", ends, k.waiting.Kept)
+		}
+	})
+}
+
+// TestAskAClosedRobot: the agent answers, and the robot says the answer at its next hello. An open one answers by itself.
+func TestAskAClosedRobot(t *testing.T) {
+	talking(t, answer("It is late."), func(k *talk) {
+		const other = device.ID("a0b1c2d3e4f6")
+		text, queued, err := k.server.AskAgent(k.t.Context(), other, "what time is it")
+		if text != "It is late." || !queued || err != nil {
+			t.Fatalf("%q, %v, %v", text, queued, err)
+		}
+		if len(k.mind.remembered) != 1 || k.mind.remembered[0] != (agent.Exchange{Heard: "what time is it", Said: "It is late."}) {
+			t.Errorf("remembered %+v", k.mind.remembered)
+		}
+		turns := slices.Collect(maps.Values(k.turns.Kept))
+		if len(turns) != 1 || turns[0].Robot != other || turns[0].Heard != "what time is it" || turns[0].Said != text {
+			t.Errorf("turns %+v", turns)
+		}
+		l := newFakeChannel()
+		ended := k.connect(l, other)
+		l.up <- uplink{frame: frame{message: xiaozhi.Hello{}}}
+		l.up <- uplink{frame: frame{message: xiaozhi.ListenStart{Mode: xiaozhi.Auto}}}
+		k.pass(5 * time.Second)
+		if got := l.story(); !strings.Contains(got, "sentence It is late.") {
+			t.Errorf("sent %s", got)
+		}
+		l.Close(0, "")
+		<-ended
+		text, queued, err = k.server.AskAgent(k.t.Context(), robotID, "and now")
+		k.pass(5 * time.Second)
+		if got := k.channel.story(); text != "" || queued || err != nil || !strings.Contains(got, "sentence It is late.") {
+			t.Errorf("the open one: %q, %v, %v, sent %s", text, queued, err, got)
+		}
+		k.robots.stranger.Store(true)
+		if _, _, err := k.server.AskAgent(k.t.Context(), other, "x"); !errors.Is(err, errNotAdopted) {
+			t.Errorf("a stranger: %v", err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"perch/agent"
@@ -115,6 +116,56 @@ func (s *Server) Feel(ctx context.Context, id device.ID, e agent.Emotion) error 
 // InjectText makes a robot answer a text as if somebody had spoken it to the robot.
 func (s *Server) InjectText(ctx context.Context, id device.ID, text string) error {
 	return s.post(ctx, id, dialogue.InjectText{Text: text})
+}
+
+// AskAgent makes a robot answer a text as if somebody had spoken it to the robot, and returns "". While the robot's channel is
+// closed, the agent answers without the robot's tools; AskAgent then returns the answer, which the robot speaks as for Speak.
+func (s *Server) AskAgent(ctx context.Context, id device.ID, text string) (answer string, queued bool, err error) {
+	if text, err = dialogue.Speakable(text); err != nil {
+		return "", false, err
+	}
+	if err = s.InjectText(ctx, id, text); !errors.Is(err, dialogue.ErrOffline) {
+		return "", false, err
+	}
+	if !s.options.Robots.Trusts(id) {
+		return "", false, errNotAdopted
+	}
+	face, answer, err := s.answer(ctx, id, text)
+	if err != nil || answer == "" {
+		return "", false, err
+	}
+	queued, err = s.Speak(ctx, id, face+answer)
+	return answer, queued, err
+}
+
+// answer returns the agent's answer to a text for a robot whose channel is closed, with the emoji of its face, and records
+// it as a turn.
+func (s *Server) answer(ctx context.Context, id device.ID, text string) (face, answer string, err error) {
+	o, release := s.acquire()
+	defer release()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Patience, errSilent)
+	defer cancel()
+	c, said := o.Character(id), []string(nil)
+	err = s.options.Mind.Answer(ctx, agent.Turn{
+		Conversation: string(id), Robot: id, Text: text, Now: time.Now().In(o.Zone), Language: c.Speech.Language, Name: c.Name, Persona: c.Persona, Brain: c.Brain,
+	}, func(r agent.Reply) error {
+		switch r := r.(type) {
+		case agent.Felt:
+			face = r.Emotion.Emoji
+		case agent.Say:
+			said = append(said, r.Text)
+		case agent.Ask:
+			r.Answer(agent.Answer{Outcome: agent.AnswerClosed}) // nobody hears the question
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return "", "", cmp.Or(context.Cause(ctx), err)
+	}
+	answer = strings.Join(said, " ")
+	s.options.Mind.AddExchange(string(id), agent.Exchange{Heard: text, Said: answer}, time.Now())
+	s.options.Records.addTurn(TurnRecord{Robot: id, At: time.Now(), Heard: text, Said: answer, End: event.EndDone, Stages: map[string]int64{}})
+	return face, answer, nil
 }
 
 // Abort silences a robot: it cancels the turn under way, or skips the announcement that the robot speaks

@@ -21,7 +21,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
 		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
-		Refused: a.ota.Refused, Find: a.network.Search,
+		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
 		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)
 			return urls[len(urls)-1]

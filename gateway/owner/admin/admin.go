@@ -54,6 +54,8 @@ type registry interface {
 // robot connects; Abort, Hangup, Reboot and Call return an error that has the methods Code and Status.
 type talk interface {
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	// AskAgent makes a robot answer a text. It returns the answer of a robot whose channel is closed, and "" for any other.
+	AskAgent(ctx context.Context, id device.ID, text string) (answer string, queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	Abort(ctx context.Context, id device.ID) error
 	Hangup(ctx context.Context, id device.ID, why string) error
@@ -92,6 +94,7 @@ type Options struct {
 
 	Acknowledge        func(id string) error                      // acknowledges a notification
 	ForgetConversation func(conversation string) error            // forgets what was said in a conversation; ignores an unknown conversation
+	ForgetRefused      func()                                     // deletes the refused check-ins
 	Phrase             func(id device.ID, name string) string     // returns a phrase in the language of a robot
 	Senses             func(id device.ID, now time.Time) []string // describes what a robot perceives; nil if that is unknown
 	Find               func(ctx context.Context) Found            // searches the network for servers until ctx ends
@@ -148,6 +151,7 @@ type API struct {
 	o           Options
 	readers     atomic.Int32 // number of programs that read the stream of events
 	identifying sync.Map     // IDs of the robots that are blinking because of identify
+	left        sync.Map     // when the tab of a robot of the page was closed; key: ID
 	trying      sync.Map     // names of the engines that are being tried
 	examining   sync.Mutex   // held while the doctor is running
 	searching   sync.Mutex   // held while the network is being searched
@@ -190,6 +194,7 @@ type Device struct {
 	Claimants []device.Claimant  `json:"claimants,omitempty"`
 	Unlisted  bool               `json:"unlisted,omitempty"` // there are more claimants than listed
 	Code      string             `json:"code,omitempty"`     // adoption code on the screen of the robot
+	Left      bool               `json:"left,omitempty"`     // the robot is a tab of a browser, which was closed
 	Connected bool               `json:"connected"`          // the robot can be reached
 	Talking   bool               `json:"talking"`            // the channel is open
 	State     agent.Shown        `json:"state"`
@@ -247,7 +252,7 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 		ID: r.ID, MAC: r.ID.MAC(), Settings: r.Settings, Character: a.o.Characters.Who(r.ID, ""),
 		Given: r.Transport, Board: r.Board, Firmware: r.Firmware,
 		Address: r.Address, BaseURL: r.BaseURL,
-		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: a.o.Robots.Code(r, now),
+		FirstSeen: r.FirstSeen, LastSeen: r.LastSeen, Adopted: r.Adopted(), Code: a.o.Robots.Code(r, now), Left: a.hasLeft(r),
 		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name,
 		Senses: a.o.Senses(r.ID, now),
 	}
@@ -323,6 +328,7 @@ func (a *API) forget(ctx context.Context, id device.ID) error {
 	if err := a.o.Firmware.Forget(id); err != nil {
 		return err
 	}
+	a.left.Delete(id)
 	_ = a.o.Talk.Hangup(ctx, id, "forgotten") // fails if the robot is not connected
 	return nil
 }

@@ -56,6 +56,10 @@ func (t *talk) Speak(_ context.Context, id device.ID, text string) (bool, error)
 	return t.queued, t.note("say", string(id), text)
 }
 
+func (t *talk) AskAgent(_ context.Context, id device.ID, text string) (string, bool, error) {
+	return "It is late.", t.queued, t.note("ask", string(id), text)
+}
+
 func (t *talk) Alert(_ context.Context, id device.ID, status, message, emotion string) (bool, error) {
 	return t.queued, t.note("alert", string(id), status, message, emotion)
 }
@@ -188,7 +192,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Acknowledge: notifier{h.notices}.Acknowledge,
 		Questions:   h.questions, ForgetConversation: h.mind.Forget, Phrase: func(_ device.ID, name string) string { return "😊 " + name },
 		Senses: h.Senses, Firmware: h.firmware,
-		Refused:  func() []ota.Refusal { return []ota.Refusal{} },
+		Refused: func() []ota.Refusal { return []ota.Refusal{} }, ForgetRefused: func() {},
 		RobotURL: func() string { return "http://192.168.1.2:8003" },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Parts:    func() []admin.Part { return h.partsOf() },

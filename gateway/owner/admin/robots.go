@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"perch/device"
+	"perch/event"
 	"perch/gateway/httpserver"
 	"perch/limit"
 )
@@ -41,6 +42,37 @@ func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Accepted,
 	}
 	queued, err := a.o.Talk.Speak(ctx, id, s.Text)
 	return Accepted{true, queued}, err
+}
+
+// Answered is the response to a question that a robot was asked.
+type Answered struct {
+	Accepted
+	Text string `json:"text"` // the answer, if the robot's channel is closed; otherwise events tell it
+}
+
+// ask makes a robot answer a text, as if somebody had spoken it to the robot.
+func (a *API) ask(ctx context.Context, id device.ID, s speech) (Answered, error) {
+	if s.Text == "" || len(s.Text) > limit.Said {
+		return Answered{}, httpserver.BadBody("text is needed, of at most 4000 bytes")
+	}
+	answer, queued, err := a.o.Talk.AskAgent(ctx, id, s.Text)
+	return Answered{Accepted{true, queued}, answer}, err
+}
+
+// leave records that the tab of a robot of the page was closed, so that owners no longer see the robot.
+func (a *API) leave(r device.Robot, now time.Time) error {
+	if r.Board != device.PageBoard {
+		return &httpserver.Fault{Word: "not_of_the_page", Sentence: "only a robot of the page can leave", HTTP: http.StatusConflict}
+	}
+	a.left.Store(r.ID, now)
+	a.o.Bus.Publish(r.ID, "", event.Changed{What: "robot", ID: string(r.ID)})
+	return nil
+}
+
+// hasLeft reports whether the tab of a robot of the page was closed, and not opened again.
+func (a *API) hasLeft(r device.Robot) bool {
+	at, left := a.left.Load(r.ID)
+	return left && !r.LastSeen.After(at.(time.Time))
 }
 
 // readChange reads a change of a robot's settings. It rejects unknown keys. The key character is the newer name of

@@ -46,6 +46,11 @@ func TestRobotRoutes(t *testing.T) {
 		{"POST", "alert", huge, 413, `"body_too_large"`, ""},
 		{"GET", "alert", ``, 405, `"wrong_method"`, ""},
 
+		{"POST", "ask", `{"text":"what time is it"}`, 202, `{"ok":true,"queued":false,"text":"It is late."}`, "ask @ what time is it"},
+		{"POST", "ask", `{"text":""}`, 400, `"bad_body"`, ""},
+		{"POST", "ask", `{"text":"` + x(4001) + `"}`, 400, `"bad_body"`, ""},
+		{"POST", "leave", ``, 409, `"not_of_the_page"`, ""},
+
 		{"POST", "reboot", ``, 202, `{"ok":true}`, "reboot @"},
 		{"POST", "reboot", `{}`, 202, `{"ok":true}`, "reboot @"},
 		{"GET", "reboot", ``, 405, `"wrong_method"`, ""},
@@ -73,9 +78,31 @@ func TestRobotRoutes(t *testing.T) {
 	}
 }
 
+// TestRobotOfThePageLeaves: once its tab was closed, until it is opened again.
+func TestRobotOfThePageLeaves(t *testing.T) {
+	h := newAppliance(t)
+	shown := func(when string, left bool) {
+		t.Helper()
+		if d := get[admin.Device](t, h, "/api/v1/devices/"+string(robotA)); d.Left != left {
+			t.Errorf("%s: it has left: %t", when, d.Left)
+		}
+	}
+	boot := func(at time.Time) {
+		h.robots.CheckIn(device.CheckIn{ID: robotA, Client: device.NewClient("one"), Board: device.PageBoard, Address: "192.168.1.40"}, at)
+	}
+	boot(met)
+	must.Value(h.robots.Adopt(string(robotA), met))(t)
+	boot(met) // its board is known from now on
+	shown("at first", false)
+	h.wants(t, "POST", "/api/v1/devices/"+string(robotA)+"/leave", "", 202, `={"ok":true}`)
+	shown("after its tab was closed", true)
+	boot(time.Now().Add(time.Second))
+	shown("opened again", false)
+}
+
 // each is every address of one robot with a body that it takes.
 var each = []struct{ method, path, body string }{
-	{"GET", "", ""}, {"DELETE", "", ""}, {"POST", "/say", `{"text":"x"}`}, {"POST", "/alert", `{"message":"x"}`}, {"POST", "/abort", ""},
+	{"GET", "", ""}, {"DELETE", "", ""}, {"POST", "/say", `{"text":"x"}`}, {"POST", "/ask", `{"text":"x"}`}, {"POST", "/leave", ""}, {"POST", "/alert", `{"message":"x"}`}, {"POST", "/abort", ""},
 	{"POST", "/reboot", ""}, {"GET", "/tools", ""}, {"POST", "/tools/self.a", ""}, {"GET", "/record", ""}, {"GET", "/picture", ""},
 }
 

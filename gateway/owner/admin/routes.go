@@ -50,6 +50,7 @@ func (a *API) Routes(r gin.IRouter) {
 	}))
 	api.GET("/gestures", getHandler(func() (any, error) { return a.o.Gestures, nil }))
 	api.GET("/refused", getHandler(func() (any, error) { return a.o.Refused(), nil }))
+	api.DELETE("/refused", actionHandler(http.StatusOK, func(*gin.Context) error { a.o.ForgetRefused(); return nil }))
 	api.GET("/connections", getHandler(func() (any, error) { return a.o.Connections(), nil }))
 	api.GET("/found", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) { return a.scanNetwork(c.Request.Context()) }))
 	api.DELETE("/strangers", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) {
@@ -306,6 +307,12 @@ func (a *API) robotRoutes(r gin.IRouter) {
 	r.POST("/reboot", a.robotActionHandler(func(ctx context.Context, id device.ID) error { return a.o.Talk.Reboot(ctx, id) }))
 	r.POST("/say", robotBodyHandler(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b speech) (any, error) {
 		return a.sendSpeech(c.Request.Context(), robot.ID, b)
+	}))
+	r.POST("/ask", robotBodyHandler(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b speech) (any, error) {
+		return a.ask(c.Request.Context(), robot.ID, b)
+	}))
+	r.POST("/leave", a.robotHandler(http.StatusAccepted, func(_ *gin.Context, robot device.Robot) (any, error) {
+		return gin.H{"ok": true}, a.leave(robot, time.Now())
 	}))
 	r.POST("/alert", robotBodyHandler(a, http.StatusAccepted, false, func(c *gin.Context, robot device.Robot, b alert) (any, error) {
 		return a.showAlert(c.Request.Context(), robot.ID, b)
