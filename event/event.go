@@ -490,6 +490,22 @@ type Command struct {
 	Reason string `json:"reason,omitempty"` // why it was rejected; text for people
 }
 
+// States of a Speech.
+const (
+	SpeechWaiting  = "waiting" // the robot's channel is closed; the text waits for the next hello
+	SpeechSpeaking = "speaking"
+	SpeechSpoken   = "spoken"
+	SpeechFailed   = "failed"
+)
+
+// Speech is published when the state of a text changes that a robot was told to speak. It is not
+// published for answers and notifications.
+type Speech struct {
+	Text   string `json:"text"`             // the text
+	State  string `json:"state"`            // waiting, speaking, spoken or failed
+	Reason string `json:"reason,omitempty"` // why it has failed; text for people
+}
+
 // FirmwareOffered is published when the response to a check-in offers a firmware image.
 type FirmwareOffered struct {
 	Version string `json:"version"` // version of the image
@@ -571,6 +587,7 @@ func (TimerRang) kind() string           { return "timer_rang" }
 func (Fault) kind() string               { return "fault" }
 func (Missed) kind() string              { return "missed" }
 func (Command) kind() string             { return "command" }
+func (Speech) kind() string              { return "speech" }
 func (FirmwareOffered) kind() string     { return "firmware_offered" }
 func (FirmwareProgress) kind() string    { return "firmware_progress" }
 func (FirmwareInstalled) kind() string   { return "firmware_installed" }

@@ -233,14 +233,16 @@ func (n *announcer) collectStored(now time.Time) (sentences []dialogue.Announcem
 		switch {
 		case !now.Before(command.Expires):
 			c.shared.options.Commands.drop(c.robot.ID, command.ID)
-			c.publish(event.Command{Thing: command.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
+			for _, e := range command.rejected(dialogue.ReasonExpired) {
+				c.publish(e)
+			}
 		case command.Thing == commandAlert:
 			if c.send(command.alert()) == nil {
 				c.shared.options.Commands.drop(c.robot.ID, command.ID)
 				c.publish(event.Command{Thing: command.Thing, State: event.CommandDone})
 			}
 		default:
-			sentences = append(sentences, dialogue.Announcement{Text: command.Text, Command: command.ID})
+			sentences = append(sentences, command.announcement())
 		}
 	}
 	return sentences
@@ -256,7 +258,9 @@ func (n *announcer) finish(a dialogue.Announcement, unspoken string) {
 	switch {
 	case a.Command != "":
 		c.shared.options.Commands.drop(c.robot.ID, a.Command)
-		c.publish(dialogue.SayEnded(unspoken))
+		for _, e := range dialogue.SayEnded(a, unspoken) {
+			c.publish(e)
+		}
 	case a.Notice != "":
 		c.publish(event.NotificationChanged{ID: a.Notice, State: notice.Spoken})
 	}
@@ -307,6 +311,13 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) (unspoke
 	}
 	err = s.streams.Play(ctx, sound, func(path string) error {
 		return c.send(xiaozhi.Notify{URL: strings.TrimSuffix(c.robot.BaseURL, "/") + path, Subtitles: subtitles})
+	}, func() {
+		switch {
+		case a.Notice != "":
+			c.publish(event.NotificationChanged{ID: a.Notice, State: notice.Shown})
+		case a.Command != "":
+			c.publish(event.Speech{Text: a.Text, State: event.SpeechSpeaking})
+		}
 	})
 	if err != nil {
 		return "", cmp.Or(context.Cause(ctx), err)

@@ -10,6 +10,7 @@ import (
 
 	"perch/device"
 	"perch/device/xiaozhi"
+	"perch/event"
 	"perch/gateway/robot/dialogue"
 )
 
@@ -150,12 +151,25 @@ func (q *CommandQueue) drop(id device.ID, command string) {
 	}
 }
 
+// announcement returns the announcement that speaks a stored sentence.
+func (c Command) announcement() dialogue.Announcement {
+	return dialogue.Announcement{Text: c.Text, Command: c.ID, Expires: c.Expires}
+}
+
+// rejected returns the events for a command that is not carried out.
+func (c Command) rejected(reason string) []event.Event {
+	if c.Thing == dialogue.CommandSay {
+		return dialogue.SayEnded(c.announcement(), reason)
+	}
+	return []event.Event{event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: reason}}
+}
+
 // input returns the dialogue's input that carries the command out.
 func (c Command) input() dialogue.Input {
 	if c.Thing == commandAlert {
 		return dialogue.ShowAlert{Alert: c.alert()}
 	}
-	return dialogue.Announce{Announcement: dialogue.Announcement{Text: c.Text, Command: c.ID, Expires: c.Expires}}
+	return dialogue.Announce{Announcement: c.announcement()}
 }
 
 // alert returns the message that shows an alert.

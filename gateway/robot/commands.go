@@ -52,12 +52,20 @@ func (s *Server) doOrStore(ctx context.Context, id device.ID, c Command) (queued
 	if c.Thing == dialogue.CommandSay && s.links.of(id).speakStored() {
 		return false, nil
 	}
-	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
+	s.publishQueued(id, c)
 	// A channel that opened in the meantime may have read the queue before the command was stored.
 	if err := s.post(ctx, id, dialogue.CollectCommands{}); err != nil && !errors.Is(err, dialogue.ErrOffline) {
 		return true, err
 	}
 	return true, nil
+}
+
+// publishQueued publishes that a command waits for its robot.
+func (s *Server) publishQueued(id device.ID, c Command) {
+	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
+	if c.Thing == dialogue.CommandSay {
+		s.options.Bus.Publish(id, "", event.Speech{Text: c.Text, State: event.SpeechWaiting})
+	}
 }
 
 // SayKept is like Speak for a text that must not be lost: it is stored before SayKept returns, and
@@ -77,7 +85,7 @@ func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued
 	case s.links.of(id).speakStored():
 		return false, nil
 	default:
-		s.options.Bus.Publish(id, "", event.Command{Thing: dialogue.CommandSay, State: event.CommandQueued})
+		s.publishQueued(id, Command{Thing: dialogue.CommandSay, Text: text})
 		return true, nil
 	}
 }

@@ -191,7 +191,9 @@ func (s *session) collectCommands(ctx context.Context) {
 	for _, c := range s.Commands.list(s.robot.ID) {
 		if !now.Before(c.Expires) {
 			s.Commands.drop(s.robot.ID, c.ID)
-			s.publish(event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: dialogue.ReasonExpired})
+			for _, e := range c.rejected(dialogue.ReasonExpired) {
+				s.publish(e)
+			}
 			continue
 		}
 		select {

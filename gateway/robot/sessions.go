@@ -110,8 +110,14 @@ func (s *sessions) storeUnspoken(ended *loop) {
 	if len(unspoken) == 0 {
 		return
 	}
-	if err := s.store(ended.robot.ID, unspoken...); err != nil && !errors.Is(err, errNotAdopted) {
+	if err := s.store(ended.robot.ID, unspoken...); errors.Is(err, errNotAdopted) {
+		return
+	} else if err != nil {
 		ended.log.Error("sentences that were not spoken yet could not be stored; they are lost", "err", err)
+		return
+	}
+	for _, c := range unspoken {
+		ended.publish(event.Speech{Text: c.Text, State: event.SpeechWaiting})
 	}
 }
 

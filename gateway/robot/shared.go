@@ -60,7 +60,9 @@ func (s *shared) store(id device.ID, added ...Command) error {
 	}
 	dropped, err := s.options.Commands.add(id, time.Now(), added...)
 	for _, c := range dropped {
-		s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandRejected, Reason: "too much waits for this robot"})
+		for _, e := range c.rejected("too much waits for this robot") {
+			s.options.Bus.Publish(id, "", e)
+		}
 	}
 	return err
 }

@@ -100,7 +100,7 @@ func (in Announce) step(s *stepper) {
 	}
 	switch waiting := len(s.queue.waiting); {
 	case waiting >= maxQueued && a.Notice == "":
-		s.emit(Publish{event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: "too much waits to be said"}})
+		s.endSay(Announcement{Text: a.Text}, "too much waits to be said")
 	case waiting >= 2*maxQueued: // the sender stores the notification, and offers it again at the next hello
 	case a.Urgent:
 		if s.channel.settled && s.turn.active && !s.question.published {

@@ -157,22 +157,36 @@ func (s *stepper) endSound(end string) bool {
 // endAnnouncement publishes that the turn's announcement has been spoken, or, if reason is not empty, why
 // it could not be.
 func (s *stepper) endAnnouncement(reason string) {
-	switch {
-	case s.turn.announcement.Notice != "":
+	if s.turn.announcement.Notice != "" {
 		s.emit(Publish{event.NotificationChanged{ID: s.turn.announcement.Notice, State: notice.Spoken}})
-	case s.turn.announcement.Command != "":
-		s.emit(ForgetCommand{s.turn.announcement.Command}, Publish{SayEnded(reason)})
+	} else if s.turn.announcement.Text != "" {
+		s.endSay(s.turn.announcement, reason)
 	}
 	s.turn.announcement = Announcement{}
 }
 
-// SayEnded returns the event for the end of a sentence. If reason is not empty, it says why the sentence could
-// not be spoken.
-func SayEnded(reason string) event.Command {
-	if reason != "" {
-		return event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: reason}
+// endSay deletes a sentence, if it is stored, and publishes that it has been spoken, or why it is not.
+func (s *stepper) endSay(a Announcement, reason string) {
+	if a.Command != "" {
+		s.emit(ForgetCommand{a.Command})
 	}
-	return event.Command{Thing: CommandSay, State: event.CommandDone}
+	for _, e := range SayEnded(a, reason) {
+		s.emit(Publish{e})
+	}
+}
+
+// SayEnded returns the events for the end of a sentence. If reason is not empty, it says why the sentence
+// could not be spoken. A Command is among them only if the sentence was stored, or is rejected.
+func SayEnded(a Announcement, reason string) []event.Event {
+	if reason != "" {
+		return []event.Event{event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: reason},
+			event.Speech{Text: a.Text, State: event.SpeechFailed, Reason: reason}}
+	}
+	spoken := event.Speech{Text: a.Text, State: event.SpeechSpoken}
+	if a.Command == "" {
+		return []event.Event{spoken}
+	}
+	return []event.Event{event.Command{Thing: CommandSay, State: event.CommandDone}, spoken}
 }
 
 // emitCancel emits the effects that cancel the turn under way. It does not change the state.
@@ -249,8 +263,7 @@ func (s *stepper) speakNext() {
 		return
 	}
 	for len(s.queue.waiting) > 0 && s.queue.waiting[0].Command != "" && !s.now.Before(s.queue.waiting[0].Expires) {
-		s.emit(ForgetCommand{s.queue.waiting[0].Command},
-			Publish{event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: ReasonExpired}})
+		s.endSay(s.queue.waiting[0], ReasonExpired)
 		s.queue.waiting = s.queue.waiting[1:]
 	}
 	next := slices.IndexFunc(s.queue.waiting, func(a Announcement) bool { return !s.now.Before(s.queue.speakableFrom(a)) })
@@ -287,8 +300,11 @@ func (s *stepper) close(why string) {
 	if s.turn.active {
 		s.closeQuestion(agent.AnswerClosed)
 		s.emitCancel(false)
-		if !s.turn.begun && s.turn.announcement.Text != "" {
-			s.queue.pushFront(s.turn.announcement)
+		switch a := s.turn.announcement; {
+		case a.Text != "" && !s.turn.begun:
+			s.queue.pushFront(a)
+		case a.Text != "" && a.Notice == "" && a.Command == "":
+			s.emit(Publish{event.Speech{Text: a.Text, State: event.SpeechFailed, Reason: "the robot closed its channel before the end"}})
 		}
 	}
 	offline := Ending{Err: ErrOffline}

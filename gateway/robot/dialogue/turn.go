@@ -144,8 +144,11 @@ func (Progress) handleFirstPacket(s *stepper) {
 	} else {
 		s.emit(Publish{event.SpeakingStarted{}})
 	}
-	if s.turn.announcement.Notice != "" {
-		s.emit(Publish{event.NotificationChanged{ID: s.turn.announcement.Notice, State: notice.Shown}})
+	switch a := s.turn.announcement; {
+	case a.Notice != "":
+		s.emit(Publish{event.NotificationChanged{ID: a.Notice, State: notice.Shown}})
+	case a.Text != "":
+		s.emit(Publish{event.Speech{Text: a.Text, State: event.SpeechSpeaking}})
 	}
 }
 

@@ -49,8 +49,8 @@ type ticket struct {
 }
 
 // Play makes a robot play a stream, and returns when the robot has played all of it. It calls send to
-// notify the robot of the stream's path, repeatedly until the robot fetches the stream.
-func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) error) error {
+// notify the robot of the stream's path, repeatedly until the robot fetches the stream, and then fetched.
+func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) error, fetched func()) error {
 	name, issued := rand.Text(), &ticket{stream: s, ctx: ctx, fetched: make(chan struct{}), done: make(chan error, 1)}
 	t.mu.Lock()
 	if t.open == nil {
@@ -66,6 +66,7 @@ func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) er
 		}
 		select {
 		case <-issued.fetched:
+			fetched()
 			return issued.wait(ctx)
 		case <-time.After(wait):
 		case <-expired:
