@@ -134,6 +134,29 @@ func seeRobot(t *testing.T, c *chromium) {
 	b.says(tool+" >>> [data-test=answer]", "true")
 }
 
+// seeSpeech: what becomes of a text is shown from what the robot does: it waits for the robot, is being
+// spoken, was spoken, or could not be.
+func seeSpeech(t *testing.T, c *chromium) {
+	h := startAppliance(t, kitchenMAC)
+	b := c.visit(t, h, "#/robots/"+kitchen)
+	b.fill("[data-test=say]", "Dinner is ready, and it will be cold soon.")
+	b.press(kb.Enter)
+	b.says("[data-test=speech]", "waits for the robot")
+	b.axe("a text that waits for its robot")
+	value[bool](b, `(globalThis.shown = [], new MutationObserver(() => shown.push(see.text(see.one("[data-test=speech]")))).
+		observe(see.one("[data-test=speech]"), {subtree: true, childList: true, characterData: true}), true)`)
+	h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	b.says("[data-test=speech]", "Spoken")
+	if shown := value[[]string](b, `[...new Set(shown)]`); len(shown) != 2 || !strings.Contains(shown[0], "is speaking") {
+		t.Errorf("meanwhile it showed %q", shown)
+	}
+	b.allow("400")
+	b.fill("[data-test=say]", "!!!")
+	b.press(kb.Enter)
+	b.says("[data-test=note]", "there is nothing in the text that can be spoken")
+	b.says("[data-test=speech]", "")
+}
+
 // seeTwoSettings: of two owners who set the same of a robot, the second sees what
 // the first has set, and has lost nothing typed.
 func seeTwoSettings(t *testing.T, c *chromium) {

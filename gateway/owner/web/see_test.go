@@ -19,6 +19,7 @@ func TestPage(t *testing.T) {
 		"one of two clients":    seeTwoClients,
 		"added by hand":         seeAddByHand,
 		"a robot":               seeRobot,
+		"what is spoken":        seeSpeech,
 		"a mood":                seeMood,
 		"two owners of a robot": seeTwoSettings,
 		"a character":           seeCharacter,

@@ -3,7 +3,9 @@ package dialogue
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	"perch/agent"
 	"perch/device/xiaozhi"
@@ -116,7 +118,7 @@ var ErrNothingToSay error = &httpserver.Fault{Word: "nothing_to_say", Sentence: 
 // Speakable returns a text as one line, or an error if nothing in it can be spoken.
 func Speakable(text string) (string, error) {
 	text = agent.Speakable(text)
-	if _, words := agent.SplitEmotion(text); words == "" {
+	if !strings.ContainsFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }) {
 		return "", ErrNothingToSay
 	}
 	return text, nil

@@ -3,10 +3,12 @@
 import { css, html, nothing } from "lit";
 import { get, send } from "../lib/api.js";
 import { board, follow, type Record_ } from "../lib/board.js";
+import type { Event_ } from "../lib/feed.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, type Tool } from "../lib/tools.js";
 import { ask } from "../lib/ui.js";
+import { told } from "../lib/said.js";
 import { View, type Wish } from "../lib/view.js";
 import { ago, catalogue } from "../lib/words.js";
 import { toneOf } from "./home.card.js";
@@ -26,10 +28,20 @@ const sayHome = catalogue("home");
 const say = catalogue("robot");
 const sayOf = catalogue("character");
 
+// Speech is what has become of the text that was last sent to be spoken.
+interface Speech {
+  text: string;
+  state: "sent" | "waiting" | "speaking" | "spoken" | "failed";
+  reason: string;
+}
+
+const speechWords = { sent: "speechSent", waiting: "speechWaiting", speaking: "speechSpeaking", spoken: "speechSpoken" } as const;
+
 export class RobotView extends View {
-  static properties = { robot: {}, busy: { state: true } };
+  static properties = { robot: {}, busy: { state: true }, speech: { state: true } };
   declare robot: string;
   declare busy: string;
+  declare private speech: Speech | undefined;
   private device: Device | undefined;
   private tools: Tool[] = [];
   private records: Record_[] = [];
@@ -59,6 +71,11 @@ export class RobotView extends View {
       ["robot", "firmware", "characters"],
     );
     this.addEventListener("wish", (e) => void this.grant((e as CustomEvent<Wish>).detail));
+  }
+
+  connectedCallback(): void {
+    super.connectedCallback();
+    this.follow(["speech"], (e) => this.heardOfSpeech(e));
   }
 
   private get path(): string {
@@ -101,11 +118,24 @@ export class RobotView extends View {
     const input = this.renderRoot.querySelector<HTMLInputElement>("#say");
     const text = input?.value.trim() ?? "";
     if (!input || text === "") return;
-    let queued = false;
+    this.speech = { text, state: "sent", reason: "" };
     const ok = await this.do("say", async () => {
-      queued = (await send<{ queued: boolean }>("POST", `${this.path}/say`, { text })).queued;
-    }, () => (queued ? say("saidLater") : say("said")));
+      const { queued } = await send<{ queued: boolean }>("POST", `${this.path}/say`, { text });
+      if (queued && this.speech?.state === "sent") this.speech = { ...this.speech, state: "waiting" };
+    }, () => "");
     if (ok) input.value = "";
+    else this.speech = undefined;
+  }
+
+  private heardOfSpeech(e: Event_): void {
+    if (e.robot !== this.device?.id || e.data["text"] !== this.speech?.text || !this.speech) return;
+    this.speech = { text: this.speech.text, state: String(e.data["state"]) as Speech["state"], reason: String(e.data["reason"] ?? "") };
+  }
+
+  private speechText(): unknown {
+    if (!this.speech) return nothing;
+    const name = this.title_();
+    return this.speech.state === "failed" ? told(this.speech.reason, (reason) => say("speechFailed", { reason })) : say(speechWords[this.speech.state], { name });
   }
 
   private identify(): void {
@@ -141,7 +171,8 @@ export class RobotView extends View {
       <div class="page"><div class="column first">
         <p-card class="talk" heading=${say("talk")}><p-talk .robot=${d.id} .records=${this.records}></p-talk>
           <form class="say" @submit=${this.saying}><p-field label=${say("sayTo", { name: nameOf(d) })}><input id="say" data-test="say" maxlength="2000" autocomplete="off"></p-field>
-            <p-button kind="main" type="submit" data-test="say-go" ?busy=${this.busy === "say"}>${say("sayGo")}</p-button></form></p-card>
+            <p-button kind="main" type="submit" data-test="say-go" ?busy=${this.busy === "say"}>${say("sayGo")}</p-button></form>
+          <p class="small" role="status" data-test="speech">${this.speechText()}</p></p-card>
         ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d} .characters=${this.characters}></p-robot-settings></p-card>` : nothing}
         <p-card class="tools" heading=${say("tools")}><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></p-card>
       </div><div class="column second">
