@@ -106,7 +106,7 @@ func (r *Registry) CheckIn(c CheckIn, now time.Time) (Robot, Admission) {
 	if a.Token, a.Code = r.admit(&robot, c, now); a.Token != "" {
 		robot.applyCheckIn(c, now)
 		if !robot.Named && !robot.Contested() && r.takeWelcome(robot, c, now) {
-			robot.Named, a.Adopted = true, true
+			robot.Named, robot.Welcomed, a.Adopted = true, true, true
 		}
 	}
 	t, admitted := r.times[robot.ID], a.Token != ""
@@ -243,7 +243,7 @@ func (r *Registry) Adopt(idOrCode string, now time.Time) (Robot, error) {
 	case !robot.Bound:
 		robot.bind(*robot.Claim)
 	}
-	robot.Named = true
+	robot.Named, robot.Welcomed = true, false
 	return r.effective(robot), r.storeAdopted(robot)
 }
 
@@ -265,7 +265,7 @@ func (r *Registry) AdoptClient(id ID, client string) (Robot, error) {
 	default:
 		robot.bind(c)
 	}
-	robot.Named = true
+	robot.Named, robot.Welcomed = true, false
 	return r.effective(robot), r.storeAdopted(robot)
 }
 

@@ -205,6 +205,17 @@ func (r *Registry) Resolve(robot string) (ID, error) {
 // Configure changes a robot's settings durably. It returns ErrUnknownRobot, or an
 // error that wraps ErrNotAdopted, ErrName, ErrTaken, ErrFixed or ErrSetting.
 func (r *Registry) Configure(id ID, c Change) (Robot, error) {
+	return r.configure(id, c, func(robot *Robot) { robot.Welcomed = false })
+}
+
+// Nickname gives a robot a name that somebody near it has said, who need not be its owner. It returns the errors of
+// Configure.
+func (r *Registry) Nickname(id ID, name string) (Robot, error) {
+	return r.configure(id, Change{Name: &name}, func(*Robot) {})
+}
+
+// configure changes a robot's settings and calls also with the changed record.
+func (r *Registry) configure(id ID, c Change, also func(*Robot)) (Robot, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	robot, known := r.robots[id]
@@ -225,10 +236,11 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	if err != nil {
 		return Robot{}, err
 	}
-	if after == robot.Settings {
+	before, wasWelcomed := robot.Settings, robot.Welcomed
+	robot.Settings = after
+	if also(&robot); robot.Settings == before && robot.Welcomed == wasWelcomed {
 		return r.effective(robot), nil
 	}
-	robot.Settings = after
 	if err := r.records.Put(string(id), robot); err != nil {
 		return Robot{}, fmt.Errorf("store the settings of %s: %w", id, err)
 	}

@@ -23,7 +23,8 @@ func openCommand() *cobra.Command {
 		Use:   "open",
 		Short: "Print a link that logs a browser in to the page once, and open it",
 		Long: `The link works in a browser on any device of this network, without the admin token. It works once, within ten minutes. In a
-terminal the command also draws it as a QR code for a phone. If this machine has a screen, the command opens the link there.`,
+terminal the command also draws it as a QR code for a phone. Where neither is at hand, open the page and type the six digits,
+within five minutes. If this machine has a screen, the command opens the link there.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var l web.Link
@@ -35,6 +36,9 @@ terminal the command also draws it as a QR code for a phone. If this machine has
 					fmt.Fprint(f, drawQR(l.QR))
 				}
 				fmt.Fprintf(out, "It works once, until %s.\n", l.Until.Local().Format("15:04"))
+				if len(l.Code) == 6 {
+					fmt.Fprintf(out, "Or type the code %s %s on the page, within five minutes.\n", l.Code[:3], l.Code[3:])
+				}
 				if last := len(l.URLs) - 1; terminal && hasScreen() && last >= 0 && isPage(l.URLs[last]) {
 					browser := exec.CommandContext(c.Context(), "xdg-open", l.URLs[last])
 					browser.Env = child.Environ(os.Environ())

@@ -255,6 +255,35 @@ func (s *Server) Play(ctx context.Context, id device.ID, name string) error {
 	if err != nil {
 		return fmt.Errorf("play a sound: %w", err)
 	}
+	return s.playPCM(ctx, id, name, pcm)
+}
+
+// SaySecret makes a robot say a text that only the people near it may learn: no event, record or transcript has its
+// words. text returns the text in a language. Like a sound, it is never queued; see Play for the errors. A robot that
+// does not speak aloud is treated as one whose channel is closed.
+func (s *Server) SaySecret(ctx context.Context, id device.ID, text func(language string) string) error {
+	if _, err := s.sessions.of(id); err != nil {
+		return err // checked first, to save synthesizing the text
+	}
+	o, done := s.acquire()
+	defer done()
+	speech := o.Character(id).Speech
+	if speech.Mute {
+		return dialogue.ErrOffline
+	}
+	var pcm []int16
+	err := o.Synthesizer.Synthesize(ctx, text(speech.Language), speech, func(part []int16) error {
+		pcm = append(pcm, part...)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("say a secret: %w", err)
+	}
+	return s.playPCM(ctx, id, "a secret", pcm)
+}
+
+// playPCM makes a robot play sound; see Play.
+func (s *Server) playPCM(ctx context.Context, id device.ID, name string, pcm []int16) error {
 	result := make(chan error, 1)
 	if err := s.post(ctx, id, dialogue.PlaySound{Sound: &dialogue.Sound{Name: name, PCM: pcm}, Answer: result}); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
+	"perch/cmd/perch/robots"
 	"perch/cmd/perch/settings"
 	"perch/gateway/owner/admin"
 	"perch/gateway/owner/web"
@@ -69,7 +70,7 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 	}
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
 		Secret: a.locks.Token, Epoch: a.Identity.Sessions, StoreEpoch: a.Identity.WriteSessions,
-		Key: a.locks.Owner, Addresses: a.network.URLs, LocalURL: a.Listeners.URL, Pace: a.locks.Pace.Check, Log: a.Log}
+		Key: a.locks.Owner, Addresses: a.network.URLs, LocalURL: a.Listeners.URL, Pace: a.locks.Pace.Check, Robots: robots.Codes{Registry: a.Robots, Server: a.Talk}, Log: a.Log}
 	if c.Web.IngressListen == "" { // if it is set, proxies connect to that address instead
 		if o.Ingress, err = c.Web.Proxies(); err != nil {
 			return err

@@ -51,7 +51,7 @@ const (
 // thought of.
 var routeLocks = map[lock][]string{
 	public: {"GET /perch-card.js", "GET /blueprints/:name"},
-	pages:  {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /session", "POST /session", "DELETE /session"},
+	pages:  {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /session", "POST /session", "POST /session/code", "DELETE /session"},
 	anyone: {"GET /health", "GET /ready",
 		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
 	robotsToken: {"GET /xiaozhi/v1", "GET /xiaozhi/v1/"},

@@ -50,8 +50,19 @@ func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
 	if err := r.o.Check(c); err != nil {
 		return device.Robot{}, err
 	}
+	return r.configure(id, func() (device.Robot, error) { return r.Registry.Configure(id, c) })
+}
+
+// Nickname calls Registry.Nickname.
+func (r Owned) Nickname(id device.ID, name string) error {
+	_, err := r.configure(id, func() (device.Robot, error) { return r.Registry.Nickname(id, name) })
+	return err
+}
+
+// configure calls change, which changes the settings of a robot, and publishes the change.
+func (r Owned) configure(id device.ID, change func() (device.Robot, error)) (device.Robot, error) {
 	before := r.Settings(id).Name
-	robot, err := r.Registry.Configure(id, c)
+	robot, err := change()
 	if err != nil {
 		return robot, err
 	}

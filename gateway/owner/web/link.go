@@ -5,6 +5,7 @@ import "time"
 // Link is a link that logs in another device, once.
 type Link struct {
 	URLs  []string  `json:"urls"`  // alternative URLs; the last one works only on this machine
+	Code  string    `json:"code"`  // six digits to type on the page instead of opening a URL; they expire earlier
 	Until time.Time `json:"until"` // when the link expires
 	QR    []string  `json:"qr"`    // QR code of the first URL, as qrCode returns it
 }
@@ -12,8 +13,8 @@ type Link struct {
 // makeLink makes a one-time link. The code is in the fragment of the URL, which browsers neither send to a server nor
 // write to a log.
 func (s *Server) makeLink() (Link, error) {
-	code, until := s.newLink()
-	l := Link{Until: until.UTC().Truncate(time.Second)}
+	code, typed, until := s.newLink()
+	l := Link{Code: typed, Until: until.UTC().Truncate(time.Second)}
 	for _, address := range append(s.o.Addresses(), s.o.LocalURL()) {
 		l.URLs = append(l.URLs, address+"/#/in/"+code)
 	}

@@ -152,7 +152,19 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 	r.GET("/session", func(c *gin.Context) {
 		how := AuthMethodOf(c.Request)
 		c.Header("Cache-Control", "no-store")
-		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": s.o.Name, "language": s.o.Language(), "version": s.o.Version})
+		c.JSON(http.StatusOK, gin.H{"in": how != "", "how": how, "name": s.o.Name, "language": s.o.Language(), "version": s.o.Version,
+			"says": s.canSayCode()})
+	})
+	paced.POST("/session/code", httpserver.Limit(limit.Data), func(c *gin.Context) {
+		_, err := httpserver.Body(c.Request) // the body may be empty
+		if err == nil {
+			err = s.sayCode(c.Request.Context())
+		}
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.Status(http.StatusNoContent)
 	})
 	paced.POST("/session", httpserver.Limit(limit.Data), func(c *gin.Context) {
 		var b struct{ Token, Code string }

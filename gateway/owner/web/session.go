@@ -5,10 +5,13 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
@@ -26,6 +29,10 @@ const (
 	sessionLifetime = 30 * 24 * time.Hour
 	linkLifetime    = 10 * time.Minute // lifetime of a one-time link
 	maxLinks        = 16               // unused links; another link replaces the oldest
+
+	codeLifetime = 5 * time.Minute // lifetime of a link's code
+	maxTries     = 5               // wrong codes that end the code of every link
+	sayInterval  = time.Minute     // shortest time between two codes that robots say
 )
 
 // AuthMethod is the way an owner was authenticated.
@@ -162,38 +169,91 @@ func cancelAfter(r *http.Request, wait func(context.Context)) (cancellable *http
 	return r.WithContext(ctx), callAfter(ctx, wait, cancel)
 }
 
-// link is a one-time link. It expires by the monotonic clock, so that setting the clock back does not make a link
-// valid again.
+// link is a one-time link, with six digits that people can type instead. It expires by the monotonic clock, so that
+// setting the clock back does not make a link valid again.
 type link struct {
-	hash [sha256.Size]byte // SHA-256 of the code
-	made time.Time         // from time.Now, so that it has a monotonic clock reading
+	hash  [sha256.Size]byte // SHA-256 of the code in the link
+	typed string            // the six digits; "" once they have ended
+	tries int               // wrong digits since the link was made
+	made  time.Time         // from time.Now, so that it has a monotonic clock reading
 }
 
 // isValid reports whether the link has not expired.
 func (l link) isValid() bool { return time.Since(l.made) < linkLifetime }
 
-// newLink adds a link. It returns the code of the link, and the wall clock time when the link expires.
-func (s *Server) newLink() (code string, until time.Time) {
+// isTyped reports whether a code is the link's six digits, and these have not expired.
+func (l link) isTyped(code string) bool {
+	return l.typed != "" && time.Since(l.made) < codeLifetime && subtle.ConstantTimeCompare([]byte(l.typed), []byte(code)) == 1
+}
+
+// newLink adds a link. It returns the code of the link, the six digits to type instead, and the wall clock time when the
+// link expires.
+func (s *Server) newLink() (code, typed string, until time.Time) {
 	random := make([]byte, 15)
 	rand.Read(random) //nolint:errcheck // never fails, by its documentation
 	code = base32.StdEncoding.EncodeToString(random)
+	digits, _ := rand.Int(rand.Reader, big.NewInt(1_000_000)) // never fails either
+	typed = fmt.Sprintf("%06d", digits)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.links = append(s.links[max(0, len(s.links)-maxLinks+1):], link{sha256.Sum256([]byte(code)), time.Now()})
-	return code, s.o.Now().Add(linkLifetime)
+	s.links = append(s.links[max(0, len(s.links)-maxLinks+1):], link{hash: sha256.Sum256([]byte(code)), typed: typed, made: time.Now()})
+	return code, typed, s.o.Now().Add(linkLifetime)
 }
 
-// redeem reports whether a code is valid, and makes it invalid.
+// redeem reports whether a code is valid, and makes it invalid. After maxTries wrong codes, the digits of a link are
+// invalid, too; a code in a link cannot be guessed.
 func (s *Server) redeem(code string) (found bool) {
+	code = strings.ReplaceAll(code, " ", "") // people read and type the digits in groups
 	hash := sha256.Sum256([]byte(code))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.links = slices.DeleteFunc(s.links, func(l link) bool {
-		found = found || l.hash == hash && l.isValid()
-		return l.hash == hash || !l.isValid()
+		is := l.hash == hash || l.isTyped(code)
+		found = found || is && l.isValid()
+		return is || !l.isValid()
 	})
+	for i := range s.links {
+		if l := &s.links[i]; !found {
+			if l.tries++; l.tries >= maxTries {
+				l.typed = ""
+			}
+		}
+	}
 	return found
 }
+
+// sayCode makes a link, and has a robot say its six digits aloud. Anybody on the network can ask for that, so robots say
+// at most one code in sayInterval, and only who is near the robot hears it.
+func (s *Server) sayCode(ctx context.Context) error {
+	if !s.canSayCode() {
+		return &httpserver.Fault{Word: "no_robot", Sentence: "no robot that its owner has adopted can say a code", HTTP: http.StatusNotFound}
+	}
+	s.mu.Lock()
+	before := s.said
+	wait := sayInterval - time.Since(before)
+	if before.IsZero() || wait <= 0 {
+		wait, s.said = 0, time.Now()
+	}
+	s.mu.Unlock()
+	if wait > 0 {
+		return &httpserver.Fault{Word: "code_said", HTTP: http.StatusTooManyRequests,
+			Sentence: fmt.Sprintf("a robot has said a code just now; it says another one in %d seconds", int(wait.Seconds())+1)}
+	}
+	code, typed, _ := s.newLink()
+	if err := s.o.Robots.SayCode(ctx, typed); err != nil {
+		s.redeem(code)
+		s.mu.Lock()
+		s.said = before // nobody has heard the code
+		s.mu.Unlock()
+		return &httpserver.Fault{Word: "no_robot_listens", HTTP: http.StatusConflict, Err: err,
+			Sentence: "no robot listens; wake one of yours, by a touch or its wake word, and try again within half a minute"}
+	}
+	s.o.Log.Info("a robot has said a code for the page")
+	return nil
+}
+
+// canSayCode reports whether there is a robot that may say codes.
+func (s *Server) canSayCode() bool { return s.o.Robots != nil && s.o.Robots.CanSayCode() }
 
 // authenticate authenticates the owner by the proxy or by a cookie. It returns a copy of the request with the
 // authentication, or the request itself if it cannot be authenticated or is authenticated already. stop must be called
@@ -321,7 +381,7 @@ func (s *Server) logIn(r *http.Request, token, code string) (*http.Cookie, error
 		// The sentence of the error is for programs, and does not help a person.
 		why := "this is not the admin token; the token is in the file admin-token in the data directory"
 		if code != "" {
-			why = "this link has been used before, or is older than ten minutes; sudo perch open makes another one"
+			why = "this link or code is wrong, was used before or is too old: a link works for ten minutes, a code for five; sudo perch open makes another one"
 		}
 		return nil, &httpserver.Fault{Word: wrong.Word, Sentence: why, HTTP: wrong.HTTP}
 	}

@@ -37,8 +37,17 @@ type Options struct {
 	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
 	LocalURL  func() string // returns the URL for browsers on this machine
+	Robots    Robots        // robots that say codes; nil if none can
 	Log       *slog.Logger
 	Now       func() time.Time // time.Now if nil
+}
+
+// Robots say codes for the page aloud, to the people near them.
+type Robots interface {
+	// CanSayCode reports whether there is a robot that the owner has adopted.
+	CanSayCode() bool
+	// SayCode has such a robot say six digits. It returns an error if none can at the moment.
+	SayCode(ctx context.Context, digits string) error
 }
 
 // Server serves the pages and authenticates the owner.
@@ -53,6 +62,7 @@ type Server struct {
 	epoch string        // the present epoch
 	ended chan struct{} // closed when all sessions are ended
 	links []link        // oldest first
+	said  time.Time     // when a robot has last said a code; zero if none has
 
 	visits         visits
 	administrators *administrators // nil if the proxies admit only owners

@@ -54,6 +54,22 @@ type server struct {
 	now time.Time
 
 	paced int // requests that are paced
+
+	robots  bool   // whether there is a robot that may say codes
+	listens bool   // whether it listens
+	said    string // the last code that it has said
+}
+
+// CanSayCode implements web.Robots.
+func (s *server) CanSayCode() bool { return s.robots }
+
+// SayCode implements web.Robots.
+func (s *server) SayCode(_ context.Context, digits string) error {
+	if !s.listens {
+		return errors.New("no robot listens")
+	}
+	s.said = digits
+	return nil
 }
 
 func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *server {
@@ -64,7 +80,7 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 		StoreEpoch: kept.keep, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		LocalURL:  func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
-		Pace: func(*http.Request) error { s.paced++; return nil }, Log: slog.New(slog.DiscardHandler)})
+		Pace: func(*http.Request) error { s.paced++; return nil }, Robots: s, Log: slog.New(slog.DiscardHandler)})
 	e, err := httpserver.NewEngine(slog.New(slog.DiscardHandler))
 	must.Succeed(t, err)
 	d.HomeAssistantRoutes(e)
@@ -259,12 +275,6 @@ func TestUnstoredLogoutIsReported(t *testing.T) {
 // TestLinkExpiresByMonotonicClock: its ten minutes are those of a clock that only runs.
 func TestLinkExpiresByMonotonicClock(t *testing.T) {
 	s := serve(t, &epochs{}, adminToken)
-	ask := func(path, body string) *httptest.ResponseRecorder {
-		r, answer := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), httptest.NewRecorder()
-		r.Header.Set("Authorization", "Bearer "+adminToken)
-		s.Config.Handler.ServeHTTP(answer, r)
-		return answer
-	}
 	synctest.Test(t, func(t *testing.T) {
 		for _, c := range []struct {
 			name   string
@@ -277,15 +287,110 @@ func TestLinkExpiresByMonotonicClock(t *testing.T) {
 			{"a link after its time", 11 * time.Minute, 0, 401},
 			{"a link after its time, by a clock that was set back", 11 * time.Minute, -time.Hour, 401},
 		} {
-			_, code, _ := strings.Cut(ask("/api/v1/link", "").Body.String(), "/#/in/")
+			_, code, _ := strings.Cut(s.handle("/api/v1/link", "", "Authorization", "Bearer "+adminToken).Body.String(), "/#/in/")
 			code, _, _ = strings.Cut(code, `"`)
 			time.Sleep(c.passes)
 			s.now = s.now.Add(c.passes + c.clock)
-			if got := ask("/session", `{"code":"`+code+`"}`); got.Code != c.status {
+			if got := s.handle("/session", `{"code":"`+code+`"}`); got.Code != c.status {
 				t.Errorf("%s: %d %s, want %d", c.name, got.Code, got.Body, c.status)
 			}
 		}
 	})
+}
+
+// handle sends a request without the network, as a test with a passed clock must. header is names and values in turn.
+func (s *server) handle(path, body string, header ...string) *httptest.ResponseRecorder {
+	r, answer := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)), httptest.NewRecorder()
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	s.Config.Handler.ServeHTTP(answer, r)
+	return answer
+}
+
+// code makes a link, and returns its code of six digits.
+func (s *server) code(t *testing.T) string {
+	t.Helper()
+	var l web.Link
+	must.Succeed(t, json.Unmarshal(s.handle("/api/v1/link", "", "Authorization", "Bearer "+adminToken).Body.Bytes(), &l))
+	if len(l.Code) != 6 || strings.Trim(l.Code, "0123456789") != "" {
+		t.Fatalf("the code is %q", l.Code)
+	}
+	return l.Code
+}
+
+// typeIn types a code on the page, and returns the status.
+func (s *server) typeIn(code string) int { return s.handle("/session", `{"code":"`+code+`"}`).Code }
+
+// TestTypedCode: six digits let in once, within five minutes, and not after five wrong ones.
+func TestTypedCode(t *testing.T) {
+	wrong := func(code string) string { // differs in its last digit
+		return code[:5] + string('0'+(code[5]-'0'+1)%10)
+	}
+	for name, c := range map[string]struct {
+		before func(s *server, code string)
+		want   int
+	}{
+		"at once":                 {func(*server, string) {}, 204},
+		"after four minutes":      {func(*server, string) { time.Sleep(4 * time.Minute) }, 204},
+		"after five minutes":      {func(*server, string) { time.Sleep(5 * time.Minute) }, 401},
+		"a second time":           {func(s *server, code string) { s.typeIn(code) }, 401},
+		"after four wrong codes":  {func(s *server, code string) { s.mistypes(wrong(code), 4) }, 204},
+		"after five wrong codes":  {func(s *server, code string) { s.mistypes(wrong(code), 5) }, 401},
+		"after many wrong tokens": {func(s *server, _ string) { s.mistypes("no-code", 4) }, 204},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, &epochs{}, adminToken)
+			synctest.Test(t, func(t *testing.T) {
+				code := s.code(t)
+				c.before(s, code)
+				if got := s.typeIn(code[:3] + " " + code[3:]); got != c.want {
+					t.Errorf("%d, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// mistypes types a wrong code some times.
+func (s *server) mistypes(code string, times int) {
+	for range times {
+		s.typeIn(code)
+	}
+}
+
+// TestRobotSaysCode: at most once in a minute, only where its owner has adopted one, and only a code that was said counts.
+func TestRobotSaysCode(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	synctest.Test(t, func(t *testing.T) {
+		expect := func(status int, word string) {
+			t.Helper()
+			if got := s.handle("/session/code", ""); got.Code != status || !strings.Contains(got.Body.String(), word) {
+				t.Errorf("%d %s, want %d %s", got.Code, got.Body, status, word)
+			}
+		}
+		expect(404, "no_robot")
+		s.robots = true
+		expect(409, "no_robot_listens")
+		s.listens = true
+		expect(204, "") // nobody has heard the one before
+		expect(429, "code_said")
+		first := s.said
+		time.Sleep(time.Minute)
+		expect(204, "")
+		if second := s.said; s.typeIn(second) != 204 || s.typeIn(first) != 204 || s.typeIn(first) != 401 {
+			t.Error("the codes that were said do not let in, each once")
+		}
+		if got := s.handle("/session/code", "", "Origin", "http://elsewhere.example"); got.Code != 403 {
+			t.Errorf("a page of another origin has a robot speak: %d", got.Code)
+		}
+	})
+	for robots, want := range map[bool]string{false: `"says":false`, true: `"says":true`} {
+		s.robots = robots
+		if _, text := s.ask(http.MethodGet, "/session", ""); !strings.Contains(text, want) {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
 }
 
 // TestLinkWorksOnce: and no more than a few wait.
