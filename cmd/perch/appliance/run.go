@@ -48,6 +48,8 @@ func (a *Appliance) list() []parts.Part {
 			a.behaviours.Run(ctx, a.Talk, robots.RuleActions{Registry: a.Robots, Server: a.Talk, Notifier: a.Agents.Notifier, MQTT: a.Mirror})
 		})},
 		{Run: fromFirst(a.Agents.Diary.Run), Conditions: parts.One(func() health.Part { return health.Of("diary", a.Agents.Diary.Err(), "") })},
+		{Run: fromFirst(robots.Naming{Robots: a.Owned, Server: a.Talk, Character: a.Agents.Characters.Of, Log: a.Log,
+			IsCommand: func(text string) bool { return a.Agents.Engines.Engines().CompleteSentence(text, false) }}.Run)},
 		{Run: fromFirst(a.warmer.Run), End: a.Talk.Close},
 		{Run: func(context.Context) error { return a.Listeners.Serve() }, End: a.Listeners.Stop, Conditions: parts.One(a.Listeners.Condition)},
 		{End: a.Talk.StopAccepting}, // ends before the listeners, which wait for downloads

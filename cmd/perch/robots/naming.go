@@ -1,0 +1,194 @@
+package robots
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"perch/agent"
+	"perch/device"
+	"perch/event"
+	"perch/gateway/robot"
+	"perch/language"
+)
+
+// Naming has each robot that was adopted and has no name ask once what it is called. A robot asks when the talk with it
+// pauses, or after its adoption if it listens then.
+type Naming struct {
+	Robots    Owned
+	Server    *robot.Server
+	Character func(device.ID) robot.Character
+	IsCommand func(text string) bool // reports whether a text is a command
+	Log       *slog.Logger
+}
+
+const (
+	pauseBeforeName = 5 * time.Second  // silence before the question
+	timeForName     = 30 * time.Second // time to ask and to answer
+	maxNameWords    = 2                // words of an answer that can be a name
+	maxNameLetters  = 8                // letters of such an answer in a script without spaces
+)
+
+// nameless holds the robots that have not asked yet, with the time when each asks: zero until its talk pauses.
+type nameless map[device.ID]time.Time
+
+// Run follows the events of the bus until ctx ends.
+func (n Naming) Run(ctx context.Context, reader *event.Reader) {
+	events, stop := reader.Events(ctx)
+	defer stop()
+	var questions sync.WaitGroup
+	defer questions.Wait()
+	waiting, withdraw := nameless{}, map[device.ID]context.CancelFunc{}
+	for {
+		select {
+		case e, open := <-events:
+			if !open {
+				return
+			}
+			n.handleEvent(waiting, withdraw, e)
+		case <-waiting.next():
+		}
+		for id, due := range waiting {
+			if due.IsZero() || time.Now().Before(due) {
+				continue
+			}
+			delete(waiting, id)
+			asking, end := context.WithCancel(ctx)
+			withdraw[id] = end
+			questions.Go(func() {
+				defer end()
+				n.ask(ctx, asking, id)
+			})
+		}
+	}
+}
+
+// next returns a channel that receives a value when the next robot asks, or nil if none is about to.
+func (w nameless) next() <-chan time.Time {
+	var first time.Time
+	for _, due := range w {
+		if !due.IsZero() && (first.IsZero() || due.Before(first)) {
+			first = due
+		}
+	}
+	if first.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(first))
+}
+
+// handleEvent notes when robots ask, and withdraws the question of a robot that has got a name.
+func (n Naming) handleEvent(waiting nameless, withdraw map[device.ID]context.CancelFunc, e event.Envelope) {
+	_, waits := waiting[e.Robot]
+	switch ev := e.Event.(type) {
+	case event.RobotAdopted:
+		waiting[e.Robot] = time.Time{}
+		if slices.Contains(n.Server.Open(), e.Robot) {
+			waiting[e.Robot] = time.Now().Add(pauseBeforeName)
+		}
+	case event.RobotRenamed, event.RobotForgotten:
+		delete(waiting, e.Robot)
+		if end := withdraw[e.Robot]; end != nil {
+			end()
+			delete(withdraw, e.Robot)
+		}
+	case event.TurnEnded:
+		if waits && ev.End == event.EndDone {
+			waiting[e.Robot] = time.Now().Add(pauseBeforeName)
+		}
+	case event.Hearing, event.Heard, event.ThinkingStarted, event.RobotOffline:
+		if waits {
+			waiting[e.Robot] = time.Time{}
+		}
+	}
+}
+
+// ask has a robot ask for its name, and sets the name that it gets. asking ends when the question is withdrawn.
+func (n Naming) ask(ctx, asking context.Context, id device.ID) {
+	r, err := n.Robots.Get(id)
+	speech := n.Character(id).Speech
+	if err != nil || !r.Adopted() || r.Settings.Name != "" || speech.Mute || speech.Deaf {
+		return
+	}
+	words := new(language.Catalogue).In(speech.Language)
+	proposal := n.propose(id, words)
+	a, err := n.Server.Ask(asking, id, agent.Question{Text: words.Message("naming.ask", "name", proposal), Until: time.Now().Add(timeForName)})
+	if err != nil {
+		n.Log.Debug("a robot could not ask for its name", "robot", id, "err", err)
+		return
+	}
+	name := proposal // for a touch, or a yes on the page
+	switch a.Outcome {
+	case agent.AnswerTouch, agent.AnswerAllowed:
+	case agent.AnswerDenied:
+		name = ""
+	case agent.AnswerGiven:
+		yes, understood := agent.YesOrNo(new(language.Catalogue), a.Text)
+		if !yes {
+			name = ""
+		}
+		if understood {
+			break
+		}
+		if name = nameIn(a.Text, words); name == "" || n.IsCommand(a.Text) {
+			if err := n.Server.InjectText(ctx, id, a.Text); err != nil { // the robot answers it like any other text
+				n.Log.Debug("a robot cannot answer what was said instead of its name", "robot", id, "err", err)
+			}
+			return
+		}
+	default:
+		return // nobody has answered
+	}
+	reply := "naming.unnamed"
+	if name != "" {
+		reply = "naming.named"
+		if err := n.Robots.Nickname(id, name); err != nil {
+			n.Log.Info("a robot cannot have the name that somebody has said", "robot", id, "err", err)
+			reply = "naming.unnamed"
+		}
+	}
+	if _, err := n.Server.Speak(ctx, id, words.Message(reply, "name", name)); err != nil {
+		n.Log.Debug("a robot cannot say its name", "robot", id, "err", err)
+	}
+}
+
+// propose returns a name that no robot has, or the first name of the list if all are taken.
+func (n Naming) propose(id device.ID, words *language.Words) string {
+	names := strings.Split(words.Message("naming.names"), ", ")
+	taken := func(name string) bool {
+		return slices.ContainsFunc(n.Robots.List(), func(r device.Robot) bool { return strings.EqualFold(r.Settings.Name, name) })
+	}
+	if i := slices.IndexFunc(names, func(name string) bool { return !taken(name) }); i >= 0 {
+		return names[i]
+	}
+	return names[0]
+}
+
+// nameIn returns the name in an answer such as "your name is Momo", or "" if the answer is too long for a name.
+func nameIn(answer string, words *language.Words) string {
+	trim := func(s string) string {
+		return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) })
+	}
+	name := trim(answer)
+	for around := range strings.SplitSeq(words.Message("naming.around"), ", ") {
+		if rest, is := strings.CutPrefix(strings.ToLower(name), around); is && len(rest) < len(name) {
+			name = trim(name[len(name)-len(rest):])
+		} else if rest, is := strings.CutSuffix(name, around); is {
+			name = trim(rest)
+		}
+	}
+	spaceless := strings.ContainsFunc(name, language.Spaceless)
+	if name == "" || len(strings.Fields(name)) > maxNameWords || spaceless && utf8.RuneCountInString(name) > maxNameLetters {
+		return ""
+	}
+	first, n := utf8.DecodeRuneInString(name)
+	if name, err := device.CheckName(string(unicode.ToUpper(first)) + name[n:]); err == nil {
+		return name
+	}
+	return ""
+}
