@@ -174,7 +174,9 @@ func (Silent) Think(_ context.Context, _ Turn, out func(Reply) error) error {
 
 // SilentDriver declares the brain of kind NoBrain. It has no options.
 func SilentDriver() driver.Driver[struct{}, Brain] {
-	return driver.Driver[struct{}, Brain]{Kind: NoBrain, Runs: []string{"nothing"}, Sample: `{kind: none}    # never answers; everything else works`,
+	return driver.Driver[struct{}, Brain]{Kind: NoBrain, Runs: []string{"nothing"},
+		Summary: "Nobody answers. Robots still tell what is due, and do what you do on the page.",
+		Sample:  `{kind: none}    # never answers; everything else works`,
 		Options: func() any { return new(struct{}) },
 		Check:   func(any, struct{}) error { return nil },
 		New:     func(any, struct{}) (Brain, error) { return Silent{}, nil }}

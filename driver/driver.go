@@ -16,6 +16,11 @@ type Driver[Setup, Engine any] struct {
 	// Runs lists the programs or services that users of the engine run, such as "Home Assistant".
 	// They become rows of the table in docs/engines.md.
 	Runs []string
+	// Summary says to owners, in one sentence, what the engine is and where it runs.
+	Summary string
+	// Billed reports whether the engine is a service that bills each use. Kinds of engines that also run
+	// at home are not.
+	Billed bool
 	// Sample holds sample entries for cmd/perch/config/perch.yaml, one per line, in YAML's flow
 	// style, each with an optional comment.
 	Sample string
@@ -23,7 +28,8 @@ type Driver[Setup, Engine any] struct {
 	// doc tags their documentation.
 	Options func() any
 	// Check returns the error that New would return, without creating an engine. It may read
-	// files that the options name. options was returned by Options.
+	// files that the options name. options was returned by Options. If the text of the error
+	// contains keys of options, the first of them is the wrong one.
 	Check func(options any, s Setup) error
 	// New creates the engine. It opens no connection.
 	New func(options any, s Setup) (Engine, error)
@@ -53,7 +59,7 @@ func Of[K any, O interface{ Check() error }, S, E any](d Driver[S, E], complete 
 // For returns a driver that accepts a T as its setup. It is d, with the function setup converting a T
 // to d's type of setup.
 func For[T, S, E any](d Driver[S, E], setup func(T) S) Driver[T, E] {
-	return Driver[T, E]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample, Options: d.Options,
+	return Driver[T, E]{Kind: d.Kind, Runs: d.Runs, Summary: d.Summary, Billed: d.Billed, Sample: d.Sample, Options: d.Options,
 		Check: func(options any, t T) error { return d.Check(options, setup(t)) },
 		New:   func(options any, t T) (E, error) { return d.New(options, setup(t)) }}
 }
@@ -68,6 +74,12 @@ func (l List[S, E]) Find(kind string) (d Driver[S, E], found bool) {
 		return d, false
 	}
 	return l[i], true
+}
+
+// Summary returns the summary of a kind, and whether it bills each use.
+func (l List[S, E]) Summary(kind string) (summary string, billed bool) {
+	d, _ := l.Find(kind)
+	return d.Summary, d.Billed
 }
 
 // Kinds returns the sorted kinds of all drivers.

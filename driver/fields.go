@@ -10,6 +10,8 @@ type Field struct {
 	Key   string
 	Doc   string // documentation; may be empty
 	Value reflect.Value
+	// Choices lists the possible values of a text, from the tag oneof, separated by spaces; nil if any text is possible.
+	Choices []string
 }
 
 // Fields returns the keys of a section of the configuration. section is a struct, or a pointer or
@@ -33,9 +35,9 @@ func fields(section reflect.Value, tagged bool) (all []Field) {
 		case key == ",inline":
 			all = append(all, fields(section.Field(i), true)...)
 		case key == "" && !tagged:
-			all = append(all, Field{strings.ToLower(f.Name), "", section.Field(i)})
+			all = append(all, Field{Key: strings.ToLower(f.Name), Value: section.Field(i)})
 		case key != "":
-			all = append(all, Field{key, f.Tag.Get("doc"), section.Field(i)})
+			all = append(all, Field{key, f.Tag.Get("doc"), section.Field(i), strings.Fields(f.Tag.Get("oneof"))})
 		}
 	}
 	return all

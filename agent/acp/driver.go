@@ -12,8 +12,9 @@ import (
 // configuration does not set.
 func Driver() driver.Driver[Options, agent.Brain] {
 	return driver.Of(driver.Driver[Options, agent.Brain]{Kind: "acp",
-		Runs:   []string{"a coding agent: claude-agent-acp, gemini, codex-acp, goose, zeroclaw"},
-		Sample: `{kind: acp, command: [claude-agent-acp], cwd: /var/lib/perch/agent, env: {NAME: value}, idle: 5m, turns: 50, age: 30m, allow: [read, search]}`},
+		Runs:    []string{"a coding agent: claude-agent-acp, gemini, codex-acp, goose, zeroclaw"},
+		Summary: "A coding agent that is installed on this machine answers.",
+		Sample:  `{kind: acp, command: [claude-agent-acp], cwd: /var/lib/perch/agent, env: {NAME: value}, idle: 5m, turns: 50, age: 30m, allow: [read, search]}`},
 		Options.withSetup, func(o Options) (agent.Brain, error) { return New(o) })
 }
 

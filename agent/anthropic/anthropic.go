@@ -62,6 +62,7 @@ type Options struct {
 // Driver declares the kind of model anthropic.
 func Driver() thinker.ModelDriver {
 	return driver.Of(thinker.ModelDriver{Kind: "anthropic", Runs: []string{"Anthropic, or a proxy of it"},
+		Summary: "Claude, a language model of Anthropic, a cloud; you need an account there.", Billed: true,
 		Sample: `{kind: anthropic, model: claude-haiku-4-5, key_file: /etc/perch/secrets/brain, url: ""}    # url is a proxy's`},
 		Options.withSetup, func(o Options) (thinker.Model, error) { return New(o) })
 }

@@ -60,7 +60,8 @@ type Setup struct {
 // Driver declares the brain assist.
 func Driver() driver.Driver[Setup, agent.Brain] {
 	return driver.Of(driver.Driver[Setup, agent.Brain]{Kind: "assist", Runs: []string{"Home Assistant"},
-		Sample: `{kind: assist, url: "http://homeassistant.local:8123", token: "", token_file: /etc/perch/secrets/home-assistant, pipeline: "", agent: "", rest: false}`},
+		Summary: "Your Home Assistant answers, and does what you say with the devices it knows.",
+		Sample:  `{kind: assist, url: "http://homeassistant.local:8123", token: "", token_file: /etc/perch/secrets/home-assistant, pipeline: "", agent: "", rest: false}`},
 		Options.withSetup, func(o Options) (agent.Brain, error) { return New(o) })
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	ReasoningEffort string   `yaml:"reasoning_effort" doc:"none, low, medium, ...: for servers that support it."`
 	KeepAlive       string   `yaml:"keep_alive" doc:"How long Ollama keeps the model loaded: 10m, or -1 for ever."`
 	NumCtx          int      `yaml:"num_ctx" doc:"The length of Ollama's context in tokens."`
-	Dialect         string   `yaml:"dialect" doc:"openai or ollama, if the address does not show which it is."`
+	Dialect         string   `yaml:"dialect" doc:"openai or ollama, if the address does not show which it is." oneof:"openai ollama"`
 	// Extra must not contain the keys model, messages, tools and stream.
 	Extra map[string]any `yaml:"extra" doc:"Keys that are added to each request."`
 
@@ -70,7 +70,8 @@ type Options struct {
 // Driver declares the model openai.
 func Driver() thinker.ModelDriver {
 	return driver.Of(thinker.ModelDriver{Kind: "openai",
-		Runs: []string{"a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud", "Ollama, llama.cpp"},
+		Runs:    []string{"a server with OpenAI's API: speaches, whisper.cpp, kokoro, LocalAI, the cloud", "Ollama, llama.cpp"},
+		Summary: "A language model: Ollama or llama.cpp in your home, or a cloud with OpenAI's interface.",
 		Sample: `{kind: openai, url: "http://192.168.1.9:11434/v1", model: "qwen3:4b", keep_alive: 10m, num_ctx: 8192}    # Ollama
 {kind: openai, url: "https://api.openai.com/v1", model: gpt-4o-mini, key: "", key_file: /etc/perch/secrets/brain, vision: true, temperature: 0.7, max_tokens: 400}
 {kind: openai, url: "http://192.168.1.9:8080/v1", model: any, dialect: openai, reasoning_effort: none, extra: {cache_prompt: true}}    # llama.cpp`},

@@ -22,7 +22,9 @@ type Keys struct {
 
 // Driver declares the brain reflex.
 func Driver() driver.Driver[Setup, agent.Brain] {
-	return driver.Driver[Setup, agent.Brain]{Kind: "reflex", Runs: []string{"nothing"}, Sample: `{kind: reflex, sentences: ""}`,
+	return driver.Driver[Setup, agent.Brain]{Kind: "reflex", Runs: []string{"nothing"},
+		Summary: "Answers simple questions at once, such as the time and timers, and cannot chat. It runs on this machine.",
+		Sample:  `{kind: reflex, sentences: ""}`,
 		Options: func() any { return new(Keys) },
 		Check: func(keys any, s Setup) error {
 			_, err := s.Books(keys.(*Keys).Sentences)

@@ -62,7 +62,7 @@ func (s BrainSetup) sources(servers []ToolServer) (all []ToolSource, err error) 
 
 // BrainDriver declares the brain of a kind of model. K is the type of the model's options.
 func BrainDriver[K any](d ModelDriver) driver.Driver[BrainSetup, agent.Brain] {
-	return driver.Driver[BrainSetup, agent.Brain]{Kind: d.Kind, Runs: d.Runs, Sample: d.Sample,
+	return driver.Driver[BrainSetup, agent.Brain]{Kind: d.Kind, Runs: d.Runs, Summary: d.Summary, Billed: d.Billed, Sample: d.Sample,
 		Options: func() any { return new(BrainKeys[K]) },
 		Check: func(options any, s BrainSetup) error {
 			keys := options.(*BrainKeys[K])

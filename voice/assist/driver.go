@@ -21,7 +21,8 @@ type RecognizerKeys struct {
 // RecognizerDriver declares the recognizer assist.
 func RecognizerDriver() voice.RecognizerDriver {
 	return driver.Of(voice.RecognizerDriver{Kind: "assist", Runs: []string{"Home Assistant"},
-		Sample: `{kind: assist, url: "http://homeassistant.local:8123", token: "", token_file: /etc/perch/secrets/home-assistant, pipeline: ""}`},
+		Summary: "The speech recognition of your Home Assistant.",
+		Sample:  `{kind: assist, url: "http://homeassistant.local:8123", token: "", token_file: /etc/perch/secrets/home-assistant, pipeline: ""}`},
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) { return NewRecognizer(o) })
 }
 
@@ -49,7 +50,8 @@ type SynthesizerKeys struct {
 // SynthesizerDriver declares the synthesizer assist.
 func SynthesizerDriver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "assist", Runs: []string{"Home Assistant"},
-		Sample: `{kind: assist, url: "http://homeassistant.local:8123", token_file: /etc/perch/secrets/home-assistant, pipeline: "", engine: tts.piper, voice: "", convert: false}`},
+		Summary: "A voice of your Home Assistant.",
+		Sample:  `{kind: assist, url: "http://homeassistant.local:8123", token_file: /etc/perch/secrets/home-assistant, pipeline: "", engine: tts.piper, voice: "", convert: false}`},
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) { return NewSynthesizer(o) })
 }
 

@@ -36,6 +36,7 @@ type Options struct {
 // Driver declares the synthesizer elevenlabs.
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "elevenlabs", Runs: []string{"ElevenLabs"},
+		Summary: "Natural voices of ElevenLabs, a cloud; you need an account there.", Billed: true,
 		Sample: `{kind: elevenlabs, url: "", model: "", voice: "an id of 20 letters", key: "", key_file: /etc/perch/secrets/tts, within: 10s}`},
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }

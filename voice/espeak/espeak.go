@@ -40,7 +40,9 @@ const ServeCommand = "espeak"
 // Driver declares the synthesizer espeak. Its child process runs the program of this
 // process, even after an upgrade has replaced the file.
 func Driver() voice.SynthesizerDriver {
-	return driver.Of(voice.SynthesizerDriver{Kind: "espeak", Runs: []string{"nothing"}, Sample: `{kind: espeak, voice: en-us, speed: 0}`},
+	return driver.Of(voice.SynthesizerDriver{Kind: "espeak", Runs: []string{"nothing"},
+		Summary: "A plain voice that runs on this machine and speaks many languages, but not Japanese.",
+		Sample:  `{kind: espeak, voice: en-us, speed: 0}`},
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 

@@ -25,7 +25,8 @@ type RecognizerKeys struct {
 // RecognizerDriver declares the recognizer openai.
 func RecognizerDriver() voice.RecognizerDriver {
 	return driver.Of(voice.RecognizerDriver{Kind: "openai", Runs: []string{servers},
-		Sample: `{kind: openai, url: "http://192.168.1.9:8000/v1", model: whisper-1, key: "", key_file: "", stream_upload: false}`},
+		Summary: "A server with OpenAI's interface: one in your home, such as speaches, or a cloud.",
+		Sample:  `{kind: openai, url: "http://192.168.1.9:8000/v1", model: whisper-1, key: "", key_file: "", stream_upload: false}`},
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) { return NewRecognizer(o) })
 }
 
@@ -49,7 +50,8 @@ type SynthesizerKeys struct {
 // SynthesizerDriver declares the synthesizer openai.
 func SynthesizerDriver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "openai", Runs: []string{servers},
-		Sample: `{kind: openai, url: "http://192.168.1.9:8880/v1", model: kokoro, voice: af_heart, key_file: "", rate: 0, stream: false}`},
+		Summary: "A server with OpenAI's interface: one in your home, such as kokoro, or a cloud.",
+		Sample:  `{kind: openai, url: "http://192.168.1.9:8880/v1", model: kokoro, voice: af_heart, key_file: "", rate: 0, stream: false}`},
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) { return NewSynthesizer(o) })
 }
 

@@ -45,7 +45,8 @@ const (
 // Driver declares the synthesizer openjtalk.
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "openjtalk", Runs: []string{"open_jtalk, for Japanese"},
-		Sample: `{kind: openjtalk, voice: "", speed: 0}    # Japanese only, before espeak; docs/engines.md says what to install`},
+		Summary: "A Japanese voice that runs on this machine.",
+		Sample:  `{kind: openjtalk, voice: "", speed: 0}    # Japanese only, before espeak; docs/engines.md says what to install`},
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 

@@ -23,7 +23,9 @@ type Keys struct {
 
 // Driver declares the recognizer sphinx.
 func Driver() driver.Driver[Setup, voice.Recognizer] {
-	return driver.Driver[Setup, voice.Recognizer]{Kind: "sphinx", Runs: []string{"nothing"}, Sample: `{kind: sphinx, model: ""}`,
+	return driver.Driver[Setup, voice.Recognizer]{Kind: "sphinx", Runs: []string{"nothing"},
+		Summary: "Understands Perch's own sentences in English, and no others. It runs on this machine.",
+		Sample:  `{kind: sphinx, model: ""}`,
 		Options: func() any { return new(Keys) },
 		Check:   func(any, Setup) error { return nil }, // Keys.CheckGrammar checks the grammar
 		New: func(keys any, s Setup) (voice.Recognizer, error) {

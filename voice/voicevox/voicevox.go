@@ -40,7 +40,8 @@ type Options struct {
 // Driver declares the synthesizer voicevox.
 func Driver() voice.SynthesizerDriver {
 	return driver.Of(voice.SynthesizerDriver{Kind: "voicevox", Runs: []string{"VOICEVOX or AivisSpeech, for Japanese"},
-		Sample: `{kind: voicevox, url: "http://192.168.1.9:50021", voice: 3, speed: 100}    # Japanese only, before espeak`},
+		Summary: "Lively Japanese voices, by VOICEVOX or AivisSpeech on a computer of yours.",
+		Sample:  `{kind: voicevox, url: "http://192.168.1.9:50021", voice: 3, speed: 100}    # Japanese only, before espeak`},
 		Options.withSetup, func(o Options) (voice.Synthesizer, error) { return New(o) })
 }
 

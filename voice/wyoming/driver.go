@@ -28,7 +28,8 @@ type RecognizerKeys struct {
 // RecognizerDriver declares the recognizer wyoming.
 func RecognizerDriver() driver.Driver[Setup, voice.Recognizer] {
 	return driver.Of(driver.Driver[Setup, voice.Recognizer]{Kind: "wyoming", Runs: []string{runs},
-		Sample: `{kind: wyoming, url: "tcp://192.168.1.9:10300", model: ""}    # faster-whisper and its kin`},
+		Summary: "A server in your home that understands speech, such as faster-whisper.",
+		Sample:  `{kind: wyoming, url: "tcp://192.168.1.9:10300", model: ""}    # faster-whisper and its kin`},
 		RecognizerKeys.options, func(o Options) (voice.Recognizer, error) {
 			e, err := New(o)
 			return asRecognizer{e}, err
@@ -56,7 +57,8 @@ type SynthesizerKeys struct {
 // SynthesizerDriver declares the synthesizer wyoming.
 func SynthesizerDriver() driver.Driver[Setup, voice.Synthesizer] {
 	return driver.Of(driver.Driver[Setup, voice.Synthesizer]{Kind: "wyoming", Runs: []string{runs},
-		Sample: `{kind: wyoming, url: "tcp://192.168.1.9:10200", voice: en_GB-alba-medium}    # piper`},
+		Summary: "A server in your home that speaks, such as piper.",
+		Sample:  `{kind: wyoming, url: "tcp://192.168.1.9:10200", voice: en_GB-alba-medium}    # piper`},
 		SynthesizerKeys.options, func(o Options) (voice.Synthesizer, error) {
 			e, err := New(o)
 			return asSynthesizer{e}, err

@@ -29,6 +29,11 @@ func TestTranslations(t *testing.T) {
 			english[k.About] = k.Doc
 		}
 	}
+	for _, kinds := range EngineKinds() {
+		for _, k := range kinds {
+			english[k.About] = k.Summary
+		}
+	}
 	if len(english) < 70 {
 		t.Fatalf("only %d keys are explained", len(english))
 	}
