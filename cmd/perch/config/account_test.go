@@ -125,7 +125,7 @@ func TestUnreadableFiles(t *testing.T) {
 	key := keptIn(t, 0o755, 0o000)
 	path := written(t, "brains: [{kind: openai, url: \"http://h:1/v1\", model: m, key_file: \""+key+"\"}]")
 	_, err := (Source{File: path}).Load()
-	for _, word := range []string{":1: brains.0: ", "the user " + currentAccount().Name + " cannot read", "brain.key", "chgrp"} {
+	for _, word := range []string{":1: brains.0.key_file: ", "the user " + currentAccount().Name + " cannot read", "brain.key", "chgrp"} {
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("%v does not say %q", err, word)
 		}

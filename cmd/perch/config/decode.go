@@ -70,6 +70,10 @@ func (k *checker) overlayWith(c any, file string, text []byte) *checker {
 			maps.DeleteFunc(k.lines, func(other string, _ line) bool { return strings.HasPrefix(other, key+".") })
 		}
 	})
+	k.covered = map[string]bool{}
+	for key := range o.lines {
+		k.covered[key] = k.lines[key].file == k.file
+	}
 	maps.Copy(k.lines, o.lines)
 	return o
 }

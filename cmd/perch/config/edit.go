@@ -58,13 +58,7 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 	}
 	if inList {
 		listPath, rest := strings.Split(list.Key, "."), strings.Split(strings.TrimPrefix(key, list.Key+"."), ".")
-		current := valueAt(e.tree, listPath)
-		if current == nil {
-			current = valueAt(e.file, listPath)
-		}
-		if current == nil {
-			current = list.Default
-		}
+		current := e.current(list)
 		if len(rest) == 2 && rest[1] == "kind" && value != nil && k.Value != value { // the other keys of the entry belong to the previous kind and are dropped
 			rest, value = rest[:1], map[string]any{"kind": value}
 		}
@@ -72,6 +66,10 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 			return e.tree, err
 		}
 		path = listPath
+	} else if entries, ok := value.([]any); ok && k.Kinds != nil {
+		if value, err = keepEntries(entries, e.current(k)); err != nil {
+			return e.tree, err
+		}
 	}
 	changed, err := withValue(e.tree, path, value)
 	tree, ok := changed.(map[string]any)
@@ -79,6 +77,44 @@ func (e overlayEditor) set(key string, value any) (map[string]any, error) {
 		err = errNoKey
 	}
 	return tree, err
+}
+
+// current returns the present value of a list, with its secrets.
+func (e overlayEditor) current(list Key) any {
+	path := strings.Split(list.Key, ".")
+	if value := valueAt(e.tree, path); value != nil {
+		return value
+	}
+	if value := valueAt(e.file, path); value != nil {
+		return value
+	}
+	return list.Value // neither file has the list, so that it has no secrets
+}
+
+// errListChanged is the error for a change of a list that is not the present one.
+var errListChanged = errors.New("the list was changed meanwhile, and is not touched; look at it and try again")
+
+// keepEntries returns a list of engines whose entries {from: N, kind: KIND} are replaced by entry N of the
+// current list. Clients need not know the secrets of entries that they keep or move.
+func keepEntries(entries []any, current any) ([]any, error) {
+	now, _ := current.([]any)
+	kept := slices.Clone(entries)
+	for i, entry := range entries {
+		reference, _ := entry.(map[string]any)
+		from, isReference := reference["from"]
+		if !isReference {
+			continue
+		}
+		n, isNumber := from.(int64)
+		if !isNumber || n < 0 || n >= int64(len(now)) || len(reference) != 2 {
+			return nil, errListChanged
+		}
+		if engine, ok := now[n].(map[string]any); !ok || engine["kind"] != reference["kind"] {
+			return nil, errListChanged
+		}
+		kept[i] = now[n]
+	}
+	return kept, nil
 }
 
 // listOf returns the list whose entries contain a key.

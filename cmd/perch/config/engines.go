@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 
@@ -175,6 +176,23 @@ func checkKeys(k *checker, path string, drivers kinds, e Engine) (exist bool) {
 
 var errNoKey = errors.New("there is no such key")
 
+// wrongOption returns the path of the option that err, an error of an engine's check, is about: the first
+// whose key is in the text. It returns the engine's path if no key is.
+func wrongOption(path string, options []driver.Field, err error) string {
+	if err == nil {
+		return path
+	}
+	for word := range strings.FieldsFuncSeq(strings.ToLower(err.Error()), func(r rune) bool { return r != '_' && !unicode.IsLetter(r) }) {
+		if word == "address" {
+			word = "url"
+		}
+		if slices.ContainsFunc(options, func(f driver.Field) bool { return f.Key == word }) {
+			return path + "." + word
+		}
+	}
+	return path
+}
+
 // checkList checks that a list of engines other than brain_deep is not empty, the kind and the keys of
 // each engine, and that the engine can be made with setup(i), where i is its index.
 func checkList[S, E any](k *checker, list string, drivers driver.List[S, E], engines []Engine, setup func(i int) S) {
@@ -185,7 +203,8 @@ func checkList[S, E any](k *checker, list string, drivers driver.List[S, E], eng
 		path := fmt.Sprintf("%s.%d", list, i)
 		k.oneOf(path+".kind", e.Kind, drivers.Kinds()...)
 		if checkKeys(k, path, drivers, e) && e.Options != nil {
-			k.failed(path, drivers.Check(e.Kind, e.Options, setup(i)))
+			err := drivers.Check(e.Kind, e.Options, setup(i))
+			k.failed(wrongOption(path, driver.FieldsOf(e.Options), err), err)
 		}
 	}
 }

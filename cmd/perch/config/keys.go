@@ -27,7 +27,9 @@ type Key struct {
 	From     string `json:"from"`           // where the value is set
 	By       string `json:"by,omitempty"`   // the variable or flag that sets the value
 	Line     int    `json:"line,omitempty"` // the line of the owner's file that sets the value
-	Doc      string `json:"doc,omitempty"`
+	// InFile reports whether the owner's file sets the key too, although the value is from the overlay.
+	InFile bool   `json:"in_file,omitempty"`
+	Doc    string `json:"doc,omitempty"`
 	// About is the key under which language/TAG/keys.json has the translation of Doc. Several keys
 	// may share one Doc.
 	About string `json:"about,omitempty"`
@@ -126,6 +128,7 @@ func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc commen
 	if key.From, key.By = l.from(name); key.From == fromFile {
 		key.Line = l.lines[name].number
 	}
+	key.InFile = key.From == fromSettings && l.covered[name]
 	if drivers := kindsOf(v); drivers != nil {
 		key.Kinds = map[string][]string{}
 		for _, kind := range drivers.Kinds() {
