@@ -14,6 +14,7 @@ type Utterance struct {
 	mu       sync.Mutex
 	pcm      []int16
 	finished bool
+	ended    time.Time     // when the utterance was finished
 	dropped  bool          // the sound is not needed: pcm stays empty
 	grown    chan struct{} // closed by the next write or by Finish; nil if no reader waits
 
@@ -79,9 +80,16 @@ func (u *Utterance) Finish() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.finished {
-		u.finished = true
+		u.finished, u.ended = true, time.Now()
 		u.wakeReaders()
 	}
+}
+
+// Ended returns when the utterance was finished, or the zero time if it is not.
+func (u *Utterance) Ended() time.Time {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ended
 }
 
 // Drop discards the sound and makes Write discard all following sound, because nobody will

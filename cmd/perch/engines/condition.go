@@ -23,6 +23,8 @@ type condition struct {
 	language string // the household's language; an engine that refuses other languages has not failed
 	log      *slog.Logger
 
+	waits *waits
+
 	mu          sync.Mutex
 	unsupported map[voice.Options]bool // voices and languages that were logged as unsupported
 }
@@ -32,7 +34,7 @@ type condition struct {
 func newCondition(part string, log *slog.Logger, publish func(event.Event), now func() time.Time) *condition {
 	c := remote.NewCondition(part, log, func(cause string) { publish(event.Fault{Part: part, Cause: cause}) }, now)
 	c.Warns = IsWarning
-	return &condition{Condition: c, log: log, unsupported: map[voice.Options]bool{}}
+	return &condition{Condition: c, log: log, waits: new(waits), unsupported: map[voice.Options]bool{}}
 }
 
 // resting returns an error if the engine must not be used because it has just failed. A trial may
@@ -126,6 +128,12 @@ func (e watchedRecognizer) Recognize(ctx context.Context, u *voice.Utterance, o 
 	}
 	began := e.Now()
 	t, err := e.Recognizer.Recognize(ctx, u, o)
+	if err == nil && !e.trial {
+		if ended := u.Ended(); ended.After(began) { // it has listened while the person spoke
+			began = ended
+		}
+		e.waits.add(e.Now().Sub(began))
+	}
 	if foreign := o.Language != e.language && errors.Is(err, voice.ErrLanguage); ctx.Err() == nil && !foreign {
 		e.Used(began, err)
 	}
@@ -152,6 +160,9 @@ func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice
 	hasSound := false
 	speak := func(o voice.Options) error {
 		return m.Synthesizer.Synthesize(ctx, text, o, func(pcm []int16) error {
+			if !hasSound && !m.trial {
+				m.waits.add(m.Now().Sub(began))
+			}
 			hasSound = true
 			outErr = out(pcm)
 			return outErr
@@ -190,7 +201,12 @@ func (m watchedBrain) Think(ctx context.Context, t agent.Turn, out func(agent.Re
 	}
 	var outErr error
 	began := m.Now()
+	replied := m.trial
 	err := m.Brain.Think(ctx, t, func(r agent.Reply) error {
+		if !replied {
+			replied = true
+			m.waits.add(m.Now().Sub(began))
+		}
 		outErr = out(r)
 		return outErr
 	})

@@ -14,6 +14,7 @@ import (
 
 	"perch/agent"
 	"perch/event"
+	"perch/gateway/owner/admin"
 	"perch/must"
 	"perch/remote"
 	"perch/voice"
@@ -402,4 +403,69 @@ func TestAnUnknownLanguageGoesToTheNextEngine(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slow takes a second to begin its output, and another to end it.
+type slow struct{ *scripted }
+
+func (s slow) Recognize(ctx context.Context, u *voice.Utterance, o voice.Options) (voice.Transcript, error) {
+	_ = u.Send(ctx, func([]byte) error { return nil })
+	time.Sleep(2 * time.Second)
+	return s.scripted.Recognize(ctx, u, o)
+}
+
+func (s slow) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
+	time.Sleep(time.Second)
+	defer time.Sleep(time.Second)
+	return s.scripted.Synthesize(ctx, text, o, out)
+}
+
+func (s slow) Think(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+	time.Sleep(time.Second)
+	defer time.Sleep(time.Second)
+	return s.scripted.Think(ctx, turn, out)
+}
+
+// TestWaits: what counts is how long a person waits: from the end of speech, and until the first sound or word.
+// Trials and failures do not count.
+func TestWaits(t *testing.T) {
+	watched(t, func(t *testing.T, c *condition, _ *bytes.Buffer, _ *[]event.Event) {
+		wants := func(uses int, median, p95 int64) {
+			t.Helper()
+			got := c.waits.summary()
+			if uses == 0 && got != nil || uses > 0 && (got == nil || *got != admin.Wait{Uses: uses, Median: median, P95: p95}) {
+				t.Errorf("the wait is %+v, want %d, %d, %d", got, uses, median, p95)
+			}
+			c.waits = new(waits)
+		}
+		engine, broken := slow{&scripted{}}, slow{&scripted{err: voice.ErrUnavailable}}
+		recognize := func(r voice.Recognizer, trial bool) {
+			u := voice.NewUtterance()
+			var speaking sync.WaitGroup
+			speaking.Go(func() {
+				time.Sleep(5 * time.Second) // somebody speaks
+				u.Finish()
+			})
+			_, _ = watchedRecognizer{r, c, trial}.Recognize(t.Context(), u, voice.Options{})
+			speaking.Wait()
+		}
+		recognize(engine, false)
+		wants(1, 2000, 2000)
+		recognize(engine, true)
+		recognize(broken, false)
+		wants(0, 0, 0)
+		c.Last = true
+		for range 3 {
+			_ = watchedSynthesizer{engine, c, false}.Synthesize(t.Context(), "words", voice.Options{}, func([]int16) error { return nil })
+		}
+		wants(3, 1000, 1000)
+		_ = watchedSynthesizer{engine, c, true}.Synthesize(t.Context(), "words", voice.Options{}, func([]int16) error { return nil })
+		wants(0, 0, 0)
+		_ = watchedBrain{engine, c, false}.Think(t.Context(), agent.Turn{}, func(agent.Reply) error { return nil })
+		wants(1, 1000, 1000)
+		for i := range 2 * maxWaits {
+			c.waits.add(time.Duration(i) * time.Second)
+		}
+		wants(maxWaits, 149_000, 194_000)
+	})
 }

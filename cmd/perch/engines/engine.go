@@ -6,6 +6,7 @@ import (
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/cmd/perch/config"
 	"perch/remote"
 	"perch/voice"
 )
@@ -16,6 +17,7 @@ type Engine struct {
 	List  string                      // "recognizer", "synthesizer", "brain", "deep" or "tools"
 	Kind  string                      // the kind in the configuration; for "tools" the name of the server
 	Where string                      // the address or program of the engine; may be empty
+	Cost  string                      // what a use costs, as config.Engine.Cost says
 	Check func(context.Context) error // checks thoroughly whether the engine works, for the doctor; may be nil
 	Warm  func(context.Context) error // prepares the engine for the next turn; may be nil
 	// CheckContext checks whether a model's context is long enough for a conversation, for the doctor; may be nil.
@@ -23,6 +25,7 @@ type Engine struct {
 
 	quickCheck func(context.Context) error // checks the engine while the appliance runs; may be nil
 	statusText func() string               // describes the engine while it works; nil if Where says enough
+	configured config.Engine               // what the engine was made from; the zero value for "tools"
 
 	// One of these is set, unless List is "tools".
 	Recognizer  voice.Recognizer

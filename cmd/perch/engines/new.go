@@ -30,6 +30,10 @@ func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Conte
 		return nil, err
 	}
 	e := &Set{sentences: config.Sentences(c), language: speech.Language, publish: publish, findWyoming: find}
+	if before != nil {
+		e.earlier = before.All
+		defer func() { e.earlier = nil }()
+	}
 	sentences := []any{config.ReflexLanguages(c), e.sentences, e.language}
 	for i, g := range [numGroups]struct {
 		madeFrom any

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -39,6 +40,7 @@ type Set struct {
 	sources   map[string]thinker.ToolSource // servers of tools by their configurations
 	closers   []func()                      // close the engines of the group that is being made
 	groups    [numGroups]*group
+	earlier   []*Engine // the engines of the configuration before, while a Set is made
 
 	language string // the household's first language
 	words    *language.Catalogue
@@ -76,6 +78,10 @@ func (e *Set) addConfigured(list string, c config.Engine, engine any, log *slog.
 		where = w.Where()
 	}
 	n := e.add(list, c.Kind, where, log)
+	n.configured, n.Cost = c, c.Cost()
+	if i := slices.IndexFunc(e.earlier, func(n *Engine) bool { return n.List == list && reflect.DeepEqual(n.configured, c) }); i >= 0 {
+		n.waits = e.earlier[i].waits // the same engine, perhaps in another place of its list
+	}
 	e.setHooks(n, engine)
 	return n
 }

@@ -2,12 +2,14 @@ package engines
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"perch/agent"
 	"perch/agent/thinker"
+	"perch/cmd/perch/config"
 	"perch/gateway/owner/admin"
 	"perch/voice"
 )
@@ -34,9 +36,12 @@ const tryConversation = "try"
 func (t Trials) Engines() []admin.Engine {
 	entries := []admin.Engine{}
 	e := t.engines.Engines()
+	places := map[string]int{}
 	for i, part := range e.Conditions() {
 		n := e.All[i]
 		if entry, ok := n.entry(part); ok {
+			entry.Key = fmt.Sprintf("%s.%d", keyOf(entry.List), places[entry.List]) // each entry of a list makes one engine
+			places[entry.List]++
 			switch words := e.words.In(t.speech().Language); {
 			case n.Synthesizer != nil:
 				entry.Sample = words.Message("engines.voice")
@@ -49,10 +54,25 @@ func (t Trials) Engines() []admin.Engine {
 	return entries
 }
 
+// keyOf returns the key of the configuration that holds a list of engines, which is an admin.Engine.List.
+func keyOf(list string) string {
+	switch list {
+	case "recognizer", "synthesizer":
+		return "speech." + list + "s"
+	case "brain":
+		return "brains"
+	}
+	return list
+}
+
+// Kinds returns the kinds of engines that each list may contain.
+func (t Trials) Kinds() any { return config.EngineKinds() }
+
 // entry returns the API's description of an engine with the condition p, or false for a server of
 // tools.
 func (n *Engine) entry(p admin.Part) (entry admin.Engine, ok bool) {
-	entry = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since}
+	entry = admin.Engine{Part: n.Part, List: n.List, Kind: n.Kind, Where: n.Where, OK: p.OK, Note: p.Note, Since: p.Since,
+		Cost: n.Cost, Wait: n.waits.summary()}
 	switch {
 	case n.Recognizer != nil:
 		entry.Try = admin.TrySound

@@ -36,6 +36,17 @@ type Engine struct {
 	Try   string    `json:"try"`            // TryText or TrySound
 	// Sample is a text for trying the engine, in the language of the household.
 	Sample string `json:"sample,omitempty"`
+	Key    string `json:"key"`            // place in the configuration, such as "speech.recognizers.0"
+	Cost   string `json:"cost,omitempty"` // "free", "billed" or, if unknown, empty
+	Wait   *Wait  `json:"wait,omitempty"` // nil before the first use
+}
+
+// Wait says how long people have waited for an engine in its latest uses: from the end of their speech to its transcript,
+// from a text to its first sound, or from a question to the beginning of the reply.
+type Wait struct {
+	Uses   int   `json:"uses"`
+	Median int64 `json:"median"` // in milliseconds
+	P95    int64 `json:"p95"`    // in milliseconds
 }
 
 // ErrNoEngine is the error for the name of an engine that is not configured.
@@ -44,6 +55,8 @@ var ErrNoEngine = errors.New("there is no such engine")
 // engines lists the configured engines and tries them by name.
 type engines interface {
 	Engines() []Engine
+	// Kinds describes the kinds of engines that each list of the configuration may contain.
+	Kinds() any
 	// Recognize returns the transcript of a recording, which has 16000 samples per second.
 	Recognize(ctx context.Context, part string, pcm []int16) (string, error)
 	// Speak calls out with pieces of the synthesized sound, which has 24000 samples per second.

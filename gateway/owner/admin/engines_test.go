@@ -33,6 +33,8 @@ func (e *engines) Engines() []admin.Engine {
 	}
 }
 
+func (e *engines) Kinds() any { return map[string]any{} }
+
 func (e *engines) wait(ctx context.Context) error {
 	if e.forever {
 		<-ctx.Done()

@@ -130,6 +130,7 @@ func (a *API) noticeRoutes(api gin.IRouter) {
 // engineRoutes mounts the routes of the engines. The router must allow the size of a recording.
 func (a *API) engineRoutes(api gin.IRouter) {
 	api.GET("/engines", getHandler(func() (any, error) { return a.o.Engines.Engines(), nil }))
+	api.GET("/engines/kinds", getHandler(func() (any, error) { return a.o.Engines.Kinds(), nil }))
 	api.POST("/engines/try", func(c *gin.Context) {
 		wav, tried, err := a.testEngine(c.Request.Context(), c.Query("part"), c.Request.Body)
 		switch {
