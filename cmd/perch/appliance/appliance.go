@@ -30,6 +30,7 @@ import (
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
 	"perch/gateway/owner/admin"
+	"perch/gateway/owner/daily"
 	"perch/gateway/owner/web"
 	"perch/gateway/robot"
 	"perch/gateway/wyoming"
@@ -102,6 +103,7 @@ type Appliance struct {
 	admin   *admin.API
 	metrics *admin.Metrics
 	web     *web.Server // nil if the page is off
+	daily   *daily.Sums
 
 	closers  []func()    // called by Close in reverse order
 	restart  chan error  // contains ErrRestart after a request to restart

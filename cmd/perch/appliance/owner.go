@@ -7,13 +7,20 @@ import (
 	"perch/cmd/perch/engines"
 	"perch/cmd/perch/robots"
 	"perch/cmd/perch/settings"
+	"perch/device"
 	"perch/gateway/owner/admin"
+	"perch/gateway/owner/daily"
 	"perch/gateway/owner/web"
+	"perch/store"
 )
 
 // newOwner makes the admin API, the metrics and the page, and mounts all APIs on the listeners.
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
+	a.daily = daily.NewSums(store.NewTable[daily.Day](a.DB, "days"), a.zone, func(id device.ID) bool {
+		_, err := a.Robots.Get(id)
+		return err == nil
+	})
 	o := admin.Options{
 		Robots: a.Owned, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Board: a.board, Bus: a.Bus,
@@ -21,7 +28,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Questions: a.viewers.Questions, ForgetConversation: a.Agents.Mind.Forget, Phrase: a.Agents.PhraseFor,
 		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
-		Turns:  func(n int) any { return a.Records.Turns(n) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func() any { return a.daily.Week() }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
 		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)

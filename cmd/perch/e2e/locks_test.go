@@ -60,7 +60,7 @@ var routeLocks = map[lock][]string{
 		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name", "GET /xiaozhi/notify/:ticket"},
 	ownersToken: append(bridgesAdmin("/admin", "/xiaozhi/admin"),
 		"GET /metrics", "POST /api/v1/link", "GET /api/v1/qr", "GET /api/v1/address",
-		"GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/diary", "GET /api/v1/diary/verify", "POST /api/v1/adopt",
+		"GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/days", "GET /api/v1/diary", "GET /api/v1/diary/verify", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "GET /api/v1/memory/stats", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
 		"GET /api/v1/devices", "POST /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",

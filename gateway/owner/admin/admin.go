@@ -105,6 +105,7 @@ type Options struct {
 	Diary    func(n int) any      // returns the latest n entries of the diary, newest first
 	Verify   func() (any, error)  // verifies the whole diary
 	Turns    func(n int) any      // returns the latest n turns
+	Week     func() any           // returns the daily sums of the latest days
 	Parts    func() []Part
 	Counters func() []Counter
 	Gauges   []Gauge

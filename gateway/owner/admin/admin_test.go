@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -300,6 +301,12 @@ func TestForgetHangsUp(t *testing.T) {
 			t.Errorf("asked %q", got)
 		}
 		h.wants(t, http.MethodGet, "/api/v1/devices/a0b1c2d3e4f5", "", 404, "")
+	}
+}
+
+func TestDays(t *testing.T) {
+	if got := get[[]string](t, newAppliance(t), "/api/v1/days"); !slices.Equal(got, []string{"a day"}) {
+		t.Errorf("days %q", got)
 	}
 }
 

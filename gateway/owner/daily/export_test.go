@@ -1,0 +1,23 @@
+package daily
+
+import (
+	"time"
+
+	"perch/event"
+)
+
+func (s *Sums) Add(e event.Envelope) { s.add(e) }
+
+func (s *Sums) Store() { s.store() }
+
+// AdjustClock sets the wall clock forward, or back.
+func (s *Sums) AdjustClock(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	read := s.now
+	s.now = func() moment {
+		m := read()
+		m.wall = m.wall.Add(by)
+		return m
+	}
+}
