@@ -14,6 +14,7 @@ import (
 	"perch/gateway/robot/dialogue"
 	"perch/gateway/robot/tools"
 	"perch/limit"
+	"perch/plain"
 	"perch/voice"
 )
 
@@ -76,7 +77,7 @@ func (l *loop) performTurnEffect(ctx context.Context, e dialogue.Effect) {
 		l.answerQuestion(e.Answer)
 	case dialogue.CancelTurn:
 		speaking := l.stopTurn()
-		l.recordTurn(event.EndCancelled)
+		l.recordTurn(event.EndCancelled, "")
 		if speaking || e.Abort {
 			l.send(xiaozhi.TTSStop{})
 		}
@@ -246,7 +247,7 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 		e.End = cmp.Or(e.End, event.EndDone)
 		l.publish(event.TurnEnded{End: e.End, Reason: e.Reason, Stages: l.turn.clock.durations()})
 		reboot = l.turn.reboot.Load()
-		l.recordTurn(e.End)
+		l.recordTurn(e.End, e.Reason)
 	}
 	l.turn = nil
 	if reboot {
@@ -256,7 +257,7 @@ func (l *loop) endTurn(e dialogue.EndTurn) {
 
 // recordTurn records the words that were understood and the sentences that were really spoken, and clears
 // the turn. A stranger's turn is not stored, but the agent adds it to the conversation like any other turn.
-func (l *loop) recordTurn(end string) {
+func (l *loop) recordTurn(end, reason string) {
 	t := l.turn
 	l.turn = nil
 	if t == nil {
@@ -271,8 +272,10 @@ func (l *loop) recordTurn(end string) {
 		l.Mind.AddExchange(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: said}, now)
 	}
 	if t.trusted.Load() {
+		details := t.account.get()
+		details.Reason = plain.Clip(reason, limit.Line)
 		l.Records.addTurn(TurnRecord{
-			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: said, End: end, Stages: t.clock.durations(),
+			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: said, End: end, Stages: t.clock.durations(), Details: details,
 		})
 	}
 }

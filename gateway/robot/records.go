@@ -34,6 +34,7 @@ type TurnRecord struct {
 	Said    string           `json:"said"`
 	End     string           `json:"end"`    // as in event.TurnEnded
 	Stages  map[string]int64 `json:"stages"` // as in event.TurnEnded
+	Details
 }
 
 // table is a table of records. A power cut may undo the changes that PutSoon and DeleteSoon have made

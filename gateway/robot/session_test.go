@@ -2,7 +2,9 @@ package robot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -56,6 +58,37 @@ func TestTurnRecord(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTurnDetails: what the brain thought and did is stored with the turn, and still published.
+func TestTurnDetails(t *testing.T) {
+	mind := &scriptedMind{answer: func(ctx context.Context, turn agent.Turn, out func(agent.Reply) error) error {
+		running := event.ToolStatus{ID: "1", Name: "search", Status: event.ToolRunning, Detail: "trains"}
+		done := event.ToolStatus{ID: "1", Name: "search", Status: event.ToolDone}
+		for _, e := range []event.Event{event.ThinkingStarted{Brain: "openai 2"}, event.Thought{Text: "A train?"}, event.Thought{Text: "Yes."}, running, done} {
+			turn.Publish(e)
+		}
+		for i := range 100 {
+			turn.Publish(event.ToolStatus{ID: fmt.Sprint("more", i), Name: strings.Repeat("long", 100), Status: event.ToolDone, Detail: strings.Repeat("x", 1000)})
+			turn.Publish(event.Thought{Text: strings.Repeat("more ", 1000)})
+			_, _ = turn.Body.Call(ctx, "self.none", map[string]any{"text": strings.Repeat("x", 1000)})
+		}
+		return errors.Join(out(agent.Say{Text: "At nine."}), out(agent.Done{End: agent.Continue}))
+	}}
+	talking(t, mind, func(k *talk) {
+		k.hears(xiaozhi.Auto, "when does the train go")
+		k.pass(5 * time.Second)
+		d := k.turns.Last.Details
+		if d.Brain != "openai 2" || !strings.HasPrefix(d.Thoughts, "A train?\nYes.\n") || len(d.Calls) == 0 || d.Calls[0].Name != "self.none" || d.Calls[0].Error == "" {
+			t.Errorf("stored %.300v", d)
+		}
+		if want := (ToolUse{Name: "search", Status: event.ToolDone, Detail: "trains"}); d.Tools[0] != want {
+			t.Errorf("stored %+v, want %+v", d.Tools[0], want)
+		}
+		if text, err := json.Marshal(d); err != nil || len(text) > 32<<10 {
+			t.Errorf("the details have %d bytes, %v", len(text), err)
+		}
+	})
 }
 
 func understood(texts ...string) (all []voice.Transcript) {

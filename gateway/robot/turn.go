@@ -34,6 +34,7 @@ type turn struct {
 	cancel     context.CancelFunc
 
 	clock      stages
+	account    account
 	end        agent.End
 	gestures   int         // gestures queued so far
 	audible    bool        // something was spoken
@@ -247,6 +248,10 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 	err := s.Mind.Answer(within, agent.Turn{
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
 		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t},
+		Publish: func(e event.Event) {
+			t.account.add(e)
+			s.publish(e)
+		},
 	}, func(r agent.Reply) error {
 		watch.Stop() // the time for speaking and asking does not count
 		defer watch.Reset(t.options.Patience)
@@ -475,6 +480,7 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
 	result, err := b.session.callTool(ctx, name, arguments)
+	b.account.addCall(name, arguments, result, err)
 	if lights, found := device.FindLights(b.session.toolbox.Tools()); err == nil && found && lights.Name == name {
 		b.session.publish(event.RobotStatus{Lights: new(lights.Colour(arguments))})
 	}
