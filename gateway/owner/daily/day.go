@@ -18,7 +18,7 @@ import (
 type Day struct {
 	Robot   device.ID        `json:"robot"`
 	Date    string           `json:"date"`              // such as "2026-11-28"
-	Talks   Hours            `json:"talks,omitempty"`   // number of turns
+	Talks   Hours            `json:"talks,omitempty"`   // how often somebody said something
 	Waits   map[string]Wait  `json:"waits,omitempty"`   // by stage; see event.Stages
 	Battery Hours            `json:"battery,omitempty"` // latest charge in percent
 	Signal  Hours            `json:"signal,omitempty"`  // latest strength of the Wi-Fi signal: 1 (weak), 2 or 3 (strong)
@@ -29,7 +29,7 @@ type Day struct {
 // Hours has a number for each hour from 0 to 23 in which there was something.
 type Hours map[int]int
 
-// Wait is how long a stage took in all turns that had it.
+// Wait is how long a stage took in all answers that had it.
 type Wait struct {
 	Turns int   `json:"turns"`
 	Ms    int64 `json:"ms"` // the sum, in milliseconds
@@ -45,8 +45,10 @@ const Other = "other"
 // add adds an event at an hour, and returns whether the event has changed d.
 func (d *Day) add(e event.Event, hour int) bool {
 	switch e := e.(type) {
+	case event.Heard:
+		d.Talks.add(hour, 1)
 	case event.TurnEnded:
-		d.addTurn(e, hour)
+		return d.addTurn(e)
 	case event.RobotStatus:
 		return d.addStatus(e, hour)
 	case event.Perceived:
@@ -61,9 +63,12 @@ func (d *Day) add(e event.Event, hour int) bool {
 	return true
 }
 
-// addTurn adds a turn and the durations of its stages.
-func (d *Day) addTurn(e event.TurnEnded, hour int) {
-	d.Talks.add(hour, 1)
+// addTurn adds the durations of the stages of a turn, and returns whether it is a turn for which somebody has waited: an
+// announcement is not.
+func (d *Day) addTurn(e event.TurnEnded) bool {
+	if _, answered := e.Stages[event.StageFirstToken]; !answered {
+		return false
+	}
 	for _, stage := range event.Stages() {
 		ms, measured := e.Stages[stage]
 		if !measured {
@@ -75,6 +80,7 @@ func (d *Day) addTurn(e event.TurnEnded, hour int) {
 		w := d.Waits[stage]
 		d.Waits[stage] = Wait{Turns: w.Turns + 1, Ms: w.Ms + max(0, ms)}
 	}
+	return true
 }
 
 // addStatus sets the battery and the signal of an hour, and returns whether they have changed.

@@ -113,7 +113,7 @@ func (s *Sums) add(e event.Envelope) {
 				delete(s.moods, e.Robot)
 			}
 		}
-	case event.TurnEnded, event.RobotStatus, event.Perceived:
+	case event.Heard, event.TurnEnded, event.RobotStatus, event.Perceived:
 		if e.Robot != "" {
 			s.change(e.Robot, now.wall, func(d *Day, hour int) bool { return d.add(e.Event, hour) })
 		}

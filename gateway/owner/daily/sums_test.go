@@ -111,8 +111,15 @@ func (h *home) dates() (dates []string) {
 }
 
 func turn(firstPacket int64) event.Event {
-	return event.TurnEnded{End: event.EndDone, Stages: map[string]int64{event.StageFirstPacket: firstPacket, event.StageRecognize: 100}}
+	return event.TurnEnded{End: event.EndDone, Stages: map[string]int64{event.StageFirstPacket: firstPacket, event.StageFirstToken: 100}}
 }
+
+// Events of these tests.
+var (
+	heard event.Event = event.Heard{Text: "Hello."}
+	// announced is the end of a turn in which nobody has waited for an answer.
+	announced event.Event = event.TurnEnded{End: event.EndDone, Stages: map[string]int64{event.StageFirstPacket: 9000}}
+)
 
 func status(battery int, signal string) event.Event {
 	return event.RobotStatus{Battery: &battery, Signal: signal}
@@ -128,11 +135,11 @@ func wantHours(t *testing.T, what string, got daily.Hours, want daily.Hours) {
 func TestADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "Asia/Tokyo") // nine hours ahead
-		h.happens(robotA, turn(1000), turn(3000), status(80, "strong"), status(79, "weak"), event.Perceived{Name: "face_detected"})
+		h.happens(robotA, heard, turn(1000), heard, turn(3000), announced, status(80, "strong"), status(79, "weak"), event.Perceived{Name: "face_detected"})
 		h.happens(robotB, status(50, "a new word"), event.Said{Text: "Hello."})
 		h.happens("", turn(500)) // a chat without a robot
 		time.Sleep(2 * time.Hour)
-		h.happens(robotA, turn(2000), event.Mood{Dominant: "curiosity"})
+		h.happens(robotA, heard, turn(2000), event.Mood{Dominant: "curiosity"})
 		time.Sleep(20 * time.Second)
 		h.happens(robotA, event.Mood{Dominant: "neutral"})
 		d := h.day(robotA, "2000-01-01")
@@ -157,7 +164,7 @@ func TestAWeekIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
 		for range 30 {
-			h.happens(robotA, turn(1000))
+			h.happens(robotA, heard)
 			time.Sleep(24 * time.Hour)
 		}
 		want := []string{"2000-01-25", "2000-01-26", "2000-01-27", "2000-01-28", "2000-01-29", "2000-01-30"}
@@ -186,7 +193,7 @@ func TestSummerTime(t *testing.T) {
 		}
 		at("2000-03-25T22:30:00Z") // 23:30 on the 25th
 		for range 5 {
-			h.happens(robotA, turn(1000))
+			h.happens(robotA, heard)
 			time.Sleep(time.Hour)
 		}
 		wantHours(t, "the day before", h.day(robotA, "2000-03-25").Talks, daily.Hours{23: 1})
@@ -194,7 +201,7 @@ func TestSummerTime(t *testing.T) {
 		at("2000-10-28T22:30:00Z") // 0:30 on the 29th
 		h.happens(robotA, event.Mood{Dominant: "patience"})
 		for range 5 {
-			h.happens(robotA, turn(1000))
+			h.happens(robotA, heard)
 			time.Sleep(time.Hour)
 		}
 		h.happens(robotA, event.Mood{Dominant: "neutral"})
@@ -208,7 +215,7 @@ func TestSummerTime(t *testing.T) {
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
-		h.happens(robotA, turn(1000), event.Mood{Dominant: "empathy"})
+		h.happens(robotA, heard, event.Mood{Dominant: "empathy"})
 		time.Sleep(10 * time.Minute)
 		h.stop()
 		h.start()
@@ -217,7 +224,7 @@ func TestRestart(t *testing.T) {
 		wantHours(t, "moods after a stop", d.Moods["empathy"], daily.Hours{0: 600_000})
 
 		for range 4 {
-			h.happens(robotA, turn(1000))
+			h.happens(robotA, heard)
 			time.Sleep(44 * time.Minute) // at 0:10, 0:54, 1:38 and 2:22
 		}
 		h.crash() // at 3:06; the sums were written at 1:10 and 2:10
@@ -241,7 +248,7 @@ func TestWrites(t *testing.T) {
 		h.sums.Week()
 		time.Sleep(30 * time.Minute)
 		for range 6 * 60 {
-			h.happens(robotA, turn(1000), event.Perceived{Name: "face_detected"})
+			h.happens(robotA, heard, event.Perceived{Name: "face_detected"})
 			time.Sleep(time.Minute)
 		}
 		if n := h.db.Commits() - before; n > 8 {
@@ -255,7 +262,7 @@ func TestClockIsSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
 		for range 3 {
-			h.happens(robotA, turn(1000))
+			h.happens(robotA, heard)
 			time.Sleep(24 * time.Hour)
 		}
 		table := store.NewTable[daily.Day](h.db, "days")
@@ -299,11 +306,11 @@ func TestForgottenRobot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
 		for range 3 {
-			h.happens(robotA, turn(1000), status(80, "weak"))
-			h.happens(robotB, turn(1000))
+			h.happens(robotA, heard, status(80, "weak"))
+			h.happens(robotB, heard)
 			time.Sleep(24 * time.Hour)
 		}
-		h.happens(robotA, turn(1000), event.Mood{Dominant: "concern"})
+		h.happens(robotA, heard, event.Mood{Dominant: "concern"})
 		h.happens(robotA, event.RobotForgotten{})
 		time.Sleep(2 * time.Hour)
 		must.Succeed(t, h.db.Flush())
@@ -337,7 +344,7 @@ func TestSize(t *testing.T) {
 			for n := range 100 {
 				robot := device.ID(fmt.Sprintf("%012x", n))
 				h.known[robot] = true
-				events := []event.Event{turn(50_000), status(i%100, "medium")}
+				events := []event.Event{heard, turn(50_000), status(i%100, "medium")}
 				if n == 0 {
 					events = append(events, names...)
 				}
