@@ -212,6 +212,13 @@ func machineLinks(names []string) ([]link, error) {
 	return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
 }
 
+// Addresses returns the addresses of this machine on the named interfaces, or on those that are announced by default if names
+// is empty.
+func Addresses(names []string) []netip.Addr {
+	links, _ := machineLinks(names) // none without a network
+	return announced(links)
+}
+
 // chooseInterfaces returns the named interfaces that are up. If names is empty, it returns all interfaces that are up,
 // support multicast, and do not belong to a container, a virtual machine or a tunnel.
 func chooseInterfaces(all []net.Interface, names []string) []net.Interface {

@@ -17,6 +17,7 @@ import (
 	"perch/agent/notice"
 	"perch/cmd/perch/access"
 	"perch/cmd/perch/agents"
+	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
@@ -65,6 +66,7 @@ type Appliance struct {
 	// Listeners and the network.
 	locks           *access.Locks
 	Listeners       *listener.Set
+	authority       *authority.Authority // of the house's https address
 	RobotMQTT       *listener.Robots
 	wyomingListener net.Listener // nil if the Wyoming server is off
 	WyomingAddr     net.Addr     // the address of wyomingListener

@@ -2,6 +2,7 @@ package appliance
 
 import (
 	"perch/cmd/perch/access"
+	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/hassapp"
 	"perch/cmd/perch/listener"
@@ -14,7 +15,9 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 	if a.locks, err = access.NewLocks(c, a.Data, a.Log); err != nil {
 		return err
 	}
-	if a.Listeners, err = listener.Open(c, a.Data, a.Log); err != nil {
+	a.authority = authority.New(authority.Options{Data: a.Data, Name: "Perch " + a.ID, Log: a.Log,
+		Names: func() []string { return a.network.Hosts() }})
+	if a.Listeners, err = listener.Open(c, a.Data, a.authority, a.Log); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.Listeners.Stop)
@@ -31,6 +34,11 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 		MDNS: c.MDNS.Enabled, Interfaces: c.MDNS.Interfaces, Listen: a.Listeners.At(listener.Network), Local: a.Listeners.At(listener.Local),
 		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log,
 		Offers: func() []mdns.Offer { return a.viewers.Offers() }}) // the network runs after viewers was set
+	if house := a.Listeners.House; house != nil && a.authority.Exists() { // the owner has asked for it in an earlier run
+		if _, err := house.Open(); err != nil {
+			a.Log.Warn("the page has no https address, so that browsers on other devices have no microphone", "err", err)
+		}
+	}
 	if a.homeAssistant, err = hassapp.Open(a.Identity.Table); err != nil {
 		return err
 	}

@@ -1,7 +1,11 @@
 package appliance
 
 import (
+	"net"
+	"strconv"
+
 	"perch/cmd/perch/access"
+	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
@@ -83,9 +87,31 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 			return err
 		}
 	}
+	if a.Listeners.House != nil {
+		o.House, o.HouseFiles = a.openHouse, func() (certificate, profile []byte) {
+			if c := a.authority.Certificate(); c != nil {
+				certificate, profile = c.Raw, []byte(authority.Profile(c))
+			}
+			return certificate, profile
+		}
+	}
 	if a.homeAssistant != nil {
 		o.Administrators = a.homeAssistant.Administrators
 	}
 	a.web = web.New(o)
 	return nil
+}
+
+// openHouse opens the https address with a certificate of the house, and describes it.
+func (a *Appliance) openHouse() (web.House, error) {
+	port, err := a.Listeners.House.Open()
+	if err != nil {
+		return web.House{}, err
+	}
+	c := a.authority.Certificate()
+	house := web.House{Authority: c.Subject.CommonName, Fingerprint: authority.Fingerprint(c)}
+	for _, name := range a.authority.Names() {
+		house.URLs = append(house.URLs, "https://"+net.JoinHostPort(name, strconv.Itoa(port)))
+	}
+	return house, nil
 }

@@ -51,7 +51,8 @@ const (
 // thought of.
 var routeLocks = map[lock][]string{
 	public: {"GET /perch-card.js", "GET /blueprints/:name"},
-	pages:  {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /session", "POST /session", "POST /session/code", "DELETE /session"},
+	pages: {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /perch-authority.crt", "GET /perch-authority.mobileconfig",
+		"GET /session", "POST /session", "POST /session/code", "DELETE /session"},
 	anyone: {"GET /health", "GET /ready",
 		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
 	robotsToken: {"GET /xiaozhi/v1", "GET /xiaozhi/v1/"},
@@ -59,7 +60,7 @@ var routeLocks = map[lock][]string{
 	ticket: {"GET /xiaozhi/ota/firmware/:name", "HEAD /xiaozhi/ota/firmware/:name",
 		"GET /xiaozhi/ota/assets/:name", "HEAD /xiaozhi/ota/assets/:name", "GET /xiaozhi/notify/:ticket"},
 	ownersToken: append(bridgesAdmin("/admin", "/xiaozhi/admin"),
-		"GET /metrics", "POST /api/v1/link", "GET /api/v1/qr", "GET /api/v1/address",
+		"GET /metrics", "POST /api/v1/link", "POST /api/v1/https", "GET /api/v1/qr", "GET /api/v1/address",
 		"GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/days", "GET /api/v1/diary", "GET /api/v1/diary/verify", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "GET /api/v1/memory/stats", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",

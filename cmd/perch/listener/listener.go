@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -52,6 +53,7 @@ type Set struct {
 	Servers    []*Server
 	Lingering  httpserver.Lingering // connections that wait for the robot to close them
 	Downloads  httpserver.Downloads // running downloads of robots
+	House      *House               // nil if it is off
 	IngressErr error                // why the Ingress address could not be opened; nil if it is open or not configured
 
 	data        string
@@ -62,9 +64,9 @@ type Set struct {
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
 // SocketPath). It only logs that VCCP, Ingress or the socket failed, since everything else works
-// without these.
-func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
-	s := &Set{data: data, log: log}
+// without these. It does not open the house's address: see House.
+func Open(c *config.Config, data string, authority Authority, log *slog.Logger) (*Set, error) {
+	s := &Set{data: data, log: log, House: newHouse(c, authority)}
 	var err error
 	if len(c.TLS.Listen) > 0 {
 		if s.certificate, err = newCertificate(c.TLS, log); err != nil {
@@ -88,6 +90,9 @@ func Open(c *config.Config, data string, log *slog.Logger) (*Set, error) {
 		if s.IngressErr = s.open(Ingress, optional(c.Web.IngressListen)); s.IngressErr != nil {
 			log.Warn("Home Assistant cannot show the page", "err", s.IngressErr)
 		}
+	}
+	if s.House != nil {
+		s.add(s.House.late, TLS)
 	}
 	if l, err := listenSocket(SocketPath(data)); err != nil {
 		// Commands can still connect with --url.
@@ -162,15 +167,18 @@ func (s *Set) add(l net.Listener, key string) {
 		ConnContext: s.Lingering.ConnContext,
 	}
 	server.Protocols.SetHTTP1(true) // WebSockets need HTTP/1; HTTP/2 would have other limits
-	if key == TLS {
+	switch {
+	case key == TLS && s.certificate != nil:
 		server.TLSConfig = s.certificate.tls()
+	case key == TLS:
+		server.TLSConfig = s.House.tls()
 	}
 	s.Servers = append(s.Servers, &Server{httpserver.LimitListener(l, s.log), server, key})
 }
 
 // Handle mounts routes on all addresses of a configuration key.
 func (s *Set) Handle(key string, routes func(*gin.Engine)) error {
-	if len(s.At(key)) == 0 {
+	if !slices.ContainsFunc(s.Servers, func(server *Server) bool { return server.Key == key }) {
 		return nil
 	}
 	e, err := httpserver.NewEngine(s.log)
@@ -275,8 +283,8 @@ func (s *Set) Addresses() []string { return s.At(Network) }
 func (s *Set) At(key string) []string {
 	var addresses []string
 	for _, server := range s.Servers {
-		if server.Key == key {
-			addresses = append(addresses, server.Listener.Addr().String())
+		if at := server.Listener.Addr(); server.Key == key && at != nil {
+			addresses = append(addresses, at.String())
 		}
 	}
 	return addresses
@@ -337,16 +345,19 @@ func (s *Set) Counters() []admin.Counter {
 func (s *Set) Check(ctx context.Context) error {
 	var failed error
 	for _, server := range s.Servers {
-		if err := server.check(ctx); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("listener %s: %w", server.Listener.Addr(), err))
+		address := server.Listener.Addr()
+		if address == nil { // the house's address, which nobody has asked for
+			continue
+		}
+		if err := check(ctx, address); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("listener %s: %w", address, err))
 		}
 	}
 	return failed
 }
 
-// check requests /health. A response with any status is a success.
-func (s *Server) check(ctx context.Context) error {
-	address := s.Listener.Addr()
+// check requests /health from a listener. A response with any status is a success.
+func check(ctx context.Context, address net.Addr) error {
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

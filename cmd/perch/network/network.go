@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 
@@ -137,6 +138,21 @@ func (n *Network) URL() string {
 // URLs returns the base URLs at which others on the network reach the appliance, best first.
 func (n *Network) URLs() []string {
 	return slices.DeleteFunc([]string{n.URL(), n.numericURL()}, func(url string) bool { return url == "" })
+}
+
+// Hosts returns the names and IP addresses of this machine on the network, best first. Devices may not reach all of them.
+func (n *Network) Hosts() []string {
+	var hosts []string
+	for _, base := range n.URLs() {
+		if u, err := url.Parse(base); err == nil {
+			hosts = append(hosts, u.Hostname())
+		}
+	}
+	hosts = append(hosts, n.o.Name+".local")
+	for _, ip := range mdns.Addresses(n.o.Interfaces) {
+		hosts = append(hosts, ip.String())
+	}
+	return hosts
 }
 
 // numericURL returns the base URL with an IP address of this machine. It is empty if others cannot

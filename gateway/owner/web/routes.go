@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -149,6 +150,19 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 	r.GET("/robot", s.servePage)
 	r.GET("/face", s.servePage)
 	r.GET("/assets/:name", func(c *gin.Context) { s.serveFile(c, c.Param("name")) })
+	for _, name := range []string{"perch-authority.crt", "perch-authority.mobileconfig"} {
+		r.GET("/"+name, func(c *gin.Context) {
+			file, mediaType, err := s.houseFile(name)
+			if err != nil {
+				_ = c.Error(err)
+				return
+			}
+			c.Header("Cache-Control", "no-store")
+			c.Header("X-Content-Type-Options", "nosniff")
+			c.Header("Content-Disposition", `attachment; filename="`+name+`"`)
+			c.Data(http.StatusOK, mediaType, file)
+		})
+	}
 	r.GET("/session", func(c *gin.Context) {
 		how := AuthMethodOf(c.Request)
 		c.Header("Cache-Control", "no-store")
@@ -192,7 +206,7 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 			_ = c.Error(err)
 			return
 		}
-		http.SetCookie(c.Writer, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(c.Writer, sessionCookie(c.Request.TLS != nil, "", -time.Second))
 		c.Status(http.StatusNoContent)
 	})
 }
@@ -211,6 +225,14 @@ func (s *Server) OwnerRoutes(r gin.IRouter) {
 		}
 		c.Header("Cache-Control", "no-store")
 		c.JSON(http.StatusCreated, link)
+	})
+	r.POST("/api/v1/https", httpserver.Limit(limit.Data), func(c *gin.Context) {
+		house, err := s.openHouse()
+		if err != nil {
+			_ = c.Error(err)
+			return
+		}
+		c.JSON(http.StatusOK, house)
 	})
 	r.GET("/api/v1/qr", func(c *gin.Context) {
 		rows, err := qrCode(c.Query("text"))

@@ -25,7 +25,11 @@ import (
 )
 
 const (
-	cookieName      = "perch_session"
+	cookieName = "perch_session"
+	// secureCookieName is the name over https. It differs because browsers let no http page replace a cookie of https
+	// (RFC 6265bis section 5.7), so that one could not log in over http any more.
+	secureCookieName = "__Host-perch_session"
+
 	sessionLifetime = 30 * 24 * time.Hour
 	linkLifetime    = 10 * time.Minute // lifetime of a one-time link
 	maxLinks        = 16               // unused links; another link replaces the oldest
@@ -81,8 +85,16 @@ func (s *Server) newCookie(secure bool) *http.Cookie {
 	s.mu.Lock()
 	value = append(value, s.sign(value)...)
 	s.mu.Unlock()
-	return &http.Cookie{Name: cookieName, Value: base64.RawURLEncoding.EncodeToString(value), Path: "/", MaxAge: int(sessionLifetime.Seconds()),
-		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return sessionCookie(secure, base64.RawURLEncoding.EncodeToString(value), sessionLifetime)
+}
+
+// sessionCookie returns the cookie of a session. A negative lifetime removes it.
+func sessionCookie(secure bool, value string, lifetime time.Duration) *http.Cookie {
+	name := cookieName
+	if secure {
+		name = secureCookieName
+	}
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(lifetime.Seconds()), HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
 }
 
 // sign returns the HMAC over a value and the epoch. The lock must be held.
@@ -96,7 +108,7 @@ func (s *Server) sign(value []byte) []byte {
 // session reports whether a request has the cookie of a session, and returns a channel that is closed when the
 // session is ended.
 func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
-	for _, c := range r.CookiesNamed(cookieName) { // another program on this host may use the same name
+	for _, c := range append(r.CookiesNamed(secureCookieName), r.CookiesNamed(cookieName)...) { // another program on this host may use the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
 		if err != nil || len(value) != cookieBytes {
 			continue

@@ -37,9 +37,14 @@ type Options struct {
 	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
 	LocalURL  func() string // returns the URL for browsers on this machine
-	Robots    Robots        // robots that say codes; nil if none can
-	Log       *slog.Logger
-	Now       func() time.Time // time.Now if nil
+	// House opens the https address with a certificate of the house, if it is not open, and describes it. It is nil if there
+	// can be none. HouseFiles returns the certificate of its authority in DER, and an Apple configuration profile with it.
+	// They are nil before House was called.
+	House      func() (House, error)
+	HouseFiles func() (certificate, profile []byte)
+	Robots     Robots // robots that say codes; nil if none can
+	Log        *slog.Logger
+	Now        func() time.Time // time.Now if nil
 }
 
 // Robots say codes for the page aloud, to the people near them.

@@ -1,0 +1,266 @@
+// Package authority makes the certificate with which Perch serves its page over https, and the certificate authority of the
+// house that signs it. The authority can sign only for names below .local and for private IPv4 addresses, so that a device
+// that trusts it trusts no more than that.
+package authority
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"perch/store"
+)
+
+// Names of files in the data directory. Each holds a private key and its certificate, in PEM.
+const (
+	authorityFile   = "https-authority.pem"
+	certificateFile = "https-certificate.pem"
+)
+
+const (
+	authorityLifetime = 10 * 365 * 24 * time.Hour
+	// certificateLifetime is the longest that iPhones accept. It is long because a browser asks again about each new
+	// certificate where the authority is not installed.
+	certificateLifetime = 825 * 24 * time.Hour
+	renewBefore         = 30 * 24 * time.Hour
+	slowClock           = 24 * time.Hour // certificates are valid since then, because the clocks of devices differ
+	checkEvery          = time.Minute    // minimum time between two looks at the names and the dates, which handshakes trigger
+)
+
+// privateAddresses are the IPv4 addresses for which the authority can sign.
+var privateAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
+	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("169.254.0.0/16")}
+
+// Options configures an Authority.
+type Options struct {
+	Data  string           // path of the data directory
+	Name  string           // tells this authority from those of other appliances, in a browser's list
+	Names func() []string  // returns the names and addresses of this machine; those that are not private are ignored
+	Now   func() time.Time // time.Now if nil
+	Log   *slog.Logger
+}
+
+// Authority is the certificate authority of a house, and the certificate that it has signed. It is safe for concurrent use.
+type Authority struct {
+	o Options
+
+	mu      sync.Mutex
+	ca      *tls.Certificate // nil before Open
+	leaf    *tls.Certificate // nil before Open
+	checked time.Time        // when names and dates were last looked at
+}
+
+// New returns an authority. It does nothing until Open.
+func New(o Options) *Authority {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Authority{o: o}
+}
+
+// Exists reports whether the data directory has an authority.
+func (a *Authority) Exists() bool { return store.Exists(filepath.Join(a.o.Data, authorityFile)) }
+
+// Open reads the authority and its certificate from the data directory, and makes what is missing or expires soon.
+func (a *Authority) Open() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.renew()
+}
+
+// Certificate returns the certificate of the authority, or nil before Open.
+func (a *Authority) Certificate() *x509.Certificate {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ca == nil {
+		return nil
+	}
+	return a.ca.Leaf
+}
+
+// Names returns the names and addresses for which the authority can sign now, the best first.
+func (a *Authority) Names() (names []string) {
+	for _, name := range a.o.Names() {
+		if name = strings.ToLower(name); (strings.HasSuffix(name, ".local") || isPrivate(name)) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// isPrivate reports whether a name is an IPv4 address for which the authority can sign.
+func isPrivate(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return err == nil && slices.ContainsFunc(privateAddresses, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// GetCertificate is for tls.Config. It returns the certificate, renewed if this machine has got another name or address or if
+// the certificate expires soon. What the client asks for makes no difference.
+func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now := a.o.Now(); now.Sub(a.checked).Abs() >= checkEvery {
+		if err := a.renew(); err != nil {
+			a.o.Log.Warn("the certificate of the https address cannot be renewed", "err", err)
+		}
+	}
+	if a.leaf == nil {
+		return nil, errors.New("the https address has no certificate")
+	}
+	return a.leaf, nil
+}
+
+// renew reads what was not read yet, and makes what is missing or cannot be used any longer. The lock must be held.
+func (a *Authority) renew() (err error) {
+	now := a.o.Now()
+	a.checked = now
+	if a.ca == nil {
+		if a.ca, err = read(filepath.Join(a.o.Data, authorityFile)); err != nil {
+			return err
+		}
+	}
+	if a.ca == nil || now.Add(renewBefore).After(a.ca.Leaf.NotAfter) {
+		ca, err := a.make(authorityFile, newAuthority(a.o.Name, now), nil)
+		if err != nil {
+			return err
+		}
+		a.ca, a.leaf = ca, nil
+		a.o.Log.Info("an authority for the https address was made", "fingerprint", Fingerprint(ca.Leaf))
+	} else if a.leaf == nil {
+		if a.leaf, err = read(filepath.Join(a.o.Data, certificateFile)); err != nil {
+			return err
+		}
+	}
+	names := a.Names()
+	if a.leaf != nil && a.leaf.Leaf.CheckSignatureFrom(a.ca.Leaf) == nil && isFor(a.leaf.Leaf, names) &&
+		!now.Before(a.leaf.Leaf.NotBefore) && now.Add(renewBefore).Before(a.leaf.Leaf.NotAfter) {
+		return nil
+	}
+	leaf, err := a.make(certificateFile, newCertificate(names, now, a.ca.Leaf.NotAfter), a.ca)
+	if err != nil {
+		return err
+	}
+	a.leaf = leaf
+	a.o.Log.Info("a certificate for the https address was made", "names", names, "until", leaf.Leaf.NotAfter)
+	return nil
+}
+
+// isFor reports whether a certificate is for all of the names.
+func isFor(c *x509.Certificate, names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool { return c.VerifyHostname(name) != nil })
+}
+
+// newAuthority returns the template of an authority.
+func newAuthority(name string, now time.Time) *x509.Certificate {
+	c := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: name, Organization: []string{"Perch"}},
+		NotBefore: now.Add(-slowClock), NotAfter: now.Add(authorityLifetime),
+		BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: []string{"local"},
+	}
+	for _, p := range privateAddresses {
+		c.PermittedIPRanges = append(c.PermittedIPRanges, &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), 32)})
+	}
+	return c
+}
+
+// newCertificate returns the template of a certificate for a server with these names and addresses, the best first. It
+// expires before latest.
+func newCertificate(names []string, now, latest time.Time) *x509.Certificate {
+	c := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: "Perch"},
+		NotBefore: now.Add(-slowClock), NotAfter: now.Add(certificateLifetime - slowClock),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if c.NotAfter.After(latest) {
+		c.NotAfter = latest
+	}
+	if len(names) > 0 {
+		c.Subject.CommonName = names[0]
+	}
+	for _, name := range names {
+		if ip := net.ParseIP(name); ip != nil {
+			c.IPAddresses = append(c.IPAddresses, ip)
+		} else {
+			c.DNSNames = append(c.DNSNames, name)
+		}
+	}
+	return c
+}
+
+// make makes a key and a certificate from a template, and writes both into a file of the data directory. The certificate is
+// signed by signer, or by itself if signer is nil.
+func (a *Authority) make(file string, template *x509.Certificate, signer *tls.Certificate) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	parent, signingKey := template, any(key)
+	if signer != nil {
+		parent, signingKey = signer.Leaf, signer.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signingKey)
+	if err != nil {
+		return nil, fmt.Errorf("sign a certificate: %w", err)
+	}
+	keyBytes, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode a key: %w", err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyBytes}),
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, fmt.Errorf("use a new certificate: %w", err)
+	}
+	path := filepath.Join(a.o.Data, file)
+	if err := errors.Join(store.RemoveUnfinished(path), store.WriteFile(path, text)); err != nil {
+		return nil, fmt.Errorf("write a certificate: %w", err)
+	}
+	return &pair, nil
+}
+
+// read reads a key and its certificate from a file, and takes the file's permissions away from other users. It returns nil
+// if there is no such file.
+func read(path string) (*tls.Certificate, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return nil, fmt.Errorf("%s cannot be used: %s; remove it to have a new one made", path, strings.TrimPrefix(err.Error(), "tls: "))
+	}
+	return &pair, nil
+}
+
+// Fingerprint returns the SHA-256 of a certificate in the form in which browsers and phones show it: AA:BB:CC.
+func Fingerprint(c *x509.Certificate) string {
+	hash := sha256.Sum256(c.Raw)
+	return strings.ReplaceAll(fmt.Sprintf("% X", hash), " ", ":")
+}

@@ -1,0 +1,141 @@
+package listener
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"perch/cmd/perch/config"
+)
+
+// House is the https address with a certificate of the house, for browsers, which allow the microphone only over https. It
+// takes the place of the encrypted addresses where the configuration has none. It is opened when the owner first asks for it.
+type House struct {
+	host      string // where to listen, as the first address in listen
+	firstPort int    // 0 for a port that the kernel chooses
+	authority Authority
+	late      *lateListener
+	opening   sync.Mutex
+}
+
+// Authority has the certificate of the house.
+type Authority interface {
+	Open() error // reads or makes it; must be called before GetCertificate
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// The first free one of these ports is used.
+const (
+	firstHousePort = 8443
+	housePorts     = 10
+)
+
+// newHouse returns the house's address, which is not open, or nil if the page is off or has encrypted addresses already.
+func newHouse(c *config.Config, authority Authority) *House {
+	if !c.Web.Enabled || len(c.TLS.Listen) > 0 || len(c.Listen) == 0 {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(c.Listen[0])
+	if err != nil {
+		return nil // the configuration was checked
+	}
+	h := &House{host: host, firstPort: firstHousePort, authority: authority, late: &lateListener{opened: make(chan struct{}), closed: make(chan struct{})}}
+	if port == "0" {
+		h.firstPort = 0
+	}
+	return h
+}
+
+// tls returns the configuration of its listener.
+func (h *House) tls() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.authority.GetCertificate}
+}
+
+// Open makes the certificate if there is none, and opens the address if it is not open. It returns the port.
+func (h *House) Open() (port int, err error) {
+	h.opening.Lock()
+	defer h.opening.Unlock()
+	if at := h.late.Addr(); at != nil {
+		return at.(*net.TCPAddr).Port, nil
+	}
+	if err := h.authority.Open(); err != nil {
+		return 0, err
+	}
+	var l net.Listener
+	for i := range housePorts {
+		port = h.firstPort
+		if port > 0 {
+			port += i
+		}
+		l, err = new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(h.host, strconv.Itoa(port)))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open the https address: %w", err)
+	}
+	h.late.open(l)
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// lateListener is a listener that waits until it is opened.
+type lateListener struct {
+	opened, closed chan struct{}
+
+	mu       sync.Mutex
+	listener net.Listener // nil until it is opened
+	isClosed bool
+}
+
+// open begins to accept the connections of l.
+func (l *lateListener) open(listener net.Listener) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed {
+		_ = listener.Close() // has accepted no connection
+		return
+	}
+	l.listener = listener
+	close(l.opened)
+}
+
+// Accept implements net.Listener.
+func (l *lateListener) Accept() (net.Conn, error) {
+	select {
+	case <-l.opened:
+		return l.listener.Accept()
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (l *lateListener) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed {
+		return net.ErrClosed
+	}
+	l.isClosed = true
+	close(l.closed)
+	if l.listener == nil {
+		return nil
+	}
+	return l.listener.Close()
+}
+
+// Addr implements net.Listener. It returns nil until the listener is opened.
+func (l *lateListener) Addr() net.Addr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listener == nil {
+		return nil
+	}
+	return l.listener.Addr()
+}
