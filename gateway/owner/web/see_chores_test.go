@@ -36,9 +36,19 @@ func seeMemory(t *testing.T, c *chromium) {
 	b.lacks("[data-test=memory]=Mochi")
 	b.fill("#search", " ")
 	b.click("[data-test=memory]=Anko >>> [data-test=forget]")
-	b.axe("a question before something is forgotten")
-	b.click("p-dialog [data-test=yes]")
 	b.lacks("[data-test=memory]=Anko")
+	b.axe("a memory that is forgotten unless its owner thinks again")
+	b.click("[data-test=undo]")
+	b.sees("[data-test=memory]=Anko")
+	if _, text := h.Owner(http.MethodGet, "/api/v1/memory", ""); !strings.Contains(text, "Anko") {
+		t.Errorf("remembered is %s", text)
+	}
+	b.click("[data-test=memory]=Anko >>> [data-test=forget]")
+	b.view("timers", "p-timers")
+	b.view("memory", "p-memory")
+	b.lacks("[data-test=memory]=Anko")
+	b.click("[data-test=memory-add]")
+	b.says("#add", "Write what Perch")
 	if _, text := h.Owner(http.MethodGet, "/api/v1/memory", ""); strings.Contains(text, "Anko") {
 		t.Errorf("remembered is %s", text)
 	}
@@ -65,6 +75,8 @@ func seeTwoOwners(t *testing.T, c *chromium) {
 func seeNotifications(t *testing.T, c *chromium) {
 	h := startAppliance(t)
 	home, b := c.visit(t, h, ""), c.visit(t, h, "#/notifications")
+	b.click("[data-test=notification-send]")
+	b.says("#send", "Write what")
 	b.fill("[data-test=notification-text]", "The washing is done.")
 	b.click("[data-test=notification-send]")
 	b.says("#open >>> [data-test=notification]", "washing")
@@ -107,7 +119,12 @@ func seeTimers(t *testing.T, c *chromium) {
 	b.sees("[data-test=timer]")
 	b.axe("a timer")
 	b.click("[data-test=timer] [data-test=cancel]")
-	b.click("p-dialog [data-test=yes]")
+	b.sees("main >>> p-empty")
+	b.click("[data-test=undo]")
+	b.click("[data-test=timer] [data-test=cancel]")
+	b.sees("main >>> p-empty")
+	b.view("memory", "p-memory") // which does what could be undone until then
+	b.view("timers", "p-timers")
 	b.sees("main >>> p-empty")
 	if _, text := h.Owner(http.MethodGet, "/api/v1/timers", ""); strings.TrimSpace(text) != "[]" {
 		t.Errorf("timers are %s", text)

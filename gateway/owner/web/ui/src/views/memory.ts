@@ -4,8 +4,8 @@ import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get, send } from "../lib/api.js";
 import { devices, nameIn, type Device } from "../lib/robots.js";
-import { ask } from "../lib/ui.js";
-import { View } from "../lib/view.js";
+import { type Said } from "../lib/said.js";
+import { View, sentence } from "../lib/view.js";
 import { ago, catalogue, clock } from "../lib/words.js";
 import { list } from "./list.js";
 import "./diary.js";
@@ -41,8 +41,10 @@ const mostTags = 100; // maximum number of tags in the filter
 const kinds = ["user", "feedback", "project", "reference"] as const;
 
 export class MemoryView extends View {
-  static properties = { entries: { state: true }, edit: { state: true }, shown: { state: true }, busy: { state: true } };
+  static properties = { entries: { state: true }, forgotten: { state: true }, fault: { state: true }, edit: { state: true }, shown: { state: true }, busy: { state: true } };
   declare private entries: Entry[];
+  declare private forgotten: string[]; // IDs of entries that are not shown any more
+  declare private fault: Said; // what is wrong with the text of a new entry
   declare private edit: Edit | undefined;
   declare private shown: number;
   declare private busy: boolean;
@@ -61,6 +63,8 @@ export class MemoryView extends View {
   constructor() {
     super();
     this.entries = [];
+    this.forgotten = [];
+    this.fault = "";
     this.shown = atOnce;
     this.busy = false;
     this.reloadOn([], ["memory"]);
@@ -87,9 +91,9 @@ export class MemoryView extends View {
     clearTimeout(this.timer_);
   }
 
-  // chosen returns the entries that match the filters.
+  // chosen returns the entries that match the filters, without those that have just been forgotten.
   private chosen(): Entry[] {
-    return this.entries.filter((e) => (this.kind === "" || e.type === this.kind) && (this.tag === "" || e.tags?.includes(this.tag)));
+    return this.entries.filter((e) => !this.forgotten.includes(e.id) && (this.kind === "" || e.type === this.kind) && (this.tag === "" || e.tags?.includes(this.tag)));
   }
 
   private choose(kind: string, tag: string): void {
@@ -114,8 +118,8 @@ export class MemoryView extends View {
     return html`<div class="stack">
       <p class="lead">${t("about")}</p>
       <p-card>
-        <form class="add" @submit=${this.add} id="add">
-          <p-field label=${t("add")}><input name="text" required maxlength="2000" autocomplete="off" data-test="memory-text" /></p-field>
+        <form class="add" novalidate @submit=${this.add} id="add">
+          <p-field label=${t("add")} .error=${this.fault}><input name="text" maxlength="1000" autocomplete="off" data-test="memory-text" /></p-field>
           <p-field class="narrow" label=${t("type")}><select name="type" data-test="memory-new-type">${kinds.map((k) => html`<option value=${k}>${t(k)}</option>`)}</select></p-field>
           <p-field class="narrow" label=${t("tags")}><input name="tags" maxlength="200" autocomplete="off" data-test="memory-tags" /></p-field>
           <p-button kind="main" type="submit" ?busy=${this.busy} data-test="memory-add">${t("addButton")}</p-button>
@@ -211,20 +215,27 @@ export class MemoryView extends View {
     const type = (fields.namedItem("type") as HTMLSelectElement).value;
     const tags = words.value.split(/[\s,#]+/).filter(Boolean);
     const text = input.value.trim();
-    if (text === "" || this.busy) return;
-    this.busy = true;
-    const done = await this.act(() => send("POST", "api/v1/memory", { text, ...(type !== kinds[0] ? { type } : {}), ...(tags.length > 0 ? { tags } : {}) }), t("added"));
-    this.busy = false;
-    if (!done) return;
+    if (this.busy) return;
+    this.fault = text === "" ? t("needText") : "";
+    if (text !== "") {
+      this.busy = true;
+      try {
+        await send("POST", "api/v1/memory", { text, ...(type !== kinds[0] ? { type } : {}), ...(tags.length > 0 ? { tags } : {}) });
+        this.tell(t("added"));
+      } catch (failure) {
+        this.fault = sentence(failure);
+      }
+      this.busy = false;
+    }
+    if (this.fault !== "") return input.focus();
     input.value = words.value = "";
     this.reload();
   }
 
   private async forget(e: Entry): Promise<void> {
-    if (!(await ask({ heading: t("really"), text: e.body, yes: t("forget"), no: t("keep"), danger: true }))) return;
-    const done = await this.act(() => send("DELETE", `api/v1/memory/${encodeURIComponent(e.id)}`), t("forgotten"));
-    if (!done) return;
-    this.entries = this.entries.filter((one) => one.id !== e.id);
+    this.forgotten = [...this.forgotten, e.id];
+    this.undoable(t("forgotten"), () => send("DELETE", `api/v1/memory/${encodeURIComponent(e.id)}`),
+      () => (this.forgotten = this.forgotten.filter((id) => id !== e.id)));
     await this.updateComplete;
     this.renderRoot.querySelector<HTMLElement>("#search")?.focus();
   }

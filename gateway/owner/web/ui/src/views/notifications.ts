@@ -57,10 +57,11 @@ feed.on(["notification_changed"], (e) => {
 });
 
 export class NotificationsView extends View {
-  static properties = { open: { state: true }, questions: { state: true }, busy: { state: true }, high: { state: true } };
+  static properties = { open: { state: true }, questions: { state: true }, busy: { state: true }, fault: { state: true }, high: { state: true } };
   declare private open: Notification_[];
   declare private questions: Question[];
   declare private busy: boolean;
+  declare private fault: string; // what is wrong with the text of a new one
   declare private high: boolean;
   private robots: Device[] = [];
   private readonly draw = () => this.requestUpdate();
@@ -72,6 +73,7 @@ export class NotificationsView extends View {
     this.open = [];
     this.questions = [];
     this.busy = false;
+    this.fault = "";
     this.high = false;
     this.reloadOn(["notification", "notification_changed", "asked", "answered", "robot_renamed", "robot_adopted"], ["robot"]);
   }
@@ -135,8 +137,8 @@ export class NotificationsView extends View {
 
   private form(): unknown {
     const adopted = this.robots.filter((d) => d.adopted);
-    return html`<p-card heading=${t("send")}><form class="form" id="send" @submit=${this.submit}>
-      <p-field label=${t("text")}><textarea name="text" rows="2" required maxlength="1000" data-test="notification-text"></textarea></p-field>
+    return html`<p-card heading=${t("send")}><form class="form" id="send" novalidate @submit=${this.submit}>
+      <p-field label=${t("text")} .error=${this.fault}><textarea name="text" rows="2" maxlength="1000" data-test="notification-text"></textarea></p-field>
       <div class="fields">
         <p-field label=${t("urgency")} hint=${this.high ? t("highHint") : ""}><select name="urgency" @change=${(e: Event) => {
           this.high = (e.target as HTMLSelectElement).value === "high";
@@ -202,6 +204,8 @@ export class NotificationsView extends View {
       expires_at: new Date(Date.now() + minutes * 60_000).toISOString(),
     };
     if (data.get("robot")) body["robot"] = String(data.get("robot"));
+    this.fault = body["text"] === "" ? t("needText") : "";
+    if (this.fault !== "") return form.querySelector("textarea")!.focus();
     this.busy = true;
     const done = await this.act(() => send("POST", "api/v1/notifications", body), t("sent"));
     this.busy = false;

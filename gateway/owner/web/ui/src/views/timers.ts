@@ -5,7 +5,6 @@ import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send, serverNow } from "../lib/api.js";
 import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { type Said } from "../lib/said.js";
-import { ask } from "../lib/ui.js";
 import { View, sentence } from "../lib/view.js";
 import { catalogue, clock } from "../lib/words.js";
 import { left } from "./home.countdown.js";
@@ -27,12 +26,14 @@ interface Timer {
 }
 
 const mostMinutes = 24 * 60;
+const undoable = 15_000; // ms; a timer that rings sooner is cancelled at once
 
 type Field = "when" | "text" | "robot";
 
 export class TimersView extends View {
-  static properties = { timers: { state: true }, busy: { state: true }, byClock: { state: true }, fault: { state: true } };
+  static properties = { timers: { state: true }, cancelled: { state: true }, busy: { state: true }, byClock: { state: true }, fault: { state: true } };
   declare private timers: Timer[];
+  declare private cancelled: string[]; // IDs of timers that are not shown any more
   declare private busy: boolean;
   declare private byClock: boolean; // whether the form sets an alarm at a time of day
   declare private fault: { at: Field; why: Said } | undefined; // what is wrong with the form
@@ -47,6 +48,7 @@ export class TimersView extends View {
   constructor() {
     super();
     this.timers = [];
+    this.cancelled = [];
     this.busy = false;
     this.byClock = false;
     this.reloadOn(["timer_rang", "robot_renamed"], ["timers", "robot"]);
@@ -77,9 +79,10 @@ export class TimersView extends View {
   }
 
   protected content(): unknown {
-    return html`<div class="stack">${this.form()}${this.timers.length === 0
-      ? html`<p-empty heading=${t("none")}>${t("noneHint")}</p-empty>`
-      : html`<p-card><ul class="items" id="timers">${repeat(this.timers, (one) => one.id, (one) => this.item(one))}</ul></p-card>`}</div>`;
+    const shown = this.timers.filter((one) => !this.cancelled.includes(one.id));
+    return html`<div class="stack">${this.form()}${shown.length === 0
+      ? html`<p-empty heading=${t("none")} look="asleep">${t("noneHint")}</p-empty>`
+      : html`<p-card><ul class="items" id="timers">${repeat(shown, (one) => one.id, (one) => this.item(one))}</ul></p-card>`}</div>`;
   }
 
   private form(): unknown {
@@ -156,10 +159,11 @@ export class TimersView extends View {
   }
 
   private async cancel(one: Timer): Promise<void> {
-    if (!(await ask({ heading: t("really"), text: label(one), yes: t("cancel"), no: t("keep"), danger: true }))) return;
-    if (await this.act(() => send("DELETE", `api/v1/timers/${encodeURIComponent(one.id)}`), t("cancelled"))) {
-      this.timers = this.timers.filter((other) => other.id !== one.id);
-    }
+    const work = () => send("DELETE", `api/v1/timers/${encodeURIComponent(one.id)}`);
+    if (Date.parse(one.due) - serverNow() > undoable) {
+      this.cancelled = [...this.cancelled, one.id];
+      this.undoable(t("cancelled"), work, () => (this.cancelled = this.cancelled.filter((id) => id !== one.id)));
+    } else if (await this.act(work, t("cancelled"))) this.reload();
   }
 }
 
