@@ -51,7 +51,7 @@ and unset work on the data directory (--data DIR).`,
 	skill.AddCommand(skillListCommand(), skillGetCommand(), skillCheckCommand(), skillSignCommand())
 	notification := &cobra.Command{Use: "notification", Short: "Send notifications, and list the open ones"}
 	notification.AddCommand(notificationListCommand(), notificationSendCommand())
-	root.AddCommand(serveCommand(), checkConfigCommand(), setCommand(), unsetCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), robot, memory, diary,
+	root.AddCommand(serveCommand(), checkConfigCommand(), setCommand(), unsetCommand(), doctorCommand(), statusCommand(), healthCommand(), openCommand(), httpsCommand(), robot, memory, diary,
 		skill, notification, characterCommand(), relayCommand(), backupCommand(), restoreCommand(), command.Completion("perch"), versionCommand(),
 		brokerCommand(), espeakCommand())
 	return root

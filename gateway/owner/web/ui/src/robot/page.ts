@@ -221,7 +221,7 @@ export class WebRobot extends LitElement {
     const r = this.robot;
     const silent = r.state === "speaking" && r.speaker.silenced;
     return html`${r.deaf ? html`<p class="notice" data-test="deaf">${words(r.deaf, { host: location.host })}
-        ${r.deaf === "insecure" ? nothing : html`<p-button @click=${() => void r.hearAgain()}>${words("again")}</p-button>`}</p>` : nothing}
+        ${r.deaf === "insecure" ? html`<a href="./#/microphone" data-test="use-microphone">${words("use")}</a>` : html`<p-button @click=${() => void r.hearAgain()}>${words("again")}</p-button>`}</p>` : nothing}
       ${silent ? html`<p class="notice" data-test="silenced">${words("silenced")}</p>` : nothing}`;
   }
 
