@@ -28,6 +28,7 @@ type Options struct {
 	// Convert makes Home Assistant convert the sound to 16-bit mono; Home Assistant starts a
 	// process per sentence to do this. It is needed for engines that do not return 16-bit WAV.
 	Convert    bool
+	Language   string        // the household's language, as a BCP 47 tag
 	IdleWithin time.Duration // maximum pause within a sound; default: remote.Patience
 
 	// ConnectWithin is the timeout of connecting, of each write, and of a question about

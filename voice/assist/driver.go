@@ -59,7 +59,7 @@ func SynthesizerDriver() voice.SynthesizerDriver {
 func (k SynthesizerKeys) options(s voice.Setup) (Options, error) {
 	token, err := supervisor.HomeToken(k.URL, k.Token, k.TokenFile)
 	return Options{URL: k.URL, Token: token, Pipeline: k.Pipeline, Engine: k.Engine, Voice: cmp.Or(s.Voice, k.Voice), Convert: k.Convert,
-		AnswerWithin: k.Within}, err
+		Language: s.Language, AnswerWithin: k.Within}, err
 }
 
 // SetHome sets the URL of Home Assistant if the configuration does not set it.

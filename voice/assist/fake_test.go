@@ -43,6 +43,7 @@ type command struct {
 	End      string `json:"end_stage"`
 	Pipeline string
 	Engine   string `json:"engine_id"`
+	Language string
 	Input    struct {
 		Rate  int  `json:"sample_rate"`
 		NoVAD bool `json:"no_vad"`

@@ -86,6 +86,38 @@ func (s *Synthesizer) check(ctx context.Context) error {
 	return err
 }
 
+// Voices implements voice.Lister. It returns the voices of Home Assistant's engine in the language of the pipeline
+// or, if an engine is configured, of the household.
+func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
+	engine, language := s.o.Engine, s.o.Language
+	if engine == "" {
+		p, err := s.pipeline(ctx)
+		if err != nil {
+			return nil, unavailable(ctx, err)
+		}
+		engine, language = p.TTS, cmp.Or(p.VoiceLanguage, language)
+	}
+	conn, err := s.client.Dial(ctx)
+	if err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	defer conn.Close()
+	var result struct {
+		Voices []struct {
+			ID   string `json:"voice_id"`
+			Name string `json:"name"`
+		} `json:"voices"`
+	}
+	err = conn.Call(ctx, s.o.ConnectWithin, "tts/engine/voices", map[string]any{"engine_id": engine, "language": language}, &result)
+	if fault, ok := errors.AsType[*hass.Fault](err); ok && (fault.Code == "not_found" || fault.Code == "unknown_command" || fault.Code == "invalid_format") {
+		return nil, nil
+	}
+	for _, v := range result.Voices { // none if Home Assistant knows none for the language
+		list = append(list, voice.Named{Name: v.ID, Title: v.Name})
+	}
+	return list, err
+}
+
 // pipeline returns the settings of the pipeline, which may be cached.
 func (s *Synthesizer) pipeline(ctx context.Context) (hass.Pipeline, error) {
 	if p, ok := s.cachedPipeline.Get(); ok {

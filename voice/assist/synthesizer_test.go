@@ -193,3 +193,19 @@ func TestOptionsOfAnEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestVoices: the voices of the engine, in the language of the household or of the pipeline.
+func TestVoices(t *testing.T) {
+	for _, list := range []string{`{"voices":[{"voice_id":"en_US-joe","name":"joe"}]}`, `{"voices":null}`} {
+		h := newFakeHA(t, func(p *peer, m command) {
+			if m.Type != "tts/engine/voices" || m.Engine != "tts.piper" || m.Language != "en" {
+				t.Errorf("asked %+v", m)
+			}
+			setUp(list)(p, m)
+		})
+		got, err := h.synthesizer(func(o *Options) { o.Engine, o.Language = "tts.piper", "en" }).Voices(t.Context())
+		if want := (voice.Named{Name: "en_US-joe", Title: "joe"}); err != nil || (len(got) == 1 && got[0] == want) != strings.Contains(list, "joe") {
+			t.Errorf("%s: %v; %v", list, got, err)
+		}
+	}
+}

@@ -127,6 +127,37 @@ func (e *Engine) Check(ctx context.Context) error {
 	return media.CheckSynthesizer(ctx, e)
 }
 
+// Voices implements voice.Lister. It returns the voices of the owner's account. An account with a key that may not
+// read them has none.
+func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
+	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices"})
+	if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Status != 0 && fault.Status < 500 {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer response.Close()
+	body, err := response.Whole(limit.File)
+	if err != nil {
+		return nil, err
+	}
+	var result struct {
+		Voices []struct {
+			ID   string `json:"voice_id"`
+			Name string
+		}
+	}
+	if json.Unmarshal(body, &result) != nil {
+		return nil, nil
+	}
+	for _, v := range result.Voices {
+		if voiceID().MatchString(v.ID) {
+			list = append(list, voice.Named{Name: v.ID, Title: v.Name})
+		}
+	}
+	return list, nil
+}
+
 // Synthesize implements voice.Synthesizer. It ignores o.Voice unless it is the ID of a voice,
 // because it may be the name of another engine's voice.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {

@@ -160,3 +160,21 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+// TestVoices: an account has the voices of its list; with a key that may not read the list it has none.
+func TestVoices(t *testing.T) {
+	for answer, want := range map[string][]voice.Named{
+		`{"voices":[{"voice_id":"` + george + `","name":"George"},{"voice_id":"../x","name":"x"}]}`: {{Name: george, Title: "George"}},
+		`{"detail":{"status":"missing_permissions"}}`:                                               nil,
+	} {
+		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
+			if want == nil {
+				w.WriteHeader(http.StatusUnauthorized)
+			}
+			_, _ = io.WriteString(w, answer)
+		})
+		if list, err := engine(t, Options{URL: url, Key: canary}).Voices(t.Context()); err != nil || !slices.Equal(list, want) {
+			t.Errorf("%s: %v; %v", answer, list, err)
+		}
+	}
+}

@@ -110,6 +110,42 @@ func (e *Engine) Warm(ctx context.Context) error {
 	return e.speaker.speak(ctx, request{Voice: e.voice(voice.Options{}), Speed: e.o.Speed}, nil)
 }
 
+// variant matches the lines of espeak-ng --voices=variant for the variants that have a number.
+var variant = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`!v/([fm][0-9])\s`) })
+
+// Voices implements voice.Lister. The household's voice and its variants come first, then the voices for its
+// language, then those for other languages.
+func (e *Engine) Voices(ctx context.Context) ([]voice.Named, error) {
+	own := e.voice(voice.Options{})
+	variants, err := exec.CommandContext(ctx, "espeak-ng", "--voices=variant").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the variants of espeak-ng: %w", err)
+	}
+	all, err := exec.CommandContext(ctx, "espeak-ng", "--voices").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the voices of espeak-ng: %w", err)
+	}
+	list := []voice.Named{{Name: own}}
+	if base, _, found := strings.Cut(own, "+"); !found {
+		for _, m := range variant().FindAllSubmatch(variants, -1) {
+			list = append(list, voice.Named{Name: base + "+" + string(m[1])})
+		}
+	}
+	var others []voice.Named
+	for line := range strings.Lines(string(all)) {
+		// A line has the priority, the language, the age and gender, the name, and the file.
+		column := strings.Fields(line)
+		switch {
+		case len(column) < 5 || column[0] == "Pty" || !voiceName().MatchString(column[1]):
+		case voice.BaseLanguage(column[1]) == e.voiceLanguage():
+			list = append(list, voice.Named{Name: column[1]})
+		default:
+			others = append(others, voice.Named{Name: column[1]})
+		}
+	}
+	return append(list, others...), nil
+}
+
 // Close ends the process, after the current text.
 func (e *Engine) Close() { e.speaker.close() }
 

@@ -309,3 +309,29 @@ func TestUnreadableText(t *testing.T) {
 		t.Errorf("after it: %d samples, %v", n, err)
 	}
 }
+
+// TestVoices: the household's voice and its variants come first, then those for its language; each can be spoken with.
+func TestVoices(t *testing.T) {
+	for _, test := range []struct {
+		o    espeak.Options
+		want []string
+	}{
+		{espeak.Options{Language: "en"}, []string{"en-us", "en-us+f3", "en-us+m1", "en-gb", "de"}},
+		{espeak.Options{Language: "de"}, []string{"de", "de+f3", "de+m1", "en-gb"}},
+		{espeak.Options{Language: "en", Voice: "en+f2"}, []string{"en+f2", "en-gb", "de"}},
+	} {
+		o, want := test.o, test.want
+		e := engine(t, o)
+		list, err := e.Voices(t.Context())
+		must.Succeed(t, err)
+		at := 0
+		for _, v := range voice.ShortList(list) {
+			if at < len(want) && v.Name == want[at] {
+				at++
+			}
+		}
+		if at < len(want) || list[0].Name != want[0] || len(list) < 100 {
+			t.Errorf("%+v: %q is not in its place of %q", o, want[at:], list)
+		}
+	}
+}

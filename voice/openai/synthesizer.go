@@ -1,9 +1,16 @@
 package openai
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
 
 	"perch/limit"
+	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
 )
@@ -24,6 +31,51 @@ func NewSynthesizer(o Options) (*Synthesizer, error) {
 // model nor begins to synthesize "Hi.".
 func (s *Synthesizer) Check(ctx context.Context) error {
 	return checkServer(ctx, s.client, s.o.Model, func(ctx context.Context) error { return media.CheckSynthesizer(ctx, s) })
+}
+
+// openAIVoices are the voices of OpenAI's own models, which its server does not list.
+func openAIVoices() []string {
+	return []string{"alloy", "ash", "coral", "echo", "fable", "nova", "onyx", "sage", "shimmer"}
+}
+
+// Voices implements voice.Lister. OpenAI's API has no list of voices, but kokoro-fastapi, speaches and others have
+// one at /audio/voices. OpenAI's own models have fixed voices.
+func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
+	add := func(name, title string) { list = append(list, voice.Named{Name: name, Title: title}) }
+	response, err := s.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "audio/voices", Query: url.Values{"model_id": {s.o.Model}}})
+	if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Status != 0 && fault.Status < 500 {
+		if strings.HasPrefix(s.o.Model, "tts-1") || strings.HasSuffix(s.o.Model, "-tts") {
+			for _, name := range openAIVoices() {
+				add(name, "")
+			}
+		}
+		return list, nil
+	} else if err != nil {
+		return nil, err
+	}
+	defer response.Close()
+	body, err := response.Whole(limit.File)
+	if err != nil {
+		return nil, err
+	}
+	var result struct{ Voices []json.RawMessage }
+	if json.Unmarshal(body, &result) != nil {
+		_ = json.Unmarshal(body, &result.Voices)
+	}
+	for _, raw := range result.Voices { // each is a name or an object
+		var name string
+		var object struct {
+			ID      string `json:"id"`
+			VoiceID string `json:"voice_id"`
+			Name    string `json:"name"`
+		}
+		if json.Unmarshal(raw, &name) == nil {
+			add(name, "")
+		} else if json.Unmarshal(raw, &object) == nil {
+			add(cmp.Or(object.VoiceID, object.ID, object.Name), object.Name)
+		}
+	}
+	return list, nil
 }
 
 // speechRequest is the body of a request to /audio/speech.

@@ -146,3 +146,38 @@ func TestLimits(t *testing.T) {
 		t.Errorf("no text: %v", err)
 	}
 }
+
+// TestVoices: the forms of lists that servers have; OpenAI's models have fixed voices, and a server without a list has
+// none. A server that fails is an error, so that what was known stays.
+func TestVoices(t *testing.T) {
+	for name, test := range map[string]struct {
+		model  string
+		status int
+		list   string
+		want   []voice.Named
+	}{
+		"names":          {"kokoro", 200, `{"voices":["af_heart","bm_fable"]}`, []voice.Named{{Name: "af_heart"}, {Name: "bm_fable"}}},
+		"objects":        {"kokoro", 200, `{"voices":[{"id":"af_heart","name":"Heart"},7]}`, []voice.Named{{Name: "af_heart", Title: "Heart"}}},
+		"a list":         {"piper", 200, `[{"voice_id":"en_US-joe","name":"joe"}]`, []voice.Named{{Name: "en_US-joe", Title: "joe"}}},
+		"a page":         {"piper", 200, `<html>`, nil},
+		"no list":        {"piper", 404, `{}`, nil},
+		"OpenAI's":       {"", 404, `{}`, []voice.Named{{Name: "alloy"}}},
+		"OpenAI's newer": {"gpt-4o-mini-tts", 404, `{}`, []voice.Named{{Name: "alloy"}}},
+	} {
+		url := voicetest.Server(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method+r.URL.Path != "GET/v1/audio/voices" {
+				t.Errorf("%s: asked for %s", name, r.URL)
+			}
+			w.WriteHeader(test.status)
+			_, _ = io.WriteString(w, test.list)
+		})
+		list, err := synthesizer(t, Options{URL: url, Key: canary, Model: test.model}).Voices(t.Context())
+		if err != nil || !slices.Equal(list[:min(len(list), max(1, len(test.want)))], test.want) {
+			t.Errorf("%s: %v; %v", name, list, err)
+		}
+	}
+	broken := voicetest.Server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	if list, err := synthesizer(t, Options{URL: broken, Key: canary}).Voices(t.Context()); err == nil {
+		t.Errorf("a server that fails lists %v", list)
+	}
+}

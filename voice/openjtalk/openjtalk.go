@@ -140,6 +140,21 @@ func (e *Engine) voiceFile(name string) (string, error) {
 	return "", fmt.Errorf("%w: open_jtalk has no voice %s.htsvoice in %s", voice.ErrUnavailable, name, strings.Join(e.o.Folders, " and "))
 }
 
+// Voices implements voice.Lister.
+func (e *Engine) Voices(context.Context) (list []voice.Named, err error) {
+	for _, folder := range e.o.Folders {
+		for _, dir := range []string{folder, filepath.Join(folder, "*")} {
+			found, _ := filepath.Glob(filepath.Join(dir, "*.htsvoice")) // Glob fails only for an invalid pattern
+			for _, file := range found {
+				if name := strings.TrimSuffix(filepath.Base(file), ".htsvoice"); voiceName().MatchString(name) {
+					list = append(list, voice.Named{Name: name})
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
 // Synthesize implements voice.Synthesizer. The error wraps voice.ErrLanguage for other
 // languages than Japanese, and voice.ErrText for a text whose letters open_jtalk cannot read.
 func (e *Engine) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,6 +160,9 @@ func TestVoices(t *testing.T) {
 		must.Succeed(t, os.Symlink(usual, filepath.Join(dir, name+".htsvoice")))
 	}
 	e := engine(t, openjtalk.Options{Program: file, Folders: []string{dir, "/usr/share/hts-voice"}})
+	if list, err := e.Voices(t.Context()); err != nil || !slices.Equal(list, []voice.Named{{Name: "aaa"}, {Name: "mei"}, {Name: "nitech_jp_atr503_m001"}}) {
+		t.Errorf("it lists %v; %v", list, err)
+	}
 	slow, err := speak(t, e, "はい、そうです。", voice.Options{})
 	must.Succeed(t, err)
 	fast, err := speak(t, engine(t, openjtalk.Options{Program: file, Folders: []string{dir}, Speed: 200}), "はい、そうです。", voice.Options{Voice: "../mei"})

@@ -108,34 +108,48 @@ func (e *Engine) Check(ctx context.Context) error {
 	return err
 }
 
-// fetchStyle requests the server's styles, and returns the ID of the configured style or, if no
-// style is configured, of the first style for speech.
-func (e *Engine) fetchStyle(ctx context.Context) (id string, err error) {
+// Voices implements voice.Lister. It returns the server's styles for speech, such as 3: ずんだもん（ノーマル）.
+func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
 	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "speakers"})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer response.Close()
 	body, err := response.Whole(limit.File)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	var speakers []struct {
 		Name   string
 		Styles []struct {
+			Name string
 			ID   uint32
 			Type string // "talk" or "" for speech; other types are for singing
 		}
 	}
 	if json.Unmarshal(body, &speakers) != nil {
-		return "", e.client.Fault("sent a response that is not a list of speakers; check the url, whose port is mostly 50021")
+		return nil, e.client.Fault("sent a response that is not a list of speakers; check the url, whose port is mostly 50021")
 	}
 	for _, speaker := range speakers {
 		for _, style := range speaker.Styles {
-			id := strconv.FormatUint(uint64(style.ID), 10)
-			if (style.Type == "" || style.Type == "talk") && (e.o.Voice == "" || e.o.Voice == id) {
-				return id, nil
+			if style.Type == "" || style.Type == "talk" {
+				list = append(list, voice.Named{Name: strconv.FormatUint(uint64(style.ID), 10), Title: speaker.Name + "（" + style.Name + "）"})
 			}
+		}
+	}
+	return list, nil
+}
+
+// fetchStyle requests the server's styles, and returns the ID of the configured style or, if no
+// style is configured, of the first style for speech.
+func (e *Engine) fetchStyle(ctx context.Context) (id string, err error) {
+	styles, err := e.Voices(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, style := range styles {
+		if e.o.Voice == "" || e.o.Voice == style.Name {
+			return style.Name, nil
 		}
 	}
 	if e.o.Voice == "" {

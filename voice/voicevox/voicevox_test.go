@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,10 @@ func TestSynthesize(t *testing.T) {
 // TestVoices: a robot's own voice comes before the configured voice, unless it belongs to
 // another engine.
 func TestVoices(t *testing.T) {
+	_, lister := start(t, voicevox.Options{})
+	if list, err := lister.Voices(t.Context()); err != nil || !slices.Equal(list, []voice.Named{{Name: "3", Title: "ずんだもん（ノーマル）"}, {Name: "1", Title: "ずんだもん（あまあま）"}}) {
+		t.Errorf("it lists %v; %v", list, err)
+	}
 	f, e := start(t, voicevox.Options{Voice: "1"})
 	for asked, spoke := range map[string]string{"": "1", "3": "3", "en-us": "1", "../x": "1", "888753760": "888753760"} {
 		f.asked = nil

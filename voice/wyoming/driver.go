@@ -74,6 +74,26 @@ func (k SynthesizerKeys) options(s Setup) (Options, error) {
 // asSynthesizer is an Engine that is only used to synthesize.
 type asSynthesizer struct{ *Engine }
 
+// Voices implements voice.Lister. The voices that speak the household's language come first.
+func (s asSynthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
+	_, info, _, err := s.pick(ctx, synthesizeNeed(voice.Options{}))
+	if err != nil {
+		return nil, err
+	}
+	var others []voice.Named
+	for _, program := range info.TTS {
+		for _, m := range program.voices() {
+			_, speaks := matchLanguage([]Model{m}, s.o.Language)
+			if speaks {
+				list = append(list, voice.Named{Name: m.Name})
+			} else {
+				others = append(others, voice.Named{Name: m.Name})
+			}
+		}
+	}
+	return append(list, others...), nil
+}
+
 // Check returns an error if no server can synthesize.
 func (s asSynthesizer) Check(ctx context.Context) error {
 	return s.CheckSynthesize(ctx, voice.Options{})

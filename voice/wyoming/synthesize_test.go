@@ -397,3 +397,14 @@ func TestAnotherLanguageIsLeftToTheNextEngine(t *testing.T) {
 		}
 	}
 }
+
+// TestVoices: the voices for the household's language come first.
+func TestVoices(t *testing.T) {
+	for language, first := range map[string]string{"en": "en_GB-alba-medium", "de": "de_DE-thorsten-low"} {
+		f := &fake{info: piper}
+		list, err := asSynthesizer{f.piped(t, Options{Language: language})}.Voices(t.Context())
+		if err != nil || len(list) != 2 || list[0].Name != first {
+			t.Errorf("%s: %v; %v", language, list, err)
+		}
+	}
+}
