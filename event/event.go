@@ -550,7 +550,7 @@ type Recorded struct {
 // Changed is published when an owner has changed something that programs may display.
 // They should then read it again.
 type Changed struct {
-	What string `json:"what"`         // robot, characters, memory, timers, firmware, settings, connections or refused (check-ins)
+	What string `json:"what"`         // robot, characters, memory, timers, firmware, settings, voices, connections or refused (check-ins)
 	ID   string `json:"id,omitempty"` // ID of what has changed, if it has one
 }
 

@@ -24,6 +24,7 @@ import (
 	"perch/must"
 	"perch/perception"
 	"perch/store/storetest"
+	"perch/voice"
 	"perch/waittest"
 )
 
@@ -59,7 +60,8 @@ func newHarness() *harness {
 		Announced: &storetest.Table[[]string]{}, WaitingCommands: &storetest.Table[[]Waiting]{},
 		Notices: notice.NewStore(&storetest.Table[notice.Notification]{}), Questions: &waitingQuestions{},
 		Characters: &storedCharacters{of: h.registry}, Brains: func() []string { return []string{"openai", "reflex"} },
-		URL: func() string { return "" }, Host: func() (host, taken string) { return "", "" },
+		Voices: func() ([]voice.Named, bool) { return nil, true },
+		URL:    func() string { return "" }, Host: func() (host, taken string) { return "", "" },
 	}
 	h.options.Options = connection.Options{
 		Broker: "mqtt://broker", Base: "perch", Prefix: "homeassistant", ID: "0a1b2c3d", Started: time.Now(), Log: log,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +64,7 @@ func (h *hub) onEvent(ctx context.Context, e event.Envelope) {
 	case event.NotificationChanged:
 		h.notices.publishStep(e, ev, h.robots.views[e.Robot] != nil) // notification
 	case event.Changed:
-		if e.Robot == "" && (ev.What == "characters" || ev.What == "settings") {
+		if e.Robot == "" && slices.Contains([]string{"characters", "settings", "voices"}, ev.What) {
 			h.robots.readChoices(e.At) // discovery
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"perch/device"
 	"perch/gateway/homeassistant/command"
 	"perch/gateway/homeassistant/connection"
+	"perch/voice"
 )
 
 // Options configures a Mirror.
@@ -26,8 +27,10 @@ type Options struct {
 	// its database.
 	ShareTranscripts bool
 
-	Characters      characters
-	Brains          func() []string // returns the names of the brains that a robot can use
+	Characters characters
+	Brains     func() []string // returns the names of the brains that a robot can use
+	// Voices returns the voices that a robot can have. known is false if the engine that speaks could not be asked yet.
+	Voices          func() (list []voice.Named, known bool)
 	Notices         noticeStore
 	Questions       questions
 	Restart         func()           // starts a restart of the appliance, and returns at once

@@ -1,6 +1,7 @@
 package homeassistant
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -315,6 +316,12 @@ var templates = []struct {
 			}
 			return "None"
 		}},
+	{regexp.MustCompile(`^\{% set v = value_json\.get\('(?P<key>\w+)'\) or '(\w+)' %\}\{\{ (\{.+\})\.get\(v\) \}\}$`),
+		func(v any, parts []string) string {
+			var titles map[string]string
+			_ = json.Unmarshal([]byte(parts[3]), &titles)
+			return cmp.Or(titles[choose(v, python(v), parts[2])], "None")
+		}},
 	{regexp.MustCompile(`^\{\{ '(\w+)' if value_json\.get\('(?P<key>\w+)'\) else '(\w+)' \}\}$`),
 		func(v any, parts []string) string { return choose(v, parts[1], parts[3]) }},
 }
@@ -377,6 +384,13 @@ func payloadsOf(platform string, c map[string]any) []string {
 		return []string{textField(c, "payload_install", "")}
 	case "select":
 		options, _ := textList(c, "options")
+		if template := textField(c, "command_template", ""); template != "" {
+			var names map[string]string
+			_ = json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimPrefix(template, "{{ "), ".get(value, value) }}")), &names)
+			for i, title := range options {
+				options[i] = cmp.Or(names[title], title)
+			}
+		}
 		return options
 	case "number":
 		least, most, step := numberField(c, "min", 1), numberField(c, "max", 100), numberField(c, "step", 1)

@@ -1,10 +1,13 @@
 package homeassistant
 
 import (
+	"sync"
 	"testing"
 
 	"perch/device"
+	"perch/event"
 	"perch/must"
+	"perch/voice"
 )
 
 // TestARobotIsRenamed: by its text entity; the device is called so, and every
@@ -38,6 +41,47 @@ func TestARobotIsRenamed(t *testing.T) {
 	b.publish(set, "")
 	e.await(config1, has(`"name":"Stack-chan E4F4"`))
 	e.await(state1, has(`"name":null`))
+}
+
+// TestAListOfVoicesIsASelect: the voice is a select as soon as the engine has listed its voices, with their titles, and
+// a text again once it lists none. The old entity is removed by its platform alone. A list that is not known yet
+// changes nothing.
+func TestAListOfVoicesIsASelect(t *testing.T) {
+	var mu sync.Mutex
+	var list []voice.Named
+	known := false
+	b, h, e, _ := mirrored(t, func(h *harness) {
+		h.options.Voices = func() ([]voice.Named, bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			return list, known
+		}
+	})
+	list2 := func(isKnown bool, names ...voice.Named) {
+		mu.Lock()
+		list, known = names, isKnown
+		mu.Unlock()
+		e.forget()
+		h.bus.Publish("", "", event.Changed{What: "voices"})
+	}
+	const set = "perch/a0b1c2d3e4f4/voice/set"
+	e.await(config1, has(`"voice":{"command_topic":"`+set+`"`, `"platform":"text"`))
+	list2(true, voice.Named{Name: "af_heart"}, voice.Named{Name: "3", Title: "ずんだもん（ノーマル）"})
+	e.await(config1, has(`"voice":{"platform":"text"}`))
+	e.await(config1, has(`"options":["default","af_heart","ずんだもん（ノーマル）"]`,
+		`"value_template":"{% set v = value_json.get('voice') or 'default' %}{{ {\"3\":\"ずんだもん（ノーマル）\",\"af_heart\":\"af_heart\",\"default\":\"default\"}.get(v) }}"`,
+		`"command_template":"{{ {\"af_heart\":\"af_heart\",\"default\":\"default\",\"ずんだもん（ノーマル）\":\"3\"}.get(value, value) }}"`))
+	b.publish(set, "3")
+	e.await(state1, has(`"voice":"3"`))
+	b.publish(set, "default")
+	e.await(state1, has(`"voice":null`))
+	b.publish(set, "en-us") // by a command: it is none of this engine
+	e.await(config1, has(`"options":["default","af_heart","ずんだもん（ノーマル）","en-us"]`))
+	list2(false) // after a restart, before the engine has been asked
+	e.await(config1, has(`"options":["default","en-us"]`))
+	list2(true)
+	e.await(config1, has(`"voice":{"platform":"select"}`))
+	e.await(config1, has(`"voice":{"command_topic":"`+set+`"`, `"min":0`))
 }
 
 // TestARobotsSettingsAreEntities: brain and language are selects, and the voice a text; what is chosen is the

@@ -173,6 +173,8 @@ func (r *robots) publishDiscovery(v *state.Robot) {
 		Characters: choices(v.Character, r.characters...), Brains: choices(v.Registered.Settings.Brain, r.o.Brains()...),
 		Languages: choices(v.Registered.Settings.Language, discovery.Languages()...)}
 	announced := r.announcedIDs(string(id))
+	list, known := r.o.Voices()
+	card.Voices = discovery.Voices(v.Registered.Settings.Voice, list, known, announced)
 	d := discovery.Robot(r.topics, card, announced)
 	if !v.Published.IsZero() { // Home Assistant reads the retained state again, so it must fit the new ranges of the sliders
 		r.sendRetained(r.topics.Robot(id, "state"), v.Document().Within(card.Tools))

@@ -39,7 +39,7 @@ func rules() map[string]rule {
 		"light":         {"command_topic schema", "state_topic brightness supported_color_modes flash transition", ""},
 		"notify":        {"command_topic", "command_template", ""},
 		"number":        {"command_topic min max", "state_topic value_template step mode unit_of_measurement", ""},
-		"select":        {"command_topic options", "state_topic value_template", ""},
+		"select":        {"command_topic options", "state_topic value_template command_template", ""},
 		"sensor": {"state_topic", "value_template options unit_of_measurement state_class json_attributes_topic",
 			"battery:% enum: temperature:°C timestamp:"},
 		"switch": {"command_topic", "state_topic value_template", ""},

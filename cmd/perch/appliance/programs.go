@@ -17,6 +17,7 @@ import (
 	"perch/gateway/wyoming"
 	"perch/ota"
 	"perch/store"
+	"perch/voice"
 	"perch/voice/sounds"
 )
 
@@ -119,6 +120,7 @@ func (a *Appliance) newMirror(c *config.Config) error {
 	o.WaitingCommands = store.NewTable[[]homeassistant.Waiting](a.DB, "mqtt-waiting")
 	o.Gestures, o.Characters = a.gestures, a.Agents.Characters
 	o.Brains = func() []string { return a.Config().BrainNames() }
+	o.Voices = func() ([]voice.Named, bool) { return a.Agents.Engines.Engines().Voices() }
 	o.Restart, o.Phrase = a.Restart, a.Agents.PhraseFor
 	o.Startable = func() error { return a.admin.Startable() } // the mirror runs after a.admin is made
 	o.FindBroker = a.homeAssistant.Broker

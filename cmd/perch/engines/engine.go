@@ -27,6 +27,8 @@ type Engine struct {
 	statusText func() string               // describes the engine while it works; nil if Where says enough
 	configured config.Engine               // what the engine was made from; the zero value for "tools"
 
+	voices voices // of a synthesizer
+
 	// One of these is set, unless List is "tools".
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer

@@ -49,6 +49,9 @@ func New(before *Set, c *config.Config, h drivers.Brain, find func(context.Conte
 			return nil, err
 		}
 	}
+	if before != nil {
+		e.keepVoices(before)
+	}
 	return e, nil
 }
 

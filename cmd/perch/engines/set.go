@@ -98,6 +98,17 @@ func (e *Set) setHooks(n *Engine, engine any) {
 	if i, ok := engine.(interface{ Installed() error }); ok { // Check would start the program
 		n.quickCheck = func(context.Context) error { return i.Installed() }
 	}
+	if l, ok := engine.(voice.Lister); ok {
+		check := n.quickCheck
+		n.voices.fetch = l.Voices
+		n.quickCheck = func(ctx context.Context) error { // also after a failure, as the server may then have other voices
+			if err := check(ctx); err != nil {
+				return err
+			}
+			n.listVoices(ctx, e.publish)
+			return nil
+		}
+	}
 	if w, ok := engine.(interface{ Warm(context.Context) error }); ok {
 		n.Warm = w.Warm
 	}

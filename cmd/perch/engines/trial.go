@@ -76,7 +76,10 @@ func (n *Engine) entry(p admin.Part) (entry admin.Engine, ok bool) {
 	switch {
 	case n.Recognizer != nil:
 		entry.Try = admin.TrySound
-	case n.Synthesizer != nil, n.Brain != nil:
+	case n.Synthesizer != nil:
+		entry.Try = admin.TryText
+		entry.Voices, _ = n.voices.get()
+	case n.Brain != nil:
 		entry.Try = admin.TryText
 	case n.Deep != nil:
 		entry.List, entry.Try = "brain_deep", admin.TryText

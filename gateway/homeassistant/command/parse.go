@@ -139,15 +139,16 @@ func Parse(robot device.ID, thing string, payload []byte, find func(string) (dev
 		return configure{device.Change{Name: &text}}, nil
 	case "transport":
 		return configure{device.Change{Transport: &text}}, nil
-	case "brain", "language":
+	case "brain", "language", "voice":
 		if text == discovery.Household {
 			text = ""
 		}
-		if thing == "brain" {
+		switch thing {
+		case "brain":
 			return configure{device.Change{Brain: &text}}, nil
+		case "language":
+			return configure{device.Change{Language: &text}}, nil
 		}
-		return configure{device.Change{Language: &text}}, nil
-	case "voice":
 		return configure{device.Change{Voice: &text}}, nil
 	case "character":
 		if text == "" {

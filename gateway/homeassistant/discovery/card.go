@@ -8,6 +8,7 @@ import (
 	"perch/gateway/homeassistant/topic"
 	"perch/limit"
 	"perch/plain"
+	"perch/voice"
 )
 
 // MaxText is the maximum length of a state in Home Assistant, in characters.
@@ -23,10 +24,25 @@ type Card struct {
 	BaseURL    string // address at which the robot reaches the appliance
 	Tools      []device.Tool
 	Senses     Senses
-	Gestures   []string // names of the gestures to choose from
-	Characters []string // IDs of the characters to choose from
-	Brains     []string // names of the brains to choose from
-	Languages  []string // BCP 47 tags of the languages to choose from
+	Gestures   []string      // names of the gestures to choose from
+	Characters []string      // IDs of the characters to choose from
+	Brains     []string      // names of the brains to choose from
+	Languages  []string      // BCP 47 tags of the languages to choose from
+	Voices     []voice.Named // the voices to choose from; see Voices
+}
+
+// Voices returns the voices that a robot with the voice present can choose from: the household's, those in list, and
+// the present one. It returns none if the engine lists no voices; the robot then has a text instead of a select. If
+// the list is not known yet, the entity stays what was announced.
+func Voices(present string, list []voice.Named, known bool, announced []string) []voice.Named {
+	if len(list) == 0 && (known || !slices.Contains(announced, componentID("voice", "select"))) {
+		return nil
+	}
+	choices := append([]voice.Named{{Name: Household}}, list...)
+	if present != "" && !slices.ContainsFunc(choices, func(v voice.Named) bool { return v.Name == present }) {
+		choices = append(choices, voice.Named{Name: present})
+	}
+	return choices
 }
 
 // Senses is the set of values and events that a robot is known to report. A sense is named like the entity that

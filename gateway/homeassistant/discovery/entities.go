@@ -2,12 +2,14 @@ package discovery
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	"perch/device"
 	"perch/gateway/homeassistant/topic"
+	"perch/voice"
 )
 
 // component is the JSON object that announces one entity.
@@ -112,7 +114,38 @@ func whileOnline(n topic.Names) component {
 func robotComponents(n topic.Names, c Card) map[string]component {
 	o := owner{robotIdentifier(n, c.ID), n.Robot(c.ID, ""), n.Robot(c.ID, "state")}
 	sensed := slices.DeleteFunc(sensedRows(o), func(r row) bool { return !c.Senses[r.key] })
-	return o.components(slices.Concat(commonRows(n), toolRows(o, c.Tools), sensed, choiceRows(c)))
+	return o.components(slices.Concat(commonRows(n), toolRows(o, c.Tools), sensed, choiceRows(c), []row{voiceRow(c.Voices)}))
+}
+
+// voiceRow returns the entity for the voice of a robot: a select with the titles of the voices or, if there are none to
+// choose from, a text, which is empty for the household's voice.
+func voiceRow(voices []voice.Named) row {
+	r := row{platform: "text", key: "voice", name: "Voice", reads: asText, sets: "voice/set", place: inConfig, icon: "account-voice",
+		more: component{"min": 0, "max": 100}}
+	if len(voices) == 0 {
+		return r
+	}
+	r.platform, r.more = "select", component{}
+	titles, names := map[string]string{}, map[string]string{} // titles by name, and names by title
+	for _, v := range voices {
+		title := cmp.Or(v.Title, v.Name)
+		r.options = append(r.options, title)
+		titles[v.Name], names[title] = title, v.Name
+	}
+	r.reads = "{% set v = value_json.get('KEY') or '" + Household + "' %}{{ " + dict(titles) + ".get(v) }}"
+	if !maps.Equal(titles, names) {
+		r.more["command_template"] = "{{ " + dict(names) + ".get(value, value) }}"
+	}
+	return r
+}
+
+// dict returns a map as it is written in a template, which is how it is written in JSON.
+func dict(m map[string]string) string {
+	b, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // cannot happen: texts can be written as JSON
+	}
+	return string(b)
 }
 
 // commonRows returns the entities that every robot has.
@@ -131,9 +164,6 @@ func commonRows(n topic.Names) []row {
 		// An empty text removes the owner's name for the robot, so that the device gets its default name again.
 		{platform: "text", key: "name", name: "Name", reads: asText, sets: "name/set", place: inConfig, icon: "rename",
 			more: component{"min": 0, "max": 32}},
-		// Voices are not a select, since no engine lists its voices. An empty text is the household's voice.
-		{platform: "text", key: "voice", name: "Voice", reads: asText, sets: "voice/set", place: inConfig, icon: "account-voice",
-			more: component{"min": 0, "max": 100}},
 		// A change takes effect when the robot boots next.
 		{platform: "select", key: "transport", name: "Transport", place: inConfig, icon: "transit-connection-variant",
 			options: []string{string(device.WebSocket), string(device.MQTT)}},

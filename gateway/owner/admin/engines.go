@@ -39,6 +39,8 @@ type Engine struct {
 	Key    string `json:"key"`            // place in the configuration, such as "speech.recognizers.0"
 	Cost   string `json:"cost,omitempty"` // "free", "billed" or, if unknown, empty
 	Wait   *Wait  `json:"wait,omitempty"` // nil before the first use
+	// Voices are the voices of a synthesizer that lists them. Those of the first are the ones that a robot can have.
+	Voices []voice.Named `json:"voices,omitempty"`
 }
 
 // Wait says how long people have waited for an engine in its latest uses: from the end of their speech to its transcript,

@@ -1,0 +1,79 @@
+package engines
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"perch/event"
+	"perch/voice"
+)
+
+// voices holds the voices that a synthesizer has listed.
+type voices struct {
+	fetch func(context.Context) ([]voice.Named, error) // nil if the engine lists no voices
+
+	mu    sync.Mutex
+	list  []voice.Named
+	known bool // whether the engine has listed its voices, or lists none
+}
+
+// voicesTimeout is the maximum duration of the request for an engine's voices.
+const voicesTimeout = 10 * time.Second
+
+// get returns the voices that were listed last. known is false if the engine could not be asked yet.
+func (v *voices) get() (list []voice.Named, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.list, v.known || v.fetch == nil
+}
+
+// set sets the voices and reports whether they have changed.
+func (v *voices) set(list []voice.Named) (changed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	changed = !v.known || !slices.Equal(v.list, list)
+	v.list, v.known = list, true
+	return changed
+}
+
+// listVoices asks a synthesizer for its voices, and publishes an event if they are others than before. An engine that
+// does not list its voices has not failed.
+func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
+	ctx, cancel := context.WithTimeout(ctx, voicesTimeout)
+	defer cancel()
+	switch list, err := n.voices.fetch(ctx); {
+	case err != nil:
+		n.log.Info("an engine did not list its voices", "engine", n.Part, "err", err)
+	case n.voices.set(voice.ShortList(list)) && publish != nil:
+		publish(event.Changed{What: "voices"})
+	}
+}
+
+// keepVoices gives the synthesizers the voices that the same ones of before have listed, until they list them
+// themselves.
+func (e *Set) keepVoices(before *Set) {
+	for _, n := range e.All {
+		i := slices.IndexFunc(before.All, func(b *Engine) bool {
+			return b != n && b.voices.fetch != nil && b.Kind == n.Kind && b.Where == n.Where
+		})
+		if i < 0 || n.voices.fetch == nil {
+			continue
+		}
+		if list, known := before.All[i].voices.get(); known {
+			n.voices.set(list)
+		}
+	}
+}
+
+// Voices returns the voices of the first synthesizer, which are those that a robot can have. known is false if the
+// synthesizer could not be asked yet.
+func (e *Set) Voices() (list []voice.Named, known bool) {
+	for _, n := range e.All {
+		if n.Synthesizer != nil {
+			return n.voices.get()
+		}
+	}
+	return nil, true
+}
