@@ -42,7 +42,10 @@ type Options struct {
 	FirstWithin time.Duration `yaml:"within" doc:"The longest time until the answer begins. If 0s, 10s, and 30s for the last brain of the list."`
 	IdleWithin  time.Duration // maximum pause within an answer; default: remote.Patience
 	TurnWithin  time.Duration // maximum waiting time for Home Assistant in a turn; default: 5 minutes
-	Phrases     agent.Phrases // spoken after an answer that was stopped
+	// Perform performs the skill that a turn asks for with one of its sentences, which Home Assistant does not know. It
+	// reports whether there is one. It may be nil.
+	Perform func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error)
+	Phrases agent.Phrases // spoken after an answer that was stopped
 
 	// QuietFor is how long the connection may have been idle to be used without a ping;
 	// default: 20 s.
@@ -53,7 +56,8 @@ type Options struct {
 
 // Setup holds what a brain needs besides its settings in the configuration.
 type Setup struct {
-	Within  time.Duration // default of Options.FirstWithin
+	Within  time.Duration                                                                                // default of Options.FirstWithin
+	Perform func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error) // see Options.Perform
 	Phrases agent.Phrases
 }
 
@@ -68,7 +72,7 @@ func Driver() driver.Driver[Setup, agent.Brain] {
 // withSetup returns o with the setup, and with the token from the token file or from Home
 // Assistant's supervisor.
 func (o Options) withSetup(s Setup) (_ Options, err error) {
-	o.FirstWithin, o.Phrases = cmp.Or(o.FirstWithin, s.Within), s.Phrases
+	o.FirstWithin, o.Perform, o.Phrases = cmp.Or(o.FirstWithin, s.Within), s.Perform, s.Phrases
 	o.Token, err = supervisor.HomeToken(o.URL, o.Token, o.TokenFile)
 	return o, err
 }

@@ -33,6 +33,11 @@ func (b *Brain) Think(ctx context.Context, t agent.Turn, out func(agent.Reply) e
 	if t.Untrusted { // Home Assistant would carry out whatever it understands
 		return agent.ErrStranger
 	}
+	if b.o.Perform != nil {
+		if found, err := b.o.Perform(ctx, t, out); found || err != nil {
+			return err
+		}
+	}
 	r := &turnRun{brain: b, turn: t, out: out, speech: thinker.NewSpeech(t.Language)}
 	run := r.runPipeline
 	if b.o.REST {

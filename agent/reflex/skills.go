@@ -17,6 +17,8 @@ type skills interface {
 	// Answer performs a skill for a turn, and returns the text to say. args is a JSON object.
 	// ok is false if the turn's character does not have the skill, or the turn is a stranger's.
 	Answer(ctx context.Context, t agent.Turn, name string, args json.RawMessage) (text string, ok bool, err error)
+	// Has reports whether Answer would perform the skill.
+	Has(t agent.Turn, name string) bool
 }
 
 // skillAction is the name of the action that performs a skill.
@@ -69,6 +71,23 @@ func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 		}
 	}
 	return s, nil
+}
+
+// Perform performs the skill that a turn asks for with one of its sentences, and reports whether there is one. It serves
+// brains that have no skills of their own.
+func (b *Brain) Perform(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error) {
+	if b.skills == nil {
+		return false, nil
+	}
+	for _, book := range b.booksFor(t.Language) {
+		performing := slices.DeleteFunc(slices.Clone(book.intents), func(in intent) bool {
+			return in.Action != skillAction || !b.skills.Has(t, in.Value)
+		})
+		if m, ok := book.newMatcher(t.Text).match(performing); ok {
+			return true, (&command{brain: b, book: book, turn: t, out: out}).run(ctx, m)
+		}
+	}
+	return false, nil
 }
 
 // performSkill performs the skill named in the intent's value. It stores the skill's text in

@@ -26,6 +26,29 @@ func (a *known) Answer(_ context.Context, _ agent.Turn, name string, args json.R
 	return a.said, a.has, a.fails
 }
 
+func (a *known) Has(_ agent.Turn, name string) bool { return a.has && name == "tide" }
+
+// TestPerform: a sentence of a skill that the character has is performed; everything else is left to another brain.
+func TestPerform(t *testing.T) {
+	b := book(t)
+	must.Succeed(t, b.AddSkill("tide", []string{"when is high water"}))
+	for text, c := range map[string]struct {
+		has, found bool
+	}{"When is high water?": {true, true}, "when is high water": {false, false}, "what time is it": {true, false}, "hum": {true, false}} {
+		said := ""
+		skills := &known{said: "At six.", has: c.has}
+		found, err := reflex.New([]*reflex.Book{b}, "Chan", nil, nil, skills).Perform(t.Context(), agent.Turn{Text: text}, func(r agent.Reply) error {
+			if say, ok := r.(agent.Say); ok {
+				said += say.Text
+			}
+			return nil
+		})
+		if err != nil || found != c.found || (said == "At six.") != c.found || (skills.name != "") != c.found {
+			t.Errorf("%q, has: %t: found %t, said %q, asked for %q; %v", text, c.has, found, said, skills.name, err)
+		}
+	}
+}
+
 func TestASentenceOfASkillPerformsIt(t *testing.T) {
 	b := book(t)
 	must.Succeed(t, b.AddSkill("tide", []string{"when is high water [in the {place}]", "high water in {number} (minutes|hours)"}))

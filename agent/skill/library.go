@@ -313,6 +313,12 @@ func (l *Library) Answer(ctx context.Context, t agent.Turn, name string, args js
 	return r.Spoken(), true, nil
 }
 
+// Has reports whether a turn's character has a skill that Answer would perform.
+func (l *Library) Has(t agent.Turn, name string) bool {
+	_, ok := l.skillOf(character(t), name)
+	return ok && !t.Untrusted
+}
+
 // renameSlots decodes a JSON object with the values of slots, and renames the slots that
 // Skill.Slots maps to arguments.
 func (s Skill) renameSlots(slots json.RawMessage) (map[string]any, error) {

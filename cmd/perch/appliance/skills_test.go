@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"perch/agent"
+	"perch/agent/assist"
 	openaibrain "perch/agent/openai"
 	"perch/agent/reflex"
 	"perch/agent/skill"
@@ -114,6 +115,25 @@ func tideSkill(url, sentences string) map[string]string {
 		"manifest.json": `{"name":"tide","version":"1.0.0","description":"Knows the tide.","animationHint":"bow","handler":"high_water",` +
 			`"voicePattern":"High water at {{output}}, {{place}}.","sentences":{"en":` + sentences + `}}`,
 		"tools.json": `{"tools":[{"name":"high_water","description":"Looks it up.","url":"` + url + `"}]}`,
+	}
+}
+
+// TestASkillIsPerformedBesideHomeAssistant: with the brain assist, Perch performs the sentences of skills itself. Here
+// Home Assistant is away, and gets everything else.
+func TestASkillIsPerformedBesideHomeAssistant(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	writeSkill(t, data, "tide", map[string]string{"manifest.json": `{"name":"tide","description":"d","voicePattern":"It is high in the {{place}}.",` +
+		`"sentences":{"en":["how high is the {place}"]}}`})
+	signSkill(t, data, "tide")
+	c := appliancetest.Config()
+	c.Brains = []config.Engine{{Kind: "assist", Options: &assist.Options{URL: "http://127.0.0.1:9", Token: "x"}}}
+	h := appliancetest.Start(t, c, data)
+	for text, want := range map[string]string{"How high is the garden?": "It is high in the garden.", "what time is it": ""} {
+		s, err := agent.AnswerText(t.Context(), h.Mind, agent.Turn{Conversation: "c", Text: text}, func(agent.Reply) error { return nil })
+		if s.Text != want || (err == nil) != (want != "") {
+			t.Errorf("%q is answered %q; %v", text, s.Text, err)
+		}
 	}
 }
 

@@ -97,7 +97,9 @@ type Brain struct {
 	Book      func(tag string) (*reflex.Book, error)         // loads the reflex brain's book in another language
 	Skills    *skill.Library                                 // may be nil
 	MayAnswer func(device.ID) bool                           // whether a robot may answer an agent's request for permission
-	Lend      func() acp.ToolEndpoint                        // starts a server of tools for a coding agent
+	// Perform performs the skill that a turn asks for with one of its sentences, and reports whether there is one.
+	Perform func(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error)
+	Lend    func() acp.ToolEndpoint // starts a server of tools for a coding agent
 }
 
 // thinker returns the setup of brains that use a language model.
@@ -105,7 +107,7 @@ func (b Brain) thinker() thinker.BrainSetup { return b.BrainSetup }
 
 // assist returns the setup of the brain that lets Home Assistant answer.
 func (b Brain) assist() brainassist.Setup {
-	return brainassist.Setup{Within: b.Within, Phrases: b.Phrases}
+	return brainassist.Setup{Within: b.Within, Perform: b.Perform, Phrases: b.Phrases}
 }
 
 // reflex returns the setup of the reflex brain.

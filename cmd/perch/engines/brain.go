@@ -49,6 +49,9 @@ func (e *Set) addBrains(c *config.Config, h drivers.Brain, persona agent.Persona
 		}
 		return book, err
 	}
+	if h.Skills != nil {
+		h.Perform = reflex.New(e.books, persona.Name, h.Memory, h.Timers, h.Skills).Perform
+	}
 	for i, b := range c.Brains {
 		h.Within = responseTimeout(c.Brains, i)
 		brain, err := drivers.Brains().New(b.Kind, b.Options, h)
