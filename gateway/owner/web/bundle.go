@@ -84,7 +84,7 @@ func mustBundle() bundle {
 
 // kinds holds the media types of the files; key: extension.
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-	".txt": "text/plain; charset=utf-8"}
+	".png": "image/png", ".txt": "text/plain; charset=utf-8"}
 
 // open returns the compressed file and its size. The file is not copied into memory for a response, because there may
 // be many slow clients.

@@ -20,7 +20,7 @@ if [ ! ui/node_modules/.package-lock.json -nt ui/package-lock.json ]; then
 	touch ui/node_modules/.package-lock.json
 fi
 rm -rf dist/assets dist/files.json
-build() { (cd ui && GOFLAGS=-trimpath go run $esbuild "$@" --bundle --format=esm --target=es2022 --minify --charset=utf8 --legal-comments=linked --log-level=warning); }
+build() { (cd ui && GOFLAGS=-trimpath go run $esbuild --format=esm "$@" --bundle --target=es2022 --minify --charset=utf8 --legal-comments=linked --log-level=warning); }
 # What loads later is in files of its own. Names change with what is in a file, so
 # that a browser may keep it for ever. The sound's library asks for node:module where
 # it runs in Node only.
@@ -30,6 +30,8 @@ build src/app.ts src/robot.ts src/face.ts --splitting --external:node:module --e
 build src/card.ts --outfile=../dist/assets/perch-card.js
 # The audio thread loads its script by itself, beside the chunk that wants it.
 build src/robot/worklet.ts --outfile=../dist/assets/worklet.js
-cp ui/icon.svg dist/assets/
+# A browser runs a service worker as a script, not as a module.
+build src/sw.ts --format=iife --outfile=../dist/assets/sw.js
+cp ui/icon.svg ui/icon-*.png dist/assets/
 gzip -9 -n dist/assets/*
 mv dist/files.json.new dist/files.json

@@ -45,8 +45,13 @@ the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Rob
 func (s *Server) render(p pageInfo, base string) string {
 	script, bundled := s.bundle().entries[p.entry]
 	head, body := "", unbundled
+	if bundled && p.entry == "app" {
+		head = `<link rel="manifest" href="manifest.webmanifest"><link rel="apple-touch-icon" href="assets/icon-180.png">
+<meta name="theme-color" content="#f4f2ec" media="(prefers-color-scheme: light)"><meta name="theme-color" content="#0f1214" media="(prefers-color-scheme: dark)">
+`
+	}
 	if bundled {
-		head = fmt.Sprintf(`<script type="module" src="assets/%s"></script>`, html.EscapeString(script))
+		head += fmt.Sprintf(`<script type="module" src="assets/%s"></script>`, html.EscapeString(script))
 		body = `<noscript>Perch's page needs JavaScript.</noscript>`
 	}
 	return fmt.Sprintf(`<!doctype html>
@@ -63,6 +68,15 @@ func (s *Server) render(p pageInfo, base string) string {
 <body>%s</body>
 </html>
 `, html.EscapeString(base), html.EscapeString(p.title), head, body)
+}
+
+// manifest returns the Web App Manifest, with which a phone installs the page.
+func (s *Server) manifest() map[string]any {
+	icon := func(size int, purpose string) map[string]any {
+		return map[string]any{"src": fmt.Sprintf("assets/icon-%d.png", size), "sizes": fmt.Sprintf("%dx%d", size, size), "type": "image/png", "purpose": purpose}
+	}
+	return map[string]any{"id": "./", "name": s.o.Name, "short_name": s.o.Name, "start_url": "./", "scope": "./", "display": "standalone",
+		"background_color": "#f4f2ec", "theme_color": "#08706a", "icons": []any{icon(192, "any"), icon(512, "any"), icon(512, "maskable")}}
 }
 
 // base returns the path that the URLs of a page are relative to. It is "/" unless a proxy serves the page below

@@ -163,6 +163,12 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 			c.Data(http.StatusOK, mediaType, file)
 		})
 	}
+	r.GET("/sw.js", func(c *gin.Context) { s.serveFile(c, "sw.js") })
+	r.GET("/manifest.webmanifest", func(c *gin.Context) {
+		c.Header("Content-Type", "application/manifest+json")
+		c.Header("Cache-Control", "no-cache")
+		c.JSON(http.StatusOK, s.manifest())
+	})
 	r.GET("/session", func(c *gin.Context) {
 		how := AuthMethodOf(c.Request)
 		c.Header("Cache-Control", "no-store")
