@@ -82,6 +82,7 @@ func seeNotifications(t *testing.T, c *chromium) {
 	b.says("#open >>> [data-test=notification]", "washing")
 	home.says("[data-test=notice]", "washing")
 	home.click("[data-test=notice] >>> [data-test=ack]")
+	home.click("[data-test=note] [data-test=close]") // so that it cannot be undone any more
 	b.lacks("#open")
 	b.says("#recent", "washing")
 }

@@ -24,7 +24,7 @@ type aView struct{ hash, element string }
 
 // views are all there are, the one of a robot with its id.
 func views(robot string) []aView {
-	all := []aView{{"", "p-home"}, {"memory", "p-memory"}, {"notifications", "p-notifications"}, {"timers", "p-timers"}, {"turns", "p-turns"},
+	all := []aView{{"", "p-home"}, {"talk", "p-talk-view"}, {"memory", "p-memory"}, {"notifications", "p-notifications"}, {"timers", "p-timers"}, {"turns", "p-turns"},
 		{"sensed", "p-sensed"}, {"firmware", "p-firmware"}, {"engines", "p-engines"}, {"doctor", "p-doctor"}, {"logs", "p-logs"},
 		{"backup", "p-backup"}, {"connections", "p-connections"}, {"settings", "p-settings"}, {"first", "p-first"}}
 	if robot != "" {

@@ -96,6 +96,14 @@ globalThis.see = {
     if (document.scrollingElement.scrollWidth <= innerWidth) return [];
     return see.below(document.body).filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => see.name(e)).slice(-3);
   },
+  // small are the elements to press that are less than 44 px wide or high, but for links in a text and the boxes of labels.
+  small() {
+    const inText = (e) => e.matches("a") && getComputedStyle(e).display === "inline" || e.matches("[type=checkbox], [type=radio], .skip");
+    return see.below(document.body).filter((e) => e.matches("a, button, input, select, textarea, summary") && see.shown(e) && !inText(e)).filter((e) => {
+      const r = e.getBoundingClientRect();
+      return r.width < 44 || r.height < 44;
+    }).map((e) => see.name(e));
+  },
   broken: [], // rules of the Content-Security-Policy
 };
 for (const kind of ["pointerdown", "mousedown", "pointerup", "mouseup", "click"]) {

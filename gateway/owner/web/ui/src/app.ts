@@ -12,6 +12,7 @@ const whole = async (view: Promise<unknown>): Promise<unknown> => Promise.all([v
 
 const routes: Record<string, Route> = {
   "": { element: "p-home", load: () => import("./views/home.js") },
+  talk: { element: "p-talk-view", load: () => whole(import("./views/talk.js")) },
   robots: { element: "p-robot", load: () => whole(import("./views/robot.js")) },
   memory: { element: "p-memory", load: () => whole(import("./views/memory.js")) },
   notifications: { element: "p-notifications", load: () => whole(import("./views/notifications.js")) },

@@ -17,6 +17,8 @@ const paths = {
   logs: "M6 3h9l4 4v14H6zM9 11h7M9 15h7",
   backup: "M4 7h16v4H4zM6 11v9h12v-9M10 15h4",
   settings: "M4 7h9M17 7h3M15 4.500v5M4 17h3M11 17h9M9 14.500v5",
+  talk: "M4 5h16v11H10l-5 4v-4H4zM8.500 10.500h.01M12 10.500h.01M15.500 10.500h.01",
+  send: "M5 12h13m0 0-5-5m5 5-5 5",
   menu: "M4 7h16M4 12h16M4 17h16",
   out: "M14 4H6v16h8M10 12h11m0 0-4-4m4 4-4 4",
   battery: "M3 8h15v8H3zM21 11v2",

@@ -23,6 +23,7 @@ export interface Device {
   claimed?: boolean;
   claimants?: Claimant[];
   code?: string;
+  left?: boolean; // a tab of a browser, which was closed
   connected: boolean;
   talking: boolean;
   state: string;
@@ -43,6 +44,14 @@ export interface Claimant {
 // devices returns all robots.
 export async function devices(): Promise<Device[]> {
   return (await get<Device[] | null>("api/v1/devices")) ?? [];
+}
+
+const tabLife = 12 * 3_600_000; // ms
+
+// isHere reports whether an owner wants to see a robot. A tab of a browser that was closed is gone, unless it has a name.
+export function isHere(d: Device): boolean {
+  if (d.board !== "perch-page" || d.name || d.connected) return true;
+  return !d.left && Date.now() - Date.parse(d.last_seen ?? "") < tabLife;
 }
 
 // nameOf returns the name of a robot, or else its ID.

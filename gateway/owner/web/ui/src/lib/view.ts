@@ -226,7 +226,7 @@ export class View extends Spoken {
       <div class="note ${this.#note?.bad ? "is-bad" : ""}" role="status" aria-live="polite" data-test="note" ?data-empty=${!this.#note}>
         <span>${this.#note?.text ?? ""}</span>
         ${this.#undo ? html`<button type="button" class="undo" data-test="undo" @click=${() => this.#takeBack()}>${say("undo")}</button>` : nothing}
-        ${this.#note ? html`<button type="button" aria-label=${say("close")} @click=${() => (this.#undo ? this.#finish() : this.tell(""))}>×</button>` : nothing}
+        ${this.#note ? html`<button type="button" data-test="close" aria-label=${say("close")} @click=${() => (this.#undo ? this.#finish() : this.tell(""))}>×</button>` : nothing}
       </div>`;
   }
 

@@ -37,6 +37,7 @@ export class WebRobot extends LitElement {
     document.addEventListener("keydown", this.key);
     document.addEventListener("keyup", this.key);
     window.addEventListener("blur", this.letGo);
+    window.addEventListener("pagehide", this.leave);
     document.title = `${words("title")} · Perch`;
     void this.robot.boot();
   }
@@ -49,10 +50,14 @@ export class WebRobot extends LitElement {
     document.removeEventListener("keydown", this.key);
     document.removeEventListener("keyup", this.key);
     window.removeEventListener("blur", this.letGo);
+    window.removeEventListener("pagehide", this.leave);
     this.robot.hangUp();
     this.feelings.stop();
     this.followed = false;
   }
+
+  // leave says that the tab is closed, so that the robot is no longer shown.
+  private readonly leave = (): void => void this.robot.leave();
 
   private readonly again = (): void => {
     this.stir();

@@ -7,6 +7,7 @@
 //                               │  └──▶ RPC ──▶ PageBody
 //                               └─────▶ Speaker, Microphone
 
+import { send } from "../lib/api.js";
 import { PageBody } from "./body.js";
 import { Boot, type Step, type Unanswered } from "./boot.js";
 import { Channel, Unopened } from "./channel.js";
@@ -85,6 +86,12 @@ export class Robot extends EventTarget {
     this.trouble = this.waits = undefined;
     this.enter("starting");
     await this.starts.run(this.life.signal);
+  }
+
+  // leave tells the page's server that the robot is gone until the next boot.
+  async leave(): Promise<void> {
+    if (!this.checkIn.own) return;
+    await send("POST", `api/v1/devices/${this.keeper.flash.mac.replaceAll(":", "")}/leave`).catch(() => undefined);
   }
 
   private step(s: Step): void {

@@ -1,60 +1,65 @@
-// The home view: all robots, and everything that needs the owner's attention.
+// The home view: first what wants a person, then the robots.
 
-import { css, html, nothing } from "lit";
+import { css, html, nothing, type TemplateResult } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { Refusal, get, send } from "../lib/api.js";
 import { board, type Record_ } from "../lib/board.js";
-import { nameIn, type Device } from "../lib/robots.js";
+import { brand } from "../lib/brand.js";
+import { isHere, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { part, told } from "../lib/said.js";
 import { keep, kept } from "../lib/store.js";
+import { wants, type Notice, type Question } from "../lib/wants.js";
 import { View, type Wish } from "../lib/view.js";
-import { ago, allWords, catalogue, clock } from "../lib/words.js";
+import { ago, allWords, catalogue, clock, locale } from "../lib/words.js";
 import "./home.card.js";
 import "./home.countdown.js";
 import "./home.waiting.js";
+import { toneOf } from "./home.words.js";
 import { webLink } from "./link.js";
 
 const say = catalogue("home");
 
 interface Part { name: string; ok: boolean; vital: boolean; note?: string }
-interface Notice { id: string; text: string; urgency: string; action_url?: string; robot?: string; state: string; received: string }
-interface Question { id: string; text: string; robot: string; asked: string; until: string }
 interface Timer { id: string; robot?: string; name?: string; text: string; due: string; reminder?: boolean }
 interface Refused { at: string; address: string; device: string; code: string; reason: string; count: number }
 
 const later = "perch.first.later";
+const mostCards = 8; // more robots are shown small, with a search
 
 export class HomeView extends View {
-  static properties = { busy: { state: true }, pointing: { state: true } };
+  static properties = { busy: { state: true }, pointing: { state: true }, find: { state: true } };
   declare busy: string; // name of the action in progress, or ""
   declare pointing: boolean; // whether the address for one more robot is shown
-  private devices: Device[] = [];
+  declare find: string; // what the names of the robots are searched for
   private last = new Map<string, Record_>();
-  private notices: Notice[] = [];
-  private questions: Question[] = [];
   private timers: Timer[] = [];
   private refused: Refused[] = [];
   private parts: Part[] = [];
+  private readonly draw = () => this.requestUpdate();
 
   static styles = [View.styles, css`
-    section + section { margin-top: 1.8rem; } section > h2 { margin-bottom: 0.7rem; }
-    .robots { grid-template-columns: repeat(auto-fill, minmax(min(100%, 24rem), 1fr)); }
-    .asked { border-color: var(--warn); }
-    .words { font-size: 1.05rem; margin-bottom: 0.7rem; white-space: pre-wrap; }
-    .answers { justify-content: flex-end; margin-top: 0.4rem; }
-    li + li { border-top: 1px solid var(--line); margin-top: 0.7rem; padding-top: 0.7rem; }
-    .first { background: var(--soft); border-radius: 18px; padding: 1.1rem; display: flex; flex-wrap: wrap; gap: 0.8rem; align-items: center; justify-content: space-between; margin-bottom: 1.4rem; }
-    .big { font-size: 2rem; font-weight: 650; line-height: 1.2; }
-    details { margin-top: 1rem; }
-    summary { cursor: pointer; padding: 0.4rem 0; }
-    .link { display: inline-block; padding: 0.25rem 0; }
-    .go { display: inline-flex; min-height: 2.6rem; align-items: center; padding: 0.4rem 0.9rem; border-radius: 10px; background: var(--accent); color: var(--on-accent); font-weight: 600; text-decoration: none; }
-    .two { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); margin-top: 1rem; }
+    section + section { margin-top: var(--s6); }
+    .head { display: flex; flex-wrap: wrap; gap: var(--s1) var(--s4); align-items: baseline; margin-bottom: var(--s3); } .head h2 { font-size: var(--t-head); }
+    .head input { width: 16rem; margin-inline-start: auto; }
+    .wants { grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); align-items: start; }
+    .robots { grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); }
+    .robots.many { grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr)); gap: var(--s3); }
+    .words { font-size: var(--t-lead); margin-bottom: var(--s2); white-space: pre-wrap; }
+    .answers { justify-content: flex-end; margin-top: var(--s1); }
+    li + li { border-top: 1px solid var(--line); margin-top: var(--s3); padding-top: var(--s3); }
+    .first, .calm { border-radius: var(--wide); padding: var(--s5); display: flex; flex-wrap: wrap; gap: var(--s4); align-items: center; }
+    .first { background: var(--soft); justify-content: space-between; margin-bottom: var(--s5); }
+    .calm { background: var(--surface); box-shadow: var(--shadow); } .calm h2 { font-size: var(--t-head); } .calm .small { margin-inline-start: auto; }
+    details { margin-top: var(--s4); }
+    .link { display: inline-flex; min-height: var(--target); align-items: center; }
+    .go { display: inline-flex; min-height: var(--target); align-items: center; padding: 0.35rem var(--s4); border-radius: var(--round); background: var(--accent); color: var(--on-accent); font-weight: 600; text-decoration: none; }
+    .two { grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); margin-top: var(--s4); }
+    @media (max-width: 599px) { .head input { width: 100%; } }
   `];
 
   constructor() {
     super();
-    this.busy = "";
+    this.busy = this.find = "";
     this.pointing = false;
     this.reloadOn(
       ["robot_seen", "robot_adopted", "robot_renamed", "robot_forgotten", "robot_online", "robot_offline", "robot_connected", "robot_disconnected",
@@ -63,28 +68,37 @@ export class HomeView extends View {
     );
   }
 
+  connectedCallback(): void {
+    super.connectedCallback();
+    wants.addEventListener("change", this.draw);
+    board.addEventListener("change", this.draw);
+  }
+
+  disconnectedCallback(): void {
+    super.disconnectedCallback();
+    wants.removeEventListener("change", this.draw);
+    board.removeEventListener("change", this.draw);
+  }
+
   protected title_(): string {
     return say("title");
   }
 
   protected async load(): Promise<void> {
-    const [devices, turns, notices, questions, timers, refused, status] = await Promise.all([
-      get<Device[]>("api/v1/devices"), get<Record_[]>("api/v1/turns?limit=200"), get<Notice[]>("api/v1/notifications"),
-      get<Question[]>("api/v1/permissions"), get<Timer[]>("api/v1/timers").catch(none), get<Refused[] | null>("api/v1/refused"), get<{ parts: Part[] }>("api/v1/status"),
+    const [, turns, timers, refused, status] = await Promise.all([
+      wants.load(), get<Record_[]>("api/v1/turns?limit=200"), get<Timer[]>("api/v1/timers").catch(none), get<Refused[] | null>("api/v1/refused"),
+      get<{ parts: Part[] }>("api/v1/status"),
     ]);
-    devices.forEach((d) => board.learn(d.id, d));
-    this.devices = devices;
+    wants.devices.forEach((d) => board.learn(d.id, d));
     this.last = new Map();
     for (const t of turns) if (!this.last.has(t.robot)) this.last.set(t.robot, t);
-    this.notices = notices;
-    this.questions = questions;
     this.timers = [...timers].sort((a, b) => Date.parse(a.due) - Date.parse(b.due));
     this.refused = refused ?? [];
     this.parts = status.parts.filter((p) => !p.ok);
   }
 
   private named(robot: string | undefined): string {
-    return robot ? nameIn(this.devices, robot) : say("forAll");
+    return robot ? nameIn(wants.devices, robot) : say("forAll");
   }
 
   // do runs an action unless another one is in progress, and then loads everything again.
@@ -96,16 +110,19 @@ export class HomeView extends View {
     this.reload();
   }
 
+  // dealt hides something at once and does the work when it cannot be undone any more.
+  private dealt(ids: string[], text: string, work: (id: string) => Promise<unknown>): void {
+    wants.hide(ids);
+    this.undoable(text, () => Promise.all(ids.map(work)), () => wants.hide(ids, false));
+  }
+
   protected content() {
-    const adopted = this.devices.filter((d) => d.adopted);
-    const waiting = this.devices.filter((d) => !d.adopted || d.claimed);
+    const adopted = wants.devices.filter((d) => d.adopted && isHere(d));
+    const empty = adopted.length === 0 && wants.waiting.length === 0;
     return html`${adopted.length === 0 ? this.offer() : nothing}
-      ${this.asked()}${this.waiting(waiting)}
-      <section aria-labelledby="robots"><h2 id="robots" class=${adopted.length === 0 ? "hidden" : ""}>${say("robots")}</h2>
-        ${adopted.length > 0
-          ? html`<div class="grid robots">${repeat(adopted, (d) => d.id, (d) => html`<p-robot-card .device=${d} .last=${this.last.get(d.id)}></p-robot-card>`)}</div>${this.another()}`
-          : waiting.length === 0 ? this.empty() : nothing}</section>
-      <section><h2 class="hidden">${say("notices")}</h2><div class="grid">${this.told()}${this.timer()}${this.faulty()}${this.away()}</div></section>`;
+      ${this.forYou(empty)}
+      ${adopted.length > 0 ? this.robots(adopted) : empty ? html`<section>${this.empty()}</section>` : nothing}
+      ${this.away()}`;
   }
 
   private offer() {
@@ -118,61 +135,110 @@ export class HomeView extends View {
       <div class="row"><a class="go" href="#/first" data-test="first">${say("begin")}</a><p-button data-test="first-later" @click=${dismiss}>${say("later")}</p-button></div></aside>`;
   }
 
-  private asked() {
-    if (this.questions.length === 0) return nothing;
-    return html`<section aria-labelledby="asked"><h2 id="asked">${say("questions")}</h2><div class="grid" role="group" aria-labelledby="asked">
-      ${repeat(this.questions, (q) => q.id, (q) => html`<p-card class="asked" data-test="question">
-        ${q.robot ? html`<p class="small muted"><bdi>${say("asks", { name: this.named(q.robot) })}</bdi></p>` : nothing}<p class="words"><bdi>${q.text}</bdi></p>
+  // forYou shows what wants a person, the most urgent first.
+  private forYou(empty: boolean) {
+    const urgent = wants.notices.some((n) => n.urgency === "high");
+    const cards = [...this.asked(), urgent ? this.told(true) : nothing, this.waiting(), this.faulty(), urgent ? nothing : this.told(false), this.timer()].filter((c) => c !== nothing);
+    if (cards.length === 0) {
+      return empty ? nothing : html`<section class="calm" data-test="calm">${brand(56, "happy")}<div><h2>${say("calm")}</h2><p class="muted">${say("calmText")}</p></div></section>`;
+    }
+    return html`<section aria-labelledby="wants"><div class="head"><h2 id="wants">${say("forYou")}</h2></div>
+      <div class="grid wants" role="group" aria-labelledby="wants" @wish=${(e: CustomEvent<Wish>) => void this.do("adopt", e.detail.work, e.detail.done())}>${cards}</div></section>`;
+  }
+
+  private asked(): TemplateResult[] {
+    return wants.questions.map((q) => html`<p-card class="enter" tone="accent" data-test="question">
+        <p class="small muted"><bdi>${q.robot ? say("asks", { name: this.named(q.robot) }) : say("question")}</bdi></p><p class="words"><bdi>${q.text}</bdi></p>
         <div class="row"><p-button kind="main" data-test="allow" ?disabled=${this.busy !== ""} @click=${() => this.answer(q, true)}>${say("yes")}</p-button>
           <p-button data-test="deny" ?disabled=${this.busy !== ""} @click=${() => this.answer(q, false)}>${say("no")}</p-button>
-          <span class="small muted"><p-countdown due=${q.until}></p-countdown></span></div></p-card>`)}</div></section>`;
+          <span class="small muted"><p-countdown due=${q.until}></p-countdown></span></div></p-card>`);
   }
 
   private answer(q: Question, allow: boolean): void {
     void this.do(q.id, () => send("POST", `api/v1/permissions/${encodeURIComponent(q.id)}`, { allow }), say("answered"));
   }
 
-  private waiting(list: Device[]) {
+  private waiting() {
+    const list = wants.waiting;
     if (list.length === 0) return nothing;
-    const wish = (e: CustomEvent<Wish>) => void this.do("adopt", e.detail.work, e.detail.done());
-    return html`<section aria-labelledby="new"><h2 id="new">${say("newRobots")}</h2><div class="grid" @wish=${wish}>
-      ${repeat(list, (d) => d.id, (d) => html`<p-waiting .device=${d} ?busy=${this.busy === "adopt"}></p-waiting>`)}</div></section>`;
+    const plain = list.filter((d) => !d.claimed && !d.claimants?.length);
+    const all = () => this.do("adopt", () => Promise.all(plain.map((d) => send("POST", "api/v1/adopt", { robot: d.id }))), say("adoptedAll", { n: plain.length }));
+    return html`<p-card class="enter" tone="accent" heading=${say("newRobots", { n: list.length })}>
+      ${plain.length > 1 ? html`<div slot="actions" class="row"><p-button kind="quiet" data-test="refuse-all" @click=${() => this.refuse(plain)}>${say("refuseAll")}</p-button>
+        <p-button kind="main" data-test="adopt-all" ?busy=${this.busy === "adopt"} @click=${all}>${say("adoptAll")}</p-button></div>` : nothing}
+      <ul>${repeat(list, (d) => d.id, (d) => html`<li><p-waiting .device=${d} ?busy=${this.busy === "adopt"} @refuse=${() => this.refuse([d])}></p-waiting></li>`)}</ul></p-card>`;
   }
 
-  private told() {
-    return html`<p-card heading=${say("notices")}><a slot="actions" class="link small" href="#/notifications">${say("allNotices")}</a>
-      ${this.notices.length === 0 ? html`<p class="muted">${say("noNotices")}</p>`
-        : html`<ul>${repeat(this.notices, (n) => n.id, (n) => this.notice(n))}</ul>`}</p-card>`;
+  private refuse(list: Device[]): void {
+    this.dealt(list.map((d) => d.id), list.length === 1 ? say("refusedOne", { name: nameOf(list[0]!) }) : say("refusedAll", { n: list.length }), (id) => send("DELETE", `api/v1/devices/${encodeURIComponent(id)}`));
+  }
+
+  private told(urgent: boolean) {
+    const list = [...wants.notices].sort((a, b) => Number(b.urgency === "high") - Number(a.urgency === "high"));
+    if (list.length === 0) return nothing;
+    return html`<p-card class="enter" heading=${say("notices")} tone=${urgent ? "bad" : nothing}>
+      ${list.length > 1 ? html`<p-button slot="actions" kind="quiet" data-test="ack-all" @click=${() => this.ack(list)}>${say("ackAll")}</p-button>` : nothing}
+      <ul>${repeat(list.slice(0, 5), (n) => n.id, (n) => this.notice(n))}</ul>
+      <a class="link small" href="#/notifications">${say("allNotices")}</a></p-card>`;
+  }
+
+  private ack(list: Notice[]): void {
+    this.dealt(list.map((n) => n.id), say("acked", { n: list.length }), (id) => send("POST", `api/v1/notifications/${encodeURIComponent(id)}/ack`));
   }
 
   private notice(n: Notice) {
     const link = webLink(n.action_url);
     return html`<li data-test="notice"><p class="words"><bdi>${n.text}</bdi></p>
-      <p class="small muted">${n.urgency === "high" ? html`<span class="tag warn">${say("urgent")}</span> ` : nothing}<bdi>${this.named(n.robot)}</bdi> · ${ago(n.received)}</p>
+      <p class="small muted">${n.urgency === "high" ? html`<span class="tag bad">${say("urgent")}</span> ` : nothing}<bdi>${this.named(n.robot)}</bdi> · ${ago(n.received)}</p>
       <div class="row small answers">${link ? html`<a href=${link} target="_blank" rel="noopener noreferrer" class="link">${say("open")}</a>` : nothing}
-        <p-button data-test="ack" ?disabled=${this.busy !== ""}
-          @click=${() => this.do(n.id, () => send("POST", `api/v1/notifications/${encodeURIComponent(n.id)}/ack`), say("acked"))}>${say("ack")}</p-button></div></li>`;
+        <p-button data-test="ack" @click=${() => this.ack([n])}>${say("ack")}</p-button></div></li>`;
   }
 
   private timer() {
     const next = this.timers[0];
+    if (!next) return nothing;
     return html`<p-card heading=${say("timer")}><a slot="actions" class="link small" href="#/timers">${say("allTimers")}</a>
-      ${next ? html`<p class="big"><p-countdown due=${next.due} data-test="countdown"></p-countdown></p><p class="words"><bdi>${next.text}</bdi></p>
-          <p class="small muted"><bdi>${next.name || this.named(next.robot)}</bdi> · ${say("rings", { at: clock(next.due) })}</p>`
-        : html`<p class="muted">${say("noTimer")}</p>`}</p-card>`;
+      <p class="figure"><p-countdown due=${next.due} data-test="countdown"></p-countdown></p><p class="words"><bdi>${next.text}</bdi></p>
+      <p class="small muted"><bdi>${next.name || this.named(next.robot)}</bdi> · ${say("rings", { at: clock(next.due) })}</p></p-card>`;
   }
 
   private faulty() {
     if (this.parts.length === 0) return nothing;
-    return html`<p-card heading=${say("parts")}><a slot="actions" class="link small" href="#/doctor">${say("toDoctor")}</a>
+    return html`<p-card heading=${say("parts")} tone=${this.parts.some((p) => p.vital) ? "bad" : "warn"}><a slot="actions" class="link small" href="#/doctor">${say("toDoctor")}</a>
       <ul data-test="parts">${this.parts.map((p) => html`<li><h3 class=${p.vital ? "bad" : "warn"}>${part(p.name)}</h3><p class="small">${told(p.note)}</p></li>`)}</ul></p-card>`;
+  }
+
+  // robots shows those who are busy first, and many of them small.
+  private robots(adopted: Device[]) {
+    const many = adopted.length > mostCards;
+    const sought = this.find.trim().toLocaleLowerCase(locale());
+    const live = (d: Device) => toneOf(board.now(d.id)?.state ?? d.state) !== "";
+    const shown = (sought === "" ? adopted : adopted.filter((d) => nameOf(d).toLocaleLowerCase(locale()).includes(sought)));
+    const sorted = many ? [...shown].sort((a, b) => Number(live(b)) - Number(live(a))) : shown;
+    const busy = adopted.filter(live).map(nameOf);
+    return html`<section aria-labelledby="robots"><div class="head"><h2 id="robots">${say("robots")}</h2>
+        <p class="small muted" data-test="house">${busy.length === 0 ? say("quiet") : say("busy", { names: new Intl.ListFormat(locale()).format(busy.slice(0, 3)), n: busy.length })}</p>
+        ${many ? html`<input type="search" data-test="find" placeholder=${say("find", { n: adopted.length })} aria-label=${say("find", { n: adopted.length })}
+          .value=${this.find} @input=${(e: Event) => (this.find = (e.target as HTMLInputElement).value)}>` : nothing}</div>
+      <div class=${many ? "grid robots many" : "grid robots"}>${repeat(sorted, (d) => d.id, (d) => html`<p-robot-card .device=${d} .last=${this.last.get(d.id)} ?small=${many}></p-robot-card>`)}</div>
+      ${sorted.length === 0 ? html`<p class="muted" role="status">${say("foundNone")}</p>` : nothing}
+      ${this.another()}</section>`;
   }
 
   private away() {
     if (this.refused.length === 0) return nothing;
-    return html`<p-card heading=${say("refused")}><p class="small muted">${say("refusedText")}</p>
-      <ul data-test="refused">${this.refused.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${told(r.reason)}</bdi></p>
-        <p class="small muted"><bdi>${r.address}</bdi> · ${say("tries", { n: r.count, ago: ago(r.at) })}</p></li>`)}</ul></p-card>`;
+    const list = this.refused;
+    const forget = () => {
+      this.refused = [];
+      this.undoable(say("refusedForgotten"), () => send("DELETE", "api/v1/refused"), () => {
+        this.refused = list;
+        this.requestUpdate();
+      });
+    };
+    return html`<section><p-card heading=${say("refused")}><p-button slot="actions" kind="quiet" data-test="forget-refused" @click=${forget}>${say("forgetThese")}</p-button>
+      <p class="small muted">${say("refusedText")}</p>
+      <ul data-test="refused">${list.map((r) => html`<li><h3><bdi>${r.device || say("unnamed")}</bdi></h3><p class="small"><bdi>${told(r.reason)}</bdi></p>
+        <p class="small muted"><bdi>${r.address}</bdi> · ${say("tries", { n: r.count, ago: ago(r.at) })}</p></li>`)}</ul></p-card></section>`;
   }
 
   // another shows the address for one more robot, once its owner asks for it.
@@ -188,7 +254,7 @@ export class HomeView extends View {
   }
 
   private empty() {
-    return html`<p-empty heading=${say("none")} data-test="no-robot"><p>${say("noneText")}</p></p-empty>
+    return html`<p-empty heading=${say("none")} look="curious" data-test="no-robot"><p>${say("noneText")}</p></p-empty>
       <div class="grid two"><p-card heading=${say("pointHere")}>${this.point()}</p-card>
         <p-card heading=${say("inPage")}><p class="words">${say("inPageText")}</p><a class="go" href="robot" data-test="robot-page">${say("inPageGo")}</a></p-card></div>`;
   }

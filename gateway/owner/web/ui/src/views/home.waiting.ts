@@ -16,11 +16,11 @@ export class Waiting extends Spoken {
   declare device: Device;
   declare busy: boolean; // a robot is being adopted
   static styles = [base, css`
-    article { background: var(--surface); border: 1px solid var(--accent); border-radius: 18px; box-shadow: var(--shadow); padding: 1.1rem; display: grid; gap: 0.7rem; }
-    h3 { display: flex; gap: 0.6rem; align-items: center; font-size: 1.1rem; } .icon { color: var(--accent); flex: none; }
-    .code { font-size: 1.35rem; letter-spacing: 0.12em; font-weight: 650; }
+    article { display: grid; gap: var(--s2); }
+    h3 { display: flex; gap: var(--s2); align-items: center; } .icon { color: var(--accent); flex: none; }
+    .code { font-size: var(--t-head); letter-spacing: 0.12em; font-weight: 650; }
     .client { align-items: center; } .client bdi { overflow-wrap: anywhere; }
-    form { display: grid; gap: 0.6rem; grid-template-columns: minmax(0, 1fr) auto; align-items: end; }
+    form { display: grid; gap: var(--s2); grid-template-columns: minmax(0, 1fr) auto; align-items: end; }
   `];
 
   private adopt(body: Record<string, unknown>): void {
@@ -37,6 +37,8 @@ export class Waiting extends Spoken {
     const yes = await ask({ text: say("letInAsk", { name: nameOf(this.device) }), yes: say("letInYes"), no: say("cancel"), danger: true });
     if (yes) this.adopt({ robot: this.device.id, replace: true });
   }
+
+  private readonly refuse = () => this.dispatchEvent(new Event("refuse"));
 
   // choice renders one of several clients, which the owner may adopt.
   private choice(c: Claimant) {
@@ -60,7 +62,9 @@ export class Waiting extends Spoken {
             ${several.filter((c) => !(d.claimed && c.bound)).map((c) => this.choice(c))}
             ${d.claimed && several.length === 2 ? html`<div><p-button data-test="replace" @click=${this.replace}>${say("letIn")}</p-button></div>` : nothing}`
         : html`<p>${say("waits")}</p><div class="row"><span class="code grow" aria-label=${d.code ? say("shows", { code: d.code }) : nothing} role="text">${d.code}</span>
+            <p-button kind="quiet" data-test="refuse" label=${say("refuseOne", { name: nameOf(d) })} @click=${this.refuse}>${say("refuse")}</p-button>
             <p-button kind="main" data-test="adopt" ?busy=${this.busy} @click=${() => this.adopt({ robot: d.id })}>${say("adopt")}</p-button></div>`}
+      ${contested ? html`<div><p-button kind="quiet" data-test="refuse" label=${say("refuseOne", { name: nameOf(d) })} @click=${this.refuse}>${say("refuse")}</p-button></div>` : nothing}
     </article>`;
   }
 }

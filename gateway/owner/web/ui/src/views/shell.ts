@@ -5,10 +5,13 @@ import { get, outOfSession, send } from "../lib/api.js";
 import "../lib/board.js"; // must be loaded before the feed starts
 import { brand } from "../lib/brand.js";
 import { feed } from "../lib/feed.js";
+import { alerts, canAlert, setAlerts, watchAlerts } from "../lib/alerts.js";
 import { icon, type Sign } from "../lib/icons.js";
+import { watch } from "../lib/offline.js";
 import { base, type Dialog } from "../lib/ui.js";
 import { Spoken, type View } from "../lib/view.js";
 import { theme, setTheme, type Theme } from "../lib/theme.js";
+import { wants } from "../lib/wants.js";
 import { allWords, catalogue, language, languages, setLanguage, type Language } from "../lib/words.js";
 import { sessionChanged, type Session } from "./login.js";
 import { styles } from "./shell.styles.js";
@@ -28,7 +31,8 @@ const groups: { title: Key; views: (Sign & Key)[] }[] = [
   { title: "groupParts", views: ["firmware", "engines", "connections"] },
   { title: "groupCare", views: ["doctor", "logs", "backup", "settings"] },
 ];
-const bar: (Sign & Key)[] = ["home", "notifications", "turns", "settings"];
+const daily: (Sign & Key)[] = ["home", "talk"]; // above the groups
+const bar: (Sign & Key)[] = ["home", "talk", "notifications"];
 
 const tryAgainAfter = 2000; // ms until the next try if the server is not reachable
 
@@ -63,6 +67,12 @@ export class Shell extends Spoken {
   declare at: string; // name of the view
   declare starting: boolean;
   private opened = 0;
+  private title_ = "";
+  private readonly count = () => {
+    this.entitle(this.title_);
+    this.requestUpdate();
+    void (wants.count > 0 ? navigator.setAppBadge?.(wants.count) : navigator.clearAppBadge?.())?.catch(() => undefined); // on the icon of the installed page
+  };
   private ends = new AbortController();
   static styles = [base, styles];
 
@@ -81,13 +91,17 @@ export class Shell extends Spoken {
     this.addEventListener("perch-title", (e) => this.entitle((e as CustomEvent<string>).detail), { signal });
     feed.addEventListener("lost", () => (this.link = "lost"), { signal });
     feed.addEventListener("connected", () => this.mended(), { signal });
+    wants.addEventListener("change", this.count, { signal });
+    watchAlerts(() => this.session?.name || "Perch");
     void this.start();
+    void watch();
   }
 
   disconnectedCallback(): void {
     super.disconnectedCallback();
     this.ends.abort();
     feed.stop();
+    wants.stop();
   }
 
   // start asks whether the owner is logged in, and shows the view or the login.
@@ -102,8 +116,13 @@ export class Shell extends Spoken {
       setTimeout(() => void this.start(), tryAgainAfter);
       return;
     }
-    if (this.session.in) feed.start();
-    else feed.stop();
+    if (this.session.in) {
+      feed.start();
+      wants.start();
+    } else {
+      feed.stop();
+      wants.stop();
+    }
     this.link = "fine";
     await this.go();
   }
@@ -124,8 +143,10 @@ export class Shell extends Spoken {
   }
 
   private entitle(title: string): void {
+    this.title_ = title;
     const name = this.session?.name || "Perch";
-    document.title = title === "" ? name : `${title} · ${name}`;
+    const count = this.session?.in && wants.count > 0 ? `(${wants.count}) ` : "";
+    document.title = count + (title === "" ? name : `${title} · ${name}`);
   }
 
   // go shows the view for the address.
@@ -182,12 +203,14 @@ export class Shell extends Spoken {
     void view?.focusHeading?.();
   }
 
-  private item(name: Sign & Key, word: Key = name) {
-    return html`<a href=${linkTo(name)} aria-current=${this.at === name ? "page" : nothing} data-test="nav-${name}">${icon(name)}<span>${say(word)}</span></a>`;
+  private item(name: Sign & Key) {
+    const n = name === "home" ? wants.waiting.length : name === "notifications" ? wants.notices.length + wants.questions.length : 0;
+    return html`<a href=${linkTo(name)} aria-current=${this.at === name ? "page" : nothing} data-test="nav-${name}">${icon(name)}<span>${say(name)}</span>
+      ${n > 0 ? html`<b class="badge" data-test="badge-${name}">${n > 99 ? "99+" : n}</b>` : nothing}</a>`;
   }
 
   private list() {
-    return html`<ul><li>${this.item("home")}</li></ul>
+    return html`<ul>${daily.map((v) => html`<li>${this.item(v)}</li>`)}</ul>
       ${groups.map((g) => html`<div><h2>${say(g.title)}</h2><ul>${g.views.map((v) => html`<li>${this.item(v)}</li>`)}</ul></div>`)}
       <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
   }
@@ -204,6 +227,11 @@ export class Shell extends Spoken {
         ${languages.map((l) => html`<option value=${l} lang=${l} ?selected=${l === language()}>${nameIn(l)}</option>`)}</select></label>
       <label>${say("theme")}<select data-test="theme" @change=${(e: Event) => setTheme((e.target as HTMLSelectElement).value as Theme)}>
         ${(["auto", "light", "dark"] as const).map((t) => html`<option value=${t} ?selected=${t === theme()}>${say(t)}</option>`)}</select></label>
+      ${this.session?.in && canAlert() ? html`<p-field inline label=${say("alerts")}><input type="checkbox" class="switch" data-test="alerts" .checked=${alerts()}
+        @change=${async (e: Event) => {
+          const box = e.target as HTMLInputElement;
+          box.checked = await setAlerts(box.checked);
+        }}></p-field>` : nothing}
       ${this.session?.in && this.session.how === "cookie"
         ? html`<p-button data-test="logout" @click=${() => void this.leave()}>${icon("out")}${say("out")}</p-button>`
         : nothing}
@@ -244,7 +272,7 @@ export class Shell extends Spoken {
   // narrow renders the bar for phones, and the menu of its last button.
   private narrow() {
     const dialog = () => this.renderRoot.querySelector<Dialog>("p-dialog");
-    return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v, v === "notifications" ? "short" : v))}
+    return html`<nav class="bar" aria-label=${say("menu")}>${bar.map((v) => this.item(v))}
         <button type="button" data-test="menu" aria-haspopup="dialog" @click=${() => dialog()?.setAttribute("open", "")}>${icon("menu")}<span>${say("more")}</span></button></nav>
       <p-dialog heading=${say("menu")}><nav class="all" aria-label=${say("views")} @click=${() => dialog()?.removeAttribute("open")}>${this.list()}</nav>${this.choices()}
         <p-button slot="actions" @click=${() => dialog()?.removeAttribute("open")}>${say("close")}</p-button></p-dialog>`;
