@@ -81,6 +81,7 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 	}
 	o := web.Options{Name: c.Name, Language: func() string { return a.Config().Language.First() }, Version: a.options.Version,
 		Secret: a.locks.Token, Epoch: a.Identity.Sessions, StoreEpoch: a.Identity.WriteSessions,
+		LoggedOut: a.Identity.LoggedOut(), StoreLoggedOut: a.Identity.WriteLoggedOut,
 		Key: a.locks.Owner, Addresses: a.network.URLs, LocalURL: a.Listeners.URL, Pace: a.locks.Pace.Check, Robots: robots.Codes{Registry: a.Robots, Server: a.Talk}, Log: a.Log}
 	if c.Web.IngressListen == "" { // if it is set, proxies connect to that address instead
 		if o.Ingress, err = c.Web.Proxies(); err != nil {

@@ -39,6 +39,7 @@ const (
 	installedKey = "installed"  // time of the first start
 	salvagedKey  = "salvaged"   // time of the last salvage that ended all sessions
 	firstHourKey = "first-hour" // "over" once the first hour has passed
+	loggedOutKey = "logged-out" // sessions of the page that were logged out
 )
 
 // ReadIdentity reads the identity of an appliance, and creates it if the database is new. All
@@ -149,3 +150,15 @@ func (i *Identity) Run(ctx context.Context, ended func()) {
 func (i *Identity) WriteSessions(secret string) error {
 	return writeSecret(filepath.Join(i.data, sessionsFile), secret)
 }
+
+// LoggedOut returns what WriteLoggedOut has stored.
+func (i *Identity) LoggedOut() string {
+	sessions, _, err := i.Table.Get(loggedOutKey)
+	if err != nil {
+		i.log.Warn("which sessions of the page were logged out cannot be read", "err", err)
+	}
+	return sessions
+}
+
+// WriteLoggedOut stores the sessions of the page that were logged out. The next start reads them.
+func (i *Identity) WriteLoggedOut(sessions string) error { return i.Table.Put(loggedOutKey, sessions) }

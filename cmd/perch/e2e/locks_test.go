@@ -52,7 +52,7 @@ const (
 var routeLocks = map[lock][]string{
 	public: {"GET /perch-card.js", "GET /blueprints/:name"},
 	pages: {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /perch-authority.crt", "GET /perch-authority.mobileconfig",
-		"GET /session", "POST /session", "POST /session/code", "DELETE /session"},
+		"GET /session", "POST /session", "POST /session/code", "DELETE /session", "DELETE /sessions"},
 	anyone: {"GET /health", "GET /ready",
 		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
 	robotsToken: {"GET /xiaozhi/v1", "GET /xiaozhi/v1/"},

@@ -204,17 +204,26 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 		c.Status(http.StatusNoContent)
 	})
 	paced.DELETE("/session", func(c *gin.Context) {
-		if AuthMethodOf(c.Request) != ByCookie {
-			_ = c.Error(&httpserver.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
-			return
-		}
-		if err := s.endSessions(); err != nil {
-			_ = c.Error(err)
-			return
-		}
-		http.SetCookie(c.Writer, sessionCookie(c.Request.TLS != nil, "", -time.Second))
-		c.Status(http.StatusNoContent)
+		s.leave(c, func(open openSession) error { return s.logOut(open.id) })
 	})
+	paced.DELETE("/sessions", func(c *gin.Context) {
+		s.leave(c, func(openSession) error { return s.endSessions() })
+	})
+}
+
+// leave ends the session of a request, and perhaps others, by end.
+func (s *Server) leave(c *gin.Context, end func(openSession) error) {
+	open, ok := s.session(c.Request)
+	if !ok || AuthMethodOf(c.Request) != ByCookie {
+		_ = c.Error(&httpserver.Fault{Word: "no_session", Sentence: "there is no session to end", HTTP: http.StatusConflict})
+		return
+	}
+	if err := end(open); err != nil {
+		_ = c.Error(err)
+		return
+	}
+	http.SetCookie(c.Writer, sessionCookie(c.Request.TLS != nil, "", -time.Second))
+	c.Status(http.StatusNoContent)
 }
 
 // OwnerRoutes mounts the routes for connecting another device or robot. The router must admit only the owner.

@@ -130,21 +130,34 @@ func seeLockout(t *testing.T, c *chromium) {
 	b.lacks("[data-test=nav-home]")
 }
 
-// seeLoggingOut: it ends every session, and what their pages are being told.
+// seeLoggingOut: it ends the session of one browser and what its pages are being told; other browsers stay in
+// until all sessions are ended by the button for that.
 func seeLoggingOut(t *testing.T, c *chromium) {
 	h := startAppliance(t)
-	first := c.browse(t)
+	first, phone := c.browse(t), c.browse(t)
 	first.enter(h)
+	phone.enter(h)
 	second := first.beside()
 	second.open(h.URL("/#/memory"))
 	second.sees("main > p-memory")
-	for _, b := range []*tab{first, second} {
+	for _, b := range []*tab{first, second, phone} {
 		b.allow(notIn)
 		b.until("see.one('p-shell')?.link === 'fine'")
 	}
 	first.click("[data-test=logout]")
-	for _, b := range []*tab{first, second} {
+	isOut := func(b *tab) {
 		b.sees("#token")
 		b.lacks("[data-test=nav-home]")
 	}
+	isOut(first)
+	isOut(second)
+	phone.view("memory", "p-memory")
+	first.enter(h)
+	first.until("see.one('p-shell')?.link === 'fine'")
+	first.click("[data-test=logout-all]")
+	first.sees("p-dialog [data-test=yes]")
+	first.axe("the question of whether all sessions end")
+	first.click("p-dialog [data-test=yes]")
+	isOut(first)
+	isOut(phone)
 }

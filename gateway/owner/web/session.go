@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -76,6 +77,40 @@ const (
 	cookieBytes = timeBytes + 16 + sha256.Size
 )
 
+// sessionID identifies a session: the part of its cookie that is signed.
+type sessionID [cookieBytes - sha256.Size]byte
+
+// began returns when the session began.
+func (id sessionID) began() time.Time {
+	return time.Unix(int64(binary.BigEndian.Uint64(id[:timeBytes])), 0)
+}
+
+// isOver reports whether the lifetime of the session has passed, or has not begun.
+func (id sessionID) isOver(now time.Time) bool {
+	age := now.Sub(id.began())
+	return age < 0 || age >= sessionLifetime
+}
+
+// formatSessions returns sessions as a text.
+func formatSessions(all map[sessionID]bool) string {
+	var words []string
+	for id := range all {
+		words = append(words, base64.RawURLEncoding.EncodeToString(id[:]))
+	}
+	return strings.Join(words, " ")
+}
+
+// parseSessions returns the sessions in a text of formatSessions.
+func parseSessions(text string) map[sessionID]bool {
+	all := map[sessionID]bool{}
+	for word := range strings.FieldsSeq(text) {
+		if id, err := base64.RawURLEncoding.DecodeString(word); err == nil && len(id) == len(sessionID{}) {
+			all[sessionID(id)] = true
+		}
+	}
+	return all
+}
+
 // newCookie returns the cookie of a new session.
 func (s *Server) newCookie(secure bool) *http.Cookie {
 	value := binary.BigEndian.AppendUint64(nil, uint64(s.o.Now().Unix()))
@@ -105,45 +140,108 @@ func (s *Server) sign(value []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// session reports whether a request has the cookie of a session, and returns a channel that is closed when the
-// session is ended.
-func (s *Server) session(r *http.Request) (ended <-chan struct{}, ok bool) {
+// openSession is the session of a request.
+type openSession struct {
+	id    sessionID
+	epoch string // the epoch during the request
+}
+
+// session returns the session that the cookie of a request belongs to. ok is false if it has none, or an ended one.
+func (s *Server) session(r *http.Request) (open openSession, ok bool) {
 	for _, c := range append(r.CookiesNamed(secureCookieName), r.CookiesNamed(cookieName)...) { // another program on this host may use the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
 		if err != nil || len(value) != cookieBytes {
 			continue
 		}
-		began := time.Unix(int64(binary.BigEndian.Uint64(value)), 0)
-		signed := value[:cookieBytes-sha256.Size]
+		id, signature := sessionID(value[:len(sessionID{})]), value[len(sessionID{}):]
 		s.mu.Lock()
-		valid := hmac.Equal(s.sign(signed), value[len(signed):])
-		ended = s.ended
+		valid := hmac.Equal(s.sign(id[:]), signature) && !s.loggedOut[id]
+		open = openSession{id, s.epoch}
 		s.mu.Unlock()
-		if age := s.o.Now().Sub(began); valid && age >= 0 && age < sessionLifetime {
-			return ended, true
+		if valid && !id.isOver(s.o.Now()) {
+			return open, true
 		}
 	}
-	return nil, false
+	return openSession{}, false
 }
 
-// endSessions ends all sessions: their cookies become invalid, and their streams and WebSockets are closed. It returns an
-// error if the new epoch could not be stored; then the cookies become valid again at the next restart.
+// waitEnded waits until a session is ended, or ctx ends.
+func (s *Server) waitEnded(ctx context.Context, open openSession) {
+	for {
+		s.mu.Lock()
+		over, ended := s.epoch != open.epoch || s.loggedOut[open.id], s.ended
+		s.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// maxLoggedOut is how many sessions that were logged out are stored. If there are more within the lifetime of a
+// session, all sessions end.
+const maxLoggedOut = 200
+
+// logOut ends a session: its cookie becomes invalid, and its streams and WebSockets are closed. It returns an error if
+// that could not be stored; then the cookie becomes valid again at the next restart.
+func (s *Server) logOut(id sessionID) error {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	s.mu.Lock()
+	next := maps.Clone(s.loggedOut)
+	s.mu.Unlock()
+	maps.DeleteFunc(next, func(id sessionID, _ bool) bool { return id.isOver(s.o.Now()) })
+	if len(next) >= maxLoggedOut {
+		return s.endAll()
+	}
+	next[id] = true
+	err := s.o.StoreLoggedOut(formatSessions(next)) // called without mu, which every request with a cookie needs
+	s.mu.Lock()
+	s.loggedOut = next
+	s.tellEnded()
+	s.mu.Unlock()
+	return endError(err)
+}
+
+// endSessions ends all sessions, as logOut ends one.
 func (s *Server) endSessions() error {
 	s.ending.Lock()
 	defer s.ending.Unlock()
+	return s.endAll()
+}
+
+// endAll is endSessions for a caller that holds s.ending.
+func (s *Server) endAll() error {
 	epoch := rand.Text()
-	err := s.o.StoreEpoch(epoch) // called without mu, which every request with a cookie needs
-	s.mu.Lock()
-	s.epoch = epoch
-	close(s.ended) // ends streams and WebSockets as well
-	s.ended = make(chan struct{})
-	s.mu.Unlock()
-	if err != nil {
-		return &httpserver.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
-			Sentence: "all sessions are ended, but a restart of Perch makes them good again, because that could not be stored (" + err.Error() +
-				"); correct that, log in and log out once more"}
+	err := s.o.StoreEpoch(epoch)
+	if err == nil {
+		_ = s.o.StoreLoggedOut("") // they are ended in any case
 	}
-	return nil
+	s.mu.Lock()
+	s.epoch, s.loggedOut = epoch, map[sessionID]bool{}
+	s.tellEnded()
+	s.mu.Unlock()
+	return endError(err)
+}
+
+// tellEnded wakes all callers of waitEnded. s.mu must be held.
+func (s *Server) tellEnded() {
+	close(s.ended)
+	s.ended = make(chan struct{})
+}
+
+// endError returns the error for an end of sessions that could not be stored. It returns nil for nil.
+func endError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &httpserver.Fault{Word: "end_not_stored", HTTP: http.StatusInternalServerError, Err: err,
+		Sentence: "you are logged out, but a restart of Perch logs you in again, because that could not be stored (" + err.Error() +
+			"); correct that, log in and log out once more"}
 }
 
 // callAfter starts a goroutine that calls end once wait has returned. stop makes wait return, and waits until end has
@@ -277,16 +375,11 @@ func (s *Server) authenticate(r *http.Request) (authenticated *http.Request, sto
 	if isFromProxy(r, s.o.Ingress) {
 		return s.authenticateIngress(r)
 	}
-	ended, ok := s.session(r)
+	open, ok := s.session(r)
 	if !ok || !isFromPage(r, r.Host) {
 		return r, func() {}, nil
 	}
-	wait := func(ctx context.Context) {
-		select {
-		case <-ended:
-		case <-ctx.Done():
-		}
-	}
+	wait := func(ctx context.Context) { s.waitEnded(ctx, open) }
 	authenticated, stop = cancelAfter(r, wait)
 	return withAuthentication(authenticated, authentication{ByCookie, wait}), stop, nil
 }

@@ -26,7 +26,11 @@ type Options struct {
 	// StoreEpoch stores a new epoch for the next run.
 	Epoch      string
 	StoreEpoch func(epoch string) error
-	Key        *httpserver.Key // checks the admin token
+	// LoggedOut is the text that StoreLoggedOut has stored: the sessions that were ended by themselves. They stay
+	// ended in the next run.
+	LoggedOut      string
+	StoreLoggedOut func(sessions string) error
+	Key            *httpserver.Key // checks the admin token
 	// Pace returns an error if the client has sent too many expensive requests.
 	Pace func(*http.Request) error
 	// Ingress holds the addresses of proxies that authenticate their users, such as Home Assistant's ingress.
@@ -61,13 +65,14 @@ type Server struct {
 	bundle func() bundle // reads the bundle at the first call
 	secret []byte        // key for signing cookies
 
-	ending sync.Mutex // held while all sessions are being ended; locked before mu
+	ending sync.Mutex // held while sessions are being ended; locked before mu
 
-	mu    sync.Mutex
-	epoch string        // the present epoch
-	ended chan struct{} // closed when all sessions are ended
-	links []link        // oldest first
-	said  time.Time     // when a robot has last said a code; zero if none has
+	mu        sync.Mutex
+	epoch     string             // the present epoch
+	loggedOut map[sessionID]bool // sessions that were ended by themselves
+	ended     chan struct{}      // closed and replaced whenever sessions are ended
+	links     []link             // oldest first
+	said      time.Time          // when a robot has last said a code; zero if none has
 
 	visits         visits
 	administrators *administrators // nil if the proxies admit only owners
@@ -84,7 +89,7 @@ func New(o Options) *Server {
 	// The key depends on the admin token, so that a new token ends all sessions.
 	mac := hmac.New(sha256.New, []byte(o.Secret))
 	mac.Write([]byte("sessions of the page"))
-	s := &Server{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, ended: make(chan struct{})}
+	s := &Server{o: o, bundle: sync.OnceValue(mustBundle), secret: mac.Sum(nil), epoch: o.Epoch, loggedOut: parseSessions(o.LoggedOut), ended: make(chan struct{})}
 	if o.Administrators != nil {
 		s.administrators = newAdministrators(o.Administrators, o.Now)
 	}

@@ -32,7 +32,18 @@ const adminToken = "the-admin-token-of-a-test"
 // epochs are stored beyond a server; the last is the epoch of its sessions.
 type epochs struct {
 	all     []string
-	storing func() error // is called before one is stored; may be nil
+	out     string       // the sessions that were logged out
+	storing func() error // is called before anything is stored; may be nil
+}
+
+func (e *epochs) keepOut(out string) error {
+	if e.storing != nil {
+		if err := e.storing(); err != nil {
+			return err
+		}
+	}
+	e.out = out
+	return nil
 }
 
 func (e *epochs) last() string { return strings.Join(e.all[max(0, len(e.all)-1):], "") }
@@ -77,7 +88,7 @@ func serve(t *testing.T, kept *epochs, token string, ingress ...netip.Addr) *ser
 	s := &server{t: t, now: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 	owner := httpserver.NewKey(token, "admin-token", "X-Admin-Token")
 	d := web.New(web.Options{Name: "perch", Language: func() string { return "en" }, Version: "1", Secret: token, Epoch: kept.last(),
-		StoreEpoch: kept.keep, Key: owner, Ingress: ingress,
+		StoreEpoch: kept.keep, LoggedOut: kept.out, StoreLoggedOut: kept.keepOut, Key: owner, Ingress: ingress,
 		Addresses: func() []string { return []string{"http://perch.local:8003"} },
 		LocalURL:  func() string { return "http://127.0.0.1:8004" }, Now: func() time.Time { return s.now },
 		Pace: func(*http.Request) error { s.paced++; return nil }, Robots: s, Log: slog.New(slog.DiscardHandler)})
@@ -184,8 +195,8 @@ func TestOnlyOwnPagesHaveSessions(t *testing.T) {
 	s.expect(200, http.MethodGet, "/api/v1/address", "Cookie", cookie, byScript, "1")
 }
 
-// TestSessionsEnd: by time, by logging out, which ends all and what they stream, and
-// with the token; a restart ends none.
+// TestSessionsEnd: by time, by logging out, and with the token; a restart ends none. Logging out ends one
+// session and what it streams, for good; the end of all is asked for by itself.
 func TestSessionsEnd(t *testing.T) {
 	kept := &epochs{}
 	s := serve(t, kept, adminToken)
@@ -223,18 +234,48 @@ func TestSessionsEnd(t *testing.T) {
 		t.Fatalf("%q %v", line, err)
 	}
 	s.expect(409, http.MethodDelete, "/session")
+	s.expect(409, http.MethodDelete, "/sessions")
+	third := s.enter()
 	s.expect(204, http.MethodDelete, "/session", "Cookie", first, "Origin", s.URL)
+	s.expect(204, http.MethodDelete, "/session", "Cookie", s.enter(), "Origin", s.URL)
+	for _, s := range []*server{s, serve(t, kept, adminToken)} {
+		s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+		s.expect(200, http.MethodGet, "/owned", "Cookie", second, byScript, "1")
+	}
+	s.expect(204, http.MethodDelete, "/session", "Cookie", second, "Origin", s.URL)
 	if _, err := io.Copy(&strings.Builder{}, stream.Body); err != nil {
 		t.Errorf("the stream of an ended session goes on: %v", err)
 	}
 	if line, err := lines.ReadString('\n'); err != io.EOF {
 		t.Errorf("the WebSocket of an ended session goes on: %q %v", line, err)
 	}
-	for _, cookie := range []string{first, second} {
+	s.expect(200, http.MethodGet, "/owned", "Cookie", third, byScript, "1")
+	fourth := s.enter()
+	s.expect(204, http.MethodDelete, "/sessions", "Cookie", third, "Origin", s.URL, byScript, "1")
+	for _, cookie := range []string{first, second, third, fourth} {
 		s.expect(401, http.MethodGet, "/owned", "Cookie", cookie, byScript, "1")
 	}
 	serve(t, kept, adminToken).expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
 	s.expect(200, http.MethodGet, "/owned", "Cookie", s.enter(), byScript, "1")
+}
+
+// TestManyLogouts: what is stored of sessions that were logged out has a bound, beyond which all end.
+func TestManyLogouts(t *testing.T) {
+	kept := &epochs{}
+	s := serve(t, kept, adminToken)
+	first, other := s.enter(), s.enter()
+	s.expect(204, http.MethodDelete, "/session", "Cookie", first, "Origin", s.URL)
+	for range 200 {
+		s.expect(200, http.MethodGet, "/owned", "Cookie", other, byScript, "1")
+		s.expect(204, http.MethodDelete, "/session", "Cookie", s.enter(), "Origin", s.URL)
+	}
+	for _, s := range []*server{s, serve(t, kept, adminToken)} {
+		s.expect(401, http.MethodGet, "/owned", "Cookie", first, byScript, "1")
+		s.expect(401, http.MethodGet, "/owned", "Cookie", other, byScript, "1")
+	}
+	if len(kept.out) > 100 {
+		t.Errorf("%d bytes are kept", len(kept.out))
+	}
 }
 
 // TestLogoutDelaysNoRequest: other requests with a session are answered while the end of

@@ -8,7 +8,7 @@ import { feed } from "../lib/feed.js";
 import { alerts, canAlert, setAlerts, watchAlerts } from "../lib/alerts.js";
 import { icon, type Sign } from "../lib/icons.js";
 import { watch } from "../lib/offline.js";
-import { base, type Dialog } from "../lib/ui.js";
+import { ask, base, type Dialog } from "../lib/ui.js";
 import { Spoken, type View } from "../lib/view.js";
 import { theme, setTheme, type Theme } from "../lib/theme.js";
 import { wants } from "../lib/wants.js";
@@ -233,13 +233,19 @@ export class Shell extends Spoken {
           box.checked = await setAlerts(box.checked);
         }}></p-field>` : nothing}
       ${this.session?.in && this.session.how === "cookie"
-        ? html`<p-button data-test="logout" @click=${() => void this.leave()}>${icon("out")}${say("out")}</p-button>`
+        ? html`<p-button data-test="logout" @click=${() => void this.leave("session")}>${icon("out")}${say("out")}</p-button>
+          <p-button data-test="logout-all" @click=${() => void this.leaveAll()}>${say("outAll")}</p-button>`
         : nothing}
       ${this.session?.how === "local" ? html`<a href="#/in" data-test="come-in">${say("enter")}</a>` : nothing}</div>`;
   }
 
-  private async leave(): Promise<void> {
-    await send("DELETE", "session").catch(() => undefined);
+  private async leaveAll(): Promise<void> {
+    if (await ask({ text: say("outAllAsk"), yes: say("outAll"), no: say("cancel") })) await this.leave("sessions");
+  }
+
+  // leave ends this browser's session, or the sessions of all browsers.
+  private async leave(what: "session" | "sessions"): Promise<void> {
+    await send("DELETE", what).catch(() => undefined);
     feed.stop();
     location.hash = "#/";
     await this.start();
