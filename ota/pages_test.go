@@ -83,7 +83,6 @@ func TestATagChecksNoRobotIn(t *testing.T) {
 		{"a program", "?device-id=a0b1c2d3e4f5", "curl/8.14.1", "", "", 200},
 		{"no name", "?device-id=a0b1c2d3e4f5", "", "", "", 200},
 		{"by header, which no tag can set", "", browser, "", "a0b1c2d3e4f5", 200},
-		{"the address typed in", "", browser, "", "", 400},
 	} {
 		h := newFixture(t, device.AdoptOpen)
 		header := http.Header{}
@@ -101,6 +100,9 @@ func TestATagChecksNoRobotIn(t *testing.T) {
 		}
 		if c.status == 403 && !strings.Contains(w.Body.String(), "allowed_origins") {
 			t.Errorf("%s: the cure is not told: %s", c.name, w.Body)
+		}
+		if list := h.service.Refused(); len(list) > 0 {
+			t.Errorf("%s: listed as a refused robot: %+v", c.name, list)
 		}
 	}
 }
@@ -157,4 +159,36 @@ func TestActivateWithoutAClient(t *testing.T) {
 		t.Error("another client does not wait")
 	}
 	h.activate(t, "", none, http.StatusAccepted)
+}
+
+// TestPeopleAtTheRobotsAddress: whoever opens the address in the QR code gets a page, in the language of the
+// browser, and neither a browser nor what looks at a link for one is listed as a refused robot. A robot
+// without its id still is.
+func TestPeopleAtTheRobotsAddress(t *testing.T) {
+	h := newFixture(t, device.AdoptOpen)
+	const phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148"
+	for _, c := range []struct {
+		method string
+		header http.Header
+		page   string
+	}{
+		{http.MethodGet, http.Header{"User-Agent": {phone}, "Accept": {"text/html,application/xhtml+xml"}}, "http://perch:8003/xiaozhi/ota/"},
+		{http.MethodGet, http.Header{"User-Agent": {phone}, "Accept": {"text/html"}, "Accept-Language": {"de-DE,de;q=0.9"}}, "Diese Adresse"},
+		{http.MethodGet, http.Header{"User-Agent": {phone}, "Accept": {"*/*"}}, "<!doctype html>"}, // a preview
+		{http.MethodHead, http.Header{"User-Agent": {phone}}, ""},
+		{http.MethodGet, http.Header{"User-Agent": {"curl/8.0"}}, "no_device_id"},
+		{http.MethodGet, http.Header{"User-Agent": {"WhatsApp/2.24"}}, "no_device_id"},
+	} {
+		w := h.ask(c.method, "/xiaozhi/ota/", "perch:8003", c.header, "")
+		if !strings.Contains(w.Body.String(), c.page) || strings.Contains(c.page, "html") && w.Code != http.StatusOK {
+			t.Errorf("%s %v: %d %s", c.method, c.header, w.Code, w.Body)
+		}
+		if list := h.service.Refused(); len(list) > 0 {
+			t.Fatalf("%s %v: listed as refused: %+v", c.method, c.header, list)
+		}
+	}
+	refuse(h, "192.168.1.50", "", "perch:8003", "{}")
+	if list := h.service.Refused(); len(list) != 1 {
+		t.Errorf("a robot without its id: %+v", list)
+	}
 }

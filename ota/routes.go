@@ -2,6 +2,9 @@ package ota
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/language"
 	"perch/limit"
 )
 
@@ -44,13 +48,18 @@ func (s *Service) Routes(r gin.IRouter) {
 // checkIn handles the request of a check-in.
 func (s *Service) checkIn(c *gin.Context) {
 	id, client := identity(c.Request)
-	if c.Request.Method == http.MethodGet && strings.Contains(c.GetHeader("Accept"), "text/html") && c.GetHeader("Device-Id") == "" {
-		c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(pageForPeople))
+	isRobot := id != "" || c.Request.Method == http.MethodPost
+	if !isRobot && (isBrowser(c.Request.UserAgent()) || strings.Contains(c.GetHeader("Accept"), "text/html")) {
+		c.Header("Cache-Control", "no-store")
+		c.Header("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		c.Data(http.StatusOK, "text/html; charset=utf-8", s.pageForPeople(c.Request))
 		return
 	}
 	reply, err := s.readCheckIn(c, id, client)
 	if err != nil {
-		s.recordRefusal(err, hostOf(c.Request.RemoteAddr), id, time.Now())
+		if isRobot && !errors.Is(err, errNoOrigin) { // others are browsers, and programs that look at a link
+			s.recordRefusal(err, hostOf(c.Request.RemoteAddr), id, time.Now())
+		}
 		_ = c.Error(err)
 		return
 	}
@@ -58,12 +67,22 @@ func (s *Service) checkIn(c *gin.Context) {
 	c.JSON(http.StatusOK, reply)
 }
 
-// pageForPeople is the page that a browser gets at the robots' address.
-const pageForPeople = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Perch: the robots' address</title>
-<p>This is the address that robots check in at. Type it into the robot's Wi-Fi page, as its <em>OTA URL</em>.
-<p>For people there is <a href="/">the page of Perch</a>.
-`
+// pageForPeople returns the page that a browser gets at the robots' address.
+func (s *Service) pageForPeople(r *http.Request) []byte {
+	words := s.words.In(append(language.Accepted(r.Header.Get("Accept-Language")), s.o.Language())...)
+	base, err := s.baseURL(r.Host, r.TLS != nil)
+	if err != nil {
+		base = "http://" + r.Host // robots get this error, too
+	}
+	say := func(name string) string { return html.EscapeString(words.Message("people." + name)) }
+	return fmt.Appendf(nil, `<!doctype html><html lang="%s"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark"><title>%s</title>
+<h1>%[2]s</h1>
+<p>%s
+<p><code>%s/xiaozhi/ota/</code>
+<p><a href="/">%s</a>
+`, words.Tag, say("title"), say("text"), html.EscapeString(base), say("page"))
+}
 
 // readCheckIn reads a check-in and returns the reply.
 func (s *Service) readCheckIn(c *gin.Context, id, client string) (Reply, error) {
