@@ -107,6 +107,30 @@ func seeLink(t *testing.T, c *chromium) {
 	second.lacks("[data-test=nav-home]")
 }
 
+// seeCode: six digits let in once, and a robot that its owner has adopted is asked to say some.
+func seeCode(t *testing.T, c *chromium) {
+	h := startAppliance(t)
+	var made struct{ Code string }
+	_, text := h.Owner(http.MethodPost, "/api/v1/link", "")
+	must.Succeed(t, json.Unmarshal([]byte(text), &made))
+	b := c.browse(t)
+	b.allow(notIn, "status of 409")
+	b.open(h.URL("/"))
+	b.sees("#code")
+	b.lacks("[data-test=say-code]")
+	h.Adopt(kitchenMAC)
+	b.open(h.URL("/"))
+	b.click("[data-test=say-code]")
+	b.says("[data-test=refused]", "wake one of yours")
+	b.inspect("coming in by a code")
+	b.fill("#code", "12 34")
+	b.click("[data-test=enter-code]")
+	b.says("[data-test=refused]", "after five wrong tries")
+	b.fill("#code", made.Code[:3]+" "+made.Code[3:])
+	b.press(kb.Enter)
+	b.sees("main > p-home")
+}
+
 // seeLockout: after ten wrong tokens the right one is refused, too.
 func seeLockout(t *testing.T, c *chromium) {
 	h := startAppliance(t)

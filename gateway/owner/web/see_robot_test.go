@@ -27,6 +27,11 @@ func seeAdoption(t *testing.T, c *chromium) {
 	b.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
 	b.sees("[data-test=robot-" + guest + "]")
 	b.lacks("[data-test=waiting-" + guest + "]")
+	b.axe("a robot is asked for its name")
+	b.fill("[data-test=robot-name]", "Beep")
+	b.click("[data-test=named]")
+	b.says("[data-test=robot-"+guest+"]", "Beep")
+	b.lacks("p-dialog")
 }
 
 // seeTwoClients: of two clients that claim a robot, its owner adopts one by a click.

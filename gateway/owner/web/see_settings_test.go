@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -135,26 +136,56 @@ func seeTwoConfigurations(t *testing.T, c *chromium) {
 	}
 }
 
+// step waits until the first steps have come to a step.
+func (b *tab) step(name string) {
+	b.t.Helper()
+	b.until("see.one('main >>> [data-test=step]')?.dataset.step === " + quote(name))
+}
+
+// skipTo skips the first steps before a step.
+func (b *tab) skipTo(name string) {
+	b.t.Helper()
+	b.sees("main >>> [data-test=step]")
+	for _, step := range []string{"language", "timezone", "name", "hears", "speaks", "thinks", "home", "robot"} {
+		if step == name {
+			break
+		}
+		if value[bool](b, "see.one('main >>> [data-test=step]').dataset.step === "+quote(step)) {
+			b.click("[data-test=skip]")
+			b.until("see.one('main >>> [data-test=step]').dataset.step !== " + quote(step))
+		}
+	}
+	b.step(name)
+}
+
 // seeFirstSteps: the first steps keep a household's languages, add one, and say which of
 // them nothing understands.
 func seeFirstSteps(t *testing.T, c *chromium) {
 	h := appliancetest.Configured(t, "language: [en, de]\n")
 	const language = "main >>> [data-test=language]"
 	b := c.visit(t, h, "#/first")
+	b.step("language")
 	b.says(language, "English")
 	b.until(`see.all("[data-test=also]").filter((e) => e.checked).map((e) => e.value).join() === "de"`)
-	b.says("[data-test=unheard]", "understands German:")
+	b.says("[data-test=unheard]", "not German.")
 	b.click("[data-test=also][value=ja]")
-	b.says("[data-test=unheard]", "understands German and Japanese:")
-	b.sees("[value='openjtalk, espeak']")
+	b.says("[data-test=unheard]", "not German and Japanese.")
 	b.choose(language, "fr")
 	b.says("h1", "Premiers pas")
 	b.says("[data-test=unheard]", "français, allemand et japonais")
-	b.click("[data-test=save]")
-	b.sees("[data-phase=saved]") // without a restart
+	b.click("[data-test=next]")
+	b.step("timezone")
 	if got := settings(h); !strings.Contains(got, "language:\n    - fr\n    - de\n    - ja\n") {
 		t.Errorf("the settings are:\n%s", got)
 	}
+	b.skipTo("hears") // which is a question, because nothing understands these languages
+	b.says("[data-test=unheard]", "français, allemand et japonais")
+	b.skipTo("speaks")
+	b.says("main", "openjtalk, espeak")
+	for range 4 {
+		b.click("[data-test=back]")
+	}
+	b.step("language")
 	b.says(language, "français")
 	b.choose(language, "de")
 	b.says("h1", "ersten Minuten")
@@ -164,6 +195,50 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	b.says("h1", "Module")
 	b.click("#synthesizer >>> [data-test=try]")
 	b.says("p-try", "Bonjour")
+}
+
+// seeFirstTalk: the first steps choose what the browser knows, go on where they were left, and end when the robot of the
+// page has answered. The robot is asked for its name. Until then, the home view offers the steps.
+func seeFirstTalk(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "name: perch\n")
+	b := c.comeIn(t, h)
+	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Europe/Paris"})
+	b.open(h.LocalURL() + "robot") // a robot of the page does not end the steps
+	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
+	b.open(h.LocalURL())
+	b.click("[data-test=first]")
+	b.step("language")
+	b.click("[data-test=next]")
+	b.step("timezone")
+	b.until(`see.one("main >>> [data-test=timezone]").value === "Europe/Paris"`)
+	b.inspect("a step")
+	b.at(1400, 900)
+	b.open(h.LocalURL())
+	b.click("[data-test=first]")
+	b.step("timezone") // where it was left
+	b.skipTo("robot")
+	b.inspect("the step of a robot")
+	b.at(1400, 900)
+	b.click("[data-test=next]")
+	b.step("talk")
+	b.says("h2", "What time is it?")
+	b.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
+	b.inspect("the last step")
+	b.at(1400, 900)
+	b.fill("[data-test=write]", "what time is it")
+	b.click("[data-test=send]")
+	b.says("[data-test=answered]", "It is")
+	b.axe("the first answer")
+	b.click("[data-test=named]")
+	b.until("!see.has('[data-test=robot-name]')")
+	if robots := h.Robots.List(); len(robots) != 1 || robots[0].Settings.Name != "Momo" {
+		t.Errorf("the appliance knows %+v", robots)
+	}
+	b.click("main >>> [data-test=home]")
+	b.sees("main > p-home")
+	b.lacks("[data-test=first]")
+	b.click("[data-test=nav-first]")
+	b.step("language")
 }
 
 // addressed replaces the addresses that the page asks for, for an appliance in a test has none in a network.
@@ -183,10 +258,15 @@ func seeNewName(t *testing.T, c *chromium) {
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: addressed})
 	b.allow(gone()...)
 	b.open(h.LocalURL() + "#/first")
+	b.skipTo("robot")
 	b.says("p-point", "perch.local")
+	b.click("[data-test=back]") // to the broker, since there is none
+	b.click("[data-test=back]")
 	b.fill("main >>> [data-test=name]", "nest")
 	b.says("main", "nest.local and no longer perch.local")
-	b.click("[data-test=save]")
+	b.click("[data-test=next]")
+	b.step("home")
+	b.click("[data-test=skip]")
 	b.says("[data-test=moved]", "http://nest.local:8003/")
 	b.says("[data-test=moved]", "http://10.0.0.2:8003/")
 	b.axe("a new name")
@@ -202,8 +282,11 @@ func TestPageLeaves(t *testing.T) {
 	c := startChromium(t, chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1"))
 	for name, save := range map[string]func(b *tab){
 		"first": func(b *tab) {
+			b.skipTo("name")
 			b.fill("main >>> [data-test=name]", "nest")
-			b.click("[data-test=save]")
+			b.click("[data-test=next]")
+			b.step("home")
+			b.click("[data-test=skip]")
 			b.sees("[data-phase=moved]")
 		},
 		"settings": func(b *tab) {

@@ -2,7 +2,9 @@
 
 import { dress } from "./lib/theme.js";
 import { allWords } from "./lib/words.js";
+import "./robot/inspector.js";
 import "./robot/page.js";
+import "./robot/panels.js";
 
 dress();
 await allWords();

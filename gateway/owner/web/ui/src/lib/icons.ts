@@ -19,6 +19,7 @@ const paths = {
   settings: "M4 7h9M17 7h3M15 4.500v5M4 17h3M11 17h9M9 14.500v5",
   talk: "M4 5h16v11H10l-5 4v-4H4zM8.500 10.500h.01M12 10.500h.01M15.500 10.500h.01",
   send: "M5 12h13m0 0-5-5m5 5-5 5",
+  first: "M5 20V4l13 4-13 4",
   menu: "M4 7h16M4 12h16M4 17h16",
   out: "M14 4H6v16h8M10 12h11m0 0-4-4m4 4-4 4",
   battery: "M3 8h15v8H3zM21 11v2",

@@ -7,8 +7,6 @@ import { base } from "../lib/ui.js";
 import { catalogue, clock, languageChanged, languageTarget } from "../lib/words.js";
 import { Drag } from "./drag.js";
 import { Feelings } from "./feelings.js";
-import "./inspector.js";
-import "./panels.js";
 import { Robot, type Line } from "./robot.js";
 import { sentence } from "./sentence.js";
 import { style } from "./page.style.js";
@@ -19,6 +17,8 @@ const mostLines = 200;
 const sleepsAfter = 300_000;
 
 export class WebRobot extends LitElement {
+  static properties = { small: { type: Boolean } };
+  declare small: boolean; // only the face, its button and the field for texts
   static styles = [base, style];
   readonly robot = new Robot(() => words("drawnNote"));
   private lines: (Line & { at: Date })[] = [];
@@ -38,7 +38,7 @@ export class WebRobot extends LitElement {
     document.addEventListener("keyup", this.key);
     window.addEventListener("blur", this.letGo);
     window.addEventListener("pagehide", this.leave);
-    document.title = `${words("title")} · Perch`;
+    if (!this.small) document.title = `${words("title")} · Perch`;
     void this.robot.boot();
   }
 
@@ -65,7 +65,9 @@ export class WebRobot extends LitElement {
   };
 
   private readonly said = (e: Event): void => {
-    this.lines = [...this.lines, { ...(e as CustomEvent<Line>).detail, at: new Date() }].slice(-mostLines);
+    const { detail } = e as CustomEvent<Line>;
+    this.lines = [...this.lines, { ...detail, at: new Date() }].slice(-mostLines);
+    this.dispatchEvent(new CustomEvent<Line>("line", { detail }));
     this.requestUpdate();
   };
 
@@ -169,32 +171,40 @@ export class WebRobot extends LitElement {
 
   render() {
     const r = this.robot;
+    if (this.small) return html`<div class="left">${this.stage()}${this.notices()}${this.field()}</div>`;
     return html`<header><a href=".">← ${words("back")}</a><h1>${words("title")}</h1></header>
       <main>
-        <div class="left">
-          <section class="stage" aria-label=${words("name")}>
+        <div class="left">${this.stage()}${this.notices()}</div>
+        <p-card heading=${words("transcript")}>${this.log()}${this.field()}</p-card>
+        <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
+        <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
+        <p-card class="wide" heading=${words("protocol")}>${this.played()}<p-inspector .frames=${r.frames}></p-inspector></p-card>
+      </main>`;
+  }
+
+  private stage() {
+    const r = this.robot;
+    return html`<section class="stage" aria-label=${words("name")}>
             <stack-chan-face data-test="face" state=${this.faceState()} emotion=${r.emotion} yaw=${r.body.yaw} pitch=${r.body.pitch} text=${r.bubble} ?muted=${r.muted}
               @pointerdown=${this.drag.down} @pointermove=${this.drag.move} @pointerup=${this.drag.up} @pointercancel=${this.drag.cancel}></stack-chan-face>
             <p class="status ${r.trouble ? "bad" : ""}" role="status" data-test="status" data-state=${r.state}>${sentence(r, this.asleep, this.faceState())}</p>
             ${r.waits?.code ? html`<p class="code big" data-test="code">${r.waits.code}</p>` : nothing}
             ${this.buttons()}
-          </section>
-          ${this.notices()}
-        </div>
-        <p-card heading=${words("transcript")}>
-          <div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
+          </section>`;
+  }
+
+  private log() {
+    return html`<div class="log" role="log" aria-label=${words("transcript")} tabindex="0" data-test="log">
             ${this.lines.length === 0 ? html`<p class="muted">${words("empty")}</p>` : this.lines.map((l) => this.line(l))}
-          </div>
-          <form class="write" @submit=${this.write}>
+          </div>`;
+  }
+
+  private field() {
+    return html`<form class="write" @submit=${this.write}>
             <label class="hidden" for="write">${words("write")}</label>
             <input id="write" data-test="write" maxlength="2000" autocomplete="off" placeholder=${words("write")} enterkeyhint="send">
             <p-button type="submit" kind="main" data-test="send">${words("send")}</p-button>
-          </form>
-        </p-card>
-        <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
-        <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
-        <p-card class="wide" heading=${words("protocol")}>${this.played()}<p-inspector .frames=${r.frames}></p-inspector></p-card>
-      </main>`;
+          </form>`;
   }
 
   private buttons() {
@@ -204,6 +214,7 @@ export class WebRobot extends LitElement {
       ? html`<button class="talk ${this.held ? "held" : ""}" type="button" data-test="talk" @pointerdown=${this.pressed} @pointerup=${this.letGo}
           @pointercancel=${this.letGo} @keydown=${this.buttonKey} @keyup=${this.buttonKey}>${words(this.held ? "holding" : "hold")}</button>`
       : html`<button class="talk ${main}" type="button" data-test="talk" ?disabled=${r.state === "connecting"} @click=${this.tap}>${words(main)}</button>`;
+    if (this.small) return html`<div class="row buttons">${talk}</div>`;
     return html`<div class="row buttons">${talk}
       <p-button data-test="wake" ?disabled=${!["idle", "speaking"].includes(r.state)} @click=${() => void r.wake()}>${words("wake")}</p-button>
       ${r.deaf ? nothing : html`<p-button data-test="mute" pressed=${r.muted ? "true" : "false"} @click=${() => r.setMuted(!r.muted)}>${words("mute")}</p-button>`}

@@ -15,6 +15,7 @@ import "./home.card.js";
 import "./home.countdown.js";
 import "./home.waiting.js";
 import { toneOf } from "./home.words.js";
+import { isUnfinished } from "./first.place.js";
 import { webLink } from "./link.js";
 
 const say = catalogue("home");
@@ -119,7 +120,7 @@ export class HomeView extends View {
   protected content() {
     const adopted = wants.devices.filter((d) => d.adopted && isHere(d));
     const empty = adopted.length === 0 && wants.waiting.length === 0;
-    return html`${adopted.length === 0 ? this.offer() : nothing}
+    return html`${isUnfinished(wants.devices) ? this.offer() : nothing}
       ${this.forYou(empty)}
       ${adopted.length > 0 ? this.robots(adopted) : empty ? html`<section>${this.empty()}</section>` : nothing}
       ${this.away()}`;

@@ -12,9 +12,10 @@ import { catalogue, clock } from "../lib/words.js";
 const say = catalogue("home");
 
 export class Waiting extends Spoken {
-  static properties = { device: { attribute: false }, busy: { type: Boolean } };
+  static properties = { device: { attribute: false }, busy: { type: Boolean }, plain: { type: Boolean } };
   declare device: Device;
   declare busy: boolean; // a robot is being adopted
+  declare plain: boolean; // the view itself asks for the name of a robot that was adopted
   static styles = [base, css`
     article { display: grid; gap: var(--s2); }
     h3 { display: flex; gap: var(--s2); align-items: center; } .icon { color: var(--accent); flex: none; }
@@ -24,7 +25,11 @@ export class Waiting extends Spoken {
   `];
 
   private adopt(body: Record<string, unknown>): void {
-    this.wish(() => send("POST", "api/v1/adopt", body), () => say("adopted", { name: nameOf(this.device) }));
+    const work = async () => {
+      const d = await send<Device>("POST", "api/v1/adopt", body);
+      if (d.adopted && !this.plain) void import("./robot.name.js").then((m) => m.askName(d));
+    };
+    this.wish(work, () => say("adopted", { name: nameOf(this.device) }));
   }
 
   private byCode(e: Event): void {

@@ -15,6 +15,7 @@ export interface Session {
   name: string;
   language: string;
   version: string;
+  says: boolean; // a robot can say a code
 }
 
 // sessionChanged is the event of the window after a login.
@@ -23,21 +24,21 @@ export const sessionChanged = "perch-session-changed";
 const pages = ["robot", "face"]; // pages that redirect to the login
 
 export class Login extends View {
-  static properties = { session: { attribute: false }, code: {}, failed_: { state: true }, busy: { state: true } };
+  static properties = { session: { attribute: false }, code: {}, failed_: { state: true }, told: { state: true }, busy: { state: true } };
   declare session: Session | undefined;
   declare code: string;
   declare failed_: Said;
-  declare busy: boolean;
+  declare told: string; // what to do after a robot has said a code
+  declare busy: "" | "code" | "token" | "say";
   static styles = [View.styles, css`
     :host { width: min(30rem, 100%); }
     .box { background: var(--surface); border: 1px solid var(--line); border-radius: 20px; box-shadow: var(--shadow); padding: 1.5rem; }
     stack-chan-face { width: 9rem; margin: 0 auto 0.5rem; display: block; }
     form { display: grid; gap: 0.9rem; margin: 1.1rem 0 1.4rem; }
     .failed-in { color: var(--bad); }
-    ol { display: grid; gap: 0.8rem; margin-top: 0.6rem; }
-    pre { background: var(--raised); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.7rem; margin-top: 0.35rem; white-space: pre-wrap; overflow-wrap: anywhere; }
+    form + form { border-top: 1px solid var(--line); padding-top: var(--s4); } input.code { font-size: var(--t-title); letter-spacing: 0.25em; text-align: center; }
+    pre { background: var(--raised); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.7rem; margin: 0; white-space: pre-wrap; overflow-wrap: anywhere; }
     .top { margin-bottom: 0.3rem; } h1 { font-size: 1.35rem; }
-    h2 { font-size: 1rem; }
   `];
 
   protected title_(): string {
@@ -72,19 +73,33 @@ export class Login extends View {
     }
   }
 
-  private async submit(e: Event): Promise<void> {
+  private async submit(e: Event, by: "code" | "token"): Promise<void> {
     e.preventDefault();
-    const input = this.renderRoot.querySelector<HTMLInputElement>("#token");
-    if (!input || this.busy) return;
-    this.busy = true;
+    const input = this.renderRoot.querySelector<HTMLInputElement>(`#${by}`);
+    const typed = input?.value.trim() ?? "";
+    if (typed === "") return;
+    await this.work(by, () => this.enter(by === "code" ? { code: typed } : { token: typed }), by === "code" ? say("codeOld") : undefined);
+    input?.select();
+  }
+
+  private async askRobot(): Promise<void> {
+    await this.work("say", () => send("POST", "session/code"));
+    if (this.failed_ !== "") return;
+    this.told = say("listen");
+    this.renderRoot.querySelector<HTMLInputElement>("#code")?.focus();
+  }
+
+  // work does one thing at a time, and shows its failure. wrong is what to say of a wrong key.
+  private async work(what: Login["busy"], work: () => Promise<unknown>, wrong?: string): Promise<void> {
+    if (this.busy) return;
+    this.busy = what;
+    this.failed_ = this.told = "";
     try {
-      await this.enter({ token: input.value.trim() });
-      this.failed_ = "";
+      await work();
     } catch (failure) {
-      this.failed_ = sentence(failure);
-      input.select();
+      this.failed_ = wrong && failure instanceof Refusal && failure.code === "wrong_key" ? wrong : sentence(failure);
     }
-    this.busy = false;
+    this.busy = "";
   }
 
   render() {
@@ -93,14 +108,18 @@ export class Login extends View {
 
   protected content() {
     return html`<p class="muted">${say("intro")}</p>
-      <form @submit=${this.submit}>
-        <p-field label=${say("token")}><input id="token" type="password" autocomplete="current-password" spellcheck="false" required></p-field>
-        <p class="failed-in" role="alert" data-test="refused">${this.failed_ ?? nothing}</p>
-        <p-button kind="main" type="submit" data-test="enter" ?busy=${this.busy}>${say("enter")}</p-button>
+      <p class="failed-in" role="alert" data-test="refused">${this.failed_ ?? nothing}</p><p role="status" data-test="told">${this.told ?? nothing}</p>
+      <form @submit=${(e: Event) => void this.submit(e, "code")}>
+        <p-field label=${say("code")}><input id="code" class="code" inputmode="numeric" autocomplete="one-time-code" maxlength="7" required></p-field>
+        <p-button kind="main" type="submit" data-test="enter-code" ?busy=${this.busy === "code"}>${say("enter")}</p-button>
+        ${this.session?.says ? html`<p class="small muted">${say("sayHow")}</p><p-button data-test="say-code" ?busy=${this.busy === "say"} @click=${() => void this.askRobot()}>${say("say")}</p-button>` : nothing}
+        <p class="small muted">${say("linkHow")}</p><pre tabindex="0">sudo perch open</pre>
       </form>
-      <h2>${say("how")}</h2>
-      <ol><li><p>${say("linkHow")}</p><pre tabindex="0">sudo perch open</pre></li>
-        <li><p>${say("tokenHow")}</p><pre tabindex="0">sudo cat /var/lib/perch/admin-token</pre></li></ol>`;
+      <form @submit=${(e: Event) => void this.submit(e, "token")}>
+        <p-field label=${say("token")}><input id="token" type="password" autocomplete="current-password" spellcheck="false" required></p-field>
+        <p-button type="submit" data-test="enter" ?busy=${this.busy === "token"}>${say("enter")}</p-button>
+        <p class="small muted">${say("tokenHow")}</p><pre tabindex="0">sudo cat /var/lib/perch/admin-token</pre>
+      </form>`;
   }
 }
 

@@ -212,7 +212,7 @@ export class Shell extends Spoken {
   private list() {
     return html`<ul>${daily.map((v) => html`<li>${this.item(v)}</li>`)}</ul>
       ${groups.map((g) => html`<div><h2>${say(g.title)}</h2><ul>${g.views.map((v) => html`<li>${this.item(v)}</li>`)}</ul></div>`)}
-      <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li></ul>`;
+      <ul class="apart"><li><a href="robot" data-test="nav-page">${icon("robot")}<span>${say("page")}</span></a></li><li>${this.item("first")}</li></ul>`;
   }
 
   // speak changes the language. If it cannot be loaded, the previous language stays selected.
