@@ -26,7 +26,6 @@ export interface Device {
   left?: boolean; // a tab of a browser, which was closed
   connected: boolean;
   talking: boolean;
-  left?: boolean; // the robot is a tab of a browser, which was closed
   state: string;
   emotion: string;
   senses?: string[];
