@@ -34,6 +34,7 @@ func TestPage(t *testing.T) {
 		"the diary":             seeDiary,
 		"ranked memory":         seeRankedMemory,
 		"settings":              seeSettings,
+		"engines":               seeEngines,
 		"the first steps":       seeFirstSteps,
 		"the first talk":        seeFirstTalk,
 		"a new name":            seeNewName,

@@ -20,6 +20,7 @@ export interface Key {
   doc?: string; // description in English
   about?: string; // key of the description in the translations
   kinds?: Record<string, string[]>; // for a list of sections: the keys of an entry by its kind
+  in_file?: boolean; // the owner's file sets it too, although the value is changed here
 }
 
 // isSet reports whether a secret has a value.

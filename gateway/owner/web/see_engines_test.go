@@ -1,0 +1,99 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/firmware-tools/simrobot"
+)
+
+// seeEngines: while a robot talks, its owner adds a brain by the page, which refuses a wrong address at the field, and the
+// next turn is answered by it. The order is changed by keys and by dragging, an engine is changed and removed, and the list
+// is given back to the owner's file.
+func seeEngines(t *testing.T, c *chromium) {
+	talking, next := appliancetest.NewPeers(t), appliancetest.NewPeers(t)
+	talking.Words, talking.Rest = []string{"One.", " Two."}, make(chan struct{})
+	next.Words = []string{"It", " is", " Miso."}
+	_, present, _ := talking.URLs()
+	_, brain, _ := next.URLs()
+	h := appliancetest.Configured(t, "brains: [{kind: openai, url: \""+present+"\", model: m, within: 60s}, {kind: reflex}] # mine\n")
+	before := file(h)
+	h.Adopt(kitchenMAC)
+	b := c.visit(t, h, "#/engines")
+	b.allow("status of 422")
+	b.says("#recognizer", "sphinx")
+	b.lacks("#card-recognizer [data-test=remove]") // of the only one
+	robot := h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle(),
+		Say: appliancetest.Sentences(t, "what can you do", "what time is it")})
+	h.Await(robot, "it is answered", appliancetest.Shows("One."))
+
+	b.click("#card-brain [data-test=add]")
+	b.click("p-engine-form >>> [name=kind][value=openai]")
+	b.fill("[data-option=model] >>> input", "m")
+	b.fill("[data-option=url] >>> input", "nas")
+	b.fill("[data-option=key] >>> input", "geheim-geheim")
+	b.click("[data-test=engine-save]")
+	b.says("[data-option=url]", "such as http://192.168.1.9:11434/v1")
+	if settings(h) != "" {
+		t.Errorf("a fault was written:\n%s", settings(h))
+	}
+	b.fill("[data-option=url] >>> input", brain)
+	b.click("[data-test=engine-save]")
+	b.sees("#brain > li:nth-child(1) >>> [data-test=go]") // it can be tried
+	b.lacks("#card-brain p-engine-form")
+	close(talking.Rest)
+	h.Await(robot, "the new brain answers", appliancetest.Shows("It is Miso."))
+	b.says("#brain > li:nth-child(1) [data-test=wait]", "1 use)")
+	b.says("#card-brain", "Your configuration file has this list, too")
+	b.inspect("engines that were added")
+	b.at(1400, 900)
+
+	b.click("#card-synthesizer [data-test=add]")
+	b.click("p-engine-form >>> [name=kind][value=elevenlabs]")
+	b.click("[data-test=engine-save]")
+	b.says("[data-option=voice]", "the id of a voice")
+	b.inspect("an engine that is refused")
+	b.at(1400, 900)
+	b.click("[data-test=engine-cancel]")
+
+	b.click("#brain > li:nth-child(2) [data-test=later]")
+	b.says("#brain > li:nth-child(2)", "reflex")
+	const moved = "brains:\n    - key: geheim-geheim\n      kind: openai\n      model: m\n      url: %s\n    - kind: reflex\n    - kind: openai\n"
+	if got := settings(h); !strings.Contains(got, fmt.Sprintf(moved, brain)) {
+		t.Errorf("the settings are:\n%s", got)
+	}
+	b.press(kb.Enter) // on "earlier" of the engine that was moved
+	b.says("#brain > li:nth-child(3)", "reflex")
+	b.drag("#brain > li:nth-child(3) [data-test=grip]", 0, -400)
+	b.says("#brain > li:nth-child(1)", "reflex")
+
+	b.click("#brain > li:nth-child(2) [data-test=change]")
+	b.fill("#brain >>> [data-option=model] >>> input", "deep")
+	b.click("#brain >>> [data-test=engine-save]")
+	b.says("#brain > li:nth-child(2)", "deep at ")
+	if got := settings(h); !strings.Contains(got, "    - key: geheim-geheim\n      kind: openai\n      model: deep\n") {
+		t.Errorf("the settings are:\n%s", got)
+	}
+
+	b.click("#brain > li:nth-child(2) [data-test=remove]")
+	b.lacks("#brain > li:nth-child(3)")
+	b.click("[data-test=note] [data-test=undo]")
+	b.sees("#brain > li:nth-child(3)")
+	b.click("#brain > li:nth-child(2) [data-test=remove]")
+	b.lacks("#brain > li:nth-child(3)")
+	b.view("turns", "p-turns") // which ends the time for undoing
+	b.view("engines", "p-engines")
+	b.lacks("#brain > li:nth-child(3)")
+	if got := settings(h); strings.Contains(got, "geheim") {
+		t.Errorf("the settings are:\n%s", got)
+	}
+	b.click("[data-test=give-back]")
+	b.lacks("[data-test=give-back]")
+	if got := settings(h); strings.Contains(got, "brains") || file(h) != before {
+		t.Errorf("the settings are:\n%s\nthe owner's file is\n%s", got, file(h))
+	}
+}
