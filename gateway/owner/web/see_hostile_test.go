@@ -97,6 +97,9 @@ func seeHostile(t *testing.T, c *chromium) {
 		{"sensed", "p-sensed", "[data-test=sensed]"}, {"logs", "p-logs", "[data-test=line]"},
 		{"robots/" + kitchen, "p-robot", "[data-test=transcript]"}, {"robots/" + kitchen, "p-robot", "p-tools"}} {
 		b.view(shown.hash, shown.element)
+		if shown.where == "p-tools" {
+			b.click("[data-test=details] >>> summary")
+		}
 		b.says(shown.where, evil[0][:30])
 		b.says(shown.where, evil[1][:20])
 	}

@@ -131,6 +131,7 @@ func seeRobot(t *testing.T, c *chromium) {
 		t.Errorf("the robots are %+v", all)
 	}
 	const tool = "[data-test='tool-self.screen.set_theme']"
+	b.click("[data-test=details] >>> summary")
 	b.click(tool + " summary")
 	b.axe("the form of a tool")
 	b.fill(tool+" >>> input", "dark")

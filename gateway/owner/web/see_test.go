@@ -51,6 +51,8 @@ func TestPage(t *testing.T) {
 		"backup":                seeBackup,
 		"strangers write HTML":  seeHostile,
 		"the stream is cut":     seeCut,
+		"turns":                 seeTurns,
+		"a week":                seeWeek,
 		"ingress":               seeIngress,
 	} {
 		t.Run(name, func(t *testing.T) {

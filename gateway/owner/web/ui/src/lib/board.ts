@@ -229,6 +229,14 @@ export function gestures(element: ReactiveControllerHost & { renderRoot: ParentN
   });
 }
 
+// inWords formats an object as "key: value, key: value"; nested values are JSON.
+export function inWords(data: unknown): string {
+  if (typeof data !== "object" || data === null) return data === undefined || data === null ? "" : String(data);
+  return Object.entries(data)
+    .map(([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
+    .join(", ");
+}
+
 // Record_ is a turn in a response of the server.
 export interface Record_ {
   robot: string;
@@ -238,10 +246,15 @@ export interface Record_ {
   said: string;
   end: string;
   stages: Record<string, number> | null;
+  brain?: string;
+  thoughts?: string;
+  tools?: { name: string; status: string; detail?: string }[];
+  calls?: { name: string; arguments: string; result?: string; error?: string }[]; // of the robot's own tools; arguments are JSON
+  reason?: string; // cause of a failure
 }
 
 // join merges the turns of the server's list and of the feed, oldest first. A turn that is in both, with times less than
-// a second apart, is returned once, with the tools that only the feed reports.
+// a second apart, is returned once, with the tools of the feed, which change while they run.
 export function join(records: Record_[], live: Turn[]): Turn[] {
   const used = new Set<Turn>();
   const kept = records.map((r): Turn => {
@@ -250,8 +263,8 @@ export function join(records: Record_[], live: Turn[]): Turn[] {
     );
     if (same) used.add(same);
     return {
-      session: r.session, began: same?.began ?? r.at, at: r.at, heard: r.heard, said: r.said === "" ? [] : [r.said], tools: same?.tools ?? [],
-      end: r.end || "done", reason: same?.reason ?? "", stages: r.stages ?? {},
+      session: r.session, began: same?.began ?? r.at, at: r.at, heard: r.heard, said: r.said === "" ? [] : [r.said], tools: same?.tools ?? (r.tools ?? []).map((u, i) => ({ id: String(i), name: u.name, status: u.status, detail: u.detail ?? "" })),
+      end: r.end || "done", reason: same?.reason ?? r.reason ?? "", stages: r.stages ?? {},
     };
   });
   const all = [...kept, ...live.filter((t) => !used.has(t) && (t.heard !== "" || t.said.length > 0 || t.tools.length > 0))];

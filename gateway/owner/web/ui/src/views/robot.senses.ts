@@ -3,7 +3,7 @@
 import { css, html, nothing } from "lit";
 import { getBlob } from "../lib/api.js";
 import { feed } from "../lib/feed.js";
-import { board, follow, type Sensed } from "../lib/board.js";
+import { board, follow, inWords, type Sensed } from "../lib/board.js";
 import type { Device } from "../lib/robots.js";
 import { controlsOf, run, type Tool } from "../lib/tools.js";
 import { base } from "../lib/ui.js";
@@ -34,8 +34,7 @@ export class Senses extends Spoken {
 }
 
 function line(s: Sensed) {
-  const data = Object.keys(s.data).length > 0 ? JSON.stringify(s.data) : "";
-  return html`<li class="small"><time class="muted" datetime=${s.at}>${clock(s.at)}</time><span><bdi>${s.name}</bdi>${data ? html` <code class="muted">${data}</code>` : nothing}</span></li>`;
+  return html`<li class="small"><time class="muted" datetime=${s.at}>${clock(s.at)}</time><span><bdi>${s.name}</bdi>${Object.keys(s.data).length > 0 ? html` <bdi class="muted">${inWords(s.data)}</bdi>` : nothing}</span></li>`;
 }
 
 // Camera loads the picture only on request, because most robots have none.

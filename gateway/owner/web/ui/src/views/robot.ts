@@ -7,6 +7,7 @@ import type { Event_ } from "../lib/feed.js";
 import { icon } from "../lib/icons.js";
 import { nameOf, type Device } from "../lib/robots.js";
 import { controlsOf, type Tool } from "../lib/tools.js";
+import { week, type Week } from "../lib/week.js";
 import { ask } from "../lib/ui.js";
 import { told } from "../lib/said.js";
 import { View, type Wish } from "../lib/view.js";
@@ -22,10 +23,12 @@ import "./robot.senses.js";
 import "./robot.settings.js";
 import "./robot.talk.js";
 import "./robot.tools.js";
+import "./robot.week.js";
 
 const sayHome = catalogue("home");
 const say = catalogue("robot");
 const sayOf = catalogue("character");
+const sayWeek = catalogue("week");
 
 // Speech is what has become of the text that was last sent to be spoken.
 interface Speech {
@@ -47,6 +50,7 @@ export class RobotView extends View {
   private update_: Update = { installed_version: "", latest_version: "" };
   private images: Image[] = [];
   private characters: Character[] = [];
+  private week: Week = { today: "", days: [] };
   static styles = [View.styles, css`
     .page { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1.35fr) minmax(0, 1fr); align-items: start; }
     .column { display: grid; gap: 1rem; grid-template-columns: minmax(0, 1fr); }
@@ -56,7 +60,7 @@ export class RobotView extends View {
     /* On narrow screens the body comes first, then the conversation, and rarely needed cards last. */
     @media (max-width: 1099px) {
       .page { grid-template-columns: minmax(0, 1fr); } .column { display: contents; }
-      .body { order: 1; } .talk { order: 2; } .senses, .actions { order: 3; } .camera { order: 4; } .own { order: 5; } .firmware { order: 6; } .tools { order: 7; } .details { order: 8; }
+      .body { order: 1; } .talk { order: 2; } .senses, .actions { order: 3; } .camera { order: 4; } .week { order: 5; } .own { order: 6; } .firmware { order: 7; } .details { order: 8; }
     }
   `];
 
@@ -86,9 +90,9 @@ export class RobotView extends View {
   }
 
   protected async load(): Promise<void> {
-    const [device, tools, turns, update, images, characters] = await Promise.all([
+    const [device, tools, turns, update, images, characters, sums] = await Promise.all([
       get<Device>(this.path), get<Tool[]>(`${this.path}/tools`), get<Record_[]>("api/v1/turns?limit=300"), get<Update>(`${this.path}/firmware`), get<Image[]>("api/v1/firmware"),
-      get<Character[]>("api/v1/characters"),
+      get<Character[]>("api/v1/characters"), week(),
     ]);
     board.learn(device.id, device);
     this.device = device;
@@ -97,6 +101,7 @@ export class RobotView extends View {
     this.update_ = update;
     this.images = images;
     this.characters = characters;
+    this.week = sums;
   }
 
   private async grant(w: Wish): Promise<void> {
@@ -172,15 +177,17 @@ export class RobotView extends View {
           <form class="say" @submit=${this.saying}><p-field label=${say("sayTo", { name: nameOf(d) })}><input id="say" data-test="say" maxlength="2000" autocomplete="off"></p-field>
             <p-button kind="main" type="submit" data-test="say-go" ?busy=${this.busy === "say"}>${say("sayGo")}</p-button></form>
           <p class="small" role="status" data-test="speech">${this.speechText()}</p></p-card>
+        <p-card class="week" heading=${sayWeek("title")}><p-robot-week .robot=${d.id} .week=${this.week}></p-robot-week>
+          <p class="small"><a href="#/turns?robot=${encodeURIComponent(d.id)}">${say("allTurns")}</a></p></p-card>
         ${d.adopted ? html`<p-card class="own" heading=${say("settings")}><p-robot-settings .device=${d} .characters=${this.characters}></p-robot-settings></p-card>` : nothing}
-        <p-card class="tools" heading=${say("tools")}><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></p-card>
       </div><div class="column second">
         <p-card class="body" heading=${say("body")}><p-body .device=${d} .tools=${this.tools}></p-body></p-card>
         <p-card class="senses" heading=${say("senses")}><p-senses .device=${d}></p-senses></p-card>
         <p-card class="actions" heading=${sayOf("actions")}><p-actions .character=${d.character ?? ""}></p-actions></p-card>
         ${c.photo ? html`<p-card class="camera" heading=${say("camera")}><p-camera .device=${d} .tools=${this.tools}></p-camera></p-card>` : nothing}
         <p-card class="firmware" heading=${say("version")}><p-robot-firmware .robot=${d.id} .board=${d.board ?? ""} .update_=${this.update_} .images=${this.images}></p-robot-firmware></p-card>
-        <p-card class="details" heading=${say("facts")}>${this.details(d)}</p-card>
+        <p-card class="details"><details data-test="details"><summary>${say("facts")}</summary><div class="stack"><p class="small muted">${say("detailsHow")}</p>${this.details(d)}
+          <h3>${say("tools")}</h3><p-tools .robot=${d.id} .tools=${this.tools}></p-tools></div></details></p-card>
       </div></div>`;
   }
 

@@ -2,13 +2,18 @@
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
+import { inWords } from "../lib/board.js";
 import { feed, type Event_ } from "../lib/feed.js";
 import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
+import { heatStyles } from "../lib/heat.js";
 import { View } from "../lib/view.js";
+import { dayName, dates, week, type Week } from "../lib/week.js";
 import { catalogue, locale } from "../lib/words.js";
 import { list } from "./list.js";
+import { sensedTable } from "./robot.week.js";
 
 const t = catalogue("sensed");
+const say = catalogue("week");
 
 interface Sensed {
   seq: number;
@@ -33,11 +38,13 @@ feed.on(["perceived"], (e) => {
 });
 
 export class SensedView extends View {
-  static properties = { robot: { state: true }, kind: { state: true }, paused: { state: true } };
+  static properties = { robot: { state: true }, kind: { state: true }, paused: { state: true }, date: { state: true } };
   declare private robot: string;
   declare private kind: string;
   declare private paused: readonly Sensed[] | undefined;
+  declare private date: string; // the day of the table, or "" for today
   private robots: Device[] = [];
+  private week: Week = { today: "", days: [] };
   private timer_: ReturnType<typeof setTimeout> | undefined;
   private knownTimer: ReturnType<typeof setTimeout> | undefined;
   private readonly drawSoon = () => {
@@ -47,7 +54,7 @@ export class SensedView extends View {
     }, drawEach);
   };
 
-  static styles = [View.styles, list, css`
+  static styles = [View.styles, list, heatStyles, css`
     code { color: var(--muted); }
     .senses li { padding: 0.15rem 0; }
   `];
@@ -56,6 +63,7 @@ export class SensedView extends View {
     super();
     this.robot = "";
     this.kind = "";
+    this.date = "";
     this.reloadOn(["robot_online", "robot_offline", "robot_renamed", "robot_adopted", "robot_forgotten"], ["robot"]);
   }
 
@@ -64,7 +72,9 @@ export class SensedView extends View {
   }
 
   protected async load(): Promise<void> {
-    this.robots = (await devices()).filter((d) => d.adopted);
+    const [robots, sums] = await Promise.all([devices(), week()]);
+    this.robots = robots.filter((d) => d.adopted);
+    this.week = sums;
   }
 
   connectedCallback(): void {
@@ -96,6 +106,7 @@ export class SensedView extends View {
     return html`<div class="stack">
       <p class="lead">${t("about")}</p>
       ${this.known()}
+      ${this.strip()}
       <p-card heading=${t("list")}>
         <div class="row" slot="actions">
           <p-button pressed=${this.paused ? "true" : "false"} @click=${() => (this.paused = this.paused ? undefined : [...held])} data-test="pause">
@@ -132,6 +143,16 @@ export class SensedView extends View {
     </p-card>`)}</div>`;
   }
 
+  // strip renders what was sensed over a day.
+  private strip(): unknown {
+    const all = dates(this.week).reverse();
+    const date = all.includes(this.date) ? this.date : this.week.today;
+    return html`<p-card heading=${say("sensed")}><div class="stack">
+      <div class="filters"><p-field label=${say("day")}><select id="day" @change=${(e: Event) => (this.date = (e.target as HTMLSelectElement).value)}>
+        ${all.map((one) => html`<option value=${one} ?selected=${one === date}>${dayName(one)}</option>`)}</select></p-field></div>
+      ${sensedTable(this.week.days.filter((d) => d.date === date && (!this.robot || d.robot === this.robot)).map((d) => d.sensed))}</div></p-card>`;
+  }
+
   private table(rows: readonly Sensed[]): unknown {
     return html`<table class="blocks" id="events" role="table" aria-label=${t("list")}>
       <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">${t("when")}</th><th role="columnheader" scope="col">${t("robot")}</th>
@@ -154,14 +175,6 @@ export class SensedView extends View {
 function sensed(e: Event_): Sensed {
   const data = e.data["data"];
   return { seq: e.seq, at: e.at, robot: e.robot ?? "", name: e.name ?? "", kind: String(e.data["name"] ?? ""), details: inWords(data) };
-}
-
-// inWords formats an object as "key: value, key: value"; nested values are JSON.
-function inWords(data: unknown): string {
-  if (typeof data !== "object" || data === null) return data === undefined || data === null ? "" : String(data);
-  return Object.entries(data)
-    .map(([key, value]) => `${key}: ${typeof value === "object" ? JSON.stringify(value) : String(value)}`)
-    .join(", ");
 }
 
 function seconds(at: string): string {

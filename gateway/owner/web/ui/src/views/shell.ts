@@ -37,7 +37,7 @@ const bar: (Sign & Key)[] = ["home", "talk", "notifications"];
 const tryAgainAfter = 2000; // ms until the next try if the server is not reachable
 
 function place(): string[] {
-  return location.hash.replace(/^#\/?/, "").split("/").map(plain);
+  return location.hash.replace(/^#\/?|\?.*$/g, "").split("/").map(plain);
 }
 
 function plain(part: string): string {

@@ -1,49 +1,69 @@
-// The view of the turns of all robots: their stages, and statistics of the stages over a day.
+// The view of the turns of all robots: when people talk, how long they wait, and each turn with what happened in it.
 
 import { css, html, nothing } from "lit";
 import { repeat } from "lit/directives/repeat.js";
 import { get } from "../lib/api.js";
+import type { Record_ as Turn } from "../lib/board.js";
+import { heat, heatStyles } from "../lib/heat.js";
 import { devices, nameIn, nameOf, type Device } from "../lib/robots.js";
 import { View } from "../lib/view.js";
-import { ago, catalogue, clock, locale } from "../lib/words.js";
+import { add, dates, hourName, week, weekday, type Week } from "../lib/week.js";
+import { catalogue, clock, locale } from "../lib/words.js";
 import { list } from "./list.js";
-import { all, byHour, day, inOrder, percentile, total, values, type Stage } from "./turns.numbers.js";
-import type { Record_ as Turn } from "../lib/board.js";
-import type { Lines } from "./turns.plot.js";
+import { legend, partsOf, stageName, stageStyles, timeline, totalOf, type Stage } from "./robot.stages.js";
+import { asCSV, ends, fits, type Filter } from "./turns.filter.js";
 
 const t = catalogue("turns");
 
 const atOnce = 30; // turns that are shown at first
-const ends = ["done", "cancelled", "failed", "hang_up", "sleep"] as const;
+
+// advice returns what shortens a stage, and the view in which that is done.
+function advice(stage: Stage): [text: string, link: string] {
+  switch (stage) {
+    case "endpoint":
+      return [t("adviceEndpoint"), "#/settings"];
+    case "recognize":
+      return [t("adviceRecognize"), "#/engines"];
+    case "first_token":
+    case "first_sentence":
+      return [t("adviceThink"), "#/engines"];
+    case "first_audio":
+      return [t("adviceVoice"), "#/engines"];
+    case "rest":
+      return [t("adviceRest"), "#/engines"];
+  }
+}
 
 export class TurnsView extends View {
-  static properties = { turns: { state: true }, robot: { state: true }, stage: { state: true }, shown: { state: true } };
+  static properties = { turns: { state: true }, filter: { state: true }, shown: { state: true } };
   declare private turns: Turn[];
-  declare private robot: string;
-  declare private stage: Stage;
+  declare private filter: Filter;
   declare private shown: number;
   private robots: Device[] = [];
+  private week: Week = { today: "", days: [] };
 
-  static styles = [View.styles, list, css`
-    .line { display: flex; gap: 2px; height: 0.9rem; min-width: 7rem; }
-    .line i { display: block; min-width: 2px; border-radius: 3px; }
-    .endpoint { background: var(--plot1); } .recognize { background: var(--plot2); } .first_token { background: var(--plot3); }
-    .first_sentence { background: var(--plot4); } .first_audio { background: var(--plot5); }
-    .legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; font-size: 0.875rem; color: var(--muted); margin-bottom: 0.6rem; }
-    .legend i { display: inline-block; width: 0.8rem; height: 0.8rem; border-radius: 3px; margin-inline-end: 0.4rem; vertical-align: -0.05em; }
-    td.who { min-width: 6rem; } td.words { min-width: 9rem; } td.stages { min-width: 9rem; }
-    #stages th[scope="row"], #hours th[scope="row"] { min-width: 5.5rem; hyphens: auto; }
-    @media (max-width: 30rem) { #stages, #hours { font-size: 0.875rem; } } #stages .num, #hours .num { padding-inline-end: 0.4rem; }
-    p-plot { min-height: 13rem; margin: 0.8rem 0; }
+  static styles = [View.styles, list, stageStyles, heatStyles, css`
+    .pictures { display: grid; gap: var(--gap); grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); align-items: start; }
+    .files a { display: inline-flex; align-items: center; min-height: var(--target); }
+    .turns > li { border-bottom: 1px solid var(--line); } .turns > li:last-child { border: 0; }
+    .turns summary { display: grid; grid-template-columns: 1rem 9rem minmax(0, 1fr) auto; gap: 0 var(--s3); font-weight: 400; padding: var(--s3) 0; align-items: start; }
+    .turns summary::before { content: "›" / ""; color: var(--muted); transition: rotate var(--quick); justify-self: center; } .turns details[open] > summary::before { rotate: 90deg; } .turns .raw summary { display: list-item; }
+    .turns .raw summary::before { content: none; }
+    .words { min-width: 0; overflow-wrap: anywhere; } .heard { font-weight: 600; } .words > * { display: block; }
+    .end { display: grid; gap: var(--s1); justify-items: end; text-align: end; }
+    .whole { display: grid; gap: var(--s3); padding-bottom: var(--s4); grid-template-columns: minmax(0, 1fr); }
+    .thoughts { white-space: pre-wrap; }
+    .whole pre { background: var(--raised); border: 1px solid var(--line); border-radius: var(--round); padding: var(--s2) var(--s3); white-space: pre-wrap; overflow-wrap: anywhere; }
+    @media (max-width: 44rem) { .turns summary { grid-template-columns: 1rem minmax(0, 1fr) auto; } .turns .words { grid-column: 2 / -1; order: 3; } .whole dl { grid-template-columns: minmax(0, 1fr); } }
   `];
 
   constructor() {
     super();
     this.turns = [];
-    this.robot = "";
-    this.stage = "first_packet";
     this.shown = atOnce;
-    this.reloadOn(["turn_ended", "robot_renamed"]);
+    const query = new URLSearchParams(location.hash.split("?")[1] ?? "");
+    this.filter = { robot: query.get("robot") ?? "", q: query.get("q") ?? "", outcome: query.get("outcome") ?? "" };
+    this.reloadOn(["turn_ended", "robot_renamed", "robot_forgotten"]);
   }
 
   protected title_(): string {
@@ -51,106 +71,126 @@ export class TurnsView extends View {
   }
 
   protected async load(): Promise<void> {
-    const [turns, robots] = await Promise.all([get<Turn[] | null>("api/v1/turns?limit=1000"), devices()]);
+    const [turns, robots, sums] = await Promise.all([get<Turn[] | null>("api/v1/turns?limit=1000"), devices(), week()]);
     this.robots = robots;
+    this.week = sums;
     this.turns = (turns ?? []).sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
-    if (this.turns.length > 0 && !customElements.get("p-plot")) {
-      // If the plot cannot be loaded, the table below it remains.
-      void import("./turns.plot.js").then(() => this.requestUpdate(), () => undefined);
-    }
+  }
+
+  // set changes the filter, and the address, which can be sent to somebody.
+  private set(change: Partial<Filter>): void {
+    this.filter = { ...this.filter, ...change };
+    this.shown = atOnce;
+    const query = new URLSearchParams(Object.entries(this.filter).filter(([, value]) => value !== "")).toString();
+    history.replaceState(history.state, "", query === "" ? "#/turns" : `#/turns?${query}`);
   }
 
   protected content(): unknown {
-    if (this.turns.length === 0) {
-      return html`<div class="stack"><p class="lead">${t("about")}</p><p-empty heading=${t("none")}>${t("noneHint")}</p-empty></div>`;
+    const days = this.week.days.filter((d) => !this.filter.robot || d.robot === this.filter.robot);
+    if (this.turns.length === 0 && days.length === 0) {
+      return html`<div class="stack"><p class="lead">${t("about")}</p><p-empty heading=${t("none")} look="asleep">${t("noneHint")}</p-empty></div>`;
     }
-    const turns = this.turns.filter((one) => !this.robot || one.robot === this.robot);
     return html`<div class="stack">
       <p class="lead">${t("about")}</p>
-      <div class="filters"><p-field label=${t("filter")}><select id="robot" @change=${(e: Event) => (this.robot = (e.target as HTMLSelectElement).value)}>
-        <option value="">${t("everyRobot")}</option>
-        ${this.robots.map((d) => html`<option value=${d.id} ?selected=${d.id === this.robot}>${nameOf(d)}</option>`)}
-      </select></p-field></div>
-      ${this.overDay(turns)}
-      <p-card heading=${t("latest")}>
-        <p class="legend" aria-hidden="true">${inOrder.map((s) => html`<span><i class=${s}></i>${t(s)}</span>`)}</p>
-        ${this.table(turns)}
-        ${turns.length > this.shown ? html`<p-button @click=${() => (this.shown += 100)}>${t("count", { n: turns.length })}</p-button>` : nothing}
-      </p-card>
-    </div>`;
+      <div class="filters"><p-field label=${t("filter")}>${this.choice("robot", t("everyRobot"), this.robots.map((d) => [d.id, nameOf(d)]))}</p-field></div>
+      <div class="pictures">${this.talks(days)}${this.waits(days)}</div>${this.latest()}</div>`;
   }
 
-  private overDay(turns: readonly Turn[]): unknown {
-    const now = Date.now();
-    const some = day(turns, now).filter((one) => Object.keys(one.stages ?? {}).length > 0);
-    if (some.length === 0) return html`<p-card heading=${t("day")}><p class="muted">${t("dayNone")}</p></p-card>`;
-    const hours = byHour(some, this.stage, now);
-    const lines: Lines = {
-      name: t("hour"),
-      at: hours.map((h) => h.from / 1000),
-      lines: [
-        { name: t("median"), values: hours.map((h) => h.p50 ?? null) },
-        { name: t("most"), values: hours.map((h) => h.p95 ?? null) },
-      ],
+  private choice(name: "robot" | "outcome", all: string, some: (readonly [string, string])[]) {
+    return html`<select id=${name} @change=${(e: Event) => this.set({ [name]: (e.target as HTMLSelectElement).value })}>
+      <option value="">${all}</option>${some.map(([value, text]) => html`<option value=${value} ?selected=${value === this.filter[name]}>${text}</option>`)}</select>`;
+  }
+
+  private talks(days: Week["days"]) {
+    const rows = dates(this.week).map((date) => [date, add(days.filter((d) => d.date === date).map((d) => d.talks))] as const);
+    const most = rows.flatMap(([date, hours]) => Object.entries(hours).map(([hour, n]) => ({ date, hour: Number(hour), n }))).sort((a, b) => b.n - a.n)[0];
+    return html`<p-card heading=${t("talks")}>${most
+      ? html`<div class="stack"><p class="muted small">${t("talksAbout")}</p>
+          ${heat(rows.map(([date, hours]) => [weekday(date, "short"), hours]), t("talksAbout"), (hour, n) => t("talksAt", { hour, n }), "talks")}
+          <p data-test="busiest">${t("talksMost", { day: weekday(most.date, "long"), hour: hourName(most.hour) })}</p></div>`
+      : html`<p class="muted">${t("notCounted")}</p>`}</p-card>`;
+  }
+
+  private waits(days: Week["days"]) {
+    const sums: Record<string, number> = {};
+    let n = 0;
+    for (const d of days) {
+      n += d.waits?.["first_token"]?.turns ?? 0; // each answer has this stage
+      for (const [stage, wait] of Object.entries(d.waits ?? {})) sums[stage] = (sums[stage] ?? 0) + wait.ms;
+    }
+    if (n === 0) return nothing;
+    const stages = Object.fromEntries(Object.entries(sums).map(([stage, sum]) => [stage, sum / n]));
+    const parts = partsOf(stages);
+    const longest = [...parts].sort((a, b) => b.ms - a.ms)[0];
+    if (!longest) return nothing;
+    const [text, link] = advice(longest.stage);
+    return html`<p-card heading=${t("waits")}><div class="stack" data-test="waits"><p class="muted small">${t("waitsAbout", { n })}</p>
+      ${timeline(stages, 0)}${legend(parts)}
+      <p data-test="advice"><strong>${t("longest", { stage: stageName(longest.stage) })}</strong> ${text} <a href=${link}>${t(link === "#/settings" ? "toSettings" : "toEngines")}</a></p></div></p-card>`;
+  }
+
+  private latest() {
+    const some = this.turns.filter((one) => fits(one, this.filter));
+    const shown = some.slice(0, this.shown);
+    const most = Math.max(1, ...shown.map((one) => totalOf(one.stages ?? {})));
+    const search = (e: Event) => this.set({ q: (e.target as HTMLInputElement).value });
+    return html`<p-card heading=${t("latest")}><div class="stack">
+      <div class="filters"><p-field label=${t("search")} hint=${t("searchHint")}><input id="search" type="search" .value=${this.filter.q} @input=${search}></p-field>
+        <p-field label=${t("outcome")}>${this.choice("outcome", t("everyOutcome"), ends.map((end) => [end, t(end)]))}</p-field></div>
+      <div class="row small muted files"><span role="status" data-test="count">${t("count", { n: some.length })}</span>
+        ${some.length > 0 ? html`<a href="#/turns" download="perch-turns.json" data-test="json" @click=${this.save(() => JSON.stringify(some, null, 2), "application/json")}>${t("asJSON")}</a>
+          <a href="#/turns" download="perch-turns.csv" data-test="csv" @click=${this.save(() => asCSV(some, this.robots), "text/csv")}>${t("asCSV")}</a>` : nothing}</div>
+      ${some.length === 0
+        ? html`<p-empty heading=${this.turns.length === 0 ? t("none") : t("noneFits")}>${this.turns.length === 0 ? t("noneHint") : t("noneFitsHint")}
+            ${this.turns.length === 0 ? nothing : html`<p-button slot="action" data-test="all" @click=${() => this.set({ robot: "", q: "", outcome: "" })}>${t("showAll")}</p-button>`}</p-empty>`
+        : html`<ul class="turns" id="turns">${repeat(shown, (one) => one.session + one.at, (one) => html`<li>${this.line(one, most)}</li>`)}</ul>`}
+      ${some.length > this.shown ? html`<div><p-button data-test="more" @click=${() => (this.shown += 100)}>${t("more")}</p-button></div>` : nothing}
+    </div></p-card>`;
+  }
+
+  // save makes the file that a link saves when the link is followed.
+  private save(text: () => string, type: string) {
+    return (e: Event) => {
+      const url = URL.createObjectURL(new Blob([text()], { type }));
+      (e.currentTarget as HTMLAnchorElement).href = url;
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
     };
-    const oldest = this.turns[this.turns.length - 1]!;
-    return html`<p-card heading=${t("day")}>
-      <div class="filters"><p-field label=${t("stage")}><select id="stage" @change=${(e: Event) => (this.stage = (e.target as HTMLSelectElement).value as Stage)}>
-        ${all.map((s) => html`<option value=${s} ?selected=${s === this.stage}>${t(s)}</option>`)}
-      </select></p-field></div>
-      <p-plot .data=${lines} label=${t("chart", { stage: t(this.stage) })}></p-plot>
-      <details><summary>${t("hours")}</summary><table id="hours">
-        <thead><tr><th scope="col">${t("hour")}</th><th scope="col" class="num">${t("turns")}</th><th scope="col" class="num">p50</th><th scope="col" class="num">p95</th></tr></thead>
-        <tbody>${hours.filter((h) => h.count > 0).map((h) => html`<tr><th scope="row">${clock(new Date(h.from))}</th>
-          <td class="num">${h.count}</td><td class="num">${ms(h.p50)}</td><td class="num">${ms(h.p95)}</td></tr>`)}</tbody>
-      </table></details>
-      <table id="stages">
-        <caption class="hidden">${t("summary")}</caption>
-        <thead><tr><th scope="col">${t("stage")}</th><th scope="col" class="num">${t("turns")}</th><th scope="col" class="num">p50</th><th scope="col" class="num">p95</th></tr></thead>
-        <tbody>${all.map((s) => {
-          const took = values(some, s);
-          return html`<tr data-stage=${s}><th scope="row">${t(s)}</th><td class="num">${took.length}</td>
-            <td class="num">${ms(percentile(took, 0.5))}</td><td class="num">${ms(percentile(took, 0.95))}</td></tr>`;
-        })}</tbody>
-      </table>
-      <p class="meta">${t("kept", { n: this.turns.length, ago: ago(oldest.at) })}</p>
-    </p-card>`;
   }
 
-  private table(turns: readonly Turn[]): unknown {
-    const some = turns.slice(0, this.shown);
-    const longest = Math.max(1, ...some.map((one) => sum(one)));
-    return html`<table class="blocks" id="turns" role="table" aria-label=${t("latest")}>
-      <thead role="rowgroup"><tr role="row">${(["when", "robot", "heard", "said", "stages", "total", "how"] as const).map(
-        (h) => html`<th role="columnheader" scope="col" class=${h === "total" ? "num" : ""}>${t(h)}</th>`)}</tr></thead>
-      <tbody role="rowgroup">${repeat(some, (one) => one.session + one.at, (one) => this.line(one, longest))}</tbody></table>`;
-  }
-
-  private line(one: Turn, longest: number): unknown {
+  private line(one: Turn, most: number) {
     const end = ends.find((e) => e === one.end);
-    const stages = inOrder.filter((s) => one.stages?.[s] !== undefined);
-    return html`<tr role="row" data-test="turn">
-      <td role="cell"><time datetime=${one.at}>${clock(one.at)}</time></td>
-      <td role="cell" class="who">${one.robot ? nameIn(this.robots, one.robot) : t("session")}</td>
-      <td role="cell" class="words" data-head=${t("heard")}>${one.heard}</td>
-      <td role="cell" class="words" data-head=${t("said")}>${one.said}</td>
-      <td role="cell" class="stages">${stages.length === 0
-        ? html`<span class="muted small">${t("unknown")}</span>`
-        : html`<div class="line" role="img" aria-label=${stages.map((s) => `${t(s)} ${ms(one.stages?.[s])}`).join(", ")}>
-            ${stages.map((s) => html`<i class=${s} title=${`${t(s)} ${ms(one.stages?.[s])}`}
-              .style=${`width:${((one.stages?.[s] ?? 0) / longest) * 100}%`}></i>`)}</div>`}</td>
-      <td role="cell" class="num" data-head=${t("total")}>${ms(total(one))}</td>
-      <td role="cell"><span class="tag ${one.end === "failed" ? "bad" : one.end === "done" ? "ok" : "warn"}">${end ? t(end) : one.end}</span></td>
-    </tr>`;
+    const total = totalOf(one.stages ?? {});
+    return html`<details data-test="turn">
+      <summary><span class="small muted"><time datetime=${one.at}>${clock(one.at)}</time><br><bdi>${one.robot ? nameIn(this.robots, one.robot) : t("session")}</bdi></span>
+        <span class="words">${one.heard ? html`<bdi class="heard">${one.heard}</bdi>` : html`<span class="muted">${t("announced")}</span>`}<bdi>${one.said}</bdi></span>
+        <span class="end small"><span class="tag ${one.end === "failed" ? "bad" : one.end === "done" ? "ok" : "warn"}">${end ? t(end) : one.end}</span>
+          ${total > 0 ? html`<span class="muted" data-test="total">${ms(total)}</span>` : nothing}</span></summary>
+      <div class="whole" data-test="whole">${this.whole(one, most)}</div></details>`;
+  }
+
+  // whole renders all that is known of a turn.
+  private whole(one: Turn, most: number) {
+    const stages = one.stages ?? {};
+    const rows = [[t("brain"), one.brain], [t("thought"), one.thoughts], [t("reason"), one.reason]].filter(([, text]) => text);
+    return html`${rows.length > 0 ? html`<dl>${rows.map(([term, text]) => html`<dt>${term}</dt><dd><bdi class="thoughts">${text}</bdi></dd>`)}</dl>` : nothing}
+      ${one.tools?.length ? html`<div><h3>${t("tools")}</h3><ul>${one.tools.map((u) => html`<li data-test="tool"><code>${u.name}</code>
+        <span class=${u.status === "failed" ? "bad" : "muted"}>${u.status === "failed" ? t("failed") : u.status === "done" ? t("done") : ""}</span> <bdi class="muted">${u.detail}</bdi></li>`)}</ul></div>` : nothing}
+      <div><h3>${t("wait")}</h3>${totalOf(stages) > 0 ? html`${timeline(stages, most)}${legend(partsOf(stages))}` : html`<p class="muted">${t("notMeasured")}</p>`}</div>
+      ${one.calls?.length ? html`<details class="raw" data-test="raw"><summary>${t("raw")}</summary><pre tabindex="0">${JSON.stringify(one.calls.map((c) => ({ ...c, arguments: parsed(c.arguments) })), null, 2)}</pre></details>` : nothing}`;
   }
 }
 
-function sum(one: Turn): number {
-  return inOrder.reduce((all, s) => all + (one.stages?.[s] ?? 0), 0);
+// parsed returns the value of JSON, or else the text, which may have been cut.
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
-function ms(n: number | undefined): string {
-  return n === undefined ? "–" : t("ms", { n: new Intl.NumberFormat(locale()).format(Math.round(n)) });
+function ms(n: number): string {
+  return t("ms", { n: new Intl.NumberFormat(locale()).format(Math.round(n)) });
 }
 
 customElements.define("p-turns", TurnsView);
