@@ -9,7 +9,7 @@ import (
 
 // policy returns the Content-Security-Policy (CSP Level 3) of a page, which allows only resources of this appliance.
 // connect lists the servers that the page may connect to, and ancestors lists the pages that may frame it. The audio
-// codec needs wasm-unsafe-eval. The libraries Lit and uPlot set styles by script, which does not need unsafe-inline.
+// codec needs wasm-unsafe-eval. The library Lit sets styles by script, which does not need unsafe-inline.
 func policy(connect, ancestors string) string {
 	return "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; " +
 		"worker-src 'self' blob:; manifest-src 'self'; base-uri 'self'; form-action 'self'; connect-src " + connect +

@@ -1,5 +1,0 @@
-// A style sheet that is imported as text.
-declare module "*.css" {
-  const text: string;
-  export default text;
-}
