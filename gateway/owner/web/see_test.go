@@ -5,7 +5,7 @@ import "testing"
 // TestPage opens the page of real appliances in a real browser, one for all. Its
 // tests share nothing else, and run side by side.
 func TestPage(t *testing.T) {
-	c := startChromium(t)
+	c := startChromium(t, resolve)
 	for name, see := range map[string]func(*testing.T, *chromium){
 		"empty":                 seeEmpty,
 		"lived in":              seeLivedIn,
@@ -45,6 +45,7 @@ func TestPage(t *testing.T) {
 		"notifications":         seeNotifications,
 		"questions":             seeQuestions,
 		"timers":                seeTimers,
+		"a warning":             seeWarning,
 		"rollouts":              seeRollouts,
 		"uploads are refused":   seeRefusedUploads,
 		"uploads break off":     seeBrokenUploads,

@@ -79,6 +79,7 @@ globalThis.see = {
     for (let o = top; o; o = o.assignedSlot ?? o.parentElement ?? o.getRootNode().host) if (o === e) return { x, y };
     return { why: `it is behind ${top ? see.name(top) : "nothing"}` };
   },
+  missed: false, // whether the last click has hit something else
   // aim has the page get the next click only if it hits this element.
   aim(selector) {
     see.aimed = see.one(selector);

@@ -25,7 +25,7 @@ const routes: Record<string, Route> = {
   logs: { element: "p-logs", load: () => whole(import("./views/logs.js")) },
   backup: { element: "p-backup", load: () => whole(import("./views/backup.js")) },
   connections: { element: "p-connections", load: () => whole(import("./views/connections.js")) },
-  microphone: { element: "p-microphone", load: () => import("./views/microphone.js") },
+  microphone: { element: "p-microphone", load: () => whole(import("./views/microphone.js")) },
   settings: { element: "p-settings", load: () => whole(import("./views/settings.js")) },
   first: { element: "p-first", load: () => whole(import("./views/first.js")) },
 };

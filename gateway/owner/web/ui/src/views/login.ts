@@ -51,9 +51,9 @@ export class Login extends View {
     const code = this.code ?? "";
     if (code === "") return;
     this.code = "";
-    history.replaceState(null, "", "#/");
+    history.replaceState(null, "", `${location.pathname}${location.search}#/`);
     if (this.session?.in && this.session.how !== "local") {
-      window.dispatchEvent(new Event(sessionChanged)); // the user is already logged in
+      this.goOn(); // the user is already logged in
       return;
     }
     try {
@@ -65,6 +65,11 @@ export class Login extends View {
 
   private async enter(by: { code: string } | { token: string }): Promise<void> {
     await send("POST", "session", by);
+    this.goOn();
+  }
+
+  // goOn shows what the user wanted to see before the login.
+  private goOn(): void {
     const next = new URLSearchParams(location.search).get("next") ?? "";
     if (pages.includes(next)) location.replace(new URL(next, document.baseURI));
     else {

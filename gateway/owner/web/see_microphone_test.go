@@ -1,0 +1,175 @@
+package web_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"perch/cmd/perch/appliancetest"
+	"perch/cmd/perch/listener"
+	"perch/gateway/owner/web"
+	"perch/must"
+)
+
+// house is an appliance with an https address, for browsers that find it as perch.local.
+type house struct {
+	*appliancetest.Appliance
+	web.House
+	file string // the certificate of its authority, as a phone downloads it
+}
+
+func startHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{Appliance: startAppliance(t)}
+	if status, _ := h.Request(http.MethodGet, "/perch-authority.crt", ""); status != http.StatusNotFound {
+		t.Errorf("before anybody asks for it, there is an authority (%d)", status)
+	}
+	h.Admin(http.MethodPost, "/api/v1/https", "", &h.House)
+	_, text := h.Request(http.MethodGet, "/perch-authority.crt", "")
+	h.file = written(t, "perch-authority.crt", []byte(text))
+	return h
+}
+
+// at returns the address at which the browser of a device that is not this machine opens the page.
+func (h *house) at() string { return strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1) }
+
+var resolve = chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1")
+
+// logIn logs in by the token.
+func (b *tab) logIn(at, token string) {
+	b.t.Helper()
+	b.open(at)
+	b.fill("#token", token)
+	b.press(kb.Enter)
+	b.sees("main > p-home")
+}
+
+// TestMicrophoneByHTTPS: from the sentence that says why there is no microphone, a browser that trusts the authority of the
+// house comes to a robot that hears.
+func TestMicrophoneByHTTPS(t *testing.T) {
+	t.Parallel()
+	const sentence = "set the volume to forty percent"
+	certutil, err := exec.LookPath("certutil")
+	need(t, err == nil, "certutil is not installed: make deps installs it")
+	h := startHouse(t)
+	home := t.TempDir()
+	database := filepath.Join(home, ".pki", "nssdb")
+	must.Succeed(t, os.MkdirAll(database, 0o700))
+	for _, arguments := range [][]string{{"-N", "--empty-password"}, {"-A", "-n", "house", "-t", "C,,", "-i", h.file}} {
+		if text, err := exec.Command(certutil, append([]string{"-d", "sql:" + database}, arguments...)...).CombinedOutput(); err != nil {
+			t.Fatalf("certutil %s: %v %s", arguments, err, text)
+		}
+	}
+	c := startChromium(t, resolve, chromedp.Env("HOME="+home), chromedp.Flag("use-fake-ui-for-media-stream", true),
+		chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-file-for-fake-audio-capture", recorded(t, sentence)+"%noloop"),
+		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))
+	b := c.browse(t)
+	b.logIn(h.at(), h.OwnerToken())
+	b.boots(h.at() + "robot")
+	b.says("[data-test=deaf]", "https")
+	b.click("[data-test=use-microphone]")
+	b.says("[data-test=fingerprint]", h.Fingerprint)
+	b.inspect("the ways to a microphone")
+	b.click("[data-test=go-https]")
+	b.until(`location.protocol === "https:" && location.pathname === "/robot" && see.one("[data-test=status]")?.dataset.state === "idle"`)
+	if b.lacks("[data-test=deaf]"); !value[bool](b, "window.isSecureContext && !!navigator.mediaDevices") {
+		t.Fatal("it does not hear")
+	}
+	b.click("[data-test=talk]")
+	b.answers(sentence, "self.audio_speaker.set_volume", "40 percent")
+	b.open(value[string](b, "location.origin") + "/#/microphone")
+	b.sees("[data-test=secure]")
+
+	// Who goes back to http logs in there as before.
+	b.open(h.at())
+	b.until(`see.has("main > p-home") || see.has("#token")`)
+	if value[bool](b, `see.has("#token")`) {
+		b.logIn(h.at(), h.OwnerToken())
+	}
+}
+
+// seeWarning: a browser that does not know the authority warns, and whoever goes on has a microphone.
+func seeWarning(t *testing.T, c *chromium) {
+	h := startHouse(t)
+	b := c.browse(t)
+	b.allow("ERR_CERT_AUTHORITY_INVALID")
+	u := must.Value(url.Parse(h.URLs[0]))(t)
+	if u.Hostname() != "perch.local" {
+		t.Fatalf("it is at %s", h.URLs)
+	}
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(u.String()+"/")); err == nil || !strings.Contains(err.Error(), "ERR_CERT_AUTHORITY_INVALID") {
+		t.Fatalf("it is opened: %v", err)
+	}
+	b.click("#details-button") // "Advanced"
+	b.click("#proceed-link")
+	b.sees("#token")
+	b.fill("#token", h.OwnerToken())
+	b.press(kb.Enter)
+	b.sees("main > p-home")
+	if !value[bool](b, "window.isSecureContext && !!navigator.mediaDevices") {
+		t.Error("the page has no microphone")
+	}
+	b.logIn(h.at(), h.OwnerToken()) // over http, where the browser keeps the other session's cookie
+}
+
+// TestHTTPS: the address has what the owner's page needs, under the authority alone, and remembers no browser that it was
+// there (HSTS), for http must go on working.
+func TestHTTPS(t *testing.T) {
+	h := startHouse(t)
+	der := must.Value(os.ReadFile(h.file))(t)
+	roots := x509.NewCertPool()
+	roots.AddCert(must.Value(x509.ParseCertificate(der))(t))
+	u := must.Value(url.Parse(h.URLs[0]))(t)
+	get := func(config *tls.Config, path string) (*http.Response, string, error) {
+		config.ServerName = u.Hostname()
+		transport := &http.Transport{TLSClientConfig: config, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:"+u.Port())
+		}}
+		defer transport.CloseIdleConnections()
+		r := must.Value(http.NewRequestWithContext(t.Context(), http.MethodGet, u.String()+path, nil))(t)
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			return nil, "", err
+		}
+		defer answer.Body.Close()
+		text := must.Value(io.ReadAll(answer.Body))(t)
+		return answer, string(text), nil
+	}
+	if _, _, err := get(&tls.Config{}, "/"); err == nil || !strings.Contains(err.Error(), "unknown authority") {
+		t.Errorf("a stranger trusts it: %v", err)
+	}
+	answer, text, err := get(&tls.Config{RootCAs: roots}, "/")
+	must.Succeed(t, err)
+	if answer.StatusCode != http.StatusOK || !strings.Contains(text, "<script") || answer.Header.Get("Strict-Transport-Security") != "" {
+		t.Errorf("%s %v %.100s", answer.Status, answer.Header, text)
+	}
+	for path, want := range map[string]int{"/api/v1/status": http.StatusUnauthorized, "/xiaozhi/ota/": http.StatusNotFound} {
+		if answer, text, err = get(&tls.Config{RootCAs: roots}, path); err != nil || answer.StatusCode != want {
+			t.Errorf("%s: %v %.100s %v", path, answer, text, err)
+		}
+	}
+	answer, text, err = get(&tls.Config{RootCAs: roots}, "/perch-authority.mobileconfig")
+	if err != nil || answer.Header.Get("Content-Type") != "application/x-apple-aspen-config" || !strings.Contains(text, h.Fingerprint) {
+		t.Errorf("%v %.100s %v", answer, text, err)
+	}
+
+	// It is there again after a restart, at which nobody asks for it.
+	h.Stop()
+	again := appliancetest.Start(t, appliancetest.Config(), h.Data)
+	u.Host = strings.Replace(again.Listeners.At(listener.TLS)[0], "127.0.0.1", u.Hostname(), 1)
+	if answer, _, err := get(&tls.Config{RootCAs: roots}, "/"); err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("%v %v", answer, err)
+	}
+}
