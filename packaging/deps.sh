@@ -29,7 +29,7 @@ for group; do
 	container) packages="$packages mmdebstrap arch-test qemu-user-static binfmt-support umoci skopeo crun uidmap $other" ;;
 	release) packages="$packages apt-utils gnupg openssh-client" ;;
 	app) packages="$packages python3-voluptuous python3-yaml" ;;
-	browser) packages="$packages chromium fonts-dejavu-core fonts-wqy-microhei" ;;
+	browser) packages="$packages chromium firefox-esr libnss3-tools fonts-dejavu-core fonts-wqy-microhei" ;;
 	*) echo "deps.sh knows the groups deb, image, app, container, release, browser and arm64, not $group" >&2 && exit 2 ;;
 	esac
 done

@@ -32,7 +32,13 @@ type house struct {
 
 func startHouse(t *testing.T) *house {
 	t.Helper()
-	h := &house{Appliance: startAppliance(t)}
+	return houseOf(t, startAppliance(t))
+}
+
+// houseOf opens an appliance's https address.
+func houseOf(t *testing.T, a *appliancetest.Appliance) *house {
+	t.Helper()
+	h := &house{Appliance: a}
 	if status, _ := h.Request(http.MethodGet, "/perch-authority.crt", ""); status != http.StatusNotFound {
 		t.Errorf("before anybody asks for it, there is an authority (%d)", status)
 	}
@@ -46,6 +52,18 @@ func startHouse(t *testing.T) *house {
 func (h *house) at() string { return strings.Replace(h.URL("/"), "127.0.0.1", "perch.local", 1) }
 
 var resolve = chromedp.Flag("host-resolver-rules", "MAP perch.local 127.0.0.1")
+
+// trust has the programs that use a database of certificates (NSS) trust an authority.
+func trust(t *testing.T, database, authority string) {
+	t.Helper()
+	certutil, err := exec.LookPath("certutil")
+	need(t, err == nil, "certutil is not installed: make deps installs it")
+	for _, arguments := range [][]string{{"-N", "--empty-password"}, {"-A", "-n", "house", "-t", "C,,", "-i", authority}} {
+		if text, err := exec.Command(certutil, append([]string{"-d", "sql:" + database}, arguments...)...).CombinedOutput(); err != nil {
+			t.Fatalf("certutil %s: %v %s", arguments, err, text)
+		}
+	}
+}
 
 // logIn logs in by the token.
 func (b *tab) logIn(at, token string) {
@@ -61,17 +79,11 @@ func (b *tab) logIn(at, token string) {
 func TestMicrophoneByHTTPS(t *testing.T) {
 	t.Parallel()
 	const sentence = "set the volume to forty percent"
-	certutil, err := exec.LookPath("certutil")
-	need(t, err == nil, "certutil is not installed: make deps installs it")
 	h := startHouse(t)
 	home := t.TempDir()
 	database := filepath.Join(home, ".pki", "nssdb")
 	must.Succeed(t, os.MkdirAll(database, 0o700))
-	for _, arguments := range [][]string{{"-N", "--empty-password"}, {"-A", "-n", "house", "-t", "C,,", "-i", h.file}} {
-		if text, err := exec.Command(certutil, append([]string{"-d", "sql:" + database}, arguments...)...).CombinedOutput(); err != nil {
-			t.Fatalf("certutil %s: %v %s", arguments, err, text)
-		}
-	}
+	trust(t, database, h.file)
 	c := startChromium(t, resolve, chromedp.Env("HOME="+home), chromedp.Flag("use-fake-ui-for-media-stream", true),
 		chromedp.Flag("use-fake-device-for-media-stream", true), chromedp.Flag("use-file-for-fake-audio-capture", recorded(t, sentence)+"%noloop"),
 		chromedp.Flag("autoplay-policy", "no-user-gesture-required"))

@@ -25,8 +25,9 @@ export class MicrophoneView extends View {
   static styles = [View.styles, css`
     ol, ul { display: grid; gap: var(--s2); padding-inline-start: 1.2rem; margin-block: var(--s3); }
     ol { list-style: decimal; } ul { list-style: disc; }
+    p-card .row { margin-block-start: var(--s3); } h3 { margin-block-start: var(--s4); } p-card > p { max-width: 46rem; }
     summary { font-weight: 650; }
-    .wide { display: block; overflow-wrap: anywhere; background: var(--raised); border-radius: var(--round); padding: var(--s3); margin-block: var(--s2); }
+    .wide { display: block; overflow-wrap: anywhere; background: var(--raised); border-radius: var(--round); padding: var(--s3); margin-block: var(--s2); max-width: max-content; }
   `];
 
   constructor() {
