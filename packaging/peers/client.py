@@ -47,7 +47,7 @@ class HomeAssistant:
     """A user of Home Assistant."""
 
     def __init__(self, session, url):
-        self.session, self.url, self.token = session, url, ""
+        self.session, self.url, self.token, self.refresh_token = session, url, "", ""
         self.socket = self.reader = None
         self.number = 0
         self.answers = {}  # futures, by the number of the command
@@ -73,7 +73,8 @@ class HomeAssistant:
         user = await self.call("POST", "/api/onboarding/users", client_id=client, name="Owner", username="owner", password="owner of this", language="en")
         form = {"grant_type": "authorization_code", "code": user["auth_code"], "client_id": client}
         async with self.session.post(self.url + "/auth/token", data=form) as response:
-            self.token = (await response.json())["access_token"]
+            tokens = await response.json()
+        self.token, self.refresh_token = tokens["access_token"], tokens["refresh_token"]
 
     async def add(self, integration, **settings):
         """Adds an integration by its dialog, and returns the entry."""

@@ -29,6 +29,7 @@ async def use_everything(run):
     import assist
     import automations
     import controls
+    import dashboard
     import entities
     import restarts
     await run.set_up()
@@ -57,6 +58,8 @@ async def use_everything(run):
     async with run.step("the entities as Home Assistant reports them"):
         await entities.compare(run)
         await entities.diagnose(run)
+    async with run.step("Home Assistant's pages in Chromium"):
+        await dashboard.use(run)
     async with run.step("names and areas"):
         await entities.rename(run)
     async with run.step("the button Restart"):

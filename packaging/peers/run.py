@@ -20,6 +20,7 @@ config:
 conversation:
 diagnostics:
 ffmpeg: {ffmpeg_bin: FFMPEG}
+frontend:
 media_source:
 mobile_app:
 onboarding:
@@ -91,7 +92,7 @@ class Run:
         """Starts Home Assistant, in a house with these entities."""
         config = self.programs.folder / "config"
         if not config.exists():
-            config.mkdir()
+            (config / "www").mkdir(parents=True)  # must exist when Home Assistant starts
             (config / "automations.yaml").write_text("[]")
             (config / "configuration.yaml").write_text(
                 CONFIGURATION.replace("PORT", str(self.programs.ports["homeassistant"])).replace("FFMPEG", str(self.installation.ffmpeg())) + house)
