@@ -126,7 +126,7 @@ func seeAsk(t *testing.T, c *chromium) {
 	h.Admin(http.MethodPut, "/api/v1/devices/"+kitchen, `{"name":"Kitchen"}`, nil)
 	robot := c.visit(t, h, "robot")
 	robot.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
-	robot.talkInPage("what can you do") // which opens its channel
+	robot.talkInPage("what time is it") // which opens its channel
 	id := value[string](robot, `see.one("p-web-robot").robot.keeper.flash.mac.replaceAll(":", "")`)
 	b := robot.beside()
 	b.open(h.LocalURL())

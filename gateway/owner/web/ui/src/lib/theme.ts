@@ -11,7 +11,7 @@ const light = `
   --bg: #f4f2ec; --surface: #ffffff; --raised: #faf8f4; --fill: #eceae3; --text: #1a1f23; --muted: #565e66;
   --line: #e3e0d8; --control: #80868c; --accent: #08706a; --on-accent: #ffffff; --soft: #dff0ee;
   --ok: #1c6e37; --warn: #855500; --bad: #b3261e; --bad-soft: #fbe9e7; --warn-soft: #fbf0d9; --ok-soft: #e4f3e8;
-  --listens: #14804a; --thinks: #6a48cc; --works: #955600; --speaks: #1d63c6;
+  --listens: #0f6d3e; --thinks: #6a48cc; --works: #955600; --speaks: #1d63c6;
   --listens-soft: #dcf3e6; --thinks-soft: #ece7fb; --works-soft: #fcecd0; --speaks-soft: #dfebfc;
   --shadow: 0 0 0 1px rgb(60 50 30 / 6%), 0 1px 2px rgb(60 50 30 / 5%), 0 6px 18px rgb(60 50 30 / 5%);
   --float: 0 0 0 1px rgb(60 50 30 / 7%), 0 4px 12px rgb(60 50 30 / 10%), 0 18px 48px rgb(60 50 30 / 18%); --face: #0d0f11;

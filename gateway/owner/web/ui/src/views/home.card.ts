@@ -28,6 +28,8 @@ export class RobotCard extends Spoken {
     article[data-live] { box-shadow: 0 0 0 2px var(--tone), var(--shadow); }
     article[data-tone="listens"] { --tone: var(--listens); } article[data-tone="thinks"] { --tone: var(--thinks); } article[data-tone="works"] { --tone: var(--works); }
     article[data-tone="speaks"] { --tone: var(--speaks); } article[data-tone="bad"] { --tone: var(--bad); } article[data-tone="warn"] { --tone: var(--warn); }
+    article[data-tone="listens"] stack-chan-face, article[data-tone="thinks"] stack-chan-face { animation: live 2.4s ease-in-out infinite; }
+    @keyframes live { 50% { scale: 1.04; } }
     article:hover { box-shadow: 0 0 0 1px var(--tone, var(--accent)), var(--float); }
     stack-chan-face { width: 100%; grid-row: span 2; align-self: center; }
     h3 { font-size: var(--t-head); line-height: 1.25; align-self: end; } h3 a { color: inherit; text-decoration: none; } h3 a::after { content: ""; position: absolute; inset: 0; border-radius: var(--radius); }

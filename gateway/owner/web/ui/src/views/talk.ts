@@ -27,6 +27,7 @@ export class TalkView extends View {
     .robots p-button { flex: none; }
     .who { display: flex; gap: var(--s3); align-items: center; flex-wrap: wrap; } .who stack-chan-face { width: 6rem; }
     form { display: grid; gap: var(--s2); grid-template-columns: minmax(0, 1fr) auto; align-items: end; margin-top: var(--s4); }
+    @media (max-width: 899px) { form { position: sticky; bottom: calc(var(--bar) + env(safe-area-inset-bottom)); background: var(--surface); padding-block: var(--s2); } }
     .link { display: inline-flex; min-height: var(--target); align-items: center; margin-top: var(--s3); }
     .go { display: inline-flex; min-height: var(--target); align-items: center; padding: 0.35rem var(--s4); border-radius: var(--round); background: var(--accent); color: var(--on-accent); font-weight: 600; text-decoration: none; }
   `];
