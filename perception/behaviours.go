@@ -86,7 +86,7 @@ func (b *Behaviours) notifyRun() {
 func (b *Behaviours) Run(ctx context.Context, r robots, o outside) {
 	ctx, cancel := context.WithCancel(ctx)
 	b.mu.Lock()
-	executor := newExecutor(r, o, b.o)
+	executor := newExecutor(r, o, b.movedAt, b.o)
 	b.mu.Unlock()
 	defer executor.lanes.Wait()
 	defer cancel()
@@ -151,7 +151,7 @@ func (b *Behaviours) handleEvent(ctx context.Context, executor *executor, e even
 	}
 }
 
-// Moves tells the behaviours that a client is about to call a robot's tool. If the tool
+// Moves tells the behaviours that a client or the robot's agent is about to call a robot's tool. If the tool
 // moves the head or sets the lights, behaviours leave these alone for a while, as they do
 // after a tool call by the robot's agent. The arguments are those of the call. Moves is safe for concurrent use and never blocks.
 func (b *Behaviours) Moves(id device.ID, tool string, arguments map[string]any) {
@@ -161,6 +161,16 @@ func (b *Behaviours) Moves(id device.ID, tool string, arguments map[string]any) 
 		c.handleTool(tool, arguments, time.Now())
 		b.notifyRun()
 	}
+}
+
+// movedAt returns when an agent or a client last moved a robot's head.
+func (b *Behaviours) movedAt(id device.ID) (at time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.reactors[id]; c != nil {
+		at = c.movedAt
+	}
+	return at
 }
 
 // makeRoom drops a robot that has not sensed anything yet, and reports whether it has found

@@ -24,6 +24,7 @@ type executor struct {
 	o       Options
 	robots  robots
 	outside outside
+	movedAt func(device.ID) time.Time // returns when an agent or a client last moved the head
 
 	lanes   device.Lanes
 	mu      sync.Mutex
@@ -37,8 +38,8 @@ type failure struct {
 	by    string // name of the behaviour
 }
 
-func newExecutor(r robots, outside outside, o Options) *executor {
-	return &executor{o: o, robots: r, outside: outside, failing: map[failure]bool{}}
+func newExecutor(r robots, outside outside, movedAt func(device.ID) time.Time, o Options) *executor {
+	return &executor{o: o, robots: r, outside: outside, movedAt: movedAt, failing: map[failure]bool{}}
 }
 
 // enqueue queues the requested acts of a robot. Acts that exceed the length of the queue
@@ -52,14 +53,16 @@ func (h *executor) enqueue(ctx context.Context, id device.ID, now time.Time, req
 }
 
 // executeInTime executes a request that was queued at the time queued, unless it has
-// waited too long.
+// waited too long, or an agent or a client has moved the head since.
 func (h *executor) executeInTime(ctx context.Context, id device.ID, r request, queued time.Time) {
 	maxDelay := maxActDelay
 	if r.patient {
 		maxDelay = maxPatientDelay
 	}
+	_, turns := r.act.(TurnHead)
+	overruled := turns && h.movedAt(id).After(queued)
 	var err error
-	if time.Since(queued) <= maxDelay {
+	if time.Since(queued) <= maxDelay && !overruled {
 		err = h.execute(ctx, id, r)
 	}
 	h.logOnce(failure{id, r.by}, err)

@@ -329,6 +329,24 @@ func TestOwnersGestureMovesReservedHead(t *testing.T) {
 	}
 }
 
+// TestNoGestureOverridesAClient: what a gesture of the mood has asked for before "look left" does not move the
+// head after it.
+func TestNoGestureOverridesAClient(t *testing.T) {
+	withBehaviours(t, func(o *Options) { o.Gestures = StockGestures(); o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
+		h.slow = 500 * time.Millisecond
+		h.play(t, "1s .")
+		h.bus.Publish(chan1, "s", event.Gesture{Name: "nod", By: event.ByMood})
+		h.play(t, "1.35s .") // the second turn of the head waits for the first
+		h.bus.Publish(chan1, "s", event.Heard{Text: "look left"})
+		h.play(t, "1.4s .") // and so does the turn back
+		h.Moves(chan1, headTool, map[string]any{"yaw": -45})
+		h.play(t, "5s .")
+		if got := h.all(); strings.Count(got, "set_head_angles") != 1 {
+			t.Errorf("done: %s", got)
+		}
+	})
+}
+
 // TestMoodStartsAtFoundHead: a mood turns the head from its found position.
 func TestMoodStartsAtFoundHead(t *testing.T) {
 	withBehaviours(t, func(o *Options) { o.Tuning.Gaze.On = false }, func(t *testing.T, h *running) {
@@ -448,7 +466,7 @@ func TestMissedEventsEndATalk(t *testing.T) {
 	bus := event.NewBus()
 	defer bus.Close()
 	b := &Behaviours{o: Options{Tuning: DefaultTuning(), Zone: time.UTC, Bus: bus}, reactors: map[device.ID]*reactor{}}
-	executor := newExecutor(nil, nil, b.o)
+	executor := newExecutor(nil, nil, b.movedAt, b.o)
 	b.handleEvent(t.Context(), executor, envelope(noon, event.RobotOnline{}))
 	b.handleEvent(t.Context(), executor, envelope(noon, event.Heard{Text: "x"}))
 	if c := b.reactors[chan1]; !c.state.inConversation(noon, 0) {
@@ -469,7 +487,7 @@ func TestACheckInStartsNoState(t *testing.T) {
 	for n, e := range []event.Event{event.RobotSeen{}, event.RobotDisconnected{}, event.RobotForgotten{}, event.RobotOnline{}} {
 		e := event.Envelope{At: noon, Robot: device.ID(fmt.Sprintf("%012x", n)), Event: e}
 		board.HandleEvent(e)
-		b.handleEvent(t.Context(), newExecutor(nil, nil, b.o), e)
+		b.handleEvent(t.Context(), newExecutor(nil, nil, b.movedAt, b.o), e)
 	}
 	if robots := board.Robots(); !slices.Equal(robots, []device.ID{"000000000003"}) || len(b.reactors) != 1 {
 		t.Errorf("%v have a state, %d are followed", robots, len(b.reactors))
@@ -486,7 +504,7 @@ func TestRobotsAreBounded(t *testing.T) {
 		e := envelope(noon, event.RobotOnline{})
 		e.Robot = device.ID(fmt.Sprintf("%012x", n))
 		board.HandleEvent(e)
-		b.handleEvent(t.Context(), newExecutor(nil, nil, b.o), e)
+		b.handleEvent(t.Context(), newExecutor(nil, nil, b.movedAt, b.o), e)
 	}
 	if states, _ := board.Snapshot(noon); len(states) != maxRobots || len(b.reactors) != maxRobots {
 		t.Errorf("%d and %d are followed", len(states), len(b.reactors))

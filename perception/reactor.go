@@ -20,6 +20,7 @@ type reactor struct {
 	greetedAt  time.Time // when a face was last greeted
 	playedAt   time.Time // when a behaviour last played a sound
 	litAt      time.Time // when a rule, an agent or a client last set the lights
+	movedAt    time.Time // when an agent or a client last moved the head
 }
 
 // request is an act requested by a behaviour.
@@ -73,7 +74,7 @@ func (c *reactor) handleTool(tool string, arguments map[string]any, now time.Tim
 	if movesHead(tool) {
 		c.state.Head.setAngles(arguments["yaw"], arguments["pitch"])
 		until := now.Add(clientHold)
-		c.head, c.findHeadAt = head{PriorityTalk, until}, until
+		c.head, c.findHeadAt, c.movedAt = head{PriorityTalk, until}, until, now
 	}
 	if setsLights(tool) {
 		c.litAt = now

@@ -479,6 +479,9 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 	if tool, ok := device.FindTool(b.session.toolbox.Tools(), name); ok && tool.UserOnly && !b.options.UserTools {
 		return device.Result{}, tools.Failed(tools.ErrNoTool, "%s is for the robot's owner; robots.user_tools allows it", name)
 	}
+	if b.options.Moves != nil {
+		b.options.Moves(b.session.robot.ID, name, arguments)
+	}
 	result, err := b.session.callTool(ctx, name, arguments)
 	b.account.addCall(name, arguments, result, err)
 	if lights, found := device.FindLights(b.session.toolbox.Tools()); err == nil && found && lights.Name == name {
