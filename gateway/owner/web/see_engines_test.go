@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -96,4 +97,37 @@ func seeEngines(t *testing.T, c *chromium) {
 	if got := settings(h); strings.Contains(got, "brains") || file(h) != before {
 		t.Errorf("the settings are:\n%s\nthe owner's file is\n%s", got, file(h))
 	}
+}
+
+// seeRobotChoices: what a robot speaks, and with which voice and brain, is chosen from lists, and what is refused is shown
+// at its field.
+func seeRobotChoices(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "")
+	h.Admin(http.MethodPut, "/api/v1/config/robots.each", `[{"robot":"`+kitchenMAC+`","brain":"reflex"}]`, nil)
+	h.Adopt(kitchenMAC, guestMAC)
+	h.Admin(http.MethodPut, "/api/v1/devices/"+guest, `{"name":"cellar"}`, nil)
+	b := c.visit(t, h, "#/robots/"+kitchen)
+	b.allow("status of 400", "status of 409")
+	b.until(`see.one("p-robot-settings >>> [data-test=voice]").options.length > 20`)
+	b.choose("p-robot-settings >>> [data-test=voice]", "en-us")
+	b.choose("p-robot-settings >>> [data-test=language]", "pt-BR")
+	b.click("p-robot-settings >>> [data-test=save]")
+	b.says("[data-test=note]", "Saved")
+	var robot struct{ Voice, Language string }
+	if h.Admin(http.MethodGet, "/api/v1/devices/"+kitchen, "", &robot); robot.Voice != "en-us" || robot.Language != "pt-BR" {
+		t.Errorf("the robot is %+v", robot)
+	}
+	b.says("p-robot-settings >>> [data-test=language]", "Brazilian Portuguese")
+	b.fill("[data-test=name]", "cel:lar")
+	b.click("p-robot-settings >>> [data-test=save]")
+	b.says("p-robot-settings >>> p-field=Name", "used in addresses")
+	b.inspect("a robot's setting that is refused")
+	b.at(1400, 900)
+	b.fill("[data-test=name]", "Cellar")
+	b.click("p-robot-settings >>> [data-test=save]")
+	b.says("p-robot-settings >>> p-field=Name", "taken")
+	b.click("p-robot-settings >>> [data-test=undo]")
+	b.choose("[data-test=brain]", "")
+	b.click("p-robot-settings >>> [data-test=save]")
+	b.says("p-robot-settings >>> p-field=Brain", "configuration file")
 }

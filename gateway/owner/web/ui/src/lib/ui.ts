@@ -178,12 +178,14 @@ export class Field extends LitElement {
     const control = this.querySelector<HTMLElement>("input, select, textarea, output");
     if (!control) return;
     control.id ||= `field-${this.number}`;
-    this.own ??= this.appendChild(Object.assign(document.createElement("label"), { slot: "label" }));
+    this.own ??= Object.assign(document.createElement("label"), { slot: "label" });
+    if (!this.own.isConnected) this.append(this.own); // a template that puts in another control removes it
     this.own.htmlFor = control.id;
     this.own.textContent = this.label ?? "";
     const note = this.error || this.hint || "";
     if (!note && !this.note) return;
-    this.note ??= this.appendChild(Object.assign(document.createElement("p"), { slot: "note", id: `note-${this.number}` }));
+    this.note ??= Object.assign(document.createElement("p"), { slot: "note", id: `note-${this.number}` });
+    if (!this.note.isConnected) this.append(this.note);
     this.note.className = this.error ? "p-note error" : "p-note";
     render(note, this.note);
     if (note) control.setAttribute("aria-describedby", this.note.id);

@@ -8,7 +8,7 @@ import { english, type Said } from "../lib/said.js";
 import { base } from "../lib/ui.js";
 import { Spoken, sentence } from "../lib/view.js";
 import { catalogue, language, type Language } from "../lib/words.js";
-import type { Kind, Option, Preset } from "./engines.types.js";
+import type { Kind, Named, Option, Preset } from "./engines.types.js";
 import { list } from "./list.js";
 import { below, faulty, isSet, plain, type Fault, type Key } from "./settings.types.js";
 
@@ -89,7 +89,7 @@ export class EngineForm extends Spoken {
     const more = fields.filter((o) => !usual.includes(o.key));
     const unplaced = this.faults.filter((f) => !fields.some((o) => f.key === `${this.path}.${o.key}`));
     return html`<form class="form well" novalidate @submit=${this.save} data-test="engine-form">
-      ${this.at || this.preset?.models || this.preset?.values["url"] ? nothing : html`<fieldset class="kinds"><legend>${t("which")}</legend>
+      ${this.preset?.fixed ? nothing : html`<fieldset class="kinds"><legend>${t("which")}</legend>
         ${this.kinds.map((one) => html`<label><input type="radio" name="kind" value=${one.kind} .checked=${one.kind === this.kind} @change=${() => this.choose(one.kind)}>
           <span><b>${one.kind}</b><span class="small">${this.said(one.about, one.summary)}</span></span></label>`)}</fieldset>`}
       ${unplaced.length + (this.refused ? 1 : 0) > 0 ? html`<div class="trouble" role="alert" data-test="refused">${this.refused ? html`<p>${this.refused}</p>` : nothing}
@@ -122,10 +122,11 @@ export class EngineForm extends Spoken {
     const error = below(this.faults, `${this.path}.${o.key}`);
     const typed = (e: Event) => this.type(o, (e.target as HTMLInputElement).value);
     const field = (control: unknown, inline = false) => html`<p-field ?inline=${inline} label=${label} .hint=${hint} .error=${error} data-option=${o.key}>${control}</p-field>`;
-    const models = o.key === "model" ? this.preset?.models : undefined;
-    const choices = models ?? (o.type === "choice" ? ["", ...(o.choices ?? [])] : undefined);
-    if (choices) {
-      return field(html`<select @change=${typed}>${choices.map((c) => html`<option value=${c} ?selected=${c === plain(value)}>${c === "" ? "–" : c}</option>`)}</select>`);
+    const known = this.preset?.lists?.[o.key] ?? (o.type === "choice" ? (o.choices ?? []).map((name) => ({ name })) : []);
+    if (known.length > 0) {
+      const chosen = plain(value);
+      const all: readonly Named[] = [{ name: "" }, ...known, ...(chosen === "" || known.some((k) => k.name === chosen) ? [] : [{ name: chosen }])];
+      return field(html`<select @change=${typed}>${all.map((k) => html`<option value=${k.name} ?selected=${k.name === chosen}>${k.title || k.name || "–"}</option>`)}</select>`);
     }
     switch (o.type) {
       case "bool":

@@ -62,11 +62,11 @@ export class FoundServers extends Spoken {
   private get offers(): Offer[] {
     const f = this.found;
     return [
-      ...(f?.wyoming ?? []).map((s): Offer => ({ ...s, uses: (["recognizer", "synthesizer"] as const).map((job) => ({ job, preset: { kind: "wyoming", values: { url: s.url } } })) })),
+      ...(f?.wyoming ?? []).map((s): Offer => ({ ...s, uses: (["recognizer", "synthesizer"] as const).map((job) => ({ job, preset: { kind: "wyoming", values: { url: s.url }, fixed: true } })) })),
       ...(f?.ollama ?? []).map((o): Offer => ({ name: "Ollama", url: o.url, uses: [{ job: "brain", preset: {
-        kind: "openai", values: { url: `${o.url}/v1`, dialect: "ollama", ...(o.models?.[0] ? { model: o.models[0] } : {}) }, ...(o.models?.length ? { models: o.models } : {}),
+        kind: "openai", values: { url: `${o.url}/v1`, dialect: "ollama", ...(o.models?.[0] ? { model: o.models[0] } : {}) }, lists: { model: (o.models ?? []).map((name) => ({ name })) }, fixed: true,
       } }] })),
-      ...(f?.homeassistant ?? []).map((s): Offer => ({ ...s, uses: (["recognizer", "brain", "synthesizer"] as const).map((job) => ({ job, preset: { kind: "assist", values: { url: s.url } } })) })),
+      ...(f?.homeassistant ?? []).map((s): Offer => ({ ...s, uses: (["recognizer", "brain", "synthesizer"] as const).map((job) => ({ job, preset: { kind: "assist", values: { url: s.url }, fixed: true } })) })),
     ];
   }
 

@@ -43,7 +43,7 @@ export class EnginesView extends View {
   private stale = true; // whether keys has to be loaded
 
   static styles = [View.styles, list, css`
-    .items > li { position: relative; }
+    .items > li { position: relative; gap: var(--s2) var(--s3); } .items .what { flex-basis: 12rem; }
     .rank { display: grid; place-items: center; width: var(--s6); height: var(--s6); border-radius: 50%; background: var(--fill); font-weight: 650; flex: none; }
     .first .rank { background: var(--soft); color: var(--accent); }
     .grip { cursor: grab; touch-action: none; padding: var(--s2) var(--s1); color: var(--muted); flex: none; user-select: none; }
@@ -160,7 +160,7 @@ export class EnginesView extends View {
         ${mayChange && (all.length > 1 || job === "brain_deep") ? html`<p-button kind="quiet" label=${t("removeOf", { name })} @click=${() => this.takeOut(e, name)} data-test="remove">${t("remove")}</p-button>` : nothing}
       </div>
       ${open === "try" ? html`<p-try .engine=${e.part} .kind=${sort} .sample=${e.sample ?? ""}></p-try>` : nothing}
-      ${open === "change" ? html`<p-engine-form list=${e.key.slice(0, e.key.lastIndexOf("."))} at=${e.key} .kinds=${kinds} .preset=${{ kind: e.kind, values: {} }} .keys=${(this.keys ?? []).filter((one) => one.key.startsWith(`${e.key}.`))}
+      ${open === "change" ? html`<p-engine-form list=${e.key.slice(0, e.key.lastIndexOf("."))} at=${e.key} .kinds=${kinds} .preset=${{ kind: e.kind, values: {}, lists: { voice: e.voices ?? [] }, fixed: true }} .keys=${(this.keys ?? []).filter((one) => one.key.startsWith(`${e.key}.`))}
         @done=${() => this.changed()} @cancel=${() => this.close("change")}></p-engine-form>` : nothing}
     </li>`;
   }
@@ -279,9 +279,10 @@ export class EnginesView extends View {
   }
 }
 
-// seconds returns a time in ms as seconds.
+// seconds returns a time in ms for people: 40 ms, 1.3 s.
 function seconds(ms: number): string {
-  return new Intl.NumberFormat(locale(), { style: "unit", unit: "second", unitDisplay: "narrow", maximumSignificantDigits: 2 }).format(ms / 1000);
+  const [unit, n] = ms < 100 ? (["millisecond", ms] as const) : (["second", ms / 1000] as const);
+  return new Intl.NumberFormat(locale(), { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: 1 }).format(n);
 }
 
 customElements.define("p-engines", EnginesView);

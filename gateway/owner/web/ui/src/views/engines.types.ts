@@ -14,7 +14,14 @@ export interface Engine {
   sample?: string;
   key: string; // its place in the configuration: speech.recognizers.0
   cost?: "free" | "billed";
+  voices?: Named[];
   wait?: { uses: number; median: number; p95: number }; // in ms
+}
+
+// Named is a voice or a model that an engine lists.
+export interface Named {
+  name: string;
+  title?: string;
 }
 
 // Option is an option of a kind of engine; type, choices, sections, doc and about are as in Key.
@@ -54,7 +61,8 @@ export interface Found {
 export interface Preset {
   kind: string;
   values: Record<string, unknown>;
-  models?: string[]; // of the server
+  lists?: Readonly<Record<string, readonly Named[]>>; // what an option is chosen from
+  fixed?: boolean; // the kind is not chosen
 }
 
 // place returns the position of an engine in its list.
