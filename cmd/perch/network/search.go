@@ -20,6 +20,8 @@ import (
 	"perch/gateway/owner/admin"
 	"perch/plain"
 	"perch/remote"
+	"perch/voice"
+	"perch/voice/wyoming"
 )
 
 // search searches the network for servers that an appliance could use.
@@ -27,7 +29,9 @@ type search struct {
 	browse   func(ctx context.Context, kind string) ([]mdns.Found, error)
 	networks func() []netip.Prefix // returns this machine's networks
 	http     *http.Client
-	log      *slog.Logger
+	// jobs asks a Wyoming server what it can do.
+	jobs func(ctx context.Context, url string) (hears, speaks bool)
+	log  *slog.Logger
 }
 
 // Default address of Ollama.
@@ -54,7 +58,7 @@ func (n *Network) Search(ctx context.Context) admin.Found {
 	transport.Proxy, transport.DisableKeepAlives = nil, true // a proxy would search another network
 	transport.DialContext = (&net.Dialer{Timeout: modelsTimeout}).DialContext
 	s := search{networks: networks, http: remote.NewHTTP(transport), log: n.o.Log,
-		browse: n.Browse}
+		browse: n.Browse, jobs: wyomingJobs}
 	return s.run(ctx)
 }
 
@@ -106,6 +110,13 @@ func (s search) run(ctx context.Context) admin.Found {
 		if base := "http://" + net.JoinHostPort(host, ollamaPort); base != ollamaURL {
 			requests.Go(func() { hostModels[i] = s.models(ctx, base) })
 		}
+	}
+	for i := range found.Wyoming {
+		requests.Go(func() {
+			limited, cancel := context.WithTimeout(ctx, modelsTimeout)
+			defer cancel()
+			found.Wyoming[i].Hears, found.Wyoming[i].Speaks = s.jobs(limited, found.Wyoming[i].URL)
+		})
 	}
 	requests.Wait()
 	for _, models := range append([][]admin.FoundModels{localModels}, hostModels...) {
@@ -192,6 +203,15 @@ func (s search) models(ctx context.Context, base string) []admin.FoundModels {
 		}
 	}
 	return []admin.FoundModels{found}
+}
+
+// wyomingJobs asks a Wyoming server whether it can recognize and synthesize speech.
+func wyomingJobs(ctx context.Context, url string) (hears, speaks bool) {
+	server, err := wyoming.New(wyoming.Options{Address: url, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return false, false
+	}
+	return server.CheckRecognize(ctx, voice.Options{}) == nil, server.CheckSynthesize(ctx, voice.Options{}) == nil
 }
 
 // networks returns the networks of this machine's interfaces.

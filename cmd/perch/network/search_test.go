@@ -20,7 +20,9 @@ import (
 	"perch/gateway/httpserver/httpservertest"
 	"perch/gateway/mdns"
 	"perch/gateway/owner/admin"
+	"perch/must"
 	"perch/remote"
+	"perch/voice/wyoming"
 )
 
 func tags(text string) http.HandlerFunc {
@@ -68,6 +70,9 @@ func testSearch(t *testing.T, servers map[string]http.HandlerFunc, browse func(c
 		return slices.Sorted(slices.Values(all))
 	}
 	return search{browse: browse, networks: networks, http: remote.NewHTTP(transport),
+		jobs: func(_ context.Context, url string) (hears, speaks bool) {
+			return strings.HasSuffix(url, ":10300"), false
+		},
 		log: slog.New(slog.DiscardHandler)}, asked
 }
 
@@ -98,8 +103,8 @@ func TestFound(t *testing.T) {
 		}, nil))
 		got := f.run(t.Context())
 		want := admin.Found{
-			Wyoming: []admin.FoundServer{{Name: "faster-whisper", URL: "tcp://127.0.0.2:10300"},
-				{Name: "<b>bold</b>[2J" + strings.Repeat("x", 86), URL: "tcp://127.0.0.3:10200"}, {Name: "in six", URL: "tcp://[fd00::7]:10300"}},
+			Wyoming: []admin.FoundServer{{Name: "faster-whisper", URL: "tcp://127.0.0.2:10300", Hears: true},
+				{Name: "<b>bold</b>[2J" + strings.Repeat("x", 86), URL: "tcp://127.0.0.3:10200"}, {Name: "in six", URL: "tcp://[fd00::7]:10300", Hears: true}},
 			Ollama: []admin.FoundModels{{URL: "http://127.0.0.1" + port, Models: []string{"qwen3:4b", "<img src=x onerror=alert(1)>"}},
 				{URL: "http://127.0.0.2" + port, Models: []string{}}},
 			HomeAssistant: []admin.FoundServer{{Name: "Our house", URL: "http://127.0.0.4:8123"}, {Name: "script", URL: "http://127.0.0.4:8124"}},
@@ -189,5 +194,34 @@ func TestNothingFound(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestWyomingJobs: a server says what it can do, and one that is not there says nothing.
+func TestWyomingJobs(t *testing.T) {
+	l := must.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			info := must.Value(wyoming.NewEvent(wyoming.TypeInfo, wyoming.Info{ASR: []wyoming.Program{{Name: "whisper", Installed: true,
+				Models: []wyoming.Model{{Name: "base", Installed: true, Languages: []string{"en"}}}}}}, nil))(t)
+			if _, err := wyoming.NewReader(conn, wyoming.Limits{}).Read(); err == nil {
+				_ = wyoming.NewWriter(conn).Write(info)
+			}
+			_ = conn.Close()
+		}
+	})
+	url := "tcp://" + l.Addr().String()
+	if hears, speaks := wyomingJobs(t.Context(), url); !hears || speaks {
+		t.Errorf("it hears: %t, and speaks: %t", hears, speaks)
+	}
+	must.Succeed(t, l.Close())
+	serving.Wait()
+	if hears, speaks := wyomingJobs(t.Context(), url); hears || speaks {
+		t.Errorf("what is not there hears: %t, and speaks: %t", hears, speaks)
 	}
 }

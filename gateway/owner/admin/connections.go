@@ -62,6 +62,9 @@ type Found struct {
 type FoundServer struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
+	// Hears and Speaks report what a Wyoming server can do. Both are false if the server did not say so in time.
+	Hears  bool `json:"hears,omitempty"`
+	Speaks bool `json:"speaks,omitempty"`
 }
 
 // FoundModels is a server and its language models.

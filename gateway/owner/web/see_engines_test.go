@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp/kb"
 
 	"perch/cmd/perch/appliancetest"
@@ -99,6 +100,33 @@ func seeEngines(t *testing.T, c *chromium) {
 	}
 }
 
+// seeFoundEngines: what was found on the network is chosen for a job, with a list of its models.
+func seeFoundEngines(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "")
+	b := c.comeIn(t, h)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `{
+		const real = fetch;
+		globalThis.fetch = (what, init) => String(what?.url ?? what).endsWith("/api/v1/found") ? Promise.resolve(Response.json({
+			wyoming: [{name: "Piper <b>", url: "tcp://127.0.0.1:1", speaks: true}], homeassistant: [], ollama: [{url: "http://127.0.0.1:2", models: ["qwen3:4b", "gemma"]}]})) : real(what, init);
+	}`})
+	b.open(h.LocalURL() + "#/engines")
+	b.inspect("servers that were found")
+	b.at(1400, 900)
+	b.lacks("[data-url='tcp://127.0.0.1:1'] [data-test=use-recognizer]")
+	b.click("[data-url='tcp://127.0.0.1:1'] [data-test=use-synthesizer]")
+	b.until(`see.one("p-engine-form >>> [data-option=url] >>> input").value === "tcp://127.0.0.1:1"`)
+	b.click("[data-url='http://127.0.0.1:2'] [data-test=use-brain]")
+	b.choose("p-engine-form >>> [data-option=model] >>> select", "gemma")
+	b.inspect("the form for a server that was found")
+	b.at(1400, 900)
+	b.click("[data-test=engine-save]")
+	b.says("#brain > li:nth-child(1)", "gemma at http://127.0.0.1:2")
+	b.says("[data-url='http://127.0.0.1:2']", "thinks")
+	if got := settings(h); !strings.Contains(got, "dialect: ollama\n      kind: openai\n      model: gemma\n      url: http://127.0.0.1:2/v1\n    - kind: reflex\n") {
+		t.Errorf("the settings are:\n%s", got)
+	}
+}
+
 // seeRobotChoices: what a robot speaks, and with which voice and brain, is chosen from lists, and what is refused is shown
 // at its field.
 func seeRobotChoices(t *testing.T, c *chromium) {
@@ -108,7 +136,7 @@ func seeRobotChoices(t *testing.T, c *chromium) {
 	h.Admin(http.MethodPut, "/api/v1/devices/"+guest, `{"name":"cellar"}`, nil)
 	b := c.visit(t, h, "#/robots/"+kitchen)
 	b.allow("status of 400", "status of 409")
-	b.until(`see.one("p-robot-settings >>> [data-test=voice]").options.length > 20`)
+	b.until(`see.one("p-robot-settings >>> [data-test=voice]")?.options?.length > 20`)
 	b.choose("p-robot-settings >>> [data-test=voice]", "en-us")
 	b.choose("p-robot-settings >>> [data-test=language]", "pt-BR")
 	b.click("p-robot-settings >>> [data-test=save]")

@@ -35,6 +35,7 @@ func TestPage(t *testing.T) {
 		"ranked memory":         seeRankedMemory,
 		"settings":              seeSettings,
 		"engines":               seeEngines,
+		"found engines":         seeFoundEngines,
 		"a robot's choices":     seeRobotChoices,
 		"the first steps":       seeFirstSteps,
 		"the first talk":        seeFirstTalk,

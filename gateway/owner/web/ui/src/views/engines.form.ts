@@ -1,7 +1,7 @@
 // <p-engine-form>: a form for a new engine, or for the options of one that is there. It dispatches "done" once the server
 // has taken the values, and shows what the server refuses at the field.
 
-import { css, html, nothing } from "lit";
+import { css, html, nothing, type PropertyValues } from "lit";
 import { Refusal, send } from "../lib/api.js";
 import { explained, type Explained } from "../lib/explained.js";
 import { english, type Said } from "../lib/said.js";
@@ -61,13 +61,8 @@ export class EngineForm extends Spoken {
     this.texts = {};
   }
 
-  connectedCallback(): void {
-    super.connectedCallback();
-    this.kind = this.preset?.kind ?? "";
-    this.values = this.preset?.values ?? {};
-  }
-
-  protected willUpdate(): void {
+  protected willUpdate(changed: PropertyValues<this>): void {
+    if (changed.has("preset") && (!this.at || !this.hasUpdated)) this.choose(this.preset?.kind ?? "", this.preset?.values);
     const l = language();
     if (l === this.textsOf) return;
     this.textsOf = l;
@@ -103,9 +98,9 @@ export class EngineForm extends Spoken {
     </form>`;
   }
 
-  private choose(kind: string): void {
+  private choose(kind: string, values: Readonly<Record<string, unknown>> = {}): void {
     this.kind = kind;
-    this.values = {};
+    this.values = values;
     this.faults = [];
     this.refused = "";
   }

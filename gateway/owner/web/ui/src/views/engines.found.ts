@@ -62,7 +62,7 @@ export class FoundServers extends Spoken {
   private get offers(): Offer[] {
     const f = this.found;
     return [
-      ...(f?.wyoming ?? []).map((s): Offer => ({ ...s, uses: (["recognizer", "synthesizer"] as const).map((job) => ({ job, preset: { kind: "wyoming", values: { url: s.url }, fixed: true } })) })),
+      ...(f?.wyoming ?? []).map((s): Offer => ({ ...s, uses: (["recognizer", "synthesizer"] as const).filter((job) => s.hears === s.speaks || (job === "recognizer" ? s.hears : s.speaks)).map((job) => ({ job, preset: { kind: "wyoming", values: { url: s.url }, fixed: true } })) })),
       ...(f?.ollama ?? []).map((o): Offer => ({ name: "Ollama", url: o.url, uses: [{ job: "brain", preset: {
         kind: "openai", values: { url: `${o.url}/v1`, dialect: "ollama", ...(o.models?.[0] ? { model: o.models[0] } : {}) }, lists: { model: (o.models ?? []).map((name) => ({ name })) }, fixed: true,
       } }] })),

@@ -50,6 +50,7 @@ export class EnginesView extends View {
     .dragged { z-index: 2; background: var(--surface); box-shadow: var(--float); border-radius: var(--round); } .dragged .grip { cursor: grabbing; }
     .before::before, .after::after { content: ""; position: absolute; inset-inline: 0; height: 3px; border-radius: 3px; background: var(--accent); }
     .before::before { top: -2px; } .after::after { bottom: -2px; }
+    .order { display: flex; align-items: center; gap: var(--s1); }
     .do { margin-inline-start: auto; }
     .own { margin-bottom: var(--s3); }
   `];
@@ -142,9 +143,11 @@ export class EnginesView extends View {
     const name = `${e.kind} (${i + 1})`;
     const note = e.note === e.where ? "" : e.note;
     return html`<li data-test="engine" data-part=${e.part} data-kind=${e.kind} class="${i === 0 ? "first" : ""} ${dragged ? "dragged" : ""} ${mark}" .style=${dragged ? `translate: 0 ${d.by}px` : ""}>
-      ${all.length > 1 && mayChange ? html`<span class="grip" aria-hidden="true" data-test="grip" @pointerdown=${(p: PointerEvent) => this.grip(p, job, i)}
-        @pointermove=${this.pull} @pointerup=${this.drop} @pointercancel=${() => (this.drag = undefined)}>⠿</span>` : nothing}
-      ${all.length > 1 ? html`<span class="rank" title=${t(i === 0 ? "first" : "fallback")}>${i + 1}</span>` : nothing}
+      ${all.length === 1 ? nothing : html`<div class="order">${!mayChange ? nothing : html`<span class="grip" aria-hidden="true" data-test="grip" @pointerdown=${(p: PointerEvent) => this.grip(p, job, i)}
+          @pointermove=${this.pull} @pointerup=${this.drop} @pointercancel=${() => (this.drag = undefined)}>⠿</span>`}
+        <span class="rank" title=${t(i === 0 ? "first" : "fallback")}>${i + 1}</span>
+        ${!mayChange ? nothing : html`<p-button kind="quiet" label=${t("earlier", { name })} ?disabled=${i === 0} @click=${() => this.step(job, i, i - 1)} data-test="earlier">↑</p-button>
+          <p-button kind="quiet" label=${t("later", { name })} ?disabled=${i === all.length - 1} @click=${() => this.step(job, i, i + 1)} data-test="later">↓</p-button>`}</div>`}
       <div class="what"><p class="row"><strong>${e.kind}</strong><span class="tag ${e.ok ? "ok" : "bad"}">${t(e.ok ? "works" : "broken")}</span>
           ${e.cost ? html`<span class="tag">${t(e.cost)}</span>` : nothing}</p>
         ${k ? html`<p class="small">${this.texts[k.about] ?? english(k.summary)}</p>` : nothing}
@@ -153,8 +156,6 @@ export class EnginesView extends View {
           ${!e.ok && e.since ? html`<time datetime=${e.since}>${t("since", { time: clock(e.since) })}</time>` : nothing}
           ${e.wait ? html`<span data-test="wait">${t("wait", { median: seconds(e.wait.median), p95: seconds(e.wait.p95), n: e.wait.uses })}</span>` : nothing}</p></div>
       <div class="row do">
-        ${all.length > 1 && mayChange ? html`<p-button kind="quiet" label=${t("earlier", { name })} ?disabled=${i === 0} @click=${() => this.step(job, i, i - 1)} data-test="earlier">↑</p-button>
-          <p-button kind="quiet" label=${t("later", { name })} ?disabled=${i === all.length - 1} @click=${() => this.step(job, i, i + 1)} data-test="later">↓</p-button>` : nothing}
         ${e.try ? html`<p-button label=${open === "try" ? t("close") : t("tryOf", { name })} @click=${() => this.toggle("try", e.key)} data-test="try">${t(open === "try" ? "close" : "tryIt")}</p-button>` : nothing}
         ${mayChange && k && k.options.some((o) => !o.sections) ? html`<p-button kind="quiet" label=${t("changeOf", { name })} @click=${() => this.toggle("change", e.key)} data-test="change">${t("change")}</p-button>` : nothing}
         ${mayChange && (all.length > 1 || job === "brain_deep") ? html`<p-button kind="quiet" label=${t("removeOf", { name })} @click=${() => this.takeOut(e, name)} data-test="remove">${t("remove")}</p-button>` : nothing}

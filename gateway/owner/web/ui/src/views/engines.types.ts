@@ -49,6 +49,8 @@ export type Job = (typeof jobs)[number][0];
 export interface Server {
   name: string;
   url: string;
+  hears?: boolean; // what a Wyoming server can do; neither if it has not said
+  speaks?: boolean;
 }
 
 export interface Found {
