@@ -78,7 +78,7 @@ func startFirefox(t *testing.T, authority string) *firefox {
 		t.Cleanup(func() { _ = socket.Close() })
 	case <-ended:
 		t.Fatal("Firefox has ended")
-	case <-time.After(patience):
+	case <-time.After(time.Minute):
 		t.Fatal("Firefox does not start")
 	}
 	see := must.Value(os.ReadFile("testdata/see.js"))(t)
@@ -96,7 +96,7 @@ func startFirefox(t *testing.T, authority string) *firefox {
 func (f *firefox) call(method string, params map[string]any) json.RawMessage {
 	f.t.Helper()
 	f.last++
-	deadline := time.Now().Add(patience + 10*time.Second)
+	deadline := time.Now().Add(time.Minute) // the first command waits until Firefox has started
 	must.Succeed(f.t, f.socket.SetWriteDeadline(deadline))
 	must.Succeed(f.t, f.socket.WriteJSON(map[string]any{"id": f.last, "method": method, "params": params}))
 	for {

@@ -125,11 +125,15 @@ func (s *Server) newCookie(secure bool) *http.Cookie {
 
 // sessionCookie returns the cookie of a session. A negative lifetime removes it.
 func sessionCookie(secure bool, value string, lifetime time.Duration) *http.Cookie {
-	name := cookieName
+	return &http.Cookie{Name: nameOfCookie(secure), Value: value, Path: "/", MaxAge: int(lifetime.Seconds()), HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+}
+
+// nameOfCookie returns the name of the cookie over https, or over http.
+func nameOfCookie(secure bool) string {
 	if secure {
-		name = secureCookieName
+		return secureCookieName
 	}
-	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: int(lifetime.Seconds()), HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
+	return cookieName
 }
 
 // sign returns the HMAC over a value and the epoch. The lock must be held.
@@ -148,7 +152,7 @@ type openSession struct {
 
 // session returns the session that the cookie of a request belongs to. ok is false if it has none, or an ended one.
 func (s *Server) session(r *http.Request) (open openSession, ok bool) {
-	for _, c := range append(r.CookiesNamed(secureCookieName), r.CookiesNamed(cookieName)...) { // another program on this host may use the same name
+	for _, c := range r.CookiesNamed(nameOfCookie(r.TLS != nil)) { // another program on this host may use the same name
 		value, err := base64.RawURLEncoding.DecodeString(c.Value)
 		if err != nil || len(value) != cookieBytes {
 			continue

@@ -15,3 +15,6 @@ export function keep(key: string, value: string): void {
     // There is no storage, or it is full.
   }
 }
+
+// pageRobot is the key of the robot in the page (robot/flash.ts).
+export const pageRobot = "perch.robot";

@@ -1,7 +1,7 @@
 // The stored state of the robot in the page: its identity, its settings and its server. A real robot stores it in its
 // flash memory, the page in the browser.
 
-import { keep, kept } from "../lib/store.js";
+import { keep, kept, pageRobot as key } from "../lib/store.js";
 
 export type Mode = "auto" | "manual" | "realtime";
 export type Framing = 1 | 2 | 3;
@@ -17,8 +17,6 @@ export interface Flash {
   ota: string; // address of another server; "" for the page's server
   websocket: { url: string; token: string; version: number };
 }
-
-const key = "perch.robot";
 
 export class Keeper {
   readonly flash: Flash;

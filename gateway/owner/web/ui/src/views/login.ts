@@ -3,6 +3,7 @@
 import { css, html, nothing } from "lit";
 import { Refusal, send } from "../lib/api.js";
 import { type Said } from "../lib/said.js";
+import { keep, kept, pageRobot } from "../lib/store.js";
 import { View, sentence } from "../lib/view.js";
 import "../face/face.js";
 import { catalogue } from "../lib/words.js";
@@ -45,19 +46,22 @@ export class Login extends View {
     return say("title", { name: this.session?.name || "perch" });
   }
 
-  // load logs in with the code of a one-time link. It removes the code from the address, so that it is not in the
-  // browser's history.
+  // load logs in with the code of a one-time link, and keeps the page's robot that the link brings from another address
+  // (microphone.ts). It removes the code from the address, so that it is not in the browser's history.
   protected async load(): Promise<void> {
     const code = this.code ?? "";
     if (code === "") return;
     this.code = "";
+    const robot = decodeURIComponent(location.hash.split("/")[3] ?? "");
     history.replaceState(null, "", `${location.pathname}${location.search}#/`);
     if (this.session?.in && this.session.how !== "local") {
       this.goOn(); // the user is already logged in
       return;
     }
     try {
-      await this.enter({ code });
+      await send("POST", "session", { code });
+      if (robot !== "" && kept(pageRobot) === null) keep(pageRobot, robot); // only an owner makes a code
+      this.goOn();
     } catch (e) {
       this.failed_ = e instanceof Refusal && e.code === "wrong_key" ? say("linkOld") : sentence(e);
     }
