@@ -100,8 +100,12 @@ deb: deps ## builds the Debian packages into dist; ARCHITECTURES=arm64 builds fo
 	packaging/deb.sh dist $(ARCHITECTURES)
 
 test-peers: build ## runs a real Home Assistant and real speech servers beside Perch; see docs/peers.md
-	packaging/peers/homeassistant.py
-	packaging/peers/speech.py
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target test-peers-homeassistant test-peers-speech
+
+# Home Assistant mostly waits, so that both fit into ten minutes side by side.
+.PHONY: test-peers-homeassistant test-peers-speech
+test-peers-homeassistant test-peers-speech: test-peers-%:
+	packaging/peers/$*.py
 
 test-arm64: deps ## runs the arm64 package on an emulated machine; takes minutes, as root
 	@packaging/deps.sh deb arm64

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs a real Home Assistant beside Perch, and uses it as an owner does:
 
-    packaging/peers/homeassistant.py [embedded|mosquitto|older|lock RELEASE]
+    packaging/peers/homeassistant.py [embedded|mosquitto|older|short|lock RELEASE]
 
 The script installs Home Assistant from PyPI into bin/peers, with the versions and hashes in the
 lock files. docs/peers.md says what it does then. It fails if something is not as documented, or
 if Home Assistant's log has a warning or an error about MQTT, Wyoming or Perch.
 
 If a Python or PyPI is missing, the script says so and succeeds. An argument names one of the three
-parts, or writes the lock file of a release for this machine.
+parts, or the beginning of the first one (short), or writes the lock file of a release for this machine.
 """
 
 import asyncio
@@ -24,14 +24,10 @@ import tempfile
 from installation import RELEASES, Installation, Missing
 
 
-async def use_everything(run):
-    """Does with Perch's own broker what an owner does."""
-    import assist
+async def begin(run):
+    """Adopts a robot, and follows a talk and the documentation's automations."""
     import automations
-    import controls
-    import dashboard
     import entities
-    import restarts
     await run.set_up()
     await run.ha.await_state("binary_sensor.perch_connection", "on")
     await run.phone.register()
@@ -40,6 +36,25 @@ async def use_everything(run):
         await entities.follow(run)
     async with run.step("the documentation's automations"):
         await automations.run_examples(run)
+
+
+async def use_some(run):
+    """Does what has to fit into the time of a run for every change."""
+    import entities
+    await begin(run)
+    async with run.step("the entities as Home Assistant reports them"):
+        await entities.compare(run)
+
+
+async def use_everything(run):
+    """Does with Perch's own broker what an owner does."""
+    import assist
+    import automations
+    import controls
+    import dashboard
+    import entities
+    import restarts
+    await begin(run)
     async with run.step("the blueprints"):
         await automations.run_blueprints(run)
     async with run.step("device triggers"):
@@ -121,7 +136,7 @@ async def perform(installation, broker, use):
 def perform_part(part, newest, older):
     """Runs a part, and reports whether nothing was wrong. A part that this machine cannot run is skipped."""
     installation, broker, use = {"embedded": (newest, "embedded", use_everything), "mosquitto": (newest, "mosquitto", use_mosquitto),
-                                 "older": (older, "embedded", use_older)}[part]
+                                 "older": (older, "embedded", use_older), "short": (newest, "embedded", use_some)}[part]
     try:
         installation.install()
     except Missing as e:

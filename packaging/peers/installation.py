@@ -72,7 +72,7 @@ class Installation:
 
     def pip(self, *arguments):
         """Installs packages."""
-        result = subprocess.run([self.venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *arguments], capture_output=True, text=True)
+        result = subprocess.run([self.venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2", *arguments], capture_output=True, text=True)
         if result.returncode != 0:
             raise Missing(f"Home Assistant {self.release} could not be installed from PyPI: {result.stderr}")
 

