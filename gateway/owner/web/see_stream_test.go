@@ -158,3 +158,25 @@ func seeCut(t *testing.T, c *chromium) {
 	sense(5)
 	rows()
 }
+
+// seeAway: a view that was opened while Perch was away comes alive once Perch is back, whether the page had its
+// program already or not.
+func seeAway(t *testing.T, c *chromium) {
+	h := startAppliance(t, kitchenMAC)
+	r, at := relayTo(t, h.LocalURL())
+	b := c.browse(t)
+	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED", "dynamically imported module")
+	b.open(at + "#/engines")
+	b.sees("main > p-engines")
+	b.view("", "p-home")
+	b.until("see.one('p-shell')?.link === 'fine'")
+	for hash, broken := range map[string]string{"engines": "main > p-engines >>> [data-test=failed]", "doctor": "main > p"} {
+		r.cut()
+		b.says("[data-test=link]", "lost")
+		value[bool](b, "(location.hash = '#/"+hash+"', true)")
+		b.sees(broken)
+		b.axe("a view that was opened while Perch is away")
+		r.mend()
+		b.until("see.has('main > p-" + hash + "') && !see.has('main >>> .loading') && !see.has('main >>> [data-test=failed]') && see.one('p-shell').link !== 'lost'")
+	}
+}

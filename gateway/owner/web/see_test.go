@@ -56,6 +56,7 @@ func TestPage(t *testing.T) {
 		"the stream is cut":     seeCut,
 		"turns":                 seeTurns,
 		"a week":                seeWeek,
+		"views while away":      seeAway,
 		"ingress":               seeIngress,
 	} {
 		t.Run(name, func(t *testing.T) {

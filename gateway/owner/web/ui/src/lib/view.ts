@@ -166,6 +166,7 @@ export class View extends Spoken {
     super.connectedCallback();
     window.addEventListener("pagehide", this.#finish);
     this.#wishes.forEach((w) => this.#subscribe(w));
+    feed.addEventListener("connected", this.#revive);
     void this.#run();
   }
 
@@ -173,12 +174,18 @@ export class View extends Spoken {
     super.disconnectedCallback();
     window.removeEventListener("pagehide", this.#finish);
     this.#finish();
+    feed.removeEventListener("connected", this.#revive);
     this.#ends.forEach((end) => end());
     this.#ends = [];
     clearTimeout(this.#timer);
     this.#timer = undefined;
     clearTimeout(this.#noteTimer);
   }
+
+  // #revive loads a view again that could not be loaded while the server was away.
+  #revive = (): void => {
+    if (this.#failure !== undefined) this.reload();
+  };
 
   #subscribe(w: { kinds: string[]; what: string[] }): void {
     this.#ends.push(feed.on([...w.kinds, "missed"], () => this.reload()));

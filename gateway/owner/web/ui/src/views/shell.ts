@@ -73,6 +73,7 @@ export class Shell extends Spoken {
     this.requestUpdate();
     void (wants.count > 0 ? navigator.setAppBadge?.(wants.count) : navigator.clearAppBadge?.())?.catch(() => undefined); // on the icon of the installed page
   };
+  private broken = false; // the program of the view could not be loaded
   private ends = new AbortController();
   static styles = [base, styles];
 
@@ -129,6 +130,7 @@ export class Shell extends Spoken {
 
   private mended(): void {
     if (this.link !== "lost") return;
+    if (this.broken) location.reload(); // browsers do not load a program again that has failed
     this.link = "mended";
     setTimeout(() => this.link === "mended" && (this.link = "fine"), 4000);
     const before = this.session?.version;
@@ -172,8 +174,10 @@ export class Shell extends Spoken {
     try {
       await load();
       view = Object.assign(document.createElement(element), values);
+      this.broken = false;
     } catch {
       view = this.unloaded();
+      this.broken = true;
     }
     await this.updateComplete;
     if (turn !== this.opened) return; // another view was opened while this one was loading
