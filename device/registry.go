@@ -150,7 +150,7 @@ func (r *Registry) Flush() {
 	}
 }
 
-// RecordSeen records that a robot has opened its channel.
+// RecordSeen records that a robot is connected.
 func (r *Registry) RecordSeen(id ID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -39,7 +39,7 @@ type Robot struct {
 	Address   string    `json:"address,omitempty"`  // IP address at the last check-in
 	BaseURL   string    `json:"base_url,omitempty"` // see CheckIn
 	FirstSeen time.Time `json:"first_seen,omitzero"`
-	LastSeen  time.Time `json:"last_seen,omitzero"` // last check-in or opening of a channel
+	LastSeen  time.Time `json:"last_seen,omitzero"` // last check-in, or opening or end of a channel
 	Booted    time.Time `json:"booted,omitzero"`    // last check-in
 
 	Echo bool `json:"echo,omitempty"` // whether the robot leaves echo cancellation to the appliance

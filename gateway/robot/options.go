@@ -42,7 +42,7 @@ type robots interface {
 	KeepTools(id device.ID, tools []device.Tool)
 	// KeepEcho stores whether a robot leaves echo cancellation to the appliance.
 	KeepEcho(id device.ID, left bool)
-	// RecordSeen records that a robot has connected.
+	// RecordSeen records that a robot is connected.
 	RecordSeen(id device.ID, now time.Time)
 	Get(id device.ID) (device.Robot, error)
 	// Trusts reports whether an owner has adopted the robot. Any other robot is a stranger: people

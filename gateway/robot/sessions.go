@@ -59,6 +59,7 @@ func (s *sessions) serve(c channel, r device.Robot, client device.Client) error 
 	if l.replaced.Load() {
 		why = whyReplaced
 	} else {
+		s.options.Robots.RecordSeen(l.robot.ID, time.Now())
 		l.publish(event.RobotOffline{Why: why})
 	}
 	l.unsaved.update(func(u *unsaved) { u.record = nil })

@@ -189,6 +189,7 @@ type Device struct {
 	LastSeen  time.Time        `json:"last_seen,omitzero"`
 	Adopted   bool             `json:"adopted"`           // a robot that is not adopted can have conversations only
 	Waiting   string           `json:"waiting,omitempty"` // why the robot waits for its owner, as a sentence
+	Contested bool             `json:"contested,omitempty"` // the robot is not adopted, and several clients use its MAC address
 	Claimed   bool             `json:"claimed,omitempty"` // the robot is adopted, and another client claims its MAC address
 	// Claimants are all clients that use the MAC address of the robot, if there are several. If none of them is
 	// adopted, Board, Firmware, Address and BaseURL are empty.
@@ -257,8 +258,12 @@ func (a *API) viewOf(r device.Robot, now time.Time) Device {
 		Connected: state.Online, Talking: state.Talking, State: state.At(now), Emotion: state.Emotion.Name,
 		Senses: a.o.Senses(r.ID, now),
 	}
+	if state.Online {
+		shown.LastSeen = now
+	}
 	switch {
 	case r.Contested():
+		shown.Contested = true
 		shown.Claimants, shown.Unlisted = r.Claimants(), r.Unlisted
 		shown.Board, shown.Firmware, shown.Address, shown.BaseURL, shown.Code = "", "", "", "", "" // they may belong to the wrong client
 		shown.Waiting = "more than one client uses the MAC address of this robot; adopt the robot by the code on its screen, or name your client"

@@ -20,6 +20,7 @@ export interface Device {
   last_seen?: string; // missing if the robot was never here
   adopted: boolean;
   waiting?: string;
+  contested?: boolean; // several clients use the MAC address, and none is adopted
   claimed?: boolean;
   claimants?: Claimant[];
   code?: string;

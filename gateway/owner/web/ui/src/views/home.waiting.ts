@@ -56,7 +56,7 @@ export class Waiting extends Spoken {
   render() {
     const d = this.device;
     const several = d.claimants ?? [];
-    const contested = !d.claimed && several.length > 0;
+    const contested = d.contested === true;
     return html`<article data-test="waiting-${d.id}">
       <h3>${icon("robot")}<bdi>${nameOf(d)}</bdi></h3>
       <p class="small muted"><bdi>${[d.board, d.firmware, d.address].filter(Boolean).join(" · ")}</bdi></p>
