@@ -3,8 +3,9 @@
 // Other parameters are background=COLOUR, captions=1 and look=robot|screen|bare.
 
 import { moodOf } from "./face/face.js";
+import { noRobot } from "./face/words.js";
 import { fieldsOf, textOf } from "./robot/wire.js";
-import { socketURL } from "./lib/api.js";
+import { get, Refusal, socketURL } from "./lib/api.js";
 import { language } from "./lib/words.js";
 
 const captionFor = 8000;
@@ -76,6 +77,15 @@ class Fed {
   }
 }
 
+// mustKnow shows a sentence if there is no such robot.
+async function mustKnow(robot: string): Promise<void> {
+  try {
+    await get(`api/v1/devices/${encodeURIComponent(robot)}`);
+  } catch (e) {
+    if (e instanceof Refusal && e.status === 404) face.text = noRobot(language(), robot);
+  }
+}
+
 // plain returns the name of a tool for people: "set led color" for "self.robot.set_led_color".
 function plain(name: string): string {
   return name.slice(name.lastIndexOf(".") + 1).replaceAll("_", " ");
@@ -100,4 +110,6 @@ face.state = "sleeping";
 const main = document.createElement("main");
 main.append(face);
 document.body.append(main);
-new Fed(face, asked.get("robot") ?? "", asked.get("captions") === "1").connect();
+const robot = asked.get("robot") ?? "";
+new Fed(face, robot, asked.get("captions") === "1").connect();
+if (robot !== "") void mustKnow(robot);

@@ -10,6 +10,7 @@ import zh from "../../../../../../language/zh-Hans/face.json";
 import type { Emotion, State } from "./faces.js";
 
 interface Words {
+  noRobot: string;
   states: Record<State, string>;
   emotions: Record<Emotion, string>;
   said: typeof en.said;
@@ -30,6 +31,11 @@ const wordsOf = (language: string): Words => all[language.slice(0, 2).toLowerCas
 export function stateIn(s: State | undefined, language: string): string {
   const w = wordsOf(language);
   return s === undefined ? w.said.away : w.states[s];
+}
+
+// noRobot returns a sentence for a robot that is not known.
+export function noRobot(language: string, name: string): string {
+  return wordsOf(language).noRobot.replace("{name}", () => name);
 }
 
 const both = (w: Words, first: string, second: string): string => w.said.both.replace("{first}", () => first).replace("{second}", () => second);

@@ -120,6 +120,11 @@ export class FirmwareView extends View {
       <tbody role="rowgroup">${repeat(this.robots, (d) => d.id, (d) => this.robot(d))}</tbody></table>`;
   }
 
+  // hasImageFor reports whether the catalogue has an image for the board of a robot.
+  private hasImageFor(d: Device): boolean {
+    return this.images.some((i) => !i.boards?.length || i.boards.includes(d.board ?? ""));
+  }
+
   private robot(d: Device): unknown {
     const u = this.updates.get(d.id);
     const running = this.progress.get(d.id);
@@ -134,7 +139,7 @@ export class FirmwareView extends View {
             <span class="small muted">${t("progress", { name: nameOf(d), version: running.version })}</span>`
         : stage
           ? html`<span class="tag ${stage === "failed" || stage === "rolled_back" ? "bad" : ""}">${t(stage)}</span>`
-          : newer ? html`<span class="tag warn">${newer.latest_version}</span>` : html`<span class="tag ok">${t("current")}</span>`}</td>
+          : newer ? html`<span class="tag warn">${newer.latest_version}</span>` : this.hasImageFor(d) ? html`<span class="tag ok">${t("current")}</span>` : nothing}</td>
       <td role="cell">${newer && d.adopted
         ? html`<p-button label=${t("installOf", { version: newer.latest_version, name: nameOf(d) })} @click=${() => this.install(d, newer)} data-test="install">
             ${t("install", { version: newer.latest_version })}</p-button>`

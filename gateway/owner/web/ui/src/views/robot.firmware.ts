@@ -83,7 +83,7 @@ export class RobotFirmware extends Spoken {
     const fitting = this.images.filter((i) => !i.boards?.length || !this.board || i.boards.includes(this.board));
     const list = fitting.length > 0 ? fitting : this.images;
     return html`<div class="stack"><p>${u.installed_version ? say("installed", { version: u.installed_version }) : say("unknown")}
-        ${u.latest_version && u.latest_version !== u.installed_version ? say("newer", { version: u.latest_version }) : list.length > 0 && u.installed_version ? say("newest") : nothing}</p>
+        ${u.latest_version && u.latest_version !== u.installed_version ? say("newer", { version: u.latest_version }) : fitting.length > 0 && u.installed_version ? say("newest") : nothing}</p>
       <div role="status" aria-live="polite">${this.going()}</div>
       ${list.length === 0 ? html`<p class="muted">${say("none")}</p>` : html`<form @submit=${this.install}><p-field label=${say("image")}><select data-test="image">
         ${list.map((i) => html`<option value=${i.sha256} ?selected=${i.sha256 === u.sha256}>${i.version} · ${(i.boards ?? []).join(", ")} · ${i.sha256.slice(0, 8)}</option>`)}</select></p-field>

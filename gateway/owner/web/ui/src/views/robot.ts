@@ -39,6 +39,11 @@ interface Speech {
 
 const speechWords = { sent: "speechSent", waiting: "speechWaiting", speaking: "speechSpeaking", spoken: "speechSpoken" } as const;
 
+// isOnline reports whether a robot can be reached now.
+function isOnline(d: Device): boolean {
+  return board.now(d.id)?.online ?? d.connected;
+}
+
 export class RobotView extends View {
   static properties = { robot: {}, busy: { state: true }, speech: { state: true } };
   declare robot: string;
@@ -160,7 +165,7 @@ export class RobotView extends View {
   }
 
   protected actions() {
-    const online = board.now(this.device?.id ?? "")?.online ?? this.device?.connected ?? false;
+    const online = this.device !== undefined && isOnline(this.device);
     return html`<p-button data-test="identify" ?busy=${this.busy === "identify"} @click=${this.identify}>${say("identify")}</p-button>
       <p-button data-test="abort" ?busy=${this.busy === "abort"} ?disabled=${!online} @click=${() => this.do("abort", () => send("POST", `${this.path}/abort`), () => say("quieted"))}>${say("quiet")}</p-button>
       <p-button data-test="reboot" ?busy=${this.busy === "reboot"} ?disabled=${!online} @click=${this.reboot}>${say("reboot")}</p-button>
@@ -195,8 +200,7 @@ export class RobotView extends View {
     const now = board.now(d.id);
     const status = now?.status ?? d.status;
     const state = now?.state ?? d.state;
-    const online = now?.online ?? d.connected;
-    const quiet = !online && state === "idle";
+    const quiet = !isOnline(d) && state === "idle";
     return html`<div class="facts" role="status"><span class="tag ${toneOf(state)}" data-test="state">${quiet ? sayHome("away") : stateWord(state)}</span>
       ${now?.mood ? html`<span class="tag" data-test="mood">${moodWord(now.mood.dominant)}</span>` : nothing}
       ${typeof status?.battery === "number" ? html`<span class="fact small muted">${icon(status.charging ? "charging" : "battery")}${sayHome(status.charging ? "charging" : "battery", { n: status.battery })}</span>` : nothing}
@@ -206,7 +210,7 @@ export class RobotView extends View {
   private details(d: Device) {
     const rows: [string, string | undefined][] = [
       [say("mac"), d.mac], [say("board"), d.board], [say("version"), d.firmware], [say("address"), d.address],
-      [say("reach"), d.transport_given === "mqtt" ? "MQTT + UDP" : d.transport_given === "websocket" ? "WebSocket" : undefined], [say("seen"), d.last_seen && ago(d.last_seen)],
+      [say("reach"), d.transport_given === "mqtt" ? "MQTT + UDP" : d.transport_given === "websocket" ? "WebSocket" : undefined], [say("seen"), isOnline(d) ? say("here") : d.last_seen && ago(d.last_seen)],
     ];
     return html`<dl class="small">${rows.filter(([, value]) => value).map(([term, value]) => html`<dt>${term}</dt><dd><bdi>${value}</bdi></dd>`)}</dl>`;
   }
