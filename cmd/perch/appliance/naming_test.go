@@ -26,31 +26,3 @@ func TestAdoptedRobotAsksForItsName(t *testing.T) {
 	h.Admin(http.MethodPost, "/api/v1/permissions/"+questions[0].ID, `{"allow":true}`, nil)
 	h.Eventually("it has its name", func() bool { return h.Robots.Settings(id).Name == "Momo" })
 }
-
-// TestSpokenCode: a robot that its owner has adopted says a code that lets in, and nothing repeats its words.
-func TestSpokenCode(t *testing.T) {
-	t.Parallel()
-	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
-	const mac = "A0:B1:C2:D3:E4:F5"
-	say := func() int {
-		status, _ := h.Request(http.MethodPost, "/session/code", "")
-		return status
-	}
-	if status := say(); status != http.StatusNotFound {
-		t.Errorf("without a robot, a code is answered with %d", status)
-	}
-	h.Adopt(mac)
-	if status := say(); status != http.StatusConflict {
-		t.Errorf("while no robot listens, a code is answered with %d", status)
-	}
-	r := h.StartRobot(simrobot.Options{MAC: mac, Say: appliancetest.Sentences(t, "what time is it"), Stay: true, Record: true})
-	h.Await(r, "it has answered", func(o simrobot.Observation) bool { _, ended := o.(simrobot.TurnEnded); return ended })
-	h.Eventually("it says a code", func() bool { return say() == http.StatusNoContent })
-	if status := say(); status != http.StatusTooManyRequests {
-		t.Errorf("a second code at once is answered with %d", status)
-	}
-	_, turns := h.Owner(http.MethodGet, "/api/v1/turns", "")
-	if strings.Contains(turns, "code") {
-		t.Errorf("the turns repeat it: %s", turns)
-	}
-}
