@@ -15,6 +15,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/cmd/perch/config"
+	"perch/firmware-tools/simrobot"
 	"perch/must"
 )
 
@@ -239,6 +240,43 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 	b.lacks("[data-test=first]")
 	b.click("[data-test=nav-first]")
 	b.step("language")
+}
+
+// foundServers replaces what is found on the network.
+const foundServers = `{
+	const real = fetch;
+	globalThis.fetch = (what, init) => String(what?.url ?? what).endsWith("/api/v1/found")
+		? Promise.resolve(Response.json({ wyoming: [{ name: "Piper", url: "tcp://192.168.1.9:10200" }, { name: "Whisper", url: "tcp://192.168.1.9:10300" }],
+			ollama: [{ url: "http://192.168.1.9:11434", models: ["qwen3:4b"] }], homeassistant: [] }))
+		: real(what, init);
+}`
+
+// seeFirstRobot: what was found on the network is chosen already, and a robot that came meanwhile is named and answers.
+func seeFirstRobot(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "name: perch\n")
+	h.Adopt(kitchenMAC)
+	b := c.comeIn(t, h)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: foundServers})
+	for step, chosen := range map[string]string{"hears": "tcp://192.168.1.9:10300", "speaks": "tcp://192.168.1.9:10200", "thinks": "http://192.168.1.9:11434 qwen3:4b"} {
+		b.open(h.LocalURL() + "#/first")
+		b.until("(localStorage.removeItem('perch.first'), true)")
+		b.open(h.LocalURL())
+		b.view("first", "p-first")
+		b.skipTo(step)
+		b.until("see.all('main >>> input[type=radio]').find((r) => r.checked)?.value === " + quote(chosen))
+	}
+	b.axe("engines that were found")
+	b.skipTo("robot")
+	b.says("[data-test=here]", kitchen+" is here")
+	b.fill("[data-test=robot-name]", "Beep")
+	b.click("[data-test=named]")
+	b.says("[data-test=here]", "Beep is here")
+	b.click("[data-test=next]")
+	b.step("talk")
+	b.says("main", "Wake Beep first")
+	b.axe("the last step with a robot")
+	h.StartCompanion(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")})
+	b.says("[data-test=answered]", "It is")
 }
 
 // addressed replaces the addresses that the page asks for, for an appliance in a test has none in a network.

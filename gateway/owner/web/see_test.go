@@ -39,6 +39,7 @@ func TestPage(t *testing.T) {
 		"a robot's choices":     seeRobotChoices,
 		"the first steps":       seeFirstSteps,
 		"the first talk":        seeFirstTalk,
+		"the first robot":       seeFirstRobot,
 		"a new name":            seeNewName,
 		"six languages":         seeLanguages,
 		"two configurations":    seeTwoConfigurations,

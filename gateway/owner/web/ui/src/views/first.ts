@@ -2,6 +2,7 @@
 // answer is saved at once, so that the appliance has it in every browser. The browser keeps the step that it has reached.
 
 import { css, html, nothing } from "lit";
+import { keyed } from "lit/directives/keyed.js";
 import { Refusal, get, send } from "../lib/api.js";
 import { board } from "../lib/board.js";
 import { devices, nameOf, type Device } from "../lib/robots.js";
@@ -301,7 +302,7 @@ export class First extends View {
     const steps = this.steps, n = steps.indexOf(this.at);
     const last = this.at === "talk";
     return html`<div class="count"><p class="small muted" data-test="step" data-step=${this.at}>${say("step", { n: n + 1, all: steps.length })}</p><p-bar label=${say("progress")} .value=${(n + 1) / steps.length}></p-bar></div>
-      <p-card><form class="step" novalidate @submit=${(e: Event) => void this.next(e)}>${this.question()}
+      <p-card><form class="step" novalidate @submit=${(e: Event) => void this.next(e)}>${keyed(this.at, this.question())}
         ${this.faults.length > 0 ? html`<div class="faults" role="alert" data-test="faults"><p>${say("faults")}</p><ul>${this.faults.map((f) => html`<li>${faulty(f)}</li>`)}</ul></div>` : nothing}
         <p role="status" aria-live="polite" data-test="phase" data-phase=${this.phase} ?hidden=${this.phase === ""}>${this.phase === "restarting" ? say("saved") : this.phase === "back" ? say("back") : this.phase === "late" ? say("late") : nothing}</p>${moved(this.move)}
         <div class="end">${n > 0 ? html`<p-button kind="quiet" data-test="back" @click=${() => void this.go(-1)}>${say("goBack")}</p-button>` : nothing}
@@ -417,7 +418,7 @@ export class First extends View {
   // line takes what the robot of the page has heard or said.
   private line(l: { who: string; text?: string }): void {
     const text = l.text ?? "";
-    if (l.who === "you") this.answer = { heard: text, said: "" };
+    if (l.who === "you") this.answer = /[\p{L}\p{N}]/u.test(text) ? { heard: text, said: "" } : undefined; // speech that nothing has understood is shown as dots
     if (l.who === "robot" && this.answer?.heard && !this.answer.said) this.answered({ ...this.answer, said: text });
   }
 
