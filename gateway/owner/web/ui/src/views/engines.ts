@@ -61,7 +61,7 @@ export class EnginesView extends View {
     this.removed = "";
     this.kinds = {};
     this.texts = {};
-    this.reloadOn(["fault", "turn_ended"], ["engines", "settings"]);
+    this.reloadOn(["fault", "turn_ended"], ["engines", "settings", "voices"]);
   }
 
   connectedCallback(): void {
