@@ -101,11 +101,11 @@ type Options struct {
 	Connections        func() Connections
 	RobotURL           func() string // returns the URL at which a robot that makes no check-in reaches the appliance
 
-	Refused  func() []ota.Refusal // returns the latest refused check-ins, newest first
-	Diary    func(n int) any      // returns the latest n entries of the diary, newest first
-	Verify   func() (any, error)  // verifies the whole diary
-	Turns    func(n int) any      // returns the latest n turns
-	Week     func() any           // returns the daily sums of the latest days
+	Refused  func() []ota.Refusal      // returns the latest refused check-ins, newest first
+	Diary    func(n int) any           // returns the latest n entries of the diary, newest first
+	Verify   func() (any, error)       // verifies the whole diary
+	Turns    func(n int) any           // returns the latest n turns
+	Week     func(robot device.ID) any // returns the daily sums of the latest days, of one robot or of all if robot is ""
 	Parts    func() []Part
 	Counters func() []Counter
 	Gauges   []Gauge
@@ -211,6 +211,18 @@ func (a *API) status() Status {
 	return Status{ID: a.o.ID, Version: a.o.Version, Started: a.o.startTime(time.Now()).Round(time.Second), Robots: len(a.o.Robots.List()),
 		Open: a.countRobots(func(s agent.State) bool { return s.Talking }), Reached: a.countRobots(func(s agent.State) bool { return s.Online }),
 		Lost: a.o.Talk.Lost(), Notices: a.countUndelivered(time.Now()), Parts: a.o.Parts()}
+}
+
+// days returns the daily sums of the latest days, of one robot by its MAC address or name, or of all.
+func (a *API) days(robot string) (any, error) {
+	if robot == "" {
+		return a.o.Week(""), nil
+	}
+	id, err := a.o.Robots.Resolve(robot)
+	if err != nil {
+		return nil, err
+	}
+	return a.o.Week(id), nil
 }
 
 // countRobots returns the number of robots whose state fulfils the condition.

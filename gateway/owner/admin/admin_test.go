@@ -305,9 +305,13 @@ func TestForgetHangsUp(t *testing.T) {
 }
 
 func TestDays(t *testing.T) {
-	if got := get[[]string](t, newAppliance(t), "/api/v1/days"); !slices.Equal(got, []string{"a day"}) {
-		t.Errorf("days %q", got)
+	h := newAppliance(t)
+	for query, want := range map[string]string{"": "a day of ", "?robot=A0:B1:C2:D3:E4:F5": "a day of " + string(robotA)} {
+		if got := get[[]string](t, h, "/api/v1/days"+query); !slices.Equal(got, []string{want}) {
+			t.Errorf("days%s: %q", query, got)
+		}
 	}
+	h.wants(t, http.MethodGet, "/api/v1/days?robot=nobody", "", 400, "bad_robot_id")
 }
 
 func TestTurnsLimit(t *testing.T) {

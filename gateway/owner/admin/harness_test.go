@@ -195,7 +195,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Refused: func() []ota.Refusal { return []ota.Refusal{} }, ForgetRefused: func() {},
 		RobotURL: func() string { return "http://192.168.1.2:8003" },
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
-		Week:     func() any { return []string{"a day"} },
+		Week:     func(robot device.ID) any { return []string{"a day of " + string(robot)} },
 		Parts:    func() []admin.Part { return h.partsOf() },
 		Counters: func() []admin.Counter {
 			return []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}}

@@ -66,7 +66,7 @@ func (a *API) Routes(r gin.IRouter) {
 		return a.forgetConversation(strings.TrimPrefix(c.Param("name"), "/"))
 	}))
 	api.GET("/turns", latestHandler("limit", a.o.Turns))
-	api.GET("/days", getHandler(func() (any, error) { return a.o.Week(), nil }))
+	api.GET("/days", jsonHandler(http.StatusOK, func(c *gin.Context) (any, error) { return a.days(c.Query("robot")) }))
 	api.GET("/diary", latestHandler("n", a.o.Diary))
 	api.GET("/diary/verify", getHandler(a.o.Verify))
 	api.GET("/events", func(c *gin.Context) {

@@ -213,8 +213,8 @@ type Week struct {
 	Days  []Day  `json:"days"`  // the oldest first, those of one date by robot; days without anything are left out
 }
 
-// Week returns the days that are kept, up to now, with what is not stored yet.
-func (s *Sums) Week() Week {
+// Week returns the days that are kept, up to now, with what is not stored yet: of one robot, or of all if robot is "".
+func (s *Sums) Week(robot device.ID) Week {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -225,7 +225,7 @@ func (s *Sums) Week() Week {
 	for key, d := range s.open {
 		days[key] = d.clone()
 	}
-	maps.DeleteFunc(days, func(_ string, d Day) bool { return !s.isKept(d, now) })
+	maps.DeleteFunc(days, func(_ string, d Day) bool { return !s.isKept(d, now) || robot != "" && d.Robot != robot })
 	w := Week{Today: now.date(), Days: []Day{}}
 	for _, key := range slices.Sorted(maps.Keys(days)) {
 		w.Days = append(w.Days, days[key])

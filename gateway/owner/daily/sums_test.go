@@ -95,8 +95,11 @@ func (h *home) happens(robot device.ID, events ...event.Event) {
 
 // day is the sums of a robot on a date.
 func (h *home) day(robot device.ID, date string) daily.Day {
-	for _, d := range h.sums.Week().Days {
-		if d.Robot == robot && d.Date == date {
+	for _, d := range h.sums.Week(robot).Days {
+		if d.Robot != robot {
+			h.t.Errorf("a day of %s among those of %s", d.Robot, robot)
+		}
+		if d.Date == date {
 			return d
 		}
 	}
@@ -104,7 +107,7 @@ func (h *home) day(robot device.ID, date string) daily.Day {
 }
 
 func (h *home) dates() (dates []string) {
-	for _, d := range h.sums.Week().Days {
+	for _, d := range h.sums.Week("").Days {
 		dates = append(dates, d.Date)
 	}
 	return dates
@@ -245,7 +248,7 @@ func TestWrites(t *testing.T) {
 		before := h.db.Commits()
 		h.happens(robotA, status(80, "strong"))
 		time.Sleep(30 * time.Minute)
-		h.sums.Week()
+		h.sums.Week("")
 		time.Sleep(30 * time.Minute)
 		for range 6 * 60 {
 			h.happens(robotA, heard, event.Perceived{Name: "face_detected"})
@@ -331,7 +334,7 @@ func TestForgottenRobot(t *testing.T) {
 	})
 }
 
-// TestSize: a hundred robots that do all they can for two weeks.
+// TestSize: a hundred robots that do all they can for eight days.
 func TestSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, "UTC")
@@ -340,7 +343,7 @@ func TestSize(t *testing.T) {
 		for i := range 50 {
 			names = append(names, event.Perceived{Name: fmt.Sprint(i, strings.Repeat("x", 100))})
 		}
-		for i := range 14 * 24 {
+		for i := range 8 * 24 {
 			for n := range 100 {
 				robot := device.ID(fmt.Sprintf("%012x", n))
 				h.known[robot] = true

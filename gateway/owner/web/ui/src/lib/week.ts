@@ -22,9 +22,9 @@ export interface Week {
   days: Day[];
 }
 
-// week returns the sums of all robots.
-export async function week(): Promise<Week> {
-  return get<Week>("api/v1/days");
+// week returns the sums of one robot, or of all.
+export async function week(robot = ""): Promise<Week> {
+  return get<Week>(robot === "" ? "api/v1/days" : `api/v1/days?robot=${encodeURIComponent(robot)}`);
 }
 
 function noon(date: string): Date {

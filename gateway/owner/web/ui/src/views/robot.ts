@@ -97,7 +97,7 @@ export class RobotView extends View {
   protected async load(): Promise<void> {
     const [device, tools, turns, update, images, characters, sums] = await Promise.all([
       get<Device>(this.path), get<Tool[]>(`${this.path}/tools`), get<Record_[]>("api/v1/turns?limit=300"), get<Update>(`${this.path}/firmware`), get<Image[]>("api/v1/firmware"),
-      get<Character[]>("api/v1/characters"), week(),
+      get<Character[]>("api/v1/characters"), week(this.robot),
     ]);
     board.learn(device.id, device);
     this.device = device;

@@ -16,6 +16,7 @@ import { asCSV, ends, fits, type Filter } from "./turns.filter.js";
 const t = catalogue("turns");
 
 const atOnce = 30; // turns that are shown at first
+const loadEach = 60_000; // ms between two loads of the week
 
 // advice returns what shortens a stage, and the view in which that is done.
 function advice(stage: Stage): [text: string, link: string] {
@@ -41,6 +42,7 @@ export class TurnsView extends View {
   declare private shown: number;
   private robots: Device[] = [];
   private week: Week = { today: "", days: [] };
+  private loaded = 0; // when the week was loaded, in ms since 1970
 
   static styles = [View.styles, list, stageStyles, heatStyles, css`
     .pictures { display: grid; gap: var(--gap); grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); align-items: start; }
@@ -71,10 +73,17 @@ export class TurnsView extends View {
   }
 
   protected async load(): Promise<void> {
-    const [turns, robots, sums] = await Promise.all([get<Turn[] | null>("api/v1/turns?limit=1000"), devices(), week()]);
+    const [turns, robots, sums] = await Promise.all([get<Turn[] | null>("api/v1/turns?limit=1000"), devices(), this.sums()]);
     this.robots = robots;
     this.week = sums;
     this.turns = (turns ?? []).sort((a, b) => Date.parse(b.at) - Date.parse(a.at));
+  }
+
+  // sums returns the week, which is loaded once a minute: with many robots it is large, and a turn changes it little.
+  private async sums(): Promise<Week> {
+    if (this.week.days.length > 0 && Date.now() - this.loaded < loadEach) return this.week;
+    this.loaded = Date.now();
+    return week();
   }
 
   // set changes the filter, and the address, which can be sent to somebody.
