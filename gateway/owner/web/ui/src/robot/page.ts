@@ -7,6 +7,7 @@ import { base } from "../lib/ui.js";
 import { catalogue, clock, languageChanged, languageTarget } from "../lib/words.js";
 import { Drag } from "./drag.js";
 import { Feelings } from "./feelings.js";
+import type { Inspector } from "./inspector.js";
 import { Robot, type Line } from "./robot.js";
 import { sentence } from "./sentence.js";
 import { style } from "./page.style.js";
@@ -178,7 +179,7 @@ export class WebRobot extends LitElement {
         <p-card heading=${words("transcript")}>${this.log()}${this.field()}</p-card>
         <p-card heading=${words("body")}><p-robot-body class="stack" .robot=${r}></p-robot-body></p-card>
         <p-card heading=${words("server")}><p-robot-server .robot=${r}></p-robot-server></p-card>
-        <p-card class="wide" heading=${words("protocol")}>${this.played()}<p-inspector .frames=${r.frames}></p-inspector></p-card>
+        <p-card class="wide">${this.played()}<details data-test="protocol" @toggle=${this.inspect}><summary>${words("protocol")}</summary><p-inspector .frames=${r.frames}></p-inspector></details></p-card>
       </main>`;
   }
 
@@ -250,6 +251,9 @@ export class WebRobot extends LitElement {
       default: return html`<p class=${l.who} data-test=${`said-${l.who}`}>${at}<b>${words(l.who)}</b><span>${l.text}</span></p>`;
     }
   }
+
+  // inspect shows the messages that came while the list was closed.
+  private readonly inspect = (): void => this.renderRoot.querySelector<Inspector>("p-inspector")?.requestUpdate();
 
   private played() {
     const p = this.robot.speaker.played;
