@@ -42,7 +42,7 @@ export class HomeView extends View {
     section + section { margin-top: var(--s6); }
     .head { display: flex; flex-wrap: wrap; gap: var(--s1) var(--s4); align-items: baseline; margin-bottom: var(--s3); } .head h2 { font-size: var(--t-head); }
     .head input { width: 16rem; margin-inline-start: auto; }
-    .wants { grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); align-items: start; }
+    .wants { columns: 2 22rem; column-gap: var(--gap); } .wants > * { break-inside: avoid; margin-bottom: var(--gap); }
     .robots { grid-template-columns: repeat(auto-fill, minmax(min(100%, 22rem), 1fr)); }
     .robots.many { grid-template-columns: repeat(auto-fill, minmax(min(100%, 13rem), 1fr)); gap: var(--s3); }
     .words { font-size: var(--t-lead); margin-bottom: var(--s2); white-space: pre-wrap; }
@@ -144,7 +144,7 @@ export class HomeView extends View {
       return empty ? nothing : html`<section class="calm" data-test="calm">${brand(56, "happy")}<div><h2>${say("calm")}</h2><p class="muted">${say("calmText")}</p></div></section>`;
     }
     return html`<section aria-labelledby="wants"><div class="head"><h2 id="wants">${say("forYou")}</h2></div>
-      <div class="grid wants" role="group" aria-labelledby="wants" @wish=${(e: CustomEvent<Wish>) => void this.do("adopt", e.detail.work, e.detail.done())}>${cards}</div></section>`;
+      <div class="wants" role="group" aria-labelledby="wants" @wish=${(e: CustomEvent<Wish>) => void this.do("adopt", e.detail.work, e.detail.done())}>${cards}</div></section>`;
   }
 
   private asked(): TemplateResult[] {
