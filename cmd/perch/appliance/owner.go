@@ -32,7 +32,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Questions: a.viewers.Questions, ForgetConversation: a.Agents.Mind.Forget, Phrase: a.Agents.PhraseFor,
 		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
-		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.daily.Week(robot) }, Parts: a.Parts, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.daily.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
 		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)

@@ -14,6 +14,11 @@ func (c *Config) Hears(tag string) bool {
 	})
 }
 
+// Unheard returns the languages that people speak and no configured recognizer supports.
+func (c *Config) Unheard() []string {
+	return slices.DeleteFunc(c.spoken(), c.Hears)
+}
+
 // Lacks returns sentences that say what is missing for the languages of robots, and how to add it. It
 // skips languages that the configuration names, since Warnings reports what those languages lack.
 func (c *Config) Lacks(tags ...string) (sentences []string) {

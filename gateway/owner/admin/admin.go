@@ -107,6 +107,7 @@ type Options struct {
 	Turns    func(n int) any           // returns the latest n turns
 	Week     func(robot device.ID) any // returns the daily sums of the latest days, of one robot or of all if robot is ""
 	Parts    func() []Part
+	Unheard  func() []string // returns the languages of the household that no recognizer supports
 	Counters func() []Counter
 	Gauges   []Gauge
 	Settings settings                                 // the configuration; may be nil
@@ -172,6 +173,7 @@ type Status struct {
 	Lost    int       `json:"lost"`          // number of robots that were disconnected because they did not read
 	Notices int       `json:"notifications"` // number of notifications that have not been delivered
 	Parts   []Part    `json:"parts"`
+	Unheard []string  `json:"unheard,omitempty"` // languages of the household that no recognizer supports
 }
 
 // Device is a robot in a response.
@@ -187,10 +189,10 @@ type Device struct {
 	BaseURL   string           `json:"base_url,omitempty"`
 	FirstSeen time.Time        `json:"first_seen"`
 	LastSeen  time.Time        `json:"last_seen,omitzero"`
-	Adopted   bool             `json:"adopted"`           // a robot that is not adopted can have conversations only
-	Waiting   string           `json:"waiting,omitempty"` // why the robot waits for its owner, as a sentence
+	Adopted   bool             `json:"adopted"`             // a robot that is not adopted can have conversations only
+	Waiting   string           `json:"waiting,omitempty"`   // why the robot waits for its owner, as a sentence
 	Contested bool             `json:"contested,omitempty"` // the robot is not adopted, and several clients use its MAC address
-	Claimed   bool             `json:"claimed,omitempty"` // the robot is adopted, and another client claims its MAC address
+	Claimed   bool             `json:"claimed,omitempty"`   // the robot is adopted, and another client claims its MAC address
 	// Claimants are all clients that use the MAC address of the robot, if there are several. If none of them is
 	// adopted, Board, Firmware, Address and BaseURL are empty.
 	Claimants []device.Claimant  `json:"claimants,omitempty"`
@@ -210,7 +212,7 @@ type Device struct {
 func (a *API) status() Status {
 	return Status{ID: a.o.ID, Version: a.o.Version, Started: a.o.startTime(time.Now()).Round(time.Second), Robots: len(a.o.Robots.List()),
 		Open: a.countRobots(func(s agent.State) bool { return s.Talking }), Reached: a.countRobots(func(s agent.State) bool { return s.Online }),
-		Lost: a.o.Talk.Lost(), Notices: a.countUndelivered(time.Now()), Parts: a.o.Parts()}
+		Lost: a.o.Talk.Lost(), Notices: a.countUndelivered(time.Now()), Parts: a.o.Parts(), Unheard: a.o.Unheard()}
 }
 
 // days returns the daily sums of the latest days, of one robot by its MAC address or name, or of all.

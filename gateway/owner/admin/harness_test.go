@@ -197,6 +197,7 @@ func newAppliance(t testing.TB, change ...func(*admin.Options)) *appliance {
 		Turns:    func(most int) any { h.most = most; return []string{"a turn"} },
 		Week:     func(robot device.ID) any { return []string{"a day of " + string(robot)} },
 		Parts:    func() []admin.Part { return h.partsOf() },
+		Unheard:  func() []string { return nil },
 		Counters: func() []admin.Counter {
 			return []admin.Counter{{Name: "perch_elsewhere_total", Help: "Of another part.", Count: func() uint64 { return 7 }}}
 		},

@@ -140,6 +140,43 @@ func seeRobot(t *testing.T, c *chromium) {
 	b.says(tool+" >>> [data-test=answer]", "true")
 }
 
+// seeFacts: a robot that is connected is here, and not "last seen" minutes ago; without an image for its board
+// its firmware is not called up to date; a robot that is not there has no face; one that waits, whose code has
+// run out, is adopted by one click; and a household whose language no recognizer knows is told so.
+func seeFacts(t *testing.T, c *chromium) {
+	cfg := appliancetest.Config()
+	cfg.Adoption, cfg.Language, cfg.Skins.Key = "code", "ja", appliancetest.Key
+	h := appliancetest.Start(t, cfg, t.TempDir())
+	h.Adopt(kitchenMAC)
+	h.Robots.CheckIn(device.CheckIn{ID: guest, Client: device.NewClient("the-robot"), Address: "192.168.1.40", BaseURL: h.URL("")},
+		time.Now().Add(-time.Hour))
+	h.StartCompanion(simrobot.Options{Firmware: "dotty", Events: appliancetest.Idle()})
+	h.WaitForTools(kitchen)
+	h.Robots.RecordSeen(kitchen, time.Now().Add(-7*time.Minute))
+	b := c.visit(t, h, "#/robots/"+kitchen)
+	b.says("p-card.details", "here now")
+	var robot struct {
+		LastSeen time.Time `json:"last_seen"`
+	}
+	if h.Admin(http.MethodGet, "/api/v1/devices/"+kitchen, "", &robot); time.Since(robot.LastSeen) > time.Minute {
+		t.Errorf("last seen %s ago", time.Since(robot.LastSeen))
+	}
+	b.view("firmware", "p-firmware")
+	b.sees("main >>> [data-test=robot]")
+	if text := b.text("main >>> #robots"); strings.Contains(text, "up to date") {
+		t.Errorf("the firmware is %s", text)
+	}
+	b.view("", "p-home")
+	b.says("[data-test=deaf]", "Japanese")
+	b.axe("a language that robots do not hear")
+	b.lacks("[data-test=waiting-" + guest + "] [data-test=code]")
+	b.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
+	b.lacks("[data-test=waiting-" + guest + "]")
+	nobody := c.visit(t, h, "face?robot=nobody")
+	nobody.allow("404")
+	nobody.until(`see.one("stack-chan-face")?.text.includes("no robot “nobody”")`)
+}
+
 // seeSpeech: what becomes of a text is shown from what the robot does: it waits for the robot, is being
 // spoken, was spoken, or could not be.
 func seeSpeech(t *testing.T, c *chromium) {

@@ -36,6 +36,7 @@ export class HomeView extends View {
   private timers: Timer[] = [];
   private refused: Refused[] = [];
   private parts: Part[] = [];
+  private unheard: string[] = [];
   private readonly draw = () => this.requestUpdate();
 
   static styles = [View.styles, css`
@@ -88,7 +89,7 @@ export class HomeView extends View {
   protected async load(): Promise<void> {
     const [, turns, timers, refused, status] = await Promise.all([
       wants.load(), get<Record_[]>("api/v1/turns?limit=200"), get<Timer[]>("api/v1/timers").catch(none), get<Refused[] | null>("api/v1/refused"),
-      get<{ parts: Part[] }>("api/v1/status"),
+      get<{ parts: Part[]; unheard?: string[] }>("api/v1/status"),
     ]);
     wants.devices.forEach((d) => board.learn(d.id, d));
     this.last = new Map();
@@ -96,6 +97,7 @@ export class HomeView extends View {
     this.timers = [...timers].sort((a, b) => Date.parse(a.due) - Date.parse(b.due));
     this.refused = refused ?? [];
     this.parts = status.parts.filter((p) => !p.ok);
+    this.unheard = status.unheard ?? [];
   }
 
   private named(robot: string | undefined): string {
@@ -139,7 +141,7 @@ export class HomeView extends View {
   // forYou shows what wants a person, the most urgent first.
   private forYou(empty: boolean) {
     const urgent = wants.notices.some((n) => n.urgency === "high");
-    const cards = [...this.asked(), urgent ? this.told(true) : nothing, this.waiting(), this.faulty(), urgent ? nothing : this.told(false), this.timer()].filter((c) => c !== nothing);
+    const cards = [...this.asked(), urgent ? this.told(true) : nothing, this.waiting(), this.deaf(), this.faulty(), urgent ? nothing : this.told(false), this.timer()].filter((c) => c !== nothing);
     if (cards.length === 0) {
       return empty ? nothing : html`<section class="calm" data-test="calm">${brand(56, "happy")}<div><h2>${say("calm")}</h2><p class="muted">${say("calmText")}</p></div></section>`;
     }
@@ -201,6 +203,14 @@ export class HomeView extends View {
     return html`<p-card heading=${say("timer")}><a slot="actions" class="link small" href="#/timers">${say("allTimers")}</a>
       <p class="figure"><p-countdown due=${next.due} data-test="countdown"></p-countdown></p><p class="words"><bdi>${next.text}</bdi></p>
       <p class="small muted"><bdi>${next.name || this.named(next.robot)}</bdi> · ${say("rings", { at: clock(next.due) })}</p></p-card>`;
+  }
+
+  // deaf says why robots do not understand what the household speaks, and what to do about it.
+  private deaf() {
+    if (this.unheard.length === 0) return nothing;
+    const languages = new Intl.ListFormat(locale()).format(this.unheard.map((l) => new Intl.DisplayNames(locale(), { type: "language" }).of(l) ?? l));
+    return html`<p-card heading=${say("deaf", { languages })} tone="warn" data-test="deaf"><p class="small">${say("deafText", { languages })}</p>
+      <p><a class="go" href="#/engines">${say("deafGo")}</a></p></p-card>`;
   }
 
   private faulty() {
