@@ -246,7 +246,7 @@ func seeFirstTalk(t *testing.T, c *chromium) {
 const foundServers = `{
 	const real = fetch;
 	globalThis.fetch = (what, init) => String(what?.url ?? what).endsWith("/api/v1/found")
-		? Promise.resolve(Response.json({ wyoming: [{ name: "Piper", url: "tcp://192.168.1.9:10200" }, { name: "Whisper", url: "tcp://192.168.1.9:10300" }],
+		? Promise.resolve(Response.json({ wyoming: [{ name: "Piper", url: "tcp://192.168.1.9:10200", speaks: true }, { name: "Whisper", url: "tcp://192.168.1.9:10300", hears: true }],
 			ollama: [{ url: "http://192.168.1.9:11434", models: ["qwen3:4b"] }], homeassistant: [] }))
 		: real(what, init);
 }`

@@ -4,7 +4,7 @@
 import { css, html, nothing } from "lit";
 import { keyed } from "lit/directives/keyed.js";
 import { Refusal, get, send } from "../lib/api.js";
-import { board } from "../lib/board.js";
+import { board, follow } from "../lib/board.js";
 import { devices, nameOf, type Device } from "../lib/robots.js";
 import { type Said } from "../lib/said.js";
 import { keep, kept } from "../lib/store.js";
@@ -24,7 +24,7 @@ type Step = "language" | "timezone" | "name" | "hears" | "speaks" | "thinks" | "
 const order: readonly Step[] = ["language", "timezone", "name", "hears", "speaks", "thinks", "home", "robot", "talk"];
 const engines: Partial<Record<Step, string>> = { hears: "speech.recognizers", speaks: "speech.synthesizers", thinks: "brains" };
 
-interface Server { name: string; url: string }
+interface Server { name: string; url: string; hears?: boolean; speaks?: boolean }
 interface Found { wyoming: Server[] | null; ollama: { url: string; models: string[] | null }[] | null; homeassistant: Server[] | null }
 interface Choice { id: string; label: string; value: unknown } // a value of undefined changes nothing
 interface Answer { heard: string; said: string }
@@ -67,7 +67,7 @@ export class First extends View {
     this.chosen = {};
     this.phase = "";
     this.reloadOn(["robot_seen", "robot_adopted", "robot_renamed", "robot_forgotten", "robot_online"], ["settings", "robot"]); // chosen stays
-    this.follow(["heard", "said"], () => this.hear());
+    follow(this, () => this.real?.id, () => this.hear());
   }
 
   connectedCallback(): void {
@@ -252,13 +252,13 @@ export class First extends View {
 
   private choices(key: string): Choice[] {
     const servers = this.found?.wyoming ?? [];
-    const wyoming = (kind: string) => servers.map((s): Choice => ({ id: s.url, label: `${s.name} · ${s.url}`, value: this.withEmbedded({ kind: "wyoming", url: s.url }, kind) }));
+    const wyoming = (kind: string, can: "hears" | "speaks") => servers.filter((s) => s[can] || s.hears === s.speaks).map((s): Choice => ({ id: s.url, label: `${s.name} · ${s.url}`, value: this.withEmbedded({ kind: "wyoming", url: s.url }, kind) }));
     switch (key) {
       case "speech.recognizers":
-        return [{ id: "sphinx", label: say("sphinx"), value: [{ kind: "sphinx" }] }, ...wyoming("sphinx")];
+        return [{ id: "sphinx", label: say("sphinx"), value: [{ kind: "sphinx" }] }, ...wyoming("sphinx", "hears")];
       case "speech.synthesizers":
         return [...(this.speaks("ja") ? [{ id: "openjtalk, espeak", label: say("openjtalk"), value: [{ kind: "openjtalk" }, { kind: "espeak" }] }] : []),
-          { id: "espeak", label: say("espeak"), value: [{ kind: "espeak" }] }, ...wyoming("espeak")];
+          { id: "espeak", label: say("espeak"), value: [{ kind: "espeak" }] }, ...wyoming("espeak", "speaks")];
       case "brains":
         return [...(this.knows("reflex") ? [{ id: "reflex", label: say("reflex"), value: [{ kind: "reflex" }] }] : []), ...(this.found?.ollama ?? []).flatMap((o) => (o.models ?? []).map((model): Choice => ({
           id: `${o.url} ${model}`, label: `${model} · ${o.url}`, value: this.withEmbedded({ kind: "openai", url: `${o.url.replace(/\/+(v1\/*)?$/, "")}/v1`, model, dialect: "ollama" }, "reflex"),
@@ -443,11 +443,11 @@ export class First extends View {
 
 const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// choosers return the choice for an engine that nobody has chosen yet, from what was found on the network. Servers say in
-// their names what they are for; other servers are offered and not chosen.
+// choosers return the choice for an engine that nobody has chosen yet, from what was found on the network. Servers that do
+// not say what they are for are offered and not chosen.
 const choosers: Record<string, (f: Found | undefined) => string | undefined> = {
-  "speech.recognizers": (f) => f?.wyoming?.find((s) => /whisper|vosk|phrase|stt|recogn/i.test(s.name))?.url ?? "",
-  "speech.synthesizers": (f) => f?.wyoming?.find((s) => /piper|tts|kokoro|synth/i.test(s.name))?.url ?? "",
+  "speech.recognizers": (f) => f?.wyoming?.find((s) => s.hears)?.url ?? "",
+  "speech.synthesizers": (f) => f?.wyoming?.find((s) => s.speaks)?.url ?? "",
   brains: (f) => f?.ollama?.flatMap((o) => (o.models ?? []).map((m) => `${o.url} ${m}`))[0] ?? "",
 };
 
