@@ -12,6 +12,7 @@ type Field struct {
 	Value reflect.Value
 	// Choices lists the possible values of a text, from the tag oneof, separated by spaces; nil if any text is possible.
 	Choices []string
+	Tag     reflect.StructTag
 }
 
 // Fields returns the keys of a section of the configuration. section is a struct, or a pointer or
@@ -35,9 +36,9 @@ func fields(section reflect.Value, tagged bool) (all []Field) {
 		case key == ",inline":
 			all = append(all, fields(section.Field(i), true)...)
 		case key == "" && !tagged:
-			all = append(all, Field{Key: strings.ToLower(f.Name), Value: section.Field(i)})
+			all = append(all, Field{Key: strings.ToLower(f.Name), Value: section.Field(i), Tag: f.Tag})
 		case key != "":
-			all = append(all, Field{key, f.Tag.Get("doc"), section.Field(i), strings.Fields(f.Tag.Get("oneof"))})
+			all = append(all, Field{key, f.Tag.Get("doc"), section.Field(i), strings.Fields(f.Tag.Get("oneof")), f.Tag})
 		}
 	}
 	return all

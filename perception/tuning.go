@@ -20,95 +20,95 @@ var ErrTuning = errors.New("the behaviours cannot be set up")
 // Tuning holds the settings of the behaviours. DefaultTuning returns a usable Tuning; the zero
 // value is not valid. The tags are configuration keys, which Check repeats in its errors.
 type Tuning struct {
-	Quiet      QuietTuning      `yaml:"quiet"`
-	Greeter    GreeterTuning    `yaml:"greeter"`
-	FaceLost   FaceLostTuning   `yaml:"face_lost"`
-	Sound      SoundTuning      `yaml:"sound"`
-	WakeWord   WakeWordTuning   `yaml:"wake_word"`
-	Identified IdentifiedTuning `yaml:"identified"`
-	Purr       PurrTuning       `yaml:"purr"`
-	Dance      DanceTuning      `yaml:"dance"`
-	Gaze       GazeTuning       `yaml:"gaze"`
+	Quiet      QuietTuning      `yaml:"quiet" group:"quiet"`
+	Greeter    GreeterTuning    `yaml:"greeter" group:"greeting" label:"Greeting of faces"`
+	FaceLost   FaceLostTuning   `yaml:"face_lost" group:"greeting" label:"A face that leaves"`
+	Sound      SoundTuning      `yaml:"sound" label:"Turning to sounds"`
+	WakeWord   WakeWordTuning   `yaml:"wake_word" label:"Turning to who has said the wake word"`
+	Identified IdentifiedTuning `yaml:"identified" label:"Light for a known face"`
+	Purr       PurrTuning       `yaml:"purr" label:"Purring when stroked"`
+	Dance      DanceTuning      `yaml:"dance" label:"After a dance"`
+	Gaze       GazeTuning       `yaml:"gaze" label:"Looking around"`
 }
 
 // QuietTuning configures the quiet hours, when behaviours neither speak nor move the
 // robot. The robot still replies to people.
 type QuietTuning struct {
-	Hours Hours `yaml:"hours"` // zero means no quiet hours
-	Sleep bool  `yaml:"sleep"` // also put the firmware to sleep, with camera and microphone off
+	Hours Hours `yaml:"hours" label:"Quiet hours" words:"quiet at night silent silence sleep do not disturb evening bedtime mute"` // zero means no quiet hours
+	Sleep bool  `yaml:"sleep" label:"Robots sleep in quiet hours" words:"night camera microphone off"`                             // also put the firmware to sleep, with camera and microphone off
 }
 
 // GreeterTuning configures the greeting of faces.
 type GreeterTuning struct {
 	On        bool          `yaml:"enabled"`
-	Hello     string        `yaml:"hello"`      // text for a face without a name; if empty, only recognized people are greeted
-	Named     string        `yaml:"named"`      // text for a recognized person, with {name}; if empty, nobody is greeted by name
-	Hours     Hours         `yaml:"hours"`      // when to greet; zero means all day
-	Every     time.Duration `yaml:"every"`      // shortest interval between greetings without a name
-	EveryName time.Duration `yaml:"every_name"` // how long a recognized person must be absent to be greeted again
-	AfterTalk time.Duration `yaml:"after_talk"` // shortest time between a conversation and a greeting
+	Hello     string        `yaml:"hello" label:"Words for an unknown face" words:"hello hi text say"`   // text for a face without a name; if empty, only recognized people are greeted
+	Named     string        `yaml:"named" label:"Words for a known face" words:"hello hi text say name"` // text for a recognized person, with {name}; if empty, nobody is greeted by name
+	Hours     Hours         `yaml:"hours" label:"Only at these hours" words:"morning evening when"`      // when to greet; zero means all day
+	Every     time.Duration `yaml:"every"`                                                               // shortest interval between greetings without a name
+	EveryName time.Duration `yaml:"every_name" label:"Waits before it greets a person again"`            // how long a recognized person must be absent to be greeted again
+	AfterTalk time.Duration `yaml:"after_talk"`                                                          // shortest time between a conversation and a greeting
 	// Wait is how long a greeting waits for the robot to open its microphone: a robot that
 	// opens it because of the same face would cut the greeting off.
-	Wait time.Duration `yaml:"wait"`
+	Wait time.Duration `yaml:"wait" label:"Waits for a talk to begin"`
 }
 
 // FaceLostTuning configures the end of a greeting after the greeted face has disappeared.
 type FaceLostTuning struct {
 	On     bool          `yaml:"enabled"`
-	Within time.Duration `yaml:"within"` // longest time between the greeting and the disappearance
-	Grace  time.Duration `yaml:"grace"`  // how long to wait for the face to come back
+	Within time.Duration `yaml:"within" label:"The face leaves within"` // longest time between the greeting and the disappearance
+	Grace  time.Duration `yaml:"grace" label:"And is away for"`         // how long to wait for the face to come back
 }
 
 // SoundTuning configures turning the head towards sounds.
 type SoundTuning struct {
 	On        bool          `yaml:"enabled"`
-	Yaw       int           `yaml:"yaw"`        // degrees to either side
-	Pitch     int           `yaml:"pitch"`      // degrees
-	Speed     int           `yaml:"speed"`      // in the firmware's units, 100-1000
-	Every     time.Duration `yaml:"every"`      // shortest interval between turns
-	AfterTalk time.Duration `yaml:"after_talk"` // shortest time between a conversation and a turn
-	AfterPlay time.Duration `yaml:"after_play"` // how long sounds are ignored after a sound was played on the robot
+	Yaw       int           `yaml:"yaw" unit:"°"`                                      // degrees to either side
+	Pitch     int           `yaml:"pitch" unit:"°"`                                    // degrees
+	Speed     int           `yaml:"speed"`                                             // in the firmware's units, 100-1000
+	Every     time.Duration `yaml:"every"`                                             // shortest interval between turns
+	AfterTalk time.Duration `yaml:"after_talk"`                                        // shortest time between a conversation and a turn
+	AfterPlay time.Duration `yaml:"after_play" label:"Pause after a sound of its own"` // how long sounds are ignored after a sound was played on the robot
 }
 
 // WakeWordTuning configures turning the head towards the speaker of the wake word.
 type WakeWordTuning struct {
 	On    bool          `yaml:"enabled"`
-	Yaw   int           `yaml:"yaw"`   // degrees to either side
-	Speed int           `yaml:"speed"` // in the firmware's units, 100-1000
-	Hold  time.Duration `yaml:"hold"`  // how long sounds do not turn the head away
+	Yaw   int           `yaml:"yaw" unit:"°"`                 // degrees to either side
+	Speed int           `yaml:"speed"`                        // in the firmware's units, 100-1000
+	Hold  time.Duration `yaml:"hold" label:"Looks there for"` // how long sounds do not turn the head away
 }
 
 // IdentifiedTuning configures keeping the mark of a recognized face lit.
 type IdentifiedTuning struct {
 	On    bool          `yaml:"enabled"`
-	Every time.Duration `yaml:"every"` // interval between refreshes
-	For   time.Duration `yaml:"for"`   // how long to refresh after the person was last recognized
-	Gone  time.Duration `yaml:"gone"`  // how long to refresh after the face has disappeared
+	Every time.Duration `yaml:"every"`                                       // interval between refreshes
+	For   time.Duration `yaml:"for" label:"Longest after it was recognized"` // how long to refresh after the person was last recognized
+	Gone  time.Duration `yaml:"gone" label:"Longest after it has left"`      // how long to refresh after the face has disappeared
 }
 
 // PurrTuning configures purring when the head is stroked.
 type PurrTuning struct {
 	On    bool          `yaml:"enabled"`
-	Sound string        `yaml:"sound"` // base name of the sound's file
-	Every time.Duration `yaml:"every"` // shortest interval between purrs
+	Sound string        `yaml:"sound" label:"Sound"` // base name of the sound's file
+	Every time.Duration `yaml:"every"`               // shortest interval between purrs
 }
 
 // DanceTuning configures the remark after a dance.
 type DanceTuning struct {
 	On    bool          `yaml:"enabled"`
-	Text  string        `yaml:"text"`  // if empty, nothing is said
-	After time.Duration `yaml:"after"` // a shorter dance gets no remark
-	Every time.Duration `yaml:"every"` // shortest interval between remarks
+	Text  string        `yaml:"text" label:"Words" words:"say"`      // if empty, nothing is said
+	After time.Duration `yaml:"after" label:"Only after a dance of"` // a shorter dance gets no remark
+	Every time.Duration `yaml:"every"`                               // shortest interval between remarks
 }
 
 // GazeTuning configures looking around while idle.
 type GazeTuning struct {
 	On        bool          `yaml:"enabled"`
-	Every     time.Duration `yaml:"every"`      // interval between turns
-	Yaw       int           `yaml:"yaw"`        // largest angle to either side, in degrees
-	Speed     int           `yaml:"speed"`      // in the firmware's units, 100-1000
-	AfterTalk time.Duration `yaml:"after_talk"` // shortest time between a conversation and a turn
-	AfterOwn  time.Duration `yaml:"after_own"`  // pause after the firmware has looked around by itself
+	Every     time.Duration `yaml:"every"`                                                        // interval between turns
+	Yaw       int           `yaml:"yaw" unit:"°"`                                                 // largest angle to either side, in degrees
+	Speed     int           `yaml:"speed"`                                                        // in the firmware's units, 100-1000
+	AfterTalk time.Duration `yaml:"after_talk"`                                                   // shortest time between a conversation and a turn
+	AfterOwn  time.Duration `yaml:"after_own" label:"Pause after it has looked around by itself"` // pause after the firmware has looked around by itself
 }
 
 // DefaultTuning returns a Tuning that enables all behaviours, without quiet hours. Most numbers

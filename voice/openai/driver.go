@@ -42,7 +42,7 @@ type SynthesizerKeys struct {
 	Voice   string        `yaml:"voice" doc:"If empty, alloy."`
 	Key     string        `yaml:"key" doc:"The server's API key, if it wants one."`
 	KeyFile string        `yaml:"key_file" doc:"A file that holds the key."`
-	Rate    int           `yaml:"rate" doc:"The sample rate of the server's raw sound, if it is not 24000 Hz."`
+	Rate    int           `yaml:"rate" unit:"Hz" doc:"The sample rate of the server's raw sound, if it is not 24000 Hz."`
 	Stream  bool          `yaml:"stream" doc:"Asks the server to send sound while it makes it. Some servers otherwise make all of it first."`
 	Within  time.Duration `yaml:"within" doc:"The longest time until sound begins. If 0s, 10s."`
 }

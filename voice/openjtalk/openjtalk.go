@@ -27,7 +27,7 @@ type Options struct {
 	Dictionary string   // directory of the dictionary naist-jdic
 	Folders    []string // directories that contain voices, NAME.htsvoice, or subdirectories with voices
 	Voice      string   `yaml:"voice" doc:"The name of an HTS voice, without .htsvoice. If empty, that of Debian's package, or else any."`
-	Speed      int      `yaml:"speed" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
+	Speed      int      `yaml:"speed" unit:"%" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
 	// Language is the BCP 47 tag of the language for calls that name none; "" means Japanese.
 	Language string
 }

@@ -29,7 +29,7 @@ import (
 type Options struct {
 	URL     string        `yaml:"url" doc:"The engine's address. If empty, http://127.0.0.1:50021."`
 	Voice   string        `yaml:"voice" doc:"The number of a style, as the engine's /speakers lists it. If empty, the first style there."`
-	Speed   int           `yaml:"speed" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
+	Speed   int           `yaml:"speed" unit:"%" doc:"In percent of the voice's own, 50 to 200. If 0, 100."`
 	Key     string        `yaml:"key" doc:"The bearer token that a proxy before the engine wants; the engine itself wants none."`
 	KeyFile string        `yaml:"key_file" doc:"A file that holds the key."`
 	Within  time.Duration `yaml:"within" doc:"The longest time until sound begins: the engine makes a whole sentence first. If 0s, 10s."`

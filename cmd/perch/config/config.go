@@ -18,79 +18,80 @@ import (
 )
 
 // Config is the configuration. The file perch.yaml in this folder documents its keys. Packages
-// outside cmd/perch do not use Config; they define Options with the values that they need.
+// outside cmd/perch do not use Config; they define Options with the values that they need. The tags other
+// than yaml describe a key on the page; see description.
 type Config struct {
-	Listen         []string  `yaml:"listen"`
-	Local          []string  `yaml:"local"`
-	TLS            TLS       `yaml:"tls"`
-	Name           string    `yaml:"name"`
-	PublicURL      string    `yaml:"public_url"`
-	AllowedHosts   []string  `yaml:"allowed_hosts"`
-	AllowedOrigins []string  `yaml:"allowed_origins"`
-	Timezone       string    `yaml:"timezone"`
-	Language       Languages `yaml:"language"`
+	Listen         []string  `yaml:"listen" group:"network" label:"Addresses for robots and browsers" words:"port"`
+	Local          []string  `yaml:"local" group:"network" label:"Addresses for programs of this machine" words:"port localhost"`
+	TLS            TLS       `yaml:"tls" group:"network" label:"Encryption (https)"`
+	Name           string    `yaml:"name" group:"network" label:"Name in the network" words:"hostname rename address local"`
+	PublicURL      string    `yaml:"public_url" group:"network" label:"Address for robots, if it is another" words:"container docker forwarded port"`
+	AllowedHosts   []string  `yaml:"allowed_hosts" group:"network" label:"More host names" words:"domain proxy"`
+	AllowedOrigins []string  `yaml:"allowed_origins" group:"network" label:"Web pages that may use Perch" words:"dashboard panel browser cors"`
+	Language       Languages `yaml:"language" group:"languages" label:"Languages" words:"speak understand english german translation"`
+	Timezone       string    `yaml:"timezone" group:"languages" label:"Time zone" words:"clock time hour wrong" format:"timezone"`
 	MDNS           struct {
-		Enabled    bool     `yaml:"enabled"`
-		Interfaces []string `yaml:"interfaces"`
-	} `yaml:"mdns"`
-	Adoption string `yaml:"adoption"`
+		Enabled    bool     `yaml:"enabled" label:"Be found in the network"`
+		Interfaces []string `yaml:"interfaces" label:"Network cards"`
+	} `yaml:"mdns" group:"network" label:"Finding in the network" words:"bonjour zeroconf discovery"`
+	MQTT     MQTT   `yaml:"mqtt" group:"home"`
+	Adoption string `yaml:"adoption" group:"privacy" label:"New robots" words:"adopt stranger code trust" options:"open=May talk at once;code=Wait until you adopt them"`
 	Robots   struct {
-		Idle      Duration `yaml:"idle"`
-		Greeting  bool     `yaml:"greeting"`
-		UserTools bool     `yaml:"user_tools"`
-		Framing   int      `yaml:"framing"`
-		KeepTurns int      `yaml:"keep_turns"`
+		Idle      Duration `yaml:"idle" group:"voice" label:"How long robots listen on after a talk" words:"wake word sleep battery channel open listening"`
+		Greeting  bool     `yaml:"greeting" group:"greeting" label:"Answers the wake word" words:"wake word hey reply confirm silent"`
+		UserTools bool     `yaml:"user_tools" group:"privacy" label:"Language models may restart and update robots" words:"reboot upgrade tools allow"`
+		Framing   int      `yaml:"framing" label:"Framing of sound"`
+		KeepTurns int      `yaml:"keep_turns" group:"privacy" label:"Conversations that are kept" words:"stop keeping what was said history record recording delete transcript store save log"`
 
-		Transport string `yaml:"transport"`
+		Transport string `yaml:"transport" group:"network" label:"How robots connect" words:"websocket mqtt reach" options:"websocket=WebSocket, only while they talk;mqtt=MQTT and UDP, always"`
 		MQTT      struct {
 			Listen string `yaml:"listen"`
-			TLS    string `yaml:"tls"`
-		} `yaml:"mqtt"`
-		UDP string `yaml:"udp"`
+			TLS    string `yaml:"tls" label:"Encrypted address"`
+		} `yaml:"mqtt" group:"network" label:"Robots over MQTT"`
+		UDP string `yaml:"udp" group:"network" label:"Address for robots' sound over UDP"`
 
-		Each []Robot `yaml:"each"`
+		Each []Robot `yaml:"each" label:"Settings of single robots"`
 
-		AwayAfter        Duration `yaml:"away_after"`
-		ShareTranscripts bool     `yaml:"share_transcripts"`
+		AwayAfter        Duration `yaml:"away_after" group:"home" label:"A robot is offline after" words:"unavailable away missing"`
+		ShareTranscripts bool     `yaml:"share_transcripts" group:"privacy" label:"Home Assistant gets what was said" words:"transcript words conversation recorder share"`
 	} `yaml:"robots"`
 	Speech struct {
-		Silence      Duration     `yaml:"silence"`
-		Recognizers  Recognizers  `yaml:"recognizers"`
-		Synthesizers Synthesizers `yaml:"synthesizers"`
+		Silence      Duration     `yaml:"silence" group:"voice" label:"Silence that ends a sentence" words:"pause cut off interrupt slow faster too early"`
+		Recognizers  Recognizers  `yaml:"recognizers" group:"voice" label:"Ears: speech recognition" words:"hear understand whisper microphone stt"`
+		Synthesizers Synthesizers `yaml:"synthesizers" group:"voice" label:"Voices: speech synthesis" words:"speak sound piper tts"`
 	} `yaml:"speech"`
-	Brains    Brains `yaml:"brains"`
-	BrainDeep Models `yaml:"brain_deep"`
+	Brains    Brains `yaml:"brains" label:"Brains: what answers" words:"language model llm ai ollama openai chatgpt think"`
+	BrainDeep Models `yaml:"brain_deep" label:"Brains for hard questions" words:"language model llm think"`
 	Persona   struct {
-		Name string `yaml:"name"`
-		File string `yaml:"file"`
+		Name string `yaml:"name" group:"voice" label:"Name that robots call themselves" words:"called who are you rename"`
+		File string `yaml:"file" label:"Character of robots" words:"personality prompt instructions persona"`
 	} `yaml:"persona"`
-	Characters []Character `yaml:"characters"`
+	Characters []Character `yaml:"characters" label:"Characters" words:"personality persona"`
 	Memory     struct {
-		Most          int `yaml:"most"`
-		MemoryTokens  int `yaml:"memory_tokens"`
-		HistoryTokens int `yaml:"history_tokens"`
+		Most          int `yaml:"most" group:"privacy" label:"Facts that are remembered" words:"memory forget remember"`
+		MemoryTokens  int `yaml:"memory_tokens" label:"Memories that a language model gets, in tokens"`
+		HistoryTokens int `yaml:"history_tokens" label:"Conversation that a language model gets, in tokens" words:"context"`
 	} `yaml:"memory"`
 	Diary struct {
-		Keep int `yaml:"keep"`
+		Keep int `yaml:"keep" group:"privacy" label:"Diary entries that are kept" words:"stop keeping what was said history record"`
 	} `yaml:"diary"`
 	Wyoming struct {
-		Listen string `yaml:"listen"`
+		Listen string `yaml:"listen" group:"home" label:"Wyoming: address for Home Assistant's voice" words:"voice assist satellite"`
 	} `yaml:"wyoming"`
-	Mood       string            `yaml:"mood"`
-	Behaviours perception.Tuning `yaml:"behaviours"`
-	Rules      []Rule            `yaml:"rules"`
-	Web        Web               `yaml:"web"`
-	Skins      Skins             `yaml:"skins"`
-	Skills     Skills            `yaml:"skills"`
-	Relays     Relays            `yaml:"relays"`
-	MQTT       MQTT              `yaml:"mqtt"`
-	Bridge     Bridge            `yaml:"bridge"`
+	Mood       string            `yaml:"mood" group:"behaviour" label:"Moods" words:"feelings emotion happy sad face" options:"on=On;off=Off"`
+	Behaviours perception.Tuning `yaml:"behaviours" group:"behaviour"`
+	Rules      []Rule            `yaml:"rules" group:"behaviour" label:"Your own reactions" words:"automation when then trigger"`
+	Web        Web               `yaml:"web" group:"network" label:"This page"`
+	Skins      Skins             `yaml:"skins" label:"Skins and avatars"`
+	Skills     Skills            `yaml:"skills" label:"Skills"`
+	Relays     Relays            `yaml:"relays" label:"Avatar programs" words:"vtube studio live2d vrm warudo"`
+	Bridge     Bridge            `yaml:"bridge" label:"Bridge for other programs"`
 	Firmware   Firmware          `yaml:"firmware"`
 	Log        struct {
-		Level string `yaml:"level"`
+		Level string `yaml:"level" label:"Detail of the log" words:"debug verbose logging" options:"debug=Everything;info=Usual;warn=Warnings and errors;error=Errors only"`
 	} `yaml:"log"`
 	Debug struct {
-		Listen string `yaml:"listen"`
+		Listen string `yaml:"listen" label:"Profiles of the program"`
 	} `yaml:"debug"`
 }
 

@@ -35,6 +35,9 @@ type Key struct {
 	About string `json:"about,omitempty"`
 	// Kinds has the keys of each kind of engine that a list of engines may contain.
 	Kinds map[string][]string `json:"kinds,omitempty"`
+	// Restart reports whether a change takes effect only after a restart. Package settings sets it.
+	Restart bool `json:"restart,omitempty"`
+	description
 }
 
 // Values of Key.From.
@@ -90,7 +93,7 @@ func (l *keyLister) list(v, defaultConfig reflect.Value) {
 	eachKey("", defaultConfig, func(key string, v reflect.Value) { defaults[key] = v })
 	eachKey("", v, func(key string, v reflect.Value) {
 		path := strings.Split(key, ".")
-		l.add(path, v, defaults[key], l.docs[key])
+		l.add(path, v, defaults[key], l.docs[key], descriptions()[key])
 		if v.Kind() != reflect.Slice || v.Type().Elem().Kind() != reflect.Struct {
 			return
 		}
@@ -114,14 +117,17 @@ func (l *keyLister) addEntry(path []string, v reflect.Value) {
 		if e, ok := v.Interface().(Engine); ok && f.Doc != "" {
 			doc.about = strings.Join(path[:len(path)-1], ".") + "." + e.Kind + "." + f.Key
 		}
-		l.add(keyPath, f.Value, reflect.Zero(f.Value.Type()), doc)
+		l.add(keyPath, f.Value, reflect.Zero(f.Value.Type()), doc, describe(f, descriptions()[strings.Join(path[:len(path)-1], ".")]))
+		if added := &l.keys[len(l.keys)-1]; len(f.Choices) > 0 {
+			added.Type, added.Choices = "choice", f.Choices
+		}
 	}
 }
 
 // add adds the key at path, which has the value v. defaultValue may be the zero reflect.Value.
-func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc comment) {
+func (l *keyLister) add(path []string, v, defaultValue reflect.Value, doc comment, d description) {
 	name := strings.Join(path, ".")
-	key := Key{Key: name, Type: typeOf(v.Type()), Choices: l.choices[name], Doc: doc.text, About: doc.about}
+	key := Key{Key: name, Type: typeOf(v.Type()), Choices: l.choices[name], Doc: doc.text, About: doc.about, description: d}
 	if key.Choices != nil {
 		key.Type = "choice"
 	}

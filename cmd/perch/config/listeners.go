@@ -24,9 +24,9 @@ import (
 
 // Web holds the settings of the page, and of proxies that have authenticated the owner.
 type Web struct {
-	Enabled       bool     `yaml:"enabled"`
-	Ingress       []string `yaml:"ingress"`        // addresses of the proxies
-	IngressListen string   `yaml:"ingress_listen"` // the address to listen on for the proxies
+	Enabled       bool     `yaml:"enabled" label:"Page for browsers"`
+	Ingress       []string `yaml:"ingress" label:"Proxies that let in owners"`       // addresses of the proxies
+	IngressListen string   `yaml:"ingress_listen" label:"Address for these proxies"` // the address to listen on for the proxies
 }
 
 // Proxies returns the addresses of web.ingress.
@@ -55,20 +55,20 @@ func checkWeb(k *checker, w Web) {
 
 // Skins holds the settings of skins: programs that show what the agent is doing and talk with it.
 type Skins struct {
-	Key        string           `yaml:"key"`
+	Key        string           `yaml:"key" label:"Key for other machines" words:"password token"`
 	KeyFile    string           `yaml:"key_file"`
-	QueryToken bool             `yaml:"query_token"`
-	System     bool             `yaml:"system"` // whether a skin may add a system message to the prompt
-	Vocabulary agent.Vocabulary `yaml:"vocabulary"`
+	QueryToken bool             `yaml:"query_token" label:"Key may be in the address"`
+	System     bool             `yaml:"system" label:"Skins may instruct the character"` // whether a skin may add a system message to the prompt
+	Vocabulary agent.Vocabulary `yaml:"vocabulary" label:"Words for faces"`
 	// Vocabularies adds vocabularies (sets of words for faces), and replaces words in the built-in
 	// ones.
-	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies"`
-	Model        Live2DModel                            `yaml:"live2d_model"`
+	Vocabularies map[agent.Vocabulary]map[string]string `yaml:"vocabularies" label:"Your own words for faces"`
+	Model        Live2DModel                            `yaml:"live2d_model" label:"Live2D model"`
 	Hooks        struct {
-		Robots []string `yaml:"robots"`
+		Robots []string `yaml:"robots" label:"Robots that show coding agents"`
 	} `yaml:"hooks"`
-	OpenClaw string `yaml:"openclaw"` // the address for clients of OpenClaw's gateway
-	VCCP     string `yaml:"vccp"`     // a loopback address for clients of VCCP that expect the protocol's own port
+	OpenClaw string `yaml:"openclaw" label:"Address for OpenClaw"` // the address for clients of OpenClaw's gateway
+	VCCP     string `yaml:"vccp" label:"Address for VCCP"`         // a loopback address for clients of VCCP that expect the protocol's own port
 }
 
 // NamesProgramAt reports whether the configuration names another program on this machine with the port
@@ -109,10 +109,10 @@ func (m Live2DModel) Read() (*llmvtuber.Model, error) {
 
 // Bridge holds the settings of the bridge API, which programs of the Stack-chan community use.
 type Bridge struct {
-	Key          string   `yaml:"key"`
+	Key          string   `yaml:"key" label:"Key for other machines" words:"password token"`
 	KeyFile      string   `yaml:"key_file"`
-	TimeoutShort Duration `yaml:"timeout_short"`
-	TimeoutLong  Duration `yaml:"timeout_long"`
+	TimeoutShort Duration `yaml:"timeout_short" label:"Longest wait for a command"`
+	TimeoutLong  Duration `yaml:"timeout_long" label:"Longest wait for photos and hard questions"`
 }
 
 // checkBridge checks the settings of the bridge API.
@@ -127,14 +127,14 @@ func checkBridge(k *checker, b Bridge) {
 
 // MQTT holds the settings of the connection to Home Assistant.
 type MQTT struct {
-	Broker          string `yaml:"broker"`
-	Listen          string `yaml:"listen"` // the address of the embedded broker
-	User            string `yaml:"user"`
-	Password        string `yaml:"password"`
-	PasswordFile    string `yaml:"password_file"`
-	CA              string `yaml:"ca"` // path of a PEM file
-	BaseTopic       string `yaml:"base_topic"`
-	DiscoveryPrefix string `yaml:"discovery_prefix"`
+	Broker          string `yaml:"broker" label:"MQTT broker" words:"connect home assistant mosquitto" options:"embedded=Perch's own;supervisor=Home Assistant's;none=None"`
+	Listen          string `yaml:"listen" label:"Address of Perch's own broker" words:"port 1883"` // the address of the embedded broker
+	User            string `yaml:"user" label:"User of the broker" words:"connect login"`
+	Password        string `yaml:"password" label:"Password of the broker" words:"connect login secret"`
+	PasswordFile    string `yaml:"password_file" label:"File with the password"`
+	CA              string `yaml:"ca" label:"Certificate of the broker's authority"` // path of a PEM file
+	BaseTopic       string `yaml:"base_topic" label:"First part of topics"`
+	DiscoveryPrefix string `yaml:"discovery_prefix" label:"Discovery prefix"`
 }
 
 // Values of mqtt.broker that are not addresses.
@@ -203,7 +203,7 @@ func checkMQTT(k *checker, m MQTT, inApp bool) {
 
 // Firmware holds the public key for the signatures of robots' firmware images.
 type Firmware struct {
-	PublicKey string `yaml:"public_key"` // ed25519, base64; empty if images need no signature
+	PublicKey string `yaml:"public_key" label:"Key that signs firmware" words:"update upgrade signature"` // ed25519, base64; empty if images need no signature
 }
 
 // VerificationKey returns the public key, or nil if images need no signature.

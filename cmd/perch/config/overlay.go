@@ -57,6 +57,7 @@ type Shown struct {
 	Text     string    `json:"text"`          // the owner's file without secrets
 	Why      string    `json:"why,omitempty"` // why Text is empty
 	Keys     []Key     `json:"keys"`
+	Groups   []Group   `json:"groups"`
 	Faults   []Fault   `json:"faults"`
 	Warnings []Warning `json:"warnings"`
 	Restart  []string  `json:"restart"` // keys that take effect after a restart
@@ -142,7 +143,7 @@ func (o *Overlay) Read() (Shown, error) {
 		return Shown{}, err
 	}
 	c := o.checkTexts(text, overlay)
-	s := Shown{File: o.File, Settings: o.Source.Overlay, Keys: o.keys(c), Faults: c.shown(), Warnings: o.warnings(c),
+	s := Shown{File: o.File, Settings: o.Source.Overlay, Keys: o.keys(c), Groups: Groups(), Faults: c.shown(), Warnings: o.warnings(c),
 		Restart: o.restartKeys(&c.config)}
 	if len(c.faults) > 0 {
 		s.Restart = o.restartKeys(o.applied)

@@ -4,9 +4,9 @@ import "perch/agent/skill"
 
 // Skills says which skills characters may use.
 type Skills struct {
-	Trust string   `yaml:"trust"`
-	Allow []string `yaml:"allow"` // digests of allowed skills
-	Dir   string   `yaml:"dir"`   // path of the folder of skills
+	Trust string   `yaml:"trust" label:"Skills that are loaded"`
+	Allow []string `yaml:"allow" label:"Allowed skills and owners"` // digests of allowed skills
+	Dir   string   `yaml:"dir" label:"Folder of skills"`            // path of the folder of skills
 }
 
 // checkSkills checks the trust and the allowed skills.

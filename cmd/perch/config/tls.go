@@ -17,9 +17,9 @@ import (
 
 // TLS holds the addresses on which everything but the robots' API is served with TLS.
 type TLS struct {
-	Listen      []string `yaml:"listen"`
-	Certificate string   `yaml:"certificate"` // path of a PEM file: the certificate, then the certificates of its authorities
-	Key         string   `yaml:"key"`         // path of a PEM file with the private key
+	Listen      []string `yaml:"listen" label:"Encrypted addresses" words:"https port"`
+	Certificate string   `yaml:"certificate" label:"Certificate"` // path of a PEM file: the certificate, then the certificates of its authorities
+	Key         string   `yaml:"key" label:"Private key"`         // path of a PEM file with the private key
 }
 
 // checkTLS checks the addresses and the certificate. robotsAddress is the address for robots that use

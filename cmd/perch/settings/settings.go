@@ -41,6 +41,9 @@ func New(o *config.Overlay, running *config.Config, a config.Applier, log *slog.
 // Read returns the configuration's keys and the text of the owner's file, without secrets.
 func (s *Settings) Read() (any, error) {
 	shown, err := s.Overlay.Read()
+	for i, key := range shown.Keys {
+		shown.Keys[i].Restart = needsRestart(key.Key)
+	}
 	return shown, fault(err)
 }
 
@@ -115,6 +118,16 @@ func appliesLive(key string) bool {
 		return true
 	}
 	return false
+}
+
+// needsRestart reports whether a change of a key takes effect only after a restart.
+func needsRestart(key string) bool {
+	for ; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
+		if appliesLive(key) {
+			return false
+		}
+	}
+	return true
 }
 
 // Merge returns the running configuration with the values of next in all keys that take effect without a

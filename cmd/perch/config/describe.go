@@ -1,0 +1,118 @@
+package config
+
+import (
+	"cmp"
+	"reflect"
+	"strings"
+	"sync"
+
+	"perch/device"
+	"perch/driver"
+)
+
+// Group is a group of keys on the page. language/TAG/labels.json has the translations of its texts.
+type Group struct {
+	Name  string `json:"name"` // the value of the tag group
+	Label string `json:"label"`
+	About string `json:"about"`
+}
+
+// otherKeys is the name of the group of all keys whose declaration names no other group.
+const otherKeys = "advanced"
+
+// Groups returns the groups in the order of the page.
+func Groups() []Group {
+	return []Group{
+		{"languages", "Languages", "What people and robots speak, and their time zone"},
+		{"voice", "Voice", "How robots hear, and how they sound"},
+		{"quiet", "Quiet hours", "When no robot speaks or moves by itself"},
+		{"greeting", "Greeting", "Whom robots greet, when, and with which words"},
+		{"behaviour", "Behaviour", "Moods, glances, and what robots do by themselves"},
+		{"privacy", "Privacy", "What is kept of what was said, and what new robots may do"},
+		{"home", "Home Assistant", "How Perch and Home Assistant find each other"},
+		{"network", "Network", "Names, addresses and encryption"},
+		{otherKeys, "Advanced", "Everything else, and the configuration as text"},
+	}
+}
+
+// description is what the page says of a key besides its documentation. It comes from the tags of the
+// key's field, all of which are optional. A key inherits the group of its section.
+type description struct {
+	Group string `json:"group"`
+	// Label is the tag label, the key in people's words.
+	Label string `json:"label"`
+	// Under is the section that has a label and contains the key.
+	Under *heading `json:"under,omitempty"`
+	// Words is the tag words: what else people call the key.
+	Words string `json:"words,omitempty"`
+	// Format is the tag format, or comes from the type: "hours", "languages" or "timezone".
+	Format string `json:"format,omitempty"`
+	// Unit is the sign of a number's unit.
+	Unit string `json:"unit,omitempty"`
+	// Options is the tag options: values and their labels, as in "open=May talk;code=Must wait".
+	Options []option `json:"options,omitempty"`
+}
+
+// heading is a section of the configuration and its label.
+type heading struct {
+	Key   string `json:"key"`
+	Label string `json:"label"`
+}
+
+// option is a value that a key may have, in people's words.
+type option struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
+}
+
+// usual has the labels and other words of keys that mean the same in many sections.
+var usual = sync.OnceValue(func() map[string]description {
+	return map[string]description{
+		"after_talk": {Label: "Pause after a talk"}, "enabled": {Label: "On", Words: "off disable"}, "every": {Label: "At most once in"}, "key_file": {Label: "File with the key"},
+		"key": {Label: "Key", Words: "password token"}, "listen": {Label: "Address", Words: "port"}, "pitch": {Label: "Angle upwards"}, "speed": {Label: "Speed", Words: "faster slower"},
+		"url": {Label: "Address"}, "voice": {Label: "Voice", Words: "change the voice"}, "within": {Label: "Longest wait"}, "yaw": {Label: "Angle to the side"},
+	}
+})
+
+// describe returns the description of a field in a section.
+func describe(f driver.Field, section description) description {
+	d := description{Group: cmp.Or(f.Tag.Get("group"), section.Group, otherKeys), Under: section.Under, Words: cmp.Or(f.Tag.Get("words"), usual()[f.Key].Words),
+		Format: f.Tag.Get("format"), Unit: f.Tag.Get("unit")}
+	name := strings.ReplaceAll(f.Key, "_", " ")
+	d.Label = cmp.Or(f.Tag.Get("label"), usual()[f.Key].Label, strings.ToUpper(name[:1])+name[1:])
+	switch f.Value.Interface().(type) {
+	case device.Hours:
+		d.Format = "hours"
+	case Languages:
+		d.Format = "languages"
+	}
+	for text := range strings.SplitSeq(f.Tag.Get("options"), ";") {
+		if value, label, ok := strings.Cut(text, "="); ok {
+			d.Options = append(d.Options, option{value, label})
+		}
+	}
+	return d
+}
+
+// descriptions returns the descriptions of all keys, except those in entries of lists.
+var descriptions = sync.OnceValue(func() map[string]description {
+	all := map[string]description{}
+	c := Default()
+	addDescriptions(all, "", description{}, reflect.ValueOf(&c).Elem())
+	return all
+})
+
+// addDescriptions adds the descriptions of the keys in the section v.
+func addDescriptions(all map[string]description, path string, section description, v reflect.Value) {
+	for _, f := range driver.Fields(v) {
+		d, key := describe(f, section), strings.TrimPrefix(path+"."+f.Key, ".")
+		if f.Value.Kind() != reflect.Struct || typeOf(f.Value.Type()) != "" {
+			all[key] = d
+			continue
+		}
+		if label := f.Tag.Get("label"); label != "" {
+			d.Under = &heading{key, label}
+		}
+		addDescriptions(all, key, d, f.Value)
+	}
+}
