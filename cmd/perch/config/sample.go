@@ -60,7 +60,8 @@ func (s sampleLines) addDocs(path string, n *yaml.Node, sectionComment comment, 
 	}
 }
 
-// commentAbove returns the comment lines directly above a key that begin in the key's column.
+// commentAbove returns the comment lines directly above a key that begin in the key's column. It joins lines that were
+// broken only because the next word did not fit.
 func (s sampleLines) commentAbove(key *yaml.Node) string {
 	var lines []string
 	indent := strings.Repeat(" ", key.Column-1) + "#"
@@ -72,5 +73,20 @@ func (s sampleLines) commentAbove(key *yaml.Node) string {
 		lines = append(lines, strings.TrimPrefix(line, " "))
 	}
 	slices.Reverse(lines)
-	return strings.Join(lines, "\n")
+	var text strings.Builder
+	for i, line := range lines {
+		word, _, _ := strings.Cut(line, " ")
+		switch {
+		case i == 0:
+		case word != "" && !strings.HasPrefix(lines[i-1], " ") && len(indent)+len(" ")+len(lines[i-1])+len(" ")+len(word) > sampleWidth:
+			text.WriteString(" ")
+		default:
+			text.WriteString("\n")
+		}
+		text.WriteString(line)
+	}
+	return text.String()
 }
+
+// sampleWidth is the length at which comments in the sample are wrapped.
+const sampleWidth = 78
