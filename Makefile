@@ -84,7 +84,7 @@ fuzz: deps ## runs every fuzz target, or those with FUZZ in their name, for FUZZ
 	@firmware-tools/fuzz.sh $(FUZZTIME) "$(FUZZ)"
 
 translations: ## prints what each language lacks, which is shown in English
-	@go test -count=1 -v -run '^TestTranslations$$' ./language ./cmd/perch/config | sed -n 's/^ *[a-z]*_test.go:[0-9]*: //p'
+	@go test -count=1 -v -run '^Test(Translations|Labels)$$' ./language ./cmd/perch/config | sed -n 's/^ *[a-z]*_test.go:[0-9]*: //p'
 
 golden: deps ## rewrites the transcripts of gateway/robot and ota and shows what has changed in them
 	PERCH_GOLDEN=rewrite go test -count=1 -run '^Test(CheckIn)?Transcripts$$' ./gateway/robot ./ota
