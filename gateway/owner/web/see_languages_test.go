@@ -61,6 +61,9 @@ func seeLanguages(t *testing.T, c *chromium) {
 	b.open(h.LocalURL())
 	for _, v := range views(kitchen) {
 		b.view(v.hash, v.element)
+		if v.hash == "settings" {
+			value[bool](b, `(see.all(".group").forEach((group) => (group.open = true)), true)`)
+		}
 		for _, tag := range append(language.All()[1:], language.English) {
 			value[bool](b, `(() => { // its list is in the menu, which covers the view
 				const own = see.all("p-shell >>> [data-test=language]")[0];

@@ -30,13 +30,13 @@ func TestPictures(t *testing.T) {
 	for _, v := range []struct{ name, hash, element, shown, top string }{
 		{"home", "", "p-home", "[data-test=robot-" + kitchen + "]", "p-shell"},
 		{"robot", "robots/" + kitchen, "p-robot", "[data-test=transcript]", "p-shell"},
-		{"settings", "settings", "p-settings", "#find", "[data-test=form]"},
+		{"settings", "settings", "p-settings", "#find", "p-shell"},
 		{"turns", "turns", "p-turns", "[data-test=turn]", "p-shell"},
 	} {
 		b.view(v.hash, v.element)
 		b.sees(v.shown)
 		if v.name == "settings" {
-			b.fill("#find", "robots")
+			b.fill("#find", "quiet at night")
 			b.sees("[data-test=key]")
 		}
 		b.sized(to, v.name, v.top)

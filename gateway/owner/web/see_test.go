@@ -38,6 +38,7 @@ func TestPage(t *testing.T) {
 		"engines":               seeEngines,
 		"found engines":         seeFoundEngines,
 		"a robot's choices":     seeRobotChoices,
+		"what people want":      seeWhatPeopleWant,
 		"the first steps":       seeFirstSteps,
 		"the first talk":        seeFirstTalk,
 		"the first robot":       seeFirstRobot,

@@ -1,4 +1,4 @@
-// Descriptions of the configuration keys. The server sends them in English; the folder language has translations.
+// Descriptions and labels of the configuration keys. The server sends them in English; the folder language has translations.
 
 import type { Language } from "./words.js";
 
@@ -15,4 +15,20 @@ const chunks = {
 // explained loads the translated descriptions by key. For English it returns none.
 export async function explained(l: Language): Promise<Explained> {
   return l === "en" ? {} : (await chunks[l]()).default;
+}
+
+// Labels has a label by key, and perhaps other words for it.
+export type Labels = Readonly<Record<string, readonly string[]>>;
+
+const labelChunks = {
+  de: () => import("../../../../../../language/de/labels.json"),
+  ja: () => import("../../../../../../language/ja/labels.json"),
+  "zh-Hans": () => import("../../../../../../language/zh-Hans/labels.json"),
+  es: () => import("../../../../../../language/es/labels.json"),
+  fr: () => import("../../../../../../language/fr/labels.json"),
+} satisfies Record<Exclude<Language, "en">, () => Promise<{ default: Labels }>>;
+
+// labels loads the translated labels by key. For English it returns none.
+export async function labels(l: Language): Promise<Labels> {
+  return l === "en" ? {} : (await labelChunks[l]()).default;
 }

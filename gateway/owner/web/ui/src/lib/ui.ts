@@ -154,7 +154,7 @@ let fields = 0;
 // same tree.
 export class Field extends LitElement {
   static properties = { label: {}, hint: {}, error: {} };
-  declare label: string | undefined;
+  declare label: string | TemplateResult | undefined;
   declare hint: string | undefined;
   declare error: string | TemplateResult | undefined; // a part of it may be in another language
   private readonly number = ++fields;
@@ -181,7 +181,7 @@ export class Field extends LitElement {
     this.own ??= Object.assign(document.createElement("label"), { slot: "label" });
     if (!this.own.isConnected) this.append(this.own); // a template that puts in another control removes it
     this.own.htmlFor = control.id;
-    this.own.textContent = this.label ?? "";
+    render(this.label ?? "", this.own);
     const note = this.error || this.hint || "";
     if (!note && !this.note) return;
     this.note ??= Object.assign(document.createElement("p"), { slot: "note", id: `note-${this.number}` });

@@ -1,52 +1,58 @@
-// The view of the configuration: a form for changes, and the owner's file as text. Changes take effect at once, unless
-// the server reports that a key needs a restart.
+// The view of the configuration: a form for changes, and in its last group the owner's file as text. The address may name
+// a group to open: #/settings/quiet. A change is checked as soon as it is made; it is saved, and takes effect, on request.
 
 import { css, html, nothing } from "lit";
 import { Refusal, get, send } from "../lib/api.js";
 import { ask } from "../lib/ui.js";
+import { explained, labels } from "../lib/explained.js";
 import { told } from "../lib/said.js";
 import { View, sentence } from "../lib/view.js";
-import { catalogue } from "../lib/words.js";
+import { catalogue, language, locale, type Language } from "../lib/words.js";
 import { list } from "./list.js";
 import { leaves, moved, moves, nextMove, restarted, started, type Move } from "./restart.js";
+import { same } from "./settings.fields.js";
 import "./settings.form.js";
 import "./settings.text.js";
-import { inWords, plain, type Changes, type Checked, type Done, type Fault, type Shown } from "./settings.types.js";
+import { Texts } from "./settings.texts.js";
+import { inWords, type Changes, type Checked, type Done, type Fault, type Shown } from "./settings.types.js";
 
 const t = catalogue("settings");
 
-const debounce = 700; // ms from the last key to the check of the text
+const debounce = 700; // ms from the last change to the check of the text or the changes
 
 export class SettingsView extends View {
   static properties = {
-    shown: { state: true }, changes: { state: true }, text: { state: true }, checked: { state: true }, mode: { state: true },
-    faults: { state: true }, busy: { state: true }, restarting: { state: true }, wrong: { state: true }, move: { state: true },
+    shown: { state: true }, changes: { state: true }, text: { state: true }, checked: { state: true }, asText: { state: true },
+    faults: { state: true }, busy: { state: true }, restarting: { state: true }, wrong: { state: true }, move: { state: true }, texts: { state: true },
   };
   declare private shown: Shown | undefined;
   declare private changes: Changes;
   declare private text: string | undefined; // edited text of the file, if it was edited
   declare private checked: Checked | undefined; // result of checking the edited text
-  declare private mode: "form" | "text";
+  declare private asText: boolean; // the owner's file is shown
   declare private faults: Fault[]; // faults to show in the form
   declare private busy: boolean;
   declare private restarting: boolean;
   declare private wrong: string; // error of a restart
   declare private move: Move | undefined; // by the last restart
+  declare private texts: Texts;
+  private textsOf: Language = "en";
   private timer_: ReturnType<typeof setTimeout> | undefined;
+  private readonly first = location.hash.split("/")[2] ?? ""; // name of the group that the address names
 
   static styles = [View.styles, list, css`
-    .bar { position: sticky; bottom: calc(0.6rem + var(--bar, 0px)); z-index: 5; display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: center; justify-content: space-between;
-      background: var(--surface); border: 1px solid var(--accent); border-radius: var(--radius); box-shadow: var(--shadow); padding: 0.7rem 1rem; }
+    .bar { position: sticky; bottom: calc(var(--s3) + var(--bar, 0px)); z-index: 5; display: flex; flex-wrap: wrap; gap: var(--s2) var(--s3); align-items: center; justify-content: space-between;
+      background: var(--surface); border-radius: var(--radius); box-shadow: var(--float); padding: var(--s3) var(--s4); }
     code { overflow-wrap: anywhere; }
   `];
 
   constructor() {
     super();
     this.changes = new Map();
-    this.mode = "form";
     this.faults = [];
     this.wrong = "";
-    this.busy = this.restarting = false;
+    this.texts = new Texts();
+    this.busy = this.restarting = this.asText = false;
     this.reloadOn([], ["settings"]);
   }
 
@@ -61,6 +67,14 @@ export class SettingsView extends View {
     if (this.changes.size === 0) this.faults = now.faults ?? [];
   }
 
+  protected willUpdate(): void {
+    const l = language();
+    if (l === this.textsOf) return;
+    this.textsOf = l;
+    // If the translations cannot be loaded, the server's English texts are shown.
+    Promise.all([explained(l), labels(l)]).then((own) => l === this.textsOf && (this.texts = new Texts(...own)), () => (this.texts = new Texts()));
+  }
+
   disconnectedCallback(): void {
     super.disconnectedCallback();
     clearTimeout(this.timer_);
@@ -71,23 +85,39 @@ export class SettingsView extends View {
     const warnings = s.warnings ?? [];
     const waiting = s.restart ?? [];
     return html`<div class="stack">
-      <p class="muted small">${t("file", { file: s.file || "–", settings: s.settings })}</p>
-      ${this.restarting ? html`<p class="well" role="status" id="restarting">${t("restarting")}</p>` : waiting.length > 0 ? html`<div class="warning row"><p class="grow">${t("needsRestart", { keys: waiting.join(", ") })}</p>
+      ${this.restarting ? html`<p class="well" role="status" id="restarting">${t("restarting")}</p>` : waiting.length > 0 ? html`<div class="warning row"><p class="grow">${t("needsRestart", { keys: this.named(waiting) })}</p>
         <p-button kind="main" @click=${this.restart} id="restart">${t("restart")}</p-button></div>` : nothing}
       ${moved(this.move)}${this.wrong ? html`<p class="trouble" role="alert">${this.wrong}</p>` : nothing}
       ${warnings.length > 0 ? html`<details class="well"><summary>${t("warnings")} (${warnings.length})</summary><ul>${warnings.map((w) => html`<li>${inWords(w)}</li>`)}</ul></details>` : nothing}
-      <div class="row" role="group" aria-label=${t("how")}>${(["form", "text"] as const).map((m) => html`
-        <p-button pressed=${this.mode === m ? "true" : "false"} @click=${() => (this.mode = m)} data-test=${m}>${t(m)}</p-button>`)}</div>
-      ${this.mode === "form"
-        ? html`<p-config-form .keys=${s.keys ?? []} .changes=${this.changes} .faults=${this.faults} @changed=${this.changed}></p-config-form>`
-        : html`${s.why ? html`<p class="well">${told(s.why)}</p>` : nothing}
-          <p-config-text .text=${this.text ?? s.text} .faults=${this.text === undefined ? (s.faults ?? []) : (this.checked?.faults ?? [])} ?checked=${this.checked !== undefined} @typed=${this.typed}></p-config-text>`}
+      <p-config-form .keys=${s.keys ?? []} .groups=${s.groups} .changes=${this.changes} .faults=${this.faults} .file=${s.file} .first=${this.first}
+.texts=${this.texts}
+        @changed=${this.changed}>${this.file()}</p-config-form>
       ${this.changes.size > 0 ? this.bar() : nothing}
     </div>`;
   }
 
+  // file renders where the configuration is, and the owner's file as text.
+  private file(): unknown {
+    const s = this.shown!;
+    return html`<div slot="text" class="stack"><h3>${t("text")}</h3><p class="muted small">${t("file", { file: s.file || "–", settings: s.settings })}</p>
+      <div><p-button pressed=${this.asText ? "true" : "false"} @click=${() => (this.asText = !this.asText)} data-test="text">${t("showText")}</p-button></div>
+      ${!this.asText ? nothing : html`${s.why ? html`<p class="well">${told(s.why)}</p>` : nothing}
+        <p-config-text .text=${this.text ?? s.text} .faults=${this.text === undefined ? (s.faults ?? []) : (this.checked?.faults ?? [])} ?checked=${this.checked !== undefined} @typed=${this.typed}></p-config-text>`}</div>`;
+  }
+
+  // named returns the labels of keys.
+  private named(keys: readonly string[]): string {
+    const names = keys.map((key) => {
+      const k = this.shown?.keys?.find((o) => o.key === key);
+      return k ? this.texts.name(key, k.label) : key;
+    });
+    return new Intl.ListFormat(locale(), { type: "unit" }).format(names);
+  }
+
   private bar(): unknown {
-    return html`<div class="bar" id="bar"><p role="status">${t("pending", { n: this.changes.size })}</p>
+    const later = (this.shown?.keys ?? []).filter((k) => k.restart && this.changes.has(k.key)).map((k) => k.key);
+    return html`<div class="bar" id="bar"><div role="status"><p>${t("pending", { n: this.changes.size })}</p>
+        ${later.length > 0 ? html`<p class="small muted">${t("needsRestart", { keys: this.named(later) })}</p>` : nothing}</div>
       <div class="row">
         <p-button @click=${this.discard} ?disabled=${this.busy} data-test="discard">${t("discard")}</p-button>
         <p-button kind="main" @click=${this.save} ?busy=${this.busy} data-test="save">${t("save")}</p-button>
@@ -98,16 +128,33 @@ export class SettingsView extends View {
     const { key, value } = e.detail;
     const now = this.shown?.keys?.find((k) => k.key === key);
     const changes = new Map(this.changes);
-    if (value === undefined || (value !== null && now && now.type !== "secret" && plain(value) === plain(now.value))) changes.delete(key);
+    if (value === undefined || (value !== null && now && now.type !== "secret" && same(now, value, now.value))) changes.delete(key);
     else changes.set(key, value);
     this.changes = changes;
     this.faults = this.faults.filter((f) => f.key !== key);
+    this.soon(() => this.checkChanges());
   }
 
   private typed(e: CustomEvent<string>): void {
     this.text = e.detail;
+    this.soon(() => this.check());
+  }
+
+  private soon(work: () => Promise<void>): void {
     clearTimeout(this.timer_);
-    this.timer_ = setTimeout(() => void this.check(), debounce);
+    this.timer_ = setTimeout(() => void work(), debounce);
+  }
+
+  // checkChanges shows the faults that the changes would cause, at their fields.
+  private async checkChanges(): Promise<void> {
+    const changes = this.changes;
+    const set = Object.fromEntries(changes);
+    try {
+      const faults = changes.size === 0 ? this.shown?.faults : (await send<Checked>("POST", "api/v1/config/check", { set })).faults;
+      if (changes === this.changes) this.faults = faults ?? []; // otherwise there was another change during the request
+    } catch {
+      // Saving makes the same check, and shows why it fails.
+    }
   }
 
   private async check(): Promise<void> {
@@ -133,10 +180,11 @@ export class SettingsView extends View {
     this.busy = false;
   }
 
-  private async discard(): Promise<void> {
-    if (!(await ask({ heading: t("discardReally"), text: t("pending", { n: this.changes.size }), yes: t("discard"), no: t("keepEditing"), danger: true }))) return;
+  private discard(): void {
+    const { changes, faults } = this;
     this.changes = new Map();
     this.faults = this.shown?.faults ?? [];
+    this.undoable(t("discarded"), () => Promise.resolve(), () => Object.assign(this, { changes, faults }));
   }
 
   private async restart(): Promise<void> {

@@ -2,9 +2,6 @@
 
 import { html } from "lit";
 import { english, part, told, type Said } from "../lib/said.js";
-import { catalogue } from "../lib/words.js";
-
-const t = catalogue("settings");
 
 export interface Key {
   key: string;
@@ -21,6 +18,21 @@ export interface Key {
   about?: string; // key of the description in the translations
   kinds?: Record<string, string[]>; // for a list of sections: the keys of an entry by its kind
   in_file?: boolean; // the owner's file sets it too, although the value is changed here
+  restart?: boolean; // a change takes effect after a restart
+  group: string; // name of a Group
+  label: string; // the key in people's words, in English
+  under?: { key: string; label: string }; // the section that contains the key
+  words?: string; // what else people call the key, in English
+  format?: "hours" | "languages" | "timezone" | string;
+  unit?: string; // sign of a number's unit
+  options?: { value: string; label: string }[]; // values and their English labels; a text may have others too
+}
+
+// Group is a group of keys. Its texts are English.
+export interface Group {
+  name: string;
+  label: string;
+  about: string;
 }
 
 // isSet reports whether a secret has a value.
@@ -45,6 +57,7 @@ export interface Shown {
   text: string; // text of the owner's file
   why?: string; // why the text is not shown
   keys: Key[] | null;
+  groups: Group[];
   faults?: Fault[] | null;
   warnings?: (Warning | string)[] | null;
   restart?: string[] | null; // keys that take effect after a restart
@@ -65,12 +78,12 @@ export type Changes = ReadonlyMap<string, unknown>;
 
 // faulty returns the text of a fault with its key, embedded by within in another text.
 export function faulty(f: Fault, within = (text: string) => text): Said {
-  return told(f.message, (message) => within(f.key ? t("faultOf", { key: f.key, message }) : message));
+  return told(f.message, (message) => within(f.key ? `${f.key}: ${message}` : message));
 }
 
-// below returns the text of the faults of a key, to show below its field.
+// below returns the text of the faults of a key, to show below its field. They include the faults of values in it.
 export function below(faults: readonly Fault[], key: string): Said {
-  const own = faults.filter((f) => f.key === key);
+  const own = faults.filter((f) => f.key === key || f.key?.startsWith(`${key}.`));
   return own.length === 0 ? "" : html`${own.map((f) => html`${told(f.message)} `)}`;
 }
 
