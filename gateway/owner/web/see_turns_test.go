@@ -4,8 +4,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -125,7 +123,6 @@ func seeTurns(t *testing.T, c *chromium) {
 	if len(saved) != 1 || saved[0].Reason != "the model is away" {
 		t.Errorf("saved %+v", saved)
 	}
-	b.keep("turns")
 }
 
 // seeWeek: a robot's battery, signal, moods and senses, and its tools only where they are asked for.
@@ -147,25 +144,12 @@ func seeWeek(t *testing.T, c *chromium) {
 	b.click("[data-test=details] >>> summary")
 	b.sees("p-tools")
 	b.inspect("a robot's details")
-	b.keep("week")
 	b.view("robots/"+guest, "p-robot")
 	b.says("p-robot-week", "This robot has reported neither battery nor signal.")
 	b.view("sensed", "p-sensed")
 	b.says("[data-test=sensed-day]", "7 PM: 30 times")
 	b.inspect("what was sensed")
-	b.keep("sensed")
 	h.Bus.Publish(device.ID(guest), "s", event.Perceived{Name: "touch", Data: []byte("{}")})
 	b.view("robots/"+guest, "p-robot")
 	b.says("[data-test=sensed-day]", "1 time")
-}
-
-// keep saves pictures of a view where PERCH_FAILED_SCREENSHOTS names a folder.
-func (b *tab) keep(name string) {
-	if to := os.Getenv("PERCH_KEPT"); to != "" {
-		for suffix, width := range map[string]int64{"-wide": 1400, "-narrow": 390} {
-			b.at(width, 2400)
-			b.frame()
-			b.picture(filepath.Join(to, name+suffix+".png"))
-		}
-	}
 }
