@@ -65,6 +65,7 @@ async def use_everything(run):
         await controls.adopt_new(run)
     async with run.step("an update"):
         await controls.update(run)
+    engines = {}
     async with run.step("Wyoming: Perch's engines in Home Assistant"):
         engines = await assist.add_wyoming(run)
         await assist.use_perch(run, engines)

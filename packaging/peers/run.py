@@ -113,6 +113,8 @@ class Run:
         print(f"Home Assistant has started after {time.monotonic() - began:.1f} s", flush=True)
         await self.ha.add("mqtt", broker="127.0.0.1", port=self.programs.ports["mqtt"], username="perch", password=password)
         await self.ha.connect()
+        with contextlib.suppress(Timeout):  # 2026.11 ends after five minutes with an address that nobody has confirmed
+            await self.ha.ask("http/config/promote")
 
     async def announcements(self):
         """Returns the announced components by unique ID, each with the name of its device, as Home Assistant listens to topics."""
