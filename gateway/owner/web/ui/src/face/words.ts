@@ -10,7 +10,6 @@ import zh from "../../../../../../language/zh-Hans/face.json";
 import type { Emotion, State } from "./faces.js";
 
 interface Words {
-  noRobot: string;
   states: Record<State, string>;
   emotions: Record<Emotion, string>;
   said: typeof en.said;
@@ -35,7 +34,7 @@ export function stateIn(s: State | undefined, language: string): string {
 
 // noRobot returns a sentence for a robot that is not known.
 export function noRobot(language: string, name: string): string {
-  return wordsOf(language).noRobot.replace("{name}", () => name);
+  return wordsOf(language).said.noRobot.replace("{name}", () => name);
 }
 
 const both = (w: Words, first: string, second: string): string => w.said.both.replace("{first}", () => first).replace("{second}", () => second);
