@@ -154,7 +154,7 @@ func seeFacts(t *testing.T, c *chromium) {
 	h.WaitForTools(kitchen)
 	h.Robots.RecordSeen(kitchen, time.Now().Add(-7*time.Minute))
 	b := c.visit(t, h, "#/robots/"+kitchen)
-	b.says("p-card.details", "here now")
+	b.until(`see.one("main > p-robot")?.shadowRoot.textContent.includes("here now")`)
 	var robot struct {
 		LastSeen time.Time `json:"last_seen"`
 	}

@@ -166,11 +166,11 @@ func seeAway(t *testing.T, c *chromium) {
 	r, at := relayTo(t, h.LocalURL())
 	b := c.browse(t)
 	b.allow("ERR_EMPTY_RESPONSE", "ERR_CONNECTION", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_SOCKET_NOT_CONNECTED", "dynamically imported module")
-	b.open(at + "#/engines")
-	b.sees("main > p-engines")
-	b.view("", "p-home")
+	b.open(at + "#/memory")
+	b.sees("main > p-memory")
+	b.view("sensed", "p-sensed")
 	b.until("see.one('p-shell')?.link === 'fine'")
-	for hash, broken := range map[string]string{"engines": "main > p-engines >>> [data-test=failed]", "doctor": "main > p"} {
+	for hash, broken := range map[string]string{"memory": "main > p-memory >>> [data-test=failed]", "turns": "main > p"} {
 		r.cut()
 		b.says("[data-test=link]", "lost")
 		value[bool](b, "(location.hash = '#/"+hash+"', true)")
