@@ -47,6 +47,9 @@ func startFirefox(t *testing.T, authority string) *firefox {
 		user_pref("media.autoplay.default", 0);
 		user_pref("media.navigator.streams.fake", true);
 		user_pref("media.navigator.permission.disabled", true);
+		user_pref("dom.ipc.processCount", 1);
+		user_pref("fission.autostart", false);
+		user_pref("browser.startup.page", 0);
 		user_pref("datareporting.policy.dataSubmissionEnabled", false);
 		user_pref("app.update.enabled", false);
 	`), 0o600))
@@ -96,7 +99,7 @@ func startFirefox(t *testing.T, authority string) *firefox {
 func (f *firefox) call(method string, params map[string]any) json.RawMessage {
 	f.t.Helper()
 	f.last++
-	deadline := time.Now().Add(time.Minute) // the first command waits until Firefox has started
+	deadline := time.Now().Add(2 * time.Minute) // the first command waits until Firefox has started
 	must.Succeed(f.t, f.socket.SetWriteDeadline(deadline))
 	must.Succeed(f.t, f.socket.WriteJSON(map[string]any{"id": f.last, "method": method, "params": params}))
 	for {
@@ -175,10 +178,19 @@ func (f *firefox) says(selector, text string) {
 // click presses the left button of the mouse on an element, once it can be hit.
 func (f *firefox) click(selector string) {
 	f.t.Helper()
-	f.until("!see.at(" + quote(selector) + ").why")
-	f.frame() // it has come to rest
-	var at struct{ X, Y float64 }
-	f.evaluate("see.at("+quote(selector)+")", &at)
+	var at struct {
+		X, Y float64
+		Why  string
+	}
+	for end := time.Now().Add(patience); ; f.frame() {
+		at.Why = ""
+		if f.evaluate("see.at("+quote(selector)+")", &at) && at.Why == "" {
+			break
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("%s cannot be clicked: %s", selector, at.Why)
+		}
+	}
 	f.perform(map[string]any{"type": "pointer", "id": "mouse", "actions": []map[string]any{
 		{"type": "pointerMove", "x": int(at.X), "y": int(at.Y)}, {"type": "pointerDown", "button": 0}, {"type": "pointerUp", "button": 0}}})
 }

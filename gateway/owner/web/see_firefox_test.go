@@ -24,7 +24,10 @@ func TestPageInFirefox(t *testing.T) {
 
 	h.StartRobot(simrobot.Options{MAC: guestMAC, Asleep: true, Forever: true})
 	f.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
-	f.sees("[data-test=robot-" + guest + "]")
+	f.fill("[data-test=robot-name]", "Beep")
+	f.click("[data-test=named]")
+	f.says("[data-test=robot-"+guest+"]", "Beep")
+	f.until(`!see.has("p-dialog")`)
 
 	f.open(h.at() + "#/settings")
 	f.fill("#find", "name")
