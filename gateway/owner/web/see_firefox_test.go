@@ -53,6 +53,7 @@ func TestPageInFirefox(t *testing.T) {
 	f.click("[data-test=use-microphone]")
 	f.says("[data-test=fingerprint]", h.Fingerprint)
 	f.click("[data-test=go-https]")
-	f.until(`location.protocol === "https:" && see.one("[data-test=status]")?.dataset.state === "idle"`)
+	f.until(`location.protocol === "https:" && location.pathname === "/robot"`)
+	f.until(`see.one("[data-test=status]")?.dataset.state === "idle"`)
 	f.until(`isSecureContext && !see.has("[data-test=deaf]") && navigator.mediaDevices.getUserMedia({ audio: true }).then((s) => s.getAudioTracks().length === 1)`)
 }
