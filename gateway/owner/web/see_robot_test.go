@@ -173,7 +173,6 @@ func seeFacts(t *testing.T, c *chromium) {
 	b.click("[data-test=waiting-" + guest + "] [data-test=adopt]")
 	b.lacks("[data-test=waiting-" + guest + "]")
 	nobody := c.visit(t, h, "face?robot=nobody")
-	nobody.allow("404")
 	nobody.until(`see.one("stack-chan-face")?.text.includes("no robot “nobody”")`)
 }
 

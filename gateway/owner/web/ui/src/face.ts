@@ -5,7 +5,7 @@
 import { moodOf } from "./face/face.js";
 import { noRobot } from "./face/words.js";
 import { fieldsOf, textOf } from "./robot/wire.js";
-import { get, Refusal, socketURL } from "./lib/api.js";
+import { get, socketURL } from "./lib/api.js";
 import { language } from "./lib/words.js";
 
 const captionFor = 8000;
@@ -79,10 +79,12 @@ class Fed {
 
 // mustKnow shows a sentence if there is no such robot.
 async function mustKnow(robot: string): Promise<void> {
+  const simple = (name = "") => name.toLowerCase().replaceAll(":", "");
   try {
-    await get(`api/v1/devices/${encodeURIComponent(robot)}`);
-  } catch (e) {
-    if (e instanceof Refusal && e.status === 404) face.text = noRobot(language(), robot);
+    const all = await get<{ id: string; name?: string }[]>("api/v1/devices");
+    if (!all.some((d) => simple(d.id) === simple(robot) || simple(d.name) === simple(robot))) face.text = noRobot(language(), robot);
+  } catch {
+    // The connection is lost; the face sleeps until it is back.
   }
 }
 
