@@ -21,7 +21,7 @@ import (
 // sound and the robot of the page load when they are first needed.
 const (
 	mostFirst = 60_000  // for the dashboard's first view
-	mostAll   = 180_000 // for every view there is
+	mostAll   = 180 << 10 // for every view there is
 )
 
 // output is a file of the bundle, as esbuild tells of it.
