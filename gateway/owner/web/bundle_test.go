@@ -20,7 +20,7 @@ import (
 // What a browser loads, compressed, in bytes: with one language. The plots, the
 // sound and the robot of the page load when they are first needed.
 const (
-	mostFirst = 60_000  // for the dashboard's first view
+	mostFirst = 60_000    // for the dashboard's first view
 	mostAll   = 180 << 10 // for every view there is
 )
 
