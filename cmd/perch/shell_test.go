@@ -17,7 +17,7 @@ func TestBashCompletes(t *testing.T) {
 fi`)
 	const ids = "a0b1c2d3e4f5 a0b1c2d3e4f6"
 	for line, want := range map[string]string{
-		"perch ":                                      "backup character check-config completion diary doctor health help memory notification open relay restore robot serve set skill status unset version",
+		"perch ":                                      "backup character check-config completion diary doctor health help https memory notification open relay restore robot serve set skill status unset version",
 		"perch re":                                    "relay restore",
 		"perch set mqtt.us":                           "mqtt.user",
 		"perch unset speech.si":                       "speech.silence",

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
 	"unicode"
 
+	"perch/child"
 	"perch/driver"
 	"perch/voice"
 )
@@ -117,11 +119,11 @@ var variant = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // language, then those for other languages.
 func (e *Engine) Voices(ctx context.Context) ([]voice.Named, error) {
 	own := e.voice(voice.Options{})
-	variants, err := exec.CommandContext(ctx, "espeak-ng", "--voices=variant").Output()
+	variants, err := listVoices(ctx, "--voices=variant")
 	if err != nil {
 		return nil, fmt.Errorf("list the variants of espeak-ng: %w", err)
 	}
-	all, err := exec.CommandContext(ctx, "espeak-ng", "--voices").Output()
+	all, err := listVoices(ctx, "--voices")
 	if err != nil {
 		return nil, fmt.Errorf("list the voices of espeak-ng: %w", err)
 	}
@@ -144,6 +146,13 @@ func (e *Engine) Voices(ctx context.Context) ([]voice.Named, error) {
 		}
 	}
 	return append(list, others...), nil
+}
+
+// listVoices returns what the program espeak-ng prints for an option.
+func listVoices(ctx context.Context, option string) ([]byte, error) {
+	c := exec.CommandContext(ctx, "espeak-ng", option)
+	c.Env = child.Environ(os.Environ())
+	return c.Output()
 }
 
 // Close ends the process, after the current text.

@@ -93,7 +93,12 @@ func TestDevices(t *testing.T) {
 	want.BaseURL = "http://perch.local:8003"
 	want.Waiting, want.Code, want.Adopted, want.Connected, want.Talking = "", "", true, true, true
 	want.State, want.Emotion, want.Tools = agent.Thinking, "happy", []string{"self.reboot"}
-	if got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5"); !reflect.DeepEqual(got, want) {
+	got := get[admin.Device](t, h, "/api/v1/devices/a0b1c2d3e4f5")
+	if since := time.Since(got.LastSeen); since < 0 || since > time.Minute {
+		t.Errorf("a connected robot was last here %s ago", since)
+	}
+	want.LastSeen = got.LastSeen
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("adopted and thinking: %+v, want %+v", got, want)
 	}
 	if _, body := h.ask(http.MethodGet, "/api/v1/devices", ""); strings.Contains(body, token) || strings.Contains(body, "epoch") {
