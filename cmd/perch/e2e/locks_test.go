@@ -51,7 +51,7 @@ const (
 // thought of.
 var routeLocks = map[lock][]string{
 	public: {"GET /perch-card.js", "GET /blueprints/:name"},
-	pages: {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /perch-authority.crt", "GET /perch-authority.mobileconfig",
+	pages: {"GET /", "GET /robot", "GET /face", "GET /assets/:name", "GET /perch-authority.crt", "GET /perch-authority.mobileconfig", "GET /manifest.webmanifest", "GET /sw.js",
 		"GET /session", "POST /session", "POST /session/code", "DELETE /session", "DELETE /sessions"},
 	anyone: {"GET /health", "GET /ready",
 		"GET /xiaozhi/ota", "POST /xiaozhi/ota", "GET /xiaozhi/ota/", "POST /xiaozhi/ota/", "POST /xiaozhi/ota/activate"},
@@ -64,14 +64,14 @@ var routeLocks = map[lock][]string{
 		"GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/days", "GET /api/v1/diary", "GET /api/v1/diary/verify", "POST /api/v1/adopt",
 		"GET /api/v1/notifications", "POST /api/v1/notifications", "GET /api/v1/permissions", "POST /api/v1/permissions/:id",
 		"GET /api/v1/memory", "GET /api/v1/memory/stats", "DELETE /api/v1/memory/:id", "DELETE /api/v1/conversations/*name",
-		"GET /api/v1/devices", "POST /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort",
+		"GET /api/v1/devices", "POST /api/v1/devices", "GET /api/v1/devices/:id", "PUT /api/v1/devices/:id", "DELETE /api/v1/devices/:id", "POST /api/v1/devices/:id/abort", "POST /api/v1/devices/:id/ask", "POST /api/v1/devices/:id/leave",
 		"POST /api/v1/devices/:id/alert", "POST /api/v1/devices/:id/assets", "GET /api/v1/devices/:id/firmware",
 		"GET /api/v1/devices/:id/picture", "POST /api/v1/devices/:id/reboot", "GET /api/v1/devices/:id/record",
 		"POST /api/v1/devices/:id/say", "GET /api/v1/devices/:id/tools", "POST /api/v1/devices/:id/tools/:name",
 		"POST /api/v1/devices/:id/token", "POST /api/v1/devices/:id/upgrade", "GET /api/v1/firmware", "POST /api/v1/firmware",
 		"DELETE /api/v1/firmware/:sha256",
 		"POST /api/v1/firmware/:sha256/rollout", "GET /api/v1/assets", "POST /api/v1/assets/:name", "DELETE /api/v1/assets/:name",
-		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused",
+		"GET /api/v1/backup", "POST /api/v1/restore", "DELETE /api/v1/strangers", "GET /api/v1/refused", "DELETE /api/v1/refused",
 		"POST /api/v1/memory", "PUT /api/v1/memory/:id", "POST /api/v1/notifications/:id/ack", "GET /api/v1/sessions",
 		"GET /api/agent-memory", "GET /api/agent-memory/stats", "POST /api/agent-memory", "PUT /api/agent-memory/:id", "DELETE /api/agent-memory/:id",
 		"POST /api/v1/devices/:id/gesture", "GET /api/v1/gestures",
@@ -95,7 +95,7 @@ var routeLocks = map[lock][]string{
 // nothing and show no secret. A proxy on this machine that says nothing of itself opens them
 // to everybody behind it.
 var keylessHere = []string{"GET /admin/devices", "GET /admin/songs", "GET /xiaozhi/admin/devices", "GET /xiaozhi/admin/songs",
-	"GET /metrics", "GET /api/v1/qr", "GET /api/v1/address", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/diary",
+	"GET /metrics", "GET /api/v1/qr", "GET /api/v1/address", "GET /api/v1/status", "GET /api/v1/events", "GET /api/v1/turns", "GET /api/v1/days", "GET /api/v1/diary",
 	"GET /api/v1/diary/verify", "GET /api/v1/notifications", "GET /api/v1/permissions", "GET /api/v1/memory", "GET /api/v1/memory/stats",
 	"GET /api/v1/devices", "GET /api/v1/devices/:id", "GET /api/v1/devices/:id/firmware", "GET /api/v1/devices/:id/picture",
 	"GET /api/v1/devices/:id/record", "GET /api/v1/devices/:id/tools", "GET /api/v1/firmware", "GET /api/v1/assets", "GET /api/v1/refused",
