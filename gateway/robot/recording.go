@@ -29,14 +29,16 @@ const maxWaitingLines = 1000
 
 // Errors of a recording.
 var (
-	// ErrLinesLost is returned by Record if lines were lost because they were read too slowly.
+	// ErrLinesLost is returned by Record if lines were lost because they were read too slowly. If ctx ends,
+	// ErrLinesLost is joined with ctx.Err().
 	ErrLinesLost = errors.New("the recording was ended because its lines were read too slowly")
 	// ErrAlreadyRecorded is returned by Record if the session is already being recorded.
 	ErrAlreadyRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
 )
 
 // Record records a robot's open session from now until its end, or the robot's next session if none is
-// open. It passes each line of the transcript to out.
+// open. It passes each line of the transcript to out. It returns nil when the session ends, ctx.Err() when
+// ctx ends, and ErrLinesLost if out was too slow.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
 	recorded, err := s.sessions.waitFor(ctx, id)
 	if err != nil {
@@ -84,16 +86,16 @@ func (s *Server) Record(ctx context.Context, id device.ID, out func(line string)
 		case <-recorded.done:
 			recorded.tap.Detach(r)
 			r.Finish(time.Now())
-			return drain(lines, out)
+			return drain(lines, &lost, out)
 		case <-ctx.Done():
 			r.Finish(time.Now())
-			return errors.Join(drain(lines, out), ctx.Err())
+			return errors.Join(drain(lines, &lost, out), ctx.Err())
 		}
 	}
 }
 
-// drain passes the lines that wait in the channel to out.
-func drain(lines <-chan transcript.Entry, out func(string) error) error {
+// drain passes the lines that wait in the channel to out. It returns ErrLinesLost if lines were lost.
+func drain(lines <-chan transcript.Entry, lost *atomic.Bool, out func(string) error) error {
 	for {
 		select {
 		case e := <-lines:
@@ -101,6 +103,9 @@ func drain(lines <-chan transcript.Entry, out func(string) error) error {
 				return err
 			}
 		default:
+			if lost.Load() {
+				return ErrLinesLost
+			}
 			return nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"perch/device/xiaozhi"
+	"perch/gateway/robot/transcript"
 )
 
 // records has the robot's session recorded until it ends. What it returns waits for
@@ -96,6 +98,22 @@ func TestRecordingTheNextSession(t *testing.T) {
 			t.Errorf("one who does not read: %v", err)
 		}
 	})
+}
+
+// TestLinesLostAtTheEnd: the loss of the last lines is reported, after the lines that are left.
+func TestLinesLostAtTheEnd(t *testing.T) {
+	for _, lose := range []bool{false, true} {
+		lines := make(chan transcript.Entry, 2)
+		lines <- transcript.Entry{Text: "one"}
+		lines <- transcript.Entry{Text: "two"}
+		var lost atomic.Bool
+		lost.Store(lose)
+		n := 0
+		err := drain(lines, &lost, func(string) error { n++; return nil })
+		if n != 2 || errors.Is(err, ErrLinesLost) != lose || !lose && err != nil {
+			t.Errorf("%d lines, lost %v: %v", n, lose, err)
+		}
+	}
 }
 
 // TestNothingForgedIsRecorded: whatever a robot sends, and whatever it claims to be,
