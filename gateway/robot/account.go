@@ -96,8 +96,8 @@ func (a *account) addCall(tool string, arguments map[string]any, result device.R
 	}
 }
 
-// get returns the details so far.
-func (a *account) get() Details {
+// snapshot returns a copy of the details so far.
+func (a *account) snapshot() Details {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	d := a.details

@@ -190,10 +190,10 @@ func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next returns the next announcement: an urgent one first, then stored sentences, then others. One that was
-// broken off comes after all that were not. An
-// announcement with an empty text means that all announcements must wait for the end of the quiet hours. If
-// ok is false, nothing waits, and the goroutine must end.
+// next returns the next announcement: an urgent one first, then stored sentences, then others.
+// Interrupted announcements come after all others. An announcement with an empty text means that all
+// announcements must wait for the end of the quiet hours. If ok is false, nothing waits, and the goroutine
+// must end.
 func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announcement, ok bool) {
 	c := n.conn
 	announcements := n.collectStored(now)

@@ -272,7 +272,7 @@ func (l *loop) recordTurn(end, reason string) {
 		l.Mind.AddExchange(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: said}, now)
 	}
 	if t.trusted.Load() {
-		details := t.account.get()
+		details := t.account.snapshot()
 		details.Reason = plain.Clip(reason, limit.Line)
 		l.Records.addTurn(TurnRecord{
 			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: said, End: end, Stages: t.clock.durations(), Details: details,

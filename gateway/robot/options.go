@@ -72,7 +72,7 @@ type Options struct {
 	Sounds   sounds          // sounds that robots can play
 	Loudness *voice.Loudness // receives the loudness of each robot's speech, by robot ID
 
-	// Moves is told that a robot's agent is about to call a tool of the robot. It may be nil.
+	// Moves is called before a robot's agent calls a tool of the robot. It may be nil.
 	Moves func(id device.ID, tool string, arguments map[string]any)
 	// Quiet reports whether an idle robot may speak nothing but urgent announcements.
 	Quiet func(now time.Time) bool
