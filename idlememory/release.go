@@ -26,8 +26,8 @@ const (
 // mapped when it is used.
 const populateRead = 22
 
-// Run releases memory one second after the start; again 30 s later, because a start takes longer than a
-// second; and whenever 30 s have passed since the last event. next waits for an event and reports
+// Run releases memory after one second without an event, again after 30 s more without one (a start takes
+// longer than a second), and from then on 30 s after each last event. next waits for an event and reports
 // whether it is urgent; an urgent event makes Run map all released pages again. Run returns when ctx
 // ends, or when next returns an error other than the deadline of its context.
 func Run(ctx context.Context, next func(context.Context) (urgent bool, err error), log *slog.Logger) {
@@ -80,12 +80,12 @@ func advise(advice uintptr, log *slog.Logger) {
 	program, err := os.Executable()
 	smaps, smapsErr := os.ReadFile("/proc/self/smaps")
 	if err = errors.Join(err, smapsErr); err != nil {
-		log.Debug("the program's memory cannot be released", "err", err)
+		log.Debug("madvise failed", "advice", advice, "err", err)
 		return
 	}
 	for _, p := range unwritten(smaps, program) {
 		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, p.from, p.to-p.from, advice); errno != 0 {
-			log.Debug("the program's memory cannot be released", "err", errno)
+			log.Debug("madvise failed", "advice", advice, "err", errno)
 		}
 	}
 }
@@ -93,9 +93,9 @@ func advise(advice uintptr, log *slog.Logger) {
 // pages is a mapping of memory: the addresses from (inclusive) and to (exclusive).
 type pages struct{ from, to uintptr }
 
-// unwritten returns the read-only mappings of the program's file that equal the file. smaps has the
-// format of /proc/PID/smaps. Mappings with a page that was written, for example by the loader, are
-// left out: unmapping would lose that page.
+// unwritten returns the private read-only mappings of the program's file of which no page was written
+// (Anonymous: 0 kB). A written page, for example by the loader, would be lost by unmapping it. smaps has
+// the format of /proc/PID/smaps.
 func unwritten(smaps []byte, program string) (mappings []pages) {
 	var p pages
 	for line := range strings.Lines(string(smaps)) {

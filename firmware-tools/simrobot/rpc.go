@@ -39,7 +39,7 @@ func (s *session) handleRPC(now time.Time, request object) error {
 	return s.sendError(now, id, "Method not implemented: "+method)
 }
 
-// sendResponse sends a JSON-RPC response. member is the JSON text of its member "result" or "error".
+// sendResponse sends a JSON-RPC response. member is `"result":…` or `"error":…`, including the name.
 func (s *session) sendResponse(now time.Time, id int, member string) error {
 	return s.sendText(now, fmt.Appendf(nil, `{"session_id":"%s","type":"mcp","payload":{"jsonrpc":"2.0","id":%d,%s}}`, s.id, id, member))
 }
@@ -118,8 +118,8 @@ func toolPage(tools []tool, cursor string, withUserTools bool) (string, Listed, 
 	return b.String(), l, nil
 }
 
-// handleCall handles tools/call. The server can also call tools with userOnly, which tools/list
-// hides from models.
+// handleCall handles tools/call. It also runs tools with userOnly, which tools/list lists only if
+// withUserTools is true.
 func (s *session) handleCall(now time.Time, id int, params object) error {
 	name, isString := params.text("name")
 	rawArguments := params.lookup("arguments")

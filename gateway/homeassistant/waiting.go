@@ -23,7 +23,8 @@ type Waiting struct {
 
 // waitingCommands holds the commands that wait for their robots: for each robot, the latest command for
 // each thing. Sentences and notifications wait in the notifier instead. A command stays in the table
-// until it has been carried out, because the broker no longer has it and the power may fail.
+// until it has been carried out, because the broker no longer has it and the power may fail. Only the hub's
+// goroutine may use it.
 type waitingCommands struct {
 	table   table[[]Waiting]
 	byRobot map[device.ID][]*Waiting // oldest first
@@ -60,8 +61,9 @@ func values(list []*Waiting) (commands []Waiting) {
 	return commands
 }
 
-// start marks a robot's commands as running and returns those that were not running yet. A reboot comes
-// last, because it would interrupt the other commands. The caller removes each command that has ended.
+// start marks a robot's commands as running, and returns the ones that were not running yet. A reboot comes
+// last, because it would interrupt the other commands. The caller calls remove for a command that was
+// carried out or refused, and store for one that must wait again.
 func (c *waitingCommands) start(id device.ID) []*Waiting {
 	var list, reboots []*Waiting
 	for _, w := range c.byRobot[id] {
