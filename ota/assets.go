@@ -65,8 +65,8 @@ func (f *Firmware) Assets() ([]Asset, error) {
 }
 
 // AddAsset stores an asset file. It replaces a file with the same name; running downloads of
-// that file are completed. A file that is invalid or incomplete is not stored. Errors have a
-// code and a status.
+// that file are completed. A file that is invalid or incomplete is not stored. Refusals have a
+// code and a status; other errors are internal.
 func (f *Firmware) AddAsset(ctx context.Context, name string, body io.Reader) (Asset, error) {
 	if !assetName().MatchString(name) {
 		return Asset{}, errAssetName
@@ -117,10 +117,10 @@ func (f *Firmware) RemoveAsset(name string) error {
 	return nil
 }
 
-// AssetFor returns the URL path and query at which a robot can download an asset file for a day.
-// The firmware downloads the file at its next start, and erases the present assets before it
-// checks the size of the new ones. Therefore AssetFor returns an error for a file that is too
-// large for the robot's partition, if the robot has reported the partition's size.
+// AssetFor returns the path and query of a URL at which the robot can download an asset file. The
+// URL is valid for ticketLifetime. The firmware downloads the file at its next start, and erases the
+// present assets before it checks the size of the new ones. Therefore AssetFor returns an error for a
+// file that is too large for the robot's partition, if the robot has reported the partition's size.
 func (f *Firmware) AssetFor(id device.ID, name string, now time.Time) (path string, err error) {
 	size, ok := f.assetSize(name)
 	if !ok {

@@ -60,7 +60,7 @@ func (f *Firmware) path(sha string) string { return filepath.Join(f.o.Dir, Image
 
 // Add reads an image, checks it and adds it to the catalogue, without a rollout. If the catalogue
 // already has the image, only the boards are added to it, and that it is signed. An image that is
-// invalid or incomplete is not stored. Errors have a code and a status.
+// invalid or incomplete is not stored. Refusals have a code and a status; other errors are internal.
 func (f *Firmware) Add(ctx context.Context, body io.Reader, u Upload, now time.Time) (Shown, error) {
 	if err := checkBoards(u.Boards); err != nil {
 		return Shown{}, err

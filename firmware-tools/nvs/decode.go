@@ -22,7 +22,7 @@ func Decode(image []byte) (*Partition, error) {
 		d.readPage(p)
 	}
 	if d.bad && len(d.entries) == 0 {
-		return nil, fmt.Errorf("%w: no entry has a correct checksum; it is encrypted, or not NVS", ErrFormat)
+		return nil, fmt.Errorf("%w: no entry can be read; it is encrypted, or not NVS", ErrFormat)
 	}
 	return &Partition{records: d.assemble(), damaged: d.damaged}, nil
 }
@@ -31,7 +31,7 @@ func Decode(image []byte) (*Partition, error) {
 type decoder struct {
 	sorted  []page // by sequence
 	entries []entry
-	bad     bool     // an entry has a wrong checksum
+	bad     bool     // an entry's own checksum is wrong; the checksums of values do not count
 	damaged []string // descriptions of damaged entries
 }
 
@@ -42,7 +42,7 @@ type page struct {
 	bytes    []byte
 }
 
-// entry is an entry together with the entries behind it that hold its content.
+// entry is an item on a page: its first entry of 32 bytes, and the entries that follow it with its content.
 type entry struct {
 	entryName
 	data    []byte // data of the first entry, 8 bytes
@@ -74,7 +74,7 @@ func (d *decoder) findPages(image []byte) error {
 		case state != pageActive && state != pageFull && state != pageFreeing, binary.LittleEndian.Uint32(b[28:]) != crc(b[4:28]):
 			damaged++
 			d.reportDamage("page %d: its header is wrong", n)
-		case b[8] < formatVersion2:
+		case b[8] < formatVersion2: // versions count down
 			return fmt.Errorf("%w: page %d has a newer version of the format", ErrFormat, n)
 		default:
 			d.sorted = append(d.sorted, page{n, binary.LittleEndian.Uint32(b[4:]), b})
@@ -188,7 +188,7 @@ func (e entry) fill(r *record) {
 		r.value.Data = append([]byte{}, e.content...)
 	case e.kind == String && isText && bytes.IndexByte(text, 0) < 0:
 		r.value.Data = append([]byte{}, text...)
-	default: // an unknown type
+	default: // an unknown type, or a value that Value cannot represent: kept unchanged
 		r.value.Data = bytes.Clone(e.raw[24:])
 		r.raw = bytes.Clone(e.raw)
 	}
