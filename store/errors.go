@@ -10,7 +10,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Errors of [Open]. The errors that wrap them are sentences with the file, the cause and the cure.
+// Errors of [Open]. Open wraps them in errors whose text names the file, the cause and the remedy.
 var (
 	// ErrLocked is returned if another process holds the lock for longer than Options.Timeout.
 	ErrLocked = errors.New("database in use")
@@ -27,7 +27,7 @@ var (
 var (
 	// ErrDamaged is returned if the file is truncated or overwritten, or if the disk fails.
 	ErrDamaged error = Shown{"database_damaged", 503,
-		"the appliance's database is damaged, so nothing more is stored; restart the appliance to save all that can be read, or restore a backup"}
+		"the appliance's database is damaged, so nothing more is stored; restart the appliance, which recovers the readable records, or restore a backup"}
 	// ErrClosed is returned by every use after Close.
 	ErrClosed = errors.New("database closed")
 	// ErrRefused is returned for a key that is empty or longer than MaxKey, and for a value that cannot be encoded as
@@ -54,14 +54,19 @@ func (s Shown) Code() string { return s.code }
 // Status returns the error's HTTP status.
 func (s Shown) Status() int { return s.status }
 
-// failure is an error with a text for the user. errors.Is also matches kind, one of the Err variables, and cause.
+// failure is an error with a text for the user. errors.Is also matches kind (one of the Err variables) and cause.
 type failure struct {
 	error
 	kind, cause error
 }
 
 // Unwrap makes errors.Is match kind and cause.
-func (f *failure) Unwrap() []error { return []error{f.error, f.kind, f.cause} }
+func (f *failure) Unwrap() []error {
+	if f.cause == nil {
+		return []error{f.error, f.kind}
+	}
+	return []error{f.error, f.kind, f.cause}
+}
 
 func newFailure(kind, cause error, sentence error) error { return &failure{sentence, kind, cause} }
 

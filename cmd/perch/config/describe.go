@@ -35,8 +35,8 @@ func Groups() []Group {
 	}
 }
 
-// description is what the page says of a key besides its documentation. It comes from the tags of the
-// key's field, all of which are optional. A key inherits the group of its section.
+// description is what the page says about a key besides its documentation. It comes from optional tags of
+// the key's field. A key inherits the group of its section.
 type description struct {
 	Group string `json:"group"`
 	// Label is the tag label, the key in people's words.

@@ -10,12 +10,12 @@ import (
 	"perch/driver"
 )
 
-// EngineKind describes a kind of engine that a list of engines may contain, for a form.
+// EngineKind describes a kind of engine, so that a form can offer it for a list in the configuration.
 type EngineKind struct {
 	Kind    string         `json:"kind"`
 	Summary string         `json:"summary"`
 	About   string         `json:"about"`          // the key of Summary in language/TAG/keys.json
-	Cost    string         `json:"cost,omitempty"` // a Cost; empty if it depends on the address
+	Cost    string         `json:"cost,omitempty"` // CostFree or CostBilled; empty if it depends on the engine's address
 	Options []EngineOption `json:"options"`
 }
 
@@ -65,7 +65,8 @@ func engineKinds[S, E any](about string, list driver.List[S, E]) (kinds []Engine
 	return kinds
 }
 
-// costOf returns the cost of a kind of engine. runs lists what users of the engine run.
+// costOf returns the cost of a kind of engine. runs is Driver.Runs; it contains "nothing" if the engine needs
+// no other program.
 func costOf(runs []string, billed bool) string {
 	switch {
 	case billed:
@@ -77,7 +78,7 @@ func costOf(runs []string, billed bool) string {
 }
 
 // Cost returns what a use of the engine costs, as EngineKind.Cost. An engine at an address of the internet
-// may be billed.
+// may be billed. It returns "" for a server in the local network.
 func (e Engine) Cost() string {
 	if isPublic(driver.Value[string](e.Options, "url")) {
 		return CostBilled
