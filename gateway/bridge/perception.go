@@ -64,13 +64,13 @@ func (s *sensation) read(body []byte) error {
 		s.Data = json.RawMessage("{}")
 	}
 	if s.Data[0] != '{' {
-		return httpserver.BadBody("data is an object")
+		return httpserver.BadBody("data must be an object")
 	}
 	return nil
 }
 
 // perceive accepts a perception event from another program. The robot need not be connected to this appliance, because
-// another voice server also reports the events of the robots that are connected to it. If the body names no robot, the
+// other voice servers also report the events of their robots here. If the body names no robot, the
 // event is for the robot of the session, or for the first connected robot.
 func (a *API) perceive(_ context.Context, body []byte) (done, error) {
 	var s sensation
@@ -125,7 +125,7 @@ func (a *API) recent(name, limit string) ([]Sensed, error) {
 	}
 	n, err := strconv.Atoi(limit)
 	if err != nil || n < 1 {
-		return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "limit is a number of 1 or more", HTTP: http.StatusBadRequest}
+		return nil, &httpserver.Fault{Word: "bad_limit", Sentence: "limit must be a number of at least 1", HTTP: http.StatusBadRequest}
 	}
 	if !slices.Contains(a.o.Senses.Robots(), id) {
 		return nil, &httpserver.Fault{Word: "unknown_robot", Sentence: "there are no events of a robot with this ID", HTTP: http.StatusNotFound}

@@ -129,12 +129,13 @@ func (p clawd) open(ctx context.Context, note func(error)) (link, error) {
 type clawdLink struct {
 	*httpLink
 	clawd
-	states    map[string]feed.State   // latest states that were sent; key: robot ID, session ID or "home"
+	states    map[string]feed.State   // latest states, except sleeping; key: robot ID, session ID or "home"
 	asking    map[string]*clawdAsking // sessions with questions that the pet shows; key as in states
 	answering sync.WaitGroup          // counts the goroutines of ask
 }
 
-// clawdAsking holds the context of the questions of a session, which ends with the questions.
+// clawdAsking is the context of a session's open questions. It is cancelled when they are answered elsewhere or the link
+// closes.
 type clawdAsking struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -188,7 +189,7 @@ func (l *clawdLink) frame(ctx context.Context, f *feed.Frame, _ Scene) error {
 			return l.post(ctx, body)
 		}
 	case feed.Notice:
-		if b.Question != "" { // the pet shows the state notification too
+		if b.Question != "" { // the pet also gets the state Notification, so nothing else is needed
 			if l.words.get("permission") != "" {
 				l.ask(session, b)
 			}
@@ -211,7 +212,7 @@ type clawdPermission struct {
 	Session string            `json:"session_id"`
 }
 
-// ask has the pet show a question, and passes the answer of the person there to l.answer.
+// ask makes the pet show a question. It returns at once; a goroutine passes the user's answer to l.answer.
 func (l *clawdLink) ask(session string, n feed.Notice) {
 	asking := l.asking[session]
 	if asking == nil {
@@ -231,7 +232,7 @@ func (l *clawdLink) ask(session string, n feed.Notice) {
 			return // the question was answered elsewhere, or the pet does not answer questions
 		}
 		d := response.Output.Decision
-		if allow := d.Behavior == "allow"; allow || d.Behavior == "deny" && d.Message == "" { // a message says why the pet denies by itself
+		if allow := d.Behavior == "allow"; allow || d.Behavior == "deny" && d.Message == "" { // a denial with a message comes from the pet itself, not from the user
 			if err := l.answer(n.Question, allow); err != nil && !errors.Is(err, agent.ErrNoQuestion) {
 				l.warnings.set("permission", err)
 			}
