@@ -1,5 +1,5 @@
-// Package daily sums up what robots did: when they talked, how long people waited, their battery, their moods, and
-// what they sensed. The owner's page draws these sums.
+// Package daily keeps sums of each robot's days: utterances heard, waiting times, battery, moods and perception events.
+// The owner's page draws them.
 package daily
 
 import (
@@ -13,36 +13,35 @@ import (
 	"perch/plain"
 )
 
-// Day are the sums of one robot over one day of the household's calendar. The hours are those of its clock: the hour
-// that comes twice when summer time ends has one sum, and the hour that is left out when it begins has none.
+// Day holds the sums of one robot for one date in the household's time zone. Hours are local: the hour repeated when
+// daylight saving time ends has one sum, and the skipped hour has none.
 type Day struct {
 	Robot   device.ID        `json:"robot"`
 	Date    string           `json:"date"`              // such as "2026-11-28"
-	Talks   Hours            `json:"talks,omitempty"`   // how often somebody said something
+	Talks   Hours            `json:"talks,omitempty"`   // number of utterances heard
 	Waits   map[string]Wait  `json:"waits,omitempty"`   // by stage; see event.Stages
-	Battery Hours            `json:"battery,omitempty"` // latest charge in percent
-	Signal  Hours            `json:"signal,omitempty"`  // latest strength of the Wi-Fi signal: 1 (weak), 2 or 3 (strong)
-	Moods   map[string]Hours `json:"moods,omitempty"`   // milliseconds of each mood except neutral
-	Sensed  map[string]Hours `json:"sensed,omitempty"`  // number of events, by their names
+	Battery Hours            `json:"battery,omitempty"` // latest charge in each hour, in percent
+	Signal  Hours            `json:"signal,omitempty"`  // latest strength of the Wi-Fi signal in each hour: 1 (weak), 2 or 3 (strong)
+	Moods   map[string]Hours `json:"moods,omitempty"`   // milliseconds that each mood except neutral was shown
+	Sensed  map[string]Hours `json:"sensed,omitempty"`  // number of perception events, by name
 }
 
-// Hours has a number for each hour from 0 to 23 in which there was something.
+// Hours maps an hour, from 0 to 23, to a value. Hours without a value are missing.
 type Hours map[int]int
 
-// Wait is how long a stage took in all answers that had it.
+// Wait is the total duration of a stage over all turns that had it.
 type Wait struct {
 	Turns int   `json:"turns"`
-	Ms    int64 `json:"ms"` // the sum, in milliseconds
+	Ms    int64 `json:"ms"` // total duration in milliseconds
 }
 
-// maxSensed is the maximum number of names in Day.Sensed. Further events are added under Other. It keeps a Day below
-// six kilobytes, whatever a robot reports.
+// maxSensed is the maximum number of names in Day.Sensed, not counting Other. It limits an encoded Day to six kilobytes.
 const maxSensed = 8
 
-// Other is the name in Day.Sensed of the events whose names have no place of their own.
+// Other is the key in Day.Sensed for all further names.
 const Other = "other"
 
-// add adds an event at an hour, and returns whether the event has changed d.
+// add adds an event at an hour, and reports whether the event has changed d.
 func (d *Day) add(e event.Event, hour int) bool {
 	switch e := e.(type) {
 	case event.Heard:
@@ -63,8 +62,8 @@ func (d *Day) add(e event.Event, hour int) bool {
 	return true
 }
 
-// addTurn adds the durations of the stages of a turn, and returns whether it is a turn for which somebody has waited: an
-// announcement is not.
+// addTurn adds the durations of a turn's stages, and reports whether it did. It ignores turns without a first token, such
+// as announcements, because nobody waited for them.
 func (d *Day) addTurn(e event.TurnEnded) bool {
 	if _, answered := e.Stages[event.StageFirstToken]; !answered {
 		return false
@@ -83,7 +82,7 @@ func (d *Day) addTurn(e event.TurnEnded) bool {
 	return true
 }
 
-// addStatus sets the battery and the signal of an hour, and returns whether they have changed.
+// addStatus sets the battery and the signal of an hour, and reports whether they have changed.
 func (d *Day) addStatus(e event.RobotStatus, hour int) (changed bool) {
 	if e.Battery != nil {
 		changed = d.Battery.set(hour, *e.Battery)
@@ -94,18 +93,18 @@ func (d *Day) addStatus(e event.RobotStatus, hour int) (changed bool) {
 	return changed
 }
 
-// signals returns the words of the firmware for the strength of the Wi-Fi signal, the weakest first.
+// signals returns the firmware's words for the strength of the Wi-Fi signal, from weak to strong.
 func signals() []string { return []string{"weak", "medium", "strong"} }
 
-// addMood adds the time for which a mood was shown.
+// addMood adds to an hour the time that a mood was shown.
 func (d *Day) addMood(name string, hour int, shown time.Duration) {
 	addTo(&d.Moods, name, hour, int(shown.Milliseconds()))
 }
 
-// add adds n to an hour.
+// add adds n to the value of an hour.
 func (h *Hours) add(hour, n int) { h.set(hour, (*h)[hour]+n) }
 
-// set sets an hour, and returns whether that has changed it.
+// set sets the value of an hour, and reports whether it changed.
 func (h *Hours) set(hour, n int) bool {
 	if before, known := (*h)[hour]; known && before == n {
 		return false
@@ -117,7 +116,7 @@ func (h *Hours) set(hour, n int) bool {
 	return true
 }
 
-// addTo adds n to an hour under a name.
+// addTo adds n to (*sums)[name][hour].
 func addTo(sums *map[string]Hours, name string, hour, n int) {
 	if *sums == nil {
 		*sums = map[string]Hours{}

@@ -14,20 +14,21 @@ import (
 	"perch/event"
 )
 
-// KeptDays is how many days are kept, today included: the page draws a week.
+// KeptDays is the number of days that are kept, including today: the page draws a week.
 const KeptDays = 7
 
 // storeInterval is the interval between two writes of the changed sums. It is long because frequent writes wear out an
-// SD card. A power cut loses what was added since the latest write.
+// SD card. A power cut loses the events since the latest write.
 const storeInterval = time.Hour
 
-// maxRobots is the maximum number of robots with sums of the same day.
+// maxRobots is the maximum length of Sums.open. Events of further robots are ignored.
 const maxRobots = 1000
 
-// maxJump is how far the clock may deviate between two writes before it counts as set, and not as running fast or slow.
+// maxJump is the largest difference between the clocks, since the previous write, that counts as drift. After a larger
+// one the wall clock was set.
 const maxJump = time.Minute
 
-// table stores the sums of a day of a robot by key. The writes are asynchronous.
+// table stores days. A key is DATE/ROBOT. PutSoon and DeleteSoon are asynchronous.
 type table interface {
 	Get(key string) (d Day, found bool, err error)
 	PutSoon(key string, d Day)
@@ -38,35 +39,35 @@ type table interface {
 // Sums holds the sums of the latest days of each robot. It is safe for concurrent use.
 type Sums struct {
 	table table
-	known func(device.ID) bool // reports whether the robot has not been forgotten
+	known func(device.ID) bool // reports whether the robot is registered
 	now   func() moment
 
 	mu     sync.Mutex
-	open   map[string]Day // the days that may still change, by key
-	dirty  map[string]bool
+	open   map[string]Day  // days that may still change, by key
+	dirty  map[string]bool // keys of open days that are not stored
 	moods  map[device.ID]mood
-	stored moment // the latest write, or the beginning
-	pruned string // the date on which old days were deleted last
+	stored moment // when store last ran, or NewSums
+	pruned string // date of the latest deletion of old days
 }
 
-// moment is the present time by both clocks. The wall clock may jump: a Raspberry Pi has no battery-backed clock and gets
-// the time from the network minutes after its start.
+// moment is a time by the wall clock and by the monotonic clock. The wall clock may jump: a Raspberry Pi has no
+// battery-backed clock and gets the time from the network minutes after its start.
 type moment struct {
-	wall    time.Time     // in the household's zone
-	running time.Duration // since the start
+	wall    time.Time     // in the household's time zone
+	running time.Duration // since NewSums, monotonic
 }
 
-// date returns the date of a moment.
+// date returns the date by the wall clock.
 func (m moment) date() string { return m.wall.Format(time.DateOnly) }
 
-// mood is a mood that a robot shows, and since when by the running clock. The time before was added.
+// mood is the mood that a robot shows. The time before since (see moment.running) is already in the sums.
 type mood struct {
 	name  string
 	since time.Duration
 }
 
-// NewSums returns the sums in t. The days begin and end at midnight in the zone. Sums of robots that are not known are
-// deleted.
+// NewSums returns the sums in t. The days begin and end at midnight in the zone. Run deletes the sums of robots that known
+// rejects.
 func NewSums(t table, zone *time.Location, known func(device.ID) bool) *Sums {
 	started := time.Now()
 	s := &Sums{table: t, known: known, open: map[string]Day{}, dirty: map[string]bool{}, moods: map[device.ID]mood{}}
@@ -75,7 +76,8 @@ func NewSums(t table, zone *time.Location, known func(device.ID) bool) *Sums {
 	return s
 }
 
-// Run adds the events of r, and stores the sums each hour and at the end, until ctx ends or the bus is closed.
+// Run adds the events of r until ctx ends or the bus is closed. It stores the sums every storeInterval and before it
+// returns.
 func (s *Sums) Run(ctx context.Context, r *event.Reader) {
 	events, stop := r.Events(ctx)
 	defer stop()
@@ -120,7 +122,8 @@ func (s *Sums) add(e event.Envelope) {
 	}
 }
 
-// change changes the day of a robot at a time. The function returns whether it has changed the day. The caller holds s.mu.
+// change calls change with the robot's day and the hour of at, and marks the day as dirty if change reports true. It does
+// nothing if the day cannot be read. s.mu must be held.
 func (s *Sums) change(robot device.ID, at time.Time, change func(d *Day, hour int) bool) {
 	date := at.Format(time.DateOnly)
 	key := date + "/" + string(robot)
@@ -131,7 +134,7 @@ func (s *Sums) change(robot device.ID, at time.Time, change func(d *Day, hour in
 		}
 		stored, _, err := s.table.Get(key)
 		if err != nil {
-			return // what is on the disk stays as it is
+			return // the stored day must not be replaced
 		}
 		d = stored
 		d.Robot, d.Date = robot, date
@@ -141,8 +144,8 @@ func (s *Sums) change(robot device.ID, at time.Time, change func(d *Day, hour in
 	}
 }
 
-// addMood adds the time up to now for which a robot has shown its mood, to each hour its part. It goes back from now,
-// because only the present time of day is right after the clock was set. The caller holds s.mu.
+// addMood adds the time since the previous call that a robot has shown its mood, split into hours. It counts back from
+// now, because after the clock was set only the present wall time is right. s.mu must be held.
 func (s *Sums) addMood(robot device.ID, now moment) {
 	m, shown := s.moods[robot]
 	if !shown {
@@ -161,7 +164,7 @@ func (s *Sums) addMood(robot device.ID, now moment) {
 	}
 }
 
-// forget deletes the sums of a robot. The caller holds s.mu.
+// forget deletes the sums of a robot. s.mu must be held.
 func (s *Sums) forget(robot device.ID) {
 	delete(s.moods, robot)
 	of := func(key string) bool { return strings.HasSuffix(key, "/"+string(robot)) }
@@ -174,8 +177,9 @@ func (s *Sums) forget(robot device.ID) {
 	}
 }
 
-// store writes the changed days. Once a day it deletes those that are no longer kept, unless the clock was set since
-// the latest write: a wrong clock must not delete anything.
+// store writes the changed days, and closes all days except today's. Once per date it also deletes the days that isKept
+// rejects, unless the clock was set since the previous write. A clock that was wrong from the start is not noticed until
+// it is set.
 func (s *Sums) store() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,19 +205,19 @@ func (s *Sums) store() {
 	}
 }
 
-// isKept reports whether a day is one of those that are kept, and its robot was not forgotten. A day in the future is
-// from a time when the clock was wrong.
+// isKept reports whether d is one of the latest KeptDays days, and its robot is registered. A later date was recorded with
+// a wrong clock.
 func (s *Sums) isKept(d Day, now moment) bool {
 	return d.Date >= now.wall.AddDate(0, 0, 1-KeptDays).Format(time.DateOnly) && d.Date <= now.date() && s.known(d.Robot)
 }
 
-// Week is a response about the latest days.
+// Week is the response with the sums of the latest days.
 type Week struct {
-	Today string `json:"today"` // the date where the household is
-	Days  []Day  `json:"days"`  // the oldest first, those of one date by robot; days without anything are left out
+	Today string `json:"today"` // today in the household's time zone
+	Days  []Day  `json:"days"`  // sorted by date, then robot; days without sums are missing
 }
 
-// Week returns the days that are kept, up to now, with what is not stored yet: of one robot, or of all if robot is "".
+// Week returns the kept days of robot, or of all robots if robot is "". It includes sums that are not stored yet.
 func (s *Sums) Week(robot device.ID) Week {
 	s.mu.Lock()
 	defer s.mu.Unlock()
