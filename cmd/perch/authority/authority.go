@@ -1,6 +1,5 @@
-// Package authority makes the certificate with which Perch serves its page over https, and the certificate authority of the
-// house that signs it. The authority can sign only for names below .local and for private IPv4 addresses, so that a device
-// that trusts it trusts no more than that.
+// Package authority makes the TLS certificate of Perch's page, and the private certificate authority that signs it. Name
+// constraints limit the authority to names below .local and private IPv4 addresses, so it cannot sign for other sites.
 package authority
 
 import (
@@ -36,38 +35,39 @@ const (
 
 const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
-	// certificateLifetime is the longest that iPhones accept. It is long because a browser asks again about each new
-	// certificate where the authority is not installed.
+	// certificateLifetime is the maximum that iPhones accept. A browser without the authority warns after each renewal.
 	certificateLifetime = 825 * 24 * time.Hour
 	renewBefore         = 30 * 24 * time.Hour
-	slowClock           = 24 * time.Hour // certificates are valid since then, because the clocks of devices differ
-	checkEvery          = time.Minute    // minimum time between two looks at the names and the dates, which handshakes trigger
+	slowClock           = 24 * time.Hour // how long before now certificates become valid, for devices whose clocks are slow
+	checkEvery          = time.Minute    // minimum interval between checks of names and expiry in GetCertificate
 )
 
-// privateAddresses are the IPv4 addresses for which the authority can sign.
+// privateAddresses are the IPv4 addresses that the authority's name constraints permit.
 var privateAddresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"),
 	netip.MustParsePrefix("192.168.0.0/16"), netip.MustParsePrefix("169.254.0.0/16")}
 
 // Options configures an Authority.
 type Options struct {
-	Data  string           // path of the data directory
-	Name  string           // tells this authority from those of other appliances, in a browser's list
-	Names func() []string  // returns the names and addresses of this machine; those that are not private are ignored
+	Data string // path of the data directory
+	Name string // common name of the authority, as lists in browsers show it; unique to the appliance
+	// Names returns the names and addresses of this machine. Names not below .local and addresses not in privateAddresses
+	// are ignored.
+	Names func() []string
 	Now   func() time.Time // time.Now if nil
 	Log   *slog.Logger
 }
 
-// Authority is the certificate authority of a house, and the certificate that it has signed. It is safe for concurrent use.
+// Authority is a certificate authority and the server certificate that it has signed. It is safe for concurrent use.
 type Authority struct {
 	o Options
 
 	mu      sync.Mutex
 	ca      *tls.Certificate // nil before Open
 	leaf    *tls.Certificate // nil before Open
-	checked time.Time        // when names and dates were last looked at
+	checked time.Time        // when renew last ran
 }
 
-// New returns an authority. It does nothing until Open.
+// New returns an authority without reading any file. Call Open before GetCertificate.
 func New(o Options) *Authority {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -78,7 +78,7 @@ func New(o Options) *Authority {
 // Exists reports whether the data directory has an authority.
 func (a *Authority) Exists() bool { return store.Exists(filepath.Join(a.o.Data, authorityFile)) }
 
-// Open reads the authority and its certificate from the data directory, and makes what is missing or expires soon.
+// Open reads the authority and the certificate from the data directory, and makes them if they are missing or expire soon.
 func (a *Authority) Open() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -95,7 +95,8 @@ func (a *Authority) Certificate() *x509.Certificate {
 	return a.ca.Leaf
 }
 
-// Names returns the names and addresses for which the authority can sign now, the best first.
+// Names returns the current names and addresses that the authority can certify, in the order of Options.Names, without
+// duplicates.
 func (a *Authority) Names() (names []string) {
 	for _, name := range a.o.Names() {
 		if name = strings.ToLower(name); (strings.HasSuffix(name, ".local") || isPrivate(name)) && !slices.Contains(names, name) {
@@ -105,14 +106,15 @@ func (a *Authority) Names() (names []string) {
 	return names
 }
 
-// isPrivate reports whether a name is an IPv4 address for which the authority can sign.
+// isPrivate reports whether a name is an address in privateAddresses.
 func isPrivate(name string) bool {
 	ip, err := netip.ParseAddr(name)
 	return err == nil && slices.ContainsFunc(privateAddresses, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// GetCertificate is for tls.Config. It returns the certificate, renewed if this machine has got another name or address or if
-// the certificate expires soon. What the client asks for makes no difference.
+// GetCertificate implements tls.Config.GetCertificate. It renews the certificate if it lacks a name of this machine or
+// expires within renewBefore; it checks that at most once per checkEvery. If that fails, it logs a warning and returns the
+// previous one. It ignores the client's server name.
 func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,7 +129,8 @@ func (a *Authority) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return a.leaf, nil
 }
 
-// renew reads what was not read yet, and makes what is missing or cannot be used any longer. The lock must be held.
+// renew loads the authority and the certificate, and replaces each that is missing or expires within renewBefore, and a
+// certificate that is not valid yet, not for all Names or not signed by the authority. a.mu must be held.
 func (a *Authority) renew() (err error) {
 	now := a.o.Now()
 	a.checked = now
@@ -137,7 +140,7 @@ func (a *Authority) renew() (err error) {
 		}
 	}
 	if a.ca == nil || now.Add(renewBefore).After(a.ca.Leaf.NotAfter) {
-		ca, err := a.make(authorityFile, newAuthority(a.o.Name, now), nil)
+		ca, err := a.issue(authorityFile, newAuthority(a.o.Name, now), nil)
 		if err != nil {
 			return err
 		}
@@ -153,7 +156,7 @@ func (a *Authority) renew() (err error) {
 		!now.Before(a.leaf.Leaf.NotBefore) && now.Add(renewBefore).Before(a.leaf.Leaf.NotAfter) {
 		return nil
 	}
-	leaf, err := a.make(certificateFile, newCertificate(names, now, a.ca.Leaf.NotAfter), a.ca)
+	leaf, err := a.issue(certificateFile, newCertificate(names, now, a.ca.Leaf.NotAfter), a.ca)
 	if err != nil {
 		return err
 	}
@@ -183,7 +186,7 @@ func newAuthority(name string, now time.Time) *x509.Certificate {
 }
 
 // newCertificate returns the template of a certificate for a server with these names and addresses, the best first. It
-// expires before latest.
+// expires at latest or earlier.
 func newCertificate(names []string, now, latest time.Time) *x509.Certificate {
 	c := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "Perch"},
@@ -207,9 +210,9 @@ func newCertificate(names []string, now, latest time.Time) *x509.Certificate {
 	return c
 }
 
-// make makes a key and a certificate from a template, and writes both into a file of the data directory. The certificate is
-// signed by signer, or by itself if signer is nil.
-func (a *Authority) make(file string, template *x509.Certificate, signer *tls.Certificate) (*tls.Certificate, error) {
+// issue makes a key and a certificate from a template, and writes both to a file in the data directory. The certificate is
+// signed by signer, or by its own key if signer is nil.
+func (a *Authority) issue(file string, template *x509.Certificate, signer *tls.Certificate) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
@@ -239,8 +242,8 @@ func (a *Authority) make(file string, template *x509.Certificate, signer *tls.Ce
 	return &pair, nil
 }
 
-// read reads a key and its certificate from a file, and takes the file's permissions away from other users. It returns nil
-// if there is no such file.
+// read reads a key and its certificate from a file, and sets the file's mode to 0600. It returns nil, nil if it does not
+// exist.
 func read(path string) (*tls.Certificate, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -259,7 +262,7 @@ func read(path string) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// Fingerprint returns the SHA-256 of a certificate in the form in which browsers and phones show it: AA:BB:CC.
+// Fingerprint returns the SHA-256 hash of a certificate as browsers show it: AA:BB:CC…
 func Fingerprint(c *x509.Certificate) string {
 	hash := sha256.Sum256(c.Raw)
 	return strings.ReplaceAll(fmt.Sprintf("% X", hash), " ", ":")

@@ -53,7 +53,7 @@ func Profile(c *x509.Certificate) string {
 `, base64.StdEncoding.EncodeToString(c.Raw), name.String(), uuid("authority", c), Fingerprint(c), uuid("profile", c))
 }
 
-// uuid returns a UUID (RFC 9562, version 8) that a certificate and a purpose always have.
+// uuid returns a UUID (RFC 9562, version 8) derived from purpose and c.
 func uuid(purpose string, c *x509.Certificate) string {
 	h := sha256.Sum256(append([]byte(purpose), c.Raw...))
 	h[6], h[8] = h[6]&0x0f|0x80, h[8]&0x3f|0x80

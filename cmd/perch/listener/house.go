@@ -13,8 +13,9 @@ import (
 	"perch/cmd/perch/config"
 )
 
-// House is the https address with a certificate of the house, for browsers, which allow the microphone only over https. It
-// takes the place of the encrypted addresses where the configuration has none. It is opened when the owner first asks for it.
+// House is the https address whose certificate Perch's own authority has signed. Browsers need it because they allow the
+// microphone only over https. It exists only if the configuration has no encrypted addresses, and is opened when the owner
+// first requests it.
 type House struct {
 	host      string // where to listen, as the first address in listen
 	firstPort int    // 0 for a port that the kernel chooses
@@ -23,7 +24,7 @@ type House struct {
 	opening   sync.Mutex
 }
 
-// Authority has the certificate of the house.
+// Authority makes the certificate of the https address.
 type Authority interface {
 	Open() error // reads or makes it; must be called before GetCertificate
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -56,7 +57,7 @@ func (h *House) tls() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.authority.GetCertificate}
 }
 
-// Open makes the certificate if there is none, and opens the address if it is not open. It returns the port.
+// Open makes the certificate if it is missing, and opens the address if it is not open. It returns the port.
 func (h *House) Open() (port int, err error) {
 	h.opening.Lock()
 	defer h.opening.Unlock()
