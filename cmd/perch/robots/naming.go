@@ -17,8 +17,8 @@ import (
 	"perch/language"
 )
 
-// Naming has each robot that was adopted and has no name ask once what it is called. A robot asks when the talk with it
-// pauses, or after its adoption if it listens then.
+// Naming makes each robot that is adopted while Run runs ask once for a name, unless it has one: pauseBeforeName after the
+// adoption if it is connected, otherwise pauseBeforeName after its next turn.
 type Naming struct {
 	Robots    Owned
 	Server    *robot.Server
@@ -30,14 +30,14 @@ type Naming struct {
 const (
 	pauseBeforeName = 5 * time.Second  // silence before the question
 	timeForName     = 30 * time.Second // time to ask and to answer
-	maxNameWords    = 2                // words of an answer that can be a name
-	maxNameLetters  = 8                // letters of such an answer in a script without spaces
+	maxNameWords    = 2                // maximum number of words in a name
+	maxNameLetters  = 8                // maximum number of characters in a name in a script without spaces
 )
 
-// nameless holds the robots that have not asked yet, with the time when each asks: zero until its talk pauses.
+// nameless maps each robot that has not asked to the time when it will ask; the zero time means not planned.
 type nameless map[device.ID]time.Time
 
-// Run follows the events of the bus until ctx ends.
+// Run handles the events of reader until ctx ends or the bus is closed.
 func (n Naming) Run(ctx context.Context, reader *event.Reader) {
 	events, stop := reader.Events(ctx)
 	defer stop()
@@ -68,7 +68,7 @@ func (n Naming) Run(ctx context.Context, reader *event.Reader) {
 	}
 }
 
-// next returns a channel that receives a value when the next robot asks, or nil if none is about to.
+// next returns a channel that receives when the first robot is due, or nil if no robot is planned.
 func (w nameless) next() <-chan time.Time {
 	var first time.Time
 	for _, due := range w {
@@ -82,7 +82,7 @@ func (w nameless) next() <-chan time.Time {
 	return time.After(time.Until(first))
 }
 
-// handleEvent notes when robots ask, and withdraws the question of a robot that has got a name.
+// handleEvent updates the times at which robots ask, and cancels the question of a robot that was renamed or forgotten.
 func (n Naming) handleEvent(waiting nameless, withdraw map[device.ID]context.CancelFunc, e event.Envelope) {
 	_, waits := waiting[e.Robot]
 	switch ev := e.Event.(type) {
@@ -108,7 +108,8 @@ func (n Naming) handleEvent(waiting nameless, withdraw map[device.ID]context.Can
 	}
 }
 
-// ask has a robot ask for its name, and sets the name that it gets. asking ends when the question is withdrawn.
+// ask makes a robot ask for its name, and stores the answer. asking is the question's context; handleEvent cancels it. A
+// reply that is no name is handled like any other text.
 func (n Naming) ask(ctx, asking context.Context, id device.ID) {
 	r, err := n.Robots.Get(id)
 	speech := n.Character(id).Speech
@@ -137,7 +138,7 @@ func (n Naming) ask(ctx, asking context.Context, id device.ID) {
 		}
 		if name = nameIn(a.Text, words); name == "" || n.IsCommand(a.Text) {
 			if err := n.Server.InjectText(ctx, id, a.Text); err != nil { // the robot answers it like any other text
-				n.Log.Debug("a robot cannot answer what was said instead of its name", "robot", id, "err", err)
+				n.Log.Debug("a robot cannot answer what was said instead of a name", "robot", id, "err", err)
 			}
 			return
 		}
@@ -148,7 +149,7 @@ func (n Naming) ask(ctx, asking context.Context, id device.ID) {
 	if name != "" {
 		reply = "naming.named"
 		if err := n.Robots.Nickname(id, name); err != nil {
-			n.Log.Info("a robot cannot have the name that somebody has said", "robot", id, "err", err)
+			n.Log.Info("the spoken name cannot be stored", "robot", id, "err", err)
 			reply = "naming.unnamed"
 		}
 	}
@@ -169,7 +170,8 @@ func (n Naming) propose(id device.ID, words *language.Words) string {
 	return names[0]
 }
 
-// nameIn returns the name in an answer such as "your name is Momo", or "" if the answer is too long for a name.
+// nameIn returns the name in an answer such as "your name is Momo", or "" if it contains no valid
+// name.
 func nameIn(answer string, words *language.Words) string {
 	trim := func(s string) string {
 		return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) })
