@@ -93,7 +93,7 @@ func (a *administrators) wait(ctx context.Context, id string) {
 // userOf returns the ID of the Home Assistant user who sent a request through the ingress, which is Home Assistant's
 // proxy, or "" if the user is unknown. Home Assistant's Supervisor sets the header X-Remote-User-Id if it knows the
 // user. A browser could send this header with the ID of an administrator, because the Supervisor removes a forged
-// header only if its capital letters are the usual ones. If the Supervisor then adds the true header, there are two,
+// header only if it is spelled exactly X-Remote-User-Id. If the Supervisor then adds the true header, there are two,
 // and userOf returns "". A forged header is therefore accepted only while the Supervisor does not know the user.
 func userOf(r *http.Request) string {
 	if ids := r.Header["X-Remote-User-Id"]; len(ids) == 1 {
@@ -102,13 +102,13 @@ func userOf(r *http.Request) string {
 	return ""
 }
 
-// authenticateIngress authenticates a request that came through a proxy. Its results are like those of authenticate.
+// authenticateIngress authenticates a request that came through a proxy. It returns the same values as authenticate.
 // It refuses requests of other pages, because a page on another port of Home Assistant's host could also use the
 // cookie of the ingress.
 func (s *Server) authenticateIngress(r *http.Request) (authenticated *http.Request, stop func(), err error) {
 	if !isFromPage(r, r.Host, r.Header.Get("X-Forwarded-Host")) {
 		return nil, nil, &httpserver.Fault{Word: "other_page", HTTP: http.StatusForbidden,
-			Sentence: "this request is not of Perch's own page; open Perch in Home Assistant's side bar"}
+			Sentence: "this request does not come from Perch's page; open Perch in Home Assistant's side bar"}
 	}
 	if s.administrators == nil {
 		s.visits.log(r, s.o.Now(), s.o.Log)

@@ -6,18 +6,19 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// House describes the https address with a certificate of the house.
+// House describes the https address whose certificate Perch's own authority has signed.
 type House struct {
 	URLs        []string `json:"urls"`        // alternative base URLs, such as "https://perch.local:8443", the best first
 	Authority   string   `json:"authority"`   // name of the authority in the lists of browsers and phones
 	Fingerprint string   `json:"fingerprint"` // SHA-256 of the authority's certificate: AA:BB:CC
 }
 
-// openHouse opens the https address, if it is not open.
+// openHouse opens and describes the https address. It returns an error if tls.listen is set, because Perch then makes no
+// certificate.
 func (s *Server) openHouse() (House, error) {
 	if s.o.House == nil {
 		return House{}, &httpserver.Fault{Word: "own_https", HTTP: http.StatusConflict,
-			Sentence: "Perch makes no certificate where tls.listen is set in the configuration: open the page at that address, over https"}
+			Sentence: "Perch makes no certificate if tls.listen is set in the configuration: open the page at that address, over https"}
 	}
 	house, err := s.o.House()
 	if err != nil {
@@ -27,8 +28,8 @@ func (s *Server) openHouse() (House, error) {
 	return house, err
 }
 
-// houseFile returns a file with which a device installs the authority, and its media type. Everybody may have the files, for
-// they hold nothing that a handshake does not show, and a phone downloads them without the page's scripts.
+// houseFile returns a file with which a device installs the authority, and its media type. The files need no
+// authentication: they contain only a public certificate. A phone downloads them without the page's scripts.
 func (s *Server) houseFile(name string) (file []byte, mediaType string, err error) {
 	var certificate, profile []byte
 	if s.o.HouseFiles != nil {
@@ -41,7 +42,7 @@ func (s *Server) houseFile(name string) (file []byte, mediaType string, err erro
 		file, mediaType = profile, "application/x-apple-aspen-config"
 	}
 	if len(file) == 0 {
-		err = &httpserver.Fault{Word: "unknown_file", Sentence: "there is no such file, or nobody has asked for an https address yet", HTTP: http.StatusNotFound}
+		err = &httpserver.Fault{Word: "unknown_file", Sentence: "there is no such file, or the https address was not opened yet", HTTP: http.StatusNotFound}
 	}
 	return file, mediaType, err
 }

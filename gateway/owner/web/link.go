@@ -5,7 +5,7 @@ import "time"
 // Link is a link that logs in another device, once.
 type Link struct {
 	URLs  []string  `json:"urls"`  // alternative URLs; the last one works only on this machine
-	Code  string    `json:"code"`  // six digits to type on the page instead of opening a URL; they expire earlier
+	Code  string    `json:"code"`  // six digits to type on the page instead of opening a URL; valid for codeLifetime
 	Until time.Time `json:"until"` // when the link expires
 	QR    []string  `json:"qr"`    // QR code of the first URL, as qrCode returns it
 }

@@ -37,8 +37,8 @@ func pageAt(path string) pageInfo {
 }
 
 // unbundled is the body of the page if the program was built without the bundle.
-const unbundled = `<main><h1>Perch</h1><p>This program was built without its page. <code>make build</code> bundles the page and builds
-the program anew; it needs npm, which <code>make deps</code> installs.</p><p>Robots and everything else work without it:
+const unbundled = `<main><h1>Perch</h1><p>This program was built without its page. <code>make build</code> bundles the page and rebuilds
+the program; it needs npm, which <code>make deps</code> installs.</p><p>Robots and everything else work without it:
 <code>perch status</code>, <code>perch robot list</code>, <code>perch doctor</code>.</p></main>`
 
 // render returns the HTML of a page. base is the path that all URLs of the page are relative to.

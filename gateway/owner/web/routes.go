@@ -143,8 +143,9 @@ func (s *Server) HomeAssistantRoutes(r gin.IRouter) {
 	})
 }
 
-// Routes mounts the pages and the routes of sessions. The pages need no authentication: they load all private data from
-// the owner's API, which authenticates each request. The router paced must limit the rate of requests.
+// Routes mounts the pages and the routes of sessions. The page / needs no authentication: it loads all private data from
+// the owner's API, which authenticates each request. Without authentication, /robot and /face redirect to it. The router
+// paced must limit the rate of requests.
 func (s *Server) Routes(r, paced gin.IRouter) {
 	r.GET("/", s.servePage)
 	r.GET("/robot", s.servePage)
@@ -211,7 +212,7 @@ func (s *Server) Routes(r, paced gin.IRouter) {
 	})
 }
 
-// leave ends the session of a request, and perhaps others, by end.
+// leave calls end with the request's session, and deletes the cookie. It responds 409 if the request has no session.
 func (s *Server) leave(c *gin.Context, end func(openSession) error) {
 	open, ok := s.session(c.Request)
 	if !ok || AuthMethodOf(c.Request) != ByCookie {

@@ -27,8 +27,8 @@ import (
 
 const (
 	cookieName = "perch_session"
-	// secureCookieName is the name over https. It differs because browsers let no http page replace a cookie of https
-	// (RFC 6265bis section 5.7), so that one could not log in over http any more.
+	// secureCookieName is the name over https. It differs because a browser does not let an http response replace a Secure
+	// cookie (RFC 6265bis section 5.7). With one name, a login over https would prevent logins over http.
 	secureCookieName = "__Host-perch_session"
 
 	sessionLifetime = 30 * 24 * time.Hour
@@ -36,8 +36,8 @@ const (
 	maxLinks        = 16               // unused links; another link replaces the oldest
 
 	codeLifetime = 5 * time.Minute // lifetime of a link's code
-	maxTries     = 5               // wrong codes that end the code of every link
-	sayInterval  = time.Minute     // shortest time between two codes that robots say
+	maxTries     = 5               // wrong codes after which the six digits of all links become invalid
+	sayInterval  = time.Minute     // minimum interval between codes that robots say
 )
 
 // AuthMethod is the way an owner was authenticated.
@@ -128,7 +128,7 @@ func sessionCookie(secure bool, value string, lifetime time.Duration) *http.Cook
 	return &http.Cookie{Name: nameOfCookie(secure), Value: value, Path: "/", MaxAge: int(lifetime.Seconds()), HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
 }
 
-// nameOfCookie returns the name of the cookie over https, or over http.
+// nameOfCookie returns the cookie's name: over https if secure, otherwise over http.
 func nameOfCookie(secure bool) string {
 	if secure {
 		return secureCookieName
@@ -186,8 +186,7 @@ func (s *Server) waitEnded(ctx context.Context, open openSession) {
 	}
 }
 
-// maxLoggedOut is how many sessions that were logged out are stored. If there are more within the lifetime of a
-// session, all sessions end.
+// maxLoggedOut is the maximum number of stored logged-out sessions. A further logout ends all sessions.
 const maxLoggedOut = 200
 
 // logOut ends a session: its cookie becomes invalid, and its streams and WebSockets are closed. It returns an error if
@@ -287,7 +286,7 @@ func cancelAfter(r *http.Request, wait func(context.Context)) (cancellable *http
 // setting the clock back does not make a link valid again.
 type link struct {
 	hash  [sha256.Size]byte // SHA-256 of the code in the link
-	typed string            // the six digits; "" once they have ended
+	typed string            // the six digits; "" once invalid
 	tries int               // wrong digits since the link was made
 	made  time.Time         // from time.Now, so that it has a monotonic clock reading
 }
@@ -314,8 +313,8 @@ func (s *Server) newLink() (code, typed string, until time.Time) {
 	return code, typed, s.o.Now().Add(linkLifetime)
 }
 
-// redeem reports whether a code is valid, and makes it invalid. After maxTries wrong codes, the digits of a link are
-// invalid, too; a code in a link cannot be guessed.
+// redeem reports whether a code is valid, and makes it invalid. After maxTries wrong codes the six digits
+// of a link are invalid. The link stays valid, because its random code cannot be guessed.
 func (s *Server) redeem(code string) (found bool) {
 	code = strings.ReplaceAll(code, " ", "") // people read and type the digits in groups
 	hash := sha256.Sum256([]byte(code))
@@ -336,11 +335,11 @@ func (s *Server) redeem(code string) (found bool) {
 	return found
 }
 
-// sayCode makes a link, and has a robot say its six digits aloud. Anybody on the network can ask for that, so robots say
-// at most one code in sayInterval, and only who is near the robot hears it.
+// sayCode makes a link, and makes a robot say its six digits. Anyone on the network can request this. Therefore robots say
+// at most one code per sayInterval, and only people near the robot learn it.
 func (s *Server) sayCode(ctx context.Context) error {
 	if !s.canSayCode() {
-		return &httpserver.Fault{Word: "no_robot", Sentence: "no robot that its owner has adopted can say a code", HTTP: http.StatusNotFound}
+		return &httpserver.Fault{Word: "no_robot", Sentence: "no adopted robot can say codes", HTTP: http.StatusNotFound}
 	}
 	s.mu.Lock()
 	before := s.said
@@ -366,7 +365,7 @@ func (s *Server) sayCode(ctx context.Context) error {
 	return nil
 }
 
-// canSayCode reports whether there is a robot that may say codes.
+// canSayCode reports whether any robot may say codes.
 func (s *Server) canSayCode() bool { return s.o.Robots != nil && s.o.Robots.CanSayCode() }
 
 // authenticate authenticates the owner by the proxy or by a cookie. It returns a copy of the request with the
@@ -429,7 +428,7 @@ func isFromPage(r *http.Request, hosts ...string) bool {
 // it only after a preflight request (Fetch standard, section 4.8), which is refused. A tag such as <img> cannot send it.
 const scriptHeader = "X-Perch-Page"
 
-// isRobotPath reports whether robots send POST requests to a path. The page that is a robot in the browser sends them
+// isRobotPath reports whether robots send POST requests to a path. The page /robot sends them
 // without scriptHeader.
 func isRobotPath(path string) bool {
 	return path == "/xiaozhi/ota" || strings.HasPrefix(path, "/xiaozhi/ota/") || path == "/xiaozhi/vision/explain"
@@ -497,6 +496,6 @@ func (s *Server) logIn(r *http.Request, token, code string) (*http.Cookie, error
 	if err != nil {
 		return nil, err
 	}
-	s.o.Log.Info("an owner has come in by the page", "from", r.RemoteAddr)
+	s.o.Log.Info("an owner has logged in", "from", r.RemoteAddr)
 	return s.newCookie(r.TLS != nil), nil
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	visitTimeout = 30 * time.Minute // a visit ends after this time without a request
-	maxVisits    = 100              // remembered visits
+	maxVisits    = 100              // users remembered
 )
 
 // visits logs the users of Home Assistant who use the page: each visit once, and each change.
@@ -33,7 +33,7 @@ func (v *visits) log(r *http.Request, now time.Time, log *slog.Logger) {
 	v.mu.Unlock()
 	switch {
 	case !known || now.Sub(last) > visitTimeout:
-		log.Info("an owner has come in through Home Assistant", "name", user)
+		log.Info("an owner uses the page through Home Assistant", "name", user)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		log.Info("an owner changes something through Home Assistant", "name", user, "verb", r.Method, "path", plain.Clip(plain.Text(r.URL.Path), limit.Word))
 	}

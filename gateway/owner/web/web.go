@@ -26,7 +26,7 @@ type Options struct {
 	// StoreEpoch stores a new epoch for the next run.
 	Epoch      string
 	StoreEpoch func(epoch string) error
-	// LoggedOut is the text that StoreLoggedOut has stored: the sessions that were ended by themselves. They stay
+	// LoggedOut is the text that StoreLoggedOut has stored: the sessions that were ended singly, by logOut. They stay
 	// ended in the next run.
 	LoggedOut      string
 	StoreLoggedOut func(sessions string) error
@@ -41,21 +41,20 @@ type Options struct {
 	// Addresses returns the appliance's URLs on the network, such as "http://perch.local:8003", the best first.
 	Addresses func() []string
 	LocalURL  func() string // returns the URL for browsers on this machine
-	// House opens the https address with a certificate of the house, if it is not open, and describes it. It is nil if there
-	// can be none. HouseFiles returns the certificate of its authority in DER, and an Apple configuration profile with it.
-	// They are nil before House was called.
+	// House opens the https address signed by Perch's authority, and describes it; nil if unsupported. HouseFiles returns the
+	// authority's certificate in DER and an Apple profile; both are nil before the authority was opened.
 	House      func() (House, error)
 	HouseFiles func() (certificate, profile []byte)
-	Robots     Robots // robots that say codes; nil if none can
+	Robots     Robots // nil if no robot can say codes
 	Log        *slog.Logger
 	Now        func() time.Time // time.Now if nil
 }
 
-// Robots say codes for the page aloud, to the people near them.
+// Robots makes robots say login codes aloud.
 type Robots interface {
-	// CanSayCode reports whether there is a robot that the owner has adopted.
+	// CanSayCode reports whether any robot may say codes.
 	CanSayCode() bool
-	// SayCode has such a robot say six digits. It returns an error if none can at the moment.
+	// SayCode makes one robot say six digits. It returns an error if no robot can.
 	SayCode(ctx context.Context, digits string) error
 }
 
@@ -69,10 +68,10 @@ type Server struct {
 
 	mu        sync.Mutex
 	epoch     string             // the present epoch
-	loggedOut map[sessionID]bool // sessions that were ended by themselves
+	loggedOut map[sessionID]bool // sessions that were ended singly, by logOut
 	ended     chan struct{}      // closed and replaced whenever sessions are ended
 	links     []link             // oldest first
-	said      time.Time          // when a robot has last said a code; zero if none has
+	said      time.Time          // when a robot last said a code; zero for never
 
 	visits         visits
 	administrators *administrators // nil if the proxies admit only owners
