@@ -85,8 +85,8 @@ func (u *Utterance) Finish() {
 	}
 }
 
-// Ended returns when the utterance was finished, or the zero time if it is not.
-func (u *Utterance) Ended() time.Time {
+// FinishedAt returns when Finish was called first, or the zero time before that.
+func (u *Utterance) FinishedAt() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.ended

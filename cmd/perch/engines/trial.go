@@ -78,7 +78,7 @@ func (n *Engine) entry(p admin.Part) (entry admin.Engine, ok bool) {
 		entry.Try = admin.TrySound
 	case n.Synthesizer != nil:
 		entry.Try = admin.TryText
-		entry.Voices, _ = n.voices.get()
+		entry.Voices, _ = n.voices.latest()
 	case n.Brain != nil:
 		entry.Try = admin.TryText
 	case n.Deep != nil:

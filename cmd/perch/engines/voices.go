@@ -22,8 +22,8 @@ type voices struct {
 // voicesTimeout is the maximum duration of the request for an engine's voices.
 const voicesTimeout = 10 * time.Second
 
-// get returns the voices that were listed last. known is false if the engine could not be asked yet.
-func (v *voices) get() (list []voice.Named, known bool) {
+// latest returns the voices that were listed last. known is false if the engine could not be asked yet.
+func (v *voices) latest() (list []voice.Named, known bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.list, v.known || v.fetch == nil
@@ -38,7 +38,7 @@ func (v *voices) set(list []voice.Named) (changed bool) {
 	return changed
 }
 
-// listVoices asks a synthesizer for its voices, and publishes an event if they are others than before. An engine that
+// listVoices asks a synthesizer for its voices, and publishes an event if they have changed. An engine that
 // does not list its voices has not failed.
 func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
 	ctx, cancel := context.WithTimeout(ctx, voicesTimeout)
@@ -51,8 +51,8 @@ func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
 	}
 }
 
-// keepVoices gives the synthesizers the voices that the same ones of before have listed, until they list them
-// themselves.
+// keepVoices sets the voices of each synthesizer to the ones that the same synthesizer of before has listed, until
+// it lists its voices itself.
 func (e *Set) keepVoices(before *Set) {
 	for _, n := range e.All {
 		i := slices.IndexFunc(before.All, func(b *Engine) bool {
@@ -61,18 +61,18 @@ func (e *Set) keepVoices(before *Set) {
 		if i < 0 || n.voices.fetch == nil {
 			continue
 		}
-		if list, known := before.All[i].voices.get(); known {
+		if list, known := before.All[i].voices.latest(); known {
 			n.voices.set(list)
 		}
 	}
 }
 
-// Voices returns the voices of the first synthesizer, which are those that a robot can have. known is false if the
+// Voices returns the voices of the first synthesizer, which a robot can use. known is false if the
 // synthesizer could not be asked yet.
 func (e *Set) Voices() (list []voice.Named, known bool) {
 	for _, n := range e.All {
 		if n.Synthesizer != nil {
-			return n.voices.get()
+			return n.voices.latest()
 		}
 	}
 	return nil, true
