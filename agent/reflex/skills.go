@@ -73,8 +73,8 @@ func (b *Book) parseSkillSentence(source, text string) (sentence, error) {
 	return s, nil
 }
 
-// Perform performs the skill that a turn asks for with one of its sentences, and reports whether there is one. It serves
-// brains that have no skills of their own.
+// Perform performs the skill that a turn asks for with one of its sentences, and reports whether there is one. It is for
+// brains without skills.
 func (b *Brain) Perform(ctx context.Context, t agent.Turn, out func(agent.Reply) error) (found bool, err error) {
 	if b.skills == nil {
 		return false, nil

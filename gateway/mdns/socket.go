@@ -212,8 +212,8 @@ func machineLinks(names []string) ([]link, error) {
 	return nil, fmt.Errorf("%w: none is up with an address", ErrNoMulticast)
 }
 
-// Addresses returns the addresses of this machine on the named interfaces, or on those that are announced by default if names
-// is empty.
+// Addresses returns the addresses of this machine on the named interfaces, or on the interfaces that are announced by
+// default if names is empty.
 func Addresses(names []string) []netip.Addr {
 	links, _ := machineLinks(names) // none without a network
 	return announced(links)

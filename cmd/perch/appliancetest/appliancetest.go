@@ -253,7 +253,7 @@ func ChildCommand(program string, arguments ...string) *exec.Cmd {
 // RunChild starts a command of ChildCommand, and calls run, which waits for the process, in a new goroutine.
 // It returns when the process has started. The goroutine stays on its thread, because the kernel kills the
 // process when the thread that started it ends (PR_SET_PDEATHSIG, prctl(2)). A thread ends with a goroutine
-// that is locked to it, such as one that runs the embedded broker.
+// that is locked to it, such as the goroutine that runs the embedded broker.
 func RunChild(cmd *exec.Cmd, run func()) error {
 	started := make(chan error)
 	go func() {

@@ -117,8 +117,8 @@ func robotComponents(n topic.Names, c Card) map[string]component {
 	return o.components(slices.Concat(commonRows(n), toolRows(o, c.Tools), sensed, choiceRows(c), []row{voiceRow(c.Voices)}))
 }
 
-// voiceRow returns the entity for the voice of a robot: a select with the titles of the voices or, if there are none to
-// choose from, a text, which is empty for the household's voice.
+// voiceRow returns the entity for the voice of a robot: a select with the titles of the voices or, without voices to choose
+// from, a text, which is empty for the household's voice.
 func voiceRow(voices []voice.Named) row {
 	r := row{platform: "text", key: "voice", name: "Voice", reads: asText, sets: "voice/set", place: inConfig, icon: "account-voice",
 		more: component{"min": 0, "max": 100}}
