@@ -11,7 +11,7 @@ import (
 	"perch/plain"
 )
 
-// Limits of the details of a turn, so that a stored turn has at most some ten kilobytes of them.
+// Limits of the details of a turn. They take up to about ten kilobytes of a stored turn.
 const (
 	maxAccountTools = 16 // tools, and calls of the robot's tools
 	maxCallText     = 500
@@ -32,7 +32,7 @@ type ToolCall struct {
 	Error     string `json:"error,omitempty"`
 }
 
-// Details are what happened in a turn besides its words.
+// Details describes what happened in a turn besides its words.
 type Details struct {
 	Brain    string     `json:"brain,omitempty"`    // name of the brain that was asked last
 	Thoughts string     `json:"thoughts,omitempty"` // what the brain thought, in paragraphs
@@ -48,7 +48,7 @@ type account struct {
 	toolIDs []string // IDs of the tools in details
 }
 
-// add adds what an event of the turn tells.
+// add adds the details in an event of the turn.
 func (a *account) add(e event.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

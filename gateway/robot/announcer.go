@@ -34,7 +34,7 @@ type announcer struct {
 
 	mu      sync.Mutex
 	waiting []dialogue.Announcement
-	failed  map[announcementKey]bool // announcements that were broken off, and are repeated after the others
+	failed  map[announcementKey]bool // announcements that were interrupted, and are repeated after the others
 	running bool                     // the goroutine of run is active
 	ended   bool                     // the connection has ended
 	stop    context.CancelFunc       // stops run
@@ -174,7 +174,7 @@ func (n *announcer) giveUp(a dialogue.Announcement) {
 	}
 }
 
-// markFailed records that an announcement was broken off.
+// markFailed records that an announcement was interrupted.
 func (n *announcer) markFailed(a dialogue.Announcement) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -269,9 +269,9 @@ func (n *announcer) finish(a dialogue.Announcement, unspoken string) {
 // wakeHint is shown after a question. The robot is idle, so somebody has to wake it to answer.
 const wakeHint = "Touch me, or say my wake word, to answer."
 
-// speak makes the robot speak one announcement, and returns when the robot has played all of it. What cannot
-// be spoken is shown; unspoken is the reason if that is all of it, or else empty. The error is errSkipped after skipCurrent,
-// and wraps notify.ErrNotFetched if the robot does not fetch the sound.
+// speak makes the robot speak one announcement, and returns when the robot has played all of it. Parts that
+// cannot be spoken are shown. If nothing could be spoken, unspoken is the reason; otherwise it is empty. The
+// error is errSkipped after skipCurrent, and wraps notify.ErrNotFetched if the robot does not fetch the sound.
 func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) (unspoken string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	n.mu.Lock()

@@ -310,7 +310,7 @@ func (t *turn) queueGesture(ctx context.Context, cue agent.Cue) error {
 
 // speakSentence queues a sentence, and its sound as it is synthesized. If the engine becomes unavailable
 // after the sound has begun, the sentence is cut off, and speakSentence returns nil. A sentence that no engine
-// can read is only shown, for the time of reading.
+// can read is shown without sound, as long as it takes to read it.
 func (t *turn) speakSentence(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err

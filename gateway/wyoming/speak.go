@@ -171,8 +171,8 @@ func (c *connection) speakAll(ctx context.Context, s *synthesis, speak func(cont
 	}
 }
 
-// speak sends the sound of a sentence while it is being synthesized. What no engine can read is left
-// out.
+// speak sends the sound of a sentence while it is being synthesized. It skips text
+// that no engine can read.
 func (c *connection) speak(ctx context.Context, sentence string, o voice.Options) error {
 	err := c.s.synthesizers.run(ctx, sentenceTimeout, func(limited context.Context) error {
 		sound := make([]byte, 0, 2*maxSamples)

@@ -154,8 +154,8 @@ func (s *stepper) endSound(end string) bool {
 	return s.turn.announcement.Sound != nil
 }
 
-// endAnnouncement publishes that the turn's announcement has been spoken, or, if reason is not empty, why
-// it could not be.
+// endAnnouncement publishes that the turn's announcement was spoken, or, if reason is not empty, why
+// it could not be spoken.
 func (s *stepper) endAnnouncement(reason string) {
 	if s.turn.announcement.Notice != "" {
 		s.emit(Publish{event.NotificationChanged{ID: s.turn.announcement.Notice, State: notice.Spoken}})
@@ -165,7 +165,7 @@ func (s *stepper) endAnnouncement(reason string) {
 	s.turn.announcement = Announcement{}
 }
 
-// endSay deletes a sentence, if it is stored, and publishes that it has been spoken, or why it is not.
+// endSay deletes a sentence, if it is stored, and publishes that it was spoken, or why it was not.
 func (s *stepper) endSay(a Announcement, reason string) {
 	if a.Command != "" {
 		s.emit(ForgetCommand{a.Command})
@@ -176,7 +176,7 @@ func (s *stepper) endSay(a Announcement, reason string) {
 }
 
 // SayEnded returns the events for the end of a sentence. If reason is not empty, it says why the sentence
-// could not be spoken. A Command is among them only if the sentence was stored, or is rejected.
+// could not be spoken. They include an event.Command only if the sentence was stored or is rejected.
 func SayEnded(a Announcement, reason string) []event.Event {
 	if reason != "" {
 		return []event.Event{event.Command{Thing: CommandSay, State: event.CommandRejected, Reason: reason},
@@ -213,7 +213,7 @@ func (s *stepper) cancel(abort bool) {
 	s.endInquiry(withoutAnswer(agent.AnswerClosed))
 	s.channel.sentAt = s.now
 	if s.turn.begun {
-		s.endAnnouncement("") // the person who has cut the announcement off has heard enough of it
+		s.endAnnouncement("") // the person who interrupted the announcement has heard enough of it
 	}
 	s.endOpenerTime(s.now)
 	s.openMicrophone()
@@ -337,7 +337,7 @@ func (s *stepper) endIfDone() {
 	s.openMicrophone()
 	s.emit(EndTurn{end, s.turn.reason})
 	s.endSound(end)
-	if end != event.EndFailed || begun { // what people have heard the beginning of is not repeated
+	if end != event.EndFailed || begun { // an announcement is not repeated once people have heard its beginning
 		s.endAnnouncement(s.turn.reason)
 	}
 	s.turn, s.queue.yieldsUntil = turnState{}, time.Time{}

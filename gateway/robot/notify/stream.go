@@ -80,7 +80,7 @@ func (s *Stream) wait(ctx context.Context, condition func() bool) error {
 
 // Synthesize synthesizes the sentences, at most 12 s ahead of what is sent. It returns when all are
 // synthesized, at the first error, or when ctx ends. Plan or send returns the error. A sentence that no
-// engine can read is silence, for the time of reading. If the synthesizer fails after it has spoken
+// engine can read becomes silence, as long as it takes to read it. If the synthesizer fails after it has spoken
 // something, the stream ends there without an error, so that nobody hears its beginning twice.
 func (s *Stream) Synthesize(ctx context.Context, synthesizer voice.Synthesizer, o voice.Options) {
 	err := s.synthesize(ctx, synthesizer, o)
