@@ -29,7 +29,7 @@ type Options struct {
 
 	Characters characters
 	Brains     func() []string // returns the names of the brains that a robot can use
-	// Voices returns the voices that a robot can have. known is false if the engine that speaks could not be asked yet.
+	// Voices returns the voices that a robot can use. known is false if the synthesizer could not be asked yet.
 	Voices          func() (list []voice.Named, known bool)
 	Notices         noticeStore
 	Questions       questions

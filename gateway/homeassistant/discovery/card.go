@@ -31,9 +31,9 @@ type Card struct {
 	Voices     []voice.Named // the voices to choose from; see Voices
 }
 
-// Voices returns the voices that a robot with the voice present can choose from: the household's, those in list, and
-// the present one. It returns none if the engine lists no voices; the robot then has a text instead of a select. If
-// the list is not known yet, the entity stays what was announced.
+// Voices returns the voices that a robot can choose from: the household's, the ones in list, and present, the robot's
+// present voice. It returns none if the engine lists no voices; the robot then has a text instead of a select. If the
+// list is not known yet, the entity stays as it was announced.
 func Voices(present string, list []voice.Named, known bool, announced []string) []voice.Named {
 	if len(list) == 0 && (known || !slices.Contains(announced, componentID("voice", "select"))) {
 		return nil

@@ -139,11 +139,11 @@ func voiceRow(voices []voice.Named) row {
 	return r
 }
 
-// dict returns a map as it is written in a template, which is how it is written in JSON.
+// dict returns a map as a literal of a template, which has the syntax of JSON.
 func dict(m map[string]string) string {
 	b, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // cannot happen: texts can be written as JSON
+		panic(err) // cannot happen: strings can be encoded
 	}
 	return string(b)
 }

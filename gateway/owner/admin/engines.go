@@ -39,11 +39,11 @@ type Engine struct {
 	Key    string `json:"key"`            // place in the configuration, such as "speech.recognizers.0"
 	Cost   string `json:"cost,omitempty"` // "free", "billed" or, if unknown, empty
 	Wait   *Wait  `json:"wait,omitempty"` // nil before the first use
-	// Voices are the voices of a synthesizer that lists them. Those of the first are the ones that a robot can have.
+	// Voices are the voices of a synthesizer that can list them. A robot can use the voices of the first synthesizer.
 	Voices []voice.Named `json:"voices,omitempty"`
 }
 
-// Wait says how long people have waited for an engine in its latest uses: from the end of their speech to its transcript,
+// Wait describes how long people waited for an engine in its latest uses: from the end of their speech to its transcript,
 // from a text to its first sound, or from a question to the beginning of the reply.
 type Wait struct {
 	Uses   int   `json:"uses"`

@@ -47,7 +47,7 @@ func (a *API) sendSpeech(ctx context.Context, id device.ID, s speech) (Accepted,
 // Answered is the response to a question that a robot was asked.
 type Answered struct {
 	Accepted
-	Text string `json:"text"` // the answer, if the robot's channel is closed; otherwise events tell it
+	Text string `json:"text"` // the answer, if the robot's channel is closed; otherwise events contain it
 }
 
 // ask makes a robot answer a text, as if somebody had spoken it to the robot.
