@@ -147,10 +147,10 @@ type watchedSynthesizer struct {
 	trial bool // use the engine even if it has just failed
 }
 
-// Synthesize implements voice.Synthesizer. Neither an error of out, nor an unsupported voice or
-// language of a robot, nor a text that cannot be read counts as a failure of the engine. If the engine does not support the robot's
-// own voice, or no engine in the list supports the robot's own language, the robot speaks with the
-// household's voice and language.
+// Synthesize implements voice.Synthesizer. An error of out, an unsupported voice or language of a robot, and a
+// text that cannot be read do not count as failures of the engine. If the engine does not support the robot's
+// voice, or no engine in the list supports the robot's language, the robot speaks with the household's voice
+// and language.
 func (m watchedSynthesizer) Synthesize(ctx context.Context, text string, o voice.Options, out func([]int16) error) error {
 	if err := m.resting(m.trial); err != nil {
 		return err

@@ -17,7 +17,7 @@ type Engine struct {
 	List  string                      // "recognizer", "synthesizer", "brain", "deep" or "tools"
 	Kind  string                      // the kind in the configuration; for "tools" the name of the server
 	Where string                      // the address or program of the engine; may be empty
-	Cost  string                      // what a use costs, as config.Engine.Cost says
+	Cost  string                      // the result of config.Engine.Cost
 	Check func(context.Context) error // checks thoroughly whether the engine works, for the doctor; may be nil
 	Warm  func(context.Context) error // prepares the engine for the next turn; may be nil
 	// CheckContext checks whether a model's context is long enough for a conversation, for the doctor; may be nil.
@@ -25,7 +25,7 @@ type Engine struct {
 
 	quickCheck func(context.Context) error // checks the engine while the appliance runs; may be nil
 	statusText func() string               // describes the engine while it works; nil if Where says enough
-	configured config.Engine               // what the engine was made from; the zero value for "tools"
+	configured config.Engine               // the engine's configuration; the zero value for "tools"
 
 	voices voices // of a synthesizer
 

@@ -40,7 +40,7 @@ type Set struct {
 	sources   map[string]thinker.ToolSource // servers of tools by their configurations
 	closers   []func()                      // close the engines of the group that is being made
 	groups    [numGroups]*group
-	earlier   []*Engine // the engines of the configuration before, while a Set is made
+	earlier   []*Engine // engines of the previous configuration, while a Set is made
 
 	language string // the household's first language
 	words    *language.Catalogue

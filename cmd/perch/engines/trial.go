@@ -54,7 +54,7 @@ func (t Trials) Engines() []admin.Engine {
 	return entries
 }
 
-// keyOf returns the key of the configuration that holds a list of engines, which is an admin.Engine.List.
+// keyOf returns the configuration key of a list of engines. list is an admin.Engine.List.
 func keyOf(list string) string {
 	switch list {
 	case "recognizer", "synthesizer":

@@ -16,7 +16,7 @@ type voices struct {
 
 	mu    sync.Mutex
 	list  []voice.Named
-	known bool // whether the engine has listed its voices, or lists none
+	known bool // the engine has listed its voices, or has none to list
 }
 
 // voicesTimeout is the maximum duration of the request for an engine's voices.
@@ -38,8 +38,8 @@ func (v *voices) set(list []voice.Named) (changed bool) {
 	return changed
 }
 
-// listVoices asks a synthesizer for its voices, and publishes an event if they have changed. An engine that
-// does not list its voices has not failed.
+// listVoices asks a synthesizer for its voices, and publishes an event if they have changed. An
+// error does not count as a failure of the engine.
 func (n *Engine) listVoices(ctx context.Context, publish func(event.Event)) {
 	ctx, cancel := context.WithTimeout(ctx, voicesTimeout)
 	defer cancel()
