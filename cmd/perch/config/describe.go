@@ -17,7 +17,7 @@ type Group struct {
 	About string `json:"about"`
 }
 
-// otherKeys is the name of the group of all keys whose declaration names no other group.
+// otherKeys is the name of the group of all keys without a tag group.
 const otherKeys = "advanced"
 
 // Groups returns the groups in the order of the page.
@@ -39,11 +39,11 @@ func Groups() []Group {
 // the key's field. A key inherits the group of its section.
 type description struct {
 	Group string `json:"group"`
-	// Label is the tag label, the key in people's words.
+	// Label is the tag label: a name of the key for people.
 	Label string `json:"label"`
 	// Under is the section that has a label and contains the key.
 	Under *heading `json:"under,omitempty"`
-	// Words is the tag words: what else people call the key.
+	// Words is the tag words: further names, for searching.
 	Words string `json:"words,omitempty"`
 	// Format is the tag format, or comes from the type: "hours", "languages" or "timezone".
 	Format string `json:"format,omitempty"`
@@ -59,13 +59,13 @@ type heading struct {
 	Label string `json:"label"`
 }
 
-// option is a value that a key may have, in people's words.
+// option is a possible value of a key and its label.
 type option struct {
 	Value string `json:"value"`
 	Label string `json:"label"`
 }
 
-// usual has the labels and other words of keys that mean the same in many sections.
+// usual returns the labels and other words of keys with the same meaning in many sections, by name.
 var usual = sync.OnceValue(func() map[string]description {
 	return map[string]description{
 		"after_talk": {Label: "Pause after a talk"}, "enabled": {Label: "On", Words: "off disable"}, "every": {Label: "At most once in"}, "key_file": {Label: "File with the key"},

@@ -88,10 +88,10 @@ func (e overlayEditor) current(list Key) any {
 	if value := valueAt(e.file, path); value != nil {
 		return value
 	}
-	return list.Value // neither file has the list, so that it has no secrets
+	return list.Value // the default, which has no secrets
 }
 
-// errListChanged is the error for a change of a list that is not the present one.
+// errListChanged is the error for a change that is based on an earlier version of a list.
 var errListChanged = errors.New("the list was changed meanwhile, and is not touched; look at it and try again")
 
 // keepEntries returns a list of engines whose entries {from: N, kind: KIND} are replaced by entry N of the

@@ -177,7 +177,7 @@ func checkKeys(k *checker, path string, drivers kinds, e Engine) (exist bool) {
 var errNoKey = errors.New("there is no such key")
 
 // wrongOption returns the path of the option that err, an error of an engine's check, is about: the first
-// whose key is in the text. It returns the engine's path if no key is.
+// whose key is in the text. It returns the engine's path if the text contains no key.
 func wrongOption(path string, options []driver.Field, err error) string {
 	if err == nil {
 		return path
