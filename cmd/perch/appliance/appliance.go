@@ -66,7 +66,7 @@ type Appliance struct {
 	// Listeners and the network.
 	locks           *access.Locks
 	Listeners       *listener.Set
-	authority       *authority.Authority // of the house's https address
+	authority       *authority.Authority // signs the certificate of the https address
 	RobotMQTT       *listener.Robots
 	wyomingListener net.Listener // nil if the Wyoming server is off
 	WyomingAddr     net.Addr     // the address of wyomingListener

@@ -34,7 +34,7 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 		MDNS: c.MDNS.Enabled, Interfaces: c.MDNS.Interfaces, Listen: a.Listeners.At(listener.Network), Local: a.Listeners.At(listener.Local),
 		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log,
 		Offers: func() []mdns.Offer { return a.viewers.Offers() }}) // the network runs after viewers was set
-	if house := a.Listeners.House; house != nil && a.authority.Exists() { // the owner has asked for it in an earlier run
+	if house := a.Listeners.House; house != nil && a.authority.Exists() { // the owner has opened it in an earlier run
 		if _, err := house.Open(); err != nil {
 			a.Log.Warn("the page has no https address, so that browsers on other devices have no microphone", "err", err)
 		}

@@ -103,7 +103,7 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 	return nil
 }
 
-// openHouse opens the https address with a certificate of the house, and describes it.
+// openHouse opens the https address whose certificate Perch's authority has signed, and describes it.
 func (a *Appliance) openHouse() (web.House, error) {
 	port, err := a.Listeners.House.Open()
 	if err != nil {

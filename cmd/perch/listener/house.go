@@ -30,13 +30,13 @@ type Authority interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// The first free one of these ports is used.
+// House listens on the first free port of these.
 const (
 	firstHousePort = 8443
 	housePorts     = 10
 )
 
-// newHouse returns the house's address, which is not open, or nil if the page is off or has encrypted addresses already.
+// newHouse returns a House that is not open, or nil if the page is disabled or encrypted addresses are configured.
 func newHouse(c *config.Config, authority Authority) *House {
 	if !c.Web.Enabled || len(c.TLS.Listen) > 0 || len(c.Listen) == 0 {
 		return nil

@@ -64,7 +64,7 @@ type Set struct {
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
 // SocketPath). It only logs that VCCP, Ingress or the socket failed, since everything else works
-// without these. It does not open the house's address: see House.
+// without these. It does not open the https address; see House.
 func Open(c *config.Config, data string, authority Authority, log *slog.Logger) (*Set, error) {
 	s := &Set{data: data, log: log, House: newHouse(c, authority)}
 	var err error
@@ -346,7 +346,7 @@ func (s *Set) Check(ctx context.Context) error {
 	var failed error
 	for _, server := range s.Servers {
 		address := server.Listener.Addr()
-		if address == nil { // the house's address, which nobody has asked for
+		if address == nil { // the https address, which is not open yet
 			continue
 		}
 		if err := check(ctx, address); err != nil {
