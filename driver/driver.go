@@ -16,10 +16,10 @@ type Driver[Setup, Engine any] struct {
 	// Runs lists the programs or services that users of the engine run, such as "Home Assistant".
 	// They become rows of the table in docs/engines.md.
 	Runs []string
-	// Summary says to owners, in one sentence, what the engine is and where it runs.
+	// Summary tells owners in one sentence what the engine is and where it runs.
 	Summary string
-	// Billed reports whether the engine is a service that bills each use. Kinds of engines that also run
-	// at home are not.
+	// Billed reports whether the engine is a service that bills each use. It is false for engines that can
+	// also run at home.
 	Billed bool
 	// Sample holds sample entries for cmd/perch/config/perch.yaml, one per line, in YAML's flow
 	// style, each with an optional comment.

@@ -107,7 +107,7 @@ func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, ou
 }
 
 // scripts yields the pieces of a text that are written in one script, and whether a piece is
-// written in kana or Chinese characters. Other characters than letters stay with the letters
+// written in kana or Chinese characters. Characters that are not letters belong to the piece
 // before them.
 func scripts(text string) iter.Seq2[string, bool] {
 	return func(yield func(piece string, isHan bool) bool) {
@@ -115,7 +115,7 @@ func scripts(text string) iter.Seq2[string, bool] {
 		for i, r := range text {
 			han := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 			switch {
-			case !unicode.IsLetter(r), unicode.Is(unicode.Lm, r): // the second are signs such as ー
+			case !unicode.IsLetter(r), unicode.Is(unicode.Lm, r): // unicode.Lm includes signs such as ー
 				continue
 			case lettered && han != isHan:
 				if !yield(text[begin:i], isHan) {
@@ -138,7 +138,7 @@ func hanLanguage(text, around string) string {
 	return "zh"
 }
 
-// Time for which a text is shown that is not spoken.
+// Time for which a text is shown without being spoken.
 const (
 	minShown     = time.Second
 	shownPerRune = 100 * time.Millisecond

@@ -15,18 +15,18 @@ type Named struct {
 
 // Lister is a Synthesizer that can list its voices.
 type Lister interface {
-	// Voices returns the voices that Options.Voice can name. The list is empty if the engine does not tell them.
+	// Voices returns the voices that Options.Voice can name. The list is empty if the engine cannot list them.
 	Voices(ctx context.Context) ([]Named, error)
 }
 
-// Limits of a list of voices, so that it can be the options of a select of Home Assistant.
+// Limits of a list of voices, so that it can be the options of a select entity of Home Assistant.
 const (
 	maxVoices    = 200
 	maxVoiceName = 100 // bytes, as in the settings of a robot
 )
 
-// ShortList returns the first voices of a list that a server may have sent: without names that cannot be
-// those of a robot's voice, and with a different title for each voice.
+// ShortList returns the first maxVoices voices of a list from a server. It drops invalid and repeated names, and
+// appends the name to a repeated title.
 func ShortList(all []Named) (list []Named) {
 	names, titles := map[string]bool{}, map[string]bool{}
 	for _, v := range all {

@@ -127,8 +127,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return media.CheckSynthesizer(ctx, e)
 }
 
-// Voices implements voice.Lister. It returns the voices of the owner's account. An account with a key that may not
-// read them has none.
+// Voices implements voice.Lister. It returns the voices of the owner's account. It returns none if
+// the key may not read them.
 func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
 	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices"})
 	if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Status != 0 && fault.Status < 500 {
