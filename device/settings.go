@@ -208,8 +208,8 @@ func (r *Registry) Configure(id ID, c Change) (Robot, error) {
 	return r.configure(id, c, func(robot *Robot) { robot.Welcomed = false })
 }
 
-// Nickname sets the name of a robot to one that somebody near it has said, perhaps not its owner. Therefore it leaves
-// Robot.Welcomed unchanged. It returns the errors of Configure.
+// Nickname sets the name of a robot, as Configure does, but leaves Robot.Welcomed unchanged, because the person near the
+// robot who said the name need not be its owner.
 func (r *Registry) Nickname(id ID, name string) (Robot, error) {
 	return r.configure(id, Change{Name: &name}, func(*Robot) {})
 }

@@ -93,7 +93,7 @@ func advise(advice uintptr, log *slog.Logger) {
 // pages is a mapping of memory: the addresses from (inclusive) and to (exclusive).
 type pages struct{ from, to uintptr }
 
-// unwritten returns the private read-only mappings of the program's file of which no page was written
+// unwritten returns the private read-only mappings of the program's file without a written page
 // (Anonymous: 0 kB). A written page, for example by the loader, would be lost by unmapping it. smaps has
 // the format of /proc/PID/smaps.
 func unwritten(smaps []byte, program string) (mappings []pages) {

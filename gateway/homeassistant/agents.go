@@ -161,7 +161,7 @@ func (a *agents) resume(states []agent.State, now time.Time) {
 	}
 }
 
-// readQuestions replaces an agent's questions with those that wait for an answer now.
+// readQuestions replaces an agent's questions with the ones that wait for an answer now.
 func (a *agents) readQuestions(v *state.Agent, now time.Time) {
 	v.ClearQuestions(now)
 	for _, q := range a.o.Questions.Questions() {

@@ -63,7 +63,7 @@ func values(list []*Waiting) (commands []Waiting) {
 
 // start marks a robot's commands as running, and returns the ones that were not running yet. A reboot comes
 // last, because it would interrupt the other commands. The caller calls remove for a command that was
-// carried out or refused, and store for one that must wait again.
+// carried out or refused, and store for a command that must wait again.
 func (c *waitingCommands) start(id device.ID) []*Waiting {
 	var list, reboots []*Waiting
 	for _, w := range c.byRobot[id] {

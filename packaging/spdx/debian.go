@@ -105,7 +105,7 @@ func readInRoot(root, name string) ([]byte, error) {
 }
 
 // declared returns the SPDX expression for the licences in a Debian copyright file. It adds the
-// texts of those that are not in SPDX's list to the document.
+// texts of licences that are not in SPDX's list to the document.
 func (d *document) declared(name, copyright string) string {
 	if !strings.HasPrefix(copyright, "Format:") {
 		return d.customLicence(name, "", copyright)

@@ -110,8 +110,8 @@ func New(o Options) (_ *Agents, err error) {
 	return a, err
 }
 
-// gestures returns the names of the gestures that robots can make, and of those that the configuration
-// adds to the words of avatar programs.
+// gestures returns the names of the gestures that robots can make, and of the gestures that the
+// configuration adds to the words of avatar programs.
 func (a *Agents) gestures() []string {
 	names := slices.Clone(a.o.Gestures)
 	for _, relay := range a.o.Config().Relays {

@@ -27,7 +27,7 @@ const (
 	maxFollowers = 16
 )
 
-// Log stores the latest lines of the log in JSON. Lines below the level info have room of their own,
+// Log stores the latest lines of the log in JSON. Lines below the level info have a separate ring,
 // so that they cannot displace other lines. Values are formatted as slog.TextHandler formats
 // them, so a type that hides a secret there hides it here, too. Writers do not wait for readers: a
 // slow follower misses lines, and is given their number.
