@@ -41,7 +41,7 @@ const maxSensed = 8
 // Other is the key in Day.Sensed for all further names.
 const Other = "other"
 
-// add adds an event at an hour, and reports whether the event has changed d.
+// add adds an event to an hour, and reports whether d has changed.
 func (d *Day) add(e event.Event, hour int) bool {
 	switch e := e.(type) {
 	case event.Heard:

@@ -178,8 +178,8 @@ func (s *Sums) forget(robot device.ID) {
 }
 
 // store writes the changed days, and closes all days except today's. Once per date it also deletes the days that isKept
-// rejects, unless the clock was set since the previous write. A clock that was wrong from the start is not noticed until
-// it is set.
+// rejects, unless the clock was set since the previous write. A clock that is wrong from the start is not
+// noticed until it is set; the first store then deletes the days that isKept rejects by the wrong date.
 func (s *Sums) store() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
