@@ -184,15 +184,15 @@ func (k *Brain) mayUse(t agent.Turn, name string) bool {
 	return tools == nil || slices.Contains(tools, name)
 }
 
-// publish publishes an event of a turn. If t.Publish publishes it, and the turn has a robot, the event is
-// published for the robot too.
+// publish publishes an event of a turn. In a chat with a robot's agent, where t.Publish publishes the
+// events for the chat alone, it publishes the event for the robot too.
 func (k *Brain) publish(t agent.Turn, e event.Event) {
 	if t.Publish == nil {
 		k.Publish(t.Robot, t.Session, e)
 		return
 	}
 	t.Publish(e)
-	if t.Robot != "" {
+	if t.Robot != "" && t.Body == nil {
 		k.Publish(t.Robot, "", e)
 	}
 }
