@@ -105,6 +105,11 @@ func (r *sleeper) handle(m xiaozhi.ToRobot, err error) {
 	} else {
 		r.others = append(r.others, m)
 	}
+	if is && r.busy { // the stream before it may end at this moment
+		r.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		r.mu.Lock()
+	}
 	fetches := is && !r.busy
 	r.busy = r.busy || fetches
 	r.mu.Unlock()
