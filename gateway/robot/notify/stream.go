@@ -162,7 +162,10 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 	waiting, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	// A timeout is not an error: the rest is estimated.
-	_ = s.wait(waiting, func() bool { return len(s.starts) == len(s.sentences) || s.over || len(s.packets) == maxAhead })
+	_ = s.wait(waiting, func() bool {
+		begun := len(s.packets) > 0 // or it may still fail, and nobody is told
+		return s.over || begun && (len(s.starts) == len(s.sentences) || len(s.packets) == maxAhead)
+	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
