@@ -69,9 +69,9 @@ var errExpired = errors.New("the question's time is over")
 // awaitSession returns the open session of a robot. If none exists and the robot can speak while idle,
 // awaitSession makes it speak the question and show how to wake it, and waits for the session that
 // begins when somebody wakes it.
-func (s *Server) awaitSession(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {
-	r, err := s.sessions.of(id)
-	k := s.links.of(id)
+func (l *links) awaitSession(ctx context.Context, id device.ID, q agent.Question, text string) (*session, error) {
+	r, err := l.sessions.of(id)
+	k := l.of(id)
 	if err == nil || k == nil || !k.canSpeak() {
 		return r, err
 	}
@@ -80,7 +80,7 @@ func (s *Server) awaitSession(ctx context.Context, id device.ID, q agent.Questio
 		defer cancel()
 		ctx = within
 	}
-	events := s.options.Bus.Read()
+	events := l.options.Bus.Read()
 	k.announcer.add(dialogue.Announcement{Text: text, Urgent: true, Hint: true})
 	for {
 		e, err := events.Next(ctx)
@@ -91,7 +91,7 @@ func (s *Server) awaitSession(ctx context.Context, id device.ID, q agent.Questio
 		switch e.Event.(type) {
 		case event.RobotOnline:
 			if e.Robot == id {
-				return s.sessions.of(id)
+				return l.sessions.of(id)
 			}
 		case event.RobotDisconnected:
 			if e.Robot == id {

@@ -61,7 +61,7 @@ func (s *Server) doOrStore(ctx context.Context, id device.ID, c Command) (queued
 }
 
 // publishQueued publishes that a command waits for its robot.
-func (s *Server) publishQueued(id device.ID, c Command) {
+func (s *shared) publishQueued(id device.ID, c Command) {
 	s.options.Bus.Publish(id, "", event.Command{Thing: c.Thing, State: event.CommandQueued})
 	if c.Thing == dialogue.CommandSay {
 		s.options.Bus.Publish(id, "", event.Speech{Text: c.Text, State: event.SpeechWaiting})
@@ -148,7 +148,7 @@ func (s *Server) AskAgent(ctx context.Context, id device.ID, text string) (answe
 
 // answer returns the agent's answer to a text for a robot whose channel is closed, with the emoji of its face, and records
 // it as a turn.
-func (s *Server) answer(ctx context.Context, id device.ID, text string) (face, answer string, err error) {
+func (s *shared) answer(ctx context.Context, id device.ID, text string) (face, answer string, err error) {
 	o, release := s.acquire()
 	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Patience, errSilent)
@@ -283,7 +283,7 @@ func (s *Server) SaySecret(ctx context.Context, id device.ID, text func(language
 }
 
 // playPCM makes a robot play sound; see Play.
-func (s *Server) playPCM(ctx context.Context, id device.ID, name string, pcm []int16) error {
+func (s *sessions) playPCM(ctx context.Context, id device.ID, name string, pcm []int16) error {
 	result := make(chan error, 1)
 	if err := s.post(ctx, id, dialogue.PlaySound{Sound: &dialogue.Sound{Name: name, PCM: pcm}, Answer: result}); err != nil {
 		return err
@@ -298,8 +298,8 @@ func (s *Server) playPCM(ctx context.Context, id device.ID, name string, pcm []i
 
 // orByMQTT returns err, the result of posting to a robot's session, unless that is dialogue.ErrOffline
 // and the robot is connected by MQTT. Then it calls do with the connection instead.
-func (s *Server) orByMQTT(id device.ID, err error, do func(*link) error) error {
-	if k := s.links.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
+func (l *links) orByMQTT(id device.ID, err error, do func(*link) error) error {
+	if k := l.of(id); errors.Is(err, dialogue.ErrOffline) && k != nil {
 		return do(k)
 	}
 	return err

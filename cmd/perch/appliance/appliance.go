@@ -17,7 +17,6 @@ import (
 	"perch/agent/notice"
 	"perch/cmd/perch/access"
 	"perch/cmd/perch/agents"
-	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
@@ -31,7 +30,6 @@ import (
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
 	"perch/gateway/owner/admin"
-	"perch/gateway/owner/daily"
 	"perch/gateway/owner/web"
 	"perch/gateway/robot"
 	"perch/gateway/wyoming"
@@ -66,7 +64,6 @@ type Appliance struct {
 	// Listeners and the network.
 	locks           *access.Locks
 	Listeners       *listener.Set
-	authority       *authority.Authority // signs the certificate of the https address
 	RobotMQTT       *listener.Robots
 	wyomingListener net.Listener // nil if the Wyoming server is off
 	WyomingAddr     net.Addr     // the address of wyomingListener
@@ -105,7 +102,6 @@ type Appliance struct {
 	admin   *admin.API
 	metrics *admin.Metrics
 	web     *web.Server // nil if the page is off
-	daily   *daily.Sums
 
 	closers  []func()    // called by Close in reverse order
 	restart  chan error  // contains ErrRestart after a request to restart

@@ -2,12 +2,10 @@ package appliance
 
 import (
 	"perch/cmd/perch/access"
-	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/hassapp"
 	"perch/cmd/perch/listener"
 	"perch/cmd/perch/network"
-	"perch/gateway/mdns"
 )
 
 // openListeners listens on the addresses of the configuration. Run serves them.
@@ -15,9 +13,8 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 	if a.locks, err = access.NewLocks(c, a.Data, a.Log); err != nil {
 		return err
 	}
-	a.authority = authority.New(authority.Options{Data: a.Data, Name: "Perch " + a.ID, Log: a.Log,
-		Names: func() []string { return a.network.Hosts() }})
-	if a.Listeners, err = listener.Open(c, a.Data, a.authority, a.Log); err != nil {
+	hosts := func() []string { return a.network.Hosts() }
+	if a.Listeners, err = listener.Open(c, a.Data, a.ID, hosts, a.Log); err != nil {
 		return err
 	}
 	a.closers = append(a.closers, a.Listeners.Stop)
@@ -32,12 +29,9 @@ func (a *Appliance) openListeners(c *config.Config) (err error) {
 	}
 	a.network = network.New(network.Options{Name: c.Name, ID: a.ID, Version: a.options.Version, PublicURL: c.PublicURL,
 		MDNS: c.MDNS.Enabled, Interfaces: c.MDNS.Interfaces, Listen: a.Listeners.At(listener.Network), Local: a.Listeners.At(listener.Local),
-		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log,
-		Offers: func() []mdns.Offer { return a.viewers.Offers() }}) // the network runs after viewers was set
-	if house := a.Listeners.House; house != nil && a.authority.Exists() { // the owner has opened it in an earlier run
-		if _, err := house.Open(); err != nil {
-			a.Log.Warn("the page has no https address, so that browsers on other devices have no microphone", "err", err)
-		}
+		Wyoming: a.WyomingAddr, Page: c.Web.Enabled, Log: a.Log})
+	if a.Listeners.House != nil {
+		a.Listeners.House.OpenAgain(a.Log)
 	}
 	if a.homeAssistant, err = hassapp.Open(a.Identity.Table); err != nil {
 		return err

@@ -1,11 +1,7 @@
 package appliance
 
 import (
-	"net"
-	"strconv"
-
 	"perch/cmd/perch/access"
-	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/cmd/perch/datadir"
 	"perch/cmd/perch/engines"
@@ -13,18 +9,12 @@ import (
 	"perch/cmd/perch/settings"
 	"perch/device"
 	"perch/gateway/owner/admin"
-	"perch/gateway/owner/daily"
 	"perch/gateway/owner/web"
-	"perch/store"
 )
 
 // newOwner makes the admin API, the metrics and the page, and mounts all APIs on the listeners.
 func (a *Appliance) newOwner(c *config.Config) error {
 	counters, gauges := a.newMetrics()
-	a.daily = daily.NewSums(store.NewTable[daily.Day](a.DB, "days"), a.zone, func(id device.ID) bool {
-		_, err := a.Robots.Get(id)
-		return err == nil
-	})
 	o := admin.Options{
 		Robots: a.Owned, Talk: a.control, Notify: a.Agents.Notifier.Notify, Memory: a.Memory, Timers: a.Timers, Notices: a.Notices.Open,
 		Acknowledge: a.Agents.Notifier.Acknowledge, Engines: engines.NewTrials(&a.Agents.Engines, a.Agents.Characters.Speech, a.zone), Board: a.board, Bus: a.Bus,
@@ -32,7 +22,7 @@ func (a *Appliance) newOwner(c *config.Config) error {
 		Questions: a.viewers.Questions, ForgetConversation: a.Agents.Mind.Forget, Phrase: a.Agents.PhraseFor,
 		Diary:  func(n int) any { return a.Agents.Diary.Newest(n) },
 		Verify: func() (any, error) { return a.Agents.Diary.Verify() },
-		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.daily.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
+		Turns:  func(n int) any { return a.Records.Turns(n) }, Week: func(robot device.ID) any { return a.Owned.Days.Week(robot) }, Parts: a.Parts, Unheard: func() []string { return a.Config().Unheard() }, Counters: counters, Gauges: gauges, Firmware: a.Firmware,
 		Refused: a.ota.Refused, ForgetRefused: a.ota.ForgetRefused, Find: a.network.Search,
 		RobotURL: func() string { // with an IP address: the community's firmware sends its token to no name
 			urls := append([]string{a.Listeners.URL()}, a.network.URLs()...)
@@ -88,12 +78,10 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 			return err
 		}
 	}
-	if a.Listeners.House != nil {
-		o.House, o.HouseFiles = a.openHouse, func() (certificate, profile []byte) {
-			if c := a.authority.Certificate(); c != nil {
-				certificate, profile = c.Raw, []byte(authority.Profile(c))
-			}
-			return certificate, profile
+	if house := a.Listeners.House; house != nil {
+		o.HouseFiles, o.House = house.Files, func() (web.House, error) {
+			info, err := house.Describe()
+			return web.House(info), err
 		}
 	}
 	if a.homeAssistant != nil {
@@ -101,18 +89,4 @@ func (a *Appliance) newPage(c *config.Config) (err error) {
 	}
 	a.web = web.New(o)
 	return nil
-}
-
-// openHouse opens the https address whose certificate Perch's authority has signed, and describes it.
-func (a *Appliance) openHouse() (web.House, error) {
-	port, err := a.Listeners.House.Open()
-	if err != nil {
-		return web.House{}, err
-	}
-	c := a.authority.Certificate()
-	house := web.House{Authority: c.Subject.CommonName, Fingerprint: authority.Fingerprint(c)}
-	for _, name := range a.authority.Names() {
-		house.URLs = append(house.URLs, "https://"+net.JoinHostPort(name, strconv.Itoa(port)))
-	}
-	return house, nil
 }

@@ -33,6 +33,7 @@ func (a *Appliance) newPrograms(c *config.Config) (err error) {
 		return err
 	}
 	a.closers = append(a.closers, a.viewers.Close)
+	a.network.Announce(a.viewers.Offers)
 	root, err := filepath.Abs(datadir.Sounds(a.Data))
 	if err != nil {
 		return fmt.Errorf("find the directory of sounds: %w", err)

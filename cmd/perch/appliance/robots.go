@@ -34,7 +34,7 @@ func (a *Appliance) newRobots(c *config.Config) (err error) {
 	a.closers = append(a.closers, a.Talk.Close)
 	a.control = robots.Control{Server: a.Talk, Behaviours: a.behaviours}
 	a.Owned = robots.NewOwned(robots.Options{Registry: a.Robots, Server: a.Talk, Senses: a.Senses, Mind: a.Agents.Mind, Memory: a.Memory, Bus: a.Bus,
-		Check: a.Agents.Characters.Check})
+		DB: a.DB, Zone: a.zone, Check: a.Agents.Characters.Check})
 	a.warmer = engines.NewWarmer(&a.Agents.Engines, a.Talk.Prepare, a.Log)
 	key, err := c.Firmware.VerificationKey()
 	if err != nil {

@@ -39,7 +39,7 @@ func (a *Appliance) list() []parts.Part {
 		{Run: parts.Until(func(ctx context.Context) { a.Identity.Run(ctx, func() { a.Robots.Welcome(time.Time{}) }) })},
 		{Run: fromFirst(a.board.Run), End: a.Bus.Close},
 		{Run: fromFirst(a.metrics.Run)},
-		{Run: fromFirst(a.daily.Run)},
+		{Run: fromFirst(a.Owned.Days.Run)},
 		{Run: fromFirst(a.Senses.Run)},
 		parts.When(a.Log.Enabled(context.Background(), slog.LevelDebug), parts.Part{
 			Run: fromFirst(func(ctx context.Context, events *event.Reader) { events.Each(ctx, logEvent) })}),

@@ -5,11 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"sync"
 	"syscall"
 
+	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 )
 
@@ -19,15 +21,9 @@ import (
 type House struct {
 	host      string // where to listen, as the first address in listen
 	firstPort int    // 0 for a port that the kernel chooses
-	authority Authority
+	authority *authority.Authority
 	late      *lateListener
 	opening   sync.Mutex
-}
-
-// Authority makes the certificate of the https address.
-type Authority interface {
-	Open() error // reads or makes it; must be called before GetCertificate
-	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // House listens on the first free port of these.
@@ -37,7 +33,7 @@ const (
 )
 
 // newHouse returns a House that is not open, or nil if the page is disabled or encrypted addresses are configured.
-func newHouse(c *config.Config, authority Authority) *House {
+func newHouse(c *config.Config, authority *authority.Authority) *House {
 	if !c.Web.Enabled || len(c.TLS.Listen) > 0 || len(c.Listen) == 0 {
 		return nil
 	}
@@ -83,6 +79,45 @@ func (h *House) Open() (port int, err error) {
 	}
 	h.late.open(l)
 	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// OpenAgain calls Open if the owner has opened the address in an earlier run, and logs an error.
+func (h *House) OpenAgain(log *slog.Logger) {
+	if !h.authority.Exists() {
+		return
+	}
+	if _, err := h.Open(); err != nil {
+		log.Warn("the page has no https address, so that browsers on other devices have no microphone", "err", err)
+	}
+}
+
+// HouseInfo describes the https address.
+type HouseInfo struct {
+	URLs        []string // alternative base URLs, such as "https://perch.local:8443", the best first
+	Authority   string   // name of the authority in the lists of browsers and phones
+	Fingerprint string   // SHA-256 of the authority's certificate: AA:BB:CC
+}
+
+// Describe calls Open, and describes the address.
+func (h *House) Describe() (HouseInfo, error) {
+	port, err := h.Open()
+	if err != nil {
+		return HouseInfo{}, err
+	}
+	c := h.authority.Certificate()
+	info := HouseInfo{Authority: c.Subject.CommonName, Fingerprint: authority.Fingerprint(c)}
+	for _, name := range h.authority.Names() {
+		info.URLs = append(info.URLs, "https://"+net.JoinHostPort(name, strconv.Itoa(port)))
+	}
+	return info, nil
+}
+
+// Files returns the certificate of the authority in DER, and an Apple profile with it. Both are nil before Open.
+func (h *House) Files() (certificate, profile []byte) {
+	if c := h.authority.Certificate(); c != nil {
+		certificate, profile = c.Raw, []byte(authority.Profile(c))
+	}
+	return certificate, profile
 }
 
 // lateListener is a listener that waits until it is opened.

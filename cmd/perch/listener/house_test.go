@@ -12,7 +12,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/must"
 )
@@ -24,8 +23,7 @@ func openSet(t *testing.T, change func(*config.Config)) *Set {
 	c.Listen, c.Local, c.Skins.VCCP = []string{"127.0.0.1:0"}, []string{"127.0.0.1:0"}, ""
 	change(&c)
 	data, log := t.TempDir(), slog.New(slog.DiscardHandler)
-	s := must.Value(Open(&c, data, authority.New(authority.Options{Data: data, Name: "test", Names: func() []string { return []string{"perch.local"} },
-		Log: log}), log))(t)
+	s := must.Value(Open(&c, data, "test", func() []string { return []string{"perch.local"} }, log))(t)
 	for _, key := range []string{Network, Local, TLS, Socket} {
 		must.Succeed(t, s.Handle(key, func(e *gin.Engine) { e.GET("/", func(c *gin.Context) { c.Status(http.StatusNoContent) }) }))
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"perch/cmd/perch/authority"
 	"perch/cmd/perch/config"
 	"perch/gateway/httpserver"
 	"perch/gateway/owner/admin"
@@ -64,8 +65,10 @@ type Set struct {
 
 // Open opens the listeners of a configuration, and the Unix socket of perch's commands (see
 // SocketPath). It only logs that VCCP, Ingress or the socket failed, since everything else works
-// without these. It does not open the https address; see House.
-func Open(c *config.Config, data string, authority Authority, log *slog.Logger) (*Set, error) {
+// without these. It does not open the https address (see House), whose certificate is for the
+// names that hosts returns. id is the ID of the appliance.
+func Open(c *config.Config, data, id string, hosts func() []string, log *slog.Logger) (*Set, error) {
+	authority := authority.New(authority.Options{Data: data, Name: "Perch " + id, Names: hosts, Log: log})
 	s := &Set{data: data, log: log, House: newHouse(c, authority)}
 	var err error
 	if len(c.TLS.Listen) > 0 {

@@ -28,9 +28,7 @@ type Options struct {
 	Local             []string // open addresses for this machine
 	Wyoming           net.Addr // address of the Wyoming server; nil if it is off
 	Page              bool     // whether the owner's page is on
-	// Offers returns further services to announce; may be nil.
-	Offers func() []mdns.Offer
-	Log    *slog.Logger
+	Log               *slog.Logger
 }
 
 // Network announces an appliance, and finds its URLs and other servers.
@@ -39,6 +37,8 @@ type Network struct {
 	port      int             // TCP port for robots; 0 if they cannot reach this machine
 	announcer *mdns.Announcer // nil if the appliance is not announced
 	silent    string          // why the appliance is not announced
+
+	offers func() []mdns.Offer // see Announce; may be nil
 }
 
 // New returns the Network of an appliance. Run announces the appliance.
@@ -60,9 +60,20 @@ func New(o Options) *Network {
 			wyoming = reachablePort(o.Wyoming.String())
 		}
 		n.announcer = mdns.New(mdns.Options{Name: o.Name, ID: o.ID, Version: o.Version, Port: n.port, Wyoming: wyoming,
-			Offers: o.Offers, Interfaces: o.Interfaces, Log: o.Log})
+			Offers: n.currentOffers, Interfaces: o.Interfaces, Log: o.Log})
 	}
 	return n
+}
+
+// Announce sets the function that returns further services to announce. It must be called before Run.
+func (n *Network) Announce(offers func() []mdns.Offer) { n.offers = offers }
+
+// currentOffers returns the further services to announce now.
+func (n *Network) currentOffers() []mdns.Offer {
+	if n.offers == nil {
+		return nil
+	}
+	return n.offers()
 }
 
 // Instance returns the name under which services are announced, and the host to listen on for more of

@@ -16,8 +16,10 @@ import (
 	"perch/cmd/perch/config"
 	"perch/device"
 	"perch/event"
+	"perch/gateway/owner/daily"
 	"perch/gateway/robot"
 	"perch/perception"
+	"perch/store"
 )
 
 // Owned is the registry for the owner's API and for check-ins. It publishes changes as events. When
@@ -25,7 +27,8 @@ import (
 // another robot may check in with the same MAC address.
 type Owned struct {
 	*device.Registry
-	o Options
+	Days *daily.Sums // what robots do, by the day
+	o    Options
 }
 
 // Options holds the parts of the appliance that a change of the registry affects.
@@ -36,11 +39,19 @@ type Options struct {
 	Mind     *agent.Mind
 	Memory   *agent.Memory
 	Bus      *event.Bus
+	DB       *store.DB
+	Zone     *time.Location            // the household's time zone
 	Check    func(device.Change) error // returns an error for settings that the engines do not support
 }
 
 // NewOwned returns an Owned for the registry in o.
-func NewOwned(o Options) Owned { return Owned{o.Registry, o} }
+func NewOwned(o Options) Owned {
+	days := daily.NewSums(store.NewTable[daily.Day](o.DB, "days"), o.Zone, func(id device.ID) bool {
+		_, err := o.Registry.Get(id)
+		return err == nil
+	})
+	return Owned{Registry: o.Registry, Days: days, o: o}
+}
 
 // Configure changes the settings of a robot, after Options.Check has accepted them.
 func (r Owned) Configure(id device.ID, c device.Change) (device.Robot, error) {
