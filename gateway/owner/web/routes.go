@@ -243,7 +243,11 @@ func (s *Server) OwnerRoutes(r gin.IRouter) {
 		c.JSON(http.StatusCreated, link)
 	})
 	r.POST("/api/v1/https", httpserver.Limit(limit.Data), func(c *gin.Context) {
-		house, err := s.openHouse()
+		var house House
+		_, err := httpserver.Body(c.Request) // the body may be empty
+		if err == nil {
+			house, err = s.openHouse()
+		}
 		if err != nil {
 			_ = c.Error(err)
 			return
