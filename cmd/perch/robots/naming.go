@@ -34,6 +34,12 @@ const (
 	maxNameLetters  = 8                // maximum number of characters in a name in a script without spaces
 )
 
+// openQuestion is the question of a robot for its name.
+type openQuestion struct {
+	end   context.CancelFunc
+	asked bool // the robot has begun to ask
+}
+
 // nameless maps each robot that has not asked to the time when it will ask; the zero time means not planned.
 type nameless map[device.ID]time.Time
 
@@ -43,14 +49,14 @@ func (n Naming) Run(ctx context.Context, reader *event.Reader) {
 	defer stop()
 	var questions sync.WaitGroup
 	defer questions.Wait()
-	waiting, withdraw := nameless{}, map[device.ID]context.CancelFunc{}
+	waiting, open := nameless{}, map[device.ID]*openQuestion{}
 	for {
 		select {
-		case e, open := <-events:
-			if !open {
+		case e, more := <-events:
+			if !more {
 				return
 			}
-			n.handleEvent(waiting, withdraw, e)
+			n.handleEvent(waiting, open, e)
 		case <-waiting.next():
 		}
 		for id, due := range waiting {
@@ -59,7 +65,7 @@ func (n Naming) Run(ctx context.Context, reader *event.Reader) {
 			}
 			delete(waiting, id)
 			asking, end := context.WithCancel(ctx)
-			withdraw[id] = end
+			open[id] = &openQuestion{end: end}
 			questions.Go(func() {
 				defer end()
 				n.ask(ctx, asking, id)
@@ -82,9 +88,11 @@ func (w nameless) next() <-chan time.Time {
 	return time.After(time.Until(first))
 }
 
-// handleEvent updates the times at which robots ask, and cancels the question of a robot that was renamed or forgotten.
-func (n Naming) handleEvent(waiting nameless, withdraw map[device.ID]context.CancelFunc, e event.Envelope) {
+// handleEvent updates the times at which robots ask. It cancels the question of a robot that was renamed or forgotten, and
+// delays one that has to wait because somebody is speaking.
+func (n Naming) handleEvent(waiting nameless, open map[device.ID]*openQuestion, e event.Envelope) {
 	_, waits := waiting[e.Robot]
+	question := open[e.Robot]
 	switch ev := e.Event.(type) {
 	case event.RobotAdopted:
 		waiting[e.Robot] = time.Time{}
@@ -93,15 +101,24 @@ func (n Naming) handleEvent(waiting nameless, withdraw map[device.ID]context.Can
 		}
 	case event.RobotRenamed, event.RobotForgotten:
 		delete(waiting, e.Robot)
-		if end := withdraw[e.Robot]; end != nil {
-			end()
-			delete(withdraw, e.Robot)
+		if question != nil {
+			question.end()
+			delete(open, e.Robot)
+		}
+	case event.Asked:
+		if question != nil {
+			question.asked = true
 		}
 	case event.TurnEnded:
 		if waits && ev.End == event.EndDone {
 			waiting[e.Robot] = time.Now().Add(pauseBeforeName)
 		}
 	case event.Hearing, event.Heard, event.ThinkingStarted, event.RobotOffline:
+		if question != nil && !question.asked {
+			question.end()
+			delete(open, e.Robot)
+			waits = true
+		}
 		if waits {
 			waiting[e.Robot] = time.Time{}
 		}

@@ -54,6 +54,16 @@ func TestNamelessAskInAPause(t *testing.T) {
 			t.Errorf("%s: it asks: %v, want %v", name, asks, c.want)
 		}
 	}
+	for asked, want := range map[bool]bool{false: true, true: false} { // a question that has not begun waits for the next pause
+		waiting, ended := nameless{}, false
+		open := map[device.ID]*openQuestion{id: {end: func() { ended = true }, asked: asked}}
+		for _, e := range []event.Event{heard, event.TurnEnded{End: event.EndDone}} {
+			Naming{}.handleEvent(waiting, open, event.Envelope{Robot: id, Event: e})
+		}
+		if asks := waiting.next() != nil; asks != want || ended != want {
+			t.Errorf("a question that was asked: %v: it asks again: %v, ended: %v", asked, asks, ended)
+		}
+	}
 	others := nameless{}
 	Naming{}.handleEvent(others, nil, event.Envelope{Robot: id, Event: ended})
 	if len(others) > 0 {
