@@ -84,7 +84,7 @@ func TestWhatARobotRemembersIsPublished(t *testing.T) {
 		e := must.Value(events.Next(t.Context()))(t)
 		switch e := e.Event.(type) {
 		case event.Changed:
-			if e.What != "robot" {
+			if e.What != "robot" && e.What != "voices" {
 				got = append(got, e.What+" "+e.ID)
 			}
 		case event.Fault:

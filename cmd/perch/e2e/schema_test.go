@@ -27,6 +27,7 @@ import (
 	"perch/device"
 	"perch/gateway/bridge"
 	"perch/gateway/homeassistant"
+	"perch/gateway/owner/daily"
 	"perch/gateway/robot"
 	"perch/must"
 	"perch/ota"
@@ -87,6 +88,7 @@ func tables() map[string]kept {
 			v.ID, v.State, v.Urgency, v.Expires = "text", "received", "normal", later
 		}),
 		"diary":           keeps("00000000000000000007", func(v *diary.Entry) { v.Seq = 7 }),
+		"days":            keeps[daily.Day]("2026-01-02/"+string(fixtureRobot), nil),
 		"diary-head":      keeps[diary.Head]("head", nil),
 		"timers":          keeps("text", func(v *agent.Timer) { v.ID, v.Due = "text", later }),
 		"sessions":        keeps[robot.SessionRecord]("20260102T030405.000000000-000001", nil),
