@@ -94,8 +94,9 @@ func (e overlayEditor) current(list Key) any {
 // errListChanged is the error for a change that is based on an earlier version of a list.
 var errListChanged = errors.New("the list was changed meanwhile, and is not touched; look at it and try again")
 
-// keepEntries returns a list of engines whose entries {from: N, kind: KIND} are replaced by entry N of the
-// current list. Clients need not know the secrets of entries that they keep or move.
+// keepEntries returns a list of engines whose entries {from: N, kind: KIND, of: LENGTH} are replaced by entry N of
+// the current list, which must have this kind and length. Clients need not know the secrets of entries that they
+// keep or move.
 func keepEntries(entries []any, current any) ([]any, error) {
 	now, _ := current.([]any)
 	kept := slices.Clone(entries)
@@ -106,7 +107,7 @@ func keepEntries(entries []any, current any) ([]any, error) {
 			continue
 		}
 		n, isNumber := from.(int64)
-		if !isNumber || n < 0 || n >= int64(len(now)) || len(reference) != 2 {
+		if !isNumber || n < 0 || n >= int64(len(now)) || reference["of"] != int64(len(now)) || len(reference) != 3 {
 			return nil, errListChanged
 		}
 		if engine, ok := now[n].(map[string]any); !ok || engine["kind"] != reference["kind"] {

@@ -7,9 +7,9 @@ import (
 	"perch/must"
 )
 
-// entry refers to an engine of the present list.
-func entry(from int, kind string) map[string]any {
-	return map[string]any{"from": float64(from), "kind": kind}
+// entry refers to an engine of the present list, which has of engines.
+func entry(from, of int, kind string) map[string]any {
+	return map[string]any{"from": float64(from), "of": float64(of), "kind": kind}
 }
 
 // TestAListOfEnginesIsArranged: engines are moved, added and removed by a client that does not know their
@@ -17,14 +17,15 @@ func entry(from int, kind string) map[string]any {
 func TestAListOfEnginesIsArranged(t *testing.T) {
 	const own = "brains:\n- {kind: openai, url: \"http://h/v1\", model: m, key: geheim-1} # ours\n- {kind: reflex}\n"
 	o := overlaid(t, own)
-	changes(t, o, map[string]any{"brains": []any{map[string]any{"kind": "none"}, entry(1, "reflex"), entry(0, "openai")}})
+	changes(t, o, map[string]any{"brains": []any{map[string]any{"kind": "none"}, entry(1, 2, "reflex"), entry(0, 2, "openai")}})
 	const arranged = "brains:\n    - kind: none\n    - kind: reflex\n    - key: geheim-1\n      kind: openai\n      model: m\n      url: http://h/v1\n"
 	if got := settingsOf(t, o); got != arranged {
 		t.Errorf("the overlay is\n%s", got)
 	}
 	for _, wrong := range [][]any{
-		{entry(0, "openai")}, {entry(3, "openai")}, {entry(-1, "none")}, {map[string]any{"from": 0.5, "kind": "none"}},
-		{map[string]any{"from": 0.0, "kind": "none", "url": "x"}}, {map[string]any{"from": 0.0}},
+		{entry(0, 3, "openai")}, {entry(3, 3, "openai")}, {entry(-1, 3, "none")}, {entry(0, 4, "none")},
+		{map[string]any{"from": 0.5, "of": 3.0, "kind": "none"}}, {map[string]any{"from": 0.0, "of": 3.0, "kind": "none", "url": "x"}},
+		{map[string]any{"from": 0.0, "of": 3.0}},
 	} {
 		if _, faults, err := o.Change(map[string]any{"brains": wrong}); err != nil || len(faults) != 1 || faults[0].Key != "brains" {
 			t.Errorf("%v: %v, %v", wrong, faults, err)
@@ -48,7 +49,7 @@ func TestAListOfEnginesIsArranged(t *testing.T) {
 // TestTheUnsetListIsArranged: the list of a Japanese household has one engine more than the default.
 func TestTheUnsetListIsArranged(t *testing.T) {
 	o := overlaid(t, "language: ja\n")
-	changes(t, o, map[string]any{"speech.synthesizers": []any{entry(1, "espeak"), entry(0, "openjtalk")}})
+	changes(t, o, map[string]any{"speech.synthesizers": []any{entry(1, 2, "espeak"), entry(0, 2, "openjtalk")}})
 	if got := settingsOf(t, o); got != "speech:\n    synthesizers:\n        - kind: espeak\n          voice: en-us\n        - kind: openjtalk\n" {
 		t.Errorf("the overlay is\n%s", got)
 	}

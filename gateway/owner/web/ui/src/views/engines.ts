@@ -86,6 +86,9 @@ export class EnginesView extends View {
       this.stale = false;
       this.keys = await get<{ keys: Key[] }>("api/v1/config").then((c) => c.keys, () => undefined); // a visitor of this machine sees the engines only
     }
+    const open = this.open && "key" in this.open ? this.open.key : "";
+    const [before, after] = [this.engines, engines ?? []].map((all) => all.find((e) => e.key === open));
+    if (before && (after?.kind !== before.kind || after.where !== before.where)) this.open = undefined; // the list was changed
     this.engines = engines ?? [];
     this.kinds = kinds;
   }
@@ -97,7 +100,7 @@ export class EnginesView extends View {
 
   // entries returns references to engines of the present list, for the server.
   private entries(engines: readonly Engine[]): unknown[] {
-    return engines.map((e) => ({ from: place(e), kind: e.kind }));
+    return engines.map((e) => ({ from: place(e), kind: e.kind, of: this.engines.filter((one) => one.list === e.list).length }));
   }
 
   private listOf(job: Job): Key | undefined {
@@ -156,8 +159,8 @@ export class EnginesView extends View {
           ${!e.ok && e.since ? html`<time datetime=${e.since}>${t("since", { time: clock(e.since) })}</time>` : nothing}
           ${e.wait ? html`<span data-test="wait">${t("wait", { median: seconds(e.wait.median), p95: seconds(e.wait.p95), n: e.wait.uses })}</span>` : nothing}</p></div>
       <div class="row do">
-        ${e.try ? html`<p-button label=${open === "try" ? t("close") : t("tryOf", { name })} @click=${() => this.toggle("try", e.key)} data-test="try">${t(open === "try" ? "close" : "tryIt")}</p-button>` : nothing}
-        ${mayChange && k && k.options.some((o) => !o.sections) ? html`<p-button kind="quiet" label=${t("changeOf", { name })} @click=${() => this.toggle("change", e.key)} data-test="change">${t("change")}</p-button>` : nothing}
+        ${e.try ? html`<p-button label=${open === "try" ? t("close") : t("tryOf", { name })} @click=${() => this.toggle("try", e)} data-test="try">${t(open === "try" ? "close" : "tryIt")}</p-button>` : nothing}
+        ${mayChange && k && k.options.some((o) => !o.sections) ? html`<p-button kind="quiet" label=${t("changeOf", { name })} @click=${() => this.toggle("change", e)} data-test="change">${t("change")}</p-button>` : nothing}
         ${mayChange && (all.length > 1 || job === "brain_deep") ? html`<p-button kind="quiet" label=${t("removeOf", { name })} @click=${() => this.takeOut(e, name)} data-test="remove">${t("remove")}</p-button>` : nothing}
       </div>
       ${open === "try" ? html`<p-try .engine=${e.part} .kind=${sort} .sample=${e.sample ?? ""}></p-try>` : nothing}
@@ -166,9 +169,21 @@ export class EnginesView extends View {
     </li>`;
   }
 
-  private toggle(what: "try" | "change", key: string): void {
-    const open = this.open && "key" in this.open && this.open.key === key && this.open.what === what;
-    this.open = open ? undefined : { what, key };
+  private async toggle(what: "try" | "change", e: Engine): Promise<void> {
+    const open = this.open && "key" in this.open && this.open.key === e.key && this.open.what === what;
+    const now = open ? undefined : await this.settled(e);
+    this.open = now && { what, key: now.key };
+  }
+
+  // settled finishes the removal of an engine that can still be undone, and returns e with its new place, or undefined if the
+  // list was changed otherwise.
+  private async settled(e: Engine): Promise<Engine | undefined> {
+    const [gone, before] = [this.engines.find((one) => one.key === this.removed), this.engines.length];
+    if (!gone) return e;
+    await this.settle();
+    const key = e.key.slice(0, e.key.lastIndexOf("."));
+    const shift = this.engines.length < before && gone.list === e.list && place(gone) < place(e) ? 1 : 0;
+    return this.engines.find((one) => one.key === `${key}.${place(e) - shift}` && one.kind === e.kind && one.where === e.where);
   }
 
   // ---- changes
@@ -238,8 +253,10 @@ export class EnginesView extends View {
     (button ?? item?.querySelector<HTMLElement>("[data-test=earlier]:not([disabled]), [data-test=later]:not([disabled])"))?.focus();
   }
 
-  private takeOut(e: Engine, name: string): void {
+  private async takeOut(engine: Engine, name: string): Promise<void> {
     this.open = undefined;
+    const e = await this.settled(engine);
+    if (!e) return;
     const rest = this.shown(e.list as Job).filter((one) => one.key !== e.key);
     this.undoable(t("removed", { name }), async () => {
       if (this.removed !== e.key) return; // another change has removed it
