@@ -1,6 +1,7 @@
 package voice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,37 +48,45 @@ type Synthesizers []Synthesizer
 // Name returns the first engine's name.
 func (s Synthesizers) Name() string { return s[0].Name() }
 
-// Synthesize implements Synthesizer. The error wraps ErrText only if all engines work and none
-// can read some piece of the text; the other pieces have been spoken.
+// Synthesize implements Synthesizer. The error wraps ErrText if no engine that works can read some
+// piece of the text, and the other pieces have been spoken, or all engines work.
 func (s Synthesizers) Synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
 	if o.Mute {
 		return Silence(ctx, text, out)
 	}
-	err := s.synthesize(ctx, text, o, out)
-	if !errors.Is(err, ErrText) {
-		return err
+	failed, refused := s.synthesize(ctx, text, o, out)
+	if !errors.Is(refused, ErrText) {
+		return cmp.Or(failed, refused)
 	}
 	language := hanLanguage(text, o.Language)
-	var unread error
+	var unread, away error
+	spoken := false
 	for piece, isHan := range scripts(text) {
 		own := o
 		if isHan && language != BaseLanguage(o.Language) {
 			own.Language, own.Voice = language, ""
 		}
-		err := s.synthesize(ctx, piece, own, out)
+		failed, refused := s.synthesize(ctx, piece, own, out)
 		switch {
-		case err != nil && !errors.Is(err, ErrLanguage):
-			return err
-		case err != nil:
-			unread = fmt.Errorf("%w: %w", ErrText, err)
+		case failed == nil && refused == nil:
+			spoken = true
+		case refused == nil:
+			return failed
+		default:
+			unread = fmt.Errorf("%w: %w", ErrText, errors.Join(failed, refused))
+			away = cmp.Or(away, failed)
 		}
+	}
+	if unread != nil && away != nil && !spoken {
+		return away // the engine may read the text later
 	}
 	return unread
 }
 
-// synthesize is Synthesize in the language of the call only.
-func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, out func([]int16) error) error {
-	var failures, refusals []error
+// synthesize is Synthesize in the language of the call only. Both errors are nil if an engine has spoken the
+// text. refused joins the errors of engines that do not support the language or the text, and failed those of
+// the other engines; refused is nil if an engine failed after it had made some sound.
+func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, out func([]int16) error) (failed, refused error) {
 	for i, engine := range s {
 		if i > 0 {
 			o.Voice = "" // the caller has chosen the voice for the first engine
@@ -88,22 +97,19 @@ func (s Synthesizers) synthesize(ctx context.Context, text string, o Options, ou
 			return out(pcm)
 		})
 		if err == nil || ctx.Err() != nil {
-			return err
+			return err, nil
 		}
 		err = fmt.Errorf("%s: %w", engine.Name(), err)
-		if errors.Is(err, ErrLanguage) && !sounded {
-			refusals = append(refusals, err)
-			continue
-		}
-		failures = append(failures, err)
-		if sounded {
-			break
+		switch {
+		case sounded:
+			return errors.Join(failed, err), nil
+		case errors.Is(err, ErrLanguage):
+			refused = errors.Join(refused, err)
+		default:
+			failed = errors.Join(failed, err)
 		}
 	}
-	if len(failures) > 0 {
-		return errors.Join(failures...)
-	}
-	return errors.Join(refusals...)
+	return failed, refused
 }
 
 // scripts yields the pieces of a text that are written in one script, and whether a piece is

@@ -111,6 +111,7 @@ func TestATextInAnotherScript(t *testing.T) {
 		{voice.Synthesizers{english}, "The oven (オーブン) is hot!", "[en en]", voice.ErrText},
 		{voice.Synthesizers{english}, "オーブンが熱いです", "[]", voice.ErrText},
 		{voice.Synthesizers{away, english}, "オーブンが熱いです", "[]", voice.ErrUnavailable},
+		{voice.Synthesizers{away, english}, "The oven (オーブン) is hot!", "[en en]", voice.ErrText},
 		{voice.Synthesizers{japanese}, "The oven is hot!", "[]", voice.ErrLanguage},
 	} {
 		read = nil
