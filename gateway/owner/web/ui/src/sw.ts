@@ -60,7 +60,7 @@ async function open(request: Request): Promise<Response> {
   } catch {
     return offline();
   }
-  await keep("last", Date.now());
+  keep("last", Date.now()).catch(() => undefined); // the storage may be full
   return answer;
 }
 

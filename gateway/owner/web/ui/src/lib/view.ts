@@ -54,6 +54,7 @@ export class View extends Spoken {
   #wanted = false; // load again after the present load
   #timer: ReturnType<typeof setTimeout> | undefined;
   #note: { text: Said; bad: boolean } | undefined;
+  #work: Promise<void> | undefined; // the latest work that could have been undone
   #undo: { work: () => Promise<unknown>; undo: () => void; timer: ReturnType<typeof setTimeout> } | undefined;
   #noteTimer: ReturnType<typeof setTimeout> | undefined;
   #wishes: { kinds: string[]; what: string[] }[] = [];
@@ -108,6 +109,7 @@ export class View extends Spoken {
   // tell shows a text in the live region.
   protected tell(text: Said, bad = false): void {
     if (text !== "") this.#finish();
+    else if (this.#undo) return; // its text stays beside its button
     clearTimeout(this.#noteTimer);
     this.#note = text === "" ? undefined : { text, bad };
     if (this.#note && !bad) this.#noteTimer = setTimeout(() => this.tell(""), 6000);
@@ -122,6 +124,12 @@ export class View extends Spoken {
     this.#note = { text, bad: false };
     this.#undo = { work, undo, timer: setTimeout(() => this.#finish(), undoFor) };
     this.requestUpdate();
+  }
+
+  // settle does the work of undoable now, if it waits, and returns when it is done.
+  protected async settle(): Promise<void> {
+    this.#finish();
+    await this.#work;
   }
 
   // follow subscribes to events until the view is removed.
@@ -144,7 +152,7 @@ export class View extends Spoken {
     clearTimeout(u.timer);
     this.#undo = undefined;
     this.tell("");
-    u.work().then(
+    this.#work = u.work().then(
       () => this.reload(),
       (e: unknown) => {
         u.undo();
@@ -165,6 +173,7 @@ export class View extends Spoken {
   connectedCallback(): void {
     super.connectedCallback();
     window.addEventListener("pagehide", this.#finish);
+    document.addEventListener("visibilitychange", this.#hide);
     this.#wishes.forEach((w) => this.#subscribe(w));
     feed.addEventListener("connected", this.#revive);
     void this.#run();
@@ -173,6 +182,7 @@ export class View extends Spoken {
   disconnectedCallback(): void {
     super.disconnectedCallback();
     window.removeEventListener("pagehide", this.#finish);
+    document.removeEventListener("visibilitychange", this.#hide);
     this.#finish();
     feed.removeEventListener("connected", this.#revive);
     this.#ends.forEach((end) => end());
@@ -181,6 +191,11 @@ export class View extends Spoken {
     this.#timer = undefined;
     clearTimeout(this.#noteTimer);
   }
+
+  // #hide does what could be undone, because phones may end a hidden page without a word.
+  #hide = (): void => {
+    if (document.hidden) this.#finish();
+  };
 
   // #revive loads a view again that could not be loaded while the server was away.
   #revive = (): void => {

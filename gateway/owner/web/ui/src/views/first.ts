@@ -3,7 +3,7 @@
 
 import { css, html, nothing } from "lit";
 import { keyed } from "lit/directives/keyed.js";
-import { Refusal, get, send } from "../lib/api.js";
+import { Refusal, get, send, serverNow } from "../lib/api.js";
 import { board, follow } from "../lib/board.js";
 import { devices, nameOf, type Device } from "../lib/robots.js";
 import { type Said } from "../lib/said.js";
@@ -72,7 +72,7 @@ export class First extends View {
 
   connectedCallback(): void {
     super.connectedCallback();
-    this.talks = Date.now();
+    this.talks = serverNow();
     void this.search();
     if (this.at === "talk") void import("../robot/page.js");
   }
@@ -100,7 +100,7 @@ export class First extends View {
   private isQuestion(step: Step): boolean {
     switch (step) {
       case "hears": case "speaks": case "thinks":
-        return this.choices(engines[step]!).length > 1 || (step === "hears" && this.unheard.length > 0);
+        return this.found === undefined || this.choices(engines[step]!).length > 1 || (step === "hears" && this.unheard.length > 0);
       case "home":
         return (this.found?.homeassistant?.length ?? 0) > 0 || this.value("mqtt.broker") !== "embedded";
     }
@@ -114,7 +114,7 @@ export class First extends View {
     this.at = to;
     this.faults = [];
     keep(reached, to);
-    this.talks = Date.now();
+    this.talks = serverNow();
     this.answer = undefined;
     if (to === "talk") void import("../robot/page.js");
     if (to === "robot" && this.config.restart?.length) void this.restart();
