@@ -35,9 +35,11 @@ const (
 	linkLifetime    = 10 * time.Minute // lifetime of a one-time link
 	maxLinks        = 16               // unused links; another link replaces the oldest
 
-	codeLifetime = 5 * time.Minute // lifetime of a link's code
-	maxTries     = 5               // wrong codes after which the six digits of all links become invalid
-	sayInterval  = time.Minute     // minimum interval between codes that robots say
+	codeLifetime  = 5 * time.Minute  // lifetime of a link's code
+	maxTries      = 5                // wrong codes after which the six digits of all links become invalid
+	sayInterval   = time.Minute      // minimum interval between codes that robots say
+	retryInterval = 5 * time.Second  // minimum interval after a failed try, which may have synthesized speech
+	sayTimeout    = 30 * time.Second // for one try
 )
 
 // AuthMethod is the way an owner was authenticated.
@@ -197,7 +199,7 @@ func (s *Server) logOut(id sessionID) error {
 	s.mu.Lock()
 	next := maps.Clone(s.loggedOut)
 	s.mu.Unlock()
-	maps.DeleteFunc(next, func(id sessionID, _ bool) bool { return id.isOver(s.o.Now()) })
+	maps.DeleteFunc(next, func(id sessionID, _ bool) bool { return s.o.Now().Sub(id.began()) >= sessionLifetime }) // a slow clock ends none
 	if len(next) >= maxLoggedOut {
 		return s.endAll()
 	}
@@ -342,9 +344,8 @@ func (s *Server) sayCode(ctx context.Context) error {
 		return &httpserver.Fault{Word: "no_robot", Sentence: "no adopted robot can say codes", HTTP: http.StatusNotFound}
 	}
 	s.mu.Lock()
-	before := s.said
-	wait := sayInterval - time.Since(before)
-	if before.IsZero() || wait <= 0 {
+	wait := sayInterval - time.Since(s.said)
+	if s.said.IsZero() || wait <= 0 {
 		wait, s.said = 0, time.Now()
 	}
 	s.mu.Unlock()
@@ -353,10 +354,12 @@ func (s *Server) sayCode(ctx context.Context) error {
 			Sentence: fmt.Sprintf("a robot has said a code just now; it says another one in %d seconds", int(wait.Seconds())+1)}
 	}
 	code, typed, _ := s.newLink()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sayTimeout) // a client that leaves must not let the next one begin
+	defer cancel()
 	if err := s.o.Robots.SayCode(ctx, typed); err != nil {
 		s.redeem(code)
 		s.mu.Lock()
-		s.said = before // nobody has heard the code
+		s.said = time.Now().Add(retryInterval - sayInterval) // nobody has heard the code
 		s.mu.Unlock()
 		return &httpserver.Fault{Word: "no_robot_listens", HTTP: http.StatusConflict, Err: err,
 			Sentence: "no robot listens; wake one of yours, by a touch or its wake word, and try again within half a minute"}
