@@ -27,13 +27,14 @@ func (c *connection) handleTranscript(e wire.Event) error {
 	if languageTag().MatchString(t.Language) {
 		turn.Language = strings.ReplaceAll(t.Language, "_", "-")
 	}
+	conversation := c.conversationOf(t)
 	if len(t.Text) > limit.Said {
 		return c.request(func(context.Context) error {
-			return c.send(typeNotHandled, handled{Text: c.phrase(turn.Language, "too_much"), Context: c.conversationOf(t)}, nil)
+			return c.send(typeNotHandled, handled{Text: c.phrase(turn.Language, "too_much"), Context: conversation}, nil)
 		})
 	}
 	turn.Text = plain.Line(t.Text)
-	s := &replyStream{c: c, context: c.conversationOf(t)}
+	s := &replyStream{c: c, context: conversation}
 	turn.Conversation = agent.ConversationOf("wyoming", s.context.ConversationID)
 	return c.request(func(ctx context.Context) error { return s.stream(ctx, turn) })
 }
