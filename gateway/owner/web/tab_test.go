@@ -25,7 +25,7 @@ import (
 )
 
 // patience bounds what a page does, on a machine that has other things to do.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // tab is a page that is open in a browser. What it does not come to within
 // patience fails the test, and so does an error in its console.
