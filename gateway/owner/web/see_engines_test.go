@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
+	"perch/must"
 )
 
 // seeEngines: while a robot talks, its owner adds a brain by the page, which refuses a wrong address at the field, and the
@@ -158,4 +160,30 @@ func seeRobotChoices(t *testing.T, c *chromium) {
 	b.choose("[data-test=brain]", "")
 	b.click("p-robot-settings >>> [data-test=save]")
 	b.says("p-robot-settings >>> p-field=Brain", "configuration file")
+}
+
+// seeTwoRemovals: of engines of the same kind, the ones that were meant are removed and changed, also while a removal
+// can still be undone.
+func seeTwoRemovals(t *testing.T, c *chromium) {
+	h := appliancetest.Configured(t, "# nothing\n")
+	var list []map[string]any
+	for _, model := range []string{"a", "b", "c", "d"} {
+		list = append(list, map[string]any{"kind": "openai", "url": "http://127.0.0.1:9/" + model, "model": model, "key": "geheim-" + model})
+	}
+	h.Admin(http.MethodPut, "/api/v1/config/brains", string(must.Value(json.Marshal(list))(t)), nil)
+	b := c.visit(t, h, "#/engines")
+	b.says("#brain > li:nth-child(4)", "/d")
+	b.click("#brain > li:nth-child(1) [data-test=remove]") // a
+	b.lacks("#brain > li:nth-child(4)")
+	b.click("#brain > li:nth-child(3) [data-test=remove]") // d
+	b.lacks("#brain > li:nth-child(3)")
+	b.click("#brain > li:nth-child(1) [data-test=change]") // b
+	b.fill("[data-option=model] >>> input", "other")
+	b.click("[data-test=engine-save]")
+	b.lacks("p-engine-form")
+	want := "brains:\n    - key: geheim-b\n      kind: openai\n      model: other\n      url: http://127.0.0.1:9/b\n" +
+		"    - key: geheim-c\n      kind: openai\n      model: c\n      url: http://127.0.0.1:9/c\n"
+	if got := settings(h); !strings.HasSuffix(got, want) {
+		t.Errorf("the settings are\n%s", got)
+	}
 }

@@ -36,6 +36,7 @@ func TestPage(t *testing.T) {
 		"ranked memory":         seeRankedMemory,
 		"settings":              seeSettings,
 		"engines":               seeEngines,
+		"two removals":          seeTwoRemovals,
 		"found engines":         seeFoundEngines,
 		"a robot's choices":     seeRobotChoices,
 		"what people want":      seeWhatPeopleWant,
