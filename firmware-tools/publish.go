@@ -102,7 +102,7 @@ func (f *publishFlags) publish(ctx context.Context, file string, stdout, stderr 
 	case f.auto:
 		fmt.Fprintf(stdout, "rolled out to %d %% of these robots, from their second check-in on\n", f.percent)
 	default:
-		fmt.Fprintln(stdout, "no robot is offered the image yet: start a rollout with --auto, or upgrade robots by hand")
+		fmt.Fprintln(stdout, "this did not start a rollout: start one with --auto, or upgrade robots by hand")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestPublish(t *testing.T) {
 	sha := fmt.Sprintf("%x", sha256.Sum256(file))
 	code, out, errs := tools("firmware", "publish", "--board", "b", "--board", "c", name, "--url", url, "--token-file", token, "--signature", "AA==")
 	if code != 0 || errs != "" || !strings.Contains(out, "published stack-chan 1.3.0 for b, c") || !strings.Contains(out, sha) ||
-		!strings.Contains(out, "no robot is offered the image yet") {
+		!strings.Contains(out, "this did not start a rollout") {
 		t.Errorf("exit %d %s%s", code, out, errs)
 	}
 	want := "POST /api/v1/firmware board=b&board=c&sha256=" + sha + "&signature=AA%3D%3D Bearer secret " + string(file)

@@ -2,11 +2,11 @@ package limit
 
 import "time"
 
-// Pace limits the rate of messages or bytes. After an idle second it allows as many as one second
-// permits at once. The zero Pace has no limit. It is not safe for concurrent use.
+// Pace limits the rate of messages or bytes. After an idle second it lets the messages or bytes
+// of a whole second through at once. The zero Pace has no limit. It is not safe for concurrent use.
 type Pace struct {
 	every time.Duration // time per message or byte; 0 for no limit
-	due   time.Time     // when the next message or byte is within the limit
+	due   time.Time     // when everything counted so far is within the limit
 }
 
 // PerSecond returns a Pace of n messages or bytes per second.

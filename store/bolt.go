@@ -20,7 +20,7 @@ const pageSize = salvage.PageSize
 func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	for {
 		bolt, file, err := openWith(path, timeout, false, func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			// Only initialise creates files: a file that bolt creates may be incomplete after a power failure.
+			// Only buildFile creates files: a file that bolt creates may be incomplete after a power failure.
 			return os.OpenFile(name, flag&^os.O_CREATE, mode)
 		})
 		if err != nil {
@@ -37,7 +37,7 @@ func openBolt(path string, timeout time.Duration) (*bbolt.DB, *os.File, error) {
 	}
 }
 
-// openWith opens a bolt file; it calls open to open the file itself. About the options: Every commit writes the free list,
+// openWith opens a bolt file; it calls open to open the file itself. About the options, including those left at their defaults: Every commit writes the free list,
 // because commits are rare, and because without a stored list bolt reads the whole file when it opens it. The free list in
 // memory is a map, because an array is slow for a fragmented file. The initial size of the memory map is not set, because a
 // larger map enlarges the file. Statistics are on, because compact needs the number of free pages.
@@ -74,6 +74,6 @@ func makePrivate(file *os.File, log *slog.Logger) {
 		err = file.Chmod(0o600)
 	}
 	if err != nil {
-		log.Warn("other users can read the database", "path", file.Name(), "err", err)
+		log.Warn("the database could not be made private; other users may be able to read it", "path", file.Name(), "err", err)
 	}
 }

@@ -67,7 +67,7 @@ type Options struct {
 const (
 	maxTools     = 100             // tools that are offered to a model
 	maxPages     = 20              // pages that are read from a list of tools
-	maxAttempts  = 10              // consecutive failed attempts to connect before waiting for the next use
+	maxAttempts  = 10              // attempts that failed and connections that ended, since the last reset to connect before waiting for the next use
 	maxTimeouts  = 3               // consecutive calls that time out before reconnecting
 	closeTimeout = time.Second     // timeout of the orderly end of a session
 	stableAfter  = 2 * time.Minute // a connection of more than this duration resets the count of failures

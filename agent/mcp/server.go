@@ -19,8 +19,8 @@ import (
 
 // Tools returns the server's tools, their names prefixed with the server's name. Once the
 // tools have been listed, it returns them without waiting, even while the server is
-// unavailable. Before that it waits for an attempt to connect or the end of ctx, and
-// returns nil if the attempt fails.
+// unavailable. Before that it waits for the current attempt to connect, if there is one, or the
+// end of ctx; without a connection it returns nil.
 func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	s.mu.Lock()
 	listed := s.listed
@@ -28,7 +28,7 @@ func (s *Server) Tools(ctx context.Context) []thinker.Tool {
 	if listed {
 		s.start()
 	} else if _, err := s.waitConnected(ctx); err != nil {
-		return nil // recordAttempt logs the error
+		return nil // recordAttempt logs failures to connect
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,9 +211,9 @@ func (s *Server) recordAttempt(l *link, err error) {
 	}
 }
 
-// recordEnd stores the end of a connection, and logs it for a child. If no attempt has
-// failed before, callers wait for the next attempt: some proxies cut connections that can be
-// restored at once, and then no call fails.
+// recordEnd stores the end of a connection, and logs it for a child. If this is the
+// first failure or end of a connection since failures was reset, callers wait for the next attempt: some
+// proxies cut connections that can be restored at once, and then no call fails.
 func (s *Server) recordEnd(l *link) {
 	err := l.err()
 	defer close(l.ended)
@@ -229,7 +229,7 @@ func (s *Server) recordEnd(l *link) {
 	}
 }
 
-// backOff waits before the next attempt to connect. The pause grows with each failure; after
+// backOff waits before the next attempt to connect. The pause grows with each failed attempt or ended connection; after
 // maxAttempts it lasts until the next use. It returns an error after Close.
 func (s *Server) backOff() error {
 	s.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"perch/device"
 )
 
-// Timers handle jumps of the wall clock as follows. A timer has a Length; a reminder has
-// a time of day and no Length.
+// Timers handle jumps of the wall clock as follows. Here a timer is an entry with a
+// Length, and a reminder an entry without one, which rings at a time of day.
 //   - A timer that was set in this run follows the running clock. Its stored Due is
 //     corrected after a jump.
 //   - A timer of an earlier run follows the wall clock, because no other clock ran while the
@@ -44,7 +44,8 @@ func (p *pending) left(now time.Time, running time.Duration) time.Duration {
 }
 
 // followClock corrects the times of this run's timers. jump is how far the wall clock has
-// jumped since the last call: a reminder for seven o'clock moves to the next seven o'clock.
+// jumped since the last call. If it is more than maxReminderDelay, a reminder for seven o'clock
+// moves to the next seven o'clock.
 func (s *Timers) followClock(jump time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +134,8 @@ func (s *Timers) rung() (ids []string) {
 	return ids
 }
 
-// nextDue returns the time until a timer rings or needs an open channel. ok is false if there
-// are no timers.
+// nextDue returns the time until a timer rings or needs an open channel. For a timer that has
+// rung but could not be removed, it returns at most checkInterval. ok is false if there are no timers.
 func (s *Timers) nextDue() (wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

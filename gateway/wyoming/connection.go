@@ -20,7 +20,7 @@ import (
 const (
 	idleTimeout    = time.Minute      // how long the client may take to send a complete event; there is no limit while it waits for a response
 	writeTimeout   = 10 * time.Second // for writing an event
-	maxQueued      = 4                // requests that may wait for the end of the requests before
+	maxQueued      = 4                // requests that may wait while an earlier one is executed
 	lingerTimeout  = time.Second      // for the client to read the last event before the connection is closed
 	maxLingerBytes = 1 << 20          // bytes that are accepted from the client during lingerTimeout
 )
@@ -43,7 +43,7 @@ type connection struct {
 	w       *wire.Writer
 
 	owing sync.Mutex // guards owed, over and the read deadline
-	owed  int        // number of complete requests without a complete response
+	owed  int        // number of responses that the client waits for; each sentence to be spoken counts, and the end of its text
 	over  bool       // endReading was called
 
 	// Only the reading goroutine uses the following fields.
@@ -242,7 +242,8 @@ func tooLong() error {
 	return &failure{code: codeLength, text: fmt.Sprintf("The text has more than %d bytes.", limit.Said)}
 }
 
-// explain logs the error that ends the connection, and sends it unless the client has disconnected or does not read.
+// explain logs the error that ends the connection, unless that is only the client's disconnection, and sends it if the
+// client still reads.
 func (c *connection) explain(err error) {
 	var f *failure
 	var lost writeError

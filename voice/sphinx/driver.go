@@ -38,15 +38,15 @@ func Driver() driver.Driver[Setup, voice.Recognizer] {
 // logUnheard logs a warning if the household's language is not English, or if some of its
 // sentences cannot be recognized.
 func (s Setup) logUnheard(unheard []string) {
-	const maxNamed = 10
+	const maxPlaces = 10
 	tag, _ := language.Match(s.Language)
 	switch {
 	case tag != language.English:
 		s.Log.Warn("the recognizer sphinx supports only English and listens for the English sentences; add another to speech.recognizers",
 			"language", s.Language)
 	case len(unheard) > 0:
-		s.Log.Warn("the recognizer sphinx supports only English and does not listen for sentences with other letters",
-			"names", unheard[:min(len(unheard), maxNamed)], "count", len(unheard))
+		s.Log.Warn("the recognizer sphinx supports only English and does not listen for sentences with non-ASCII letters",
+			"places", unheard[:min(len(unheard), maxPlaces)], "count", len(unheard))
 	}
 }
 

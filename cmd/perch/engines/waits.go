@@ -27,7 +27,7 @@ func (w *waits) add(d time.Duration) {
 	w.latest = append(w.latest, max(d, 0))
 }
 
-// summary returns the median and the 95th percentile, or nil if the engine was not used yet.
+// summary returns the median and the 95th percentile, or nil if no wait was added yet.
 func (w *waits) summary() *admin.Wait {
 	w.mu.Lock()
 	sorted := slices.Sorted(slices.Values(w.latest))

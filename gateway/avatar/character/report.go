@@ -120,9 +120,9 @@ func (a *API) carryOut(ctx context.Context, at place, e event.Event) (outcome st
 	return outcomeDone, nil
 }
 
-// perform performs a skill, and returns what is to be said then. It returns an error if the skill could
-// not begin, for example because the arguments are invalid. If a skill fails after it has begun, the
-// error is only published.
+// perform performs a skill, and returns what is to be said then. It returns an error if the skill may
+// not be performed here, if too many skills are running, or if the arguments are invalid; some of these
+// errors are also published. Other failures of a skill are only published.
 func (a *API) perform(ctx context.Context, at place, e event.SkillStarted) (said string, err error) {
 	if a.o.Perform == nil {
 		return "", &httpserver.Fault{Word: "no_skills", Sentence: "there is no such skill here", HTTP: http.StatusNotFound}

@@ -7,22 +7,24 @@ import (
 	"perch/gateway/httpserver"
 )
 
-// settings reads and changes the configuration. Its errors have the methods Code and Status.
+// settings reads and changes the configuration. Errors that clients are to understand have the
+// methods Code and Status; other errors are internal.
 type settings interface {
 	// Read returns the keys of the configuration and the text of the owner's file, without secrets.
 	Read() (any, error)
-	// Check returns the faults that the configuration would have with this text as the owner's file.
+	// Check returns the faults and warnings of the configuration with this text as the owner's file, without faults of
+	// masked lines.
 	Check(text string) (any, error)
-	// CheckChange returns the faults that the configuration would have after a change.
+	// CheckChange returns the faults that would make Change refuse the values, and warnings.
 	CheckChange(values map[string]any) (any, error)
 	// Change sets all of the given keys, or none of them if it returns an error. A nil value resets a key to its value
-	// in the owner's file. The result lists the keys that need a restart.
+	// in the owner's file, or removes an entry of a list. The result lists all keys that now wait for a restart.
 	Change(values map[string]any) (any, error)
 	// Startable returns an error if the appliance could not start with the present configuration.
 	Startable() error
 }
 
-// ConfigFaults is the error for a change that would make the configuration invalid.
+// ConfigFaults is the error for faults of the configuration, the present one or the one after a change.
 type ConfigFaults struct {
 	Sentence string
 	Faults   any // the faults with their places in the file, to be encoded as JSON
@@ -44,7 +46,7 @@ type toCheck struct {
 	Set  map[string]any `json:"set"`  // values of keys to change
 }
 
-// checkConfig returns the faults that the configuration would have.
+// checkConfig returns the result of Check or CheckChange.
 func (a *API) checkConfig(c toCheck) (any, error) {
 	if c.Set != nil {
 		return a.o.Settings.CheckChange(c.Set)
