@@ -39,7 +39,7 @@ async def begin(run):
 
 
 async def use_some(run):
-    """Does what has to fit into the time of a run for every change."""
+    """Does the beginning of use_everything, and compares the entities."""
     import entities
     await begin(run)
     async with run.step("the entities as Home Assistant reports them"):
