@@ -417,7 +417,7 @@ func TestAFailingTextHoldsUpNothing(t *testing.T) {
 		if got := r.states(); !slices.Equal(got, []string{"good shown", "good spoken", "half shown", "half spoken"}) {
 			t.Errorf("%q", got)
 		}
-		engine.errs = nil
+		engine.repair()
 		r.sync()
 		r.pass(11 * time.Minute)
 		if got := r.texts()[2:]; !slices.Equal(got, []string{"Bad.", "Worse."}) {

@@ -251,13 +251,25 @@ type beepSynthesizer struct {
 	delay time.Duration // before each piece of a second
 	hurry int           // speaks so many times as fast; 0 is once
 	err   error
-	errs  map[string]error // by the texts that it does not speak
+
+	mu   sync.Mutex
+	errs map[string]error // by the texts that it does not speak
+}
+
+// repair lets it speak all texts.
+func (b *beepSynthesizer) repair() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errs = nil
 }
 
 func (*beepSynthesizer) Name() string { return "beeper" }
 
 func (b *beepSynthesizer) Synthesize(ctx context.Context, text string, _ voice.Options, out func([]int16) error) error {
-	if err := cmp.Or(b.err, b.errs[text]); err != nil {
+	b.mu.Lock()
+	err := cmp.Or(b.err, b.errs[text])
+	b.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	left := len(text) * voice.SpeakerRate / 10 / max(1, b.hurry)

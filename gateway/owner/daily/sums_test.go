@@ -343,10 +343,13 @@ func TestSize(t *testing.T) {
 		for i := range 50 {
 			names = append(names, event.Perceived{Name: fmt.Sprint(i, strings.Repeat("x", 100))})
 		}
+		robots := make([]device.ID, 100)
+		for n := range robots {
+			robots[n] = device.ID(fmt.Sprintf("%012x", n))
+			h.known[robots[n]] = true
+		}
 		for i := range 8 * 24 {
-			for n := range 100 {
-				robot := device.ID(fmt.Sprintf("%012x", n))
-				h.known[robot] = true
+			for n, robot := range robots {
 				events := []event.Event{heard, turn(50_000), status(i%100, "medium")}
 				if n == 0 {
 					events = append(events, names...)
