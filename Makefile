@@ -57,7 +57,7 @@ test: page ## runs every test that takes no minute; prints those it skips and th
 	packaging/test.py -short -vet=off -p 4 -parallel 8 -shuffle=on -timeout 10m $(PACKAGES)
 
 # These compute, several times as long under the race detector, or are about programs that it does not look into.
-LONG := TestPackages|TestPage|TestPowerCuts|TestOurOwnVoiceDoesNotInterruptUs|TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
+LONG := TestPackages|TestPage|TestPageInFirefox|TestPowerCuts|TestOurOwnVoiceDoesNotInterruptUs|TestWhatIsUnderstood|TestSpokenAnswers|TestOurVoiceNeverInterruptsUs|TestTroubleOnTheWayNeverInterruptsUs|TestAPersonInterruptsUs|TestEveryPageZeroed|TestEveryPageZeroedWhileItRuns
 
 test-all: page ## runs every test, under the race detector but for those that compute or build for minutes
 	@packaging/deps.sh deb browser app release
