@@ -130,15 +130,10 @@ func (e *Engine) Check(ctx context.Context) error {
 // Voices implements voice.Lister. It returns the voices of the owner's account. It returns none if
 // the key may not read them.
 func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
-	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "voices"})
-	if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Status != 0 && fault.Status < 500 {
+	body, err := e.client.Get(ctx, "voices", nil)
+	if media.IsRefusal(err) {
 		return nil, nil
 	} else if err != nil {
-		return nil, err
-	}
-	defer response.Close()
-	body, err := response.Whole(limit.File)
-	if err != nil {
 		return nil, err
 	}
 	var result struct {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"perch/limit"
 	"perch/remote"
 	"perch/voice"
 )
@@ -101,6 +102,22 @@ func CheckSynthesizer(ctx context.Context, engine voice.Synthesizer) error {
 		return nil
 	}
 	return err
+}
+
+// Get returns the body of the response to a GET request, at most limit.File bytes.
+func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	response, err := c.Call(ctx, remote.Request{Method: http.MethodGet, Path: path, Query: query})
+	if err != nil {
+		return nil, err
+	}
+	defer response.Close()
+	return response.Whole(limit.File)
+}
+
+// IsRefusal reports whether err says that a server has refused a request, such as one that it does not know.
+func IsRefusal(err error) bool {
+	f, ok := errors.AsType[*remote.Fault](err)
+	return ok && f.Status != 0 && f.Status < http.StatusInternalServerError
 }
 
 // Call calls remote.Client.Call, and explains errors that the server returns. It marks r as

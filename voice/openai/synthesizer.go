@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
 	"perch/limit"
-	"perch/remote"
 	"perch/voice"
 	"perch/voice/media"
 )
@@ -42,8 +39,8 @@ func openAIVoices() []string {
 // one at /audio/voices. OpenAI's own models have fixed voices.
 func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error) {
 	add := func(name, title string) { list = append(list, voice.Named{Name: name, Title: title}) }
-	response, err := s.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "audio/voices", Query: url.Values{"model_id": {s.o.Model}}})
-	if fault, ok := errors.AsType[*remote.Fault](err); ok && fault.Status != 0 && fault.Status < 500 {
+	body, err := s.client.Get(ctx, "audio/voices", url.Values{"model_id": {s.o.Model}})
+	if media.IsRefusal(err) {
 		if strings.HasPrefix(s.o.Model, "tts-1") || strings.HasSuffix(s.o.Model, "-tts") {
 			for _, name := range openAIVoices() {
 				add(name, "")
@@ -51,11 +48,6 @@ func (s *Synthesizer) Voices(ctx context.Context) (list []voice.Named, err error
 		}
 		return list, nil
 	} else if err != nil {
-		return nil, err
-	}
-	defer response.Close()
-	body, err := response.Whole(limit.File)
-	if err != nil {
 		return nil, err
 	}
 	var result struct{ Voices []json.RawMessage }

@@ -110,12 +110,7 @@ func (e *Engine) Check(ctx context.Context) error {
 
 // Voices implements voice.Lister. It returns the server's styles for speech, such as 3: ずんだもん（ノーマル）.
 func (e *Engine) Voices(ctx context.Context) (list []voice.Named, err error) {
-	response, err := e.client.Call(ctx, remote.Request{Method: http.MethodGet, Path: "speakers"})
-	if err != nil {
-		return nil, err
-	}
-	defer response.Close()
-	body, err := response.Whole(limit.File)
+	body, err := e.client.Get(ctx, "speakers", nil)
 	if err != nil {
 		return nil, err
 	}
