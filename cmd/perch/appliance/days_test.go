@@ -3,6 +3,7 @@ package appliance_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"perch/cmd/perch/appliancetest"
 	"perch/firmware-tools/simrobot"
@@ -32,5 +33,18 @@ func TestDays(t *testing.T) {
 	h.Admin(http.MethodDelete, "/api/v1/devices/a0b1c2d3e4f5", "{}", nil)
 	if got := days(); len(got) != 0 {
 		t.Errorf("after the robot was forgotten: %+v", got)
+	}
+}
+
+// TestStrangersAreNotCounted: what is said to a robot that nobody has adopted is in no sum.
+func TestStrangersAreNotCounted(t *testing.T) {
+	t.Parallel()
+	h := appliancetest.Start(t, appliancetest.Config(), t.TempDir())
+	h.Robots.Welcome(time.Time{}) // nobody is adopted without being asked
+	h.RunRobot(simrobot.Options{Say: appliancetest.Sentences(t, "what time is it")}).CheckComplete(t)
+	var week daily.Week
+	h.Admin(http.MethodGet, "/api/v1/days", "{}", &week)
+	if len(week.Days) > 0 {
+		t.Errorf("counted %+v", week.Days)
 	}
 }

@@ -397,6 +397,23 @@ func TestTypedCode(t *testing.T) {
 	}
 }
 
+// TestWrongDigitsLeaveTheLink: a stranger who types wrong digits ends the digits, and not the link beside them.
+func TestWrongDigitsLeaveTheLink(t *testing.T) {
+	s := serve(t, &epochs{}, adminToken)
+	synctest.Test(t, func(t *testing.T) {
+		var l web.Link
+		must.Succeed(t, json.Unmarshal(s.handle("/api/v1/link", "", "Authorization", "Bearer "+adminToken).Body.Bytes(), &l))
+		s.mistypes("none", 5)
+		if got := s.typeIn(l.Code); got != http.StatusUnauthorized {
+			t.Errorf("the digits: %d", got)
+		}
+		_, code, _ := strings.Cut(l.URLs[0], "#/in/")
+		if got := s.typeIn(code); got != http.StatusNoContent {
+			t.Errorf("the link: %d", got)
+		}
+	})
+}
+
 // mistypes types a wrong code some times.
 func (s *server) mistypes(code string, times int) {
 	for range times {
