@@ -36,8 +36,9 @@ const (
 
 // openQuestion is the question of a robot for its name.
 type openQuestion struct {
-	end   context.CancelFunc
-	asked bool // the robot has begun to ask
+	end      context.CancelFunc
+	proposal string // the name that the robot proposes
+	asked    bool   // the robot has begun to ask
 }
 
 // nameless maps each robot that has not asked to the time when it will ask; the zero time means not planned.
@@ -65,10 +66,11 @@ func (n Naming) Run(ctx context.Context, reader *event.Reader) {
 			}
 			delete(waiting, id)
 			asking, end := context.WithCancel(ctx)
-			open[id] = &openQuestion{end: end}
+			proposal := n.propose(id, open)
+			open[id] = &openQuestion{end: end, proposal: proposal}
 			questions.Go(func() {
 				defer end()
-				n.ask(ctx, asking, id)
+				n.ask(ctx, asking, id, proposal)
 			})
 		}
 	}
@@ -127,14 +129,13 @@ func (n Naming) handleEvent(waiting nameless, open map[device.ID]*openQuestion, 
 
 // ask makes a robot ask for its name, and stores the answer. asking is the question's context; handleEvent cancels it. A
 // reply that is no name is handled like any other text.
-func (n Naming) ask(ctx, asking context.Context, id device.ID) {
+func (n Naming) ask(ctx, asking context.Context, id device.ID, proposal string) {
 	r, err := n.Robots.Get(id)
 	speech := n.Character(id).Speech
 	if err != nil || !r.Adopted() || r.Settings.Name != "" || speech.Mute || speech.Deaf {
 		return
 	}
 	words := new(language.Catalogue).In(speech.Language)
-	proposal := n.propose(id, words)
 	a, err := n.Server.Ask(asking, id, agent.Question{Text: words.Message("naming.ask", "name", proposal), Until: time.Now().Add(timeForName)})
 	if err != nil {
 		n.Log.Debug("a robot could not ask for its name", "robot", id, "err", err)
@@ -175,10 +176,16 @@ func (n Naming) ask(ctx, asking context.Context, id device.ID) {
 	}
 }
 
-// propose returns a name that no robot has, or the first name of the list if all are taken.
-func (n Naming) propose(id device.ID, words *language.Words) string {
+// propose returns a name that no robot has or proposes, or the first name of the list if all are taken.
+func (n Naming) propose(id device.ID, open map[device.ID]*openQuestion) string {
+	words := new(language.Catalogue).In(n.Character(id).Speech.Language)
 	names := strings.Split(words.Message("naming.names"), ", ")
 	taken := func(name string) bool {
+		for _, q := range open {
+			if q.proposal == name {
+				return true
+			}
+		}
 		return slices.ContainsFunc(n.Robots.List(), func(r device.Robot) bool { return strings.EqualFold(r.Settings.Name, name) })
 	}
 	if i := slices.IndexFunc(names, func(name string) bool { return !taken(name) }); i >= 0 {
