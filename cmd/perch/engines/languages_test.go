@@ -79,7 +79,7 @@ func TestLogNamesUnheardSentences(t *testing.T) {
 		"German":         {"de-AT", "", `listens for the English sentences; add another to speech.recognizers" language=de-AT`},
 		"without a book": {"it", "", `language=it`},
 		"a Japanese word": {"en", "{tea: {sentences: [more tea, お茶], answer: Yes.}}",
-			`does not listen for sentences with other letters" names=[own.yaml:1] count=1`},
+			`does not listen for sentences with non-ASCII letters" places=[own.yaml:1] count=1`},
 		"many of them":     {"en", "{tea: {sentences: [" + strings.Repeat("茶, ", 11) + "お茶], answer: Yes.}}", "count=12"},
 		"all are English ": {"en", "", ""},
 	} {
