@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"perch/agent"
@@ -138,42 +137,30 @@ func (s *Server) AskAgent(ctx context.Context, id device.ID, text string) (answe
 	if !s.options.Robots.Trusts(id) {
 		return "", false, errNotAdopted
 	}
-	face, answer, err := s.answer(ctx, id, text)
-	if err != nil || answer == "" {
+	spoken, err := s.answer(ctx, id, text)
+	if err != nil || spoken.Text == "" {
 		return "", false, err
 	}
-	queued, err = s.Speak(ctx, id, face+answer)
-	return answer, queued, err
+	queued, err = s.Speak(ctx, id, spoken.Face.Emoji+spoken.Text)
+	return spoken.Text, queued, err
 }
 
-// answer returns the agent's answer to a text for a robot whose channel is closed, with the emoji of its face, and records
-// it as a turn.
-func (s *shared) answer(ctx context.Context, id device.ID, text string) (face, answer string, err error) {
+// answer returns the agent's answer to a text for a robot whose channel is closed, and records it as a turn.
+func (s *shared) answer(ctx context.Context, id device.ID, text string) (agent.Spoken, error) {
 	o, release := s.acquire()
 	defer release()
 	ctx, cancel := context.WithTimeoutCause(ctx, o.Patience, errSilent)
 	defer cancel()
-	c, said := o.Character(id), []string(nil)
-	err = s.options.Mind.Answer(ctx, agent.Turn{
+	c := o.Character(id)
+	spoken, err := agent.AnswerText(ctx, s.options.Mind, agent.Turn{
 		Conversation: string(id), Robot: id, Text: text, Now: time.Now().In(o.Zone), Language: c.Speech.Language, Name: c.Name, Persona: c.Persona, Brain: c.Brain,
-	}, func(r agent.Reply) error {
-		switch r := r.(type) {
-		case agent.Felt:
-			face = r.Emotion.Emoji
-		case agent.Say:
-			said = append(said, r.Text)
-		case agent.Ask:
-			r.Answer(agent.Answer{Outcome: agent.AnswerClosed}) // nobody hears the question
-		}
-		return ctx.Err()
-	})
+	}, nil)
 	if err != nil {
-		return "", "", cmp.Or(context.Cause(ctx), err)
+		return agent.Spoken{}, cmp.Or(context.Cause(ctx), err)
 	}
-	answer = strings.Join(said, " ")
-	s.options.Mind.AddExchange(string(id), agent.Exchange{Heard: text, Said: answer}, time.Now())
-	s.options.Records.addTurn(TurnRecord{Robot: id, At: time.Now(), Heard: text, Said: answer, End: event.EndDone, Stages: map[string]int64{}})
-	return face, answer, nil
+	s.options.Mind.AddExchange(string(id), agent.Exchange{Heard: text, Said: spoken.Text}, time.Now())
+	s.options.Records.addTurn(TurnRecord{Robot: id, At: time.Now(), Heard: text, Said: spoken.Text, End: event.EndDone, Stages: map[string]int64{}})
+	return spoken, nil
 }
 
 // Abort silences a robot: it cancels the turn under way, or skips the announcement that the robot speaks
