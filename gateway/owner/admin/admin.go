@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"perch/agent"
 	"perch/agent/notice"
 	"perch/device"
@@ -156,7 +158,7 @@ type API struct {
 	left        sync.Map     // when the tab of a robot of the page was closed; key: ID
 	trying      sync.Map     // names of the engines that are being tried
 	examining   sync.Mutex   // held while the doctor is running
-	searching   sync.Mutex   // held while the network is being searched
+	searches    singleflight.Group
 }
 
 // New returns an API. Routes and OpenRoutes mount it.

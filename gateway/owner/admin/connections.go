@@ -2,11 +2,9 @@ package admin
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"perch/agent"
-	"perch/gateway/httpserver"
 )
 
 // Connections lists the programs that are connected to the appliance, except robots.
@@ -76,15 +74,13 @@ type FoundModels struct {
 // searchTimeout bounds a search of the network.
 const searchTimeout = 4 * time.Second
 
-// scanNetwork searches the network. Only one search can run at a time, because a search contacts all machines of
-// the network.
+// scanNetwork searches the network. Only one search runs at a time, because a search contacts all machines of the
+// network: requests that come while one is running get its result.
 func (a *API) scanNetwork(ctx context.Context) (Found, error) {
-	if !a.searching.TryLock() {
-		return Found{}, &httpserver.Fault{Word: "busy", HTTP: http.StatusConflict,
-			Sentence: "a search is under way already; ask again in some seconds"}
-	}
-	defer a.searching.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
-	defer cancel()
-	return a.o.Find(ctx), nil
+	found, err, _ := a.searches.Do("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), searchTimeout)
+		defer cancel()
+		return a.o.Find(ctx), nil
+	})
+	return found.(Found), err
 }

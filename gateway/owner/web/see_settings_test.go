@@ -269,6 +269,19 @@ func (b *tab) skipTo(name string) {
 	b.step(name)
 }
 
+// backTo goes back to a step. The steps between depend on what the network search has found by then.
+func (b *tab) backTo(name string) {
+	b.t.Helper()
+	for {
+		step := value[string](b, "see.one('main >>> [data-test=step]').dataset.step")
+		if step == name {
+			return
+		}
+		b.click("[data-test=back]")
+		b.until("see.one('main >>> [data-test=step]').dataset.step !== " + quote(step))
+	}
+}
+
 // seeFirstSteps: the first steps keep a household's languages, add one, and say which of
 // them nothing understands.
 func seeFirstSteps(t *testing.T, c *chromium) {
@@ -293,10 +306,7 @@ func seeFirstSteps(t *testing.T, c *chromium) {
 	b.says("[data-test=unheard]", "français, allemand et japonais")
 	b.skipTo("speaks")
 	b.says("main", "openjtalk, espeak")
-	for range 4 {
-		b.click("[data-test=back]")
-	}
-	b.step("language")
+	b.backTo("language")
 	b.says(language, "français")
 	b.choose(language, "de")
 	b.says("h1", "ersten Minuten")
@@ -408,12 +418,12 @@ func seeNewName(t *testing.T, c *chromium) {
 	b.open(h.LocalURL() + "#/first")
 	b.skipTo("robot")
 	b.says("p-point", "perch.local")
-	b.click("[data-test=back]") // to the broker, since there is none
-	b.click("[data-test=back]")
+	b.backTo("name")
 	b.fill("main >>> [data-test=name]", "nest")
 	b.says("main", "nest.local and no longer perch.local")
 	b.click("[data-test=next]")
-	b.step("home")
+	b.until("see.one('main >>> [data-test=step]').dataset.step !== 'name'")
+	b.skipTo("home")
 	b.click("[data-test=skip]")
 	b.says("[data-test=moved]", "http://nest.local:8003/")
 	b.says("[data-test=moved]", "http://10.0.0.2:8003/")
@@ -433,7 +443,8 @@ func TestPageLeaves(t *testing.T) {
 			b.skipTo("name")
 			b.fill("main >>> [data-test=name]", "nest")
 			b.click("[data-test=next]")
-			b.step("home")
+			b.until("see.one('main >>> [data-test=step]').dataset.step !== 'name'")
+			b.skipTo("home")
 			b.click("[data-test=skip]")
 			b.sees("[data-phase=moved]")
 		},
