@@ -30,7 +30,7 @@ const (
 // held in the field waiting, and their senders keep them too.
 type announcer struct {
 	conn  *connection
-	added chan struct{} // has one slot, filled when an announcement is added
+	added chan struct{} // has one slot, filled by wake; ends a pause
 
 	mu      sync.Mutex
 	waiting []dialogue.Announcement
@@ -67,7 +67,7 @@ func (n *announcer) add(a dialogue.Announcement) {
 	n.wake()
 }
 
-// withdraw removes a waiting question.
+// withdraw removes the waiting question with a text.
 func (n *announcer) withdraw(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -181,7 +181,7 @@ func (n *announcer) markFailed(a dialogue.Announcement) {
 	n.failed[keyOf(a)] = true
 }
 
-// pause waits for a time, or until an announcement is added.
+// pause waits for a time, or until wake is called or ctx ends.
 func (n *announcer) pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -192,8 +192,8 @@ func (n *announcer) pause(ctx context.Context, d time.Duration) {
 
 // next returns the next announcement: an urgent one first, then stored sentences, then others.
 // Interrupted announcements come after all others. An announcement with an empty text means that all
-// announcements must wait for the end of the quiet hours. If ok is false, nothing waits, and the goroutine
-// must end.
+// announcements must wait for the end of the quiet hours. If ok is false, nothing waits or ctx has ended,
+// and the goroutine must end.
 func (n *announcer) next(ctx context.Context, now time.Time) (a dialogue.Announcement, ok bool) {
 	c := n.conn
 	announcements := n.collectStored(now)
@@ -299,7 +299,7 @@ func (n *announcer) speak(ctx context.Context, a dialogue.Announcement) (unspoke
 	})
 	subtitles, err := sound.Plan(ctx)
 	if err != nil {
-		return "", err
+		return "", cmp.Or(context.Cause(ctx), err)
 	}
 	if a.Hint {
 		subtitles = append(subtitles, xiaozhi.Subtitle{Start: subtitles[len(subtitles)-1].Start + wakeHintDelay, Text: wakeHint})

@@ -448,6 +448,20 @@ func TestStopWhileItSpeaks(t *testing.T) {
 	})
 }
 
+// TestAbortBeforeTheFirstSoundSkipsTheAnnouncement: an announcement that is aborted while its sound is being
+// synthesized is not spoken later.
+func TestAbortBeforeTheFirstSoundSkipsTheAnnouncement(t *testing.T) {
+	sleeping(t, &beepSynthesizer{delay: 300 * time.Millisecond}, func(r *sleeper) {
+		r.announce("n", "Hello.", false)
+		r.pass(100 * time.Millisecond)
+		must.Succeed(t, r.server.Abort(r.t.Context(), robotID))
+		r.pass(10 * time.Minute)
+		if got := r.states(); !slices.Equal(got, []string{"n spoken"}) || len(r.told) != 0 {
+			t.Errorf("%q, told %d times", got, len(r.told))
+		}
+	})
+}
+
 // TestTicketsAreGoodOnce: for the robot that fetches first, and not after two minutes.
 func TestTicketsAreGoodOnce(t *testing.T) {
 	sleeping(t, &beepSynthesizer{}, func(r *sleeper) {
