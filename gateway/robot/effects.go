@@ -68,7 +68,7 @@ func (l *loop) performTurnEffect(ctx context.Context, e dialogue.Effect) {
 		default: // the previous utterance is not recognized yet, and it is the answer
 		}
 	case dialogue.CutQuestion:
-		l.player.Hurry()
+		l.player.SkipToPause()
 	case dialogue.RestartSpeech:
 		l.tooSlow = !l.player.RestartSpeech() || l.tooSlow
 	case dialogue.ShowQuestion:
@@ -188,7 +188,7 @@ func (l *loop) finishUtterance() {
 			ended = ended.Add(-l.mic.endPointer.Quiet()) // without the silence that showed the end
 		}
 		l.turn.clock.start(ended)
-		l.turn.clock.end(event.StageEndpoint)
+		l.turn.clock.endStage(event.StageEndpoint)
 	}
 	l.utterance.Finish()
 	l.utterance = nil
@@ -272,7 +272,7 @@ func (l *loop) recordTurn(end, reason string) {
 		l.Mind.AddExchange(string(l.robot.ID), agent.Exchange{Heard: t.transcript, Said: said}, now)
 	}
 	if t.trusted.Load() {
-		details := t.account.snapshot()
+		details := t.details.snapshot()
 		details.Reason = plain.Clip(reason, limit.Line)
 		l.Records.addTurn(TurnRecord{
 			Robot: l.robot.ID, Session: l.id, At: now, Heard: t.transcript, Said: said, End: end, Stages: t.clock.durations(), Details: details,

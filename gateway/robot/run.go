@@ -150,7 +150,7 @@ func (l *loop) handleProgress(ctx context.Context) {
 	}
 	p := l.player.Progress()
 	if !p.First.IsZero() {
-		l.turn.clock.endAt(event.StageFirstPacket, p.First)
+		l.turn.clock.endStageAt(event.StageFirstPacket, p.First)
 	}
 	l.spoken = append(l.spoken, p.Spoken...)
 	l.handleInput(ctx, p.Progress)

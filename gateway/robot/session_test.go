@@ -387,13 +387,13 @@ func TestARobotThatDoesNotRead(t *testing.T) {
 func TestStages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s stages
-		s.end(event.StageRecognize) // of nothing yet
+		s.endStage(event.StageRecognize) // of nothing yet
 		s.start(time.Now().Add(-600 * time.Millisecond))
-		s.end(event.StageEndpoint)
+		s.endStage(event.StageEndpoint)
 		time.Sleep(300 * time.Millisecond)
-		s.end(event.StageRecognize)
+		s.endStage(event.StageRecognize)
 		time.Sleep(100 * time.Millisecond)
-		s.end(event.StageFirstToken)
+		s.endStage(event.StageFirstToken)
 		s.setToolStatus(event.ToolDone) // of a tool that was never announced
 		s.setToolStatus(event.ToolRunning)
 		time.Sleep(time.Second)
@@ -401,10 +401,10 @@ func TestStages(t *testing.T) {
 		time.Sleep(time.Second)
 		s.setToolStatus(event.ToolDone)
 		s.setToolStatus(event.ToolFailed)
-		s.end(event.StageFirstAudio) // of a phrase, which no brain has said
-		s.end(event.StageFirstAudio)
+		s.endStage(event.StageFirstAudio) // of a phrase, which no brain has said
+		s.endStage(event.StageFirstAudio)
 		time.Sleep(20 * time.Millisecond)
-		s.end(event.StageFirstPacket)
+		s.endStage(event.StageFirstPacket)
 		want := map[string]int64{event.StageEndpoint: 600, event.StageRecognize: 300, event.StageFirstToken: 100, event.StageFirstAudio: 2000,
 			event.StageFirstPacket: 3020, event.StageTools: 2000}
 		if got := s.durations(); !maps.Equal(got, want) {

@@ -26,11 +26,11 @@ func (s *stages) start(now time.Time) {
 	}
 }
 
-// end records that a stage ends now.
-func (s *stages) end(stage string) { s.endAt(stage, time.Now()) }
+// endStage records that a stage ends now.
+func (s *stages) endStage(stage string) { s.endStageAt(stage, time.Now()) }
 
-// endAt records the end of a stage, unless the stage has ended before.
-func (s *stages) endAt(stage string, at time.Time) {
+// endStageAt records the end of a stage, unless the stage has ended before.
+func (s *stages) endStageAt(stage string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ended := s.ends[stage]; ended || s.began.IsZero() {

@@ -34,8 +34,8 @@ type turn struct {
 	cancel     context.CancelFunc
 
 	clock      stages
-	account    account
-	end        agent.End
+	details    turnDetails
+	end        agent.End   // how the turn ends, as the agent has decided
 	gestures   int         // gestures queued so far
 	audible    bool        // something was spoken
 	unread     error       // why a sentence was only shown; nil if all were spoken
@@ -166,7 +166,7 @@ func (t *turn) synthesizePhrase(ctx context.Context, name string) error {
 // listen makes the robot say so, and returns the error.
 func (t *turn) listen(ctx context.Context, u *voice.Utterance) (string, error) {
 	transcript, err := t.recognize(ctx, u, t.character.Speech)
-	t.clock.end(event.StageRecognize)
+	t.clock.endStage(event.StageRecognize)
 	switch {
 	case ctx.Err() != nil:
 		return "", ctx.Err()
@@ -249,7 +249,7 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 		Conversation: string(s.robot.ID), Robot: s.robot.ID, Session: s.id, Untrusted: !t.trusted.Load(), Text: text,
 		Now: time.Now().In(t.options.Zone), Language: t.character.Speech.Language, Name: t.character.Name, Persona: t.character.Persona, Brain: t.character.Brain, Body: body{t},
 		Publish: func(e event.Event) {
-			t.account.add(e)
+			t.details.add(e)
 			s.publish(e)
 		},
 	}, func(r agent.Reply) error {
@@ -275,7 +275,7 @@ func (t *turn) askAgent(ctx context.Context, text string) error {
 
 // handleReply carries out one reply of the agent.
 func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
-	t.clock.end(event.StageFirstToken)
+	t.clock.endStage(event.StageFirstToken)
 	t.session.tap.Reply(r)
 	switch r := r.(type) {
 	case agent.Felt:
@@ -283,7 +283,7 @@ func (t *turn) handleReply(ctx context.Context, r agent.Reply) error {
 	case agent.Cue:
 		return t.queueGesture(ctx, r)
 	case agent.Say:
-		t.clock.end(event.StageFirstSentence)
+		t.clock.endStage(event.StageFirstSentence)
 		return t.speakSentence(ctx, r.Text)
 	case agent.ToolStatus:
 		t.clock.setToolStatus(r.Status)
@@ -310,14 +310,14 @@ func (t *turn) queueGesture(ctx context.Context, cue agent.Cue) error {
 
 // speakSentence queues a sentence, and its sound as it is synthesized. If the engine becomes unavailable
 // after the sound has begun, the sentence is cut off, and speakSentence returns nil. A sentence that no engine
-// can read is shown without sound, as long as it takes to read it.
+// can read is shown without sound, for as long as reading it takes.
 func (t *turn) speakSentence(ctx context.Context, text string) error {
 	if err := t.speech.Sentence(ctx, text); err != nil {
 		return err
 	}
 	audible := false
 	err := t.options.Synthesizer.Synthesize(ctx, text, t.character.Speech, func(pcm []int16) error {
-		t.clock.end(event.StageFirstAudio)
+		t.clock.endStage(event.StageFirstAudio)
 		audible, t.audible = true, true
 		return t.speech.Sound(ctx, pcm)
 	})
@@ -483,7 +483,7 @@ func (b body) Call(ctx context.Context, name string, arguments map[string]any) (
 		b.options.Moves(b.session.robot.ID, name, arguments)
 	}
 	result, err := b.session.callTool(ctx, name, arguments)
-	b.account.addCall(name, arguments, result, err)
+	b.details.addCall(name, arguments, result, err)
 	if lights, found := device.FindLights(b.session.toolbox.Tools()); err == nil && found && lights.Name == name {
 		b.session.publish(event.RobotStatus{Lights: new(lights.Colour(arguments))})
 	}

@@ -31,7 +31,7 @@ func New(out transport.Transport, session string, r device.Robot, t tap, schedul
 		return nil, err
 	}
 	return &Player{
-		sender: sender{lanes: lanes{orders: make(chan order, maxOrders), changed: make(chan struct{}, 1)},
+		sender: sender{handover: handover{orders: make(chan order, maxOrders), changed: make(chan struct{}, 1)},
 			out: out, session: session, board: r.Board, depth: queueDepth(r.Board, r.Firmware), tap: t},
 		encoder: encoder{codec: codec, loudness: loudness, scheduler: scheduler, waiter: newWaiter()},
 		robot:   r.ID, reported: make(chan struct{}, 1),
@@ -58,10 +58,10 @@ func (p *Player) Cancel(now time.Time) (left Leftover) {
 	return left
 }
 
-// Hurry drops the speech before the next pause, so that the pause begins at once.
-func (p *Player) Hurry() {
+// SkipToPause drops the speech before the next pause, so that the pause begins at once.
+func (p *Player) SkipToPause() {
 	if q := p.current.Load(); q != nil {
-		q.hurry()
+		q.skipToPause()
 	}
 }
 

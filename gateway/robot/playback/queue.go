@@ -19,7 +19,7 @@ type queue struct {
 	items     []item
 	packets   int // number of packets in items
 	cancelled bool
-	hurried   bool               // everything before the next pause was dropped; see hurry
+	skipped   bool               // everything before the next pause was dropped; see skipToPause
 	begun     bool               // tts start was sent, and tts stop was not
 	sentence  sentenceProgress   // sentence being played
 	later     []sentenceProgress // sentences in items
@@ -156,7 +156,7 @@ func (q *queue) peek() (it item, atOnce, ok bool) {
 	if len(q.items) == 0 {
 		return item{}, false, false
 	}
-	return q.items[0], q.hurried, true
+	return q.items[0], q.skipped, true
 }
 
 // removeFirst removes the first item, which was performed. until is when the robot will have played all
@@ -169,7 +169,7 @@ func (q *queue) removeFirst(until time.Time) {
 	}
 	switch first := q.items[0]; {
 	case first.pause != nil:
-		q.hurried = false
+		q.skipped = false
 	case first.packet != nil:
 		q.packets--
 		q.sentence.sent++
@@ -203,9 +203,9 @@ func (q *queue) stop() {
 	q.begun = false
 }
 
-// hurry drops the items before the next pause, and makes the pause begin at once. Without a pause it does
+// skipToPause drops the items before the next pause, and makes the pause begin at once. Without a pause it does
 // nothing.
-func (q *queue) hurry() {
+func (q *queue) skipToPause() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	pause := slices.IndexFunc(q.items, func(it item) bool { return it.pause != nil })
@@ -217,7 +217,7 @@ func (q *queue) hurry() {
 			q.packets--
 		}
 	}
-	q.items, q.hurried = q.items[pause:], true
+	q.items, q.skipped = q.items[pause:], true
 	notify(q.added)
 }
 

@@ -23,7 +23,7 @@ const (
 	// startGap is the time between tts start and the first packet. The robot enters its speaking state
 	// asynchronously and then empties its decode queue, so a packet that arrives earlier is lost.
 	startGap = 14 * time.Millisecond
-	// restGap is the time between tts start and the second packet. If its screen delays a robot for longer
+	// restGap is the time between tts start and the second packet. If a robot's screen delays it for longer
 	// than startGap, only the first packet is lost, which is mostly silent.
 	restGap = 60 * time.Millisecond
 	// playTail is how long a robot still plays the sound in its audio hardware after the pacer (see
@@ -37,9 +37,9 @@ const (
 	burstTime = 10 * time.Millisecond
 )
 
-// lanes is what the session's loop hands to the sender: messages, which are sent at once, and the speech,
+// handover is what the session's loop hands to the sender: messages, which are sent at once, and the speech,
 // which is sent at the times of the pacer.
-type lanes struct {
+type handover struct {
 	orders  chan order
 	current atomic.Pointer[queue]      // speech to send; nil if there is nothing to say
 	changed chan struct{}              // has one slot, filled when current is replaced
@@ -56,24 +56,24 @@ type order struct {
 const maxOrders = 64
 
 // setSpeech replaces the speech. nil removes it.
-func (l *lanes) setSpeech(q *queue) {
-	l.current.Store(q)
-	notify(l.changed)
+func (h *handover) setSpeech(q *queue) {
+	h.current.Store(q)
+	notify(h.changed)
 }
 
 // send queues an order. It returns false if too many wait.
-func (l *lanes) send(o order) bool {
+func (h *handover) send(o order) bool {
 	select {
-	case l.orders <- o:
+	case h.orders <- o:
 		return true
 	default:
 		return false
 	}
 }
 
-// sender sends messages and speech on a channel. Only the goroutine of run uses the fields besides lanes.
+// sender sends messages and speech on a channel. Only the goroutine of run uses the fields besides handover.
 type sender struct {
-	lanes
+	handover
 	out     transport.Transport
 	session string
 	board   string

@@ -11,10 +11,10 @@ import (
 	"perch/plain"
 )
 
-// Limits of the details of a turn. They take up to about ten kilobytes of a stored turn.
+// Limits of the details of a turn. The details take at most about 40 kilobytes of a stored turn.
 const (
-	maxAccountTools = 16 // tools, and calls of the robot's tools
-	maxCallText     = 500
+	maxTurnTools = 16  // tools, and as many calls of the robot's own tools
+	maxCallText  = 500 // bytes of a call's arguments, of its result and of its error
 )
 
 // ToolUse is a tool that was used in a turn.
@@ -41,66 +41,66 @@ type Details struct {
 	Reason   string     `json:"reason,omitempty"` // cause of a failure
 }
 
-// account collects the details of a turn. It is safe for concurrent use.
-type account struct {
+// turnDetails collects the details of a turn. It is safe for concurrent use.
+type turnDetails struct {
 	mu      sync.Mutex
 	details Details
 	toolIDs []string // IDs of the tools in details
 }
 
 // add adds the details in an event of the turn.
-func (a *account) add(e event.Event) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (d *turnDetails) add(e event.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch e := e.(type) {
 	case event.ThinkingStarted:
-		a.details.Brain = e.Brain
+		d.details.Brain = e.Brain
 	case event.Thought:
-		if a.details.Thoughts != "" {
-			e.Text = a.details.Thoughts + "\n" + e.Text
+		if d.details.Thoughts != "" {
+			e.Text = d.details.Thoughts + "\n" + e.Text
 		}
-		a.details.Thoughts = plain.Clip(e.Text, limit.Text)
+		d.details.Thoughts = plain.Clip(e.Text, limit.Text)
 	case event.ToolStatus:
-		a.addTool(e)
+		d.addTool(e)
 	}
 }
 
-// addTool adds a tool, or changes its status. The caller holds a.mu.
-func (a *account) addTool(e event.ToolStatus) {
-	i := slices.Index(a.toolIDs, e.ID)
+// addTool adds a tool, or changes its status. It ignores tools beyond maxTurnTools. d.mu must be held.
+func (d *turnDetails) addTool(e event.ToolStatus) {
+	i := slices.Index(d.toolIDs, e.ID)
 	if i < 0 {
-		if len(a.toolIDs) >= maxAccountTools {
+		if len(d.toolIDs) >= maxTurnTools {
 			return
 		}
-		i = len(a.toolIDs)
-		a.toolIDs, a.details.Tools = append(a.toolIDs, e.ID), append(a.details.Tools, ToolUse{})
+		i = len(d.toolIDs)
+		d.toolIDs, d.details.Tools = append(d.toolIDs, e.ID), append(d.details.Tools, ToolUse{})
 	}
-	use := &a.details.Tools[i]
+	use := &d.details.Tools[i]
 	use.Name, use.Status = plain.Clip(e.Name, limit.Name), e.Status
 	if e.Detail != "" {
 		use.Detail = plain.Clip(e.Detail, limit.Name)
 	}
 }
 
-// addCall adds a call of one of the robot's tools.
-func (a *account) addCall(tool string, arguments map[string]any, result device.Result, err error) {
+// addCall adds a call of one of the robot's tools, and ignores calls beyond maxTurnTools.
+func (d *turnDetails) addCall(tool string, arguments map[string]any, result device.Result, err error) {
 	text, _ := json.Marshal(arguments) // arguments came as JSON
 	call := ToolCall{Name: plain.Clip(tool, limit.Name), Arguments: plain.Clip(string(text), maxCallText), Result: plain.Clip(result.Text, maxCallText)}
 	if err != nil {
 		call.Error = plain.Clip(err.Error(), maxCallText)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.details.Calls) < maxAccountTools {
-		a.details.Calls = append(a.details.Calls, call)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.details.Calls) < maxTurnTools {
+		d.details.Calls = append(d.details.Calls, call)
 	}
 }
 
 // snapshot returns a copy of the details so far.
-func (a *account) snapshot() Details {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	d := a.details
-	d.Tools, d.Calls = slices.Clone(d.Tools), slices.Clone(d.Calls)
-	return d
+func (d *turnDetails) snapshot() Details {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	copied := d.details
+	copied.Tools, copied.Calls = slices.Clone(copied.Tools), slices.Clone(copied.Calls)
+	return copied
 }
