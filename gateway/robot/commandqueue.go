@@ -53,7 +53,7 @@ func NewCommandQueue(table commandTable) *CommandQueue {
 	return &CommandQueue{table: table, added: map[device.ID]map[string]bool{}}
 }
 
-// add stores commands durably. If too many sentences are stored then, it drops the oldest and returns them.
+// add stores commands on the disk. It drops the oldest sentences beyond dialogue.MaxStored, and returns them.
 func (q *CommandQueue) add(id device.ID, now time.Time, commands ...Command) (dropped []Command, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

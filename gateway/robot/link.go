@@ -38,7 +38,7 @@ type link struct {
 	hellos    limit.Pace // limits the rate of hellos
 }
 
-// newLink returns a link for a connection. Its goroutines are started by serve.
+// newLink returns a link for a connection. serve starts its goroutines.
 func newLink(s *sessions, c *connection) *link {
 	k := &link{connection: c, sessions: s, announcer: newAnnouncer(c), hellos: limit.PerSecond(maxHellosPerSecond)}
 	k.hellos.Took(1) // opening the connection counts as a hello
@@ -163,7 +163,7 @@ func (k *link) handleMessage(text []byte, sound *udp.Socket, sessions *sync.Wait
 	open.Deliver(text)
 }
 
-// beginSession begins a session, which runs in a goroutine that sessions counts.
+// beginSession begins a session, and adds its goroutine to sessions.
 func (k *link) beginSession(sound *udp.Socket, hello xiaozhi.Hello, sessions *sync.WaitGroup) *mqttSession {
 	s, c := k.newMQTTSession(sound, hello.Audio)
 	k.setSession(s)

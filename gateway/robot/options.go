@@ -86,8 +86,8 @@ type Options struct {
 
 	Recognizer  voice.Recognizer
 	Synthesizer voice.Synthesizer
-	// Hold keeps the recognizer and the synthesizer open until done is called. Each turn calls it
-	// once.
+	// Hold keeps the recognizer and the synthesizer open until done is called. It is called before each
+	// use of them, such as a turn.
 	Hold func() (done func())
 	// Voice identifies the voices in use. Phrases that were synthesized ahead are dropped when Apply
 	// gets a different one. It must be comparable.

@@ -29,16 +29,16 @@ const maxWaitingLines = 1000
 
 // Errors of a recording.
 var (
-	// ErrLinesLost is returned by Record if lines were lost because they were read too slowly. If ctx ends,
-	// ErrLinesLost is joined with ctx.Err().
+	// ErrLinesLost is returned by Record if lines were lost because out was too slow. If ctx has ended too,
+	// it is joined with ctx.Err().
 	ErrLinesLost = errors.New("the recording was ended because its lines were read too slowly")
 	// ErrAlreadyRecorded is returned by Record if the session is already being recorded.
-	ErrAlreadyRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else records this robot", HTTP: http.StatusConflict}
+	ErrAlreadyRecorded = &httpserver.Fault{Word: "being_recorded", Sentence: "somebody else is recording this robot already", HTTP: http.StatusConflict}
 )
 
 // Record records a robot's open session from now until its end, or the robot's next session if none is
-// open. It passes each line of the transcript to out. It returns nil when the session ends, ctx.Err() when
-// ctx ends, and ErrLinesLost if out was too slow.
+// open. It passes each line of the transcript to out. It returns nil when the session ends, an error that
+// wraps ctx.Err() when ctx ends, ErrLinesLost if out was too slow, ErrAlreadyRecorded, or the error of out.
 func (s *Server) Record(ctx context.Context, id device.ID, out func(line string) error) error {
 	recorded, err := s.sessions.waitFor(ctx, id)
 	if err != nil {

@@ -138,7 +138,7 @@ func admit(robots robots, r *http.Request) (device.Robot, device.Client, error) 
 			why = "the token is missing or wrong, and no robot with this Device-Id has checked in" + adviceToAdd
 		case known.Bound && client != known.Client && token != "":
 			why = "the robot with this MAC address has another Client-Id than this request, and its token is valid for that one only; " +
-				"check in with the Client-Id of this request, and have that robot adopted"
+				"check in with the Client-Id of this request, and then adopt the robot again"
 		}
 		err = &httpserver.Fault{Word: "wrong_token", Sentence: why, HTTP: http.StatusUnauthorized}
 	}

@@ -3,7 +3,7 @@
 // the agent for a reply, and sends speech at the pace at which the firmware plays it. A turn is one
 // exchange of a session: an utterance or another cause, and what the robot then says. A brain, such
 // as a language model, writes the replies of the agent; engines recognize and synthesize speech. A
-// stranger is a robot that no owner has adopted. The rest of the appliance uses Server only.
+// stranger is a robot that no owner has adopted. The rest of the appliance reaches robots through Server.
 package robot
 
 import (

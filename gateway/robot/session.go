@@ -208,8 +208,8 @@ func (s *session) collectCommands(ctx context.Context) {
 	}
 }
 
-// unsaved holds data of a session that is not stored yet. It is stored as soon as the robot is
-// adopted: nothing about a stranger is stored.
+// unsaved holds data of a session that is not stored yet: nothing about a stranger is stored. save stores
+// it once the robot is adopted.
 type unsaved struct {
 	options *Options
 	robot   device.ID

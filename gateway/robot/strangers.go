@@ -73,8 +73,8 @@ func (s *strangerLimits) budgetOf(id device.ID) *tools.Budget {
 	return s.tools
 }
 
-// logOf returns a log for messages about a robot. Its rate is limited, for each adopted robot separately and
-// for all strangers together.
+// logOf returns a log for messages about a robot. Its rate is limited. All strangers share one limit; each
+// log of an adopted robot has its own.
 func (s *strangerLimits) logOf(id device.ID) *slog.Logger {
 	if !s.options.Robots.Trusts(id) {
 		return s.log
