@@ -320,17 +320,17 @@ func (s *State) openMicrophone() {
 	s.mic.listening, s.turn.listensAfter = s.mic.listening || s.turn.listensAfter, false
 }
 
-// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened. Those
-// that wait because of an interruption wait yieldFor from now. Those that can yield also wait for the opener,
-// unless a detected face has opened the channel, or the microphone has opened before and the opener's time
-// is over.
+// yieldToOpener makes announcements wait for a person to speak, because the microphone has opened. While
+// all announcements wait because of an interruption, they wait for yieldFor from now. Announcements that can
+// yield wait that long too, unless a detected face has opened the channel, or the microphone has opened
+// before and the person who has opened the channel has had time to speak.
 func (s *State) yieldToOpener(now time.Time) {
 	until := now.Add(yieldFor)
 	if now.Before(s.queue.yieldsUntil) {
 		s.queue.yieldsUntil = until
 	}
 	switch {
-	case s.mic.everOpened && !now.Before(s.queue.openerUntil): // the person who has opened the channel has had time to speak
+	case s.mic.everOpened && !now.Before(s.queue.openerUntil):
 	case s.mic.openedByFace:
 		s.queue.openerUntil = time.Time{}
 	default:
@@ -339,8 +339,9 @@ func (s *State) yieldToOpener(now time.Time) {
 }
 
 // endOpenerTime is called when a turn ends. If the turn was understood, announcements no longer wait for
-// the person who has opened the channel. After a turn that was not understood, such as a greeting, that
-// person's time begins again if it was not over, unless two utterances in a row or more were misheard.
+// the person who has opened the channel. After a turn that was not understood, such as a greeting, they wait
+// for yieldFor again if they still waited when the turn began, unless two or more utterances in a row were
+// misheard.
 func (s *State) endOpenerTime(now time.Time) {
 	switch {
 	case s.turn.understood:

@@ -80,8 +80,8 @@ func (s *Stream) wait(ctx context.Context, condition func() bool) error {
 
 // Synthesize synthesizes the sentences, at most 12 s ahead of what is sent. It returns when all are
 // synthesized, at the first error, or when ctx ends. Plan or send returns the error. A sentence that no
-// engine can read becomes silence, as long as it takes to read it. If the synthesizer fails after it has spoken
-// something, the stream ends there without an error, so that nobody hears its beginning twice.
+// engine can read becomes silence, for as long as reading it takes. If the synthesizer fails after it has
+// spoken something, the stream ends there without an error, so that nobody hears its beginning twice.
 func (s *Stream) Synthesize(ctx context.Context, synthesizer voice.Synthesizer, o voice.Options) {
 	err := s.synthesize(ctx, synthesizer, o)
 	s.update(func() { s.over, s.err = true, err })
@@ -163,7 +163,7 @@ func (s *Stream) Plan(ctx context.Context) ([]xiaozhi.Subtitle, error) {
 	defer cancel()
 	// A timeout is not an error: the rest is estimated.
 	_ = s.wait(waiting, func() bool {
-		begun := len(s.packets) > 0 // or it may still fail, and nobody is told
+		begun := len(s.packets) > 0 // before the first packet the synthesis may fail, and Plan must return its error
 		return s.over || begun && (len(s.starts) == len(s.sentences) || len(s.packets) == maxAhead)
 	})
 	if ctx.Err() != nil {

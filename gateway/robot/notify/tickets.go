@@ -49,7 +49,8 @@ type ticket struct {
 }
 
 // Play makes a robot play a stream, and returns when the robot has played all of it. It calls send to
-// notify the robot of the stream's path, repeatedly until the robot fetches the stream, and then fetched.
+// send the robot the stream's path, repeatedly until the robot fetches the stream, and then calls fetched.
+// Besides errors of send and ctx, it returns ErrNotFetched, or an error that wraps ErrCut.
 func (t *Tickets) Play(ctx context.Context, s *Stream, send func(path string) error, fetched func()) error {
 	name, issued := rand.Text(), &ticket{stream: s, ctx: ctx, fetched: make(chan struct{}), done: make(chan error, 1)}
 	t.mu.Lock()

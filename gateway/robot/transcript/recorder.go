@@ -3,11 +3,11 @@
 //
 //	0.000 < {"type":"hello","version":1}     message from the robot
 //	1.260 < speech 1200 ms                   sound from the robot: "speech" or "quiet", as found by the end-pointer
-//	2.900 > {"type":"tts","state":"start"}   message to the robot
-//	2.960 > 18 packets until 3.680           sound to the robot
 //	2.880 ! recognizer "what time is it"     output of an engine, or command of the appliance
 //	2.880 * heard {"text":"what time is it"} event
 //	2.880 = thinking                         new state of the agent
+//	2.900 > {"type":"tts","state":"start"}   message to the robot
+//	2.960 > 18 packets until 3.680           sound to the robot
 //
 // A transcript holds no sound. Session IDs are replaced by "S" and secrets by "…". Characters that
 // control a terminal or break a line are removed.

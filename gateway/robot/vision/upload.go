@@ -24,7 +24,7 @@ const MaxUpload = limit.Message + 64<<10
 const (
 	maxUploads         = 4
 	maxStrangerUploads = 2 // uploads from robots that nobody has adopted, which must not keep out the others
-	// uploadTimeout is how long an upload may take to arrive. It suffices for 4 MB over a Wi-Fi of 2 Mbit/s;
+	// uploadTimeout is how long an upload may take to arrive. It suffices for 4 MB over a Wi-Fi of 3 Mbit/s;
 	// a robot's picture has a hundredth of that size.
 	uploadTimeout = 15 * time.Second
 )

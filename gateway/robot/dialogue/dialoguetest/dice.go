@@ -56,7 +56,7 @@ func (d *Dice) FromRobot() xiaozhi.FromRobot {
 	return xiaozhi.UnknownFromRobot{Type: "x"}
 }
 
-// Command returns an input of the appliance. Questions expire within 40 s after now.
+// Command returns an input of the appliance. A question expires less than 40 s after now.
 func (d *Dice) Command(now time.Time) dialogue.Input {
 	switch d.Roll(13) {
 	case 0:
