@@ -148,7 +148,7 @@ func TestBadCommands(t *testing.T) {
 		{"perch/a0b1c2d3e4f4/perception/set", `{"name":"x","data":[1]}`, "must be a JSON object"},
 		{"perch/a0b1c2d3e4f4/perception/set", `face_detected`, "is not a JSON object"},
 		{"perch/a0b1c2d3e4f4/cookies/set", "5", "there is no"},
-		{"perch/a0b1c2d3e4f4/notify/set", `{"event_type":"received","id":"x","text":"our own"}`, "leads it back"},
+		{"perch/a0b1c2d3e4f4/notify/set", `{"event_type":"received","id":"x","text":"our own"}`, "sends it back"},
 		{"perch/a0b1c2d3e4f4/notify/set", `{"text":"x","robot":"a0b1c2d3e4f6"}`, "the body names the robot"},
 	} {
 		e.forget()

@@ -31,7 +31,7 @@ type commands struct {
 type order struct {
 	*Waiting
 	command command.Command
-	waited  bool                // the command was stored until the robot connected
+	waited  bool                // the robot was offline when the command came
 	message connection.Incoming // confirmed to the broker at the latest when the command has been stored or carried out
 }
 
@@ -48,7 +48,7 @@ func (c *commands) onMessage(ctx context.Context, name, thing string, m connecti
 	}
 	parsed, err := command.Parse(id, thing, m.Payload, c.o.Robots.Resolve)
 	if m.Retained {
-		err = errors.New("it was published retained, and such a command would be given again at every connection; publish it without")
+		err = errors.New("it was published retained, and such a command would be given again at every connection; publish it without the retain flag")
 	}
 	if err != nil {
 		c.reportRefusal(v, thing, err)
@@ -146,7 +146,7 @@ func (c *commands) finish(ctx context.Context, id device.ID, o *order, effect co
 	c.robots.publishChanges(v, time.Now())
 }
 
-// applyEffect publishes the effect of a command.
+// applyEffect makes the updates that a command requires; see command.Effect.
 func (c *commands) applyEffect(ctx context.Context, v *state.Robot, e command.Effect) {
 	if e.Change != nil {
 		e.Change(v)
@@ -190,8 +190,8 @@ func (c *commands) postpone(ctx context.Context, v *state.Robot, o *order) {
 		return
 	}
 	c.publishOutcome(v, o.Thing, event.CommandQueued, "")
-	if wish := command.Wish(o.command); wish != nil {
-		wish(v)
+	if change := command.StateChange(o.command); change != nil {
+		change(v)
 	}
 	v.Changed = true
 }

@@ -281,7 +281,7 @@ func (k *talker) calls() []string {
 	return slices.DeleteFunc(slices.Clone(k.did), func(s string) bool { return strings.Contains(s, "get_") })
 }
 
-func (k *talker) SayKept(_ context.Context, id device.ID, text string) (bool, error) {
+func (k *talker) SpeakDurably(_ context.Context, id device.ID, text string) (bool, error) {
 	err := k.note(id, "say %s", text)
 	if command.Offline(err) {
 		k.harness.bus.Publish(id, "", event.Command{Thing: "say", State: event.CommandQueued})

@@ -86,8 +86,8 @@ func (r *robots) addRobot(registered device.Robot) *state.Robot {
 	}
 	for _, w := range r.waiting.byRobot[registered.ID] {
 		if c, err := command.Parse(registered.ID, w.Thing, []byte(w.Payload), r.o.Robots.Resolve); err == nil {
-			if wish := command.Wish(c); wish != nil {
-				wish(v)
+			if change := command.StateChange(c); change != nil {
+				change(v)
 			}
 		}
 	}
@@ -154,8 +154,8 @@ func (r *robots) tools(v *state.Robot) []device.Tool {
 	return v.Registered.Tools
 }
 
-// choices returns the options of a select: the household's choice, all others, and the present one, which may be
-// among neither: only the configuration may name it.
+// choices returns the options of a select: discovery.Household, others, and present, which is not among others if only
+// the configuration names it.
 func choices(present string, others ...string) []string {
 	options := append([]string{discovery.Household}, others...)
 	if present != "" && !slices.Contains(options, present) {
@@ -226,8 +226,8 @@ func (r *robots) publishMood(v *state.Robot, now time.Time) {
 	r.sendRetained(r.topics.Robot(v.Registered.ID, "mood"), v.Mood)
 }
 
-// findFirmware records whether the catalogue has firmware, and data about the robot. It reports whether that has
-// changed.
+// findFirmware records as a sense of the robot whether the catalogue has images, and data about the robot. It reports
+// whether the sense has changed.
 func (r *robots) findFirmware(v *state.Robot) (changed bool) {
 	installed, _ := r.o.Firmware.Update(v.Registered.ID)
 	changed = v.Senses["firmware"] != (installed != "")

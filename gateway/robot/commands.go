@@ -67,9 +67,9 @@ func (s *shared) publishQueued(id device.ID, c Command) {
 	}
 }
 
-// SayKept is like Speak for a text that must not be lost: it is stored before SayKept returns, and
+// SpeakDurably is like Speak for a text that must not be lost: it is stored before SpeakDurably returns, and
 // deleted once it is spoken. queued is as for Speak.
-func (s *Server) SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error) {
+func (s *Server) SpeakDurably(ctx context.Context, id device.ID, text string) (queued bool, err error) {
 	text, err = dialogue.Speakable(text)
 	if err != nil {
 		return false, err

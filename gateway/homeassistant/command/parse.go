@@ -59,7 +59,7 @@ type (
 	}
 	// configure changes the settings of the robot.
 	configure struct{ change device.Change }
-	// Ask makes the robot ask people a question. It is carried out by Services.Ask, because it takes as long as people do.
+	// Ask makes the robot ask people a question. Services.Ask carries it out, because people may take minutes to answer.
 	Ask struct {
 		id, text string
 		within   time.Duration
@@ -184,7 +184,7 @@ func parseNotification(robot device.ID, text string, find func(string) (device.I
 			Type *string `json:"event_type"`
 		}
 		if json.Unmarshal([]byte(text), &published) == nil && published.Type != nil {
-			return n, errors.New("that is what Perch itself publishes of a notification; an automation, or a bridge between brokers, leads it back")
+			return n, errors.New("this is an event that Perch itself has published; an automation, or a bridge between brokers, sends it back to Perch")
 		}
 		var err error
 		if n, err = notice.Parse([]byte(text), find); err != nil {
@@ -195,7 +195,7 @@ func parseNotification(robot device.ID, text string, find func(string) (device.I
 		}
 	}
 	if n.Text == "" {
-		return n, errors.New("there is no text to tell")
+		return n, errors.New("the notification has no text")
 	}
 	if robot != "" {
 		n.Robot = robot

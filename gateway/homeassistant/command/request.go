@@ -123,7 +123,7 @@ func (s Services) adopt(r Request) (data any, err error) {
 	var robot device.Robot
 	switch {
 	case r.Client != "" && r.Robot == "":
-		return nil, errors.New("client needs robot too: it says which of the clients that claim to be this robot is adopted")
+		return nil, errors.New("client needs robot too: client chooses one of the machines that claim the MAC address of robot")
 	case r.Client != "":
 		var id device.ID
 		if id, err = s.Robots.Resolve(r.Robot); err == nil {
@@ -145,9 +145,8 @@ const (
 )
 
 // adoptNew adopts the robots that have come within adoptPeriod, and has the registry adopt the robots that come within
-// adoptPeriod from now. It adopts only robots that may talk already: a robot that has to show a code, or whose MAC
-// address several machines claim, is adopted by name. It adopts none and returns an error if more than maxAdopted have
-// come.
+// adoptPeriod from now. It adopts only robots that may talk already, and neither a robot that has to show a code nor one
+// whose MAC address several machines claim. It adopts none and returns an error if more than maxAdopted have come.
 func (s Services) adoptNew(now time.Time) (data any, err error) {
 	ids := []device.ID{}
 	for _, r := range s.Robots.List() {

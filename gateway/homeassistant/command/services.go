@@ -55,12 +55,12 @@ type registry interface {
 	Forget(id device.ID) error
 }
 
-// talk controls robots. For an offline robot, SayKept and Alert store the sentence or the alert until the robot
+// talk controls robots. For an offline robot, SpeakDurably and Alert store the sentence or the alert until the robot
 // connects, and return true as queued. The error of every other method then satisfies Offline.
 type talk interface {
-	// SayKept makes a robot speak a sentence. It stores the sentence until it was spoken, and returns once it is
+	// SpeakDurably makes a robot speak a sentence. It stores the sentence until it was spoken, and returns once it is
 	// stored.
-	SayKept(ctx context.Context, id device.ID, text string) (queued bool, err error)
+	SpeakDurably(ctx context.Context, id device.ID, text string) (queued bool, err error)
 	Alert(ctx context.Context, id device.ID, status, message, emotion string) (queued bool, err error)
 	// Ask makes a robot ask a question, and waits for the answer until the question expires.
 	Ask(ctx context.Context, id device.ID, q agent.Question) (agent.Answer, error)
@@ -119,10 +119,10 @@ const UpgradeTool = "self.upgrade_firmware"
 // installTimeout bounds the wait for the result of UpgradeTool.
 const installTimeout = time.Minute
 
-// Wish returns a function that sets, in the state of a robot, the value that a command asks for, or nil if the command
+// StateChange returns a function that sets, in the state of a robot, the value that a command asks for, or nil if the command
 // changes no value of the state. The state shows this value while the command waits for the robot, and afterwards if the
 // robot has no tool to read the value.
-func Wish(c Command) func(*state.Robot) {
+func StateChange(c Command) func(*state.Robot) {
 	switch c := c.(type) {
 	case level:
 		return func(r *state.Robot) { r.Readings.SetLevel(c.what, c.value) }
@@ -139,7 +139,7 @@ func Wish(c Command) func(*state.Robot) {
 func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect, error) {
 	switch c := c.(type) {
 	case say:
-		_, err := s.Talk.SayKept(ctx, id, c.text) // also publishes the outcome
+		_, err := s.Talk.SpeakDurably(ctx, id, c.text) // also publishes the outcome
 		return Effect{}, err
 	case notify:
 		n, err := s.Notifier.Notify(c.notice)
@@ -173,11 +173,11 @@ func (s Services) Execute(ctx context.Context, id device.ID, c Command) (Effect,
 	case gesture:
 		return Effect{}, s.makeGesture(id, c)
 	case level:
-		return Effect{Read: true, Change: Wish(c)}, s.setLevel(ctx, id, c)
+		return Effect{Read: true, Change: StateChange(c)}, s.setLevel(ctx, id, c)
 	case turn:
-		return Effect{Read: true, Change: Wish(c)}, s.turnHead(ctx, id, c)
+		return Effect{Read: true, Change: StateChange(c)}, s.turnHead(ctx, id, c)
 	case light:
-		return Effect{Change: Wish(c)}, s.setLights(ctx, id, c.state)
+		return Effect{Change: StateChange(c)}, s.setLights(ctx, id, c.state)
 	case install:
 		return s.install(ctx, id)
 	}
