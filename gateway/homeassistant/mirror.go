@@ -61,7 +61,7 @@ func (m *Mirror) Probe(ctx context.Context) error {
 }
 
 // Publish publishes a message that is not retained, on behalf of the owner. It returns an error while the
-// broker is disconnected, because the message is not queued.
+// broker is disconnected, because the outbox would drop the message.
 func (m *Mirror) Publish(_ context.Context, topic, payload string) error {
 	if s := m.Status(); !s.Connected {
 		return fmt.Errorf("publish on %s: %w", topic, cmp.Or(s.Cause, error(errors.New("the broker is away"))))
@@ -77,7 +77,7 @@ func (m *Mirror) Status() connection.Status { return m.connection.Status() }
 func (m *Mirror) Condition() health.Part {
 	s := m.Status()
 	part := health.Part{Name: "mqtt", OK: s.Connected, Since: s.Since}
-	note := fmt.Sprintf("tells the broker at %s", s.Broker)
+	note := fmt.Sprintf("publishes to the broker at %s", s.Broker)
 	switch {
 	case s.Broker == "none":
 		part.OK, note = true, "turned off by mqtt.broker"

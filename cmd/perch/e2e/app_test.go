@@ -184,7 +184,9 @@ func TestAnAppOfHomeAssistant(t *testing.T) {
 	_, number, _ := net.SplitHostPort(l.Addr().String())
 	s.Offer(map[string]any{"host": "127.0.0.1", "port": number, "ssl": false, "username": "addons", "password": "of mosquitto", "app": "mosquitto"})
 	p, _ = app(t, s, data, map[string]any{})
-	p.eventually("mqtt", func(one partOf) bool { return one.OK && one.Note == "tells the broker at mqtt://127.0.0.1:"+number })
+	p.eventually("mqtt", func(one partOf) bool {
+		return one.OK && one.Note == "publishes to the broker at mqtt://127.0.0.1:"+number
+	})
 	p.eventually("home assistant", func(partOf) bool { return len(s.Announced()) == 0 })
 	p.stop()
 	stop()
@@ -339,7 +341,7 @@ func TestAnAppWithABadSupervisor(t *testing.T) {
 	p, _ := app(t, s, t.TempDir(), map[string]any{"wyoming": map[string]any{"listen": "127.0.0.1:0"},
 		"mqtt": map[string]any{"listen": appliancetest.FreeAddress(t)}})
 	for name, want := range map[string]string{
-		"mqtt": "which MQTT broker Home Assistant has is not known: ", "home assistant": "has failed (HTTP 500",
+		"mqtt": "Home Assistant's MQTT broker could not be found: ", "home assistant": "has failed (HTTP 500",
 	} {
 		p.eventually(name, func(one partOf) bool { return !one.OK && strings.Contains(one.Note, want) })
 	}

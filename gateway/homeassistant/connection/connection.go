@@ -50,8 +50,8 @@ type Connection struct {
 	log     *slog.Logger
 	keepOff bool // another appliance uses the topics, so connect without a will and without a stored session
 
-	embedded *supervisor   // nil if the embedded broker is never used
-	start    chan struct{} // closed when the embedded broker has to be started
+	embedded *embeddedBroker // nil if the embedded broker is never used
+	start    chan struct{}   // closed when the embedded broker has to be started
 
 	mu     sync.Mutex
 	status Status
@@ -66,17 +66,17 @@ func New(o Options) (*Connection, error) {
 	c := &Connection{
 		Out: NewOutbox(), Arrived: make(chan Incoming), Dial: client.dial, topics: o.Topics(),
 		rivals: newRivals(o.ID, o.Started), log: o.Log, start: make(chan struct{}),
-		status: Status{Connecting: true, Broker: shown, Since: time.Now(), Cause: errors.New("the broker has yet to be tried")},
+		status: Status{Connecting: true, Broker: shown, Since: time.Now(), Cause: errors.New("no connection to the broker was attempted yet")},
 	}
 	switch o.Broker {
 	case "none":
 		c.status.Connecting, c.status.Cause = false, errors.New("mqtt.broker is none")
 	case "embedded":
-		c.embedded = newSupervisor(o)
+		c.embedded = newEmbeddedBroker(o)
 		c.Dial = c.embedded.dialer(client)
 		close(c.start)
 	case "supervisor":
-		c.embedded = newSupervisor(o)
+		c.embedded = newEmbeddedBroker(o)
 		c.Dial = c.askingDialer(o, c.embedded.dialer(client))
 	}
 	return c, nil
@@ -129,7 +129,7 @@ func (c *Connection) askingDialer(o Options, embedded func(context.Context, Sess
 		}
 		address, user, password, err := o.FindBroker(ctx)
 		if err != nil {
-			return nil, cmp.Or(ctx.Err(), fmt.Errorf("which MQTT broker Home Assistant has is not known: %w", err))
+			return nil, cmp.Or(ctx.Err(), fmt.Errorf("Home Assistant's MQTT broker could not be found: %w", err))
 		}
 		if address == "" {
 			started = true

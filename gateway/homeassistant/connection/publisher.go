@@ -11,8 +11,8 @@ import (
 // maxInFlight bounds the published messages that the broker has not confirmed.
 const maxInFlight = 128
 
-// publisher publishes the messages of the outbox on one connection, in order. Its goroutine is the only one that
-// blocks on a slow broker.
+// publisher publishes the messages of the outbox on one connection, in order. Only its goroutine blocks on a slow
+// broker.
 type publisher struct {
 	out      *Outbox
 	link     Link

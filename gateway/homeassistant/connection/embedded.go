@@ -26,9 +26,9 @@ const (
 	maxRestartPause = 30 * time.Second
 )
 
-// supervisor keeps the embedded broker running: it opens the port, and restarts the broker. The port stays open
+// embeddedBroker keeps the embedded broker running: it opens the port, and restarts the broker. The port stays open
 // during a restart, so that clients wait instead of failing.
-type supervisor struct {
+type embeddedBroker struct {
 	listen, user, password string
 	serve                  func(ctx context.Context, l *net.TCPListener, user, password string) error
 	log                    *slog.Logger
@@ -48,17 +48,17 @@ type brokerRuns struct {
 	why     error     // why the broker ended last
 }
 
-func newSupervisor(o Options) *supervisor {
-	return &supervisor{listen: cmp.Or(o.Listen, ":1883"), user: o.User, password: o.Password, serve: o.Serve, log: o.Log,
+func newEmbeddedBroker(o Options) *embeddedBroker {
+	return &embeddedBroker{listen: cmp.Or(o.Listen, ":1883"), user: o.User, password: o.Password, serve: o.Serve, log: o.Log,
 		changed: make(chan struct{})}
 }
 
 // listenTCP opens the port of the embedded broker.
-func (s *supervisor) listenTCP() (*net.TCPListener, error) {
-	l, err := net.Listen("tcp", s.listen)
+func (b *embeddedBroker) listenTCP() (*net.TCPListener, error) {
+	l, err := net.Listen("tcp", b.listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("the port of the embedded MQTT broker is taken by another program (%s); if it is a broker of your own, "+
-			"name it as mqtt.broker with its user and password, else stop it or set mqtt.broker to none", s.listen)
+			"name it as mqtt.broker with its user and password, else stop it or set mqtt.broker to none", b.listen)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for MQTT: %w", err)
@@ -67,32 +67,32 @@ func (s *supervisor) listenTCP() (*net.TCPListener, error) {
 }
 
 // update changes the record and notifies the callers of state.
-func (s *supervisor) update(change func(*brokerRuns)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change(&s.runs)
-	close(s.changed)
-	s.changed = make(chan struct{})
+func (b *embeddedBroker) update(change func(*brokerRuns)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(&b.runs)
+	close(b.changed)
+	b.changed = make(chan struct{})
 }
 
 // state returns the present record, and a channel that is closed when the record changes.
-func (s *supervisor) state() (brokerRuns, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.runs, s.changed
+func (b *embeddedBroker) state() (brokerRuns, <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.runs, b.changed
 }
 
 // run opens the port and runs the broker until ctx ends.
-func (s *supervisor) run(ctx context.Context) {
+func (b *embeddedBroker) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		l, err := s.listenTCP()
-		s.update(func(r *brokerRuns) {
+		l, err := b.listenTCP()
+		b.update(func(r *brokerRuns) {
 			if r.tried, r.err = true, err; err == nil {
 				r.address = l.Addr().String()
 			}
 		})
 		if err == nil {
-			s.runBroker(ctx, l)
+			b.runBroker(ctx, l)
 			_ = l.Close()
 			return
 		}
@@ -104,7 +104,7 @@ func (s *supervisor) run(ctx context.Context) {
 }
 
 // runBroker runs the broker on a listener until ctx ends. It restarts a broker that has ended.
-func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
+func (b *embeddedBroker) runBroker(ctx context.Context, l *net.TCPListener) {
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var stopping sync.WaitGroup
 	defer stopping.Wait()
@@ -116,7 +116,7 @@ func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
 	wait := minRestartPause
 	for {
 		began := time.Now()
-		err := s.serve(serving, l, s.user, s.password)
+		err := b.serve(serving, l, b.user, b.password)
 		if ctx.Err() != nil {
 			return
 		}
@@ -126,8 +126,8 @@ func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
 		if time.Since(began) > stableAfter {
 			wait = minRestartPause
 		}
-		s.log.Warn("the embedded MQTT broker has ended and is started again", "err", err)
-		s.update(func(r *brokerRuns) {
+		b.log.Warn("the embedded MQTT broker has ended and is started again", "err", err)
+		b.update(func(r *brokerRuns) {
 			r.ends, r.why, r.ended = r.ends+1, err, time.Now()
 			r.err = fmt.Errorf("the embedded MQTT broker has ended: %w", err)
 		})
@@ -137,17 +137,17 @@ func (s *supervisor) runBroker(ctx context.Context, l *net.TCPListener) {
 			return
 		}
 		wait = min(2*wait, maxRestartPause)
-		s.update(func(r *brokerRuns) { r.err = nil })
+		b.update(func(r *brokerRuns) { r.err = nil })
 	}
 }
 
 // address waits until the broker is running, and returns the address at which this machine can reach it. It waits
 // at most for startTimeout, and returns an error at once while another program uses the port.
-func (s *supervisor) address(ctx context.Context) (string, error) {
+func (b *embeddedBroker) address(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		runs, changed := s.state()
+		runs, changed := b.state()
 		switch {
 		case runs.tried && runs.err == nil:
 			return loopback(runs.address), nil
@@ -163,9 +163,9 @@ func (s *supervisor) address(ctx context.Context) (string, error) {
 }
 
 // dialer returns a function that connects a client to the embedded broker once the broker is running.
-func (s *supervisor) dialer(client *pahoDialer) func(context.Context, Session) (Link, error) {
+func (b *embeddedBroker) dialer(client *pahoDialer) func(context.Context, Session) (Link, error) {
 	return func(ctx context.Context, session Session) (Link, error) {
-		address, err := s.address(ctx)
+		address, err := b.address(ctx)
 		if err != nil {
 			return nil, err
 		}

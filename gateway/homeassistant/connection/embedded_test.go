@@ -20,7 +20,7 @@ func TestTheBrokerIsStartedAgain(t *testing.T) {
 		var mu sync.Mutex
 		var starts []time.Time
 		holds := time.Duration(0)
-		k := newSupervisor(Options{Log: slog.New(slog.DiscardHandler), Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
+		k := newEmbeddedBroker(Options{Log: slog.New(slog.DiscardHandler), Serve: func(ctx context.Context, _ *net.TCPListener, _, _ string) error {
 			mu.Lock()
 			starts = append(starts, time.Now())
 			holds := holds
