@@ -228,7 +228,7 @@ func (a *agents) parseAnswer(id, thing string, m connection.Incoming, now time.T
 	v := a.views[id]
 	switch {
 	case m.Retained:
-		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without")
+		return "", false, errors.New("it was published retained, and would be given again at every connection; publish it without the retain flag")
 	case v == nil:
 		return "", false, errors.New("there is no such agent, or no longer")
 	case a.o.User == "":

@@ -61,8 +61,8 @@ type Colour struct {
 	B int `json:"b"`
 }
 
-// NewLight returns the state of a light that shines in red, green and blue from 0 to 255. The brightness is that of
-// the brightest of the three.
+// NewLight returns the state of a light that shines in red, green and blue from 0 to 255. Its brightness is the largest
+// of the three.
 func NewLight(rgb [3]int) Light {
 	full := slices.Max(rgb[:])
 	if full == 0 {
@@ -84,7 +84,7 @@ func (l Light) RGB() [3]int {
 	return [3]int{l.Color.R * full / 255, l.Color.G * full / 255, l.Color.B * full / 255}
 }
 
-// Readings are the values that were read from a robot or reported by it, and those that a command has set since. A nil
+// Readings are the values that were read from a robot, that it has reported, or that a command has set since. A nil
 // pointer and an empty text stand for an unknown value.
 type Readings struct {
 	device.Status

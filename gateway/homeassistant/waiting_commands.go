@@ -22,7 +22,7 @@ type Waiting struct {
 }
 
 // waitingCommands holds the commands that wait for their robots: for each robot, the latest command for
-// each thing. Sentences and notifications wait in the notifier instead. A command stays in the table
+// each thing. Sentences wait in robot.CommandQueue instead, and notifications in the notifier. A command stays in the table
 // until it has been carried out, because the broker no longer has it and the power may fail. Only the hub's
 // goroutine may use it.
 type waitingCommands struct {
