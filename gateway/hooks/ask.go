@@ -17,12 +17,12 @@ import (
 
 // Maximum lengths of a title, in bytes.
 const (
-	maxRead  = 2560 // before keys are removed
-	maxAloud = 160  // of the spoken title
+	maxRead  = 2560 // before API keys and other secrets are replaced (remote.Redact)
+	maxAloud = 160  // when a robot speaks it
 )
 
 // question returns the spoken question for a permission.
-func question(words *language.Words, w request) string {
+func question(words *language.Words, w permissionRequest) string {
 	kind, title := describe(w.Tool, w.Input)
 	switch kind {
 	case "edit":

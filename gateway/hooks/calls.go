@@ -112,7 +112,7 @@ func describe(tool string, input json.RawMessage) (kind, title string) {
 	case "Bash":
 		kind, title = "execute", in.Command
 	case "apply_patch":
-		kind, title = "edit", patched(in.Command)
+		kind, title = "edit", patchedFiles(in.Command)
 	case "Edit", "Write", "MultiEdit":
 		kind, title = "edit", in.FilePath
 	case "NotebookEdit":
@@ -132,8 +132,8 @@ func describe(tool string, input json.RawMessage) (kind, title string) {
 	return kind, title
 }
 
-// patched returns the names of the files that a patch of Codex changes.
-func patched(patch string) string {
+// patchedFiles returns the names of the files that a patch of Codex changes.
+func patchedFiles(patch string) string {
 	var files []string
 	for line := range strings.Lines(patch) {
 		for _, prefix := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "} {
@@ -145,7 +145,7 @@ func patched(patch string) string {
 	return strings.Join(files, ", ")
 }
 
-// detail returns the object of a call on one short line, without keys.
+// detail returns the object of a call (see describe) on one short line, without secrets.
 func detail(tool string, input json.RawMessage) string {
 	_, title := describe(tool, input)
 	return remote.Redact(plain.Text(line(title, maxRead)), limit.Name)

@@ -21,7 +21,7 @@ import (
 
 // talk is the part of the robots' server that shows faces.
 type talk interface {
-	// Open returns the connected robots that have sent their hello.
+	// Open returns the adopted robots that can be reached.
 	Open() []device.ID
 	// Feel shows a face on a robot.
 	Feel(ctx context.Context, id device.ID, e agent.Emotion) error

@@ -22,8 +22,8 @@ const (
 	maxParallel = 2 * maxCalls // number of parallel calls of a permission
 )
 
-// request is the body of POST /permission.
-type request struct {
+// permissionRequest is the body of POST /permission.
+type permissionRequest struct {
 	HookEvent string          `json:"hook_event_name"`
 	SessionID string          `json:"session_id"`
 	AgentID   string          `json:"agent_id"` // ID of a subagent if there is a hook_event_name, or else the name of the agent
@@ -32,8 +32,8 @@ type request struct {
 	Input     json.RawMessage `json:"tool_input"`
 }
 
-// decided is the response that Claude Code expects. If the response is empty, Claude Code asks in its terminal.
-type decided struct {
+// permissionResponse is the response that Claude Code expects. If the response is empty, Claude Code asks in its terminal.
+type permissionResponse struct {
 	Output struct {
 		Event    string   `json:"hookEventName"`
 		Decision decision `json:"decision"`
@@ -49,7 +49,7 @@ type decision struct {
 // permission is a permission that waits for its answer.
 type permission struct {
 	question agent.Question // the question, in the household's language
-	request  request
+	request  permissionRequest
 	key      string   // key of the session, see key
 	sub      string   // ID of the subagent that asks, or ""
 	call     call     // the call that needs the permission
@@ -68,8 +68,8 @@ type verdict struct {
 // terminal, because there was no answer, because yes and no are not the possible answers, or
 // because too many permissions wait. It also returns nil for an agent that does not wait for the
 // answer. by is the name of the agent in the URL's query, or "".
-func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, error) {
-	var w request
+func (a *API) permit(ctx context.Context, by string, body []byte) (*permissionResponse, error) {
+	var w permissionRequest
 	if err := httpserver.Decode(body, &w); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, err
 	if !answered {
 		return nil, nil
 	}
-	response := &decided{}
+	response := &permissionResponse{}
 	words := a.words("")
 	response.Output.Event, response.Output.Decision = "PermissionRequest", decision{"deny", words.Message("hooks.denied")}
 	switch {
@@ -108,7 +108,7 @@ func (a *API) permit(ctx context.Context, by string, body []byte) (*decided, err
 
 // by returns the name of the agent that asks. waits reports whether the agent waits for the answer,
 // as Claude Code and Codex do. given is the name of the agent in the URL's query, or "".
-func (w request) by(given string) (by string, waits bool) {
+func (w permissionRequest) by(given string) (by string, waits bool) {
 	if given == "" && w.HookEvent == "" {
 		given = w.AgentID
 	}
@@ -117,9 +117,9 @@ func (w request) by(given string) (by string, waits bool) {
 }
 
 // isYesOrNo reports whether the request can be answered with yes or no. It returns false for
-// choices, plans and other hooks, and for commands where the removal of keys would also hide
-// other parts.
-func (w request) isYesOrNo() bool {
+// choices, plans and other hooks, and for a command if remote.Redact would hide more of it than
+// secrets.
+func (w permissionRequest) isYesOrNo() bool {
 	if w.HookEvent != "" && w.HookEvent != "PermissionRequest" {
 		return false
 	}
@@ -130,7 +130,7 @@ func (w request) isYesOrNo() bool {
 }
 
 // addPermission adds a waiting permission, and publishes its question. It returns nil if too many wait.
-func (a *API) addPermission(by string, w request, withdraw func()) *permission {
+func (a *API) addPermission(by string, w permissionRequest, withdraw func()) *permission {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.waiting) >= maxWaiting {
@@ -213,7 +213,7 @@ func (a *API) release(by string, h *permission, unanswered agent.Outcome) (v ver
 	if s, exists := after[h.key]; exists && answered && !v.allow && h.call.id != "" {
 		after[h.key] = s.withoutCall(h.call, false) // a denied call is not reported again
 	}
-	a.change(after) // before the answer, which shows it
+	a.change(after) // first, so that the session has its new state when the answer is published
 	a.o.Bus.Publish("", h.question.Session, event.Answered{ID: h.question.ID, Answer: string(v.how)})
 	return v, answered
 }

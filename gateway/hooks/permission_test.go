@@ -213,7 +213,7 @@ func TestQuestions(t *testing.T) {
 		{"en", `{"tool_name":"Bash","tool_input":{"command":"KEY=` + strings.Repeat("a", 3000) + `; rm -rf ~"}}`,
 			"A coding session asks: May I run a command: KEY= and so on?"},
 	} {
-		var w request
+		var w permissionRequest
 		must.Succeed(t, json.Unmarshal([]byte(c.body), &w))
 		if got := question(new(language.Catalogue).In(c.language), w); got != c.want {
 			t.Errorf("asked is %q, want %q", got, c.want)
@@ -235,7 +235,7 @@ func TestConcealed(t *testing.T) {
 	} {
 		input, err := json.Marshal(map[string]string{"command": command})
 		must.Succeed(t, err)
-		if w := (request{Tool: "Bash", Input: input}); w.isYesOrNo() != asked {
+		if w := (permissionRequest{Tool: "Bash", Input: input}); w.isYesOrNo() != asked {
 			t.Errorf("%s: asked is %t, as %q", command, !asked, question(new(language.Catalogue).In("en"), w))
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"perch/plain"
 )
 
-// sent is the body of POST /state. A body with a hook_event_name is in the format of Claude Code, and any other
+// stateReport is the body of POST /state. A body with a hook_event_name is in the format of Claude Code, and any other
 // body in the format of clawd-on-desk's hooks. Other fields are ignored.
-type sent struct {
+type stateReport struct {
 	State     string `json:"state"`
 	SessionID string `json:"session_id"`
 	Event     string `json:"event"`
@@ -37,7 +37,7 @@ type sent struct {
 
 // stopState returns the event and the state that the event Stop of Claude Code means. event is "" if the
 // session still works, and state is "" if nothing changes.
-func (s sent) stopState() (event string, state codingState) {
+func (s stateReport) stopState() (event string, state codingState) {
 	running := slices.ContainsFunc(s.BackgroundTasks, func(task struct{ Status string }) bool {
 		return !slices.Contains([]string{"completed", "failed", "killed", "stopped", "cancelled", "done"}, task.Status)
 	})
@@ -81,7 +81,7 @@ func line(text string, maxBytes int) string { return plain.Line(plain.Clip(text,
 
 // parseReport decodes a report. by is the name of the agent in the URL's query, or "".
 func parseReport(by string, body []byte) (report, error) {
-	var s sent
+	var s stateReport
 	if err := httpserver.Decode(body, &s); err != nil {
 		return report{}, err
 	}
@@ -101,7 +101,7 @@ func parseReport(by string, body []byte) (report, error) {
 	switch {
 	case r.state.traits().priority >= 0:
 	case strings.HasPrefix(s.State, "mini-") && s.SVG == "" && s.Display == "":
-		return report{}, httpserver.BadBody("mini states need svg")
+		return report{}, httpserver.BadBody("a state that begins with mini- needs svg or display_svg")
 	case slices.Contains(figureStates(), s.State):
 		r.state = ""
 	default:

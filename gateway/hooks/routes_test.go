@@ -205,7 +205,7 @@ func FuzzWish(f *testing.F) {
 	}
 	words := new(language.Catalogue).In("en")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		var w request
+		var w permissionRequest
 		if json.Unmarshal(body, &w) != nil {
 			return
 		}
