@@ -26,10 +26,9 @@ import (
 	"perch/plain"
 )
 
-// talk controls robots that have an open channel. Its errors have the method Code, which returns "robot_offline" if the
-// channel is closed.
+// talk controls robots. Its errors have the method Code, which returns "robot_offline" if the robot cannot be reached.
 type talk interface {
-	// Open lists the robots with an open channel.
+	// Open returns the adopted robots that can be reached.
 	Open() []device.ID
 	// Speak makes a robot speak a text. If the channel is closed, the text is queued until the robot connects.
 	Speak(ctx context.Context, id device.ID, text string) (queued bool, err error)

@@ -124,7 +124,8 @@ func (b *broker) close() {
 	b.confirmations.waits.Wait()
 }
 
-// authentication is a hook that checks the user and the password, and keeps to the client's version of MQTT.
+// authentication is a hook that checks the user and the password of a client. It also keeps the library from sending a
+// client a packet that its version of MQTT does not have.
 type authentication struct {
 	mochi.HookBase
 	log            *slog.Logger

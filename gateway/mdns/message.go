@@ -112,8 +112,8 @@ func goodbye(name string, l link) *dns.Msg { return response(0, addressRecords(n
 
 // probe returns the query which asks whether a name is in use. It contains the records that will be announced, and a
 // question of type ANY (RFC 6762 section 8.1). It also contains a question for one type of address, because
-// python-zeroconf does not respond to ANY with addresses. It does not ask for both types, because python-zeroconf
-// responds to a type for which it has no address with an invalid message, see [parse]. It does not request a unicast
+// python-zeroconf does not respond to ANY with addresses. It does not ask for both types, because if python-zeroconf has
+// no address of a type, it responds to that type with an invalid message, see [parse]. It does not request a unicast
 // response, because a unicast response would reach only one of the programs that share the port.
 func probe(name string, l link) *dns.Msg {
 	msg := &dns.Msg{Ns: addressRecords(name, l.addrs), Compress: true}

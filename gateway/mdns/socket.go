@@ -104,7 +104,7 @@ func listen(links []link) (*socket, error) {
 			continue
 		}
 		conns = append(conns, c)
-		readers.Go(func() { s.failed <- fmt.Errorf("hear multicast: %w", s.read(c)) })
+		readers.Go(func() { s.failed <- fmt.Errorf("receive multicast: %w", s.read(c)) })
 	}
 	if len(conns) == 0 {
 		return nil, fmt.Errorf("listen for multicast: %w", failed)
